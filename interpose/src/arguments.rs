@@ -46,13 +46,8 @@ pub(crate) fn words_of(export: Export) -> usize {
 
 impl Args {
     /// Reads the arguments of a call.
-    ///
-    /// # Safety
-    /// The arguments must be in the frame.
-    pub(crate) unsafe fn new(frame: Frame, export: Export, abi: &'static Abi) -> Self {
-        let (call, form) = (export.call(), export.form);
-        // SAFETY: the contract.
-        let mut words = unsafe { frame.words(words_of(export)) };
+    pub(crate) fn new(frame: Frame, export: Export, abi: &'static Abi) -> Self {
+        let (call, form, mut words) = (export.call(), export.form, frame.words());
         if form != Form::C {
             for (word, parameter) in words.iter_mut().zip(call.parameters()) {
                 // SAFETY: in Fortran everything comes by reference.
@@ -105,13 +100,9 @@ impl Args {
     }
 
     /// Replaces an address, here and in the frame that is passed on.
-    ///
-    /// # Safety
-    /// The arguments must be those of the frame.
-    pub(crate) unsafe fn replace(&mut self, frame: Frame, place: usize, address: usize) {
+    pub(crate) fn replace(&mut self, frame: Frame, place: usize, address: usize) {
         self.words[place] = address;
-        // SAFETY: the contract.
-        unsafe { frame.set(place, address) };
+        frame.set(place, address);
     }
 
     /// The position of a parameter, if the function has it.
@@ -294,77 +285,53 @@ impl KeyPlan {
     }
 
     /// Finds the shape of a call. `SIMPLE`: keys [are simple](Self::are_simple).
-    ///
-    /// # Safety
-    /// The arguments must be in the frame.
     #[inline(always)]
-    pub(crate) unsafe fn find<const SIMPLE: bool>(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
-        // SAFETY: the contract. Slots beyond the arguments hold the trampoline's words; their masks are 0.
-        unsafe {
-            if SIMPLE || self.few {
-                let name = if SIMPLE { self.name } else { self.c_name(frame) };
-                let word = |i| frame.at_alone(self.first + i) as u64 & self.masks[i];
-                return shapes.find(name, &std::array::from_fn::<u64, FEW, _>(word));
-            }
-            let Key { name, words } = self.key(frame);
-            shapes.find(name, &words)
+    pub(crate) fn find<const SIMPLE: bool>(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
+        if SIMPLE || self.few {
+            let name = if SIMPLE { self.name } else { self.c_name(frame) };
+            // The masks of slots beyond the arguments are 0.
+            let word = |i| frame.at_alone(self.first + i) as u64 & self.masks[i];
+            return shapes.find(name, &std::array::from_fn::<u64, FEW, _>(word));
         }
+        let Key { name, words } = self.key(frame);
+        shapes.find(name, &words)
     }
 
     /// The key of a call.
-    ///
-    /// # Safety
-    /// As [`KeyPlan::find`].
     #[inline(never)]
-    pub(crate) unsafe fn key(&self, frame: Frame) -> Key {
-        // SAFETY: the contract.
-        unsafe {
-            match self.form {
-                Form::C => {
-                    let word = |i| match i < self.count {
-                        true => frame.word(self.first + i) as u64 & self.masks[i],
-                        false => 0,
-                    };
-                    Key { name: self.c_name(frame), words: std::array::from_fn(word) }
+    pub(crate) fn key(&self, frame: Frame) -> Key {
+        let mut words = [0; KEY];
+        for (i, (word, mask)) in words.iter_mut().zip(self.masks).take(self.count).enumerate() {
+            let given = frame.word(self.first + i);
+            // SAFETY: Fortran passes values by reference; masks say how wide they are.
+            *word = unsafe {
+                match (self.form, mask) {
+                    (Form::C, _) => given as u64 & mask,
+                    (_, 0) => 0,
+                    (_, u64::MAX) => *(given as *const u64),
+                    _ => u64::from(*(given as *const u32)),
                 }
-                _ => self.fortran_key(frame),
-            }
+            };
         }
+        let name = if self.form == Form::C { self.c_name(frame) } else { self.fortran_name(frame) };
+        Key { name, words }
     }
 
     /// The name part of a C call's key.
-    ///
-    /// # Safety
-    /// As [`KeyPlan::find`].
     #[inline(always)]
-    unsafe fn c_name(&self, frame: Frame) -> u32 {
+    fn c_name(&self, frame: Frame) -> u32 {
         let (slot, in_place) = self.in_place;
-        // SAFETY: the contract; slot 0 can always be read.
-        self.name | u32::from(in_place != 0 && unsafe { frame.at(slot.into()) } == in_place)
+        self.name | u32::from(in_place != 0 && frame.at(slot.into()) == in_place)
     }
 
-    /// [`KeyPlan::key`] for Fortran, where values are passed by reference.
-    ///
-    /// # Safety
-    /// As [`KeyPlan::find`].
-    unsafe fn fortran_key(&self, frame: Frame) -> Key {
-        // SAFETY: the contract.
-        unsafe {
-            let words = std::array::from_fn(|i| match self.masks[i] {
-                0 => 0,
-                u64::MAX => *(frame.word(self.first + i) as *const u64),
-                _ => u64::from(*(frame.word(self.first + i) as *const u32)),
-            });
-            let is_in_place = match self.in_place {
-                (_, 0) => false,
-                (slot, in_place) => {
-                    let address = frame.at(slot.into());
-                    let base = if self.form == Form::Descriptors { fortran::base(address) } else { address };
-                    fortran::buffer(self.abi, base) == in_place
-                }
-            };
-            Key { name: self.name | u32::from(is_in_place), words }
-        }
+    /// The name part of a Fortran call's key.
+    fn fortran_name(&self, frame: Frame) -> u32 {
+        let (slot, in_place) = self.in_place;
+        // SAFETY: a buffer, if there is such an argument.
+        let address = || unsafe {
+            c_value(self.abi, Kind::Buffer, frame.at(slot.into()), self.form == Form::Descriptors)
+        };
+        self.name | u32::from(in_place != 0 && address() == in_place)
     }
 }
 

@@ -6,13 +6,12 @@ use crate::known::Type;
 use crate::machine::Frame;
 use crate::requests::{PendingRequest, Template};
 use crate::shapes::{Key, PARTS, Part};
-use crate::tracer::{Scratch, State, ThreadLane, Tracer};
+use crate::tracer::{Lane, Scratch, State, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Kind};
-use std::ptr::NonNull;
 use vef_format::capture::encode::{can_be_shape, makes_request};
 use vef_format::capture::event::{
-    Action, Completion, Datatype, DatatypeId, Detail, FileId, Origin, Outcome, RequestId, Split, WindowId,
+    Action, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, Split, WindowId,
 };
 use vef_format::units::Bytes;
 
@@ -48,16 +47,6 @@ impl Ended {
     pub(crate) fn is_success(self) -> bool {
         self == Self::Success
     }
-
-    /// Whether a receive has received a message; a truncated message counts.
-    #[inline]
-    pub(crate) fn has_received(self, tracer: &'static Tracer) -> bool {
-        match self {
-            Self::Success => true,
-            Self::Failed(code) => has_received(tracer, code),
-            Self::Thrown => false,
-        }
-    }
 }
 
 /// The code of a completing function in records of one word.
@@ -87,8 +76,7 @@ pub(crate) const SUCCESS: i32 = 0;
 
 /// A call that is being recorded.
 pub(crate) struct Recorded {
-    /// The calling thread's lane. References made by `lane()` must not overlap.
-    lane: NonNull<ThreadLane>,
+    pub(crate) lane: Lane,
     pub(crate) tracer: &'static Tracer,
     pub(crate) args: Args,
     frame: Frame,
@@ -111,16 +99,8 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// # Safety
-    /// The lane must be the calling thread's, and `args` those in the frame.
-    pub(crate) unsafe fn new(
-        mut lane: NonNull<ThreadLane>,
-        args: Args,
-        frame: Frame,
-        key: Option<Key>,
-    ) -> Self {
-        // SAFETY: the contract.
-        let own = unsafe { lane.as_mut() };
+    pub(crate) fn new(mut lane: Lane, args: Args, frame: Frame, key: Option<Key>) -> Self {
+        let own = lane.get();
         let (tracer, scratch) = (own.tracer, own.scratch.take().unwrap_or_default());
         Self {
             lane,
@@ -143,8 +123,7 @@ impl Recorded {
     /// The thread's lane.
     #[inline(always)]
     pub(crate) fn lane(&mut self) -> &mut ThreadLane {
-        // SAFETY: see the field; nested calls have ended.
-        unsafe { self.lane.as_mut() }
+        self.lane.get()
     }
 
     /// The function.
@@ -167,8 +146,7 @@ impl Recorded {
             self.scratch.statuses.resize(words, 0);
         }
         let room = self.scratch.statuses.as_mut_ptr() as usize;
-        // SAFETY: the arguments are those of the frame.
-        unsafe { self.args.replace(self.frame, place, room) };
+        self.args.replace(self.frame, place, room);
     }
 
     /// Writes a record of the call.
@@ -326,18 +304,14 @@ impl Recorded {
         self.lane().writer.next_request().request()
     }
 
-    /// Registers the handle of the request that the call has made. If the request has no record, its handle is marked, too. If
-    /// another thread gets the same handle before the completion is recorded, the handle has both requests.
+    /// Registers the request that the call has made.
     pub(crate) fn insert_request(&mut self, place: usize) {
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { self.args.handle_at(place, 0) };
-        let made = self.made.take();
-        if handle != self.abi().predefined.request_null {
-            let request = made.unwrap_or_else(|| self.lane().writer.unrecorded_request());
-            self.tracer.known().requests.insert(handle, request);
-        } else if let Some(made) = made {
-            self.put_completed(&[Completion { request: made.request(), outcome: Outcome::Done }]);
-        }
+        let handle = (handle != self.abi().predefined.request_null).then_some(handle);
+        let made = self.made.take().unwrap_or_else(|| self.lane().writer.unrecorded_request());
+        let (call, times) = (self.call(), (self.start, self.end));
+        self.lane().insert_request(made, handle, call, times);
     }
 
     /// Records completions.

@@ -26,19 +26,16 @@ trampoline! {
 }
 
 /// Finds the destination of calls by a name, and makes this call.
-unsafe extern "C-unwind" fn entered_first(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
+extern "C-unwind" fn entered_first(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
     let call = Export::get(number).call();
     let Some(real) = machine::real(number) else {
         // This is not stored: the library may be loaded later.
         return mpi_abi::ERR_NO_SUCH_FUNCTION;
     };
-    // SAFETY: the program's arguments.
-    unsafe {
-        match call {
-            _ if chain::is_beginning(call) => return begin(number, frame, lane),
-            Call::MPI_Pcontrol => return pcontrol(number, frame),
-            _ => {}
-        }
+    match call {
+        _ if chain::is_beginning(call) => return begin(number, frame, lane),
+        Call::MPI_Pcontrol => return pcontrol(number, frame),
+        _ => {}
     }
     let has_hook = hooks::of(call).is_some();
     let entry: Option<(unsafe extern "C" fn(), Entered)> = match machine::mode() {
@@ -49,40 +46,33 @@ unsafe extern "C-unwind" fn entered_first(number: usize, frame: Frame, lane: *mu
     };
     let to = entry.map_or(real.as_ptr() as usize, |(enter, _)| enter as usize);
     machine::NEXT[number].store(to, Ordering::Release);
-    // SAFETY: the program's arguments.
-    unsafe { entry.map_or_else(|| pass(number, frame), |(_, entered)| entered(number, frame, lane)) }
+    entry.map_or_else(|| pass(number, frame), |(_, entered)| entered(number, frame, lane))
 }
 
 /// `MPI_Init`, `MPI_Init_thread` and `MPI_Session_init`: loads the tools and starts recording.
-unsafe fn begin(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
+fn begin(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
     let starting = Starting::enter();
     if starting.is_some() {
         absent::hide_missing_names();
     }
-    // SAFETY: the program's arguments.
-    unsafe {
-        match (&starting, chain::build()) {
-            // MPI's Fortran function calls the C function; only the outer call counts.
-            (None, _) | (_, Interposition::Nothing) => pass(number, frame),
-            (_, Interposition::Chain) => chain::entered(number, frame, lane),
-            (_, Interposition::Recorder(directory)) => {
-                hooks::begin(number, frame, (0, directory), true, || pass(number, frame))
-            }
+    match (&starting, chain::build()) {
+        // MPI's Fortran function calls the C function; only the outer call counts.
+        (None, _) | (_, Interposition::Nothing) => pass(number, frame),
+        (_, Interposition::Chain) => chain::entered(number, frame, lane),
+        (_, Interposition::Recorder(directory)) => {
+            hooks::begin(number, frame, (0, directory), true, || pass(number, frame))
         }
     }
 }
 
 /// `MPI_Pcontrol`: passes the level to the tools and to the phases.
-unsafe fn pcontrol(number: usize, frame: Frame) -> i32 {
-    // SAFETY: a level, in Fortran by reference.
-    let level = unsafe {
-        match Export::get(number).form {
-            Form::C => frame.word(0) as i32,
-            _ => *(frame.word(0) as *const i32),
-        }
+fn pcontrol(number: usize, frame: Frame) -> i32 {
+    let level = match Export::get(number).form {
+        Form::C => frame.word(0) as i32,
+        // SAFETY: a level by reference.
+        _ => unsafe { *(frame.word(0) as *const i32) },
     };
-    // SAFETY: the program's arguments; mpi_abi says which are not passed on.
-    phases::pcontrol(level, || unsafe { pass(number, frame) })
+    phases::pcontrol(level, || pass(number, frame))
 }
 
 macro_rules! phases {

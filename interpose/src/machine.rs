@@ -12,8 +12,9 @@
 
 use mpi_abi::prototypes::{Call, Export, Form};
 use mpi_abi::symbols::Words;
+use std::cell::Cell;
 use std::ffi::c_void;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// The destination of calls by a name, by export number; 0: none yet.
@@ -92,7 +93,8 @@ pub(crate) const LINK: usize = 2;
 /// The largest number of arguments of an MPI function, including Fortran's additional ones and a tool's layer.
 pub(crate) const MOST: usize = mpi_abi::symbols::MOST_WORDS;
 
-/// The arguments of a call, as stored by a trampoline.
+/// The arguments of a call, as stored by a trampoline. Whoever makes a frame promises that its words are valid arguments of
+/// the function to which it is passed on; functions that take a frame rely on it.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Frame(NonNull<usize>);
@@ -101,7 +103,9 @@ pub(crate) struct Frame(NonNull<usize>);
 pub(crate) struct OwnFrame([usize; MOST + LINK]);
 
 impl OwnFrame {
-    pub(crate) fn new(words: &[usize]) -> Self {
+    /// # Safety
+    /// The words must be valid arguments of the function to which the frame is passed on.
+    pub(crate) unsafe fn new(words: &[usize]) -> Self {
         let mut own = [0; MOST + LINK];
         for (i, word) in words.iter().enumerate() {
             own[Frame::slot(i)] = *word;
@@ -128,72 +132,50 @@ impl Frame {
         self.0.as_ptr() as usize
     }
 
-    /// The word in a slot.
-    ///
-    /// # Safety
-    /// The caller must have passed the argument of this slot.
+    /// The word in a slot. Slots behind those of the arguments hold words of the trampoline and its caller.
     #[inline(always)]
-    pub(crate) unsafe fn at(self, slot: usize) -> usize {
-        // SAFETY: the contract.
+    pub(crate) fn at(self, slot: usize) -> usize {
+        debug_assert!(slot < MOST + LINK);
+        // SAFETY: within the storage or the caller's stack.
         unsafe { *self.0.as_ptr().add(slot) }
     }
 
     /// [`Frame::at`] as a separate load instruction. A combined load of two arguments would stall, because the
     /// trampoline has just stored them one by one.
-    ///
-    /// # Safety
-    /// As [`Frame::at`].
     #[inline(always)]
-    pub(crate) unsafe fn at_alone(self, slot: usize) -> usize {
-        // SAFETY: the contract.
+    pub(crate) fn at_alone(self, slot: usize) -> usize {
+        debug_assert!(slot < MOST + LINK);
+        // SAFETY: as in `at`.
         unsafe { self.0.as_ptr().add(slot).read_volatile() }
     }
 
     /// The argument at `index`.
-    ///
-    /// # Safety
-    /// The caller must have passed it.
     #[inline(always)]
-    pub(crate) unsafe fn word(self, index: usize) -> usize {
-        // SAFETY: the contract.
-        unsafe { self.at(Self::slot(index)) }
+    pub(crate) fn word(self, index: usize) -> usize {
+        self.at(Self::slot(index))
     }
 
     /// Replaces the argument at `index`.
-    ///
-    /// # Safety
-    /// As [`Frame::word`].
-    pub(crate) unsafe fn set(self, index: usize, word: usize) {
-        // SAFETY: the contract; the frame is the callee's to change.
+    pub(crate) fn set(self, index: usize, word: usize) {
+        assert!(index < MOST, "an argument");
+        // SAFETY: an argument, which is the callee's to change.
         unsafe { *self.0.as_ptr().add(Self::slot(index)) = word }
     }
 
-    /// The first `count` arguments.
-    ///
-    /// # Safety
-    /// As [`Frame::word`].
-    pub(crate) unsafe fn words(self, count: usize) -> [usize; MOST] {
-        let mut words = [0; MOST];
-        for (index, word) in words.iter_mut().enumerate().take(count) {
-            // SAFETY: the contract.
-            *word = unsafe { self.word(index) };
-        }
-        words
+    /// The arguments, and surplus words of the caller.
+    pub(crate) fn words(self) -> [usize; MOST] {
+        std::array::from_fn(|index| self.word(index))
     }
 
     /// The return address of the call.
-    ///
-    /// # Safety
-    /// A trampoline must have made the frame.
-    pub(crate) unsafe fn return_address(self) -> usize {
-        // SAFETY: the contract.
-        unsafe { self.at(REGISTERS + 1) }
+    pub(crate) fn return_address(self) -> usize {
+        self.at(REGISTERS + 1)
     }
 
     /// Calls a function with the first `count` arguments.
     ///
     /// # Safety
-    /// The caller must have passed them for a function with this prototype.
+    /// The frame must be that of a call of a function with this prototype.
     #[inline(always)]
     pub(crate) unsafe fn pass_to(self, function: NonNull<c_void>, count: usize) -> i32 {
         macro_rules! pass {
@@ -203,7 +185,6 @@ impl Frame {
             };
         }
         match count {
-            // Surplus words are read from the caller's stack.
             0..=7 => pass!(0 1 2 3 4 5 6),
             8..=10 => pass!(0 1 2 3 4 5 6 7 8 9),
             _ => pass!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
@@ -218,21 +199,21 @@ pub(crate) const RECORDERS: usize = 8;
 #[repr(C)]
 pub(crate) struct Thread {
     /// The thread's lane of each recorder, or null.
-    pub(crate) lanes: [*mut c_void; RECORDERS],
-    /// The frame of the call that is in the chain of tools; 0: none.
-    pub(crate) chained: usize,
-    /// How far that call has come.
-    pub(crate) passage: Passage,
-    /// The last step of that call, if it is not the C function; null: it is.
-    pub(crate) end: *const c_void,
+    pub(crate) lanes: [Cell<*mut c_void>; RECORDERS],
+    /// The call that is in the chain of tools.
+    pub(crate) chained: Cell<Chained>,
     /// Whether the thread is in a call that starts recording, or in `MPI_Pcontrol`.
-    pub(crate) starting: bool,
+    pub(crate) starting: Cell<bool>,
 }
 
-/// How far a call has come in the chain of tools.
+/// A call in the chain of tools.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Passage {
+pub(crate) struct Chained {
+    /// Its frame; 0: there is no such call.
+    pub(crate) frame: usize,
+    /// Its last step, if that is not the C function; null: it is.
+    pub(crate) end: *const c_void,
     /// The function, as the program called it.
     pub(crate) call: u16,
     /// Whether MPI runs: exceptions are those of the program's callbacks.
@@ -240,6 +221,21 @@ pub(crate) struct Passage {
     /// Whether MPI has returned from the function, and with which code.
     pub(crate) has_returned: bool,
     pub(crate) code: i32,
+}
+
+impl Chained {
+    /// No call.
+    pub(crate) const NONE: Self =
+        Self { frame: 0, end: null(), call: 0, in_mpi: false, has_returned: false, code: 0 };
+}
+
+impl Thread {
+    /// Changes the state of the call in the chain of tools.
+    pub(crate) fn change_chained(&self, change: impl FnOnce(&mut Chained)) {
+        let mut chained = self.chained.get();
+        change(&mut chained);
+        self.chained.set(chained);
+    }
 }
 
 /// Bytes reserved for [`Thread`].
@@ -262,8 +258,8 @@ std::arch::global_asm!(
 
 /// The calling thread's data.
 #[inline(always)]
-pub(crate) fn thread() -> *mut Thread {
-    let place: *mut Thread;
+pub(crate) fn thread() -> &'static Thread {
+    let place: *const Thread;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: reads the variable's TLS offset and the thread pointer.
     unsafe {
@@ -287,7 +283,8 @@ pub(crate) fn thread() -> *mut Thread {
             options(pure, readonly, nostack)
         );
     }
-    place
+    // SAFETY: the variable, which other threads do not reach: a `Thread` is not `Sync`.
+    unsafe { &*place }
 }
 
 /// Defines the stub of a name: `stub! { "MPI_Send" 17 first }`, where `first` is the trampoline for calls by names that have no
@@ -384,7 +381,7 @@ pub(crate) const MARK: &[u8] = &[0x0f, 0x1f, 0x80];
 pub(crate) const MARK: &[u8] = &0x1400_0002u32.to_le_bytes();
 
 /// A Rust function behind a trampoline: it gets the number of the name, the call's arguments, and the thread's lane of recorder 0.
-pub(crate) type Entered = unsafe extern "C-unwind" fn(usize, Frame, *mut c_void) -> i32;
+pub(crate) type Entered = extern "C-unwind" fn(usize, Frame, *mut c_void) -> i32;
 
 /// Defines a trampoline: it calls a Rust function of type [`Entered`] and returns its result. Exceptions and panics pass through.
 macro_rules! trampoline {

@@ -69,15 +69,12 @@ pub(crate) struct Starting(());
 impl Starting {
     /// Returns `None` if the thread is in such a call already.
     pub(crate) fn enter() -> Option<Self> {
-        // SAFETY: the calling thread's own.
-        let starting = unsafe { &mut (*machine::thread()).starting };
-        (!std::mem::replace(starting, true)).then_some(Self(()))
+        (!machine::thread().starting.replace(true)).then_some(Self(()))
     }
 }
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        // SAFETY: the calling thread's own.
-        unsafe { (*machine::thread()).starting = false };
+        machine::thread().starting.set(false);
     }
 }

@@ -16,15 +16,14 @@ use crate::machine::{self, Frame, trampoline};
 use crate::objects;
 use crate::pending::Run;
 use crate::requests::PendingRequest;
-use crate::shapes::Shape;
-use crate::tracer::{State, ThreadLane, Tracer};
+use crate::shapes::{Key, Shape};
+use crate::tracer::{Lane, State, ThreadLane, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing};
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use vef_format::capture::event::{Completion, Outcome};
 use vef_format::capture::word::Head;
 
 /// How the calls by a name are recorded.
@@ -167,16 +166,10 @@ fn makes_request(call: Call) -> bool {
 /// The next step of a call: MPI or the rest of a chain of tools.
 pub(crate) trait Next: Copy {
     /// Makes the call with the arguments in the frame.
-    ///
-    /// # Safety
-    /// They must be the program's.
-    unsafe fn call(self, frame: Frame) -> i32;
+    fn call(self, frame: Frame) -> i32;
 
     /// Whether a nested call was made by MPI itself. In a chain of tools there are no such calls.
-    ///
-    /// # Safety
-    /// As [`Next::call`].
-    unsafe fn is_internal_call(self, _frame: Frame) -> bool {
+    fn is_internal_call(self, _frame: Frame) -> bool {
         false
     }
 }
@@ -190,51 +183,40 @@ struct ToMpi(&'static Plan);
 
 impl Next for ToMpi {
     #[inline(always)]
-    unsafe fn call(self, frame: Frame) -> i32 {
-        // SAFETY: the contract; surplus words belong to the caller.
-        unsafe {
-            match self.0.direct {
-                Some(function) => frame.pass_to(function, DIRECT),
-                None => call_real(self.0.export, self.0.words, self.0.real, frame),
-            }
+    fn call(self, frame: Frame) -> i32 {
+        match self.0.direct {
+            // SAFETY: the function of the name, which has at most that many words.
+            Some(function) => unsafe { frame.pass_to(function, DIRECT) },
+            None => call_real(self.0.export, self.0.words, self.0.real, frame),
         }
     }
 
-    unsafe fn is_internal_call(self, frame: Frame) -> bool {
-        // SAFETY: the frame is a trampoline's.
-        objects::is_internal(unsafe { frame.return_address() })
+    fn is_internal_call(self, frame: Frame) -> bool {
+        objects::is_internal(frame.return_address())
     }
 }
 
 /// Calls the real function of a name; returns its error code.
-///
-/// # Safety
-/// The frame must have the arguments of the program.
 #[inline(never)]
-unsafe fn call_real(export: Export, words: usize, real: Option<NonNull<c_void>>, frame: Frame) -> i32 {
+fn call_real(export: Export, words: usize, real: Option<NonNull<c_void>>, frame: Frame) -> i32 {
     let Some(real) = real else { return ERR_NO_SUCH_FUNCTION };
-    // SAFETY: the contract.
+    // SAFETY: the function of the name.
     let code = unsafe { frame.pass_to(real, words) };
     match (export.form, export.call()) {
-        (Form::C, _) => return code,
-        (_, Call::MPI_Pcontrol) => return SUCCESS,
-        _ => {}
-    }
-    // SAFETY: the word after the parameters is null or the address of an INTEGER that the call has set.
-    unsafe {
-        let ierror = words - 1 - export.call().hidden_lengths();
-        (frame.word(ierror) as *const i32).as_ref().copied().unwrap_or(SUCCESS)
+        (Form::C, _) => code,
+        (_, Call::MPI_Pcontrol) => SUCCESS,
+        _ => {
+            let ierror = frame.word(words - 1 - export.call().hidden_lengths()) as *const i32;
+            // SAFETY: null, or the address of an INTEGER that the call has set.
+            unsafe { ierror.as_ref() }.copied().unwrap_or(SUCCESS)
+        }
     }
 }
 
 /// Makes a call without recording it.
-///
-/// # Safety
-/// The frame must have the arguments of the program.
-pub(crate) unsafe fn pass(number: usize, frame: Frame) -> i32 {
+pub(crate) fn pass(number: usize, frame: Frame) -> i32 {
     let export = Export::get(number);
-    // SAFETY: the contract.
-    unsafe { call_real(export, words_of(export), machine::real(number), frame) }
+    call_real(export, words_of(export), machine::real(number), frame)
 }
 
 trampoline! {
@@ -243,139 +225,97 @@ trampoline! {
 }
 
 /// Records a call of the program.
-pub(crate) unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
-    // SAFETY: the calling thread's lane, which is never freed, and the program's arguments.
-    unsafe {
-        match (NonNull::new(lane.cast()), Plan::known(number)) {
-            (Some(lane), Some(plan)) => record(plan, frame, lane, ToMpi(plan)),
-            _ => entered_first(number, frame),
-        }
+pub(crate) extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
+    // SAFETY: trampolines pass the calling thread's lane.
+    match (unsafe { Lane::of(lane) }, Plan::known(number)) {
+        (Some(lane), Some(plan)) => record(plan, frame, lane, ToMpi(plan)),
+        _ => entered_first(number, frame),
     }
 }
 
 /// The first call by a name or of a thread.
 #[cold]
 #[inline(never)]
-unsafe fn entered_first(number: usize, frame: Frame) -> i32 {
-    let found = || {
-        let tracer = Tracer::at(0)?;
-        tracer.lane().zip(Plan::of(number, tracer.abi()))
-    };
-    // SAFETY: as in `entered`.
-    unsafe {
-        match found() {
-            Some((lane, plan)) if (*lane.as_ptr()).frame != 0 => {
-                record_nested(plan, frame, lane, ToMpi(plan))
-            }
-            Some((lane, plan)) => record_by_hook(plan, frame, lane, ToMpi(plan)),
-            None => pass(number, frame),
-        }
+fn entered_first(number: usize, frame: Frame) -> i32 {
+    match Tracer::at(0).and_then(|tracer| tracer.lane().zip(Plan::of(number, tracer.abi()))) {
+        // From now on both are known.
+        Some(_) => entered(number, frame, machine::thread().lanes[0].get()),
+        None => pass(number, frame),
     }
 }
 
 /// Records a call.
-///
-/// # Safety
-/// The lane must be the calling thread's, without other references in use. The frame must have the arguments of the program.
 #[inline(always)]
-pub(crate) unsafe fn record<N: Next>(
-    plan: &'static Plan,
-    frame: Frame,
-    lane: NonNull<ThreadLane>,
-    next: N,
-) -> i32 {
-    // SAFETY: the contract.
-    unsafe {
-        if (*lane.as_ptr()).frame != 0 {
-            return record_nested(plan, frame, lane, next);
-        }
-        match &plan.way {
-            Way::SimpleShapes(keys) => {
-                if let Some(shape) = keys.find::<true>(frame, (*lane.as_ptr()).shapes) {
-                    return record_by_shape(plan, frame, lane, shape, next);
-                }
-            }
-            Way::Shapes(keys) => {
-                if let Some(shape) = keys.find::<false>(frame, (*lane.as_ptr()).shapes) {
-                    return record_by_shape(plan, frame, lane, shape, next);
-                }
-            }
-            Way::WaitForAll(wait) => {
-                if !(*lane.as_ptr()).tracer.multiple
-                    && let Some(run) = find_run(plan, wait, frame, lane)
-                {
-                    return record_run(plan, wait, frame, lane, run, next);
-                }
-            }
-            Way::Hook => {}
-        }
-        record_by_hook(plan, frame, lane, next)
+pub(crate) fn record<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N) -> i32 {
+    if lane.get().frame != 0 {
+        return record_nested(plan, frame, lane, next);
     }
+    match &plan.way {
+        Way::SimpleShapes(keys) => {
+            if let Some(shape) = keys.find::<true>(frame, lane.get().shapes) {
+                return record_by_shape(plan, frame, lane, shape, next);
+            }
+        }
+        Way::Shapes(keys) => {
+            if let Some(shape) = keys.find::<false>(frame, lane.get().shapes) {
+                return record_by_shape(plan, frame, lane, shape, next);
+            }
+        }
+        Way::WaitForAll(wait) => {
+            if !lane.get().tracer.multiple
+                && let Some(run) = find_run(plan, wait, frame, lane.get())
+            {
+                return record_run(plan, wait, frame, lane, run, next);
+            }
+        }
+        Way::Hook => {}
+    }
+    record_by_hook(plan, frame, lane, next)
 }
 
 /// A call while another one is being recorded: an internal one of MPI, one of a callback, or the first one after a
 /// `longjmp` out of the earlier call.
 #[cold]
 #[inline(never)]
-unsafe fn record_nested<N: Next>(
-    plan: &'static Plan,
-    frame: Frame,
-    lane: NonNull<ThreadLane>,
-    next: N,
-) -> i32 {
-    // SAFETY: as in `record`.
-    unsafe {
-        let own = lane.as_ptr();
-        if frame.address() >= (*own).frame {
-            // `longjmp` has unwound the stack beyond the earlier call.
-            ((*own).frame, (*own).run, (*own).parked) = (0, None, None);
-            return record(plan, frame, lane, next);
-        }
-        if next.is_internal_call(frame) {
-            return next.call(frame);
-        }
-        if let Some(run) = (*own).run.take() {
-            (*own).parked = Some((*own).tracer.known().requests.handles_of(run).to_vec());
-        }
-        record_by_hook(plan, frame, lane, next)
+fn record_nested<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N) -> i32 {
+    let own = lane.get();
+    if frame.address() >= own.frame {
+        // `longjmp` has unwound the stack beyond the earlier call.
+        (own.frame, own.run, own.parked) = (0, None, None);
+        return record(plan, frame, lane, next);
     }
+    if next.is_internal_call(frame) {
+        return next.call(frame);
+    }
+    own.park_run();
+    record_by_hook(plan, frame, lane, next)
 }
 
 /// Records a call by its hook.
 #[inline(never)]
-unsafe fn record_by_hook<N: Next>(
-    plan: &'static Plan,
-    frame: Frame,
-    lane: NonNull<ThreadLane>,
-    next: N,
-) -> i32 {
-    // SAFETY: as in `record`; the arguments are used during this call only.
-    unsafe {
-        let args = Args::new(frame, plan.export, plan.abi);
-        let key = match &plan.way {
-            Way::SimpleShapes(keys) | Way::Shapes(keys) => Some(keys.key(frame)),
-            Way::WaitForAll(_) | Way::Hook => None,
-        };
-        let mut call = CallGuard::begin(plan, frame, lane, Recorded::new(lane, args, frame, key));
-        let before = || {
-            #[cfg(debug_assertions)]
-            panic_if_asked(plan.call.name());
-            plan.hook.before(&mut call.recorded);
-        };
-        call.broken = catching_panics(before).is_none();
-        call.recorded.start = clock::now();
-        let code = next.call(frame);
-        call.recorded.end = clock::now();
-        call.ended = Ended::with(code);
-        code
-    }
+fn record_by_hook<N: Next>(plan: &'static Plan, frame: Frame, lane: Lane, next: N) -> i32 {
+    let key = match &plan.way {
+        Way::SimpleShapes(keys) | Way::Shapes(keys) => Some(keys.key(frame)),
+        Way::WaitForAll(_) | Way::Hook => None,
+    };
+    let mut call = CallGuard::begin(plan, frame, lane, key);
+    let before = || {
+        #[cfg(debug_assertions)]
+        panic_if_asked(plan.call.name());
+        plan.hook.before(&mut call.recorded);
+    };
+    call.broken = catching_panics(before).is_none();
+    call.recorded.start = clock::now();
+    let code = next.call(frame);
+    call.recorded.end = clock::now();
+    call.ended = Ended::with(code);
+    code
 }
 
 /// Records a call when it is dropped, also during unwinding.
 struct CallGuard {
     recorded: Recorded,
     plan: &'static Plan,
-    lane: NonNull<ThreadLane>,
     /// The lane's state of the enclosing call.
     outer: (usize, Option<Vec<usize>>),
     ended: Ended,
@@ -384,32 +324,28 @@ struct CallGuard {
 }
 
 impl CallGuard {
-    /// # Safety
-    /// As [`record`].
-    unsafe fn begin(
-        plan: &'static Plan,
-        frame: Frame,
-        mut lane: NonNull<ThreadLane>,
-        recorded: Recorded,
-    ) -> Self {
-        // SAFETY: the contract.
-        let own = unsafe { lane.as_mut() };
+    fn begin(plan: &'static Plan, frame: Frame, mut lane: Lane, key: Option<Key>) -> Self {
+        let recorded = Recorded::new(lane, Args::new(frame, plan.export, plan.abi), frame, key);
+        let own = lane.get();
         let outer = (std::mem::replace(&mut own.frame, frame.address()), own.parked.take());
-        Self { recorded, plan, lane, outer, ended: Ended::Thrown, broken: false }
+        Self { recorded, plan, outer, ended: Ended::Thrown, broken: false }
     }
 }
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        let ended = self.ended;
+        let Self { recorded, plan, ended, .. } = self;
+        let (plan, ended) = (*plan, *ended);
         if ended == Ended::Thrown {
-            self.recorded.end = clock::now();
+            recorded.end = clock::now();
         }
-        let ticks = self.recorded.end.wrapping_sub(self.recorded.start);
-        let recorded = &mut self.recorded;
-        let plan = self.plan;
+        let ticks = recorded.end.wrapping_sub(recorded.start);
         let after = || {
-            let has_taken_effect = ended.is_success() || plan.receives && ended.has_received(recorded.tracer);
+            let has_taken_effect = match ended {
+                Ended::Success => true,
+                Ended::Failed(code) => plan.receives && has_received(recorded.tracer, code),
+                Ended::Thrown => false,
+            };
             if !has_taken_effect {
                 return plan.hook.after_failure(recorded, ended);
             }
@@ -418,87 +354,65 @@ impl Drop for CallGuard {
                 recorded.insert_request(place.into());
             }
         };
-        self.broken = self.broken || catching_panics(after).is_none();
+        let broken = self.broken || catching_panics(after).is_none();
         self.recorded.return_scratch();
-        // SAFETY: the calling thread's lane; the hook's references have ended.
-        let lane = unsafe { self.lane.as_mut() };
+        let lane = self.recorded.lane();
         (lane.frame, lane.parked) = std::mem::take(&mut self.outer);
-        if hooks::are_counted(self.plan.call) {
-            lane.tracer.count(self.plan.call, ticks, !ended.is_success());
+        if hooks::are_counted(plan.call) {
+            lane.tracer.count(plan.call, ticks, !ended.is_success());
         }
         lane.check();
-        if self.broken {
-            lane.tracer.stop(lane, &format!("recording {} failed", self.plan.call.name()));
+        if broken {
+            lane.tracer.stop(lane, &format!("recording {} failed", plan.call.name()));
         }
     }
 }
 
 /// Finishes a call without a hook that an exception unwinds.
-struct UnwindGuard(&'static Plan, Frame, NonNull<ThreadLane>, u64);
+struct UnwindGuard(&'static Plan, Frame, Lane, u64);
 
 impl Drop for UnwindGuard {
     #[inline(always)]
     fn drop(&mut self) {
         let Self(plan, frame, lane, start) = *self;
-        // SAFETY: the calling thread's lane and the arguments of its call.
-        unsafe { finish_unusual(plan, frame, lane, Ended::Thrown, (start, clock::now())) };
+        finish_unusual(plan, frame, lane, Ended::Thrown, (start, clock::now()));
     }
 }
 
 /// Makes a call that is recorded without a hook. Returns its error code, its start and its end.
 #[inline(always)]
-unsafe fn make_call<N: Next>(
-    plan: &'static Plan,
-    frame: Frame,
-    lane: NonNull<ThreadLane>,
-    next: N,
-) -> (i32, (u64, u64)) {
-    // SAFETY: as in `record`.
-    unsafe {
-        (*lane.as_ptr()).frame = frame.address();
-        let start = clock::now();
-        let leaving = UnwindGuard(plan, frame, lane, start);
-        let code = next.call(frame);
-        let end = clock::now();
-        std::mem::forget(leaving);
-        (code, (start, end))
-    }
+fn make_call<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N) -> (i32, (u64, u64)) {
+    lane.get().frame = frame.address();
+    let start = clock::now();
+    let leaving = UnwindGuard(plan, frame, lane, start);
+    let code = next.call(frame);
+    let end = clock::now();
+    std::mem::forget(leaving);
+    (code, (start, end))
 }
 
 /// Records a call by its shape.
 #[inline(always)]
-unsafe fn record_by_shape<N: Next>(
-    plan: &'static Plan,
-    frame: Frame,
-    mut lane: NonNull<ThreadLane>,
-    shape: Shape,
-    next: N,
-) -> i32 {
-    // SAFETY: as in `record`; nested calls have ended when the lane is used again.
-    unsafe {
-        let (code, (start, end)) = make_call(plan, frame, lane, next);
-        let own = lane.as_mut();
-        own.frame = 0;
-        if code != SUCCESS {
-            put_failed(own, plan, (start, end), shape, code);
-            return code;
-        }
-        put_head(own, plan.call, (start, end), shape.head());
-        if let Some((_, slot)) = plan.request {
-            let handle = plan.request_at(frame.at(slot.into()), 0);
-            let request = match shape.flags() {
-                PendingRequest::UNRECORDED => own.writer.unrecorded_request(),
-                flags => own.writer.take_request().with(flags),
-            };
-            if handle != plan.request_null {
-                own.tracer.known().requests.insert(handle, request);
-            } else if !request.has(PendingRequest::UNRECORDED) {
-                put_done(own, plan.call, end, request);
-            }
-        }
-        own.tracer.count(plan.call, end.wrapping_sub(start), false);
-        code
+fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, shape: Shape, next: N) -> i32 {
+    let (code, (start, end)) = make_call(plan, frame, lane, next);
+    let own = lane.get();
+    own.frame = 0;
+    if code != SUCCESS {
+        put_failed(own, plan, (start, end), shape, code);
+        return code;
     }
+    put_head(own, plan.call, (start, end), shape.head());
+    if let Some((_, slot)) = plan.request {
+        // SAFETY: the call has succeeded, and so has set it.
+        let handle = unsafe { plan.request_at(frame.at(slot.into()), 0) };
+        let made = match shape.flags() {
+            PendingRequest::UNRECORDED => own.writer.unrecorded_request(),
+            flags => own.writer.take_request().with(flags),
+        };
+        own.insert_request(made, (handle != plan.request_null).then_some(handle), plan.call, (end, end));
+    }
+    own.tracer.count(plan.call, end.wrapping_sub(start), false);
+    code
 }
 
 /// The end of [`record_by_shape`] for a failed call: it has made no request, but may have received a message.
@@ -513,103 +427,78 @@ fn put_failed(lane: &mut ThreadLane, plan: &Plan, times: (u64, u64), shape: Shap
 
 /// Writes a record of one word; stops the recording if that fails.
 #[inline(always)]
-fn put_head(lane: &mut ThreadLane, call: Call, (start, end): (u64, u64), head: Head) {
+fn put_head(lane: &mut ThreadLane, call: Call, times: (u64, u64), head: Head) {
     #[cold]
     #[inline(never)]
     fn put_long(lane: &mut ThreadLane, call: Call, times: (u64, u64), head: Head) {
-        lane.writer.put_head(times.0, times.1, head, || lane.tracer.slot(call));
+        lane.writer.put_long(times, head, lane.tracer.slot(call));
         lane.check();
     }
-    if !lane.writer.put_word(start, end, head) {
-        put_long(lane, call, (start, end), head);
+    if !lane.writer.put_word(times, head) {
+        put_long(lane, call, times, head);
     }
-}
-
-/// Records the completion of a request that its call has completed.
-#[cold]
-#[inline(never)]
-fn put_done(lane: &mut ThreadLane, call: Call, end: u64, request: PendingRequest) {
-    let done = Completion { request: request.request(), outcome: Outcome::Done };
-    lane.writer.put_completed((end, end), None, lane.tracer.slot(call), &[done]);
-    lane.check();
 }
 
 /// Finds the requests of a wait, if they are recent, consecutive and of this thread.
 #[inline(always)]
-unsafe fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: NonNull<ThreadLane>) -> Option<Run> {
-    // SAFETY: as in `record`; the program passed `count` handles.
-    unsafe {
-        let count = wait.count.map_or(1, |slot| frame.at(slot) as u32 as usize);
-        let address = frame.at(wait.requests);
-        let own = lane.as_ref();
-        let next = own.writer.next_request();
-        own.tracer.known().requests.find_run(count, next, |i| plan.request_at(address, i))
-    }
+fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: &ThreadLane) -> Option<Run> {
+    let count = wait.count.map_or(1, |slot| frame.at(slot) as u32 as usize);
+    let address = frame.at(wait.requests);
+    let next = lane.writer.next_request();
+    // SAFETY: the program passed `count` handles.
+    lane.tracer.known().requests.find_run(count, next, |i| unsafe { plan.request_at(address, i) })
 }
 
 /// Records a wait for consecutive requests.
 #[inline(always)]
-unsafe fn record_run<N: Next>(
+fn record_run<N: Next>(
     plan: &'static Plan,
     wait: &WaitPlan,
     frame: Frame,
-    mut lane: NonNull<ThreadLane>,
+    mut lane: Lane,
     run: Run,
     next: N,
 ) -> i32 {
-    // SAFETY: as in `record_by_shape`.
-    unsafe {
-        (*lane.as_ptr()).run = Some(run);
-        let (code, (start, end)) = make_call(plan, frame, lane, next);
-        let own = lane.as_mut();
-        let is_completed = wait.flag.is_none_or(|slot| *(frame.at(slot) as *const i32) != 0);
-        if code != SUCCESS || own.run.take().is_none() {
-            finish_unusual(plan, frame, lane, Ended::with(code), (start, end));
-            return code;
-        }
-        own.frame = 0;
-        if is_completed {
-            let count = run.len() as u64;
-            let after = own.tracer.known().requests.take_run(run, own.writer.next_request());
-            match Head::run(wait.completer, count, after) {
-                Some(head) => put_head(own, plan.call, (start, end), head),
-                None => {
-                    own.writer.put_run((start, end), own.tracer.slot(plan.call), count, after);
-                    own.check();
-                }
-            }
-        } else if own.tracer.state() == State::Recording {
-            own.writer.poll(start, end, || own.tracer.slot(plan.call));
-            own.check();
-        }
-        own.tracer.count(plan.call, end.wrapping_sub(start), false);
-        code
+    lane.get().run = Some(run);
+    let (code, (start, end)) = make_call(plan, frame, lane, next);
+    let own = lane.get();
+    // SAFETY: the program passed an address, which a call that succeeds has written.
+    let is_completed = wait.flag.is_none_or(|slot| unsafe { *(frame.at(slot) as *const i32) } != 0);
+    if code != SUCCESS || own.run.take().is_none() {
+        finish_unusual(plan, frame, lane, Ended::with(code), (start, end));
+        return code;
     }
+    own.frame = 0;
+    if is_completed {
+        let count = run.len() as u64;
+        let after = own.tracer.known().requests.take_run(run, own.writer.next_request());
+        match Head::run(wait.completer, count, after) {
+            Some(head) => put_head(own, plan.call, (start, end), head),
+            None => {
+                own.writer.put_run((start, end), own.tracer.slot(plan.call), count, after);
+                own.check();
+            }
+        }
+    } else if own.tracer.state() == State::Recording {
+        own.writer.poll(start, end, || own.tracer.slot(plan.call));
+        own.check();
+    }
+    own.tracer.count(plan.call, end.wrapping_sub(start), false);
+    code
 }
 
 /// Finishes a call without a hook that failed, was left by an exception, or contained another call.
 #[cold]
 #[inline(never)]
-unsafe fn finish_unusual(
-    plan: &'static Plan,
-    frame: Frame,
-    mut lane: NonNull<ThreadLane>,
-    ended: Ended,
-    (start, end): (u64, u64),
-) {
-    // SAFETY: as in `record`.
-    unsafe {
-        let own = lane.as_mut();
-        own.frame = 0;
-        let run = own.run.take().map(|run| own.tracer.known().requests.handles_of(run).to_vec());
-        let Some(handles) = own.parked.take().or(run) else {
-            own.tracer.count(plan.call, end.wrapping_sub(start), !ended.is_success());
-            return;
-        };
-        let args = Args::new(frame, plan.export, plan.abi);
-        let mut call = CallGuard::begin(plan, frame, lane, Recorded::new(lane, args, frame, None));
-        call.recorded.scratch.handles = handles;
-        (call.recorded.start, call.recorded.end) = (start, end);
-        call.ended = ended;
-    }
+fn finish_unusual(plan: &'static Plan, frame: Frame, mut lane: Lane, ended: Ended, times: (u64, u64)) {
+    let own = lane.get();
+    own.frame = 0;
+    own.park_run();
+    let Some(handles) = own.parked.take() else {
+        return own.tracer.count(plan.call, times.1.wrapping_sub(times.0), !ended.is_success());
+    };
+    let mut call = CallGuard::begin(plan, frame, lane, None);
+    call.recorded.scratch.handles = handles;
+    (call.recorded.start, call.recorded.end) = times;
+    call.ended = ended;
 }

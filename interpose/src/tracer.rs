@@ -11,9 +11,10 @@ use crate::known::Known;
 use crate::machine::{self, Mode, RECORDERS};
 use crate::output::{CallEntry, Output};
 use crate::pending::Run;
+use crate::requests::PendingRequest;
 use crate::settings::Settings;
 use crate::shapes::{Part, Shapes};
-use crate::writer::{Mark, Writer};
+use crate::writer::Writer;
 use mpi_abi::api::{Mpi, ThreadLevel};
 use mpi_abi::detect::Abi;
 use mpi_abi::handles;
@@ -21,13 +22,14 @@ use mpi_abi::prototypes::Call;
 use mpi_abi::tables::Flavour;
 use std::cell::UnsafeCell;
 use std::error::Error;
+use std::ffi::c_void;
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
-use vef_format::capture::event::{Action, CallSlot, Completion, Datatype, Origin};
+use vef_format::capture::event::{Action, CallSlot, Completion, Datatype, Origin, Outcome};
 use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::Rank;
@@ -73,7 +75,7 @@ pub(crate) enum State {
     Recording,
     /// Outside the phase to which recording is restricted.
     Paused,
-    /// All sessions are closed; another one may be opened.
+    /// MPI is finalized; another session may begin.
     Closed,
     Over,
 }
@@ -91,19 +93,39 @@ struct OnlyPhase {
 
 #[derive(Default)]
 struct Lanes {
-    all: Vec<LanePointer>,
-    free: Vec<LanePointer>,
-    /// The position before the last session's final record.
-    before_end: Option<(LanePointer, Mark)>,
+    all: Vec<Lane>,
+    free: Vec<Lane>,
+    /// The last finalization: its lane, times and function.
+    ending: Option<(Lane, (u64, u64), CallSlot)>,
 }
 
+/// The calling thread's part of a recorder. Never freed: after the thread's end a new thread gets it.
 #[derive(Clone, Copy)]
-struct LanePointer(NonNull<ThreadLane>);
+#[repr(transparent)]
+pub(crate) struct Lane(NonNull<ThreadLane>);
 
 // SAFETY: a lane is used by one thread at a time: its own, or the one that ends recording.
-unsafe impl Send for LanePointer {}
+unsafe impl Send for Lane {}
 
-/// A thread's part of a recorder. Never freed: after the thread's end a new thread gets it.
+impl Lane {
+    /// The lane in a thread's data; `None`: it has none yet.
+    ///
+    /// # Safety
+    /// The data must be that of the calling thread.
+    #[inline(always)]
+    pub(crate) unsafe fn of(pointer: *mut c_void) -> Option<Self> {
+        NonNull::new(pointer.cast()).map(Self)
+    }
+
+    /// References made by this must not overlap: nested calls of the thread use it, too.
+    #[inline(always)]
+    pub(crate) fn get(&mut self) -> &mut ThreadLane {
+        // SAFETY: the thread's own, and see above.
+        unsafe { self.0.as_mut() }
+    }
+}
+
+/// The contents of a lane.
 pub(crate) struct ThreadLane {
     /// The address of the frame of the call being recorded; 0: none.
     pub(crate) frame: usize,
@@ -237,7 +259,7 @@ impl Tracer {
             mpi,
         }));
         TRACERS[place].store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
-        stop_in_children();
+        at_fork_and_exit();
         Ok(tracer)
     }
 
@@ -307,55 +329,40 @@ impl Tracer {
             _ => {}
         }
         drop(known);
-        if before == 0 {
-            self.reopen();
-        }
+        self.change_state(State::Closed, State::Recording);
     }
 
-    /// `MPI_Finalize` or `MPI_Session_finalize` has succeeded; returns whether it was the last.
-    pub(crate) fn close(&self) -> bool {
-        self.opens.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-
-    /// Ends the recording; `put` writes the final record. `for_good`: no session can follow.
-    pub(crate) fn finish(
-        &'static self,
-        lane: NonNull<ThreadLane>,
-        for_good: bool,
-        put: impl FnOnce(&mut Writer),
-    ) {
-        let before = self.set_state(if for_good { State::Over } else { State::Closed });
-        if matches!(before, State::Closed | State::Over) {
+    /// `MPI_Finalize` or `MPI_Session_finalize` has ended. After the last one nothing is recorded until another session
+    /// begins.
+    pub(crate) fn close(&'static self, lane: Lane, times: (u64, u64), call: Call) {
+        if self.opens.fetch_sub(1, Ordering::AcqRel) != 1 || self.state() == State::Over {
             return;
         }
-        // SAFETY: the calling thread's lane; no other reference is used later.
-        let writer = unsafe { &mut (*lane.as_ptr()).writer };
-        let mark = writer.mark();
-        put(writer);
-        self.output.set_pair(2, clock::pair());
+        let ending = Some((lane, times, self.slot(call)));
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).ending = ending;
+        self.set_state(State::Closed);
+        if call == Call::MPI_Finalize {
+            self.finish();
+        }
+    }
+
+    /// Completes the file if MPI is finalized: no session can follow.
+    fn finish(&'static self) {
+        if self.state() != State::Closed {
+            return;
+        }
+        self.set_state(State::Over);
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.before_end = (!for_good).then_some((LanePointer(lane), mark));
-        // SAFETY: finalization has returned, so no thread is in an MPI call, and no thread gets a lane.
-        let rests: Vec<_> =
-            lanes.all.iter().filter_map(|lane| unsafe { (*lane.0.as_ptr()).writer.seal() }).collect();
-        self.output.finish(&rests, for_good);
+        // Finalization has returned, so no thread is in an MPI call.
+        if let Some((mut lane, times, slot)) = lanes.ending.take() {
+            lane.get().writer.put(times, &Action::Finalize, slot);
+        }
+        self.output.set_pair(2, clock::pair());
+        let rests: Vec<_> = lanes.all.iter_mut().filter_map(|lane| lane.get().writer.seal()).collect();
+        self.output.finish(&rests);
         if self.output.is_removed() {
             warn(&format!("the capture of rank {} was removed during the run", self.rank));
         }
-    }
-
-    /// Resumes the recording for a new session.
-    fn reopen(&'static self) {
-        if self.state() != State::Closed || self.output.reopen().is_err() {
-            return;
-        }
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((lane, mark)) = lanes.before_end.take() {
-            // SAFETY: no thread is inside a recorded call.
-            unsafe { (*lane.0.as_ptr()).writer.rewind(mark) };
-        }
-        drop(lanes);
-        self.set_state(State::Recording);
     }
 
     /// Stops the recording because of a failure; the program continues.
@@ -451,23 +458,23 @@ impl Tracer {
     }
 
     /// The calling thread's lane; assigned at its first call.
-    pub(crate) fn lane(&'static self) -> Option<NonNull<ThreadLane>> {
-        // SAFETY: the thread's own.
-        let known = unsafe { &mut (*machine::thread()).lanes[self.place] };
-        if known.is_null() {
-            *known = self.new_lane()?.as_ptr().cast();
+    pub(crate) fn lane(&'static self) -> Option<Lane> {
+        let known = &machine::thread().lanes[self.place];
+        if known.get().is_null() {
+            known.set(self.new_lane()?.0.as_ptr().cast());
             return_lanes_at_end();
         }
-        NonNull::new(known.cast())
+        // SAFETY: the calling thread's.
+        unsafe { Lane::of(known.get()) }
     }
 
-    fn new_lane(&'static self) -> Option<NonNull<ThreadLane>> {
+    fn new_lane(&'static self) -> Option<Lane> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = lanes.free.pop() {
-            return Some(lane.0);
+            return Some(lane);
         }
         let thread = u16::try_from(lanes.all.len()).ok()?;
-        let lane = NonNull::from(Box::leak(Box::new(ThreadLane {
+        let lane = Lane(NonNull::from(Box::leak(Box::new(ThreadLane {
             frame: 0,
             tracer: self,
             writer: Writer::new(&self.output, thread, clock::now()),
@@ -475,22 +482,21 @@ impl Tracer {
             run: None,
             parked: None,
             scratch: None,
-        })));
-        lanes.all.push(LanePointer(lane));
+        }))));
+        lanes.all.push(lane);
         Some(lane)
     }
 
     /// Records the begin or end of a phase.
     pub(crate) fn mark_phase(&'static self, begin: bool, name: &str) {
-        let Some(lane) = self.lane() else { return };
+        let Some(mut lane) = self.lane() else { return };
         let only = self.phase.as_ref().filter(|only| only.name == name);
         if begin && only.is_some_and(|only| only.depth.fetch_add(1, Ordering::AcqRel) == 0) {
             self.change_state(State::Paused, State::Recording);
         }
         if self.state() == State::Recording {
             let now = clock::now();
-            // SAFETY: the calling thread's lane without other references.
-            let lane = unsafe { &mut *lane.as_ptr() };
+            let lane = lane.get();
             lane.writer.put((now, now), &Action::Phase { begin, name }, CallSlot::NONE);
             lane.check();
         }
@@ -543,6 +549,39 @@ impl Tracer {
 }
 
 impl ThreadLane {
+    /// Keeps the handles of the run, because a nested call may change the list that it refers to.
+    pub(crate) fn park_run(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.parked = Some(self.tracer.known().requests.handles_of(run).to_vec());
+        }
+    }
+
+    /// Registers a request that a call has made, under its handle; `None`: the call has completed it. If the request has no
+    /// record, its handle is marked, too. If another thread gets the same handle before the completion is recorded, the
+    /// handle has both requests.
+    #[inline(always)]
+    pub(crate) fn insert_request(
+        &mut self,
+        made: PendingRequest,
+        handle: Option<usize>,
+        call: Call,
+        times: (u64, u64),
+    ) {
+        match handle {
+            Some(handle) => self.tracer.known().requests.insert(handle, made),
+            None if made.has(PendingRequest::UNRECORDED) => {}
+            None => self.put_done(made, call, times),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_done(&mut self, made: PendingRequest, call: Call, times: (u64, u64)) {
+        let done = Completion { request: made.request(), outcome: Outcome::Done };
+        self.writer.put_completed(times, None, self.tracer.slot(call), &[done]);
+        self.check();
+    }
+
     /// Stops the recording if a write has failed.
     #[inline(always)]
     pub(crate) fn check(&mut self) {
@@ -556,13 +595,13 @@ impl ThreadLane {
 fn return_lanes_at_end() {
     unsafe extern "C" fn ended(thread: *mut libc::c_void) {
         // SAFETY: what `thread` gave to the thread that ends now.
-        let lanes = unsafe { &mut (*thread.cast::<machine::Thread>()).lanes };
-        for (place, lane) in lanes.iter_mut().enumerate() {
-            if let (Some(lane), Some(tracer)) = (NonNull::new(*lane), Tracer::at(place)) {
-                let mut lanes = tracer.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-                lanes.free.push(LanePointer(lane.cast()));
+        let lanes = unsafe { &(*thread.cast::<machine::Thread>()).lanes };
+        for (place, lane) in lanes.iter().enumerate() {
+            // SAFETY: as above.
+            let lane = unsafe { Lane::of(lane.replace(null_mut())) };
+            if let Some((lane, tracer)) = lane.zip(Tracer::at(place)) {
+                tracer.lanes.lock().unwrap_or_else(PoisonError::into_inner).free.push(lane);
             }
-            *lane = null_mut();
         }
     }
     static KEY: AtomicU32 = AtomicU32::new(0);
@@ -576,20 +615,25 @@ fn return_lanes_at_end() {
     });
     if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
         // SAFETY: a key that was made above.
-        unsafe { libc::pthread_setspecific(key, machine::thread().cast()) };
+        unsafe { libc::pthread_setspecific(key, std::ptr::from_ref(machine::thread()).cast()) };
     }
 }
 
-/// Stops recording in children of `fork`, which share the mapping.
-fn stop_in_children() {
+/// Stops recording in children of `fork`, which share the mapping, and completes the files of programs with sessions
+/// at exit.
+fn at_fork_and_exit() {
     extern "C" fn in_child() {
-        for tracer in Tracer::all() {
-            tracer.set_state(State::Over);
-        }
+        Tracer::all().for_each(|tracer| _ = tracer.set_state(State::Over));
+    }
+    extern "C" fn at_exit() {
+        catching_panics(|| Tracer::all().for_each(Tracer::finish));
     }
     static ONCE: Once = Once::new();
-    // SAFETY: a function that is never unloaded and only stores to atomics.
-    ONCE.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
+    // SAFETY: functions that are never unloaded.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+        libc::atexit(at_exit);
+    });
 }
 
 /// The directory of a spawned world: `spawned-<n>` below the run's directory. Every process derives the number by

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use vef_format::capture::encode::{self, Author, Times, makes_request};
 use vef_format::capture::event::{Action, CallSlot, Completion, Completions, RequestId};
-use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, chunk_field, seal};
+use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, seal};
 use vef_format::capture::word::{Code, Head, WORD};
 
 /// Bytes at the end of a chunk that are reserved for the final record when recording stops.
@@ -49,13 +49,6 @@ struct Polls {
 /// Failed polls with fewer ticks between them form one record: 2–4 µs at 2–4 GHz. A longer gap is computation beside communication.
 const POLL_GAP: u64 = 1 << 13;
 
-/// A position of a writer.
-#[derive(Clone, Copy)]
-pub(crate) struct Mark {
-    at: *mut u8,
-    last: u64,
-}
-
 impl Writer {
     pub(crate) fn new(output: &'static Output, thread: u16, now: u64) -> Self {
         Self {
@@ -87,18 +80,9 @@ impl Writer {
         self.failed.take()
     }
 
-    /// Writes a record from `start` to `end`, in ticks: as one word with this head if the times fit. `call`: the
-    /// function of a completion.
+    /// Writes a record from `start` to `end`, in ticks, as one word with this head, if there is room and the times fit.
     #[inline(always)]
-    pub(crate) fn put_head(&mut self, start: u64, end: u64, head: Head, call: impl FnOnce() -> CallSlot) {
-        if !self.put_word(start, end, head) {
-            self.put_long(start, end, head, call());
-        }
-    }
-
-    /// Writes a record of one word, if there is room and the times fit.
-    #[inline(always)]
-    pub(crate) fn put_word(&mut self, start: u64, end: u64, head: Head) -> bool {
+    pub(crate) fn put_word(&mut self, (start, end): (u64, u64), head: Head) -> bool {
         // If clocks of different cores make the gap negative, it does not fit.
         let word = head.with(start.wrapping_sub(self.last), end.wrapping_sub(start));
         match word {
@@ -114,10 +98,11 @@ impl Writer {
         }
     }
 
+    /// Writes a record with this head where [`Writer::put_word`] could not. `call`: the function of a completion.
     #[cold]
     #[inline(never)]
-    fn put_long(&mut self, start: u64, end: u64, head: Head, call: CallSlot) {
-        self.write((start, end), 0, |bytes, at, times, _| {
+    pub(crate) fn put_long(&mut self, times: (u64, u64), head: Head, call: CallSlot) {
+        self.write(times, 0, |bytes, at, times, _| {
             match (head.with(times.gap, times.duration), head.code()) {
                 (Some(word), _) => {
                     *bytes.get_mut(at..)?.first_chunk_mut()? = word.to_le_bytes();
@@ -164,7 +149,7 @@ impl Writer {
     /// Writes a record of completions. `completer`: the function's code in records of one word, if it has one.
     pub(crate) fn put_completed(
         &mut self,
-        (start, end): (u64, u64),
+        times: (u64, u64),
         completer: Option<u8>,
         call: CallSlot,
         list: &[Completion],
@@ -174,8 +159,9 @@ impl Writer {
         let head =
             run.zip(completer).and_then(|((count, after), completer)| Head::run(completer, count, after));
         match head {
-            Some(head) => self.put_head(start, end, head, || call),
-            None => self.put((start, end), &Action::Complete(Completions::List(list)), call),
+            Some(head) if self.put_word(times, head) => {}
+            Some(head) => self.put_long(times, head, call),
+            None => self.put(times, &Action::Complete(Completions::List(list)), call),
         }
     }
 
@@ -385,28 +371,6 @@ impl Writer {
         let used = self.at as usize - bytes.as_ptr() as usize;
         seal(bytes, used);
         Some((*offset, &bytes[..used]))
-    }
-
-    /// The current position, with room for a short record in the same window.
-    pub(crate) fn mark(&mut self) -> Mark {
-        self.put_polls();
-        if let Some((window, _)) = &mut self.window {
-            let end = window.as_ptr_range().end as usize;
-            if end - (self.at as usize) < 2 * RESERVE {
-                self.next_window();
-            }
-        }
-        Mark { at: self.at, last: self.last }
-    }
-
-    /// Removes the records since `mark` and continues after [`Writer::seal`].
-    pub(crate) fn rewind(&mut self, mark: Mark) {
-        let Some((window, _)) = &mut self.window else { return };
-        let bytes = &mut window[..];
-        bytes[chunk_field::USED..chunk_field::USED + 4].fill(0);
-        let first = bytes.as_ptr() as usize;
-        bytes[mark.at as usize - first..self.at as usize - first].fill(0);
-        (self.at, self.last) = (mark.at, mark.last);
     }
 
     /// Writes the final record when recording stops, into the reserve if necessary.

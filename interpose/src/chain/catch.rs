@@ -108,9 +108,7 @@ unsafe extern "C" fn personality(
         return CONTINUE;
     }
     if actions & SEARCH != 0 {
-        // SAFETY: the calling thread's own.
-        let is_programs = unsafe { (*machine::thread()).passage.in_mpi };
-        return if is_programs { CONTINUE } else { HANDLER_FOUND };
+        return if machine::thread().chained.get().in_mpi { CONTINUE } else { HANDLER_FOUND };
     }
     if actions & IS_HANDLER == 0 {
         return CONTINUE;

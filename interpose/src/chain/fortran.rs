@@ -15,16 +15,13 @@ use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Parameter};
 use mpi_abi::tool::Cell;
 
 /// Passes a call by a Fortran name through the chain, which begins at `head`.
-///
-/// # Safety
-/// The frame must have the arguments of the program.
-pub(super) unsafe fn go_through(head: Cell, number: usize, frame: Frame) -> i32 {
+pub(super) fn go_through(head: Cell, number: usize, frame: Frame) -> i32 {
     let export = Export::get(number);
     let call = export.call();
     let count = words_of(export) - 1 - call.hidden_lengths();
-    // SAFETY: the contract.
+    // SAFETY: the program's arguments.
     unsafe {
-        let all = frame.words(words_of(export));
+        let all = frame.words();
         let (words, rest) = all[..words_of(export)].split_at(count);
         let [ierror, lengths @ ..] = rest else { return pass(number, frame) };
         let descriptors = export.form == Form::Descriptors;
@@ -72,13 +69,10 @@ struct Recorders {
 }
 
 impl Next for Recorders {
-    unsafe fn call(self, frame: Frame) -> i32 {
-        // SAFETY: the contract.
-        unsafe {
-            match self.place {
-                RECORDERS => pass(self.number, frame),
-                place => record_with(place, self.number, frame, Self { place: place + 1, ..self }),
-            }
+    fn call(self, frame: Frame) -> i32 {
+        match self.place {
+            RECORDERS => pass(self.number, frame),
+            place => record_with(place, self.number, frame, Self { place: place + 1, ..self }),
         }
     }
 }

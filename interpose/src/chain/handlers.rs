@@ -4,7 +4,7 @@
 use super::catch::catching;
 use crate::guard::warn;
 use crate::hooks;
-use crate::machine::{self, Frame, MOST, OwnFrame, Passage, trampoline};
+use crate::machine::{self, Chained, Frame, MOST, OwnFrame, trampoline};
 use crate::objects;
 use crate::record::{Next, Plan, record};
 use crate::tracer::{State, Tracer};
@@ -42,18 +42,22 @@ pub(super) fn is_broken() -> bool {
 /// # Safety
 /// The words must be valid arguments of the function.
 pub(super) unsafe fn enter_tools(head: Cell, words: &[usize], call: Call) -> i32 {
-    // SAFETY: the calling thread's own, and the contract.
-    unsafe {
-        let thread = machine::thread();
-        (*thread).passage = Passage { call: call as u16, in_mpi: false, has_returned: false, code: 0 };
-        if let Some(code) = catching(|| call_cell(head, words, call)) {
-            return code;
-        }
-        note_exception(call.name());
-        match (*thread).passage {
-            Passage { has_returned: true, code, .. } => code,
-            _ => mpi_handler(call).map_or(ERR_NO_SUCH_FUNCTION, |cell| call_cell(cell, words, call)),
-        }
+    let thread = machine::thread();
+    thread.chained.set(Chained {
+        call: call as u16,
+        in_mpi: false,
+        has_returned: false,
+        ..thread.chained.get()
+    });
+    // SAFETY: the contract.
+    let call_cell = |cell| unsafe { call_cell(cell, words, call) };
+    if let Some(code) = catching(|| call_cell(head)) {
+        return code;
+    }
+    note_exception(call.name());
+    match thread.chained.get() {
+        Chained { has_returned: true, code, .. } => code,
+        _ => mpi_handler(call).map_or(ERR_NO_SUCH_FUNCTION, call_cell),
     }
 }
 
@@ -74,18 +78,16 @@ pub(super) unsafe fn enter_tools_ending_in(
     call: Call,
 ) -> i32 {
     let end = End { call, real };
-    // SAFETY: the calling thread's own, and the contract. The entry of the chain removes the pointer when the call has ended.
-    unsafe {
-        (*machine::thread()).end = (&raw const end).cast();
-        enter_tools(head, words, call)
-    }
+    // The entry of the chain removes the pointer when the call has ended.
+    machine::thread().change_chained(|chained| chained.end = (&raw const end).cast());
+    // SAFETY: the contract.
+    unsafe { enter_tools(head, words, call) }
 }
 
 /// For tools (`vef_tool.h`): whether the call of this thread ends in a Fortran function, whatever a tool passes on.
 #[unsafe(no_mangle)]
 extern "C" fn vef_call_is_shown() -> c_int {
-    // SAFETY: the calling thread's own.
-    c_int::from(unsafe { !(*machine::thread()).end.is_null() })
+    c_int::from(!machine::thread().chained.get().end.is_null())
 }
 
 /// The first argument that a cell passes to [`call_handler`].
@@ -116,8 +118,7 @@ unsafe extern "C-unwind" fn run_handler(_number: usize, frame: Frame, _lane: *mu
     unsafe {
         let handler = &*(frame.word(0) as *const Handler);
         let count = handler.call.parameters().len();
-        let mut all = frame.words(1 + count);
-        let words = &mut all[1..=count];
+        let words = &mut frame.words()[1..=count];
         match &handler.kind {
             HandlerKind::Tool(layer, any) => {
                 let (number, words) = (handler.call as u32, words.as_mut_ptr());
@@ -151,9 +152,10 @@ impl Handler {
         if self.call == Call::MPI_Abort {
             aborts();
         }
+        let thread = machine::thread();
         let _in_mpi = InMpi::enter();
-        // SAFETY: the calling thread's own; the pointer is null or that of a call that has not ended.
-        let end = unsafe { (*machine::thread()).end.cast::<End>().as_ref() };
+        // SAFETY: null, or that of a call that has not ended.
+        let end = unsafe { thread.chained.get().end.cast::<End>().as_ref() };
         let code = match (end.filter(|end| end.call == self.call), machine::real(self.number)) {
             (Some(end), _) => (end.real)(),
             (None, None) => return ERR_NO_SUCH_FUNCTION,
@@ -164,11 +166,11 @@ impl Handler {
                 unsafe { call_with(real, &all, words.len()) }
             }
         };
-        // SAFETY: the calling thread's own.
-        let passage = unsafe { &mut (*machine::thread()).passage };
-        if passage.call == self.call as u16 {
-            (passage.has_returned, passage.code) = (true, code);
-        }
+        thread.change_chained(|chained| {
+            if chained.call == self.call as u16 {
+                (chained.has_returned, chained.code) = (true, code);
+            }
+        });
         code
     }
 
@@ -176,14 +178,12 @@ impl Handler {
     /// As [`Handler::call_mpi`].
     unsafe fn record(&self, at: (usize, &Path), behind: &[Cell], words: &[usize]) -> i32 {
         let next = ToCell { cell: behind[self.call as usize], call: self.call };
-        let mut own = OwnFrame::new(words);
-        let frame = own.frame();
         // SAFETY: the contract.
-        unsafe {
-            match is_beginning(self.call) {
-                true => hooks::begin(self.number, frame, at, false, || next.call(frame)),
-                false => record_with(at.0, self.number, frame, next),
-            }
+        let mut own = unsafe { OwnFrame::new(words) };
+        let frame = own.frame();
+        match is_beginning(self.call) {
+            true => hooks::begin(self.number, frame, at, false, || next.call(frame)),
+            false => record_with(at.0, self.number, frame, next),
         }
     }
 }
@@ -193,16 +193,14 @@ struct InMpi(());
 
 impl InMpi {
     fn enter() -> Self {
-        // SAFETY: the calling thread's own.
-        unsafe { (*machine::thread()).passage.in_mpi = true };
+        machine::thread().change_chained(|chained| chained.in_mpi = true);
         Self(())
     }
 }
 
 impl Drop for InMpi {
     fn drop(&mut self) {
-        // SAFETY: the calling thread's own.
-        unsafe { (*machine::thread()).passage.in_mpi = false };
+        machine::thread().change_chained(|chained| chained.in_mpi = false);
     }
 }
 
@@ -212,21 +210,15 @@ pub(crate) fn is_beginning(call: Call) -> bool {
 }
 
 /// Makes a call by the name with this number, and records it if recorder number `place` currently records such calls.
-///
-/// # Safety
-/// The frame must have the arguments of the call.
-pub(super) unsafe fn record_with<N: Next>(place: usize, number: usize, frame: Frame, next: N) -> i32 {
+pub(super) fn record_with<N: Next>(place: usize, number: usize, frame: Frame, next: N) -> i32 {
     let recorded = Tracer::at(place).filter(|tracer| match tracer.state() {
         State::Recording => true,
         State::Paused => hooks::run_when_paused(Export::get(number).call()),
         State::Closed | State::Over => false,
     });
-    // SAFETY: the contract; the lane is the calling thread's.
-    unsafe {
-        match recorded.and_then(|tracer| tracer.lane().zip(Plan::of(number, tracer.abi()))) {
-            Some((lane, plan)) => record(plan, frame, lane, next),
-            None => next.call(frame),
-        }
+    match recorded.and_then(|tracer| tracer.lane().zip(Plan::of(number, tracer.abi()))) {
+        Some((lane, plan)) => record(plan, frame, lane, next),
+        None => next.call(frame),
     }
 }
 
@@ -238,9 +230,9 @@ struct ToCell {
 }
 
 impl Next for ToCell {
-    unsafe fn call(self, frame: Frame) -> i32 {
-        // SAFETY: the contract.
-        unsafe { call_cell(self.cell, &frame.words(self.call.parameters().len()), self.call) }
+    fn call(self, frame: Frame) -> i32 {
+        // SAFETY: the arguments of the function.
+        unsafe { call_cell(self.cell, &frame.words(), self.call) }
     }
 }
 

@@ -16,7 +16,7 @@ mod handlers;
 mod load;
 
 use crate::guard::{catching_panics, warn};
-use crate::machine::{self, Frame, Mode, Passage, RECORDERS, trampoline};
+use crate::machine::{self, Chained, Frame, Mode, RECORDERS, trampoline};
 use crate::objects;
 use crate::record::pass;
 use crate::settings::Settings;
@@ -126,8 +126,7 @@ fn end_if_broken() {
         close();
         for tracer in Tracer::all() {
             if let Some(mut lane) = tracer.lane() {
-                // SAFETY: the calling thread's, which is in no call of the chain.
-                tracer.stop_quietly(unsafe { lane.as_mut() }, "a tool threw an exception");
+                tracer.stop_quietly(lane.get(), "a tool threw an exception");
             }
         }
     }
@@ -176,51 +175,44 @@ trampoline! {
 }
 
 /// Passes a call of the program through the chain.
-pub(crate) unsafe extern "C-unwind" fn entered(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
-    // SAFETY: the calling thread's data and the program's arguments.
-    unsafe {
-        let thread = machine::thread();
-        let outer = (*thread).chained;
-        // After a longjmp out of an earlier call, that call's frame lies below this one's.
-        let is_nested = outer != 0 && frame.address() < outer;
-        match chain() {
-            Some(chain) if !(is_nested && objects::is_internal(frame.return_address())) => {
-                let (outer, end) = if is_nested { (outer, (*thread).end) } else { (0, null()) };
-                let leave = LeaveGuard(outer, (*thread).passage, end);
-                ((*thread).chained, (*thread).end) = (frame.address(), null());
-                let code = go_through(chain, number, frame);
-                drop(leave);
-                if !is_nested {
-                    end_if_broken();
-                }
-                code
+pub(crate) extern "C-unwind" fn entered(number: usize, frame: Frame, _lane: *mut c_void) -> i32 {
+    let thread = machine::thread();
+    let outer = thread.chained.get();
+    // After a longjmp out of an earlier call, that call's frame lies below this one's.
+    let is_nested = outer.frame != 0 && frame.address() < outer.frame;
+    match chain() {
+        Some(chain) if !(is_nested && objects::is_internal(frame.return_address())) => {
+            let outer = if is_nested { outer } else { Chained::NONE };
+            let leave = LeaveGuard(outer);
+            thread.chained.set(Chained { frame: frame.address(), end: null(), ..outer });
+            let code = go_through(chain, number, frame);
+            drop(leave);
+            if !is_nested {
+                end_if_broken();
             }
-            _ => pass(number, frame),
+            code
         }
+        _ => pass(number, frame),
     }
 }
 
 /// Restores the thread's state of the enclosing call, also during unwinding.
-struct LeaveGuard(usize, Passage, *const c_void);
+struct LeaveGuard(Chained);
 
 impl Drop for LeaveGuard {
     fn drop(&mut self) {
-        // SAFETY: the calling thread's own.
-        let thread = unsafe { &mut *machine::thread() };
-        (thread.chained, thread.passage, thread.end) = (self.0, self.1, self.2);
+        machine::thread().chained.set(self.0);
     }
 }
 
-unsafe fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 {
+fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 {
     let export = Export::get(number);
     let call = export.call();
     let head = chain.head[call as usize];
-    // SAFETY: the caller's.
-    let code = unsafe {
-        match export.form {
-            Form::C => enter_tools(head, &frame.words(call.parameters().len()), call),
-            _ => fortran::go_through(head, number, frame),
-        }
+    let code = match export.form {
+        // SAFETY: the arguments of the function.
+        Form::C => unsafe { enter_tools(head, &frame.words(), call) },
+        _ => fortran::go_through(head, number, frame),
     };
     if call == Call::MPI_Finalize {
         close();

@@ -33,10 +33,8 @@ impl Hook for End {
         let (tracer, times) = (call.tracer, (call.start, call.end));
         tracer.count(call.call(), times.1.wrapping_sub(times.0), !ended.is_success());
         // A failed finalization also ends MPI.
-        if ended != Ended::Thrown && tracer.close() {
-            let slot = tracer.slot(call.call());
-            let for_good = call.call() == Call::MPI_Finalize;
-            tracer.finish(call.lane().into(), for_good, |writer| writer.put(times, &Action::Finalize, slot));
+        if ended != Ended::Thrown {
+            tracer.close(call.lane, times, call.call());
         }
     }
 }
@@ -56,10 +54,7 @@ impl Hook for Abort {
 
 /// Calls `next`, which initialises MPI or begins a session; when it succeeds, starts recorder number `place`, which
 /// writes to `directory`. `alone`: there is no chain of tools.
-///
-/// # Safety
-/// The frame must have the arguments of a call by the name with this number.
-pub(crate) unsafe fn begin(
+pub(crate) fn begin(
     number: usize,
     frame: Frame,
     (place, directory): (usize, &Path),
@@ -89,8 +84,7 @@ pub(crate) unsafe fn begin(
             Err(reason) => return warn(&format!("this process is not traced: {reason}")),
         };
         let Some(mut lane) = tracer.lane() else { return };
-        // SAFETY: this thread's own, and it is in no recorded call.
-        let lane = unsafe { lane.as_mut() };
+        let lane = lane.get();
         lane.writer.begin_at(start);
         lane.writer.put((start, end), &Action::Init, tracer.slot(call));
         tracer.count(call, end.wrapping_sub(start), false);

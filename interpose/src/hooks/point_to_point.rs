@@ -2,40 +2,49 @@
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::hooks::persistent::keep_template;
-use crate::hooks::places::Places;
+use crate::hooks::places::{Places, Side};
 use crate::requests::{PendingRequest, Template};
 use mpi_abi::prototypes::{self, Call, Timing};
 use mpi_abi::status::Status;
 use vef_format::capture::event::{
-    self, Action, Completion, Completions, Detail, Outcome, PostReceive, RequestId,
+    self, Action, Completion, Completions, DatatypeId, Detail, Outcome, PostReceive, RequestId,
 };
-use vef_format::ids::CommRank;
+use vef_format::ids::{CommId, CommRank};
 use vef_format::units::Bytes;
 
-/// The send of a call; `None`: to `MPI_PROC_NULL`, or on a communicator that a trace cannot represent.
-fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<event::Send> {
+/// A message as the sending or the receiving arguments of a call describe it.
+struct Message {
+    comm: CommId,
+    peer: i32,
+    tag: i32,
+    bytes: Bytes,
+    datatype: DatatypeId,
+}
+
+/// The message of one side of a call; `None`: to or from `MPI_PROC_NULL`, or on a communicator that a trace cannot
+/// represent. Such a call gets another record, unless it `is_recorded` already.
+fn message(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<Message> {
     let args = call.args;
-    let Places { comm, send: at, .. } = Places::of(args.call());
-    let dest = args.int(at.peer.place());
-    if dest == call.abi().constants.proc_null {
+    let peer = args.int(side.peer.place());
+    if peer == call.abi().constants.proc_null {
         return None;
     }
-    let comm = call.comm(args.handle(comm.place()));
-    let datatype = call.datatype(args.handle(at.datatype.place()));
-    let bytes = datatype.bytes(args.number(at.count.place()));
+    let comm = call.comm(args.handle(Places::of(args.call()).comm.place()));
+    let datatype = call.datatype(args.handle(side.datatype.place()));
+    let bytes = datatype.bytes(args.number(side.count.place()));
     if comm.foreign {
-        call.put_other(bytes, Detail::None);
+        if !is_recorded {
+            call.put_other(bytes, Detail::None);
+        }
         return None;
     }
-    Some(event::Send {
-        comm: comm.id,
-        dest: CommRank(dest as u32),
-        tag: args.int(at.tag.place()),
-        bytes,
-        datatype: datatype.id,
-        mode: mode(args.call()),
-        request,
-    })
+    Some(Message { comm: comm.id, peer, tag: args.int(side.tag.place()), bytes, datatype: datatype.id })
+}
+
+fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<event::Send> {
+    let Message { comm, peer, tag, bytes, datatype } = message(call, &Places::of(call.call()).send, false)?;
+    let mode = mode(call.call());
+    Some(event::Send { comm, dest: CommRank(peer as u32), tag, bytes, datatype, mode, request })
 }
 
 /// The send mode; the send of an exchange is standard.
@@ -48,55 +57,46 @@ fn mode(call: Call) -> event::SendMode {
     }
 }
 
-/// The receive of a call; `None` as for [`sending`]. `sends`: the call also sends, so that [`sending`] records it on
-/// a communicator that a trace cannot represent.
+/// The receive of a call, which may also send.
 fn posting(call: &mut Recorded, sends: bool, request: RequestId) -> Option<PostReceive> {
-    let args = call.args;
-    let Places { comm, recv: at, .. } = Places::of(args.call());
-    let constants = &call.abi().constants;
-    let (source, tag) = (args.int(at.peer.place()), args.int(at.tag.place()));
-    if source == constants.proc_null {
-        return None;
-    }
-    let comm = call.comm(args.handle(comm.place()));
-    let datatype = call.datatype(args.handle(at.datatype.place()));
-    let bytes = datatype.bytes(args.number(at.count.place()));
-    if comm.foreign {
-        if !sends {
-            call.put_other(bytes, Detail::None);
+    let Message { comm, bytes, datatype, .. } = message(call, &Places::of(call.call()).recv, sends)?;
+    let Sought { source, tag } = Sought::by(call);
+    Some(PostReceive { comm, source, tag, bytes, datatype, request })
+}
+
+/// The message that a receive or probe asks for; `None`: a wildcard.
+struct Sought {
+    source: Option<CommRank>,
+    tag: Option<i32>,
+}
+
+impl Sought {
+    fn by(call: &Recorded) -> Self {
+        let (args, constants, at) = (&call.args, &call.abi().constants, &Places::of(call.call()).recv);
+        let (source, tag) = (args.int(at.peer.place()), args.int(at.tag.place()));
+        Self {
+            source: (source != constants.any_source).then_some(CommRank(source as u32)),
+            tag: (tag != constants.any_tag).then_some(tag),
         }
-        return None;
     }
-    Some(PostReceive {
-        comm: comm.id,
-        source: (source != constants.any_source).then_some(CommRank(source as u32)),
-        tag: (tag != constants.any_tag).then_some(tag),
-        bytes,
-        datatype: datatype.id,
-        request,
-    })
-}
 
-/// A posted receive with its wildcards resolved by the status.
-fn resolved(post: &PostReceive, status: Option<Status<'_>>) -> event::Receive {
-    let source = post.source.or(status.map(|status| CommRank(status.source() as u32)));
-    let tag = post.tag.or(status.map(|status| status.tag()));
-    event::Receive {
-        comm: post.comm,
-        source: source.unwrap_or_default(),
-        tag: tag.unwrap_or_default(),
-        any_source: post.source.is_none(),
-        any_tag: post.tag.is_none(),
-        bytes: post.bytes,
-        datatype: post.datatype,
+    fn has_wildcard(&self) -> bool {
+        self.source.is_none() || self.tag.is_none()
+    }
+
+    /// The source and tag of the message that was found.
+    fn resolved(&self, status: Option<&Status<'_>>) -> (CommRank, i32) {
+        let source = self.source.or(status.map(|status| CommRank(status.source() as u32)));
+        (source.unwrap_or_default(), self.tag.or(status.map(|status| status.tag())).unwrap_or_default())
     }
 }
 
-/// Whether the receive has a wildcard, so that its status is needed.
-fn has_wildcard(call: &Recorded) -> bool {
-    let (constants, at) = (&call.abi().constants, &Places::of(call.call()).recv);
-    call.args.int(at.peer.place()) == constants.any_source
-        || call.args.int(at.tag.place()) == constants.any_tag
+/// A posted receive that has received a message.
+fn received(call: &Recorded, post: &PostReceive) -> event::Receive {
+    let &PostReceive { comm, source, tag, bytes, datatype, .. } = post;
+    let (any_source, any_tag) = (source.is_none(), tag.is_none());
+    let (source, tag) = Sought { source, tag }.resolved(status(call).as_ref());
+    event::Receive { comm, source, tag, any_source, any_tag, bytes, datatype }
 }
 
 /// The status of a receive or probe that has succeeded.
@@ -107,7 +107,7 @@ fn status(call: &Recorded) -> Option<Status<'static>> {
 
 /// Before a blocking receive: supplies a status if it is needed.
 fn prepare_status(call: &mut Recorded) {
-    if call.call().timing() == Timing::Blocking && has_wildcard(call) {
+    if call.call().timing() == Timing::Blocking && Sought::by(call).has_wildcard() {
         call.supply_statuses(Places::of(call.call()).status.place(), 1);
         // The source of a wildcard receive does not follow from the arguments.
         call.disable_shape();
@@ -145,7 +145,7 @@ impl Hook for Receive {
         }
         let Some(post) = post else { return };
         match call.call().timing() {
-            Timing::Blocking => call.put_shaped(&Action::Receive(resolved(&post, status(call)))),
+            Timing::Blocking => call.put_shaped(&Action::Receive(received(call, &post))),
             _ => call.put_shaped(&Action::PostReceive(post)),
         }
     }
@@ -158,7 +158,7 @@ impl Hook for MatchedReceive {
     /// Removes the message before the call. MPI sets the handle to null, and another thread may get the same handle
     /// before the call returns.
     fn before(&self, call: &mut Recorded) {
-        call.saved = message(call);
+        call.saved = message_handle(call);
         call.freed.0 = call.tracer.known().messages.take(call.saved);
     }
 
@@ -167,31 +167,23 @@ impl Hook for MatchedReceive {
         if call.call().timing() == Timing::Immediate {
             call.made = Some(waiting);
         } else {
-            put_received(call, waiting);
+            let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
+            call.put(&Action::Complete(Completions::List(&[completion])));
         }
     }
 
-    fn after_failure(&self, call: &mut Recorded, ended: Ended) {
-        let Some(waiting) = call.freed.0.take() else { return };
-        if ended.has_received(call.tracer) {
-            // A truncated message is used, too.
-            put_received(call, waiting);
-        } else if message(call) == call.saved {
-            // A call that uses the message changes the handle.
+    fn after_failure(&self, call: &mut Recorded, _ended: Ended) {
+        // A call that uses the message changes the handle.
+        if let Some(waiting) = call.freed.0.take().filter(|_| message_handle(call) == call.saved) {
             call.tracer.known().messages.insert(call.saved, waiting);
         }
     }
 }
 
 /// The handle of a call's message.
-fn message(call: &Recorded) -> usize {
+fn message_handle(call: &Recorded) -> usize {
     // SAFETY: the program passed one, or the probe has found a message and set it.
     unsafe { call.args.handle_at(Places::of(call.call()).message.place(), 0) }
-}
-
-fn put_received(call: &mut Recorded, waiting: PendingRequest) {
-    let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
-    call.put(&Action::Complete(Completions::List(&[completion])));
 }
 
 /// `MPI_Sendrecv`, `MPI_Isendrecv` and their variants.
@@ -225,7 +217,7 @@ impl Hook for Exchange {
         }
         let send = sending(call, None);
         let post = posting(call, sends, first);
-        let receive = post.map(|post| resolved(&post, status(call)));
+        let receive = post.map(|post| received(call, &post));
         let action = match (send, receive) {
             (Some(send), Some(receive)) => Action::Exchange { send, receive },
             (Some(send), None) => Action::Send(send),
@@ -243,16 +235,15 @@ impl Hook for Probe {
     fn before(&self, call: &mut Recorded) {
         let at = Places::of(call.call());
         // The status of a matched probe also tells the message's size.
-        if has_wildcard(call) || at.message.get().is_some() {
+        if Sought::by(call).has_wildcard() || at.message.get().is_some() {
             call.supply_statuses(at.status.place(), 1);
         }
     }
 
     fn after(&self, call: &mut Recorded) {
-        let (args, constants) = (call.args, &call.abi().constants);
+        let args = call.args;
         let at = Places::of(args.call());
-        let (source, tag) = (args.int(at.recv.peer.place()), args.int(at.recv.tag.place()));
-        if source == constants.proc_null {
+        if args.int(at.recv.peer.place()) == call.abi().constants.proc_null {
             return;
         }
         // SAFETY: the call has succeeded, and so has set its flag.
@@ -264,12 +255,7 @@ impl Hook for Probe {
             return call.put_other(Bytes::ZERO, Detail::None);
         }
         let status = status(call);
-        let resolve = |given, wildcard, found: fn(&Status<'_>) -> i32| match &status {
-            Some(status) if given == wildcard => found(status),
-            _ => given,
-        };
-        let source = CommRank(resolve(source, constants.any_source, |status| status.source()) as u32);
-        let tag = resolve(tag, constants.any_tag, |status| status.tag());
+        let (source, tag) = Sought::by(call).resolved(status.as_ref());
         if at.message.get().is_none() {
             return call.put(&Action::Probe { comm: comm.id, source, tag });
         }
@@ -285,6 +271,6 @@ impl Hook for Probe {
             datatype,
             request,
         }));
-        call.tracer.known().messages.insert(message(call), PendingRequest::new(request, 0));
+        call.tracer.known().messages.insert(message_handle(call), PendingRequest::new(request, 0));
     }
 }
