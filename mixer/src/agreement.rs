@@ -4,10 +4,10 @@
 //! first list that differs: the mix fails then, whatever the other members called. So the roll of a process with many
 //! tasks is little larger than the list of one task.
 
-use crate::available::fit;
 use crate::bytes::{Coded, Encoder, Garbled, Reader, coded};
 use crate::communicators::{Identity, Known};
 use crate::error::{Call, Disagreement};
+use crate::fit::fit;
 use std::collections::BTreeMap;
 use vef_format::capture::varint::Source;
 use vef_format::ids::Rank;

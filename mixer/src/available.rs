@@ -1,4 +1,4 @@
-//! Free memory and peak memory of this process, as the system reports them; and memory that fits.
+//! Free memory and peak memory of this process, as the system reports them.
 
 use std::fs;
 use std::path::Path;
@@ -14,13 +14,6 @@ pub(crate) fn free() -> Option<u64> {
 /// Peak resident memory of this process, in bytes.
 pub(crate) fn peak() -> Option<u64> {
     bytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
-}
-
-/// Moves `list` into memory of its size. Shrinking it in place would leave a gap behind each of many lists.
-pub(crate) fn fit<T: Copy>(list: &mut Vec<T>) {
-    if list.capacity() > list.len() {
-        *list = list.as_slice().to_vec();
-    }
 }
 
 /// The value in bytes of the line `of`, which is in kB.

@@ -22,6 +22,11 @@ impl Encoder {
         self.0.truncate(end);
     }
 
+    /// Appends some numbers.
+    pub(crate) fn put_all<const N: usize>(&mut self, values: [u64; N]) {
+        values.into_iter().for_each(|value| self.put(value));
+    }
+
     /// Appends a signed number.
     pub(crate) fn put_signed(&mut self, value: i64) {
         self.put((value << 1 ^ value >> 63) as u64);

@@ -5,8 +5,8 @@
 //! gets its channel when it completes but keeps its posting position. Grouped by channel, sends and receives are two
 //! lists, and a match is the same index in both: no search is necessary.
 
-use crate::available::fit;
 use crate::communicators::Identity;
+use crate::fit::fit;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;

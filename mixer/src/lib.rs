@@ -17,9 +17,11 @@ mod summary;
 
 mod mix;
 
+mod function;
 mod read;
 mod tally;
 mod task;
+mod thread_notes;
 mod walk;
 
 mod communicators;
@@ -44,6 +46,7 @@ mod write;
 
 mod available;
 mod bytes;
+mod fit;
 mod job;
 mod parts;
 mod wire;

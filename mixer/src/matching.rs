@@ -5,10 +5,10 @@
 //! own results; so all tasks are matched in parallel. If the other end belongs to another part or process
 //! ([`crate::parts`]), the lists are exchanged ([`channel_ends`]).
 
-use crate::available::fit;
 use crate::bytes::{Coded, Encoder, Garbled, Reader, coded};
 use crate::channels::{Channel, Grouped, NONE, Side};
 use crate::communicators::Identity;
+use crate::fit::fit;
 use crate::packed::{Body, Cursor};
 use crate::summary::{SHOWN, Unmatched, UnmatchedKind, UnmatchedMessage};
 use crate::task::{Task, Wait};

@@ -13,14 +13,16 @@ use crate::output::Output;
 use crate::parts::{Parts, Place, Spill};
 use crate::prepare::{Preparer, Shared};
 use crate::read::{FirstReading, Reading, Walked, sample};
-use crate::sink::{KeptNotes, Sink, take_notes};
+use crate::sink::{AllNotes, KeptNotes, Sink, take_notes};
 use crate::stations;
 use crate::summary::Summary;
 use crate::task::Task;
+use crate::thread_notes::Sequence;
 use crate::window::Window;
 use crate::wire;
 use crate::write::{Source, Writing, number_communicators};
 use crate::{Options, Progress, Stage};
+use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
@@ -241,19 +243,22 @@ impl<'a> Mix<'a> {
         self.summary.communicators = communicators.len() as u64;
         let begun = output.map(|output| self.begin(output, &communicators)).transpose();
         let mut sink = agreed(self.job, begun)?;
-        if named_container(self.trace) {
-            let outcome = self.write_notes(notes, spill.as_ref(), sink.as_mut().zip(output));
-            agreed(self.job, outcome)?;
-        }
+        let [before, after] = notes;
+        let outcome = self.write_notes(before, spill.as_ref(), &HashMap::new(), sink.as_mut().zip(output));
+        agreed(self.job, outcome)?;
         let writing = Writing { ends: &common.ends, traced: &traced };
-        let outcome = match (self.job, sink.zip(output)) {
-            (Some(job), None) => writing.serve(sources, job, common.names.common()),
+        let outcome = match (self.job, sink.as_mut().zip(output)) {
+            (Some(job), None) => writing.serve(sources, job, common.names.common()).map(|()| HashMap::new()),
             (job, Some(output)) => {
                 sources.extend(job.map(|job| Source::Peers(WindowRequests::new(job, common.ends.len()))));
                 writing.write(sources, output, &mut self.summary, self.progress)
             }
-            (None, None) => Ok(()),
+            (None, None) => Ok(HashMap::new()),
         };
+        let sequences = agreed(self.job, outcome)?;
+        let outcome = self.write_notes(after, spill.as_ref(), &sequences, sink.as_mut().zip(output));
+        agreed(self.job, outcome)?;
+        let outcome = sink.zip(output).map_or(Ok(()), |(sink, output)| sink.finish(output));
         agreed(self.job, outcome)?;
         self.summary.times.output = matched.elapsed();
         Ok(self.summary)
@@ -276,16 +281,20 @@ impl<'a> Mix<'a> {
         Sink::new(output, &header, communicators, about)
     }
 
-    /// Writes the notes of all tasks into the container, by ascending task.
+    /// Writes notes of all tasks into the container, by ascending task.
     fn write_notes(
         &self,
         notes: Vec<KeptNotes>,
         spill: Option<&Spill>,
+        sequences: &HashMap<Rank, Sequence>,
         mut sink: Option<(&mut Sink<'_>, &Output)>,
     ) -> Result<(), MixError> {
+        if !named_container(self.trace) {
+            return Ok(());
+        }
         let mut own = notes.into_iter().map(|notes| notes.read(spill));
         let write = |bytes: &[u8]| match &mut sink {
-            Some((sink, output)) => sink.notes(bytes, output),
+            Some((sink, output)) => sink.notes(bytes, sequences, output),
             None => Ok(()),
         };
         match self.job {
@@ -434,7 +443,7 @@ impl<'a> Mix<'a> {
         left: &Left,
         common: &Common,
         shared: &Shared<'_>,
-    ) -> Result<(Vec<std::vec::IntoIter<Place>>, Vec<KeptNotes>), MixError> {
+    ) -> Result<(Vec<std::vec::IntoIter<Place>>, AllNotes), MixError> {
         let Left { spill, ends, .. } = left;
         let own = parts.own();
         // Channel ends received from other processes, for each own part.
@@ -447,7 +456,7 @@ impl<'a> Mix<'a> {
             })?;
         }
         let with_notes = named_container(self.trace);
-        let (mut blocks, mut notes) = (Vec::new(), Vec::new());
+        let (mut blocks, mut notes) = (Vec::new(), AllNotes::default());
         let mut all = Matched::default();
         for (number, imported) in own.zip(imported) {
             let part = &parts.all()[number];
@@ -466,8 +475,11 @@ impl<'a> Mix<'a> {
             let (matches, matched) = matching.finish(&room)?;
             drop(own_ends);
             all.merge(matched);
-            for kept in take_notes(first, &mut tasks, &matches, &common.operations) {
-                notes.push(kept.spill(spill)?);
+            let taken = take_notes(first, &mut tasks, &matches, &common.operations);
+            for (notes, taken) in notes.iter_mut().zip(taken) {
+                for kept in taken {
+                    notes.push(kept.spill(spill)?);
+                }
             }
             let partners_of = |(task, matches)| Partners::of(task, matches);
             let partners: Vec<_> = tasks.par_iter_mut().zip(matches).map(partners_of).collect();

@@ -12,6 +12,7 @@
 use crate::channels::NONE;
 use crate::error::{MixError, Waiting};
 use crate::prepared::{EXPECTED, Prepared, split};
+use crate::thread_notes::Sequence;
 use crate::window::Window;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
@@ -54,6 +55,8 @@ pub(crate) struct Numbering {
     awake: VecDeque<u32>,
     /// Messages that were received before they were sent, by the clocks.
     pub(crate) early: u64,
+    /// Of tasks with several threads: their records so far, if notes are to be placed.
+    pub(crate) sequences: Option<HashMap<Rank, Sequence>>,
 }
 
 #[derive(Debug)]
@@ -184,6 +187,7 @@ impl Numbering {
             next_collective: 0,
             awake: VecDeque::new(),
             early: 0,
+            sequences: None,
         }
     }
 
@@ -394,8 +398,13 @@ impl Numbering {
         };
         let turn = &mut self.turns[task.index()];
         // The time counts from the later of the record in front, of any thread, and the thread's previous event.
-        if thread.is_some() && turn.taken > 0 {
-            raw.time = raw.time.min(start.saturating_sub(turn.began));
+        if let Some(thread) = thread {
+            let most = if turn.taken > 0 { start.saturating_sub(turn.began) } else { raw.time };
+            let lost = raw.time.saturating_sub(most);
+            raw.time -= lost;
+            if let Some(sequences) = &mut self.sequences {
+                sequences.entry(task).or_default().add(thread, lost);
+            }
         }
         turn.taken += 1;
         turn.began = start;

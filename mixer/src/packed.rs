@@ -1,7 +1,7 @@
 //! The records of one task between walk and output: a head and four numbers each, in two to ten bytes. References and times
 //! are delta-coded.
 
-use crate::available::fit;
+use crate::fit::fit;
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::prefetch::prefetch;

@@ -8,6 +8,8 @@ use crate::output::Output;
 use crate::parts::{Place, Spill};
 use crate::summary::Summary;
 use crate::task::Task;
+use crate::thread_notes::{self, Sequence};
+use hashbrown::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use vef_format::capture::Capture;
@@ -48,15 +50,31 @@ impl<'a> Sink<'a> {
         Ok(Self::Container(Box::new(writer)))
     }
 
-    /// Writes notes that [`KeptNotes::read`] encoded.
-    pub(crate) fn notes(&mut self, notes: &[u8], output: &Output) -> Result<(), MixError> {
+    /// Writes the notes of a task that [`KeptNotes::read`] encoded; those of a task with several threads after its records, of
+    /// which `sequences` has the order.
+    pub(crate) fn notes(
+        &mut self,
+        notes: &[u8],
+        sequences: &HashMap<Rank, Sequence>,
+        output: &Output,
+    ) -> Result<(), MixError> {
         let Self::Container(writer) = self else { return Ok(()) };
         let mut reader = Reader::new(notes);
         while reader.more() {
-            let task = Rank(reader.get_u32()?);
-            let section = Section::ALL[reader.get()? as usize % Section::ALL.len()];
+            let (task, section) = (Rank(reader.get_u32()?), reader.get()? as usize);
             let piece = reader.get_bytes()?;
-            writer.section(section.name(), Some(task), piece).map_err(|error| output.error(error))?;
+            let mut write = |section: Section, piece: &[u8]| {
+                writer.section(section.name(), Some(task), piece).map_err(|error| output.error(error))
+            };
+            match (Section::ALL.get(section), sequences.get(&task)) {
+                (Some(&section), _) => write(section, piece)?,
+                (None, Some(sequence)) => {
+                    let placed = thread_notes::place(piece, sequence)?;
+                    placed.into_iter().try_for_each(|(section, piece)| write(section, &piece))?;
+                }
+                // No record of the task is in the trace.
+                (None, None) => {}
+            }
         }
         Ok(())
     }
@@ -74,25 +92,30 @@ impl<'a> Sink<'a> {
 #[derive(Debug)]
 pub(crate) enum KeptNotes {
     Here(Rank, Vec<(Section, Vec<u8>)>),
+    /// Of a task with several threads.
+    OfThreads(Rank, Vec<u8>),
     Spilled(Place),
 }
 
 impl KeptNotes {
     /// Encodes the notes.
     pub(crate) fn read(&self, spill: Option<&Spill>) -> Result<Vec<u8>, MixError> {
+        let mut encoder = Encoder::default();
         match (self, spill) {
             (Self::Here(task, notes), _) => {
-                let mut encoder = Encoder::default();
                 for (section, piece) in notes {
-                    encoder.put(task.0.into());
-                    encoder.put(*section as u64);
+                    encoder.put_all([task.0.into(), *section as u64]);
                     encoder.put_bytes(piece);
                 }
-                Ok(encoder.0)
             }
-            (Self::Spilled(place), Some(spill)) => spill.read(*place),
-            (Self::Spilled(_), None) => Ok(Vec::new()),
+            (Self::OfThreads(task, notes), _) => {
+                encoder.put_all([task.0.into(), Section::ALL.len() as u64]);
+                encoder.put_bytes(notes);
+            }
+            (Self::Spilled(place), Some(spill)) => return spill.read(*place),
+            (Self::Spilled(_), None) => {}
         }
+        Ok(encoder.0)
     }
 
     /// Moves the notes to the file.
@@ -101,16 +124,22 @@ impl KeptNotes {
     }
 }
 
-/// Takes the notes of `tasks`, the first of which is `first`. Notes refer to records by their index in the walk, which
-/// is not their index in the trace if the task has several threads or dropped records; such tasks keep only `spans`.
+/// The notes of all tasks that are written before the records, and those that are written after them, because their places are
+/// known then.
+pub(crate) type AllNotes = [Vec<KeptNotes>; 2];
+
+/// Takes the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans`, because notes
+/// refer to records by their index in the walk.
 pub(crate) fn take_notes(
     first: Rank,
     tasks: &mut [Task],
     matches: &[Matches],
     operations: &[Operations],
-) -> Vec<KeptNotes> {
-    let take = |((rank, task), matches): ((u32, &mut Task), &Matches)| {
+) -> AllNotes {
+    let mut all = AllNotes::default();
+    for ((rank, task), matches) in (first.0..).map(Rank).zip(tasks).zip(matches) {
         let mut notes = std::mem::take(&mut task.notes);
+        let of_threads = task.thread_notes.take();
         let is_whole = |calls: &Calls| {
             let operations = operations.get(calls.comm.0 as usize);
             operations.is_some_and(|operations| calls.made.len() as u64 <= operations.complete)
@@ -118,12 +147,12 @@ pub(crate) fn take_notes(
         // The times in MPI are independent of records.
         let whole = notes.is_empty()
             || !matches.fates.contains(&Fate::Dropped)
-                && (task.counts.collectives == 0 || task.calls.iter().all(is_whole))
-                && !task.records.has_threads();
+                && (task.counts.collectives == 0 || task.calls.iter().all(is_whole));
         notes.retain(|&(section, _)| whole || section == Section::Spans);
-        KeptNotes::Here(Rank(rank), notes)
-    };
-    (first.0..).zip(tasks).zip(matches).map(take).collect()
+        all[0].push(KeptNotes::Here(rank, notes));
+        all[1].extend(of_threads.filter(|_| whole).map(|notes| KeptNotes::OfThreads(rank, notes)));
+    }
+    all
 }
 
 /// Origin of the trace, and facts on the capture.

@@ -1,8 +1,8 @@
 //! The result of the walk over one task's events: records and their channels.
 
 use crate::agreement::Calls;
-use crate::available::fit;
 use crate::channels::{Grouped, Posting, Side};
+use crate::fit::fit;
 use crate::packed::Records;
 use crate::summary::Tally;
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ pub(crate) struct Task {
     pub(crate) not_representable: BTreeMap<String, Tally>,
     /// Notes for a container, if requested.
     pub(crate) notes: Vec<(Section, Vec<u8>)>,
+    /// The same of a task with several threads, as [`ThreadNotes`](crate::thread_notes::ThreadNotes).
+    pub(crate) thread_notes: Option<Vec<u8>>,
     /// Buffer size of each receive in posting order, if requested.
     pub(crate) room: Option<Vec<Bytes>>,
 }
@@ -90,7 +92,8 @@ impl Task {
         let sides = self.sends.memory() + self.receives.memory();
         let postings = size_of::<Posting>() * self.postings.as_ref().map_or(0, Vec::capacity);
         let notes: usize = self.notes.iter().map(|(_, piece)| piece.capacity()).sum();
-        notes + self.records.memory() + sides + postings + self.waits.capacity() + calls
+        let thread_notes = self.thread_notes.as_ref().map_or(0, Vec::capacity);
+        notes + thread_notes + self.records.memory() + sides + postings + self.waits.capacity() + calls
     }
 
     /// Releases unused capacity.

@@ -17,8 +17,10 @@ use crate::prepare::Preparer;
 use crate::sink::Sink;
 use crate::stations::{self, Station};
 use crate::summary::Summary;
+use crate::thread_notes::Sequence;
 use crate::window::Window;
 use crate::wire;
+use hashbrown::HashMap;
 use vef_format::capture::event::Members;
 use vef_format::ids::{CommId, Rank};
 use vef_format::record::Communicator;
@@ -66,14 +68,15 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the trace from `sources`, by ascending tasks. The file is complete then, but not yet renamed.
+    /// Writes the records from `sources`, by ascending tasks. Returns the sequences of tasks with several threads, if notes need
+    /// them.
     pub(crate) fn write(
         &self,
         mut sources: Vec<Source<'_>>,
-        (sink, output): (Sink<'_>, &Output),
+        (sink, output): (&mut Sink<'_>, &Output),
         summary: &mut Summary,
         progress: &dyn Progress,
-    ) -> Result<(), MixError> {
+    ) -> Result<HashMap<Rank, Sequence>, MixError> {
         let written = self.write_all(&mut sources, (sink, output), summary, progress);
         for source in sources {
             source.finish(written.is_ok())?;
@@ -84,12 +87,15 @@ impl Writing<'_> {
     fn write_all(
         &self,
         sources: &mut [Source<'_>],
-        (mut sink, output): (Sink<'_>, &Output),
+        (sink, output): (&mut Sink<'_>, &Output),
         summary: &mut Summary,
         progress: &dyn Progress,
-    ) -> Result<(), MixError> {
+    ) -> Result<HashMap<Rank, Sequence>, MixError> {
         let tasks = summary.tasks;
         let mut numbering = Numbering::new(tasks, self.traced, summary.threaded > 0, &summary.killed);
+        if let Sink::Container(_) = sink {
+            numbering.sequences = Some(HashMap::new());
+        }
         let mut stations = vec![Station::parallel(|work: &mut Work| {
             work.window.clear();
             Ok(())
@@ -107,7 +113,7 @@ impl Writing<'_> {
             numbering.take(&mut work.window, work.sorter.places(), number + 1 == self.ends.len());
             Ok(())
         }));
-        match &mut sink {
+        match sink {
             Sink::Text(writer) => {
                 stations.push(Station::parallel(|work: &mut Work| {
                     work.text.clear();
@@ -130,7 +136,7 @@ impl Writing<'_> {
         drop(stations);
         numbering.finish()?;
         summary.early_receptions = numbering.early;
-        sink.finish(output)
+        Ok(numbering.sequences.unwrap_or_default())
     }
 
     /// Sends the prepared windows of this process to rank 0 on request.

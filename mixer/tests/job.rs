@@ -19,6 +19,8 @@ use vef_format::units::Bytes;
 
 /// Directory of the capture and of the processes' results.
 const PLACE: &str = "VEF_TEST_JOB_PLACE";
+/// Name of the trace.
+const TRACE: &str = "VEF_TEST_JOB_TRACE";
 /// Set to lower collectives.
 const LOWER: &str = "VEF_TEST_JOB_LOWER";
 /// Set to make each task a part.
@@ -37,10 +39,11 @@ fn one_process() {
     let place = Path::new(&place);
     let lower = std::env::var_os(LOWER).is_some();
     let memory = std::env::var_os(PARTS).map(|_| Bytes(1));
+    let trace = std::env::var_os(TRACE).expect("started by another test");
     let temporary = std::env::var_os(TEMPORARY).map(Into::into);
     let options = Options { memory, temporary, ..options(lower) };
     let job = Job::of_launcher().expect("MPI starts").expect("one of several processes");
-    let outcome = mix_among(&place.join("capture"), &place.join("out/t.vef"), &options, &Quiet, &job);
+    let outcome = mix_among(&place.join("capture"), &place.join("out").join(trace), &options, &Quiet, &job);
     let said = match outcome {
         Ok(summary) if job.rank() == 0 => {
             fs::write(place.join("spilled"), summary.spilled.0.to_string()).expect("written");
@@ -78,11 +81,16 @@ fn launchers(processes: u32) -> Vec<Command> {
 }
 
 /// Starts [`one_process`] in each process of `launcher` in `place`; on failure returns the output.
-fn start(mut launcher: Command, place: &Path) -> Result<(), String> {
+fn start(mut launcher: Command, place: &Path, trace: &str) -> Result<(), String> {
     let _ = fs::remove_dir_all(place.join("out"));
     fs::create_dir(place.join("out")).unwrap();
     let this = std::env::current_exe().unwrap();
-    launcher.env(PLACE, place).arg(this).args(["--exact", "one_process", "--ignored", "--quiet"]);
+    launcher.env(PLACE, place).env(TRACE, trace).arg(this).args([
+        "--exact",
+        "one_process",
+        "--ignored",
+        "--quiet",
+    ]);
     static TURN: Mutex<()> = Mutex::new(());
     // One launcher at a time: waiting ranks poll, and would slow each other down.
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,10 +107,14 @@ fn said(place: &Path, rank: u32) -> String {
 
 /// Mixes `tasks` in one process and in several, in memory and in parts: the same trace, or the same error and no trace.
 fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
+    the_same_trace("t.vef", tasks, sizes, lower);
+}
+
+fn the_same_trace(trace: &str, tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path();
     capture::write(&place.join("capture"), tasks);
-    let alone = place.join("alone.vef");
+    let alone = place.join("alone").with_extension(Path::new(trace).extension().unwrap());
     let expected = match mix(&place.join("capture"), &alone, &options(lower), &Quiet) {
         Ok(summary) => format!("{:?}", alike(summary)),
         Err(error) => error.to_string(),
@@ -119,9 +131,9 @@ fn the_same(tasks: &[Vec<capture::Happened>], sizes: &[u32], lower: bool) {
                 launcher.env(PARTS, "1");
             }
             let which = format!("{launcher:?}");
-            start(launcher, place).unwrap();
+            start(launcher, place, trace).unwrap();
             assert_eq!(said(place, 0), expected, "{which}");
-            let written = fs::read(place.join("out/t.vef")).ok();
+            let written = fs::read(place.join("out").join(trace)).ok();
             assert!(written == fs::read(&alone).ok(), "{which} writes other bytes than one process");
             let others = if written.is_some() { "well" } else { "elsewhere" };
             (1..size).for_each(|rank| assert_eq!(said(place, rank), others));
@@ -142,7 +154,9 @@ fn any_number_of_processes_writes_the_same_bytes() {
 #[test]
 fn threads_are_mixed_alike() {
     let plan = model::Plan { tasks: 5, threads: 3, early: true, steps: 2_000 };
-    the_same(&model::run_plan(15, plan).events, &[3], false);
+    let run = model::run_plan(15, plan);
+    the_same(&run.events, &[3], false);
+    the_same_trace("t.vefx", &run.events, &[3], false);
 }
 
 #[test]
@@ -171,7 +185,7 @@ fn a_place_without_room_for_temporary_files_is_told_by_one() {
     for mut launcher in launchers(3) {
         // Of these three, the first has one part, and needs no file.
         launcher.env(PARTS, "1").env(TEMPORARY, place.join("no/such"));
-        start(launcher, place).unwrap();
+        start(launcher, place, "t.vef").unwrap();
         let expected =
             format!("the temporary file in {}/no/such: No such file or directory", place.display());
         assert!(said(place, 0).contains(&expected), "{}", said(place, 0));

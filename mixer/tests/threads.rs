@@ -10,10 +10,13 @@ use mixer::{Options, Quiet, Summary, mix};
 use model::Plan;
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::path::Path;
 use vef_format::capture::event::*;
+use vef_format::container::{About, Note, Reader, Section, Settings, convert};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
-use vef_format::units::Bytes;
+use vef_format::record::Record;
+use vef_format::units::{Bytes, Ticks};
 
 /// A capture under construction with explicit times of calls.
 struct Program(Vec<Vec<Happened>>);
@@ -110,9 +113,64 @@ fn mixed_to(events: &[Vec<Happened>]) -> (Vec<String>, Summary, Vec<(usize, usiz
     let summary = mix(&place, &trace, &Options { jobs: 1, ..Options::default() }, &Quiet).unwrap();
     let text = std::fs::read_to_string(&trace).unwrap();
     assert!(parts == text, "parts write another trace than the whole");
+    let (container, again) = (dir.path().join("t.vefx"), dir.path().join("again.vefx"));
+    mix(&place, &container, &Options { jobs: 1, ..Options::default() }, &Quiet).unwrap();
+    mix(&place, &again, &in_parts, &Quiet).unwrap();
+    assert!(std::fs::read(&again).unwrap() == std::fs::read(&container).unwrap(), "parts write other notes");
+    convert(&container, &again.with_extension("vef"), &About::default(), Settings::default()).unwrap();
+    assert!(
+        std::fs::read_to_string(again.with_extension("vef")).unwrap() == text,
+        "another trace in the container"
+    );
+    every_record_has_its_function(&container);
     let report = vef_format::validate::validate(&trace, &Default::default()).unwrap();
     assert!(report.is_complete() && report.warnings == 0, "{:?}", report.problems);
     (text.lines().map(str::to_owned).collect(), summary, stepper::stuck(&trace))
+}
+
+/// The notes of a section of one task.
+fn notes(reader: &Reader, section: Section, task: u32) -> Vec<String> {
+    let mut notes = reader.notes(section, Rank(task)).unwrap();
+    let next = || notes.next(reader).unwrap().map(|(place, note)| format!("{place} {note:?}"));
+    std::iter::from_fn(next).collect()
+}
+
+/// Only a message was sent by a sending function, and only a part of a collective made by a collective one.
+fn every_record_has_its_function(container: &Path) {
+    let reader = Reader::open(container).unwrap();
+    for task in reader.tasks() {
+        let mut calls = reader.notes(Section::Calls, task).unwrap();
+        let (mut function, mut next) = (String::new(), calls.next(&reader).unwrap().map(owned));
+        let mut records = reader.task(task);
+        let mut at = 0;
+        while let Some(line) = records.next().unwrap() {
+            while let Some((place, name)) = next.take_if(|(place, _)| *place <= at) {
+                assert_eq!(place, at, "task {task}: a note is out of order");
+                function = name;
+                next = calls.next(&reader).unwrap().map(owned);
+            }
+            let line = line.to_record();
+            let sends = ["MPI_Send", "MPI_Bsend", "MPI_Ssend", "MPI_Rsend", "MPI_Sendrecv"];
+            let is_send = sends.contains(&function.as_str()) || function.ends_with("send");
+            let other = ["MPI_Recv", "MPI_Wait", "MPI_Finalize"].contains(&function.as_str());
+            let fits = match &line {
+                // A mark, maybe of a collective that starts; or a message.
+                Record::Message(message) if message.src == message.dst && message.bytes == Bytes::ZERO => {
+                    is_send || other || function.starts_with("MPI_I")
+                }
+                Record::Message(_) => is_send,
+                _ => !is_send && !other && !function.is_empty(),
+            };
+            assert!(fits, "task {task}, record {at}: {line:?} of {function:?}");
+            at += 1;
+        }
+        assert_eq!(next, None, "task {task} has {at} records");
+    }
+}
+
+fn owned((place, note): (u64, Note<'_>)) -> (u64, String) {
+    let Note::Call(name) = note else { panic!("{note:?} among the calls") };
+    (place, name.to_owned())
 }
 
 fn of_task(lines: &[String], task: &str) -> Vec<String> {
@@ -256,6 +314,116 @@ fn the_further_marks_of_a_wait_let_other_threads_pass() {
     let kinds: Vec<String> =
         of_task(&lines, "0").iter().map(|line| line.split(' ').nth(2).unwrap().to_owned()).collect();
     assert_eq!(kinds, ["0", "1", "0", "0", "0"]);
+}
+
+/// Each note is at its record, whatever other threads do between.
+#[test]
+fn a_container_has_the_notes_of_all_threads() {
+    let mut program = Program::new(2);
+    let own = |thread, number| RequestId { thread, number };
+    let isend = |tag, request| Action::Send(sending(1, tag, 5000, Some(request)));
+    let wait = |requests: &[RequestId]| {
+        let done = |&request: &RequestId| Completion { request, outcome: Outcome::Done };
+        What::Complete(requests.iter().map(done).collect())
+    };
+    let receive = |number, tag| {
+        Action::PostReceive(PostReceive {
+            comm: WORLD,
+            source: Some(CommRank(1)),
+            tag: Some(tag),
+            bytes: Bytes(64),
+            datatype: DatatypeId(0),
+            request: own(1, number),
+        })
+    };
+    let counts = Collective {
+        operation: Operation::Alltoallv,
+        comm: WORLD,
+        root: None,
+        amounts: Amounts { send: Bytes(12), recv: Bytes(12) },
+        count: 0,
+        datatype: DatatypeId(0),
+        recv_datatype: None,
+        request: None,
+        send_counts: &[5, 7],
+        recv_counts: &[5, 7],
+    };
+    program.call(0, 1, (20, 21), receive(0, 5));
+    program.call(0, 1, (22, 23), receive(1, 6));
+    program.call(0, 0, (100, 110), isend(7, own(0, 0)));
+    program.send(0, 1, (150, 160), 1, 8, 1);
+    program.call(0, 0, (170, 170), Action::Phase { begin: true, name: "solve" });
+    // Of this wait of the first thread, 10 ns are before the second thread's send.
+    program.add(0, 0, (200, 260), wait(&[own(0, 0)]));
+    program.send(0, 1, (210, 220), 1, 8, 2);
+    program.send(0, 0, (300, 310), 1, 7, 3);
+    // The second thread waits for a send of the first.
+    program.call(0, 0, (320, 330), isend(7, own(0, 1)));
+    program.add(0, 1, (340, 360), wait(&[own(0, 1)]));
+    program.send(0, 1, (400, 410), 1, 8, 4);
+    // Its second mark begins at its end, behind a record of the first thread.
+    program.add(0, 1, (500, 600), wait(&[own(1, 0), own(1, 1)]));
+    program.call(0, 0, (550, 560), Action::Collective(counts.clone()));
+    program.call(0, 0, (565, 565), Action::Phase { begin: false, name: "solve" });
+    // The last records of the second thread: nothing of it is behind the wait.
+    program.call(0, 1, (700, 710), isend(9, own(1, 2)));
+    program.add(0, 1, (720, 790), wait(&[own(1, 2)]));
+    for (at, tag) in [(30, 5), (40, 6)] {
+        program.send(1, 0, (at, at + 5), 0, tag, 10);
+    }
+    for (at, tag) in [(120, 7), (165, 8), (230, 8), (312, 7), (335, 7), (415, 8)] {
+        program.receive(1, 0, (at, at + 5), 0, tag);
+    }
+    program.call(1, 0, (550, 560), Action::Collective(counts));
+    program.receive(1, 0, (720, 730), 0, 9);
+    for rank in 0..2 {
+        program.call(rank, 0, (900, 910), Action::Finalize);
+    }
+    program.0.iter_mut().for_each(|events| events.sort_by_key(|event| (event.start, event.end)));
+    mixed(&program.0);
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+    capture::write(&capture, &program.0);
+    mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&trace).unwrap();
+    let said = |section, expected: &[(u64, Note<'_>)]| {
+        let expected: Vec<String> =
+            expected.iter().map(|(place, note)| format!("{place} {note:?}")).collect();
+        assert_eq!(notes(&reader, section, 0), expected);
+    };
+    // The records of task 0: 0 Isend, 1 Send, 2 Send, 3 Send, 4 Isend, 5 Send, 6 mark, 7 collective, 8 mark, 9 Isend, 10 Finalize;
+    // of the second thread are 1, 2, 5, 6, 8 and 9.
+    let wait = |send, before, took| Note::SendWait { send, before: Ticks(before), took: Ticks(took) };
+    said(
+        Section::Sends,
+        &[
+            (0, Note::Detached),
+            // The record counts from the start of record 2, within the wait.
+            (3, wait(0, 0, 50)),
+            (4, Note::Detached),
+            // The record counts from the start of record 4.
+            (5, wait(4, 20, 20)),
+            (9, Note::Detached),
+            (10, wait(9, 0, 0)),
+        ],
+    );
+    said(Section::Tags, &[(0, 7), (1, 8), (3, 7), (5, 8), (9, 9)].map(|(at, tag)| (at, Note::Tag(tag))));
+    let calls = [
+        (0, "MPI_Isend"),
+        (1, "MPI_Send"),
+        (4, "MPI_Isend"),
+        (5, "MPI_Send"),
+        (6, "MPI_Wait"),
+        (7, "MPI_Alltoallv"),
+        (8, "MPI_Wait"),
+        (9, "MPI_Isend"),
+        (10, "MPI_Finalize"),
+    ];
+    said(Section::Calls, &calls.map(|(at, name)| (at, Note::Call(name))));
+    said(Section::Counts, &[(7, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
+    let phase = |begin| Note::Phase { begin, name: "solve" };
+    said(Section::Phases, &[(3, phase(true)), (10, phase(false))]);
+    said(Section::Spans, &[(0, Note::Initialised(Ticks(10))), (0, Note::Finalised(Ticks(900)))]);
 }
 
 proptest! {

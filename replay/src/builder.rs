@@ -155,7 +155,6 @@ impl Builder {
                 same_node: self.same_node,
                 run_ahead,
             },
-            detached: HashMap::new(),
             begun: false,
             ended: false,
             refused: 0,

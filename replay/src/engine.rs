@@ -17,7 +17,6 @@ use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use crate::walk::{Departures, Walk, next_record};
-use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::units::{Bytes, Picos};
 
@@ -33,8 +32,6 @@ pub struct Engine {
     pub(crate) sequences: Vec<Sequence>,
     pub(crate) collectives: Collectives,
     pub(crate) departures: Departures,
-    /// Of sequences that started a send last at which they do not wait: that line.
-    pub(crate) detached: HashMap<u32, u64>,
     /// Tasks with records left, and parts of collectives in progress.
     pub(crate) unfinished: u64,
     pub(crate) begun: bool,
@@ -88,8 +85,8 @@ impl Engine {
         let rank = flight.dst;
         entry.remove();
         self.departures.stats.deliver(at);
-        let Self { jobs, departures, detached, collectives, .. } = self;
-        let walk = Walk::new(number, receiver, jobs, departures, detached, collectives);
+        let Self { jobs, departures, collectives, .. } = self;
+        let walk = Walk::new(number, receiver, jobs, departures, collectives);
         let walked = walk.receive((line, awaited), rank, at, out);
         self.go_on(number, walked, out).map_err(|error| self.end(error))
     }

@@ -98,8 +98,8 @@ impl Engine {
     /// A sequence, with the parts of the engine that its records use.
     #[inline(always)]
     pub(crate) fn walk(&mut self, number: u32) -> Walk<'_> {
-        let Self { sequences, jobs, departures, detached, collectives, .. } = self;
-        Walk::new(number, &mut sequences[number as usize], jobs, departures, detached, collectives)
+        let Self { sequences, jobs, departures, collectives, .. } = self;
+        Walk::new(number, &mut sequences[number as usize], jobs, departures, collectives)
     }
 
     #[cold]

@@ -31,12 +31,10 @@ pub(crate) struct Sequence {
     last_part: LastPart,
 }
 
-/// Bit of the tag of a message: its sender does not wait at it for its completion.
-pub(crate) const DETACHED: u8 = 1 << 5;
+/// Bit of the tag of a record that depends on a send of its task: the record does not wait for its completion.
+pub(crate) const STARTED: u8 = 1 << 5;
 /// Bit of the tag of a mark: it is no record, but the moment at which its task had waited for a send.
 pub(crate) const PAUSE: u8 = 1 << 6;
-/// Bit of the tag of a record that waits for a send: it waits for that also where the send is detached.
-pub(crate) const COMPLETION: u8 = 1 << 7;
 
 /// How far the part of the collective is that a sequence entered last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

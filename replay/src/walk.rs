@@ -5,10 +5,9 @@ use crate::live::{Completes, Flight, Live, Of};
 use crate::message::{Kind, Message, Next, Sink, Started, Wake, Who};
 use crate::options::{SameNode, SendCompletion};
 use crate::running::Running;
-use crate::sequence::{COMPLETION, DETACHED, PAUSE, Sequence, Wait};
+use crate::sequence::{PAUSE, STARTED, Sequence, Wait};
 use crate::source::SourceError;
 use crate::stats::Stats;
-use hashbrown::HashMap;
 use vef_format::ids::Rank;
 use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, NOTHING, Raw};
 use vef_format::units::{Bytes, Picos, Ticks};
@@ -39,7 +38,6 @@ pub(crate) struct Walk<'a> {
     pub(crate) sequence: &'a mut Sequence,
     pub(crate) job: &'a mut Running,
     departures: &'a mut Departures,
-    detached: &'a mut HashMap<u32, u64>,
     collectives: &'a Collectives,
 }
 
@@ -50,11 +48,10 @@ impl<'a> Walk<'a> {
         sequence: &'a mut Sequence,
         jobs: &'a mut [Running],
         departures: &'a mut Departures,
-        detached: &'a mut HashMap<u32, u64>,
         collectives: &'a Collectives,
     ) -> Self {
         let job = &mut jobs[sequence.job as usize];
-        Self { number, sequence, job, departures, detached, collectives }
+        Self { number, sequence, job, departures, collectives }
     }
 }
 
@@ -134,11 +131,6 @@ impl Walk<'_> {
         out.started(&started(self.sequence, Some(self.sequence.next), start));
         if !self.job.lines.start(id, complete) {
             return Err(Stop::Duplicate(id));
-        }
-        if !complete && tag & DETACHED != 0 {
-            self.detached.insert(self.number, id);
-        } else {
-            self.forget_detached();
         }
         let (first_task, job) = (self.job.first_task, self.sequence.job);
         let departure = Departure {
@@ -226,18 +218,9 @@ impl Walk<'_> {
         if !self.job.lines.pass(id) {
             return Err(Stop::Duplicate(id));
         }
-        self.forget_detached();
         self.sequence.records += 1;
         self.departures.stats.marks += 1;
         Ok(())
-    }
-
-    /// It has started something at which it would wait.
-    #[inline(always)]
-    fn forget_detached(&mut self) {
-        if !self.detached.is_empty() {
-            self.detached.remove(&self.number);
-        }
     }
 
     /// What keeps it from starting its next record, if anything does.
@@ -248,8 +231,7 @@ impl Walk<'_> {
             2 => (self.job.lines.has_received(after, self.sequence.rank.0), Wait::Received),
             1 => {
                 let over = complete == Some(after) || self.job.lines.is_complete(after);
-                let detached = tag & COMPLETION == 0 && self.detached.get(&self.number) == Some(&after);
-                (over || detached, Wait::Sent)
+                (over || tag & STARTED != 0, Wait::Sent)
             }
             _ => (self.collectives.allow_next(self.job, self.sequence), Wait::Collective),
         };

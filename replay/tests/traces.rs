@@ -466,6 +466,19 @@ fn a_wait_of_an_isend_is_where_the_program_waits() {
     assert_eq!(run(&mut text.build().unwrap(), 1000), [(10, 0, 1, 10), (15, 0, 1, 20), (115, 0, 1, 30)]);
 }
 
+/// Of two threads, one sends while a detached send of the other is on its way.
+#[test]
+fn a_detached_send_holds_its_thread_up_as_little_behind_records_of_another() {
+    const TWO_THREADS: &str = "VEF3 2 4 0 0 0 0 1\n\
+        0 0 1 10 0 10 -1\n1 0 1 20 0 2 -1\n2 0 1 30 1 3 0\n3 1 1 0 0 0 -1\n";
+    let job = Job::container(container(TWO_THREADS, &[(Some(0), 0, Note::Detached)]));
+    let mut replay = Replay::builder().job(job).send_completion(SendCompletion::WhenSent).build().unwrap();
+    for start in [10, 12, 15] {
+        assert_eq!(replay.next_ready(), Some(Picos(start)));
+        replay.pop_ready(Picos(start)).unwrap().unwrap();
+    }
+}
+
 #[test]
 fn a_wait_that_never_ends_is_explained() {
     let job = Job::container(container(TWO_ISENDS, &two_waits()));

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use vef_format::container::{Note, Reader, Section};
+use vef_format::ids::Rank;
+use vef_format::record::Record;
 use vef_tests::threaded::{Deed, Plan, Planned};
 use vef_tests::{Mpi, run, vef};
 
@@ -61,6 +64,107 @@ fn is_merged(all: &[Deed], threads: &[Vec<Deed>]) -> bool {
     places.iter().any(|place| place.iter().zip(threads).all(|(&at, deeds)| at == deeds.len()))
 }
 
+/// How a message of the plan is sent.
+#[derive(Debug, PartialEq)]
+struct Sent {
+    function: &'static str,
+    tag: i32,
+    detached: bool,
+}
+
+/// Every message of the plan, by its sender and its size.
+fn sent_by(plan: &Plan) -> BTreeMap<(u32, u64), Sent> {
+    let mut all = BTreeMap::new();
+    for line in plan.text.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let (function, from) = match fields.get(2) {
+            Some(&"s") => ("MPI_Send", 4),
+            Some(&"S") => ("MPI_Ssend", 4),
+            Some(&"b") => ("MPI_Bsend", 4),
+            Some(&"i") => ("MPI_Isend", 5),
+            _ => continue,
+        };
+        let field = |at: usize| fields[at].parse::<u64>().expect("a number");
+        let detached = ["MPI_Bsend", "MPI_Isend"].contains(&function);
+        all.insert((field(0) as u32, field(from + 1)), Sent { function, tag: field(from) as i32, detached });
+    }
+    all
+}
+
+/// Whether a container's notes say of every message how the plan sends it, and of every wait for a send where it is.
+fn has_the_notes(container: &Path, plan: &Plan, what: &str) {
+    let reader = Reader::open(container).expect("a container");
+    let mut planned = sent_by(plan);
+    for rank in 0..plan.ranks {
+        let mut isends = Vec::new();
+        let mut of = [Section::Calls, Section::Tags, Section::Sends]
+            .map(|section| reader.notes(section, Rank(rank)).expect("notes"));
+        let mut next = of.each_mut().map(|notes| notes.next(&reader).expect("a note").map(told));
+        let (mut function, mut tag) = (String::new(), String::new());
+        let mut records = reader.task(Rank(rank));
+        let mut at = 0;
+        while let Some(line) = records.next().expect("a record") {
+            let mut detached = false;
+            for (notes, next) in of.iter_mut().zip(&mut next) {
+                while let Some((place, told)) = next.take_if(|(place, _)| *place <= at) {
+                    assert_eq!(place, at, "{what}: rank {rank}: {told:?} is behind its place");
+                    match told {
+                        Told::Call(name) => function = name,
+                        Told::Tag(number) => tag = number.to_string(),
+                        Told::Detached => detached = true,
+                        Told::Wait(send) => {
+                            let open = isends.iter().position(|&open| open == send);
+                            isends.swap_remove(open.unwrap_or_else(|| panic!("{what}: no Isend at {send}")));
+                        }
+                    }
+                    *next = notes.next(&reader).expect("a note").map(self::told);
+                }
+            }
+            if let Record::Message(message) = line.to_record()
+                && message.src != message.dst
+            {
+                let sent = planned.remove(&(rank, message.bytes.0)).expect("planned");
+                let found = (function.as_str(), tag.as_str(), detached);
+                assert_eq!(
+                    found,
+                    (sent.function, &*sent.tag.to_string(), sent.detached),
+                    "{what}: {message:?}"
+                );
+                if sent.function == "MPI_Isend" {
+                    isends.push(at);
+                }
+            } else {
+                assert!(!detached, "{what}: rank {rank}: record {at} is no send");
+            }
+            at += 1;
+        }
+        assert_eq!(next, [None, None, None], "{what}: rank {rank}: notes behind the last record");
+        assert!(isends.is_empty(), "{what}: rank {rank}: nobody waits for the sends at {isends:?}");
+    }
+    assert!(planned.is_empty(), "{what}: {planned:?} are not in the container");
+}
+
+/// What a note says.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Call(String),
+    Tag(i32),
+    Detached,
+    /// For the send at this record.
+    Wait(u64),
+}
+
+fn told((place, note): (u64, Note<'_>)) -> (u64, Told) {
+    let told = match note {
+        Note::Call(name) => Told::Call(name.to_owned()),
+        Note::Tag(tag) => Told::Tag(tag),
+        Note::Detached => Told::Detached,
+        Note::SendWait { send, .. } => Told::Wait(send),
+        other => panic!("{other:?}"),
+    };
+    (place, told)
+}
+
 fn holds(mpi: Mpi, program: &Path, seed: u64) {
     let plan = Plan::of(seed);
     let work = tempfile::tempdir().expect("a directory");
@@ -86,7 +190,10 @@ fn holds(mpi: Mpi, program: &Path, seed: u64) {
     let mut command = vef();
     run(command.args(["mix", "--lower-collectives", "openmpi", "-i"]).arg(&capture).arg("-o").arg(&lowered))
         .success();
-    for trace in [&trace, &lowered] {
+    let container = work.path().join("t.vefx");
+    run(vef().arg("mix").arg("-i").arg(&capture).arg("-o").arg(&container)).success();
+    has_the_notes(&container, &plan, &what);
+    for trace in [&trace, &lowered, &container] {
         let checked = run(vef().args(["check", "--json"]).arg(trace)).success().stdout();
         let checked: serde_json::Value = serde_json::from_str(&checked).expect("JSON");
         assert_eq!(checked["complete"], true, "{what}: {checked:#}");
@@ -94,6 +201,9 @@ fn holds(mpi: Mpi, program: &Path, seed: u64) {
     }
     for network in [["--latency", "5ms"], ["--bandwidth", "1Mbit/s"]] {
         run(vef().arg("sim").args(network).arg(&trace)).success();
+        for sends in ["sent", "rendezvous:1000"] {
+            run(vef().args(["sim", "--send-completion", sends]).args(network).arg(&container)).success();
+        }
     }
 }
 

@@ -195,7 +195,7 @@ impl<'a> Walk<'a> {
             lowered: Vec::new(),
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
-            notes: options.with_notes.then(|| Box::new(NoteTaker::new(options.polls))),
+            notes: options.with_notes.then(|| Box::new(NoteTaker::new(options.polls, threads))),
             most: u64::from(NONE) - 1,
             task,
         }
@@ -226,13 +226,14 @@ impl<'a> Walk<'a> {
     #[inline(always)]
     fn note(&mut self, event: &Event<'_>, before: u64) {
         if let Some(notes) = &mut self.notes {
-            notes.event(event, before..self.task.records.len() as u64);
+            let after = (self.task.records.len() + self.timeline.delayed()) as u64;
+            notes.event(event, before..after, self.timeline.joined());
         }
     }
 
     /// Number of records so far.
     pub(crate) fn records(&self) -> u64 {
-        self.task.records.len() as u64
+        (self.task.records.len() + self.timeline.delayed()) as u64
     }
 
     /// Ends the walk; `functions` is the capture's call table.
@@ -249,7 +250,9 @@ impl<'a> Walk<'a> {
         let mut open: Vec<_> = open.into_iter().filter_map(receive).collect();
         open.sort_unstable();
         open.into_iter().for_each(|number| self.abandon(number));
-        self.task.notes = self.notes.map(|notes| notes.finish().into_pieces()).unwrap_or_default();
+        if let Some((notes, of_threads)) = self.notes.map(|notes| notes.finish()) {
+            (self.task.notes, self.task.thread_notes) = (notes.into_pieces(), of_threads);
+        }
         self.task.shrink();
         self.task
     }

@@ -1,18 +1,23 @@
 //! Makes the notes of a container, which text cannot hold, during the walk.
 
 use crate::Polls;
+use crate::function::Function;
+use crate::thread_notes::ThreadNotes;
 use std::ops::Range;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, TaskNotes};
-use vef_format::operation::Operation;
 use vef_format::units::Ticks;
 
 /// Makes the notes of one task, which refer to records by their index in the walk.
 #[derive(Debug, Default)]
 pub(super) struct NoteTaker {
     notes: TaskNotes,
-    /// End of the latest event that made a record or waited for sends.
-    since: u64,
+    /// Of a task with several threads: its notes but those of the task as a whole.
+    threads: Option<Box<ThreadNotes>>,
+    /// The thread of the current event, and since when it computes.
+    thread: (u16, Since),
+    /// The same of the other threads.
+    others: Vec<(u16, Since)>,
     /// Records of the sends that the current event completes.
     sent: Vec<u32>,
     tag: Option<i32>,
@@ -20,14 +25,21 @@ pub(super) struct NoteTaker {
     /// When the task entered `MPI_Init`.
     zero: Option<u64>,
     polls: Polls,
-    /// Duration of failed polls since `since`.
+}
+
+/// The point from which a thread's computing counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    /// End of its latest event that made a record or waited for sends.
+    end: u64,
+    /// Duration of its failed polls after that.
     polled: u64,
 }
 
 impl NoteTaker {
-    /// Begins before the first event.
-    pub(super) fn new(polls: Polls) -> Self {
-        Self { polls, ..Self::default() }
+    /// Begins before the first event; `threads`: several threads make calls.
+    pub(super) fn new(polls: Polls, threads: bool) -> Self {
+        Self { polls, threads: threads.then(Box::default), ..Self::default() }
     }
 
     /// The current event completes the send of `record`.
@@ -36,9 +48,12 @@ impl NoteTaker {
         self.sent.push(record);
     }
 
-    /// Takes an event that made `records`.
+    /// Takes an event that made `records`; those in front of its own are marks of the threads `joined`.
     #[inline(always)]
-    pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>) {
+    pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>, joined: &[u16]) {
+        if self.threads.is_some() {
+            self.enter(event, &records, joined);
+        }
         let function = match &event.action {
             Action::Send(send) => {
                 if !records.is_empty() {
@@ -57,11 +72,38 @@ impl NoteTaker {
             },
         };
         if !records.is_empty() {
-            (self.since, self.polled) = (event.end.0, 0);
-            if self.call != Some(function) {
-                self.call = Some(function);
-                self.notes.call(records.start, function.0.into(), || function.name());
+            self.thread.1 = Since { end: event.end.0, polled: 0 };
+            match &mut self.threads {
+                Some(threads) => threads.made_by(function),
+                None if self.call == Some(function) => {}
+                None => {
+                    self.call = Some(function);
+                    self.notes.call(records.start, function.number(), || function.name());
+                }
             }
+        }
+    }
+
+    /// Makes the thread of `event` the current one, and keeps whose its records are.
+    #[cold]
+    fn enter(&mut self, event: &Event<'_>, records: &Range<u64>, joined: &[u16]) {
+        if self.thread.0 != event.thread {
+            let new = || (event.thread, Since { end: self.zero.unwrap_or_default(), polled: 0 });
+            let known = self.others.iter().position(|other| other.0 == event.thread);
+            let next = known.map_or_else(new, |at| self.others.swap_remove(at));
+            self.others.push(std::mem::replace(&mut self.thread, next));
+        }
+        let Some(threads) = &mut self.threads else { return };
+        for (_, at) in records.clone().zip(0..) {
+            threads.made(joined.get(at).copied().unwrap_or(event.thread));
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, place: u64, note: &Note<'_>) {
+        match &mut self.threads {
+            None => self.notes.put(place, note),
+            Some(threads) => threads.put(self.thread.0, place, note),
         }
     }
 
@@ -70,7 +112,7 @@ impl NoteTaker {
     fn other(&mut self, event: &Event<'_>, records: &Range<u64>) -> Option<Function> {
         match &event.action {
             Action::Init if self.zero.is_none() => {
-                (self.zero, self.since) = (Some(event.start.0), event.start.0);
+                (self.zero, self.thread.1.end) = (Some(event.start.0), event.start.0);
                 self.notes.put(0, &Note::Initialised(Ticks(event.end.0.saturating_sub(event.start.0))));
             }
             Action::Finalize => {
@@ -93,50 +135,50 @@ impl NoteTaker {
                 return Some(Function::collective(call));
             }
             Action::Polls { .. } if self.polls == Polls::Wait => {
-                self.polled = self.polled.saturating_add(event.end.0.saturating_sub(event.start.0));
+                let took = event.end.0.saturating_sub(event.start.0);
+                self.thread.1.polled = self.thread.1.polled.saturating_add(took);
             }
-            Action::Phase { begin, name } => {
-                self.notes.put(records.end, &Note::Phase { begin: *begin, name })
-            }
+            Action::Phase { begin, name } => self.put(records.end, &Note::Phase { begin: *begin, name }),
             _ => {}
         }
         None
     }
 
-    /// The notes of all events.
-    pub(super) fn finish(self) -> TaskNotes {
-        self.notes
+    /// The notes of all events: those whose places are known, and the others.
+    pub(super) fn finish(self) -> (TaskNotes, Option<Vec<u8>>) {
+        (self.notes, self.threads.map(|threads| threads.finish()))
     }
 
     #[inline(always)]
     fn send(&mut self, send: &Send, record: u64) {
-        if self.tag != Some(send.tag) {
+        if self.tag != Some(send.tag) || self.threads.is_some() {
             self.tag = Some(send.tag);
-            self.notes.put(record, &Note::Tag(send.tag));
+            self.put(record, &Note::Tag(send.tag));
         }
         if send.request.is_some() || send.mode == SendMode::Buffered {
-            self.notes.put(record, &Note::Detached);
+            self.put(record, &Note::Detached);
         }
     }
 
     #[inline(always)]
     fn complete(&mut self, event: &Event<'_>, records: &Range<u64>) {
         // Without sends, the polls waited for requests that the trace cannot represent.
-        let polled = std::mem::take(&mut self.polled);
+        let since = &mut self.thread.1;
+        let polled = std::mem::take(&mut since.polled);
         if self.sent.is_empty() {
             return;
         }
         let (mut before, mut took) = (0, 0);
         // If the wait made records, its time is in these.
         if records.is_empty() {
-            before = event.start.0.saturating_sub(self.since);
+            before = event.start.0.saturating_sub(since.end);
             let polled = polled.min(before);
             (before, took) = (before - polled, event.end.0.saturating_sub(event.start.0) + polled);
         }
-        self.since = event.end.0.max(self.since);
-        for &send in &self.sent {
-            let wait = Note::SendWait { send: send.into(), before: Ticks(before), took: Ticks(took) };
-            self.notes.put(records.end, &wait);
+        since.end = event.end.0.max(since.end);
+        for at in 0..self.sent.len() {
+            let send = self.sent[at].into();
+            self.put(records.end, &Note::SendWait { send, before: Ticks(before), took: Ticks(took) });
             (before, took) = (0, 0);
         }
         self.sent.clear();
@@ -146,40 +188,7 @@ impl NoteTaker {
         let (sent, received) = (call.send_counts, call.recv_counts);
         if !sent.is_empty() || !received.is_empty() {
             // The record of a non-blocking collective is behind its mark.
-            self.notes.put(after - 1, &Note::Counts { sent, received });
-        }
-    }
-}
-
-/// The MPI function of an event, as far as a capture distinguishes: all waits and tests are `MPI_Wait`, and persistent
-/// requests are non-blocking. Twice the index of its name, plus one if it is non-blocking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Function(u8);
-
-/// The first names: those of sends, by mode, then four others. Those of collectives follow, by operation.
-const NAMES: [&str; 8] = ["Send", "Bsend", "Ssend", "Rsend", "Recv", "Sendrecv", "Wait", "Finalize"];
-
-impl Function {
-    const RECEIVE: Self = Self(2 * 4);
-    const EXCHANGE: Self = Self(2 * 5);
-    const WAIT: Self = Self(2 * 6);
-    const FINALIZE: Self = Self(2 * 7);
-
-    #[inline(always)]
-    fn send(send: &Send) -> Self {
-        Self(2 * send.mode as u8 + u8::from(send.request.is_some()))
-    }
-
-    fn collective(call: &Collective<'_>) -> Self {
-        Self(2 * (NAMES.len() as u8 + call.operation as u8) + u8::from(call.request.is_some()))
-    }
-
-    fn name(self) -> String {
-        let at = usize::from(self.0 / 2);
-        let name = NAMES.get(at).copied().unwrap_or_else(|| Operation::ALL[at - NAMES.len()].name());
-        match self.0 % 2 {
-            0 => format!("MPI_{name}"),
-            _ => format!("MPI_I{}", name.to_ascii_lowercase()),
+            self.put(after - 1, &Note::Counts { sent, received });
         }
     }
 }

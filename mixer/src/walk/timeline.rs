@@ -19,6 +19,8 @@ pub(super) struct Timeline {
     delayed: Vec<(u64, Record)>,
     /// Duration of each thread's failed polls since its `previous`; empty before the first.
     polled: Vec<u64>,
+    /// The threads that have a mark in front of that of `MPI_Finalize`.
+    joined: Vec<u16>,
 }
 
 /// An event that the thread's next record depends on.
@@ -47,6 +49,18 @@ impl Timeline {
         }
     }
 
+    /// Number of delayed records.
+    #[inline(always)]
+    pub(super) fn delayed(&self) -> usize {
+        self.delayed.len()
+    }
+
+    /// The threads of the marks that [`Timeline::join`] made.
+    #[inline(always)]
+    pub(super) fn joined(&self) -> &[u16] {
+        &self.joined
+    }
+
     /// Rule 1: starts the task's time with `event`; returns `false` if it has started before.
     pub(super) fn begin(&mut self, event: &Event<'_>) -> bool {
         let begins = self.zero.is_none();
@@ -71,6 +85,7 @@ impl Timeline {
                 let time = event.start.since(previous.end).unwrap_or(0);
                 let record = Record { thread, body: Body::Mark, after: previous.after, time };
                 self.add(task, event, event.start, record);
+                self.joined.push(thread);
             }
         }
     }

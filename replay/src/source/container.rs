@@ -6,8 +6,8 @@
 
 use super::facts::{Facts, Question, Seen};
 use super::{Found, Search, Source, SourceError, Wanted};
-use crate::sequence::{COMPLETION, DETACHED, PAUSE};
-use hashbrown::HashMap;
+use crate::sequence::{PAUSE, STARTED};
+use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Container {
         self.streams.reader()
     }
 
-    /// From now on records tell detached sends, and pauses their waits.
+    /// From now on the waits of detached sends are told, as pauses.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
         let notes = self.streams.reader().notes_of_all(Section::Sends)?;
         let sends = notes.into_iter().map(|(task, notes)| (task.0, Sends::new(notes)));
@@ -79,7 +79,7 @@ impl Container {
         }
     }
 
-    /// The next record of a task, with detached sends and pauses if they were asked for.
+    /// The next record of a task, with pauses if they were asked for.
     pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         match self.sends.as_mut().and_then(|sends| sends.get_mut(&task.0)) {
             None => next_record(&mut self.streams, task, next),
@@ -293,8 +293,10 @@ struct Sends {
     next: Option<(u64, Said)>,
     /// The number of the task's next record.
     record: u64,
-    /// Detached sends that have not been waited for: their records and ids.
-    open: Vec<(u64, u64)>,
+    /// Detached sends that have not been waited for: the ids, by record.
+    open: HashMap<u64, u64>,
+    /// Ids of detached sends on which no record has depended.
+    started: HashSet<u64>,
     /// Records that come before the next one is read.
     queued: VecDeque<Raw>,
     begun: bool,
@@ -308,7 +310,15 @@ enum Said {
 
 impl Sends {
     fn new(notes: Notes) -> Self {
-        Self { notes, next: None, record: 0, open: Vec::new(), queued: VecDeque::new(), begun: false }
+        Self {
+            notes,
+            next: None,
+            record: 0,
+            open: HashMap::new(),
+            started: HashSet::new(),
+            queued: VecDeque::new(),
+            begun: false,
+        }
     }
 
     fn step(&mut self, reader: &Reader) -> Result<(), ContainerError> {
@@ -340,20 +350,22 @@ impl Sends {
         }
         let record = self.record;
         self.record += 1;
+        if next.tag & DEPENDENCY == 1 && self.started.remove(&next.after) {
+            next.tag |= STARTED;
+        }
         while let Some((at, said)) = self.next.filter(|&(at, _)| at <= record) {
             self.step(reader)?;
             match said {
                 _ if at < record => {}
                 Said::Detached if next.tag & KIND == MESSAGE => {
-                    next.tag |= DETACHED;
-                    self.open.push((record, next.id));
+                    self.open.insert(record, next.id);
+                    self.started.insert(next.id);
                 }
                 Said::Detached => {}
                 Said::Wait { send, before, took } => {
-                    let Some(place) = self.open.iter().position(|&(open, _)| open == send) else { continue };
-                    let (_, id) = self.open.remove(place);
+                    let Some(id) = self.open.remove(&send) else { continue };
                     // The pause takes the record's place behind what it depends on, and the record follows the pause.
-                    let waits = next.tag & (DEPENDENCY | COMPLETION);
+                    let waits = next.tag & (DEPENDENCY | STARTED);
                     let before = before.0.min(next.time);
                     self.queued.push_back(Raw {
                         time: before,
@@ -363,7 +375,7 @@ impl Sends {
                     });
                     next.time -= before.saturating_add(took.0).min(next.time);
                     next.after = id;
-                    next.tag = next.tag & !DEPENDENCY | 1 | COMPLETION;
+                    next.tag = next.tag & !(DEPENDENCY | STARTED) | 1;
                 }
             }
         }

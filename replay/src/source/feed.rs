@@ -56,7 +56,7 @@ impl Feed {
         })
     }
 
-    /// Asks for [`DETACHED`](crate::sequence::DETACHED) and [`PAUSE`](crate::sequence::PAUSE), where the trace knows.
+    /// Asks for [`STARTED`](crate::sequence::STARTED) and [`PAUSE`](crate::sequence::PAUSE), where the trace knows.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
         match self {
             Self::Container(source) => source.tell_sends(),

@@ -14,7 +14,7 @@
 //! [`Settings::keep_order`] is set; otherwise they come task by task.
 //!
 //! Neither direction needs the whole trace in memory: a writer holds one incomplete block for each task (together at most
-//! [`BUFFERED`] bytes, and a kilobyte a task), a reader of one task holds one block.
+//! [`BUFFERED`] bytes, and two kilobytes a task), a reader of one task holds one block.
 
 mod block;
 mod code;
@@ -52,7 +52,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// Maximum bytes of a writer's incomplete blocks, all tasks together.
-pub const BUFFERED: usize = 64 << 20;
+pub const BUFFERED: usize = 16 << 20;
 
 /// Whether the file `path` begins like a container, whatever its name.
 ///

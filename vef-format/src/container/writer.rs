@@ -23,8 +23,8 @@ use std::io::Write;
 const FULL: [usize; 2] = [(16 << 10) - SPARE, (64 << 10) - SPARE];
 /// Room for the last item, so that the buffer of a block is a power of two.
 const SPARE: usize = 512;
-/// Minimum bytes of a block of records.
-const SMALL: usize = 1 << 10;
+/// Minimum bytes of the buffer of a block of records.
+const SMALL: usize = 2 << 10;
 
 /// Blocks are written after each so many records, so that their order does not depend on the division into batches.
 const STEP: u64 = 1 << 16;
@@ -465,7 +465,8 @@ impl<W: Write> Writer<W> {
         let place = self.begun.len();
         self.places.insert(task.0.into(), place as u32);
         self.begun.push((task, Begun::default()));
-        self.full = (BUFFERED / self.begun.len()).clamp(SMALL, self.most);
+        let buffer = (BUFFERED / self.begun.len()).clamp(SMALL, self.most + SPARE);
+        self.full = (1 << buffer.ilog2()) - SPARE;
         place
     }
 

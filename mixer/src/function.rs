@@ -1,0 +1,51 @@
+//! The MPI functions that notes name.
+
+use vef_format::capture::event::{Collective, Send};
+use vef_format::operation::Operation;
+
+/// The MPI function of an event, as far as a capture distinguishes: all waits and tests are `MPI_Wait`, and persistent
+/// requests are non-blocking. Twice the index of its name, plus one if it is non-blocking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Function(u8);
+
+/// The first names: those of sends, by mode, then four others. Those of collectives follow, by operation.
+const NAMES: [&str; 8] = ["Send", "Bsend", "Ssend", "Rsend", "Recv", "Sendrecv", "Wait", "Finalize"];
+
+impl Function {
+    pub(crate) const RECEIVE: Self = Self(2 * 4);
+    pub(crate) const EXCHANGE: Self = Self(2 * 5);
+    pub(crate) const WAIT: Self = Self(2 * 6);
+    pub(crate) const FINALIZE: Self = Self(2 * 7);
+
+    #[inline(always)]
+    /// That of a send.
+    pub(crate) fn send(send: &Send) -> Self {
+        Self(2 * send.mode as u8 + u8::from(send.request.is_some()))
+    }
+
+    /// That of a collective.
+    pub(crate) fn collective(call: &Collective<'_>) -> Self {
+        Self(2 * (NAMES.len() as u8 + call.operation as u8) + u8::from(call.request.is_some()))
+    }
+
+    /// Its number, which is small.
+    #[inline(always)]
+    pub(crate) fn number(self) -> usize {
+        self.0.into()
+    }
+
+    /// The names of all functions, by number.
+    pub(crate) fn names() -> Vec<String> {
+        (0..2 * (NAMES.len() + Operation::ALL.len())).map(|number| Self(number as u8).name()).collect()
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> String {
+        let at = usize::from(self.0 / 2);
+        let name = NAMES.get(at).copied().unwrap_or_else(|| Operation::ALL[at - NAMES.len()].name());
+        match self.0 % 2 {
+            0 => format!("MPI_{name}"),
+            _ => format!("MPI_I{}", name.to_ascii_lowercase()),
+        }
+    }
+}
