@@ -18,8 +18,8 @@ use vef_format::units::Picos;
 /// Why nothing happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// The latest moment of any call.
-    pub clock: Picos,
+    /// The latest moment of any call; `None` if that is of no interest.
+    pub clock: Option<Picos>,
     /// Number of tasks that wait.
     pub waiting: u64,
     /// The first of them, by job and rank; at most [`Stuck::SHOWN`].
@@ -183,7 +183,7 @@ impl Engine {
             next = stuck.culprit().and_then(|task| at(self.jobs[stuck.job as usize].first_task + task.0));
         }
         Some(Stuck {
-            clock,
+            clock: Some(clock),
             waiting: waiting.len() as u64,
             chain: chain.into_iter().map(|at| told[at].clone()).collect(),
             circle,
@@ -353,7 +353,10 @@ impl StuckTask {
 
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nothing can happen after {}: {} tasks wait", self.clock, self.waiting)?;
+        match self.clock {
+            Some(clock) => write!(f, "nothing can happen after {clock}: {} tasks wait", self.waiting)?,
+            None => write!(f, "nothing more can happen: {} tasks wait", self.waiting)?,
+        }
         if self.live > 0 {
             write!(f, "\n  {} messages were taken and not delivered:", self.live)?;
             for message in &self.undelivered {

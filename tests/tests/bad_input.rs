@@ -176,6 +176,45 @@ fn codes_of_a_text_become_those_of_its_container() {
     assert_eq!(fs::read(path("back.vef")).expect("text"), fs::read(path("own.vef")).expect("text"));
 }
 
+/// `vef check` reads every block; the others may pass over a damaged one, with the result of the sound file.
+#[test]
+fn a_damaged_block_is_refused_by_all_who_read_it() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (sound, damaged) = (work.path().join("sound.vefx"), work.path().join("damaged.vefx"));
+    run(vef().args(["mix", "-i"]).arg(root().join("cli/demo/capture")).arg("-o").arg(&sound)).success();
+    let bytes = fs::read(&sound).expect("a container");
+    let says = |command: &str, trace: &Path| {
+        let ended = run(vef().args([command, "--json"]).arg(trace));
+        (ended.output.status.code(), ended.stdout(), ended.stderr())
+    };
+    let of = |result: &str| -> Vec<serde_json::Value> {
+        let result: serde_json::Value = serde_json::from_str(result).expect("JSON");
+        ["runtime_ps", "kinds", "totals"].map(|name| result[name].clone()).to_vec()
+    };
+    let results = ["sim", "stats"].map(|command| of(&says(command, &sound).1));
+    let (mut at, mut passed, mut refused) = (8, 0, 0);
+    while at + 28 < bytes.len() {
+        let length = u32::from_le_bytes(bytes[at + 16..at + 20].try_into().expect("four bytes")) as usize;
+        let mut other = bytes.clone();
+        other[at + 24 + length / 2] ^= 0x10;
+        fs::write(&damaged, other).expect("a container");
+        let (code, _, error) = says("check", &damaged);
+        assert!(code == Some(2) && error.contains("checksum"), "block at {at}: {code:?} {error}");
+        for (command, sound) in ["sim", "stats"].iter().zip(&results) {
+            let (code, result, error) = says(command, &damaged);
+            if code == Some(0) {
+                assert_eq!(&of(&result), sound, "{command}, block at {at}");
+                passed += 1;
+            } else {
+                assert!(code == Some(2) && error.contains("checksum"), "block at {at}: {code:?} {error}");
+                refused += 1;
+            }
+        }
+        at += 24 + length;
+    }
+    assert!(passed > 0 && refused > 0, "{passed} passed, {refused} refused");
+}
+
 #[test]
 fn a_repair_goes_to_a_file_and_only_if_it_can_be_replayed() {
     let work = tempfile::tempdir().expect("a directory");

@@ -281,6 +281,53 @@ fn an_error_in_a_simulation_names_the_trace() {
     }
 }
 
+/// With several threads the run without contention comes first, whose times nobody asked for.
+#[test]
+fn a_stuck_trace_is_stuck_at_a_time_of_its_own_run() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    let stuck = "VEF3 2 3 0 0 0 0 1000\n0 0 1 1000000 4 0 -1\n1 1 0 0 6 0 0\n2 0 1 0 2 0 7\n";
+    std::fs::write(work.join("stuck.vef"), stuck).expect("a trace");
+    let says = |words: &[&str]| {
+        let mut sim = vef();
+        sim.current_dir(work).args(["sim", "stuck.vef", "--model", "packet"]);
+        run(sim.args(words)).exited(2).stderr().lines().next().expect("an error").to_owned()
+    };
+    let (one, ideal, two) = (says(&[]), says(&["--model", "ideal"]), says(&["-j", "2"]));
+    assert_ne!(one, ideal);
+    assert_eq!(two, "vef: error: stuck.vef: the trace is stuck: nothing more can happen: 1 tasks wait");
+    assert!(one.contains("nothing can happen after ") && one.ends_with(": 1 tasks wait"), "{one}");
+    assert_eq!(one, says(&["-j", "2", "--no-ideal"]));
+}
+
+/// An output appears whole, or what was there stays.
+#[test]
+fn what_is_not_whole_replaces_nothing() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    let write = |name: &str, text: &str| std::fs::write(work.join(name), text).expect("a file");
+    write("stuck.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 8 2 0 7\n");
+    write("code.vef", "VEF3 2 0 1 1 2 0 1000\nC0 0 1\nG0 C0 99 0 0 0 0 1 -1\nG0 C0 99 1 0 0 0 1 -1\n");
+    let all = [
+        ("convert code.vef out.vefx", "code.vef:3: operation code 99 is not in the table"),
+        ("timeline stuck.vef -o out.json --format json", "out.json: was there before and stays"),
+        ("report stuck.vef -o out.html", "stuck"),
+        ("mix -i stuck.vef -o out.vef", "stuck.vef"),
+    ];
+    for (words, says) in all {
+        let output = words.split(' ').find(|word| word.starts_with("out.")).expect("an output");
+        write(output, "older");
+        let said = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
+        assert!(said.contains(says), "{words}: {said}");
+        assert_eq!(std::fs::read(work.join(output)).expect("a file"), b"older", "{words}");
+    }
+    // A part of a timeline is better than nothing.
+    std::fs::remove_file(work.join("out.json")).expect("a file");
+    let timeline = ["timeline", "stuck.vef", "-o", "out.json", "--format", "json"];
+    run(vef().current_dir(work).args(timeline)).exited(2);
+    assert!(work.join("out.json").exists());
+}
+
 #[test]
 fn an_option_without_effect_is_refused() {
     let work = tempfile::tempdir().expect("a directory");

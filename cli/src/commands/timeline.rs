@@ -51,7 +51,6 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
         }
     };
     let Some(summary) = summary else { return Ok(ExitCode::SUCCESS) };
-    output::about(&arguments.output, told(arguments, &summary))?;
     match &summary.stuck {
         None => Ok(ExitCode::SUCCESS),
         Some(stuck) => {
@@ -105,7 +104,13 @@ fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result
         }
         drawn => drawn?,
     };
-    file.finish().map_err(written)?;
+    // A part is better than nothing, but no better than a whole of before.
+    if summary.stuck.is_none() || is_pipe || !to.exists() {
+        file.finish().map_err(written)?;
+        output::about(to, told(arguments, &summary))?;
+    } else {
+        output::remark(format_args!("{}: was there before and stays", to.display()));
+    }
     Ok(Some(summary))
 }
 

@@ -1,7 +1,7 @@
 //! Converts text to containers and back; the names of the files determine the direction.
 
 use super::{About, ContainerError, ContainerWriteError, Reader, Section, Settings, Writer, is_container};
-use crate::error::Place;
+use crate::error::{Place, Spot};
 use crate::new_file::NewFile;
 use crate::text::{self, Line, TextError, WriteError};
 use std::fs::File;
@@ -35,6 +35,16 @@ pub enum ConvertError {
         /// The error.
         error: ContainerWriteError,
     },
+}
+
+impl ConvertError {
+    /// The same of a line of the text.
+    fn in_line(mut self, line: u64) -> Self {
+        if let Self::Code { place, .. } = &mut self {
+            place.spot = Spot::Line(line);
+        }
+        self
+    }
 }
 
 /// Whether the name asks for a container.
@@ -164,7 +174,8 @@ impl Input {
         match self {
             Self::Text(mut reader) => {
                 while let Some(line) = reader.next()? {
-                    take(line)?;
+                    let taken = take(line);
+                    taken.map_err(|error| error.in_line(reader.line()))?;
                 }
             }
             Self::Container(reader) => {

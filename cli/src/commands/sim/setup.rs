@@ -29,7 +29,7 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
 }
 
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
-/// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds.
+/// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds; nobody asked for its times.
 pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimError> {
     // In a sweep the points are shown, and all cores are busy.
     let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
@@ -44,7 +44,7 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimErro
     };
     std::thread::scope(|scope| {
         let (first, beside) = match &ideal {
-            Some(ideal) if settings.threads > 1 => (Some(run_ideal(ideal)?), None),
+            Some(ideal) if settings.threads > 1 => (Some(run_ideal(ideal).map_err(without_time)?), None),
             Some(ideal) => (None, Some(scope.spawn(move || run_ideal(ideal)))),
             None => (None, None),
         };
@@ -71,6 +71,14 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimErro
         }
         Ok(report)
     })
+}
+
+/// The same error without the time in the run.
+fn without_time(mut error: SimError) -> SimError {
+    if let SimError::Stuck(stuck) = &mut error {
+        stuck.clock = None;
+    }
+    error
 }
 
 /// Adds the name of the placement file, or of the trace, to an error about it.
