@@ -3,7 +3,7 @@
 //! The bundled capture was recorded from `examples/halo.c` under Open MPI. `--live` compiles and captures
 //! that program first.
 
-use crate::args::{Check, Demo, Mix, Run};
+use crate::args::{Check, Convert, Demo, Mix, Run};
 use crate::input::Input;
 use crate::launch;
 use crate::output::{self, Failure};
@@ -44,7 +44,7 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
         false => bundled(&capture)?,
     }
 
-    let trace = directory.join("halo.vef");
+    let trace = directory.join("halo.vefx");
     step(
         "Mix: which send met which receive? Absolute times become computing times and dependencies.",
         &format!("vef mix -i {} -o {}", capture.display(), trace.display()),
@@ -55,7 +55,14 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
         "-o".as_ref(),
         trace.as_os_str(),
     ])?)?;
-    excerpt(&trace)?;
+    let text = directory.join("halo.vef");
+    output::result("")?;
+    step(
+        "Convert: a trace is a container, or text with a line for each record.",
+        &format!("vef convert {} {}", trace.display(), text.display()),
+    )?;
+    super::convert::execute(&parsed::<Convert>(&[trace.as_os_str(), text.as_os_str()])?)?;
+    excerpt(&text)?;
 
     step(
         "Check: does every record replay? The network here is a yardstick: latency + bytes / bandwidth.",
@@ -67,10 +74,10 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
     output::result("")?;
     for topology in NETWORKS {
         step(
-            "Simulate: the same messages on links that they must share.",
-            &format!("vef sim {} --topology {topology}", trace.display()),
+            "Simulate: the same messages on links that they must share, without the start-up in MPI_Init.",
+            &format!("vef sim {} --from-init --topology {topology}", trace.display()),
         )?;
-        let words = [trace.as_os_str(), "--topology".as_ref(), topology.as_ref()];
+        let words = [trace.as_os_str(), "--from-init".as_ref(), "--topology".as_ref(), topology.as_ref()];
         let report = super::sim::simulated(&parsed::<Sim>(&words)?, &Input::of(&trace)?)?;
         output::result(report.to_text())?;
         reports.push(report);
@@ -84,8 +91,7 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
     )?;
     super::report::execute(&parsed(&[trace.as_os_str(), "-o".as_ref(), page.as_os_str()])?)?;
     output::result(format_args!(
-        "\nRun times count from the start of MPI_Init, which took most of this short run; so the network hardly shows in them.\n\n\
-         Next: your own program. cargo build --release --workspace, then vef run -n 4 -o capture -- ./app, and the steps\n\
+        "\nNext: your own program. cargo build --release --workspace, then vef run -n 4 -o capture -- ./app, and the steps\n\
          above. Everything is in {shown}/."
     ))
 }

@@ -102,7 +102,7 @@ fn text(summary: &Summary) -> String {
     if total > 0 {
         let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / total as f64);
         lines.push(format!(
-            "of the tasks' time: computing {}, waiting {}, polling {}, other MPI calls {} (in the trace, {} are waiting by failed polls)",
+            "of the tasks' time: computing {}, waiting {}, polling {}, other MPI calls, MPI_Init among them, {} (in the trace, {} are waiting by failed polls)",
             share(summary.spent.computing()),
             share(waiting),
             share(polling),
