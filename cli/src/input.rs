@@ -83,6 +83,16 @@ impl Input {
         output::lacks(self.lacks().iter());
     }
 
+    /// Says how much of the computing times of a container are waits for the tasks' own sends.
+    pub fn tell_send_waits(&self) {
+        for waits in self.facts(About::SEND_WAITS) {
+            output::remark(format_args!(
+                "of the computing times, {waits} are waits for the tasks' own sends, as long as captured (`vef sim --send-completion sent`, or \
+                 rendezvous:SIZE, has the network decide)"
+            ));
+        }
+    }
+
     /// What a container lacks of the captured run; empty for a text trace.
     pub fn lacks(&self) -> Vec<String> {
         self.facts(About::NOT_IN_TRACE)

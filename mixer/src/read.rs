@@ -149,7 +149,7 @@ impl<'a> Reading<'a> {
         let (begin, end) = events.span();
         let spent = Spent::of(end.0.saturating_sub(begin.0), events.functions());
         let task = walk.finish(events.functions());
-        let spent = Spent { awaited: task.counts.polled, ..spent };
+        let spent = Spent { awaited: task.counts.polled, send_waits: task.counts.send_waits, ..spent };
         Ok(Walked { task, skipped, torn, spent })
     }
 

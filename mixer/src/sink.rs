@@ -178,6 +178,9 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     for host in summary.oversubscribed() {
         add(About::OVERSUBSCRIBED, &host.to_string());
     }
+    if let Some(waits) = summary.spent.notable_send_waits() {
+        add(About::SEND_WAITS, &waits);
+    }
     for lack in summary.lacks() {
         add(About::NOT_IN_TRACE, &lack);
     }

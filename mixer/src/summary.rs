@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 use vef_format::capture::Host;
 use vef_format::ids::Rank;
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::{Bytes, Grouped, Picos};
 
 /// The result of a mix.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -141,6 +141,9 @@ pub struct Spent {
     /// ([`Polls::Wait`](crate::Polls::Wait)). The trace counts all others as computing.
     #[serde(rename = "awaited_by_polling_ns")]
     pub awaited: u64,
+    /// In waits that made no record, for own sends or for what a trace cannot represent: the trace counts them as computing.
+    #[serde(rename = "waiting_for_sends_ns")]
+    pub send_waits: u64,
     /// In all other calls.
     #[serde(rename = "mpi_ns")]
     pub mpi: u64,
@@ -150,6 +153,15 @@ impl Spent {
     /// Outside of MPI.
     pub fn computing(&self) -> u64 {
         self.total.saturating_sub(self.in_mpi())
+    }
+
+    /// The waits for own sends, if they are at least a hundredth of the time.
+    pub(crate) fn notable_send_waits(&self) -> Option<String> {
+        let share = self.send_waits as f64 / self.total as f64;
+        (self.total > 0 && share >= 0.01).then(|| {
+            let time = Picos(self.send_waits.saturating_mul(1000));
+            format!("{time} ({:.1} % of the tasks' time)", 100.0 * share)
+        })
     }
 
     /// In calls of MPI.

@@ -27,10 +27,13 @@ impl Spent {
         spent
     }
 
-    fn add(&mut self, other: Self) {
-        let own = [&mut self.total, &mut self.waiting, &mut self.polling, &mut self.awaited, &mut self.mpi];
-        let others = [other.total, other.waiting, other.polling, other.awaited, other.mpi];
-        own.into_iter().zip(others).for_each(|(own, other)| add_to(own, other));
+    fn parts(&mut self) -> [&mut u64; 6] {
+        let Self { total, waiting, polling, awaited, send_waits, mpi } = self;
+        [total, waiting, polling, awaited, send_waits, mpi]
+    }
+
+    fn add(&mut self, mut other: Self) {
+        self.parts().into_iter().zip(other.parts()).for_each(|(own, other)| add_to(own, *other));
     }
 }
 
@@ -92,8 +95,8 @@ impl Summary {
     }
 
     /// The counts that are sums over tasks.
-    fn sums(&mut self) -> [&mut u64; 16] {
-        [
+    fn sums(&mut self) -> impl Iterator<Item = &mut u64> {
+        let counts = [
             &mut self.events,
             &mut self.messages,
             &mut self.marks,
@@ -105,18 +108,14 @@ impl Summary {
             &mut self.never_completed,
             &mut self.skipped_unknown,
             &mut self.torn,
-            &mut self.spent.total,
-            &mut self.spent.waiting,
-            &mut self.spent.polling,
-            &mut self.spent.awaited,
-            &mut self.spent.mpi,
-        ]
+        ];
+        counts.into_iter().chain(self.spent.parts())
     }
 
     /// Encodes the counts of [`Summary::add_walked`] for another process.
     pub(crate) fn encode_walked(&mut self) -> Vec<u8> {
         let mut encoder = Encoder::default();
-        self.sums().into_iter().for_each(|sum| sum.put(&mut encoder));
+        self.sums().for_each(|sum| sum.put(&mut encoder));
         self.not_representable.put(&mut encoder);
         self.killed.put(&mut encoder);
         encoder.0
@@ -183,7 +182,7 @@ mod tests {
             call("MPI_Win_create", 512),
         ];
         let spent = Spent::of(2000, &calls);
-        assert_eq!(spent, Spent { total: 2000, waiting: 15, polling: 48, awaited: 0, mpi: 960 });
+        assert_eq!(spent, Spent { total: 2000, waiting: 15, polling: 48, mpi: 960, ..Spent::default() });
         assert_eq!(spent.computing(), 2000 - 1023);
         assert_eq!(Spent::of(5, &calls).computing(), 0);
     }
@@ -194,7 +193,13 @@ mod tests {
         let call = |name: &str| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(u64::MAX) };
         let calls = ["MPI_Recv", "MPI_Wait", "MPI_Test", "MPI_Put", "MPI_Get"].map(call);
         let spent = Spent::of(5, &calls);
-        let most = Spent { total: u64::MAX, waiting: u64::MAX, polling: u64::MAX, awaited: 0, mpi: u64::MAX };
+        let most = Spent {
+            total: u64::MAX,
+            waiting: u64::MAX,
+            polling: u64::MAX,
+            mpi: u64::MAX,
+            ..Spent::default()
+        };
         assert_eq!((spent, spent.computing()), (most, 0));
         let mut sum = spent;
         sum.add(Spent { awaited: 7, ..spent });
@@ -211,5 +216,14 @@ mod tests {
         let encoded = sum.encode_walked();
         sum.import_walked(&encoded).unwrap();
         assert_eq!(sum, summary);
+    }
+
+    #[test]
+    fn waits_for_sends_are_told_from_a_hundredth_on() {
+        let spent = |send_waits| Spent { total: 1000, send_waits, ..Spent::default() };
+        assert_eq!(spent(9).notable_send_waits(), None);
+        assert_eq!(spent(10).notable_send_waits().unwrap(), "10.000 ns (1.0 % of the tasks' time)");
+        // A capture without clocks.
+        assert_eq!(Spent { send_waits: 1, ..Spent::default() }.notable_send_waits(), None);
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Counts {
     pub(crate) never_completed: u64,
     /// Duration of the failed polls that count as waiting, in nanoseconds.
     pub(crate) polled: u64,
+    /// Duration of the waits that made no record, in nanoseconds: those for own sends, or for what a trace cannot represent.
+    pub(crate) send_waits: u64,
     pub(crate) finalized: bool,
 }
 

@@ -186,6 +186,23 @@ fn the_origin_knows_all_programs_and_what_the_trace_lacks() {
 }
 
 #[test]
+fn waits_for_own_sends_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    let mut program = Program::new(2);
+    for number in 0..6 {
+        program.call(0, Action::Send(sending(1, 7, 64, Some(RequestId { thread: 0, number }))));
+        program.complete(0, number, Outcome::Done);
+        program.receive(1, 0, 7);
+    }
+    program.finish();
+    capture::write(&place("capture"), &program.tasks);
+    let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    // Each wait lasts 10 ns.
+    assert_eq!(summary.spent.send_waits, 60);
+}
+
+#[test]
 fn notes_of_a_task_whose_records_were_dropped_are_left_out() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);

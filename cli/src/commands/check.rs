@@ -69,6 +69,7 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
     let replayed = job.map(|job| replay_to_end(job, &network)).transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
+    trace.tell_send_waits();
     let lacks = trace.lacks();
     Ok(Finding { check, report, repair, network, replayed, lacks })
 }

@@ -98,16 +98,17 @@ fn text(summary: &Summary) -> String {
         seconds(summary.times.matching),
         seconds(summary.times.output)
     ));
-    let Spent { total, waiting, polling, awaited, mpi } = summary.spent;
+    let Spent { total, waiting, polling, awaited, mpi, send_waits } = summary.spent;
     if total > 0 {
         let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / total as f64);
         lines.push(format!(
-            "of the tasks' time: computing {}, waiting {}, polling {}, other MPI calls, MPI_Init among them, {} (in the trace, {} are waiting by failed polls)",
+            "of the tasks' time: computing {}, waiting {}, polling {}, other MPI calls, MPI_Init among them, {} (in the trace, {} are waiting by failed polls, and {}, waits for own sends, are computing)",
             share(summary.spent.computing()),
             share(waiting),
             share(polling),
             share(mpi),
-            share(awaited)
+            share(awaited),
+            share(send_waits)
         ));
     }
     if summary.spilled.0 > 0 {

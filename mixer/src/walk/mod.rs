@@ -464,7 +464,11 @@ impl<'a> Walk<'a> {
         }
         match chained {
             Some(after) => self.timeline.done(event, after),
-            None => self.timeline.forget_polls(event),
+            None => {
+                self.timeline.forget_polls(event);
+                let sum = &mut self.task.counts.send_waits;
+                *sum = sum.saturating_add(event.end.0.saturating_sub(event.start.0));
+            }
         }
         Ok(())
     }

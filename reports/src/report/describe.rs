@@ -60,6 +60,9 @@ fn head(path: &Path, stats: &Stats) -> Head {
     let oversubscribed = stats.about.facts(About::OVERSUBSCRIBED).map(|host| {
         format!("{host}: ranks waited for each other's cores, and times measure the scheduler, too")
     });
+    let send_waits = stats.about.facts(About::SEND_WAITS).map(|waits| {
+        format!("{waits} of the computing are waits for the ranks' own sends (MPI_Wait and the like), as long as captured")
+    });
     Head {
         file: path.display().to_string(),
         kind: if stats.is_container { "container" } else { "text" },
@@ -73,7 +76,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         ranks: stats.header.tasks,
         hosts,
         clock_ps: stats.header.clock.0.into(),
-        warnings: oversubscribed.collect(),
+        warnings: oversubscribed.chain(send_waits).collect(),
         not_in_trace: stats.about.facts(About::NOT_IN_TRACE).cloned().collect(),
     }
 }

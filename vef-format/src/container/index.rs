@@ -25,6 +25,8 @@ pub struct About {
 impl About {
     /// Name of the fact that a host had more tasks than cores.
     pub const OVERSUBSCRIBED: &str = "oversubscribed";
+    /// Name of the fact how long the tasks waited for their own sends, within computing times.
+    pub const SEND_WAITS: &str = "waits for sends";
     /// Name of the fact that the program did something that the trace lacks.
     pub const NOT_IN_TRACE: &str = "not in the trace";
 

@@ -25,6 +25,10 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
         })
         .map_err(|error| trace.error(error))?;
     trace.warn();
+    // A calibration has an eager limit.
+    if sim.send_completion == "eager" && sim.calibration.is_none() {
+        trace.tell_send_waits();
+    }
     Ok(report)
 }
 
