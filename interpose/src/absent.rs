@@ -9,7 +9,8 @@
 
 use crate::machine::MARK;
 use mpi_abi::symbols::{SymbolTable, search_loaded_objects};
-use std::arch::asm;
+use rustix::mm::{MprotectFlags, mprotect};
+use std::ffi::c_void;
 
 // An indirect function that this library refers to: the loader calls it after the other relocations of this library.
 std::arch::global_asm!(
@@ -84,7 +85,9 @@ fn each_symbol(kind: u8, change: impl Fn(usize, &SymbolTable, &mut libc::Elf64_S
     let start = (symbols as usize / PAGE * PAGE).max(base);
     let length = symbols.wrapping_add(count) as usize - start;
     // If the pages may contain code, the symbols stay unchanged and the names visible.
-    if is_executable(base, start) || !protect(start, length, libc::PROT_READ | libc::PROT_WRITE) {
+    // SAFETY: pages of this object's read-only data. This `mprotect` is a system call without the C library.
+    let protect = |flags| unsafe { mprotect(start as *mut c_void, length, flags) };
+    if is_executable(base, start) || protect(MprotectFlags::READ | MprotectFlags::WRITE).is_err() {
         return;
     }
     for at in 0..count {
@@ -94,7 +97,7 @@ fn each_symbol(kind: u8, change: impl Fn(usize, &SymbolTable, &mut libc::Elf64_S
             change(base, &table, symbol);
         }
     }
-    protect(start, length, libc::PROT_READ);
+    let _ = protect(MprotectFlags::READ);
 }
 
 /// Whether the segment at an address may contain code.
@@ -110,36 +113,4 @@ fn is_executable(base: usize, address: usize) -> bool {
                 && segment.p_flags & libc::PF_X != 0
         })
     }
-}
-
-/// Calls `mprotect` without the C library.
-fn protect(start: usize, length: usize, protection: i32) -> bool {
-    let result: isize;
-    // SAFETY: pages of this object's read-only data.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_mprotect as isize => result,
-            in("rdi") start,
-            in("rsi") length,
-            in("rdx") protection as isize,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack)
-        );
-    }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "svc 0",
-            in("x8") libc::SYS_mprotect,
-            inlateout("x0") start as isize => result,
-            in("x1") length,
-            in("x2") protection as isize,
-            options(nostack)
-        );
-    }
-    result == 0
 }

@@ -2,6 +2,7 @@
 
 use crate::fortran;
 use crate::machine::{Frame, LINK, MOST, REGISTERS};
+use crate::places::Places;
 use crate::shapes::{KEY, Key, Shape, Shapes};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing, Width};
@@ -14,9 +15,12 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy)]
 pub(crate) struct Args {
     words: [usize; MOST],
-    call: Call,
+    pub(crate) call: Call,
     form: Form,
-    abi: &'static Abi,
+    /// The positions of its arguments.
+    pub(crate) at: &'static Places,
+    /// The constants of this MPI.
+    pub(crate) abi: &'static Abi,
 }
 
 /// The ABI of the MPI in this process; `None` while none is loaded.
@@ -45,7 +49,6 @@ pub(crate) fn words_of(export: Export) -> usize {
 }
 
 impl Args {
-    /// Reads the arguments of a call.
     pub(crate) fn new(frame: Frame, export: Export, abi: &'static Abi) -> Self {
         let (call, form, mut words) = (export.call(), export.form, frame.words());
         if form != Form::C {
@@ -54,17 +57,7 @@ impl Args {
                 *word = unsafe { c_value(abi, parameter.kind, *word, form == Form::Descriptors) };
             }
         }
-        Self { words, call, form, abi }
-    }
-
-    /// The function.
-    pub(crate) fn call(&self) -> Call {
-        self.call
-    }
-
-    /// The constants of this MPI.
-    pub(crate) fn abi(&self) -> &'static Abi {
-        self.abi
+        Self { words, call, form, at: Places::of(call), abi }
     }
 
     /// The index of the first element of an array: 0 in C, 1 in Fortran.
@@ -115,10 +108,10 @@ impl Args {
         self.words[place] == self.abi.constants.in_place
     }
 
-    /// Whether the program ignores the status.
-    pub(crate) fn ignores_status(&self, place: usize) -> bool {
+    /// Whether the program ignores the status, or statuses.
+    pub(crate) fn ignores_status(&self) -> bool {
         let ignore = &self.abi.constants;
-        [0, ignore.status_ignore, ignore.statuses_ignore].contains(&self.words[place])
+        [0, ignore.status_ignore, ignore.statuses_ignore].contains(&self.words[self.at.status.place()])
     }
 
     /// The handle at `index` of an array, or behind an address (`index` 0).
@@ -157,24 +150,16 @@ impl Args {
         }
     }
 
-    /// The `int` at `index` of an output.
-    ///
-    /// # Safety
-    /// The call must have written it.
-    pub(crate) unsafe fn int_at(&self, place: usize, index: usize) -> i32 {
-        // SAFETY: the contract.
-        unsafe { *(self.words[place] as *const i32).add(index) }
-    }
-
     /// The status at `index`, unless the program ignores statuses.
     ///
     /// # Safety
     /// The call must have written it.
-    pub(crate) unsafe fn status_at(&self, place: usize, index: usize) -> Option<Status<'static>> {
-        if self.ignores_status(place) {
+    pub(crate) unsafe fn status_at(&self, index: usize) -> Option<Status<'static>> {
+        if self.ignores_status() {
             return None;
         }
-        let address = (self.words[place] as *const u8).wrapping_add(index * self.abi.status.size);
+        let first = self.words[self.at.status.place()] as *const u8;
+        let address = first.wrapping_add(index * self.abi.status.size);
         // SAFETY: the contract; a Fortran status has the same layout.
         Some(unsafe { Status::at(address, self.abi) })
     }
@@ -204,9 +189,9 @@ pub(crate) unsafe fn c_value(abi: &Abi, kind: Kind, word: usize, descriptors: bo
     // SAFETY: the contract.
     unsafe {
         match kind {
-            Kind::Buffer if descriptors => fortran::buffer(abi, fortran::base(word)),
-            Kind::Buffer => fortran::buffer(abi, word),
-            Kind::StatusPtr | Kind::StatusArray => fortran::status(abi, word),
+            Kind::Buffer if descriptors => fortran::c_address(abi, fortran::base(word)),
+            Kind::StatusPtr | Kind::StatusArray if word == 0 => abi.constants.status_ignore,
+            Kind::Buffer | Kind::StatusPtr | Kind::StatusArray => fortran::c_address(abi, word),
             Kind::BigCount | Kind::Aint | Kind::Offset => *(word as *const i64) as usize,
             kind if kind.is_handle() => fortran::c_handle(abi, kind, *(word as *const i32)),
             kind if kind.width() == Width::Int => *(word as *const i32) as usize,
@@ -228,8 +213,6 @@ pub(crate) struct KeyPlan {
     count: usize,
     /// The slot of a send buffer and the address `MPI_IN_PLACE`; 0: the function has no such buffer.
     in_place: (u8, usize),
-    /// Whether all are in registers, at most [`FEW`], and passed in C's form.
-    few: bool,
     abi: &'static Abi,
 }
 
@@ -265,40 +248,31 @@ impl KeyPlan {
         let first = masks.iter().position(|mask| *mask != 0)?;
         let end = masks.iter().rposition(|mask| *mask != 0)? + 1;
         masks.rotate_left(first);
-        let few =
-            form == Form::C && end <= REGISTERS && end - first <= FEW && first + FEW <= REGISTERS + LINK;
-        Some(Self {
-            name: 2 * (number as u32 + 1),
-            form,
-            first,
-            masks,
-            count: end - first,
-            in_place,
-            few,
-            abi,
-        })
+        Some(Self { name: 2 * (number as u32 + 1), form, first, masks, count: end - first, in_place, abi })
     }
 
-    /// Whether keys consist of at most [`FEW`] words and no buffer matters.
-    pub(crate) fn are_simple(&self) -> bool {
-        self.few && self.in_place.1 == 0
+    /// Whether keys consist of at most [`FEW`] words, all in registers and in C's form.
+    pub(crate) fn are_short(&self) -> bool {
+        self.form == Form::C
+            && self.first + self.count <= REGISTERS
+            && self.count <= FEW
+            && self.first + FEW <= REGISTERS + LINK
     }
 
-    /// Finds the shape of a call. `SIMPLE`: keys [are simple](Self::are_simple).
+    /// Finds the shape of a call whose keys [are short](Self::are_short).
     #[inline(always)]
-    pub(crate) fn find<const SIMPLE: bool>(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
-        if SIMPLE || self.few {
-            let name = if SIMPLE { self.name } else { self.c_name(frame) };
-            // The masks of slots beyond the arguments are 0.
-            let word = |i| frame.at_alone(self.first + i) as u64 & self.masks[i];
-            return shapes.find(name, &std::array::from_fn::<u64, FEW, _>(word));
-        }
+    pub(crate) fn find_short(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
+        // The masks of slots beyond the arguments are 0.
+        let word = |i| frame.at_alone(self.first + i) as u64 & self.masks[i];
+        shapes.find(self.c_name(frame), &std::array::from_fn::<u64, FEW, _>(word))
+    }
+
+    #[inline(never)]
+    pub(crate) fn find(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
         let Key { name, words } = self.key(frame);
         shapes.find(name, &words)
     }
 
-    /// The key of a call.
-    #[inline(never)]
     pub(crate) fn key(&self, frame: Frame) -> Key {
         let mut words = [0; KEY];
         for (i, (word, mask)) in words.iter_mut().zip(self.masks).take(self.count).enumerate() {

@@ -43,7 +43,6 @@ impl Ended {
         if code == SUCCESS { Self::Success } else { Self::Failed(code) }
     }
 
-    /// Whether it succeeded.
     pub(crate) fn is_success(self) -> bool {
         self == Self::Success
     }
@@ -120,25 +119,22 @@ impl Recorded {
         }
     }
 
-    /// The thread's lane.
     #[inline(always)]
     pub(crate) fn lane(&mut self) -> &mut ThreadLane {
         self.lane.get()
     }
 
-    /// The function.
     pub(crate) fn call(&self) -> Call {
-        self.args.call()
+        self.args.call
     }
 
-    /// The constants of this MPI.
     pub(crate) fn abi(&self) -> &'static Abi {
-        self.args.abi()
+        self.args.abi
     }
 
     /// Before the call: passes room for `count` statuses to MPI if the program ignores statuses.
-    pub(crate) fn supply_statuses(&mut self, place: usize, count: usize) {
-        if !self.args.ignores_status(place) {
+    pub(crate) fn supply_statuses(&mut self, count: usize) {
+        if !self.args.ignores_status() {
             return;
         }
         let words = (count.max(1) * self.abi().status.size).div_ceil(size_of::<u64>());
@@ -146,7 +142,19 @@ impl Recorded {
             self.scratch.statuses.resize(words, 0);
         }
         let room = self.scratch.statuses.as_mut_ptr() as usize;
-        self.args.replace(self.frame, place, room);
+        self.args.replace(self.frame, self.args.at.status.place(), room);
+    }
+
+    /// Whether a test or probe that has succeeded has found nothing.
+    pub(crate) fn is_failed_poll(&self) -> bool {
+        // SAFETY: a call that has succeeded has set its flag.
+        self.args.at.flag.get().is_some_and(|flag| unsafe { self.args.number_at(flag, 0) } == 0)
+    }
+
+    /// The handle that a call has set which has succeeded.
+    pub(crate) fn new_handle(&self, place: usize) -> usize {
+        // SAFETY: it has set it.
+        unsafe { self.args.handle_at(place, 0) }
     }
 
     /// Writes a record of the call.
@@ -306,15 +314,13 @@ impl Recorded {
 
     /// Registers the request that the call has made.
     pub(crate) fn insert_request(&mut self, place: usize) {
-        // SAFETY: the call has succeeded, and so has set it.
-        let handle = unsafe { self.args.handle_at(place, 0) };
+        let handle = self.new_handle(place);
         let handle = (handle != self.abi().predefined.request_null).then_some(handle);
         let made = self.made.take().unwrap_or_else(|| self.lane().writer.unrecorded_request());
         let (call, times) = (self.call(), (self.start, self.end));
         self.lane().insert_request(made, handle, call, times);
     }
 
-    /// Records completions.
     pub(crate) fn put_completed(&mut self, list: &[Completion]) {
         let (call, times) = (self.call(), (self.start, self.end));
         let slot = self.tracer.slot(call);

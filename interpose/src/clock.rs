@@ -16,33 +16,18 @@ pub(crate) fn choose(allowed: bool) {
 /// The current time in ticks. Never 0.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
-    if is_cycles() { cycles() } else { monotonic() }
-}
-
-/// Whether ticks are processor cycles.
-#[inline]
-pub(crate) fn is_cycles() -> bool {
-    CYCLES.load(Ordering::Relaxed)
-}
-
-/// The processor's cycle counter.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn cycles() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-/// Not used on this processor: the monotonic clock.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn cycles() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if CYCLES.load(Ordering::Relaxed) {
+        // SAFETY: every x86-64 processor has the instruction.
+        return unsafe { std::arch::x86_64::_rdtsc() };
+    }
     monotonic()
 }
 
 /// `CLOCK_MONOTONIC`, ns.
 #[cold]
 #[inline(never)]
-pub(crate) fn monotonic() -> u64 {
+fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
@@ -86,18 +71,4 @@ fn cycles_are_invariant() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn cycles_are_invariant() -> bool {
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_and_nanoseconds_advance_together() {
-        choose(true);
-        let first = pair();
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        let last = pair();
-        assert!(last.tick > first.tick && last.nanos >= first.nanos + 5_000_000);
-    }
 }

@@ -28,17 +28,9 @@ pub(crate) struct Comms {
     pub(crate) known: Numbered<Comm>,
     /// The number of creating calls on each communicator, by its number.
     children: Vec<u32>,
-    /// The number of communicators so far for each key.
-    ordinals: HashMap<CommKey, u32>,
-}
-
-/// Communicators with the same key are distinguished by their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct CommKey {
-    /// The parent and the tag of `Comm_create_group`.
-    of: Option<(CommId, i32)>,
-    /// A hash of the members.
-    members: u64,
+    /// The number of communicators so far with the same parent and tag of `Comm_create_group`, and the same hash of the members:
+    /// they are distinguished by their order.
+    ordinals: HashMap<(Option<(CommId, i32)>, u64), u32>,
 }
 
 /// The members of a communicator.
@@ -128,7 +120,7 @@ impl Comms {
     fn next_ordinal(&mut self, of: Option<(CommId, i32)>, ranks: &[Rank]) -> u32 {
         let mut hasher = DefaultHasher::new();
         ranks.hash(&mut hasher);
-        let next = self.ordinals.entry(CommKey { of, members: hasher.finish() }).or_insert(0);
+        let next = self.ordinals.entry((of, hasher.finish())).or_insert(0);
         *next += 1;
         *next - 1
     }

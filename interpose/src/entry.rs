@@ -3,9 +3,10 @@
 use crate::absent;
 use crate::chain::{self, Interposition};
 use crate::hooks;
-use crate::machine::{self, Entered, Frame, Mode, optional_stub, stub, trampoline};
+use crate::machine::{self, Entered, Frame, optional_stub, stub, trampoline};
 use crate::phases::{self, Starting};
 use crate::record::{self, pass};
+use crate::tracer::Tracer;
 use mpi_abi::prototypes::{Call, Export, Form};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::Ordering;
@@ -37,12 +38,10 @@ extern "C-unwind" fn entered_first(number: usize, frame: Frame, lane: *mut c_voi
         Call::MPI_Pcontrol => return pcontrol(number, frame),
         _ => {}
     }
-    let has_hook = hooks::of(call).is_some();
-    let entry: Option<(unsafe extern "C" fn(), Entered)> = match machine::mode() {
-        Mode::Recording if has_hook => Some((record::enter, record::entered)),
-        Mode::Paused if has_hook && hooks::run_when_paused(call) => Some((record::enter, record::entered)),
-        Mode::Chained if chain::has(call) => Some((chain::enter, chain::entered)),
-        _ => None,
+    let recorder = || Tracer::at(0).filter(|tracer| tracer.alone && hooks::record(tracer, call));
+    let entry: Option<(unsafe extern "C" fn(), Entered)> = match chain::has(call) {
+        true => Some((chain::enter, chain::entered)),
+        false => recorder().map(|_| (record::enter as _, record::entered as _)),
     };
     let to = entry.map_or(real.as_ptr() as usize, |(enter, _)| enter as usize);
     machine::NEXT[number].store(to, Ordering::Release);

@@ -4,7 +4,7 @@
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::Kind;
 use mpi_abi::symbols::{self, Function};
-use mpi_abi::tables::Flavour;
+use mpi_abi::tables::{Constants, Flavour};
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
@@ -61,70 +61,47 @@ pub(crate) fn fortran_handle(abi: &Abi, kind: Kind, handle: usize) -> i32 {
     converters(kind).and_then(|(_, to)| unsafe { to.call([handle]) }).unwrap_or(0)
 }
 
-/// The C address of a status that Fortran passes: special addresses are translated.
-pub(crate) fn status(abi: &Abi, address: usize) -> usize {
-    match meaning(address) {
-        Some(Meaning::Ignored) => abi.constants.status_ignore,
-        _ if address == 0 => abi.constants.status_ignore,
-        _ => address,
-    }
-}
+type Constant = fn(&Constants) -> usize;
+const IN_PLACE: Constant = |constants| constants.in_place;
+const BOTTOM: Constant = |constants| constants.bottom;
+const IGNORE: Constant = |constants| constants.status_ignore;
 
-/// The C address of a buffer that Fortran passes: special addresses are translated.
-pub(crate) fn buffer(abi: &Abi, address: usize) -> usize {
-    match meaning(address) {
-        Some(Meaning::InPlace) => abi.constants.in_place,
-        Some(Meaning::Bottom) => abi.constants.bottom,
-        _ => address,
-    }
-}
-
-/// The meaning of a special address.
-#[derive(Clone, Copy)]
-enum Meaning {
-    /// `MPI_STATUS_IGNORE`, `MPI_STATUSES_IGNORE`.
-    Ignored,
-    /// `MPI_IN_PLACE`.
-    InPlace,
-    /// `MPI_BOTTOM`.
-    Bottom,
-}
-
-/// The variables of the MPI libraries whose addresses are special; each Fortran interface has its own. `true`: the special address is
-/// the value of the variable, set when Fortran is initialised.
-const SPECIAL: [(&CStr, Meaning, bool); 12] = [
-    (c"mpi_fortran_in_place_", Meaning::InPlace, false),
-    (c"MPIR_F08_MPI_IN_PLACE", Meaning::InPlace, false),
-    (c"MPIR_F_MPI_IN_PLACE", Meaning::InPlace, true),
-    (c"mpi_fortran_bottom_", Meaning::Bottom, false),
-    (c"MPIR_F08_MPI_BOTTOM", Meaning::Bottom, false),
-    (c"MPIR_F_MPI_BOTTOM", Meaning::Bottom, true),
-    (c"mpi_fortran_status_ignore_", Meaning::Ignored, false),
-    (c"mpi_fortran_statuses_ignore_", Meaning::Ignored, false),
-    (c"MPIR_F08_MPI_STATUS_IGNORE_OBJ", Meaning::Ignored, false),
-    (c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ", Meaning::Ignored, false),
-    (c"MPI_F_STATUS_IGNORE", Meaning::Ignored, true),
-    (c"MPI_F_STATUSES_IGNORE", Meaning::Ignored, true),
+/// The variables of the MPI libraries whose addresses are special, and the C constants that they stand for; each Fortran
+/// interface has its own. `true`: the special address is the value of the variable, set when Fortran is initialised.
+const SPECIAL: [(&CStr, Constant, bool); 12] = [
+    (c"mpi_fortran_in_place_", IN_PLACE, false),
+    (c"MPIR_F08_MPI_IN_PLACE", IN_PLACE, false),
+    (c"MPIR_F_MPI_IN_PLACE", IN_PLACE, true),
+    (c"mpi_fortran_bottom_", BOTTOM, false),
+    (c"MPIR_F08_MPI_BOTTOM", BOTTOM, false),
+    (c"MPIR_F_MPI_BOTTOM", BOTTOM, true),
+    (c"mpi_fortran_status_ignore_", IGNORE, false),
+    (c"mpi_fortran_statuses_ignore_", IGNORE, false),
+    (c"MPIR_F08_MPI_STATUS_IGNORE_OBJ", IGNORE, false),
+    (c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ", IGNORE, false),
+    (c"MPI_F_STATUS_IGNORE", IGNORE, true),
+    (c"MPI_F_STATUSES_IGNORE", IGNORE, true),
 ];
 
-/// The meaning of an address, if it is special. The variables are looked up at the first call from Fortran, when the Fortran library
-/// is loaded.
-fn meaning(address: usize) -> Option<Meaning> {
-    static FOUND: OnceLock<Vec<(usize, Meaning, bool)>> = OnceLock::new();
+/// The C address of a buffer or status that Fortran passes: special addresses are translated. The variables are looked up at
+/// the first call from Fortran, when the Fortran library is loaded.
+pub(crate) fn c_address(abi: &Abi, address: usize) -> usize {
+    static FOUND: OnceLock<Vec<(usize, Constant, bool)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         // In a program with a C `main`, MPICH's Fortran library may not have stored the addresses of its variables yet.
         static INITIALIZE: Function = Function::named(c"mpirinitf_");
         // SAFETY: a Fortran subroutine without arguments, which may be called several times.
         unsafe { INITIALIZE.call::<(), 0>([]) };
-        let find = |(name, meaning, behind)| Some((symbols::data(name)?.as_ptr() as usize, meaning, behind));
+        let find =
+            |(name, constant, behind)| Some((symbols::data(name)?.as_ptr() as usize, constant, behind));
         SPECIAL.into_iter().filter_map(find).collect()
     });
-    let is = |&&(place, _, behind): &&(usize, Meaning, bool)| match behind {
+    let is = |&&(place, _, behind): &&(usize, Constant, bool)| match behind {
         // SAFETY: a pointer variable of the MPI library.
         true => address != 0 && address == unsafe { *(place as *const usize) },
         false => address == place,
     };
-    found.iter().find(is).map(|(_, meaning, _)| *meaning)
+    found.iter().find(is).map_or(address, |(_, constant, _)| constant(&abi.constants))
 }
 
 /// The head of an array descriptor as gfortran 9 and later pass it. Descriptors of other compilers have only the

@@ -25,14 +25,3 @@ pub(crate) fn panic_if_asked(function: &str) {
     let name = NAME.get_or_init(|| std::env::var("VEF_PANIC").ok());
     assert_ne!(name.as_deref(), Some(function), "requested by VEF_PANIC");
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_is_caught() {
-        assert_eq!(catching_panics(|| 7), Some(7));
-        assert_eq!(catching_panics(|| -> u8 { panic!("not printed") }), None);
-    }
-}

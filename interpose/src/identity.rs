@@ -2,6 +2,7 @@
 //! differs between runs.
 
 use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::parent_id;
 
@@ -21,6 +22,8 @@ const STEP: [&str; 2] = ["SLURM_JOB_ID", "SLURM_STEP_ID"];
 pub(crate) fn identity(world: Option<&OsStr>) -> u64 {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let step = || STEP.map(variable).into_iter().collect::<Option<Vec<_>>>();
+    // The host and port of Hydra's `mpiexec`, which Hydra passes only to its proxy on each host, the parent of the ranks.
+    let control_port = || of_proxy(b"--control-port").map(|port| vec![port]);
     let found = named(variable).or_else(control_port).or_else(step);
     found.map_or(0, |parts| hash(parts.iter().map(OsString::as_os_str).chain(world)))
 }
@@ -31,11 +34,6 @@ fn named(variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<OsString>> {
         variable(names[0])?;
         Some(names.iter().filter_map(|name| variable(name)).collect())
     })
-}
-
-/// The host and port of Hydra's `mpiexec`. Hydra passes them only to its proxy on each host, the parent of the ranks.
-fn control_port() -> Option<Vec<OsString>> {
-    of_proxy(b"--control-port").map(|port| vec![port])
 }
 
 /// The number of a spawned world, from 1; `None`: unknown.
@@ -82,12 +80,11 @@ fn value_of(option: &[u8], line: &[u8]) -> Option<OsString> {
     words.next().map(|port| OsStr::from_bytes(port).to_owned())
 }
 
-/// FNV-1a; never 0.
+/// Never 0.
 fn hash<'a>(parts: impl Iterator<Item = &'a OsStr>) -> u64 {
-    let bytes = parts.flat_map(|part| part.as_bytes().iter().chain(&[0]));
-    bytes
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-        .max(1)
+    let mut hasher = DefaultHasher::new();
+    parts.for_each(|part| part.hash(&mut hasher));
+    hasher.finish().max(1)
 }
 
 #[cfg(test)]

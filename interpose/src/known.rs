@@ -7,7 +7,6 @@ use crate::table::{HandleMap, Numbered};
 use vef_format::capture::event::DatatypeId;
 use vef_format::units::Bytes;
 
-/// The state of all handles.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) comms: Comms,
@@ -32,7 +31,6 @@ pub(crate) struct Type {
 }
 
 impl Type {
-    /// Bytes of `count` elements.
     #[inline(always)]
     pub(crate) fn bytes(self, count: i64) -> Bytes {
         Bytes(self.size.wrapping_mul(count as u64))

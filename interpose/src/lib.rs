@@ -30,6 +30,7 @@ mod objects;
 mod output;
 mod pending;
 mod phases;
+mod places;
 mod record;
 mod requests;
 mod settings;

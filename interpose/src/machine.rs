@@ -15,7 +15,7 @@ use mpi_abi::symbols::Words;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null};
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The destination of calls by a name, by export number; 0: none yet.
 pub(crate) static NEXT: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
@@ -23,35 +23,8 @@ pub(crate) static NEXT: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new
 /// The real function of a name, by export number; 0: not looked up yet.
 static REAL: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
 
-/// What happens to calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Mode {
-    /// They go to MPI; only those that start a recording are intercepted.
-    Idle,
-    /// They are recorded; there are no tools.
-    Recording,
-    /// Only calls that affect later recording are recorded (handles made and freed, completions).
-    Paused,
-    /// They go through a chain of tools.
-    Chained,
-}
-
-static MODE: AtomicU8 = AtomicU8::new(Mode::Idle as u8);
-
-/// The current mode.
-pub(crate) fn mode() -> Mode {
-    match MODE.load(Ordering::Acquire) {
-        1 => Mode::Recording,
-        2 => Mode::Paused,
-        3 => Mode::Chained,
-        _ => Mode::Idle,
-    }
-}
-
-/// Changes the mode: all names get their destinations anew.
-pub(crate) fn set_mode(mode: Mode) {
-    MODE.store(mode as u8, Ordering::Release);
+/// All names get their destinations anew, because other calls are recorded now.
+pub(crate) fn forget_destinations() {
     NEXT.iter().for_each(|next| next.store(0, Ordering::Release));
 }
 
@@ -66,9 +39,11 @@ pub(crate) fn real(number: usize) -> Option<NonNull<c_void>> {
     })
 }
 
-/// Whether MPI has a function. Called by the loader, which holds its locks and may be in the middle of loading the program.
-pub(crate) extern "C" fn is_there(number: usize) -> bool {
-    mpi_abi::symbols::search_loaded_objects(Export::symbol(number).as_bytes()).is_some()
+/// The address of an optional stub if MPI has its function, else null. Called by the loader, which holds its locks and may be in
+/// the middle of loading the program.
+pub(crate) extern "C" fn resolve(number: usize, stub: *const c_void) -> *const c_void {
+    let found = mpi_abi::symbols::search_loaded_objects(Export::symbol(number).as_bytes());
+    if found.is_some() { stub } else { null() }
 }
 
 /// The export number of a function's C name; `None`: it has no stub.
@@ -167,7 +142,6 @@ impl Frame {
         std::array::from_fn(|index| self.word(index))
     }
 
-    /// The return address of the call.
     pub(crate) fn return_address(self) -> usize {
         self.at(REGISTERS + 1)
     }
@@ -224,17 +198,22 @@ pub(crate) struct Chained {
 }
 
 impl Chained {
-    /// No call.
     pub(crate) const NONE: Self =
         Self { frame: 0, end: null(), call: 0, in_mpi: false, has_returned: false, code: 0 };
 }
 
-impl Thread {
-    /// Changes the state of the call in the chain of tools.
-    pub(crate) fn change_chained(&self, change: impl FnOnce(&mut Chained)) {
-        let mut chained = self.chained.get();
-        change(&mut chained);
-        self.chained.set(chained);
+/// Restores [`Thread::chained`] when it is dropped, also during unwinding.
+pub(crate) struct ChainedGuard(Chained);
+
+impl ChainedGuard {
+    pub(crate) fn enter(state: Chained) -> Self {
+        Self(thread().chained.replace(state))
+    }
+}
+
+impl Drop for ChainedGuard {
+    fn drop(&mut self) {
+        thread().chained.set(self.0);
     }
 }
 
@@ -256,7 +235,6 @@ std::arch::global_asm!(
     size = const THREAD,
 );
 
-/// The calling thread's data.
 #[inline(always)]
 pub(crate) fn thread() -> &'static Thread {
     let place: *const Thread;
@@ -337,15 +315,9 @@ macro_rules! optional_stub {
                     test r11, r11
                     jz {first}
                     jmp r11
-                    3: sub rsp, 8
-                    mov edi, {number}
-                    call {is_there}
-                    add rsp, 8
-                    lea rcx, [rip + 2b]
-                    test al, al
-                    mov eax, 0
-                    cmovne rax, rcx
-                    ret",
+                    3: mov edi, {number}
+                    lea rsi, [rip + 2b]
+                    jmp {resolve}",
                     #[cfg(target_arch = "aarch64")]
                     "2: b 4f
                     .long 3f - 2b
@@ -355,17 +327,12 @@ macro_rules! optional_stub {
                     cbz x16, 5f
                     br x16
                     5: b {first}
-                    3: stp x29, x30, [sp, #-16]!
-                    mov w0, {number}
-                    bl {is_there}
-                    ldp x29, x30, [sp], #16
+                    3: mov w0, {number}
                     adr x1, 2b
-                    tst w0, #0xff
-                    csel x0, x1, xzr, ne
-                    ret",
+                    b {resolve}",
                     next = sym $crate::machine::NEXT,
                     number = const $number,
-                    is_there = sym $crate::machine::is_there,
+                    resolve = sym $crate::machine::resolve,
                     first = sym $first,
                 )
             }

@@ -33,7 +33,6 @@ fn file_size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// The file of this rank.
 #[derive(Debug)]
 pub(crate) struct Output {
     file: File,

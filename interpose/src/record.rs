@@ -11,10 +11,11 @@ use crate::fortran;
 use crate::guard::catching_panics;
 #[cfg(debug_assertions)]
 use crate::guard::panic_if_asked;
-use crate::hooks::{self, Places, output};
+use crate::hooks::{self, output};
 use crate::machine::{self, Frame, trampoline};
 use crate::objects;
 use crate::pending::Run;
+use crate::places::Places;
 use crate::requests::PendingRequest;
 use crate::shapes::{Key, Shape};
 use crate::tracer::{Lane, State, ThreadLane, Tracer};
@@ -39,7 +40,6 @@ pub(crate) struct Plan {
     way: Way,
     /// The argument with the address of the request that the call makes, and its slot.
     request: Option<(u8, u8)>,
-    /// The representation of requests.
     handles: Handles,
     request_null: usize,
     /// Whether the call is a blocking receive, which also receives a message that it truncates.
@@ -50,8 +50,8 @@ pub(crate) struct Plan {
 /// The ways to record a call.
 #[repr(u8)]
 enum Way {
-    /// By shape if one is found, else by the hook; keys are simple.
-    SimpleShapes(KeyPlan),
+    /// By shape if one is found, else by the hook; keys are short.
+    ShortShapes(KeyPlan),
     /// The same for other keys.
     Shapes(KeyPlan),
     /// As a run if its requests are consecutive, else by the hook.
@@ -105,7 +105,7 @@ impl Plan {
             completer: completer(call).unwrap_or(0),
         });
         let way = match (KeyPlan::new(number, abi), wait) {
-            (Some(keys), _) if keys.are_simple() => Way::SimpleShapes(keys),
+            (Some(keys), _) if keys.are_short() => Way::ShortShapes(keys),
             (Some(keys), _) => Way::Shapes(keys),
             (None, Some(wait)) => Way::WaitForAll(wait),
             (None, None) => Way::Hook,
@@ -224,7 +224,6 @@ trampoline! {
     enter => entered
 }
 
-/// Records a call of the program.
 pub(crate) extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
     // SAFETY: trampolines pass the calling thread's lane.
     match (unsafe { Lane::of(lane) }, Plan::known(number)) {
@@ -244,20 +243,19 @@ fn entered_first(number: usize, frame: Frame) -> i32 {
     }
 }
 
-/// Records a call.
 #[inline(always)]
 pub(crate) fn record<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N) -> i32 {
     if lane.get().frame != 0 {
         return record_nested(plan, frame, lane, next);
     }
     match &plan.way {
-        Way::SimpleShapes(keys) => {
-            if let Some(shape) = keys.find::<true>(frame, lane.get().shapes) {
+        Way::ShortShapes(keys) => {
+            if let Some(shape) = keys.find_short(frame, lane.get().shapes) {
                 return record_by_shape(plan, frame, lane, shape, next);
             }
         }
         Way::Shapes(keys) => {
-            if let Some(shape) = keys.find::<false>(frame, lane.get().shapes) {
+            if let Some(shape) = keys.find(frame, lane.get().shapes) {
                 return record_by_shape(plan, frame, lane, shape, next);
             }
         }
@@ -291,11 +289,10 @@ fn record_nested<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, nex
     record_by_hook(plan, frame, lane, next)
 }
 
-/// Records a call by its hook.
 #[inline(never)]
 fn record_by_hook<N: Next>(plan: &'static Plan, frame: Frame, lane: Lane, next: N) -> i32 {
     let key = match &plan.way {
-        Way::SimpleShapes(keys) | Way::Shapes(keys) => Some(keys.key(frame)),
+        Way::ShortShapes(keys) | Way::Shapes(keys) => Some(keys.key(frame)),
         Way::WaitForAll(_) | Way::Hook => None,
     };
     let mut call = CallGuard::begin(plan, frame, lane, key);
@@ -391,7 +388,6 @@ fn make_call<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N
     (code, (start, end))
 }
 
-/// Records a call by its shape.
 #[inline(always)]
 fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, shape: Shape, next: N) -> i32 {
     let (code, (start, end)) = make_call(plan, frame, lane, next);

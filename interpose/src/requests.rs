@@ -21,16 +21,12 @@ impl PendingRequest {
     pub(crate) const CANCELLED: u8 = 2;
     /// `MPI_Isendrecv`: the thread's next request completes together with this one.
     pub(crate) const TWIN: u8 = 4;
-    /// Other requests have the same handle; used by the table only.
-    pub(crate) const SHARED: u8 = 8;
-
     /// The request has no record, or its completion is recorded already; it only marks its handle as used.
-    pub(crate) const UNRECORDED: u8 = 16;
-    /// No request.
+    pub(crate) const UNRECORDED: u8 = 8;
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
-    const FLAG_BITS: u32 = 5;
-    /// Bits below the number. Its 43 bits last for weeks at a request every 100 ns.
+    const FLAG_BITS: u32 = 4;
+    /// Bits below the number. Its 44 bits last for weeks at a request every 100 ns.
     const LOW_BITS: u32 = Self::FLAG_BITS + u16::BITS;
 
     #[inline(always)]
@@ -89,11 +85,6 @@ impl PendingRequest {
         Self(self.0 | u64::from(flags))
     }
 
-    #[inline(always)]
-    pub(crate) fn without(self, flag: u8) -> Self {
-        Self(self.0 & !u64::from(flag))
-    }
-
     /// Whether no flag is set.
     pub(crate) fn is_ordinary(self) -> bool {
         self.0 & ((1 << Self::FLAG_BITS) - 1) == 0
@@ -116,9 +107,7 @@ impl PendingRequest {
 /// What a persistent request does at each start, which sets its `request` fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Template {
-    /// A send.
     Send(Send),
-    /// A receive.
     Receive(PostReceive),
     /// A collective without its lists, and these: the bytes sent to and received from each rank.
     Collective(Box<(Collective<'static>, [Vec<u64>; 2])>),

@@ -25,9 +25,6 @@ pub(crate) struct Settings {
     pub(crate) invalid: Vec<String>,
 }
 
-/// Whether a value of a variable is valid.
-type IsValid = fn(&str) -> bool;
-
 /// A set of ranks, as inclusive ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankSet(Vec<(u32, u32)>);
@@ -43,7 +40,6 @@ impl RankSet {
         text.split(',').map(range).collect::<Option<_>>().map(Self)
     }
 
-    /// Whether `rank` is in the set.
     pub(crate) fn has(&self, rank: u32) -> bool {
         self.0.iter().any(|&(first, last)| (first..=last).contains(&rank))
     }
@@ -56,33 +52,43 @@ impl Settings {
     }
 
     fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let size = variable("VEF_MAX_SIZE").as_deref().and_then(parse_size);
-        let is_valid: [(&str, IsValid); 4] = [
-            ("VEF_MAX_SIZE", |value| parse_size(value).is_some()),
-            ("VEF_RANKS", |value| RankSet::parse(value).is_some()),
-            ("VEF_CLOCK", |value| ["monotonic", "cycles"].contains(&value)),
-            ("VEF_TRACE", |value| ["0", "1"].contains(&value)),
-        ];
-        let invalid = is_valid.iter().filter_map(|(name, is_valid)| {
-            let value = variable(name).filter(|value| !value.is_empty() && !is_valid(value))?;
-            Some(format!("{name}={value}"))
-        });
+        let mut variables = Variables { get: variable, invalid: Vec::new() };
         Self {
-            invalid: invalid.collect(),
-            dir: variable("VEF_DIR")
-                .filter(|dir| !dir.is_empty())
-                .unwrap_or_else(|| "vef-capture".into())
-                .into(),
-            enabled: variable("VEF_TRACE").is_none_or(|value| value != "0"),
-            cycles: variable("VEF_CLOCK").is_none_or(|value| value != "monotonic"),
-            max_size: size.unwrap_or(u64::MAX),
-            phase: variable("VEF_PHASE").filter(|phase| !phase.is_empty()),
-            ranks: variable("VEF_RANKS").as_deref().and_then(RankSet::parse),
-            fresh: variable("VEF_FRESH").is_some_and(|value| value == "1"),
-            tools: variable("VEF_TOOLS")
-                .or_else(|| variable("TOOLS"))
+            dir: variables.read("VEF_DIR", |dir| Some(dir.into())).unwrap_or_else(|| "vef-capture".into()),
+            enabled: variables.choose("VEF_TRACE", ["0", "1"]) != Some(0),
+            cycles: variables.choose("VEF_CLOCK", ["monotonic", "cycles"]) != Some(0),
+            max_size: variables.read("VEF_MAX_SIZE", parse_size).unwrap_or(u64::MAX),
+            tools: (variables.get)("VEF_TOOLS")
+                .or_else(|| (variables.get)("TOOLS"))
                 .filter(|tools| !tools.trim_matches([':', ' ']).is_empty()),
+            phase: variables.read("VEF_PHASE", |name| Some(name.to_owned())),
+            ranks: variables.read("VEF_RANKS", RankSet::parse),
+            fresh: variables.choose("VEF_FRESH", ["0", "1"]) == Some(1),
+            invalid: variables.invalid,
         }
+    }
+}
+
+/// The environment, and which of its values were invalid.
+struct Variables<G> {
+    get: G,
+    invalid: Vec<String>,
+}
+
+impl<G: Fn(&str) -> Option<String>> Variables<G> {
+    /// The value of a variable; `None` if it is not set, empty or invalid.
+    fn read<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let value = (self.get)(name).filter(|value| !value.is_empty())?;
+        let parsed = parse(&value);
+        if parsed.is_none() {
+            self.invalid.push(format!("{name}={value}"));
+        }
+        parsed
+    }
+
+    /// The index of a variable's value in a list.
+    fn choose(&mut self, name: &str, values: [&str; 2]) -> Option<usize> {
+        self.read(name, |given| values.iter().position(|value| *value == given))
     }
 }
 
@@ -135,9 +141,8 @@ mod tests {
         assert!(settings.enabled && settings.ranks.is_none() && settings.max_size == u64::MAX);
         assert_eq!(
             settings.invalid,
-            ["VEF_MAX_SIZE=lots", "VEF_RANKS=3-1", "VEF_CLOCK=sun", "VEF_TRACE=maybe"]
+            ["VEF_TRACE=maybe", "VEF_CLOCK=sun", "VEF_MAX_SIZE=lots", "VEF_RANKS=3-1"]
         );
-        assert_eq!(settings.dir, PathBuf::from("vef-capture"));
         assert_eq!(
             ["7", "1k", "x", "-1", "9999999999T"].map(parse_size),
             [Some(7), Some(1024), None, None, None]

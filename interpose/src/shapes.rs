@@ -41,7 +41,6 @@ fn home(name: u32, words: &[u64]) -> usize {
     (mixed >> (u32::BITS - SLOTS.trailing_zeros())) as usize
 }
 
-/// A shape in a slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape(&'static Slot);
 

@@ -11,13 +11,11 @@ pub(crate) struct Numbered<V> {
 }
 
 impl<V: Copy> Numbered<V> {
-    /// The object of `handle`, if it is known.
     #[inline(always)]
     pub(crate) fn get(&self, handle: usize) -> Option<V> {
         self.known.get(&handle).copied()
     }
 
-    /// [`Numbered::get`], to be changed.
     pub(crate) fn get_mut(&mut self, handle: usize) -> Option<&mut V> {
         self.known.get_mut(&handle)
     }

@@ -8,7 +8,7 @@ use crate::comms::Membership;
 use crate::guard::{catching_panics, warn};
 use crate::identity;
 use crate::known::Known;
-use crate::machine::{self, Mode, RECORDERS};
+use crate::machine::{self, RECORDERS};
 use crate::output::{CallEntry, Output};
 use crate::pending::Run;
 use crate::requests::PendingRequest;
@@ -20,6 +20,7 @@ use mpi_abi::detect::Abi;
 use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
 use mpi_abi::tables::Flavour;
+use rustix::thread::CpuSet;
 use std::cell::UnsafeCell;
 use std::error::Error;
 use std::ffi::c_void;
@@ -46,7 +47,7 @@ pub(crate) struct Tracer {
     /// The recorder's number.
     place: usize,
     /// Whether stubs lead directly to this recorder, without a chain of tools.
-    alone: bool,
+    pub(crate) alone: bool,
     state: AtomicU8,
     pub(crate) mpi: Mpi,
     /// Translates ranks to those in `MPI_COMM_WORLD` while only sessions are open.
@@ -64,32 +65,23 @@ pub(crate) struct Tracer {
     locked: AtomicBool,
     known: UnsafeCell<Known>,
     lanes: Mutex<Lanes>,
-    /// The phase to which recording is restricted.
-    phase: Option<OnlyPhase>,
+    /// The phase to which recording is restricted, and the number of its begins without an end.
+    phase: Option<(String, AtomicU32)>,
 }
 
-/// The state of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
     Recording,
     /// Outside the phase to which recording is restricted.
     Paused,
-    /// MPI is finalized; another session may begin.
+    /// Not begun yet, or MPI is finalized and another session may begin.
     Closed,
     Over,
 }
 
 // SAFETY: `known` is only accessed through `Tracer::known`, which takes the lock unless calls cannot overlap.
 unsafe impl Sync for Tracer {}
-
-/// The phase to which recording is restricted.
-#[derive(Debug)]
-struct OnlyPhase {
-    name: String,
-    /// The number of begins without an end.
-    depth: AtomicU32,
-}
 
 #[derive(Default)]
 struct Lanes {
@@ -241,7 +233,7 @@ impl Tracer {
         let tracer: &'static Self = Box::leak(Box::new(Self {
             place,
             alone,
-            state: AtomicU8::new(State::Recording as u8),
+            state: AtomicU8::new(State::Closed as u8),
             session: Mutex::new(of_session),
             opens: AtomicU32::new(1),
             entries: [const { AtomicPtr::new(null_mut()) }; Call::COUNT],
@@ -251,10 +243,7 @@ impl Tracer {
             rank,
             tasks,
             multiple,
-            phase: settings
-                .phase
-                .as_ref()
-                .map(|name| OnlyPhase { name: name.clone(), depth: AtomicU32::new(0) }),
+            phase: settings.phase.clone().map(|name| (name, AtomicU32::new(0))),
             output,
             mpi,
         }));
@@ -263,7 +252,6 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// The current state.
     #[inline(always)]
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::Relaxed) {
@@ -279,16 +267,11 @@ impl Tracer {
         let before = self.state();
         self.state.store(state as u8, Ordering::Release);
         if self.alone {
-            machine::set_mode(match state {
-                State::Recording => Mode::Recording,
-                State::Paused => Mode::Paused,
-                State::Closed | State::Over => Mode::Idle,
-            });
+            machine::forget_destinations();
         }
         before
     }
 
-    /// The ABI of this MPI.
     #[inline(always)]
     pub(crate) fn abi(&'static self) -> &'static Abi {
         self.mpi.abi()
@@ -300,7 +283,6 @@ impl Tracer {
         session.as_ref().unwrap_or(&self.mpi).clone()
     }
 
-    /// The members of a communicator.
     pub(crate) fn membership(&self, comm: usize) -> Membership {
         // SAFETY: a valid handle: MPI returned it to the program or accepted it from it.
         Membership::ask(&self.world(), unsafe { handles::Comm::from_word(comm) })
@@ -395,7 +377,6 @@ impl Tracer {
         }
     }
 
-    /// The state of handles.
     #[inline(always)]
     pub(crate) fn known(&'static self) -> KnownGuard {
         if self.multiple {
@@ -490,8 +471,8 @@ impl Tracer {
     /// Records the begin or end of a phase.
     pub(crate) fn mark_phase(&'static self, begin: bool, name: &str) {
         let Some(mut lane) = self.lane() else { return };
-        let only = self.phase.as_ref().filter(|only| only.name == name);
-        if begin && only.is_some_and(|only| only.depth.fetch_add(1, Ordering::AcqRel) == 0) {
+        let only = self.phase.as_ref().filter(|(only, _)| only == name);
+        if begin && only.is_some_and(|(_, depth)| depth.fetch_add(1, Ordering::AcqRel) == 0) {
             self.change_state(State::Paused, State::Recording);
         }
         if self.state() == State::Recording {
@@ -502,8 +483,8 @@ impl Tracer {
         }
         let ended = |depth: u32| depth.checked_sub(1);
         // An end without a begin is ignored.
-        if let Some(only) = only.filter(|_| !begin)
-            && only.depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1)
+        if let Some((_, depth)) = only.filter(|_| !begin)
+            && depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1)
         {
             self.change_state(State::Recording, State::Paused);
         }
@@ -514,9 +495,8 @@ impl Tracer {
         self.phase.is_some()
     }
 
-    /// Pauses or resumes the recording, if it is in the other of the two states. While it is paused, only calls that affect later
-    /// recording are recorded.
-    fn change_state(&self, from: State, to: State) {
+    /// Changes the state if it is `from`.
+    pub(crate) fn change_state(&self, from: State, to: State) {
         if self.state() == from {
             self.set_state(to);
         }
@@ -682,13 +662,6 @@ fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair) -> R
 
 /// The CPUs on which this process may run.
 fn cores() -> Vec<u32> {
-    // SAFETY: all-zero is an empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: a set of that size.
-    if unsafe { libc::sched_getaffinity(0, size, &raw mut set) } != 0 {
-        return Vec::new();
-    }
-    // SAFETY: within the set.
-    (0..8 * size).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).map(|cpu| cpu as u32).collect()
+    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
 }

@@ -16,7 +16,6 @@ const RESERVE: usize = 128;
 /// The largest chunk, in units: 1 GiB.
 const MOST_UNITS: u32 = 1 << 14;
 
-/// A thread's position in the file.
 pub(crate) struct Writer {
     output: &'static Output,
     /// The position of the next record in the window, and the last position at which a word may be written.
@@ -27,7 +26,6 @@ pub(crate) struct Writer {
     last: u64,
     /// The next request, without flags.
     next: PendingRequest,
-    thread: u16,
     sequence: u32,
     /// The window and its offset in the file.
     window: Option<(MmapMut, u64)>,
@@ -57,7 +55,6 @@ impl Writer {
             last_word: NonNull::dangling().as_ptr(),
             last: now,
             next: PendingRequest::new(RequestId { thread, number: 0 }, 0),
-            thread,
             sequence: 0,
             window: None,
             polls: None,
@@ -67,7 +64,11 @@ impl Writer {
 
     /// The number of its thread.
     pub(crate) fn thread(&self) -> u16 {
-        self.thread
+        self.next.thread()
+    }
+
+    fn author(&self) -> Author {
+        Author { thread: self.thread(), requests: self.next.number() }
     }
 
     /// Sets the start of time, before the first record.
@@ -139,7 +140,6 @@ impl Writer {
         self.polls = None;
     }
 
-    /// Writes the pending failed polls.
     fn put_polls(&mut self) {
         let Some(Polls { call, count, start, end }) = self.polls.take() else { return };
         self.set_last_word();
@@ -154,7 +154,7 @@ impl Writer {
         call: CallSlot,
         list: &[Completion],
     ) {
-        let author = Author { thread: self.thread, requests: self.next.number() };
+        let author = self.author();
         let run = encode::as_run(Completions::List(list), author);
         let head =
             run.zip(completer).and_then(|((count, after), completer)| Head::run(completer, count, after));
@@ -209,7 +209,7 @@ impl Writer {
 
     /// A request of this thread without a record.
     pub(crate) fn unrecorded_request(&self) -> PendingRequest {
-        PendingRequest::new(RequestId { thread: self.thread, number: 0 }, PendingRequest::UNRECORDED)
+        PendingRequest::new(RequestId { thread: self.thread(), number: 0 }, PendingRequest::UNRECORDED)
     }
 
     /// The thread's next request, without flags.
@@ -230,7 +230,7 @@ impl Writer {
         // Clocks of different cores may differ slightly; times in the file must not decrease.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
-        let author = Author { thread: self.thread, requests: self.next.number() };
+        let author = self.author();
         let mut alone = false;
         loop {
             if let Some((window, _)) = &mut self.window {
@@ -352,7 +352,7 @@ impl Writer {
 
     fn header(&self, span: u32) -> ChunkHeader {
         ChunkHeader {
-            thread: self.thread,
+            thread: self.thread(),
             span,
             sequence: self.sequence,
             used: 0,
@@ -378,7 +378,7 @@ impl Writer {
         self.polls = None;
         let end = (0..=reason.len().min(RESERVE / 2)).rev().find(|&end| reason.is_char_boundary(end));
         let reason = &reason[..end.unwrap_or(0)];
-        let author = Author { thread: self.thread, requests: self.next.number() };
+        let author = self.author();
         let times = Times { gap: clock::now().saturating_sub(self.last), duration: 0 };
         if let Some((window, _)) = &mut self.window {
             let bytes = &mut window[..];

@@ -7,7 +7,7 @@
 use super::handlers::{enter_tools, enter_tools_ending_in, record_with};
 use crate::arguments::{abi, c_value, words_of};
 use crate::call::SUCCESS;
-use crate::fortran::{base, buffer, c_handle, contiguous, fortran_handle, text};
+use crate::fortran::{base, c_address, c_handle, contiguous, fortran_handle, text};
 use crate::machine::{Frame, MOST, RECORDERS};
 use crate::record::{Next, pass};
 use mpi_abi::detect::Abi;
@@ -18,47 +18,45 @@ use mpi_abi::tool::Cell;
 pub(super) fn go_through(head: Cell, number: usize, frame: Frame) -> i32 {
     let export = Export::get(number);
     let call = export.call();
+    let given = frame.words();
     let count = words_of(export) - 1 - call.hidden_lengths();
-    // SAFETY: the program's arguments.
+    let (ierror, lengths) = (given[count] as *mut i32, &given[count + 1..words_of(export)]);
+    let descriptors = export.form == Form::Descriptors;
+    let unchanged = || pass(number, frame);
+    // SAFETY: the program's arguments. The C functions for initialisation have additional ones.
     unsafe {
-        let all = frame.words();
-        let (words, rest) = all[..words_of(export)].split_at(count);
-        let [ierror, lengths @ ..] = rest else { return pass(number, frame) };
-        let descriptors = export.form == Form::Descriptors;
-        let unchanged = || pass(number, frame);
         match call {
-            // The C functions have additional arguments.
             Call::MPI_Init => return enter_tools_ending_in(&unchanged, head, &[0, 0], call),
             Call::MPI_Init_thread => {
-                let required = *(words[0] as *const i32) as usize;
-                return enter_tools_ending_in(&unchanged, head, &[0, 0, required, words[1]], call);
+                let required = *(given[0] as *const i32) as usize;
+                return enter_tools_ending_in(&unchanged, head, &[0, 0, required, given[1]], call);
             }
             _ => {}
         }
-        let Some(abi) = abi() else { return pass(number, frame) };
+        let Some(abi) = abi() else { return unchanged() };
         if is_convertible(call)
-            && let Some(converted) = Converted::new(call, words, None, descriptors, abi)
+            && let Some(converted) = Converted::new(call, given, None, descriptors, abi)
         {
             let code = enter_tools(head, &converted.words, call);
-            converted.write_outputs(words, abi);
+            converted.write_outputs();
             // The address is null or the program's INTEGER.
-            (*ierror as *mut i32).as_mut().into_iter().for_each(|place| *place = code);
+            ierror.as_mut().into_iter().for_each(|place| *place = code);
             return code;
         }
         if can_be_shown(call)
-            && let Some(shown) = Converted::new(call, words, Some(lengths), descriptors, abi)
+            && let Some(shown) = Converted::new(call, given, Some(lengths), descriptors, abi)
         {
             let real = || {
-                let code = pass(number, frame);
+                let code = unchanged();
                 if code == SUCCESS {
-                    copy_outputs(call, &shown.words, words, lengths, abi);
+                    shown.show_outputs(lengths);
                 }
                 code
             };
             return enter_tools_ending_in(&real, head, &shown.words, call);
         }
-        Recorders { number, place: 0 }.call(frame)
     }
+    Recorders { number, place: 0 }.call(frame)
 }
 
 /// The recorders from `place` on, then MPI, with Fortran's arguments.
@@ -138,6 +136,9 @@ fn addresses_of_handles(
 /// The arguments of a Fortran call in C's form.
 struct Converted {
     call: Call,
+    abi: &'static Abi,
+    /// The program's arguments.
+    given: [usize; MOST],
     words: [usize; MOST],
     /// The length of arrays of handles, if the call has one.
     length: Option<usize>,
@@ -152,16 +153,18 @@ impl Converted {
     /// `lengths`: the lengths of strings, if the call is shown; `None`: the C function replaces the Fortran function.
     ///
     /// # Safety
-    /// The words must be the program's arguments.
+    /// `given` must be the program's arguments.
     unsafe fn new(
         call: Call,
-        words: &[usize],
+        given: [usize; MOST],
         lengths: Option<&[usize]>,
         descriptors: bool,
         abi: &'static Abi,
     ) -> Option<Self> {
         let mut made = Self {
             call,
+            abi,
+            given,
             words: [0; MOST],
             length: None,
             handles: Vec::new(),
@@ -169,19 +172,19 @@ impl Converted {
             strings: Vec::new(),
             lists: Vec::new(),
         };
-        for (i, (parameter, &word)) in call.parameters().iter().zip(words).enumerate() {
+        for (i, (parameter, &word)) in call.parameters().iter().zip(&given).enumerate() {
             let is_choice = matches!(parameter.name, Name::Base | Name::Buffer | Name::Location);
             // SAFETY: the contract: integers and handles are readable.
             made.words[i] = unsafe {
                 match parameter.kind {
-                    Kind::Buffer if descriptors && lengths.is_none() => buffer(abi, contiguous(word)?),
+                    Kind::Buffer if descriptors && lengths.is_none() => c_address(abi, contiguous(word)?),
                     Kind::Pointer if descriptors && is_choice => base(word),
                     kind => c_value(abi, kind, word, descriptors),
                 }
             };
         }
-        let number = |place: usize| usize::try_from(made.words[place] as i32).unwrap_or(0);
-        made.length = length_of_arrays(call).map(number);
+        made.length =
+            length_of_arrays(call).map(|place| usize::try_from(made.words[place] as i32).unwrap_or(0));
         let addresses = || addresses_of_handles(call, made.length, abi);
         made.handles.resize(addresses().map(|(_, _, count, size)| (count * size).div_ceil(8)).sum(), 0);
         let mut place = made.handles.as_mut_ptr();
@@ -191,7 +194,7 @@ impl Converted {
                 // SAFETY: the program's address is that of `count` handles, and our room is as long. An output may be uninitialised,
                 // which the conversion tolerates.
                 unsafe {
-                    let handle = c_handle(abi, kind, *(words[i] as *const i32).add(at));
+                    let handle = c_handle(abi, kind, *(given[i] as *const i32).add(at));
                     let place = place.cast::<u8>().add(at * size);
                     place.copy_from_nonoverlapping(handle.to_ne_bytes().as_ptr(), size);
                 }
@@ -199,40 +202,26 @@ impl Converted {
             place = place.wrapping_add((count * size).div_ceil(8));
         }
         made.before.clone_from(&made.handles);
-        let length = made.length;
-        // SAFETY: the contract.
-        unsafe { made.place_strings(words, lengths.unwrap_or_default(), length)? };
+        made.place_strings(lengths.unwrap_or_default())?;
         Some(made)
     }
 
-    /// Converts strings to NUL-terminated ones. `most`: the number of strings in a list, if the call has a count.
-    ///
-    /// # Safety
-    /// As [`Converted::new`].
-    unsafe fn place_strings(
-        &mut self,
-        words: &[usize],
-        lengths: &[usize],
-        most: Option<usize>,
-    ) -> Option<()> {
-        let mut lengths = lengths.iter();
-        for (i, parameter) in self.call.parameters().iter().enumerate() {
-            if !parameter.kind.is_string() {
-                continue;
-            }
-            let length = *lengths.next()?;
+    /// Converts strings to NUL-terminated ones.
+    fn place_strings(&mut self, lengths: &[usize]) -> Option<()> {
+        for (i, length, kind) in strings(self.call, lengths) {
+            let length = length?;
             // SAFETY: the program passed strings of that length.
             let c_string = |address| [unsafe { text(address, length) }, &[0]].concat();
-            self.words[i] = match parameter.kind {
-                Kind::Str => self.keep(c_string(words[i])),
+            self.words[i] = match kind {
+                Kind::Str => self.keep(c_string(self.given[i])),
                 Kind::StrOut => self.keep(vec![0; length + 1]),
                 // Matrices of strings are shown as MPI_ARGVS_NULL.
-                _ if parameter.name == Name::ArrayOfArgv => 0,
+                _ if self.call.parameters()[i].name == Name::ArrayOfArgv => 0,
                 _ => {
                     let mut list = Vec::new();
                     // A list without a count ends with a blank string.
-                    while most.is_none_or(|most| list.len() < most) {
-                        let text = c_string(words[i] + list.len() * length);
+                    while self.length.is_none_or(|most| list.len() < most) {
+                        let text = c_string(self.given[i] + list.len() * length);
                         if text.len() == 1 {
                             break;
                         }
@@ -254,12 +243,10 @@ impl Converted {
         address
     }
 
-    /// Converts the outputs of the call to Fortran.
-    ///
-    /// # Safety
-    /// The words must be those passed to [`Converted::new`].
-    unsafe fn write_outputs(&self, words: &[usize], abi: &'static Abi) {
-        for (i, kind, count, size) in addresses_of_handles(self.call, self.length, abi) {
+    /// Converts the outputs of the C function to Fortran, after the call.
+    fn write_outputs(&self) {
+        let (call, given, abi) = (self.call, &self.given, self.abi);
+        for (i, kind, count, size) in addresses_of_handles(call, self.length, abi) {
             let after = self.words[i] as *const u8;
             let before =
                 self.before.as_ptr().wrapping_byte_add(self.words[i] - self.handles.as_ptr() as usize);
@@ -271,7 +258,7 @@ impl Converted {
                         _ => *address.add(at * size).cast::<usize>(),
                     };
                     if handle(after) != handle(before.cast()) {
-                        *(words[i] as *mut i32).add(at) = fortran_handle(abi, kind, handle(after));
+                        *(given[i] as *mut i32).add(at) = fortran_handle(abi, kind, handle(after));
                     }
                 }
             }
@@ -283,37 +270,41 @@ impl Converted {
                 *index += 1;
             }
         };
-        if let Some(i) = self.call.position(Name::Indx).filter(|_| self.call.category() == Category::Wait) {
-            shift(words[i] as *mut i32);
+        if let Some(i) = call.position(Name::Indx).filter(|_| call.category() == Category::Wait) {
+            shift(given[i] as *mut i32);
         }
-        if let (Some(count), Some(i)) =
-            (self.call.position(Name::Outcount), self.call.position(Name::ArrayOfIndices))
-        {
+        if let Some((count, i)) = call.position(Name::Outcount).zip(call.position(Name::ArrayOfIndices)) {
             // SAFETY: as above.
-            let count = unsafe { *(words[count] as *const i32) };
+            let count = unsafe { *(given[count] as *const i32) };
             for at in 0..usize::try_from(count).unwrap_or(0) {
-                shift((words[i] as *mut i32).wrapping_add(at));
+                shift((given[i] as *mut i32).wrapping_add(at));
+            }
+        }
+    }
+
+    /// Shows the outputs of the Fortran function, which has succeeded, to the tools.
+    fn show_outputs(&self, lengths: &[usize]) {
+        let (words, given) = (&self.words, &self.given);
+        for (i, kind, ..) in addresses_of_handles(self.call, self.length, self.abi) {
+            if !kind.is_handle_array() {
+                // SAFETY: a handle of the program's and our room for it, which is a word.
+                unsafe { *(words[i] as *mut usize) = c_handle(self.abi, kind, *(given[i] as *const i32)) };
+            }
+        }
+        for (i, length, kind) in strings(self.call, lengths) {
+            if let (Kind::StrOut, Some(length)) = (kind, length) {
+                // SAFETY: the program's string, and our room, which has one byte more.
+                unsafe {
+                    let text = [text(given[i], length), &[0]].concat();
+                    (words[i] as *mut u8).copy_from_nonoverlapping(text.as_ptr(), text.len());
+                }
             }
         }
     }
 }
 
-/// Copies the outputs of the Fortran function to the arguments that the tools see.
-///
-/// # Safety
-/// `shown` must be the words of a [`Converted`] made from `words`, which were passed to the function.
-unsafe fn copy_outputs(call: Call, shown: &[usize; MOST], words: &[usize], lengths: &[usize], abi: &Abi) {
-    let mut lengths = lengths.iter();
-    for (i, parameter) in call.parameters().iter().enumerate() {
-        let length = if parameter.kind.is_string() { lengths.next().copied().unwrap_or(0) } else { 0 };
-        // SAFETY: our own places, as long as the program's.
-        unsafe {
-            if parameter.kind.target().is_some() && !parameter.kind.is_handle_array() {
-                *(shown[i] as *mut usize) = c_handle(abi, parameter.kind, *(words[i] as *const i32));
-            } else if parameter.kind == Kind::StrOut {
-                let text = [text(words[i], length), &[0]].concat();
-                (shown[i] as *mut u8).copy_from_nonoverlapping(text.as_ptr(), text.len());
-            }
-        }
-    }
+/// The arguments that are strings: the position, the length that Fortran passes, and the kind.
+fn strings(call: Call, lengths: &[usize]) -> impl Iterator<Item = (usize, Option<usize>, Kind)> {
+    let strings = call.parameters().iter().enumerate().filter(|(_, parameter)| parameter.kind.is_string());
+    strings.enumerate().map(|(at, (i, parameter))| (i, lengths.get(at).copied(), parameter.kind))
 }

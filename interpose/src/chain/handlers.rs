@@ -4,10 +4,10 @@
 use super::catch::catching;
 use crate::guard::warn;
 use crate::hooks;
-use crate::machine::{self, Chained, Frame, MOST, OwnFrame, trampoline};
+use crate::machine::{self, Chained, ChainedGuard, Frame, MOST, OwnFrame, trampoline};
 use crate::objects;
 use crate::record::{Next, Plan, record};
-use crate::tracer::{State, Tracer};
+use crate::tracer::Tracer;
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::prototypes::{Call, Export, Group};
 use mpi_abi::symbols::call_with;
@@ -79,7 +79,8 @@ pub(super) unsafe fn enter_tools_ending_in(
 ) -> i32 {
     let end = End { call, real };
     // The entry of the chain removes the pointer when the call has ended.
-    machine::thread().change_chained(|chained| chained.end = (&raw const end).cast());
+    let thread = machine::thread();
+    thread.chained.set(Chained { end: (&raw const end).cast(), ..thread.chained.get() });
     // SAFETY: the contract.
     unsafe { enter_tools(head, words, call) }
 }
@@ -152,10 +153,10 @@ impl Handler {
         if self.call == Call::MPI_Abort {
             aborts();
         }
-        let thread = machine::thread();
-        let _in_mpi = InMpi::enter();
+        let chained = machine::thread().chained.get();
+        let in_mpi = ChainedGuard::enter(Chained { in_mpi: true, ..chained });
         // SAFETY: null, or that of a call that has not ended.
-        let end = unsafe { thread.chained.get().end.cast::<End>().as_ref() };
+        let end = unsafe { chained.end.cast::<End>().as_ref() };
         let code = match (end.filter(|end| end.call == self.call), machine::real(self.number)) {
             (Some(end), _) => (end.real)(),
             (None, None) => return ERR_NO_SUCH_FUNCTION,
@@ -166,11 +167,10 @@ impl Handler {
                 unsafe { call_with(real, &all, words.len()) }
             }
         };
-        thread.change_chained(|chained| {
-            if chained.call == self.call as u16 {
-                (chained.has_returned, chained.code) = (true, code);
-            }
-        });
+        drop(in_mpi);
+        if chained.call == self.call as u16 {
+            machine::thread().chained.set(Chained { has_returned: true, code, ..chained });
+        }
         code
     }
 
@@ -188,22 +188,6 @@ impl Handler {
     }
 }
 
-/// MPI runs in the calling thread.
-struct InMpi(());
-
-impl InMpi {
-    fn enter() -> Self {
-        machine::thread().change_chained(|chained| chained.in_mpi = true);
-        Self(())
-    }
-}
-
-impl Drop for InMpi {
-    fn drop(&mut self) {
-        machine::thread().change_chained(|chained| chained.in_mpi = false);
-    }
-}
-
 /// Whether a function starts a recording.
 pub(crate) fn is_beginning(call: Call) -> bool {
     matches!(call, Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init)
@@ -211,11 +195,7 @@ pub(crate) fn is_beginning(call: Call) -> bool {
 
 /// Makes a call by the name with this number, and records it if recorder number `place` currently records such calls.
 pub(super) fn record_with<N: Next>(place: usize, number: usize, frame: Frame, next: N) -> i32 {
-    let recorded = Tracer::at(place).filter(|tracer| match tracer.state() {
-        State::Recording => true,
-        State::Paused => hooks::run_when_paused(Export::get(number).call()),
-        State::Closed | State::Over => false,
-    });
+    let recorded = Tracer::at(place).filter(|tracer| hooks::record(tracer, Export::get(number).call()));
     match recorded.and_then(|tracer| tracer.lane().zip(Plan::of(number, tracer.abi()))) {
         Some((lane, plan)) => record(plan, frame, lane, next),
         None => next.call(frame),

@@ -16,7 +16,7 @@ mod handlers;
 mod load;
 
 use crate::guard::{catching_panics, warn};
-use crate::machine::{self, Chained, Frame, Mode, RECORDERS, trampoline};
+use crate::machine::{self, Chained, ChainedGuard, Frame, RECORDERS, trampoline};
 use crate::objects;
 use crate::record::pass;
 use crate::settings::Settings;
@@ -74,7 +74,7 @@ pub(crate) fn build() -> &'static Interposition {
 /// Directs calls to the chain.
 fn install(chain: Chain) {
     CHAIN.store(Box::into_raw(Box::new(chain)), Ordering::Release);
-    machine::set_mode(Mode::Chained);
+    machine::forget_destinations();
     // SAFETY: functions that are there for ever.
     unsafe {
         libc::atexit(at_exit);
@@ -100,7 +100,7 @@ extern "C" fn at_exit() {
 /// A child of `fork` continues without tools, whose files belong to the parent.
 extern "C" fn in_child() {
     if !CHAIN.swap(null_mut(), Ordering::Relaxed).is_null() {
-        machine::set_mode(Mode::Idle);
+        machine::forget_destinations();
     }
 }
 
@@ -108,7 +108,7 @@ extern "C" fn in_child() {
 fn close() {
     // SAFETY: a leaked box, or null.
     let Some(chain) = (unsafe { CHAIN.swap(null_mut(), Ordering::AcqRel).as_ref() }) else { return };
-    machine::set_mode(Mode::Idle);
+    machine::forget_destinations();
     for (descriptor, layer) in &chain.layers {
         if let Some(close) = descriptor.close {
             // SAFETY: the tool's function and its own layer.
@@ -183,25 +183,16 @@ pub(crate) extern "C-unwind" fn entered(number: usize, frame: Frame, _lane: *mut
     match chain() {
         Some(chain) if !(is_nested && objects::is_internal(frame.return_address())) => {
             let outer = if is_nested { outer } else { Chained::NONE };
-            let leave = LeaveGuard(outer);
-            thread.chained.set(Chained { frame: frame.address(), end: null(), ..outer });
+            thread.chained.set(outer);
+            let inside = ChainedGuard::enter(Chained { frame: frame.address(), end: null(), ..outer });
             let code = go_through(chain, number, frame);
-            drop(leave);
+            drop(inside);
             if !is_nested {
                 end_if_broken();
             }
             code
         }
         _ => pass(number, frame),
-    }
-}
-
-/// Restores the thread's state of the enclosing call, also during unwinding.
-struct LeaveGuard(Chained);
-
-impl Drop for LeaveGuard {
-    fn drop(&mut self) {
-        machine::thread().chained.set(self.0);
     }
 }
 

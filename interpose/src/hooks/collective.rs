@@ -6,8 +6,8 @@
 use crate::call::{Hook, Recorded};
 use crate::comms::Comm;
 use crate::hooks::persistent::keep_template;
-use crate::hooks::places::{Places, Side};
 use crate::known::Type;
+use crate::places::Side;
 use crate::requests::Template;
 use mpi_abi::prototypes::{Call, Detail as Way, Operation as Function, Timing};
 use vef_format::capture::event::{self, Action, DatatypeId, Detail};
@@ -15,7 +15,6 @@ use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
-/// The operation of a collective function.
 fn operation(call: Call) -> Operation {
     macro_rules! same {
         ($($name:ident)*) => {
@@ -29,21 +28,20 @@ fn operation(call: Call) -> Operation {
         Alltoallw ReduceScatter ReduceScatterBlock Scan Exscan)
 }
 
-/// All collective functions.
 pub(super) struct Collective;
 
 impl Hook for Collective {
     fn after(&self, call: &mut Recorded) {
         let args = call.args;
-        let operation = operation(args.call());
-        let at = Places::of(args.call());
+        let operation = operation(args.call);
+        let at = args.at;
         let comm = call.comm(args.handle(at.comm.place()));
         let root = at.root.get().map(|root| args.int(root));
         // On an inter-communicator the arguments have another meaning.
         if comm.foreign {
             let bytes = sent_between_groups(call, operation, root, &at.send);
             call.put_other(bytes, Detail::None);
-            if args.call().timing() == Timing::Persistent {
+            if args.call.timing() == Timing::Persistent {
                 keep_template(call, Template::Unrecorded);
             }
             return;
@@ -52,7 +50,7 @@ impl Hook for Collective {
         let in_place = at.sendbuf.get().is_some_and(|buffer| args.is_in_place(buffer));
         let mut lists = std::mem::take(&mut call.scratch.counts);
         lists.iter_mut().for_each(Vec::clear);
-        let Measured { amounts, datatype, recv_datatype } =
+        let (amounts, datatype, recv_datatype) =
             measure(call, operation, comm, (at_root, in_place), &mut lists);
         let Side { count, .. } = match operation {
             Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
@@ -62,7 +60,7 @@ impl Hook for Collective {
         };
         let count = count.get().filter(|_| !count.is_array());
         let request = call.next_request();
-        let timing = args.call().timing();
+        let timing = args.call.timing();
         let part = event::Collective::<'static> {
             operation,
             comm: comm.id,
@@ -85,23 +83,17 @@ impl Hook for Collective {
 }
 
 /// The amounts of this rank and their datatype; if both sides have a datatype of their own, also that of the receiving side.
-struct Measured {
-    amounts: Amounts,
-    datatype: DatatypeId,
-    recv_datatype: Option<DatatypeId>,
-}
-
-/// Computes the amounts of this rank, and in vector forms its counts by peer: those sent and those received.
+/// In vector forms the lists get the bytes by peer: those sent and those received.
 fn measure(
     call: &mut Recorded,
     operation: Operation,
     comm: Comm,
     (at_root, in_place): (bool, bool),
     [send_counts, recv_counts]: &mut [Vec<u64>; 2],
-) -> Measured {
+) -> (Amounts, DatatypeId, Option<DatatypeId>) {
     use Operation::*;
-    let at = Places::of(call.call());
-    let none = Bytes::ZERO;
+    let at = call.args.at;
+    let (none, members) = (Bytes::ZERO, (comm.rank, comm.size));
     // One side is significant, except in all-to-all operations.
     let sends = match operation {
         Gather | Gatherv => !at_root,
@@ -110,8 +102,8 @@ fn measure(
         _ => false,
     };
     let (own, sum, datatype) = match sends {
-        true => blocks(call, comm, &at.send, send_counts),
-        false => blocks(call, comm, &at.recv, recv_counts),
+        true => blocks(call, members, &at.send, send_counts),
+        false => blocks(call, members, &at.recv, recv_counts),
     };
     let (send, recv) = match operation {
         Barrier => (none, none),
@@ -131,29 +123,30 @@ fn measure(
             (sum, sum)
         }
         Alltoall | Alltoallv | Alltoallw => {
-            let (_, sent, sent_datatype) = blocks(call, comm, &at.send, send_counts);
+            let (_, sent, sent_datatype) = blocks(call, members, &at.send, send_counts);
             let recv_datatype = (operation != Alltoallw).then_some(datatype);
-            return Measured {
-                amounts: Amounts { send: sent, recv: sum },
-                datatype: sent_datatype,
-                recv_datatype,
-            };
+            return (Amounts { send: sent, recv: sum }, sent_datatype, recv_datatype);
         }
     };
     let amounts = Amounts { send, recv };
     match at.send.datatype.get() {
         Some(sent) if !in_place && (operation == Allgather || operation == Gather && at_root) => {
-            let sent = call.datatype(call.args.handle(sent)).id;
-            Measured { amounts, datatype: sent, recv_datatype: Some(datatype) }
+            (amounts, call.datatype(call.args.handle(sent)).id, Some(datatype))
         }
-        _ => Measured { amounts, datatype, recv_datatype: None },
+        _ => (amounts, datatype, None),
     }
 }
 
-/// The bytes of this rank's block, those of all blocks, and their datatype. In vector forms `list` gets the bytes for each member. If
-/// there is a datatype for each member: of those with a count above 0, the first that has gaps, else the last.
+/// The bytes of the block of member `own`, those of the blocks of all `members`, and their datatype. In vector forms `list`
+/// gets the bytes for each member. If there is a datatype for each member: of those with a count above 0, the first that has
+/// gaps, else the last.
 #[inline]
-fn blocks(call: &mut Recorded, comm: Comm, side: &Side, list: &mut Vec<u64>) -> (Bytes, Bytes, DatatypeId) {
+pub(super) fn blocks(
+    call: &mut Recorded,
+    (own, members): (i32, u32),
+    side: &Side,
+    list: &mut Vec<u64>,
+) -> (Bytes, Bytes, DatatypeId) {
     let args = call.args;
     let (Some(counts), Some(types)) = (side.count.get(), side.datatype.get()) else {
         return (Bytes::ZERO, Bytes::ZERO, DatatypeId::default());
@@ -162,10 +155,10 @@ fn blocks(call: &mut Recorded, comm: Comm, side: &Side, list: &mut Vec<u64>) -> 
     let mut datatype = if each { Type::default() } else { call.datatype(args.handle(types)) };
     if !by_peer {
         let count = args.number(counts);
-        let sum = datatype.bytes(count.saturating_mul(comm.size.into()));
+        let sum = datatype.bytes(count.saturating_mul(members.into()));
         return (datatype.bytes(count), sum, datatype.id);
     }
-    list.extend((0..comm.size as usize).map(|i| {
+    list.extend((0..members as usize).map(|i| {
         // SAFETY: the call has succeeded, so its arrays have an element for each member.
         let count = unsafe { args.number_at(counts, i) };
         // With a count of 0 the datatype may be invalid.
@@ -177,14 +170,13 @@ fn blocks(call: &mut Recorded, comm: Comm, side: &Side, list: &mut Vec<u64>) -> 
         datatype = if datatype.sparse { datatype } else { own };
         own.bytes(count).0
     }));
-    let own = list.get(comm.rank as usize).copied().unwrap_or(0);
+    let own = list.get(own as usize).copied().unwrap_or(0);
     let sum = list.iter().fold(0, |sum: u64, &bytes| sum.wrapping_add(bytes));
     (Bytes(own), Bytes(sum), datatype.id)
 }
 
 /// The bytes that this rank sends in a collective on an inter-communicator, as far as its own arguments tell: one block.
 fn sent_between_groups(call: &mut Recorded, operation: Operation, root: Option<i32>, side: &Side) -> Bytes {
-    let args = call.args;
     let sends = match root {
         None => true,
         // The root passes MPI_ROOT, its group MPI_PROC_NULL, the other group the root's rank.
@@ -193,11 +185,9 @@ fn sent_between_groups(call: &mut Recorded, operation: Operation, root: Option<i
         }
         Some(root) => root >= 0,
     };
-    match side.count.get().zip(side.datatype.get()) {
-        Some((count, datatype)) if sends && !side.count.is_array() => {
-            call.bytes(args.number(count), args.handle(datatype))
-        }
-        _ => Bytes::ZERO,
+    match sends && !side.count.is_array() {
+        true => blocks(call, (0, 1), side, &mut Vec::new()).0,
+        false => Bytes::ZERO,
     }
 }
 

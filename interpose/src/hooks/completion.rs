@@ -5,7 +5,6 @@
 
 use crate::arguments::Args;
 use crate::call::{Ended, Hook, Recorded, has_received};
-use crate::hooks::places::Places;
 use crate::requests::PendingRequest;
 use mpi_abi::handles::Request;
 use mpi_abi::status::Status;
@@ -27,52 +26,60 @@ impl Hook for Wait {
         list.reserve_exact(count);
         list.extend(handles);
         if call.tracer.known().requests.needs_statuses() {
-            call.supply_statuses(Places::of(call.call()).status.place(), count);
+            call.supply_statuses(count);
         }
     }
 
     fn after(&self, call: &mut Recorded) {
-        put_completions(call, |call, at, handles| {
-            if after_success(call, at, handles) && call.scratch.completions.is_empty() {
-                call.lane().writer.forget_polls();
-            }
-        });
+        self.after_failure(call, Ended::Success);
     }
 
     fn after_failure(&self, call: &mut Recorded, ended: Ended) {
-        put_completions(call, |call, at, handles| after_error(call, at, handles, ended));
+        let handles = std::mem::take(&mut call.scratch.handles);
+        let has_waited = match ended {
+            Ended::Success => after_success(call, &handles),
+            _ => after_error(call, &handles, ended),
+        };
+        call.scratch.handles = handles;
+        let mut list = std::mem::take(&mut call.scratch.completions);
+        if !list.is_empty() {
+            call.put_completed(&list);
+            list.clear();
+        } else if has_waited {
+            call.lane().writer.forget_polls();
+        }
+        call.scratch.completions = list;
     }
 }
 
-/// The handles of a call's requests.
 pub(super) fn handles(args: &Args) -> impl ExactSizeIterator<Item = usize> {
-    let at = Places::of(args.call());
+    let at = args.at;
     let count = at.requests_count.get().map_or(1, |place| usize::try_from(args.int(place)).unwrap_or(0));
     // SAFETY: the program passed that many.
     (0..count).map(move |i| unsafe { args.handle_at(at.requests.place(), i) })
 }
 
 /// Collects what a successful call has completed. Returns false if it was a failed poll.
-fn after_success(call: &mut Recorded, at: &Places, handles: &[usize]) -> bool {
-    let args = call.args;
+fn after_success(call: &mut Recorded, handles: &[usize]) -> bool {
+    let (args, at) = (call.args, call.args.at);
+    if call.is_failed_poll() {
+        call.record_failed_poll();
+        return false;
+    }
     // SAFETY: the call has succeeded, so it has written its outputs.
     unsafe {
-        if at.flag.get().is_some_and(|flag| args.int_at(flag, 0) == 0) {
-            call.record_failed_poll();
-            return false;
-        }
         let undefined = call.abi().constants.undefined;
         let Some(index) = at.index.get() else {
-            (0..handles.len()).for_each(|i| complete(call, handles[i], args.status_at(at.status.place(), i)));
+            (0..handles.len()).for_each(|i| complete(call, handles[i], args.status_at(i)));
             return true;
         };
-        let first = args.int_at(index, 0);
+        let first = args.number_at(index, 0) as i32;
         if first == undefined {
             return true;
         }
         let Some(indices) = at.indices.get() else {
             if let Some(&handle) = handles.get((first - args.first_index()) as usize) {
-                complete(call, handle, args.status_at(at.status.place(), 0));
+                complete(call, handle, args.status_at(0));
             }
             return true;
         };
@@ -82,8 +89,10 @@ fn after_success(call: &mut Recorded, at: &Places, handles: &[usize]) -> bool {
             return false;
         }
         for i in 0..first as usize {
-            if let Some(&handle) = handles.get((args.int_at(indices, i) - args.first_index()) as usize) {
-                complete(call, handle, args.status_at(at.status.place(), i));
+            if let Some(&handle) =
+                handles.get((args.number_at(indices, i) as i32 - args.first_index()) as usize)
+            {
+                complete(call, handle, args.status_at(i));
             }
         }
         true
@@ -92,10 +101,10 @@ fn after_success(call: &mut Recorded, at: &Places, handles: &[usize]) -> bool {
 
 /// After an error some requests may have completed: their handles are null, or they are persistent and inactive. A
 /// request counts as completed if its own status reports success or truncation (the message was received); others are
-/// removed.
+/// removed. Returns false.
 #[cold]
-fn after_error(call: &mut Recorded, at: &Places, handles: &[usize], ended: Ended) {
-    let (args, tracer) = (call.args, call.tracer);
+fn after_error(call: &mut Recorded, handles: &[usize], ended: Ended) -> bool {
+    let (args, at, tracer) = (call.args, call.args.at, call.tracer);
     let constants = &call.abi().constants;
     let null = call.abi().predefined.request_null;
     let in_status = |code| tracer.mpi.error_class(code).is_ok_and(|class| class == constants.err_in_status);
@@ -106,7 +115,7 @@ fn after_error(call: &mut Recorded, at: &Places, handles: &[usize], ended: Ended
         // SAFETY: the array is as long as it was before the call; statuses are the program's or ours, if there are any.
         let (now, status) = unsafe {
             let place = if of_many && at.is_of_all() { i } else { 0 };
-            (args.handle_at(at.requests.place(), i), args.status_at(at.status.place(), place))
+            (args.handle_at(at.requests.place(), i), args.status_at(place))
         };
         let error = status.filter(|_| each_says).map(|status| status.error());
         let is_completed = match now == null {
@@ -133,6 +142,7 @@ fn after_error(call: &mut Recorded, at: &Places, handles: &[usize], ended: Ended
             tracer.known().requests.take_of(handle, call.lane().writer.thread());
         }
     }
+    false
 }
 
 /// Removes the pending request of `handle`, if any, and adds its completion to the list.
@@ -172,22 +182,6 @@ fn unusual_outcome(call: &Recorded, waiting: PendingRequest, status: Status<'_>)
         source: CommRank(status.source() as u32),
         tag: status.tag(),
         bytes: mpi.status_bytes(&status).ok().map(Bytes),
-    }
-}
-
-/// Records the completions that `collect` adds to the list, given the handles before the call. Calls from callbacks within this one
-/// may have used the lists.
-#[inline(always)]
-fn put_completions(call: &mut Recorded, collect: impl FnOnce(&mut Recorded, &Places, &[usize])) {
-    let at = Places::of(call.call());
-    let handles = std::mem::take(&mut call.scratch.handles);
-    collect(call, at, &handles);
-    call.scratch.handles = handles;
-    if !call.scratch.completions.is_empty() {
-        let list = std::mem::take(&mut call.scratch.completions);
-        call.put_completed(&list);
-        call.scratch.completions = list;
-        call.scratch.completions.clear();
     }
 }
 

@@ -16,8 +16,8 @@ impl Hook for Open {
         const FILE: usize = Call::MPI_File_open.place(Name::Fh);
         let args = call.args;
         let comm = call.comm(args.handle(COMM)).id;
-        // SAFETY: the call has succeeded, so it has set the handle, and its name is a string.
-        let (handle, name) = unsafe { (args.handle_at(FILE, 0), args.text(NAME)) };
+        // SAFETY: the call has succeeded, so its name is a string.
+        let (handle, name) = (call.new_handle(FILE), unsafe { args.text(NAME) });
         call.forget(Kind::File, handle);
         let id = FileId(call.tracer.known().files.add(handle, |id| id));
         call.put_other(Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
@@ -33,7 +33,7 @@ impl Hook for Collective {
         const UNIT: usize = Call::MPI_File_set_view.place(Name::Etype);
         const FILE: usize = Call::MPI_File_set_view.place(Name::Fh);
         let args = call.args;
-        let file = (args.call() == Call::MPI_File_set_view).then(|| call.file(args.file(FILE))).flatten();
+        let file = (args.call == Call::MPI_File_set_view).then(|| call.file(args.file(FILE))).flatten();
         let detail = file.map_or(Detail::None, |file| Detail::FileView {
             file,
             displacement: args.number(DISPLACEMENT),
@@ -50,7 +50,7 @@ impl Hook for Access {
     fn after(&self, call: &mut Recorded) {
         const FILE: usize = Call::MPI_File_read.place(Name::Fh);
         let args = call.args;
-        let way = args.call().detail();
+        let way = args.call.detail();
         let bytes = match args.find(Name::Count).zip(args.find(Name::Datatype)) {
             Some((count, datatype)) => call.bytes(args.number(count), args.handle(datatype)),
             None => Bytes::ZERO,

@@ -21,7 +21,7 @@ impl Hook for CommCreate {
         use Call::*;
         let Some(new) = output(call.call(), Kind::CommPtr) else { return };
         let args = call.args;
-        let origin = match args.call() {
+        let origin = match args.call {
             // The members have different parents.
             MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => {
                 Origin::Unseen { ordinal: 0 }
@@ -35,18 +35,17 @@ impl Hook for CommCreate {
                 Origin::Child { parent, ordinal: call.tracer.known().comms.count_child(parent) }
             }
         };
-        // SAFETY: the call has succeeded, and so has set it.
-        let handle = unsafe { args.handle_at(new, 0) };
+        let handle = call.new_handle(new);
         if handle == call.abi().predefined.comm_null {
             return;
         }
         // The handle may be that of a communicator whose end was not recorded.
         call.forget(Kind::Comm, handle);
         // A duplicate that is still being made must not be used; its parent has the same members.
-        let duplicate = matches!(args.call(), MPI_Comm_idup | MPI_Comm_idup_with_info);
+        let duplicate = matches!(args.call, MPI_Comm_idup | MPI_Comm_idup_with_info);
         let asked = if duplicate { args.handle(PARENT) } else { handle };
         let split =
-            (args.call() == MPI_Comm_split).then(|| Split { color: args.int(COLOR), key: args.int(KEY) });
+            (args.call == MPI_Comm_split).then(|| Split { color: args.int(COLOR), key: args.int(KEY) });
         call.describe_comm(handle, asked, origin, split, true);
     }
 }
@@ -83,9 +82,7 @@ impl Hook for TypeCreate {
     fn after(&self, call: &mut Recorded) {
         let made_of = [Name::Oldtype, Name::ArrayOfTypes].into_iter().find_map(|name| call.args.find(name));
         if let Some(new) = made_of.and_then(|_| output(call.call(), Kind::DatatypePtr)) {
-            // SAFETY: the call has succeeded, and so has set it.
-            let handle = unsafe { call.args.handle_at(new, 0) };
-            call.forget(Kind::Datatype, handle);
+            call.forget(Kind::Datatype, call.new_handle(new));
         }
     }
 }

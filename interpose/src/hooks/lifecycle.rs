@@ -93,7 +93,8 @@ pub(crate) fn begin(
         if settings.ranks.is_some_and(|ranks| !ranks.has(tracer.rank.0)) {
             tracer.stop_quietly(lane, "not among the ranks to be recorded");
         } else {
-            tracer.set_state(if tracer.awaits_phase() { State::Paused } else { State::Recording });
+            let first = if tracer.awaits_phase() { State::Paused } else { State::Recording };
+            tracer.change_state(State::Closed, first);
         }
     });
     code

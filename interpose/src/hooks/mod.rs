@@ -11,25 +11,33 @@ mod lifecycle;
 mod one_sided;
 mod other;
 mod persistent;
-mod places;
 mod point_to_point;
 
 pub(crate) use handles::output;
 pub(crate) use lifecycle::begin;
-pub(crate) use places::Places;
 
 use crate::call::Hook;
+use crate::tracer::{State, Tracer};
 use mpi_abi::prototypes::{Call, Category, Timing};
 
-/// Whether the calls of a function are also recorded while recording is paused: they change the meaning of handles or complete requests.
-pub(crate) fn run_when_paused(call: Call) -> bool {
+/// Whether a recorder currently records the calls of a function.
+pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
     use Category::*;
-    call.timing() == Timing::Persistent
-        || matches!(call, Call::MPI_Finalize | Call::MPI_Session_finalize)
-        || matches!(
-            call.category(),
-            CommCreate | CommFree | TypeCreate | TypeFree | Request | RequestFree | Wait
-        )
+    // These change the meaning of handles or complete requests.
+    let is_needed_later = || {
+        call.timing() == Timing::Persistent
+            || matches!(call, Call::MPI_Finalize | Call::MPI_Session_finalize)
+            || matches!(
+                call.category(),
+                CommCreate | CommFree | TypeCreate | TypeFree | Request | RequestFree | Wait
+            )
+    };
+    let is_recording = match tracer.state() {
+        State::Recording => true,
+        State::Paused => is_needed_later(),
+        State::Closed | State::Over => false,
+    };
+    is_recording && of(call).is_some()
 }
 
 /// Whether [`record`](crate::record) counts the calls of a function. Hooks of the category `Lifecycle` count their own calls.

@@ -15,8 +15,7 @@ impl Hook for Create {
         let args = call.args;
         let (Some(comm), Some(window)) = (args.find(Name::Comm), args.find(Name::Win)) else { return };
         let comm = call.comm(args.handle(comm)).id;
-        // SAFETY: the call has succeeded, and so has set it.
-        let handle = unsafe { args.handle_at(window, 0) };
+        let handle = call.new_handle(window);
         call.forget(Kind::Win, handle);
         let number = |name| args.find(name).map_or(0, |place| args.number(place));
         let size = Bytes(u64::try_from(number(Name::Size)).unwrap_or(0));
@@ -57,7 +56,7 @@ impl Hook for Transfer {
         let sends = op != Some(call.abi().predefined.op_no_op);
         let origin =
             if sends { Self::bytes(call, Name::OriginCount, Name::OriginDatatype) } else { Bytes::ZERO };
-        let (sent, fetched) = match args.call().detail() {
+        let (sent, fetched) = match args.call.detail() {
             prototypes::Detail::Put => (origin, Bytes::ZERO),
             prototypes::Detail::Get => (Bytes::ZERO, origin),
             _ => (origin, Self::bytes(call, Name::ResultCount, Name::ResultDatatype)),
@@ -87,8 +86,8 @@ pub(super) struct Synchronisation;
 impl Hook for Synchronisation {
     fn after(&self, call: &mut Recorded) {
         let args = call.args;
-        // SAFETY: a call that has succeeded has set its flag. Failed polls are counted, not recorded.
-        if args.find(Name::Flag).is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0) {
+        // Failed polls are counted, not recorded.
+        if call.is_failed_poll() {
             return;
         }
         let Some(window) = args.find(Name::Win).and_then(|place| call.window(args.handle(place))) else {

@@ -9,9 +9,7 @@ use vef_format::capture::event::{Action, Collective, Detail};
 /// Stores the template of the persistent request that a call has made.
 pub(super) fn keep_template(call: &mut Recorded, template: Template) {
     let Some(place) = call.args.find(Name::Request) else { return };
-    // SAFETY: the call has succeeded, and so has set it.
-    let handle = unsafe { call.args.handle_at(place, 0) };
-    call.tracer.known().templates.insert(handle, template);
+    call.tracer.known().templates.insert(call.new_handle(place), template);
 }
 
 /// `MPI_Start`, `MPI_Startall`.

@@ -2,7 +2,7 @@
 
 use crate::call::{Ended, Hook, Recorded};
 use crate::hooks::persistent::keep_template;
-use crate::hooks::places::{Places, Side};
+use crate::places::Side;
 use crate::requests::{PendingRequest, Template};
 use mpi_abi::prototypes::{self, Call, Timing};
 use mpi_abi::status::Status;
@@ -29,7 +29,7 @@ fn message(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<Messag
     if peer == call.abi().constants.proc_null {
         return None;
     }
-    let comm = call.comm(args.handle(Places::of(args.call()).comm.place()));
+    let comm = call.comm(args.handle(args.at.comm.place()));
     let datatype = call.datatype(args.handle(side.datatype.place()));
     let bytes = datatype.bytes(args.number(side.count.place()));
     if comm.foreign {
@@ -42,7 +42,8 @@ fn message(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<Messag
 }
 
 fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<event::Send> {
-    let Message { comm, peer, tag, bytes, datatype } = message(call, &Places::of(call.call()).send, false)?;
+    let at = call.args.at;
+    let Message { comm, peer, tag, bytes, datatype } = message(call, &at.send, false)?;
     let mode = mode(call.call());
     Some(event::Send { comm, dest: CommRank(peer as u32), tag, bytes, datatype, mode, request })
 }
@@ -59,7 +60,8 @@ fn mode(call: Call) -> event::SendMode {
 
 /// The receive of a call, which may also send.
 fn posting(call: &mut Recorded, sends: bool, request: RequestId) -> Option<PostReceive> {
-    let Message { comm, bytes, datatype, .. } = message(call, &Places::of(call.call()).recv, sends)?;
+    let at = call.args.at;
+    let Message { comm, bytes, datatype, .. } = message(call, &at.recv, sends)?;
     let Sought { source, tag } = Sought::by(call);
     Some(PostReceive { comm, source, tag, bytes, datatype, request })
 }
@@ -72,7 +74,7 @@ struct Sought {
 
 impl Sought {
     fn by(call: &Recorded) -> Self {
-        let (args, constants, at) = (&call.args, &call.abi().constants, &Places::of(call.call()).recv);
+        let (args, constants, at) = (&call.args, &call.abi().constants, &call.args.at.recv);
         let (source, tag) = (args.int(at.peer.place()), args.int(at.tag.place()));
         Self {
             source: (source != constants.any_source).then_some(CommRank(source as u32)),
@@ -102,13 +104,13 @@ fn received(call: &Recorded, post: &PostReceive) -> event::Receive {
 /// The status of a receive or probe that has succeeded.
 fn status(call: &Recorded) -> Option<Status<'static>> {
     // SAFETY: the call has written it.
-    unsafe { call.args.status_at(Places::of(call.call()).status.place(), 0) }
+    unsafe { call.args.status_at(0) }
 }
 
 /// Before a blocking receive: supplies a status if it is needed.
 fn prepare_status(call: &mut Recorded) {
     if call.call().timing() == Timing::Blocking && Sought::by(call).has_wildcard() {
-        call.supply_statuses(Places::of(call.call()).status.place(), 1);
+        call.supply_statuses(1);
         // The source of a wildcard receive does not follow from the arguments.
         call.disable_shape();
     }
@@ -180,10 +182,9 @@ impl Hook for MatchedReceive {
     }
 }
 
-/// The handle of a call's message.
 fn message_handle(call: &Recorded) -> usize {
     // SAFETY: the program passed one, or the probe has found a message and set it.
-    unsafe { call.args.handle_at(Places::of(call.call()).message.place(), 0) }
+    unsafe { call.args.handle_at(call.args.at.message.place(), 0) }
 }
 
 /// `MPI_Sendrecv`, `MPI_Isendrecv` and their variants.
@@ -196,8 +197,8 @@ impl Hook for Exchange {
 
     fn after(&self, call: &mut Recorded) {
         let first = call.next_request();
-        let dest = Places::of(call.call()).send.peer;
-        let sends = call.args.int(dest.place()) != call.abi().constants.proc_null;
+        let dest = call.args.at.send.peer.place();
+        let sends = call.args.int(dest) != call.abi().constants.proc_null;
         if call.call().timing() == Timing::Immediate {
             // One request stands for both halves.
             let sent = sending(call, Some(first));
@@ -233,21 +234,19 @@ pub(super) struct Probe;
 
 impl Hook for Probe {
     fn before(&self, call: &mut Recorded) {
-        let at = Places::of(call.call());
         // The status of a matched probe also tells the message's size.
-        if Sought::by(call).has_wildcard() || at.message.get().is_some() {
-            call.supply_statuses(at.status.place(), 1);
+        if Sought::by(call).has_wildcard() || call.args.at.message.get().is_some() {
+            call.supply_statuses(1);
         }
     }
 
     fn after(&self, call: &mut Recorded) {
         let args = call.args;
-        let at = Places::of(args.call());
+        let at = args.at;
         if args.int(at.recv.peer.place()) == call.abi().constants.proc_null {
             return;
         }
-        // SAFETY: the call has succeeded, and so has set its flag.
-        if at.flag.get().is_some_and(|flag| unsafe { args.int_at(flag, 0) } == 0) {
+        if call.is_failed_poll() {
             return call.record_failed_poll();
         }
         let comm = call.comm(args.handle(at.comm.place()));

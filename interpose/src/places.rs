@@ -33,7 +33,6 @@ impl At {
         (self.0 != Self::NONE.0).then(|| self.place())
     }
 
-    /// Whether the argument has an element for each rank.
     #[inline(always)]
     pub(crate) fn is_array(self) -> bool {
         self.0 & Self::ARRAY != 0
@@ -49,7 +48,6 @@ pub(crate) struct Side {
     pub(crate) tag: At,
 }
 
-/// The arguments of a function.
 #[derive(Clone, Copy)]
 pub(crate) struct Places {
     pub(crate) comm: At,
@@ -82,18 +80,13 @@ static PLACES: [Places; Call::COUNT] = {
 };
 
 impl Places {
-    /// The arguments of a function.
     #[inline(always)]
     pub(crate) fn of(call: Call) -> &'static Self {
         &PLACES[call as usize]
     }
 
     const fn find(call: Call) -> Self {
-        use mpi_abi::prototypes::Name::{
-            ArrayOfIndices, ArrayOfRequests, ArrayOfStatuses, Comm, Count, Datatype, Dest, Flag, Incount,
-            Indx, Message, Outcount, Recvcount, Recvcounts, Recvtag, Recvtype, Recvtypes, Request, Root,
-            Sendbuf, Sendcount, Sendcounts, Sendtag, Sendtype, Sendtypes, Source, Status, Tag,
-        };
+        use mpi_abi::prototypes::Name::*;
         Self {
             comm: At::first(call, &[Comm]),
             root: At::first(call, &[Root]),
