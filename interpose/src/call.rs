@@ -6,7 +6,7 @@ use crate::known::Type;
 use crate::machine::Frame;
 use crate::requests::{PendingRequest, Template};
 use crate::shapes::{Key, PARTS, Part};
-use crate::tracer::{Lane, Scratch, State, ThreadLane, Tracer};
+use crate::tracer::{Lane, Scratch, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Kind};
 use vef_format::capture::encode::{can_be_shape, makes_request};
@@ -42,10 +42,6 @@ impl Ended {
     pub(crate) fn with(code: i32) -> Self {
         if code == SUCCESS { Self::Success } else { Self::Failed(code) }
     }
-
-    pub(crate) fn is_success(self) -> bool {
-        self == Self::Success
-    }
 }
 
 /// The code of a completing function in records of one word.
@@ -79,8 +75,8 @@ pub(crate) struct Recorded {
     pub(crate) tracer: &'static Tracer,
     pub(crate) args: Args,
     frame: Frame,
-    /// The key of the call's shape, unless the function has none.
-    key: Option<Key>,
+    /// The key of the shape that the call may define.
+    pub(crate) key: Option<Key>,
     /// The objects that the call uses.
     parts: [Option<Part>; PARTS],
     pub(crate) scratch: Box<Scratch>,
@@ -151,6 +147,12 @@ impl Recorded {
         self.args.at.flag.get().is_some_and(|flag| unsafe { self.args.number_at(flag, 0) } == 0)
     }
 
+    /// Records such a poll.
+    pub(crate) fn record_failed_poll(&mut self) {
+        let (call, times) = (self.call(), (self.start, self.end));
+        self.lane().poll(call, times);
+    }
+
     /// The handle that a call has set which has succeeded.
     pub(crate) fn new_handle(&self, place: usize) -> usize {
         // SAFETY: it has set it.
@@ -193,11 +195,6 @@ impl Recorded {
             lane.shapes.keep(shape, &key, parts, flags);
         }
         self.start = self.end;
-    }
-
-    /// The call defines no shape.
-    pub(crate) fn disable_shape(&mut self) {
-        self.key = None;
     }
 
     /// Writes a record of a call that a trace cannot represent.
@@ -326,19 +323,5 @@ impl Recorded {
         let slot = self.tracer.slot(call);
         self.lane().writer.put_completed(times, completer(call), slot, list);
         self.start = self.end;
-    }
-
-    /// Records a poll that found nothing.
-    pub(crate) fn record_failed_poll(&mut self) {
-        let (call, tracer, (start, end)) = (self.call(), self.tracer, (self.start, self.end));
-        if tracer.state() == State::Recording {
-            self.lane().writer.poll(start, end, || tracer.slot(call));
-        }
-    }
-
-    /// Returns the buffers to the lane at the end of the call.
-    pub(crate) fn return_scratch(&mut self) {
-        let scratch = std::mem::take(&mut self.scratch);
-        self.lane().scratch = Some(scratch);
     }
 }

@@ -22,6 +22,11 @@ pub(crate) struct Comm {
     pub(crate) destinations: Option<u32>,
 }
 
+/// The members that are in `MPI_COMM_WORLD`.
+pub(crate) fn inside(members: &[Option<i32>]) -> Vec<Rank> {
+    members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok())).map(Rank).collect()
+}
+
 /// The known communicators.
 #[derive(Debug, Default)]
 pub(crate) struct Comms {
@@ -52,10 +57,6 @@ impl Membership {
 
     /// Queries MPI. Members outside `MPI_COMM_WORLD` are omitted and make the communicator foreign.
     pub(crate) fn ask(mpi: &Mpi, comm: handles::Comm) -> Self {
-        let inside = |members: &[Option<i32>]| -> Vec<Rank> {
-            let inside = members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok()));
-            inside.map(Rank).collect()
-        };
         let members = mpi.comm_members(comm).unwrap_or_default();
         let ranks = inside(&members);
         let is_inter = mpi.comm_is_inter(comm).unwrap_or(true);

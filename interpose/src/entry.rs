@@ -75,46 +75,36 @@ fn pcontrol(number: usize, frame: Frame) -> i32 {
 }
 
 macro_rules! phases {
-    ($($name:ident $begin:literal;)*) => { $(
+    ($begin:literal: $($c:ident)*, $($fortran:ident = $symbol:literal)*) => { $(
         /// Marks a phase of the program, by name.
         ///
         /// # Safety
         /// `name` must be a C string, or null.
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(name: *const c_char) {
+        unsafe extern "C" fn $c(name: *const c_char) {
             if !name.is_null() {
                 // SAFETY: not null, so a C string.
                 phases::mark($begin, unsafe { CStr::from_ptr(name) });
             }
         }
-    )* };
-}
-// The functions that programs call. The definitions in `vef_phase.h` look for `vef_tracer_*`.
-phases! {
-    vef_phase_begin true;
-    vef_phase_end false;
-    mini_annotate_phase_start true;
-    mini_annotate_phase_end false;
-    vef_tracer_phase_begin true;
-    vef_tracer_phase_end false;
-}
-
-macro_rules! fortran_phases {
-    ($($function:ident $name:literal $begin:literal;)*) => { $(
+    )* $(
         /// The same for Fortran: `name` is blank-padded.
         ///
         /// # Safety
         /// `name` must be `length` characters.
-        #[unsafe(export_name = $name)]
-        unsafe extern "C" fn $function(name: *const u8, length: usize) {
+        #[unsafe(export_name = $symbol)]
+        unsafe extern "C" fn $fortran(name: *const u8, length: usize) {
             // SAFETY: the contract.
             phases::mark_padded($begin, unsafe { std::slice::from_raw_parts(name, length) });
         }
     )* };
 }
-fortran_phases! {
-    phase_begin "vef_phase_begin_" true;
-    phase_end "vef_phase_end_" false;
-    mini_phase_start "mini_annotate_phase_start_" true;
-    mini_phase_end "mini_annotate_phase_end_" false;
+// The functions that programs call. The definitions in `vef_phase.h` look for `vef_tracer_*`.
+phases! {
+    true: vef_phase_begin mini_annotate_phase_start vef_tracer_phase_begin,
+    phase_begin = "vef_phase_begin_" mini_phase_start = "mini_annotate_phase_start_"
+}
+phases! {
+    false: vef_phase_end mini_annotate_phase_end vef_tracer_phase_end,
+    phase_end = "vef_phase_end_" mini_phase_end = "mini_annotate_phase_end_"
 }

@@ -201,8 +201,10 @@ impl Pending {
     fn settle_listed(&mut self) {
         let (first, end, next) = (self.recent.first, self.recent.end, self.recent.next);
         (self.recent.first, self.recent.end) = (0, 0);
-        for (at, waiting) in (first..end).zip(next.before(end - first).and_following()) {
+        let mut waiting = next.before(end - first);
+        for at in first..end {
             self.insert_settled(self.recent.handles[at], waiting);
+            waiting = waiting.next();
         }
     }
 
@@ -241,92 +243,67 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
     use vef_format::capture::event::RequestId;
 
-    fn waiting(number: u64) -> PendingRequest {
-        PendingRequest::new(RequestId { thread: (number % 2) as u16, number }, 0)
+    fn waiting(thread: u16, number: u64, flags: u8) -> PendingRequest {
+        PendingRequest::new(RequestId { thread, number }, flags)
     }
 
-    /// Behaves as a map of queues under many operations on few keys (long probe chains, frequent reuse).
+    /// The model is a plain list, the oldest first. Runs are found and removed wherever they are.
     #[test]
-    fn pending_is_a_map_of_queues() {
-        let mut pending = Pending::default();
-        let mut model: HashMap<usize, VecDeque<PendingRequest>> = HashMap::new();
-        let mut state = 7u64;
-        for step in 0..200_000u64 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let key = 0x2c00_0000 + ((state >> 40) as usize % 97) * 8;
-            if state >> 63 == 0 || step < 300 {
-                pending.insert(key, waiting(step));
-                model.entry(key).or_default().push_back(waiting(step));
-            } else {
-                assert_eq!(pending.take(key), model.get_mut(&key).and_then(VecDeque::pop_front));
-            }
-        }
-        assert_eq!(pending.take(0), None);
-        for (key, queue) in model {
-            for value in queue {
-                assert_eq!(pending.take(key), Some(value));
-            }
-            assert_eq!(pending.take(key), None);
-        }
-        assert!(pending.table.is_empty());
-    }
-
-    /// Runs are found and removed among other pending requests; the model is a plain list.
-    #[test]
-    fn runs_are_taken_from_wherever_they_are() {
-        let own = |number| PendingRequest::new(RequestId { thread: 0, number }, 0);
+    fn requests_of_a_handle_are_taken_in_order() {
         let mut pending = Pending::default();
         let mut model: Vec<(usize, PendingRequest)> = Vec::new();
         let (mut state, mut made, mut runs) = (11u64, 0u64, 0);
-        for _ in 0..100_000 {
+        for _ in 0..200_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let chosen = (state >> 32) as usize;
             if chosen % 5 < 2 && model.len() < 400 {
-                // Some requests of another thread, some wildcard receives.
+                // Some share a handle; some are of another thread, some are wildcard receives.
+                let handle = if chosen.is_multiple_of(7) { chosen % 97 } else { 97 + made as usize };
                 let flags = if chosen.is_multiple_of(61) { PendingRequest::WILDCARD } else { 0 };
-                let thread = u16::from(chosen.is_multiple_of(67));
-                let request = PendingRequest::new(RequestId { thread, number: made }, flags);
-                let handle = 0x1000 + made as usize * 8;
-                pending.insert(handle, request);
-                model.push((handle, request));
+                let request = waiting(u16::from(chosen.is_multiple_of(67)), made, flags);
+                pending.insert(0x1000 + 8 * handle, request);
+                model.push((0x1000 + 8 * handle, request));
                 made += 1;
             } else if !model.is_empty() {
                 let start = if chosen.is_multiple_of(3) { 0 } else { chosen % model.len() };
                 let count = (1 + chosen / 64 % 4).min(model.len() - start);
-                let handles: Vec<usize> =
-                    model[start..start + count].iter().map(|(handle, _)| *handle).collect();
-                match pending.find_run(count, own(made), |i| handles[i]) {
-                    Some(run) => {
-                        runs += 1;
-                        assert_eq!(pending.handles_of(run), handles);
-                        let ids: Vec<PendingRequest> =
-                            model[start..start + count].iter().map(|of| of.1).collect();
-                        let after = pending.take_run(run, own(made));
-                        let first = made - after - count as u64;
-                        assert_eq!(ids, (0..count as u64).map(|i| own(first + i)).collect::<Vec<_>>());
+                let handles: Vec<usize> = model[start..start + count].iter().map(|of| of.0).collect();
+                let mut remove = |found: &dyn Fn(&(usize, PendingRequest)) -> bool| {
+                    let place = model.iter().position(found).expect("pending");
+                    model.remove(place).1
+                };
+                if let Some(run) = pending.find_run(count, waiting(0, made, 0), |i| handles[i]) {
+                    runs += 1;
+                    assert_eq!(pending.handles_of(run), handles);
+                    let first = made - pending.take_run(run, waiting(0, made, 0)) - count as u64;
+                    for (i, handle) in handles.into_iter().enumerate() {
+                        remove(&|of| *of == (handle, waiting(0, first + i as u64, 0)));
                     }
-                    None => (0..count).for_each(|i| {
-                        assert_eq!(pending.take(handles[i]), Some(model[start + i].1), "{i} of {count}");
-                    }),
+                } else {
+                    for handle in handles {
+                        assert_eq!(pending.take(handle), Some(remove(&|of| of.0 == handle)));
+                    }
                 }
-                model.drain(start..start + count);
             }
-            let wildcards = model.iter().filter(|of| of.1.needs_status()).count();
             if chosen.is_multiple_of(97) {
-                assert_eq!(pending.needs_statuses(), wildcards > 0);
+                assert_eq!(pending.needs_statuses(), model.iter().any(|of| of.1.needs_status()));
             }
         }
         assert!(runs > 1000, "{runs}");
+        for (handle, request) in model {
+            assert_eq!(pending.take(handle), Some(request));
+            assert_eq!(pending.take(handle + 4), None);
+        }
+        assert!(pending.table.is_empty());
     }
 
     #[test]
     fn a_thread_takes_its_own_first() {
         let mut pending = Pending::default();
         for number in [1, 3, 4, 5, 6] {
-            pending.insert(7, waiting(number));
+            pending.insert(7, waiting((number % 2) as u16, number, 0));
         }
         let taken: Vec<_> =
             std::iter::from_fn(|| pending.take_of(7, 0)).map(|waiting| waiting.number()).collect();

@@ -18,7 +18,7 @@ use crate::pending::Run;
 use crate::places::Places;
 use crate::requests::PendingRequest;
 use crate::shapes::{Key, Shape};
-use crate::tracer::{Lane, State, ThreadLane, Tracer};
+use crate::tracer::{Lane, ThreadLane, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing};
@@ -352,11 +352,12 @@ impl Drop for CallGuard {
             }
         };
         let broken = self.broken || catching_panics(after).is_none();
-        self.recorded.return_scratch();
+        let scratch = std::mem::take(&mut self.recorded.scratch);
         let lane = self.recorded.lane();
+        lane.scratch = Some(scratch);
         (lane.frame, lane.parked) = std::mem::take(&mut self.outer);
         if hooks::are_counted(plan.call) {
-            lane.tracer.count(plan.call, ticks, !ended.is_success());
+            lane.tracer.count(plan.call, ticks, ended != Ended::Success);
         }
         lane.check();
         if broken {
@@ -391,12 +392,12 @@ fn make_call<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N
 #[inline(always)]
 fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, shape: Shape, next: N) -> i32 {
     let (code, (start, end)) = make_call(plan, frame, lane, next);
-    let own = lane.get();
-    own.frame = 0;
     if code != SUCCESS {
-        put_failed(own, plan, (start, end), shape, code);
+        finish_unusual(plan, frame, lane, Ended::with(code), (start, end));
         return code;
     }
+    let own = lane.get();
+    own.frame = 0;
     put_head(own, plan.call, (start, end), shape.head());
     if let Some((_, slot)) = plan.request {
         // SAFETY: the call has succeeded, and so has set it.
@@ -409,16 +410,6 @@ fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, s
     }
     own.tracer.count(plan.call, end.wrapping_sub(start), false);
     code
-}
-
-/// The end of [`record_by_shape`] for a failed call: it has made no request, but may have received a message.
-#[cold]
-#[inline(never)]
-fn put_failed(lane: &mut ThreadLane, plan: &Plan, times: (u64, u64), shape: Shape, code: i32) {
-    if plan.receives && has_received(lane.tracer, code) {
-        put_head(lane, plan.call, times, shape.head());
-    }
-    lane.tracer.count(plan.call, times.1.wrapping_sub(times.0), true);
 }
 
 /// Writes a record of one word; stops the recording if that fails.
@@ -475,24 +466,21 @@ fn record_run<N: Next>(
                 own.check();
             }
         }
-    } else if own.tracer.state() == State::Recording {
-        own.writer.poll(start, end, || own.tracer.slot(plan.call));
-        own.check();
+    } else {
+        own.poll(plan.call, (start, end));
     }
     own.tracer.count(plan.call, end.wrapping_sub(start), false);
     code
 }
 
-/// Finishes a call without a hook that failed, was left by an exception, or contained another call.
+/// Finishes, by its hook, a call that began without it and failed, was left by an exception, or contained another call.
 #[cold]
 #[inline(never)]
 fn finish_unusual(plan: &'static Plan, frame: Frame, mut lane: Lane, ended: Ended, times: (u64, u64)) {
     let own = lane.get();
     own.frame = 0;
     own.park_run();
-    let Some(handles) = own.parked.take() else {
-        return own.tracer.count(plan.call, times.1.wrapping_sub(times.0), !ended.is_success());
-    };
+    let handles = own.parked.take().unwrap_or_default();
     let mut call = CallGuard::begin(plan, frame, lane, None);
     call.recorded.scratch.handles = handles;
     (call.recorded.start, call.recorded.end) = times;

@@ -70,11 +70,6 @@ impl PendingRequest {
         Self(self.0.wrapping_sub((count as u64) << Self::LOW_BITS))
     }
 
-    /// This request and the following ones of the thread, with the same flags.
-    pub(crate) fn and_following(self) -> impl Iterator<Item = Self> {
-        std::iter::successors(Some(self), |waiting| Some(waiting.next()))
-    }
-
     #[inline(always)]
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & u64::from(flag) != 0

@@ -119,30 +119,23 @@ mod tests {
     }
 
     #[test]
-    fn defaults_and_sizes() {
-        let settings = Settings::from(|_| None);
-        assert_eq!(settings.dir, PathBuf::from("vef-capture"));
-        assert!(settings.enabled && settings.cycles && settings.max_size == u64::MAX);
-        let settings = Settings::from(|name| match name {
-            "VEF_MAX_SIZE" => Some("3M".into()),
-            "VEF_TRACE" => Some("0".into()),
-            "VEF_DIR" => Some(String::new()),
-            _ => None,
-        });
-        assert_eq!((settings.max_size, settings.enabled), (3 << 20, false));
-        assert!(settings.invalid.is_empty());
-        let settings = Settings::from(|name| match name {
-            "VEF_MAX_SIZE" => Some("lots".into()),
-            "VEF_RANKS" => Some("3-1".into()),
-            "VEF_CLOCK" => Some("sun".into()),
-            "VEF_TRACE" => Some("maybe".into()),
-            _ => None,
-        });
-        assert!(settings.enabled && settings.ranks.is_none() && settings.max_size == u64::MAX);
-        assert_eq!(
-            settings.invalid,
-            ["VEF_TRACE=maybe", "VEF_CLOCK=sun", "VEF_MAX_SIZE=lots", "VEF_RANKS=3-1"]
+    fn defaults_and_values() {
+        let of = |set: &[(&str, &str)]| {
+            Settings::from(|name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+            })
+        };
+        let default = of(&[("VEF_DIR", "")]);
+        assert_eq!(default.dir, PathBuf::from("vef-capture"));
+        assert!(
+            default.enabled && default.cycles && default.max_size == u64::MAX && default.invalid.is_empty()
         );
+        let set = of(&[("VEF_MAX_SIZE", "3M"), ("VEF_TRACE", "0")]);
+        assert_eq!((set.max_size, set.enabled, set.invalid), (3 << 20, false, vec![]));
+        let wrong =
+            [("VEF_TRACE", "maybe"), ("VEF_CLOCK", "sun"), ("VEF_MAX_SIZE", "lots"), ("VEF_RANKS", "3-1")];
+        let invalid = wrong.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(of(&wrong), Settings { invalid, ..of(&[]) });
         assert_eq!(
             ["7", "1k", "x", "-1", "9999999999T"].map(parse_size),
             [Some(7), Some(1024), None, None, None]

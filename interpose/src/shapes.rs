@@ -172,8 +172,5 @@ impl Shapes {
 /// Allocates an element for each slot; never freed.
 fn forever<T>(make: impl Fn() -> T) -> &'static [T; SLOTS] {
     let list: Box<[T]> = std::iter::repeat_with(make).take(SLOTS).collect();
-    match <&[T; SLOTS]>::try_from(&*Box::leak(list)) {
-        Ok(list) => list,
-        Err(_) => unreachable!("it was made that long"),
-    }
+    Box::leak(list).first_chunk().unwrap_or_else(|| unreachable!("it was made that long"))
 }

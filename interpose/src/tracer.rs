@@ -4,7 +4,7 @@
 //! when recording ends.
 
 use crate::clock;
-use crate::comms::Membership;
+use crate::comms::{self, Membership};
 use crate::guard::{catching_panics, warn};
 use crate::identity;
 use crate::known::Known;
@@ -26,7 +26,7 @@ use std::error::Error;
 use std::ffi::c_void;
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
@@ -216,7 +216,14 @@ impl Tracer {
             ),
             _ => format!("{}: {error}", directory.display()),
         };
-        let directory = &if spawned { directory_of_spawned(directory)? } else { directory.to_owned() };
+        let mut directory = directory.to_owned();
+        if spawned {
+            // Every process derives the number by itself, because the recorder must not communicate.
+            let number =
+                identity::spawned().ok_or("it was spawned, and the number of its world is unknown")?;
+            directory.push(format!("spawned-{number}"));
+        }
+        let directory = &directory;
         std::fs::create_dir_all(directory).map_err(in_the_way)?;
         if rank.0 == 0 && !settings.fresh {
             remove_leftovers(directory, tasks);
@@ -292,8 +299,7 @@ impl Tracer {
     pub(crate) fn group_members(&self, group: usize) -> Vec<Rank> {
         // SAFETY: a handle that MPI has accepted from the program.
         let members = self.world().group_members(unsafe { handles::Group::from_word(group) });
-        let inside = |rank: Option<i32>| rank.and_then(|rank| u32::try_from(rank).ok()).map(Rank);
-        members.unwrap_or_default().into_iter().filter_map(inside).collect()
+        comms::inside(&members.unwrap_or_default())
     }
 
     /// `MPI_Init` or `MPI_Session_init` has succeeded in a process with a recorder.
@@ -490,11 +496,6 @@ impl Tracer {
         }
     }
 
-    /// Whether recording is restricted to a phase.
-    pub(crate) fn awaits_phase(&self) -> bool {
-        self.phase.is_some()
-    }
-
     /// Changes the state if it is `from`.
     pub(crate) fn change_state(&self, from: State, to: State) {
         if self.state() == from {
@@ -562,10 +563,20 @@ impl ThreadLane {
         self.check();
     }
 
+    /// Records a poll that found nothing.
+    #[inline(always)]
+    pub(crate) fn poll(&mut self, call: Call, times: (u64, u64)) {
+        let tracer = self.tracer;
+        if tracer.state() == State::Recording {
+            self.writer.poll(times, || tracer.slot(call));
+            self.check();
+        }
+    }
+
     /// Stops the recording if a write has failed.
     #[inline(always)]
     pub(crate) fn check(&mut self) {
-        if let Some(reason) = self.writer.take_failure() {
+        if let Some(reason) = self.writer.failed.take() {
             self.tracer.stop(self, &reason);
         }
     }
@@ -614,14 +625,6 @@ fn at_fork_and_exit() {
         libc::pthread_atfork(None, None, Some(in_child));
         libc::atexit(at_exit);
     });
-}
-
-/// The directory of a spawned world: `spawned-<n>` below the run's directory. Every process derives the number by
-/// itself, because the recorder must not communicate.
-fn directory_of_spawned(dir: &Path) -> Result<PathBuf, String> {
-    let number = catching_panics(identity::spawned).flatten();
-    let number = number.ok_or("it was spawned, and the number of its world is unknown")?;
-    Ok(dir.join(format!("spawned-{number}")))
 }
 
 /// Removes rank files of an earlier, larger run, which would make this capture unreadable.

@@ -32,7 +32,7 @@ pub(crate) struct Writer {
     /// Failed polls that are not written yet. While there are any, no word may be written ([`Writer::last_word`]).
     polls: Option<Polls>,
     /// Why records can no longer be written.
-    failed: Option<String>,
+    pub(crate) failed: Option<String>,
 }
 
 /// A sequence of failed polls (`MPI_Test`, `MPI_Iprobe`, …), written as one record.
@@ -76,11 +76,6 @@ impl Writer {
         self.last = start;
     }
 
-    /// Takes the reason why records cannot be written, if there is one.
-    pub(crate) fn take_failure(&mut self) -> Option<String> {
-        self.failed.take()
-    }
-
     /// Writes a record from `start` to `end`, in ticks, as one word with this head, if there is room and the times fit.
     #[inline(always)]
     pub(crate) fn put_word(&mut self, (start, end): (u64, u64), head: Head) -> bool {
@@ -117,7 +112,7 @@ impl Writer {
 
     /// Counts a failed poll; the record is written before the next other record.
     #[inline(always)]
-    pub(crate) fn poll(&mut self, start: u64, end: u64, call: impl FnOnce() -> CallSlot) {
+    pub(crate) fn poll(&mut self, (start, end): (u64, u64), call: impl FnOnce() -> CallSlot) {
         match &mut self.polls {
             Some(polls) if start.wrapping_sub(polls.end) < POLL_GAP => {
                 polls.count += 1;

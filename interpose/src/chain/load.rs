@@ -5,11 +5,6 @@ use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Splits `a.so:b.so:a.so`.
-pub(super) fn split(names: &str) -> impl Iterator<Item = &str> {
-    names.split(':').map(str::trim).filter(|name| !name.is_empty())
-}
-
 /// The tool with this name.
 pub(super) fn find(name: &str) -> Result<&'static Descriptor, String> {
     open(name).map_err(|why| format!("tool {name}: {why}"))

@@ -214,7 +214,7 @@ fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 {
 impl Chain {
     /// Installs a chain, unless the tools are one recorder.
     fn load(names: &str, directory: &Path) -> Result<Interposition, String> {
-        let names: Vec<&str> = load::split(names).collect();
+        let names: Vec<&str> = names.split(':').map(str::trim).filter(|name| !name.is_empty()).collect();
         if names.iter().filter(|name| **name == "capture").count() > 1 {
             return Err(
                 "`capture` is named twice: a program is recorded once, into one file a rank (profile and text can be named \

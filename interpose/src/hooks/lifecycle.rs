@@ -12,17 +12,8 @@ use mpi_abi::prototypes::{Call, Export, Name};
 use std::path::Path;
 use vef_format::capture::event::Action;
 
-/// The hook of a function of the category `Lifecycle`.
-pub(super) fn of(call: Call) -> Option<&'static dyn Hook> {
-    match call {
-        Call::MPI_Finalize | Call::MPI_Session_finalize => Some(&End),
-        Call::MPI_Abort => Some(&Abort),
-        _ => None,
-    }
-}
-
 /// `MPI_Finalize` and `MPI_Session_finalize`: the last one ends the recording.
-struct End;
+pub(super) struct End;
 
 impl Hook for End {
     fn after(&self, call: &mut Recorded) {
@@ -31,7 +22,7 @@ impl Hook for End {
 
     fn after_failure(&self, call: &mut Recorded, ended: Ended) {
         let (tracer, times) = (call.tracer, (call.start, call.end));
-        tracer.count(call.call(), times.1.wrapping_sub(times.0), !ended.is_success());
+        tracer.count(call.call(), times.1.wrapping_sub(times.0), ended != Ended::Success);
         // A failed finalization also ends MPI.
         if ended != Ended::Thrown {
             tracer.close(call.lane, times, call.call());
@@ -40,7 +31,7 @@ impl Hook for End {
 }
 
 /// `MPI_Abort` is recorded before the call, which does not return.
-struct Abort;
+pub(super) struct Abort;
 
 impl Hook for Abort {
     fn before(&self, call: &mut Recorded) {
@@ -93,7 +84,7 @@ pub(crate) fn begin(
         if settings.ranks.is_some_and(|ranks| !ranks.has(tracer.rank.0)) {
             tracer.stop_quietly(lane, "not among the ranks to be recorded");
         } else {
-            let first = if tracer.awaits_phase() { State::Paused } else { State::Recording };
+            let first = if settings.phase.is_some() { State::Paused } else { State::Recording };
             tracer.change_state(State::Closed, first);
         }
     });

@@ -17,6 +17,7 @@ pub(crate) use handles::output;
 pub(crate) use lifecycle::begin;
 
 use crate::call::Hook;
+use crate::places::Places;
 use crate::tracer::{State, Tracer};
 use mpi_abi::prototypes::{Call, Category, Timing};
 
@@ -26,7 +27,7 @@ pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
     // These change the meaning of handles or complete requests.
     let is_needed_later = || {
         call.timing() == Timing::Persistent
-            || matches!(call, Call::MPI_Finalize | Call::MPI_Session_finalize)
+            || is_end(call)
             || matches!(
                 call.category(),
                 CommCreate | CommFree | TypeCreate | TypeFree | Request | RequestFree | Wait
@@ -40,6 +41,10 @@ pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
     is_recording && of(call).is_some()
 }
 
+fn is_end(call: Call) -> bool {
+    matches!(call, Call::MPI_Finalize | Call::MPI_Session_finalize)
+}
+
 /// Whether [`record`](crate::record) counts the calls of a function. Hooks of the category `Lifecycle` count their own calls.
 pub(crate) fn are_counted(call: Call) -> bool {
     !matches!(call.category(), Category::TypeCreate | Category::Request | Category::Lifecycle)
@@ -50,17 +55,11 @@ pub(crate) fn of(call: Call) -> Option<&'static dyn Hook> {
     use Category::*;
     Some(match (call.category(), call.timing()) {
         (Collective, _) => &collective::Collective,
-        (Send | Recv | SendRecv | Probe, _) => match call {
-            Call::MPI_Mrecv | Call::MPI_Mrecv_c | Call::MPI_Imrecv | Call::MPI_Imrecv_c => {
-                &point_to_point::MatchedReceive
-            }
-            _ => match call.category() {
-                Send => &point_to_point::Send,
-                Recv => &point_to_point::Receive,
-                SendRecv => &point_to_point::Exchange,
-                _ => &point_to_point::Probe,
-            },
-        },
+        (Send, _) => &point_to_point::Send,
+        (Recv, _) if Places::of(call).message.get().is_some() => &point_to_point::MatchedReceive,
+        (Recv, _) => &point_to_point::Receive,
+        (SendRecv, _) => &point_to_point::Exchange,
+        (Probe, _) => &point_to_point::Probe,
         (Wait, _) => &completion::Wait,
         (Start, _) => &persistent::Start,
         (RequestFree, _) if call == Call::MPI_Cancel => &completion::Cancel,
@@ -75,7 +74,8 @@ pub(crate) fn of(call: Call) -> Option<&'static dyn Hook> {
         (Io, _) => &files::Access,
         (NeighborCollective | Partitioned, Timing::Persistent) => &other::Persistent,
         (NeighborCollective | Partitioned | Process, _) => &other::Other,
-        (Lifecycle, _) => return lifecycle::of(call),
+        (Lifecycle, _) if call == Call::MPI_Abort => &lifecycle::Abort,
+        (Lifecycle, _) if is_end(call) => &lifecycle::End,
         (TypeCreate, _) => &handles::TypeCreate,
         (Request, _) if call == Call::MPI_Grequest_start => &handles::Generalized,
         _ => return None,

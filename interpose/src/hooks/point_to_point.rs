@@ -112,7 +112,7 @@ fn prepare_status(call: &mut Recorded) {
     if call.call().timing() == Timing::Blocking && Sought::by(call).has_wildcard() {
         call.supply_statuses(1);
         // The source of a wildcard receive does not follow from the arguments.
-        call.disable_shape();
+        call.key = None;
     }
 }
 
