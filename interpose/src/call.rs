@@ -9,6 +9,7 @@ use crate::shapes::{Key, PARTS, Part};
 use crate::tracer::{Lane, Scratch, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Kind};
+use std::mem::ManuallyDrop;
 use vef_format::capture::encode::{can_be_shape, makes_request};
 use vef_format::capture::event::{
     Action, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, Split, WindowId,
@@ -79,7 +80,8 @@ pub(crate) struct Recorded {
     pub(crate) key: Option<Key>,
     /// The objects that the call uses.
     parts: [Option<Part>; PARTS],
-    pub(crate) scratch: Box<Scratch>,
+    /// The end of the call returns it to the lane.
+    pub(crate) scratch: ManuallyDrop<Box<Scratch>>,
     /// A hook's notes from before the call.
     pub(crate) saved: usize,
     pub(crate) saved_flag: bool,
@@ -96,7 +98,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     pub(crate) fn new(mut lane: Lane, args: Args, frame: Frame, key: Option<Key>) -> Self {
         let own = lane.get();
-        let (tracer, scratch) = (own.tracer, own.scratch.take().unwrap_or_default());
+        let (tracer, scratch) = (own.tracer, ManuallyDrop::new(own.scratch.take().unwrap_or_default()));
         Self {
             lane,
             tracer,

@@ -145,22 +145,3 @@ pub(crate) fn compact(ranks: &[Rank], tasks: u32) -> Members<'_> {
         _ => Members::List(ranks),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn member_lists_take_their_shortest_form() {
-        let ranks = |list: &[u32]| list.iter().copied().map(Rank).collect::<Vec<_>>();
-        let strided = |first, stride, count| Members::Strided { first: Rank(first), stride, count };
-        assert_eq!(compact(&ranks(&[0, 1, 2, 3]), 4), Members::All);
-        assert_eq!(compact(&ranks(&[0, 1, 2, 3]), 5), strided(0, 1, 4));
-        assert_eq!(compact(&ranks(&[6, 4, 2]), 8), strided(6, -2, 3));
-        assert_eq!(compact(&ranks(&[5]), 8), strided(5, 1, 1));
-        assert_eq!(compact(&ranks(&[0]), 1), Members::All);
-        let odd = ranks(&[0, 1, 3]);
-        assert_eq!(compact(&odd, 4), Members::List(&odd));
-        assert_eq!(compact(&[], 4), Members::List(&[]));
-    }
-}

@@ -23,6 +23,7 @@ use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing};
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use vef_format::capture::word::Head;
@@ -321,6 +322,7 @@ struct CallGuard {
 }
 
 impl CallGuard {
+    #[inline(always)]
     fn begin(plan: &'static Plan, frame: Frame, mut lane: Lane, key: Option<Key>) -> Self {
         let recorded = Recorded::new(lane, Args::new(frame, plan.export, plan.abi), frame, key);
         let own = lane.get();
@@ -352,7 +354,8 @@ impl Drop for CallGuard {
             }
         };
         let broken = self.broken || catching_panics(after).is_none();
-        let scratch = std::mem::take(&mut self.recorded.scratch);
+        // SAFETY: taken once, at the end.
+        let scratch = unsafe { ManuallyDrop::take(&mut self.recorded.scratch) };
         let lane = self.recorded.lane();
         lane.scratch = Some(scratch);
         (lane.frame, lane.parked) = std::mem::take(&mut self.outer);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use vef_format::capture::event::{Action, Event};
 use vef_format::capture::{Capture, CaptureError, Digest, Ending};
 use vef_format::ids::Rank;
-use vef_tests::{Ended, Mpi, run, vef};
+use vef_tests::{Ended, Mpi, products, run, vef};
 
 /// `tests/c/phases.c`, compiled, and a directory for its captures.
 fn prepare(mpi: Mpi) -> (tempfile::TempDir, PathBuf) {
@@ -150,6 +150,14 @@ fn a_size_at_most() {
         assert!(wrong.exited(2).stderr().contains("expected a decimal number"));
         let tight = run(vef().args(["run", "--max-size", "70K", "--", program.to_str().expect("a path")]));
         assert!(tight.exited(2).stderr().contains("must be at least 128K"));
+        // A variable may also leave no room for a single record.
+        let mut command = Command::new(mpi.launcher()[0]);
+        command.args(&mpi.launcher()[1..]).args(["-n", "1"]).arg(&program).arg("10");
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("LD_PRELOAD", products().join("libvef_interpose.so"));
+        command.env("VEF_DIR", work.path().join("tiny")).env("VEF_MAX_SIZE", "100K");
+        let said = run(&mut command).success().stderr();
+        assert_eq!(said.matches("stopped: the size limit is reached").count(), 1, "{said}");
     }
 }
 
