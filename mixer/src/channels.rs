@@ -49,6 +49,11 @@ pub(crate) struct Grouped {
 }
 
 impl Side {
+    /// Without channels, with memory for so many operations.
+    pub(crate) fn with_capacity(operations: usize) -> Self {
+        Self { of: Vec::with_capacity(operations), ..Self::default() }
+    }
+
     /// The number of `channel`, added if it is new.
     pub(crate) fn channel(&mut self, channel: Channel) -> u32 {
         let Self { channels, numbers, hasher, .. } = self;
@@ -95,7 +100,7 @@ impl Side {
     }
 
     /// All channels with their numbers.
-    pub(crate) fn channels(&self) -> impl Iterator<Item = (u32, Channel)> {
+    pub(crate) fn channels(&self) -> impl ExactSizeIterator<Item = (u32, Channel)> {
         self.channels.iter().enumerate().map(|(number, &channel)| (number as u32, channel))
     }
 
@@ -151,12 +156,6 @@ impl Side {
 }
 
 impl Grouped {
-    /// The operations of a channel in posting order.
-    pub(crate) fn of(&self, number: u32) -> &[u32] {
-        let number = number as usize;
-        &self.order[self.begins[number] as usize..self.begins[number + 1] as usize]
-    }
-
     /// The operations of each channel, by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = &[u32]> {
         self.begins.windows(2).map(|bounds| &self.order[bounds[0] as usize..bounds[1] as usize])
@@ -218,7 +217,7 @@ mod tests {
             let mut grouped = side.group();
             let posting = |&(start, end, done)| Posting { start, end, done };
             grouped.order_concurrent(&postings.iter().map(posting).collect::<Vec<_>>());
-            grouped.of(number).to_vec()
+            grouped.order
         };
         // One thread: posting order, whatever the completion order.
         assert_eq!(order(&[(1, 2, 90), (3, 4, 80), (5, 6, u64::MAX)]), [0, 1, 2]);
@@ -245,8 +244,8 @@ mod tests {
         let resolved = side.channel(channel(1));
         side.assign(wildcard, resolved);
         let grouped = side.group();
-        assert_eq!(grouped.of(one), [wildcard, direct, last]);
-        assert_eq!(grouped.of(other), [third]);
+        assert_eq!((one, other), (0, 1));
+        assert!(grouped.all().eq([&[wildcard, direct, last][..], &[third]]));
         assert_eq!(side.of(never), None);
         assert_eq!(side.of(third), Some(channel(2)));
         assert_eq!(side.find(&channel(3)), None);

@@ -143,20 +143,20 @@ pub(crate) struct Ends {
 /// A list for each channel of a side.
 #[derive(Debug, Default)]
 struct Lists {
-    encoded: Encoder,
+    encoded: Vec<u8>,
     /// End of each channel's list.
     ends: Vec<usize>,
 }
 
 impl Lists {
     /// The lists that `put` encodes of the operations of each channel in `grouped`.
-    fn of(grouped: &Grouped, put: impl Fn(&[u32], &mut Encoder)) -> Self {
+    fn of(grouped: &Grouped, put: impl Fn(&[u32], &mut Vec<u8>)) -> Self {
         let mut lists = Self::default();
         for operations in grouped.all() {
             put(operations, &mut lists.encoded);
-            lists.ends.push(lists.encoded.0.len());
+            lists.ends.push(lists.encoded.len());
         }
-        fit(&mut lists.encoded.0);
+        fit(&mut lists.encoded);
         lists
     }
 }
@@ -166,8 +166,8 @@ impl Ends {
     pub(crate) fn of(tasks: &[Task]) -> Vec<Self> {
         let of = |task: &Task| Self {
             sends: Lists::of(&task.sends.group(), put_numbers),
-            receives: Lists::of(&task.grouped_receives(), |list, encoder| {
-                put_waits(list, &task.waits, encoder)
+            receives: Lists::of(&task.grouped_receives(), |list, encoded| {
+                put_waits(list, &task.waits, encoded)
             }),
         };
         tasks.par_iter().map(of).collect()
@@ -180,7 +180,7 @@ impl Ends {
             Kind::Receives => &self.receives,
         };
         let begin = number.checked_sub(1).map_or(0, |before| ends[before as usize]);
-        &encoded.0[begin..ends[number as usize]]
+        &encoded[begin..ends[number as usize]]
     }
 }
 
@@ -235,41 +235,47 @@ impl<'a> Matching<'a> {
     pub(crate) fn finish(
         self,
         room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
-    ) -> Result<(Vec<Matches>, Matched), Garbled> {
+    ) -> (Vec<Matches>, Matched) {
         let all: Vec<_> = (0..self.tasks.len()).into_par_iter().map(|at| self.match_task(at, room)).collect();
         let (mut matches, mut matched) = (Vec::with_capacity(all.len()), Matched::default());
-        for one in all {
-            let (of_task, counts) = one?;
+        for (of_task, counts) in all {
             matches.push(of_task);
             matched.merge(counts);
         }
-        Ok((matches, matched))
+        (matches, matched)
     }
 
     fn match_task(
         &self,
         at: usize,
         room: &(dyn Fn(Rank, u32) -> Option<Bytes> + Sync),
-    ) -> Result<(Matches, Matched), Garbled> {
+    ) -> (Matches, Matched) {
         let (own, task) = (Rank(self.first + at as u32), &self.tasks[at]);
+        let lists = |kind: Kind| {
+            let mut lists = vec![List::default(); kind.side(task).channels().len()];
+            self.other_ends(at, kind).for_each(|(number, list)| lists[number as usize].rest = list);
+            lists
+        };
+        let mut numbers = lists(Kind::Receives);
         let mut messages = vec![NONE; task.receives.len()];
-        let receives = task.grouped_receives();
-        for (number, list) in self.other_ends(at, Kind::Receives) {
-            import_numbers(Reader::new(list), receives.of(number), &mut messages)?;
+        let assign = |receive: u32| {
+            let list = numbers.get_mut(task.receives.number(receive) as usize);
+            messages[receive as usize] = list.and_then(List::number).unwrap_or(NONE);
+        };
+        match task.postings {
+            None => (0..task.receives.len() as u32).for_each(assign),
+            Some(_) => task.grouped_receives().all().flatten().copied().for_each(assign),
         }
-        drop(receives);
-        let mut fates = vec![Fate::Dropped; task.sends.len()];
-        let sends = task.sends.group();
-        for (number, list) in self.other_ends(at, Kind::Sends) {
-            import_waits(Reader::new(list), sends.of(number), &mut fates)?;
-        }
-        drop(sends);
+        let mut waits = lists(Kind::Sends);
+        let mut fate = |message| waits.get_mut(task.sends.number(message) as usize)?.fate();
+        let fates =
+            (0..task.sends.len() as u32).map(|message| fate(message).unwrap_or(Fate::Dropped)).collect();
         let mut matches = Matches { messages, fates };
         let matched = settle(own, task, &mut matches, room);
         if matches.fates.iter().all(|&fate| fate == Fate::Expected) {
             matches.fates = Vec::new();
         }
-        Ok((matches, matched))
+        (matches, matched)
     }
 
     /// The lists of the other ends of a task's channels, by channel.
@@ -353,44 +359,61 @@ pub(crate) fn put_renamed(
     Ok(())
 }
 
-/// Indices of messages, delta-coded.
-fn put_numbers(messages: &[u32], encoder: &mut Encoder) {
+/// Appends indices of messages: the distance of each from the one before, as a byte, or as [`LONG`] and four bytes.
+fn put_numbers(messages: &[u32], encoded: &mut Vec<u8>) {
     let mut last = 0;
     for &message in messages {
-        encoder.put((message - last).into());
+        let step = message - last;
         last = message;
-    }
-}
-
-fn import_numbers(mut exported: Reader<'_>, receives: &[u32], messages: &mut [u32]) -> Result<(), Garbled> {
-    let mut number = 0u32;
-    for &receive in receives {
-        if !exported.more() {
-            break;
+        encoded.push(step.min(LONG.into()) as u8);
+        if step >= LONG.into() {
+            encoded.extend(step.to_le_bytes());
         }
-        number = number.checked_add(exported.get_u32()?).ok_or(Garbled)?;
-        messages[receive as usize] = number;
     }
-    Ok(())
 }
 
-/// Fates of receives, run-length coded.
-fn put_waits(receives: &[u32], waits: &[Wait], encoder: &mut Encoder) {
+const LONG: u8 = u8::MAX;
+
+/// Appends fates of receives: a byte for each run of at most [`RUN`] equal ones.
+fn put_waits(receives: &[u32], waits: &[Wait], encoded: &mut Vec<u8>) {
     for run in receives.chunk_by(|&a, &b| waits[a as usize] == waits[b as usize]) {
-        encoder.put(run.len() as u64 * 3 + waits[run[0] as usize] as u64);
+        let fate = waits[run[0] as usize] as u8;
+        encoded.extend(run.chunks(RUN).map(|run| run.len() as u8 * 3 + fate));
     }
 }
 
-fn import_waits(mut exported: Reader<'_>, sends: &[u32], fates: &mut [Fate]) -> Result<(), Garbled> {
-    let mut sends = sends.iter();
-    while exported.more() {
-        let run = exported.get()?;
-        let fate = [Fate::Unawaited, Fate::Awaited, Fate::Expected][(run % 3) as usize];
-        for &message in sends.by_ref().take(usize::try_from(run / 3).map_err(|_| Garbled)?) {
-            fates[message as usize] = fate;
+const RUN: usize = 84;
+
+/// The rest of a list that [`put_numbers`] or [`put_waits`] wrote.
+#[derive(Clone, Copy, Debug, Default)]
+struct List<'a> {
+    rest: &'a [u8],
+    /// The last index, or the rest of a run.
+    state: u32,
+}
+
+impl List<'_> {
+    /// The next index, if there are more.
+    #[inline(always)]
+    fn number(&mut self) -> Option<u32> {
+        let mut step = u32::from(*self.rest.split_off_first()?);
+        if step == LONG.into() {
+            step = u32::from_le_bytes(*self.rest.split_off(..4)?.first_chunk()?);
         }
+        self.state = self.state.wrapping_add(step);
+        Some(self.state)
     }
-    Ok(())
+
+    /// The next fate, if there are more.
+    #[inline(always)]
+    fn fate(&mut self) -> Option<Fate> {
+        if self.state < 3 {
+            self.state = u32::from(*self.rest.split_off_first()?);
+        }
+        let fate = [Fate::Unawaited, Fate::Awaited, Fate::Expected][(self.state % 3) as usize];
+        self.state = self.state.saturating_sub(3);
+        Some(fate)
+    }
 }
 
 /// Counts what matching left over of the task `own`.

@@ -430,7 +430,7 @@ impl<'a> Mix<'a> {
             job.exchange(parts, export, |_, exported| Ok(matching.import_peer(&exported, &own)?))?;
         }
         let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
-        let (matches, matched) = matching.finish(&room)?;
+        let (matches, matched) = matching.finish(&room);
         self.matched = matched;
         Ok(matches)
     }
@@ -472,7 +472,7 @@ impl<'a> Mix<'a> {
                 matching.import_peer(&spill.read(exported)?, &|name| common.names.own(name))?;
             }
             let room = |rank: Rank, receive: u32| self.reading.room(rank, receive, communicators);
-            let (matches, matched) = matching.finish(&room)?;
+            let (matches, matched) = matching.finish(&room);
             drop(own_ends);
             all.merge(matched);
             let taken = take_notes(first, &mut tasks, &matches, &common.operations);

@@ -377,8 +377,8 @@ impl Numbering {
     /// Like [`Numbering::turn`], but the task is not parked and missing lines of the operation are ignored.
     #[inline(always)]
     fn number<const THREADED: bool>(&mut self, place: usize, window: &mut Window) -> Result<(), Missing> {
-        let &Prepared { mut raw, start, task, thread } = window.record(place);
-        let thread = if THREADED { thread } else { None };
+        let Prepared { raw, start, task, thread } = window.record_mut(place);
+        let (start, task, thread) = (*start, *task, if THREADED { *thread } else { None });
         let (at, number) = split(raw.after);
         raw.after = match raw.dependency_code() {
             0 => 0,
@@ -436,7 +436,7 @@ impl Numbering {
                 }
             }
         }
-        window.line(task, raw);
+        window.line(place);
         Ok(())
     }
 

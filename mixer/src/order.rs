@@ -236,7 +236,7 @@ mod tests {
         let starts = |rank: u64| (0..3000).map(move |at| at / 12 * 100_000 + at % 12 * 300 + rank);
         let mut all = Samples::new();
         for rank in 0..240 {
-            let mut records = Records::of(Rank(rank), false);
+            let mut records = Records::of(Rank(rank), false, 0);
             let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
             starts(rank.into()).for_each(|start| records.push(start, &mark));
             all.merge(Samples::of(Rank(rank), &records, 0));
@@ -255,7 +255,7 @@ mod tests {
     fn windows_of_one_instant_are_even() {
         let mut all = Samples::new();
         for rank in 0..500 {
-            let mut records = Records::of(Rank(rank), false);
+            let mut records = Records::of(Rank(rank), false, 0);
             let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
             (0..400).for_each(|at| records.push(at / 200, &mark));
             all.merge(Samples::of(Rank(rank), &records, 0));

@@ -94,8 +94,22 @@ const LENGTHS: u32 = 4;
 /// More than the longest record, so that masking replaces bounds checks.
 const ROOM: usize = 40;
 
-/// The value of each length's three bits: a mask of its bytes.
-const BYTES: [u64; 8] = [0, 0xff, 0xffff, 0xff_ffff, 0xffff_ffff, 0xff_ffff_ffff, 0xffff_ffff_ffff, u64::MAX];
+/// The bytes that a length's three bits mean, and their mask.
+static BYTES: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 8];
+static MASKS: [u64; 8] = [0, 0xff, 0xffff, 0xff_ffff, !0 >> 32, !0 >> 24, !0 >> 16, !0];
+
+/// A length in bytes (8 bits), and its bits in the head above, by the leading zeros of the value and number of the field.
+static FIELDS: [[u32; 4]; 65] = {
+    let mut fields = [[0; 4]; 65];
+    let mut at = 0;
+    while at < 4 * 65 {
+        let (zeros, number) = (at / 4, at % 4);
+        let bits = if zeros < 16 { 7 } else { (71 - zeros) / 8 };
+        fields[zeros][number] = BYTES[bits] as u32 | (bits as u32) << (8 + LENGTHS + 3 * number as u32);
+        at += 1;
+    }
+    fields
+};
 
 /// Writes up to eight bytes at `at`.
 #[inline(always)]
@@ -138,12 +152,12 @@ impl Origin {
 }
 
 impl Records {
-    /// No records, of the task `rank`, which has several threads if `threads`. The sampled indices differ from task to task;
+    /// No records, of the task `rank`, which has several threads if `threads`; about so many are `expected`. The sampled indices differ from task to task;
     /// otherwise the samples of tasks in step would fall on a few instants.
-    pub(crate) fn of(rank: Rank, threads: bool) -> Self {
+    pub(crate) fn of(rank: Rank, threads: bool, expected: usize) -> Self {
         // Multiples of 39 modulo 64 (golden ratio) spread the indices of neighbouring tasks evenly.
         let ahead = rank.index().wrapping_mul(39) % SAMPLE;
-        Self { ahead, threads, ..Self::default() }
+        Self { ahead, threads, encoded: Vec::with_capacity(7 * expected), ..Self::default() }
     }
 
     /// Whether the task has several threads.
@@ -168,15 +182,14 @@ impl Records {
             self.grow();
         }
         let Some(room) = self.encoded[self.end..].first_chunk_mut::<ROOM>() else { return };
-        let (mut head, mut at) = (kind | what << 2, 2);
+        // The length so far, and the head above.
+        let mut sum = 2 | (kind | what << 2) << 8;
         for (n, value) in [step, record.time, link, value].into_iter().enumerate() {
-            put(room, at, value.to_le_bytes());
-            let length = u64::from((71 - value.leading_zeros()) / 8).min(7);
-            head |= length << (LENGTHS + 3 * n as u32);
-            at += length as usize + usize::from(length == 7);
+            put(room, sum as usize % 256, value.to_le_bytes());
+            sum += u64::from(FIELDS[value.leading_zeros() as usize][n]);
         }
-        put(room, 0, (head as u16).to_le_bytes());
-        self.end += at;
+        put(room, 0, ((sum >> 8) as u16).to_le_bytes());
+        self.end += sum as usize % 256;
         self.count += 1;
         self.origin.advance(record.after, kind == COLLECTIVE);
         if (self.count + self.ahead).is_multiple_of(SAMPLE) {
@@ -266,24 +279,26 @@ impl<'a> Cursor<'a> {
         let head = word(0);
         let (mut fields, mut at) = ([0; 4], 2);
         for (n, field) in fields.iter_mut().enumerate() {
-            let length = (head >> (LENGTHS + 3 * n as u32)) as usize % 8;
-            *field = word(at) & BYTES[length];
-            at += length + usize::from(length == 7);
+            let bits = (head >> (LENGTHS + 3 * n as u32)) as usize % 8;
+            *field = word(at) & MASKS[bits];
+            at += BYTES[bits];
         }
         let [step, time, link, value] = fields;
         let start = self.now + step;
         if start > latest {
             return None;
         }
-        let distance = link as u32;
-        let after = match head >> 2 & 3 {
+        let (what, distance) = (head >> 2 & 3, link as u32);
+        // Before the match, so that no branch depends on the kind of dependency.
+        let number = match what {
+            RECEIVED => self.origin.receive.wrapping_add((distance >> 1) ^ (distance & 1).wrapping_neg()),
+            _ => self.origin.collectives.wrapping_sub(distance),
+        };
+        let after = match what {
             START => After::Start,
             SENT => After::Sent,
-            RECEIVED => {
-                let step = (distance >> 1) ^ (distance & 1).wrapping_neg();
-                After::Received(self.origin.receive.wrapping_add(step))
-            }
-            _ => After::Collective(self.origin.collectives.wrapping_sub(distance)),
+            RECEIVED => After::Received(number),
+            _ => After::Collective(number),
         };
         let body = match head & 3 {
             MARK => Body::Mark,
@@ -342,7 +357,7 @@ mod tests {
                     std::iter::repeat_n((start, Record { thread, ..record }), times)
                 })
                 .collect();
-            let mut records = Records::of(Rank(0), threads);
+            let mut records = Records::of(Rank(0), threads, 0);
             for (start, record) in &list {
                 records.push(*start, record);
             }

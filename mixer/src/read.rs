@@ -12,7 +12,7 @@ use crate::walk::{Walk, WalkOptions};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use vef_format::capture::{Capture, CaptureError, Ending, Layout, rank_file};
 use vef_format::error::Place;
@@ -29,7 +29,12 @@ pub(crate) struct Reading<'a> {
     path: &'a Path,
     options: &'a Options,
     progress: &'a dyn Progress,
+    /// Number of records of the last task that was read, at most [`EXPECTED`]: tasks are often alike.
+    expected: AtomicUsize,
 }
+
+/// Maximum number of records for which memory is reserved.
+const EXPECTED: usize = 1 << 14;
 
 /// Result of the first reading of a process's share.
 pub(crate) enum FirstReading {
@@ -55,7 +60,7 @@ impl<'a> Reading<'a> {
         options: &'a Options,
         progress: &'a dyn Progress,
     ) -> Self {
-        Self { capture, path, options, progress }
+        Self { capture, path, options, progress, expected: AtomicUsize::new(0) }
     }
 
     fn walk_options(&self) -> WalkOptions<'_> {
@@ -136,8 +141,10 @@ impl<'a> Reading<'a> {
         options: WalkOptions<'_>,
     ) -> Result<Walked, MixError> {
         let mut events = self.capture.events(rank)?;
-        let mut walk = Walk::new(rank, communicators, options, events.has_many_threads());
+        let expected = self.expected.load(Ordering::Relaxed);
+        let mut walk = Walk::new(rank, communicators, options, events.has_many_threads(), expected);
         events.each_to(&mut walk)?;
+        self.expected.store(EXPECTED.min(walk.records() as usize), Ordering::Relaxed);
         let skipped = events.skipped().values().sum();
         let torn = match events.ending() {
             Ending::Cut { .. } if !self.options.lenient && self.capture.is_being_written(rank) => {

@@ -1,16 +1,14 @@
-//! A window: records between two points in time. They are added by task; numbering makes them lines in the order of the
-//! trace.
+//! A window: records between two points in time. They are added by task; numbering completes them in their places, and
+//! keeps their order in the trace.
 
 use crate::prepared::Prepared;
-use vef_format::ids::Rank;
-use vef_format::raw::Raw;
 
 /// The records of a window, and its lines.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     records: Vec<Prepared>,
-    /// In the order of the trace.
-    lines: Vec<(Rank, Raw)>,
+    /// The places of numbered records, in the order of the trace.
+    lines: Vec<u32>,
 }
 
 impl Window {
@@ -44,19 +42,25 @@ impl Window {
         &self.records[place]
     }
 
+    /// The same, to number it.
+    #[inline(always)]
+    pub(crate) fn record_mut(&mut self, place: usize) -> &mut Prepared {
+        &mut self.records[place]
+    }
+
     /// All records.
     pub(crate) fn records(&self) -> &[Prepared] {
         &self.records
     }
 
-    /// Appends a line, of `task`.
+    /// Makes the record at `place` the next line.
     #[inline(always)]
-    pub(crate) fn line(&mut self, task: Rank, line: Raw) {
-        self.lines.push((task, line));
+    pub(crate) fn line(&mut self, place: usize) {
+        self.lines.push(place as u32);
     }
 
-    /// The lines in the order of the trace, each with its task.
-    pub(crate) fn lines(&self) -> &[(Rank, Raw)] {
+    /// The places of the lines, in the order of the trace.
+    pub(crate) fn lines(&self) -> &[u32] {
         &self.lines
     }
 }
@@ -66,7 +70,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::prepared::{EXPECTED, join};
     use proptest::prelude::*;
-    use vef_format::raw::{AWAITED, COLLECTIVE, MARK, MESSAGE};
+    use vef_format::ids::Rank;
+    use vef_format::raw::{AWAITED, COLLECTIVE, MARK, MESSAGE, Raw};
 
     fn number() -> impl Strategy<Value = u64> {
         (0u32..64, any::<u64>()).prop_map(|(shift, value)| value >> shift)

@@ -14,6 +14,7 @@ use crate::order::{End, Sorter};
 use crate::output::Output;
 use crate::parts::{Place, Spill};
 use crate::prepare::Preparer;
+use crate::prepared::Prepared;
 use crate::sink::Sink;
 use crate::stations::{self, Station};
 use crate::summary::Summary;
@@ -23,8 +24,12 @@ use crate::wire;
 use hashbrown::HashMap;
 use vef_format::capture::event::Members;
 use vef_format::ids::{CommId, Rank};
+use vef_format::prefetch::prefetch;
 use vef_format::record::Communicator;
 use vef_format::text::Lines;
+
+/// How many lines ahead a record is prefetched.
+const AHEAD: usize = 8;
 
 /// Source of the prepared records of some consecutive tasks.
 pub(crate) enum Source<'a> {
@@ -117,10 +122,14 @@ impl Writing<'_> {
             Sink::Text(writer) => {
                 stations.push(Station::parallel(|work: &mut Work| {
                     work.text.clear();
-                    let mut lines = work.window.lines().iter();
-                    lines
-                        .try_for_each(|(task, line)| work.text.raw(*task, line))
-                        .map_err(|error| output.error(error))
+                    let (records, lines) = (work.window.records(), work.window.lines());
+                    let mut ahead = lines.get(AHEAD..).unwrap_or_default().iter();
+                    for &place in lines {
+                        ahead.next().inspect(|&&place| prefetch(records, place as usize));
+                        let Prepared { task, raw, .. } = &records[place as usize];
+                        work.text.raw(*task, raw).map_err(|error| output.error(error))?;
+                    }
+                    Ok(())
                 }));
                 stations.push(Station::sequential(|_, work: &mut Work| {
                     progress.advance(work.text.count());
@@ -129,7 +138,9 @@ impl Writing<'_> {
             }
             Sink::Container(writer) => stations.push(Station::sequential(|_, work: &mut Work| {
                 progress.advance(work.window.lines().len() as u64);
-                writer.records(work.window.lines()).map_err(|error| output.error(error))
+                let records = work.window.records();
+                let record = |place: u32| (records[place as usize].task, &records[place as usize].raw);
+                writer.records(work.window.lines(), record).map_err(|error| output.error(error))
             })),
         }
         stations::pass(&stations, || Work::new(tasks), self.ends.len())?;

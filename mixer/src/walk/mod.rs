@@ -10,7 +10,7 @@ mod requests;
 mod timeline;
 
 use crate::Polls;
-use crate::channels::{Channel, NONE, Posting};
+use crate::channels::{Channel, NONE, Posting, Side};
 use crate::communicators::{Communicators, Identity};
 use crate::error::{MixError, Problem};
 use crate::packed::{After, Body, Records};
@@ -174,16 +174,24 @@ struct Wildcard {
 }
 
 impl<'a> Walk<'a> {
-    /// Begins before the first event of `rank`; `threads`: several threads make calls.
+    /// Begins before the first event of `rank`; `threads`: several threads make calls. About so many records are `expected`.
     pub(crate) fn new(
         rank: Rank,
         communicators: &'a Communicators,
         options: WalkOptions<'a>,
         threads: bool,
+        expected: usize,
     ) -> Self {
-        let records = Records::of(rank, threads);
-        let postings = threads.then(Vec::new);
-        let task = Task { records, postings, room: options.with_room.then(Vec::new), ..Task::default() };
+        let side = || Side::with_capacity(expected / 2);
+        let task = Task {
+            records: Records::of(rank, threads, expected),
+            sends: side(),
+            receives: side(),
+            waits: Vec::with_capacity(expected / 2),
+            postings: threads.then(Vec::new),
+            room: options.with_room.then(Vec::new),
+            ..Task::default()
+        };
         Self {
             rank,
             communicators,

@@ -2,9 +2,10 @@
 //! to meanwhile, reads return fewer or other bytes, and no signal is raised.
 
 use super::compressed;
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// An open file.
@@ -16,17 +17,13 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = open(path)?;
-        let mut begin = Vec::new();
-        (&file).take(compressed::MAGIC.len() as u64).read_to_end(&mut begin)?;
-        let file = match compressed::is_compressed(&begin) {
-            true => {
-                (&file).rewind()?;
-                compressed::expand(path, &file)?
-            }
-            false => file,
-        };
-        let length = file.metadata()?.len();
+        let (mut file, mut length) = open(path)?;
+        let mut begin = [0; compressed::MAGIC.len()];
+        let present = file.read_at(&mut begin, 0)?;
+        if compressed::is_compressed(&begin[..present]) {
+            file = compressed::expand(path, &file)?;
+            length = file.metadata()?.len();
+        }
         Ok(Self { file, length })
     }
 
@@ -52,8 +49,7 @@ impl Input {
 
 /// The first `len` bytes at most, and the length, of the expanded file.
 pub(super) fn head(path: &Path, len: usize) -> io::Result<(Vec<u8>, u64)> {
-    let mut file = open(path)?;
-    let present = file.metadata()?.len();
+    let (mut file, present) = open(path)?;
     let mut bytes = Vec::with_capacity(len);
     file.by_ref().take(len as u64).read_to_end(&mut bytes)?;
     if compressed::is_compressed(&bytes) {
@@ -63,10 +59,9 @@ pub(super) fn head(path: &Path, len: usize) -> io::Result<(Vec<u8>, u64)> {
     Ok((bytes, present))
 }
 
-/// Opens a file without blocking on a pipe.
-fn open(path: &Path) -> io::Result<File> {
-    match std::fs::metadata(path)?.is_file() {
-        true => File::open(path),
-        false => Err(io::Error::other("not a regular file")),
-    }
+/// Opens a regular file, and returns its length; does not block on a pipe.
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    let about = file.metadata()?;
+    if about.is_file() { Ok((file, about.len())) } else { Err(io::Error::other("not a regular file")) }
 }

@@ -423,6 +423,13 @@ fn a_task_is_read_without_the_others() {
     assert!(matches!(spoilt.problem, Problem::Checksum("block")), "{spoilt}");
 }
 
+/// Writes `records` with one call for each `batch`.
+fn in_batches(writer: &mut Writer<Vec<u8>>, records: &[(Rank, Raw)], batch: usize) {
+    let numbers: Vec<u32> = (0..records.len() as u32).collect();
+    let record = |number: u32| (records[number as usize].0, &records[number as usize].1);
+    numbers.chunks(batch).for_each(|numbers| writer.records(numbers, record).unwrap());
+}
+
 #[test]
 fn the_bytes_do_not_depend_on_batches() {
     let (tasks, count) = (7, 200_000u32);
@@ -441,7 +448,7 @@ fn the_bytes_do_not_depend_on_batches() {
     let records: Vec<_> = (0..count).map(record).collect();
     let written = |batch: usize| {
         let mut writer = Writer::new(Vec::new(), &header, &About::default(), Settings::default()).unwrap();
-        records.chunks(batch).for_each(|records| writer.records(records).unwrap());
+        in_batches(&mut writer, &records, batch);
         writer.finish().unwrap()
     };
     let alone = {
@@ -936,7 +943,7 @@ proptest! {
                 Record::Collective(part) => lines.push((part.task, Raw::of_collective(part))),
             }
         }
-        lines.chunks(batch).for_each(|lines| writer.records(lines).unwrap());
+        in_batches(&mut writer, &lines, batch);
         prop_assert!(writer.finish().unwrap() == bytes, "batches of {batch}");
         let reader = reader_of(&bytes);
         for (task, read) in (0..).map(Rank).zip(side_by_side(reader).unwrap()) {

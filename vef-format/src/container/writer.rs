@@ -18,6 +18,7 @@ use crate::record::{Header, LocalCollective, Message};
 use crate::text::WriteError;
 use std::collections::HashMap;
 use std::io::Write;
+use std::slice::from_ref;
 
 /// Bytes of a block, with or without compression; fewer if the incomplete blocks of all tasks would exceed [`BUFFERED`].
 const FULL: [usize; 2] = [(16 << 10) - SPARE, (64 << 10) - SPARE];
@@ -115,14 +116,14 @@ impl Default for Begun {
 struct Batch {
     /// The place of each record's task.
     places: Vec<u32>,
-    /// Indices of the records, by place.
+    /// Numbers of the records, by place.
     sorted: Vec<u32>,
     /// By place: the index in `sorted` behind its last record.
     ends: Vec<u32>,
 }
 
 impl Batch {
-    fn sort(&mut self, tasks: usize) {
+    fn sort(&mut self, tasks: usize, numbers: &[u32]) {
         let Self { places, sorted, ends } = self;
         ends.clear();
         ends.resize(tasks, 0);
@@ -130,9 +131,9 @@ impl Batch {
         let mut sum = 0;
         ends.iter_mut().for_each(|end| sum += std::mem::replace(end, sum));
         sorted.resize(places.len(), 0);
-        for (at, &place) in (0..).zip(&*places) {
+        for (&number, &place) in numbers.iter().zip(&*places) {
             let end = &mut ends[place as usize];
-            sorted[*end as usize] = at;
+            sorted[*end as usize] = number;
             *end += 1;
         }
     }
@@ -214,48 +215,45 @@ impl<W: Write> Writer<W> {
         self.record(part.task, &Raw::of_collective(part))
     }
 
-    /// Writes records, each with its task. It encodes them task by task, so a call with many records of each is quicker than
-    /// many calls.
-    pub fn records(&mut self, mut records: &[(Rank, Raw)]) -> Result<(), ContainerWriteError> {
-        while !records.is_empty() {
-            let room = STEP - (self.messages + self.local_collectives) % STEP;
-            let (now, later) = records.split_at(records.len().min(room as usize));
-            self.batch(now)?;
-            records = later;
-        }
-        Ok(())
-    }
-
-    fn batch(&mut self, records: &[(Rank, Raw)]) -> Result<(), ContainerWriteError> {
+    /// Writes the records that `record` returns, each with its task, for the numbers in `order`. It encodes them task by task,
+    /// so a call with many records of each is quicker than many calls.
+    pub fn records<'r>(
+        &mut self,
+        mut order: &[u32],
+        record: impl Fn(u32) -> (Rank, &'r Raw),
+    ) -> Result<(), ContainerWriteError> {
         let mut batch = std::mem::take(&mut self.batch);
-        batch.places.clear();
-        for (task, raw) in records {
-            batch.places.push(self.enter(*task, raw)? as u32);
-        }
-        self.put_order(records);
-        batch.sort(self.begun.len());
-        let mut ahead = batch.sorted.iter().skip(AHEAD);
-        let mut begin = 0;
-        for (place, &end) in batch.ends.iter().enumerate() {
-            prefetch(&self.begun, place + 2 * TASKS_AHEAD);
-            if let Some((_, begun)) = self.begun.get(place + TASKS_AHEAD) {
-                begun.content.prefetch();
+        while !order.is_empty() {
+            let room = STEP - (self.messages + self.local_collectives) % STEP;
+            let (now, later) = order.split_at(order.len().min(room as usize));
+            order = later;
+            batch.places.clear();
+            let mut ahead = now.get(AHEAD..).unwrap_or_default().iter();
+            for &number in now {
+                ahead.next().inspect(|&&number| prefetch(from_ref(record(number).1), 0));
+                let (task, raw) = record(number);
+                batch.places.push(self.enter(task, raw)? as u32);
+                self.put_order(task);
             }
-            let own = batch.sorted[begin..end as usize].iter().map(|&at| {
-                ahead.next().inspect(|&&at| prefetch(records, at as usize));
-                &records[at as usize].1
-            });
-            self.encode(place, own);
-            begin = end as usize;
+            batch.sort(self.begun.len(), now);
+            let mut begin = 0;
+            for (place, &end) in batch.ends.iter().enumerate() {
+                prefetch(&self.begun, place + 2 * TASKS_AHEAD);
+                self.begun.get(place + TASKS_AHEAD).inspect(|(_, begun)| begun.content.prefetch());
+                let own = batch.sorted[begin..end as usize].iter();
+                self.encode(place, own.map(|&number| record(number).1));
+                begin = end as usize;
+            }
+            self.end_step()?;
         }
         self.batch = batch;
-        self.end_step()
+        Ok(())
     }
 
     #[inline(never)]
     fn record(&mut self, task: Rank, raw: &Raw) -> Result<(), ContainerWriteError> {
         let place = self.enter(task, raw)?;
-        self.put_order(&[(task, *raw)]);
+        self.put_order(task);
         self.encode(place, std::iter::once(raw));
         self.end_step()
     }
@@ -439,14 +437,12 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Keeps the order of `records`.
-    #[inline]
-    fn put_order(&mut self, records: &[(Rank, Raw)]) {
+    /// Keeps the order: the next record is of `task`.
+    #[inline(always)]
+    fn put_order(&mut self, task: Rank) {
         if self.settings.keep_order {
-            let mut runs = self.runs;
-            records.iter().for_each(|(task, _)| runs.put(&mut self.order.content, task.0));
-            self.runs = runs;
-            self.order.items += records.len() as u32;
+            self.runs.put(&mut self.order.content, task.0);
+            self.order.items += 1;
         }
     }
 
