@@ -20,5 +20,6 @@ pub mod timeline;
 pub mod yardstick;
 
 mod exact;
+mod wildcards;
 
 pub use exact::Exact;

@@ -16,7 +16,7 @@ use vef_format::operation::Operation;
 use vef_format::units::{Bytes, Grouped};
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Profile {
     /// Number of ranks.
     pub tasks: u32,
@@ -91,14 +91,7 @@ impl Profile {
             }
             opened => opened?,
         };
-        let mut profile = Self {
-            tasks: capture.tasks(),
-            mpi_ns: 0,
-            wall_ns: 0,
-            calls: vec![],
-            ranks: vec![],
-            pairs: vec![],
-        };
+        let mut profile = Self { tasks: capture.tasks(), ..Self::default() };
         let mut calls = BTreeMap::new();
         for rank in (0..capture.tasks()).map(Task) {
             profile.add(&capture, rank, &mut calls)?;
@@ -262,8 +255,11 @@ impl fmt::Display for Profile {
             ms(self.mpi_ns),
             share(self.mpi_ns, self.wall_ns)
         )?;
-        let widths = [-28, 12, 14, 14, 18, 8];
-        row(out, widths, [&"function", &"calls", &"ms", &"longest rank", &"bytes", &"errors"])?;
+        writeln!(
+            out,
+            "{:<28}{:>12}{:>14}{:>14}{:>18}{:>8}",
+            "function", "calls", "ms", "longest rank", "bytes", "errors"
+        )?;
         let mut beyond = Vec::new();
         for call in &self.calls {
             let mut name = call.name.clone();
@@ -272,44 +268,31 @@ impl fmt::Display for Profile {
                 beyond.push(format!("{calls} × {name}"));
                 name += " *";
             }
-            row(out, widths, [&name, &calls, &ms(call.ns), &ms(call.longest_rank_ns), &bytes, &errors])?;
+            let [time, longest] = [call.ns, call.longest_rank_ns].map(ms);
+            writeln!(out, "{name:<28}{calls:>12}{time:>14}{longest:>14}{bytes:>18}{errors:>8}")?;
         }
         match beyond.is_empty() {
             true => writeln!(out, "\nAll of it can be represented in a VEF trace.\n")?,
             false => writeln!(out, "\n* A VEF trace cannot represent: {}.\n", beyond.join(", "))?,
         }
-        let widths = [8, 12, 14, 10, 12, 18];
-        row(out, widths, [&"rank", &"calls", &"MPI ms", &"%", &"messages", &"bytes sent"])?;
+        writeln!(
+            out,
+            "{:>8}{:>12}{:>14}{:>10}{:>12}{:>18}",
+            "rank", "calls", "MPI ms", "%", "messages", "bytes sent"
+        )?;
         for (number, rank) in self.ranks.iter().enumerate().take(SHOWN) {
             let [calls, messages, bytes] = [rank.calls, rank.messages, rank.bytes].map(Grouped);
-            let share = share(rank.mpi_ns, rank.wall_ns);
-            row(out, widths, [&number, &calls, &ms(rank.mpi_ns), &share, &messages, &bytes])?;
+            let (time, share) = (ms(rank.mpi_ns), share(rank.mpi_ns, rank.wall_ns));
+            writeln!(out, "{number:>8}{calls:>12}{time:>14}{share:>10}{messages:>12}{bytes:>18}")?;
         }
         more(out, self.ranks.len())?;
         writeln!(out)?;
-        let widths = [8, 8, 12, 18];
-        row(out, widths, [&"from", &"to", &"messages", &"bytes"])?;
-        for Pair { from, to, messages, bytes } in self.pairs.iter().take(SHOWN) {
-            row(out, widths, [from, to, &Grouped(*messages), &Grouped(*bytes)])?;
+        writeln!(out, "{:>8}{:>8}{:>12}{:>18}", "from", "to", "messages", "bytes")?;
+        for &Pair { from, to, messages, bytes } in self.pairs.iter().take(SHOWN) {
+            writeln!(out, "{from:>8}{to:>8}{:>12}{:>18}", Grouped(messages), Grouped(bytes))?;
         }
         more(out, self.pairs.len())
     }
-}
-
-/// A line of a table. A negative width puts the cell to the left.
-fn row<const N: usize>(
-    out: &mut fmt::Formatter<'_>,
-    widths: [i32; N],
-    cells: [&dyn fmt::Display; N],
-) -> fmt::Result {
-    for (width, cell) in widths.into_iter().zip(cells) {
-        let room = width.unsigned_abs() as usize;
-        match width < 0 {
-            true => write!(out, "{cell:<room$}")?,
-            false => write!(out, "{cell:>room$}")?,
-        }
-    }
-    writeln!(out)
 }
 
 fn more(out: &mut fmt::Formatter<'_>, all: usize) -> fmt::Result {

@@ -9,14 +9,14 @@
 
 use super::error::{TextError, placed};
 use super::output::Output;
+use crate::wildcards;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Collective, Communicator, Datatype, DatatypeId, Event, Origin, Outcome, Receive, RequestId, Send,
-    SendMode,
+    Action, Collective, Communicator, Datatype, DatatypeId, Event, Origin, Receive, RequestId, Send, SendMode,
 };
-use vef_format::capture::{Capture, CaptureError, Function, Group};
+use vef_format::capture::{Capture, Function, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::Operation;
 use vef_format::time_independent::{
@@ -54,7 +54,7 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
             to.join(format!("ti_trace{rank}.txt")),
             OpenOptions::new().write(true).truncate(true),
         )?;
-        let senders = senders(capture, rank)?;
+        let matched = wildcards::matched(capture, rank)?;
         let mut events = capture.events(rank)?;
         let functions = events.functions().iter().map(Known::of).collect();
         let mut trace = Trace {
@@ -62,7 +62,7 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
             rank,
             tasks,
             functions,
-            senders,
+            matched,
             comms: HashMap::default(),
             types: HashMap::default(),
             groups: HashMap::new(),
@@ -76,21 +76,6 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
     // Without it nobody could tell that the last rank's file is missing.
     let path = to.join(RANKS_FILE);
     fs::write(&path, format!("{tasks}\n")).map_err(|error| placed(&path, error))
-}
-
-/// Who sent what receives from `MPI_ANY_SOURCE` got, by their requests.
-fn senders(capture: &Capture, rank: Rank) -> Result<HashMap<RequestId, CommRank>, CaptureError> {
-    let mut senders = HashMap::new();
-    capture.events(rank)?.each(|event| {
-        if let Action::Complete(list) = event.action {
-            senders.extend(list.iter().filter_map(|completion| match completion.outcome {
-                Outcome::Received { source, .. } => Some((completion.request, source)),
-                _ => None,
-            }));
-        }
-        Ok::<_, CaptureError>(())
-    })?;
-    Ok(senders)
 }
 
 /// What the traces call a function.
@@ -139,7 +124,8 @@ struct Trace {
     tasks: u32,
     /// By slot of the call table.
     functions: Vec<Known>,
-    senders: HashMap<RequestId, CommRank>,
+    /// Source and tag of the messages that receives matched.
+    matched: HashMap<RequestId, (CommRank, i32)>,
     comms: HashMap<u32, Named>,
     types: HashMap<u32, Type>,
     /// How many communicators were made by groups of the same tag, first member and size.
@@ -151,15 +137,8 @@ struct Trace {
     times: bool,
 }
 
-/// A message, as a line tells it.
-struct Message {
-    name: &'static str,
-    comm: CommId,
-    /// `None`: not known.
-    peer: Option<CommRank>,
-    bytes: Bytes,
-    datatype: DatatypeId,
-}
+/// What a message carries, and where: its communicator, bytes and datatype.
+type Load = (CommId, Bytes, DatatypeId);
 
 impl Trace {
     fn event(&mut self, event: &Event<'_>) -> Result<(), TextError> {
@@ -196,24 +175,19 @@ impl Trace {
                 }
             }
             Action::Datatype(described) => self.datatype(described),
-            Action::Send(send) => self.message(&sent(send, line))?,
-            Action::Receive(receive) => self.receive(line.unwrap_or("recv"), &received(receive))?,
+            Action::Send(send) => self.send(line, send)?,
+            Action::Receive(receive) => self.receive(line.unwrap_or("recv"), receive)?,
             // A matched probe is none that MinI knows.
             Action::PostReceive(post)
                 if function.is_some_and(|function| !function.plain.contains("probe")) =>
             {
-                let message = Message {
-                    name: "Irecv",
-                    comm: post.comm,
-                    peer: post.source.or_else(|| self.senders.get(&post.request).copied()),
-                    bytes: post.bytes,
-                    datatype: post.datatype,
-                };
-                self.receive(line.unwrap_or("Irecv"), &message)?;
+                let matched = || self.matched.get(&post.request).map(|(source, _)| *source);
+                let (source, load) = (post.source.or_else(matched), (post.comm, post.bytes, post.datatype));
+                self.reception(line.unwrap_or("Irecv"), source, load)?;
             }
             Action::Exchange { send, receive } => {
-                self.message(&sent(send, line))?;
-                self.receive("Sendrecv", &received(receive))?;
+                self.send(line, send)?;
+                self.receive("Sendrecv", receive)?;
             }
             Action::Complete(_) => {
                 if let Some(name) = line.filter(|name| COMPLETIONS.iter().any(|(_, known)| known == name)) {
@@ -239,33 +213,49 @@ impl Trace {
         self.types.get(&datatype.0).copied().unwrap_or(Type { size: 0, code: CONTIGUOUS })
     }
 
-    /// `0 send 1 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`.
-    fn message(&mut self, message: &Message) -> Result<(), TextError> {
-        let peer = message.peer.map_or(-1, |peer| i64::from(peer.0));
-        write!(self.to, "{} {} {peer}", self.rank, message.name)?;
-        self.amount(message)
+    fn send(&mut self, name: Option<&str>, send: &Send) -> Result<(), TextError> {
+        // Of the start of a persistent request: as the non-blocking form.
+        let started = match send.mode {
+            SendMode::Standard => "Isend",
+            SendMode::Buffered => "Ibsend",
+            SendMode::Synchronous => "Issend",
+            SendMode::Ready => "Irsend",
+        };
+        let load = (send.comm, send.bytes, send.datatype);
+        self.message(name.unwrap_or(started), Some(send.dest), load)
     }
 
-    /// As [`Trace::message`], of what a call of this name receives; in an exchange the first field is the sender.
-    fn receive(&mut self, name: &str, message: &Message) -> Result<(), TextError> {
+    fn receive(&mut self, name: &str, receive: &Receive) -> Result<(), TextError> {
+        self.reception(name, Some(receive.source), (receive.comm, receive.bytes, receive.datatype))
+    }
+
+    /// As [`Trace::message`]; in an exchange the first field is the sender.
+    fn reception(&mut self, name: &str, source: Option<CommRank>, load: Load) -> Result<(), TextError> {
         if !name.ends_with("endrecv") {
-            return self.message(message);
+            return self.message(name, source, load);
         }
-        let Some(comm) = self.comms.get(&message.comm.0) else { return Ok(()) };
+        let Some(comm) = self.comms.get(&load.0.0) else { return Ok(()) };
         let own = comm.rank.map_or(self.rank.0, |rank| rank.0);
-        match message.peer.and_then(|peer| comm.group.get(peer)) {
+        match source.and_then(|source| comm.group.get(source)) {
             Some(sender) => write!(self.to, "{sender} {name} {own}")?,
             None => return Ok(()),
         }
-        self.amount(message)
+        self.load(load)
+    }
+
+    /// `0 send 1 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`; an unknown peer is -1.
+    fn message(&mut self, name: &str, peer: Option<CommRank>, load: Load) -> Result<(), TextError> {
+        let peer = peer.map_or(-1, |peer| i64::from(peer.0));
+        write!(self.to, "{} {name} {peer}", self.rank)?;
+        self.load(load)
     }
 
     /// ` 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`.
-    fn amount(&mut self, message: &Message) -> Result<(), TextError> {
-        let Type { size, code } = self.type_of(message.datatype);
-        let count = message.bytes.0.checked_div(size).unwrap_or(0);
-        let name = self.comms.get(&message.comm.0).map_or("unknown", |comm| &comm.name);
-        writeln!(self.to, " {count} (of {size} bytes) {code} on comm {name}")
+    fn load(&mut self, (comm, bytes, datatype): Load) -> Result<(), TextError> {
+        let Type { size, code } = self.type_of(datatype);
+        let count = bytes.0.checked_div(size).unwrap_or(0);
+        let comm = self.comms.get(&comm.0).map_or("unknown", |comm| &comm.name);
+        writeln!(self.to, " {count} (of {size} bytes) {code} on comm {comm}")
     }
 
     /// `0 allReduce 1 (of 4 bytes) of type 1 on comm mini_comm_0_0 1`.
@@ -359,35 +349,6 @@ impl Trace {
         self.comms
             .insert(described.id.0, Named { name, group, foreign: described.foreign, rank, collectives: 0 });
         Ok(())
-    }
-}
-
-/// A send; `line`: the name of its function.
-fn sent(send: &Send, line: Option<&'static str>) -> Message {
-    // Of the start of a persistent request: as the non-blocking form.
-    let started = match send.mode {
-        SendMode::Standard => "Isend",
-        SendMode::Buffered => "Ibsend",
-        SendMode::Synchronous => "Issend",
-        SendMode::Ready => "Irsend",
-    };
-    Message {
-        name: line.unwrap_or(started),
-        comm: send.comm,
-        peer: Some(send.dest),
-        bytes: send.bytes,
-        datatype: send.datatype,
-    }
-}
-
-/// A receive that is over.
-fn received(receive: &Receive) -> Message {
-    Message {
-        name: "recv",
-        comm: receive.comm,
-        peer: Some(receive.source),
-        bytes: receive.bytes,
-        datatype: receive.datatype,
     }
 }
 

@@ -13,7 +13,6 @@
 
 mod error;
 mod lines;
-mod new_directory;
 mod output;
 mod sheets;
 mod source;
@@ -22,10 +21,10 @@ pub use error::TextError;
 pub use lines::write;
 
 use error::placed;
-use new_directory::NewDirectory;
-use sheets::Sheets;
+use output::NewDirectory;
+use sheets::{COMMUNICATORS, OVERALL, Sheets};
 use source::Source;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::io;
@@ -64,19 +63,7 @@ const WORLD: &str = "MPI_COMM_WORLD";
 /// See [`TextError`].
 pub fn aggregate(directory: &Path) -> Result<Summary, TextError> {
     let files = rank_files(directory)?;
-    if let Some(expected) = expected_ranks(directory)? {
-        match files.len().cmp(&expected) {
-            Ordering::Less => return Err(TextError::Missing(rank_file(directory, files.len()))),
-            Ordering::Equal => {}
-            Ordering::Greater => {
-                return Err(TextError::OfAnotherRun {
-                    path: rank_file(directory, expected),
-                    ranks: expected,
-                });
-            }
-        }
-    }
-    let new = NewDirectory::beside(directory.join("parserOutput"))?;
+    let new = NewDirectory::create(directory.join("parserOutput"))?;
     let mut run = Run::new(files, &new)?;
     while run.segment()? {}
     let summary = run.finish()?;
@@ -88,19 +75,26 @@ fn rank_file(directory: &Path, rank: usize) -> PathBuf {
     directory.join(format!("ti_trace{rank}.txt"))
 }
 
-/// The files of ranks 0, 1, … without a gap.
+/// The files of all ranks.
 fn rank_files(directory: &Path) -> Result<Vec<PathBuf>, TextError> {
     let failed = |error| placed(directory, error);
-    let mut ranks: BTreeSet<u32> = BTreeSet::new();
+    let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let rank = |name: &str| name.strip_prefix("ti_trace")?.strip_suffix(".txt")?.parse::<u32>().ok();
-        ranks.extend(name.to_str().and_then(rank));
+        let rank = |name: &str| name.strip_prefix("ti_trace")?.strip_suffix(".txt")?.parse::<usize>().ok();
+        found.extend(name.to_str().and_then(rank));
     }
-    match (0u32..).zip(&ranks).find(|(expected, rank)| expected != *rank) {
-        _ if ranks.is_empty() => Err(TextError::Nothing(directory.into())),
-        Some((missing, _)) => Err(TextError::Missing(rank_file(directory, missing as usize))),
-        None => Ok((0..ranks.len()).map(|rank| rank_file(directory, rank)).collect()),
+    if found.is_empty() {
+        return Err(TextError::Nothing(directory.into()));
+    }
+    let ranks = expected_ranks(directory)?.unwrap_or(found.len());
+    let path = |rank| rank_file(directory, rank);
+    if let Some(missing) = (0..ranks).find(|rank| !found.contains(rank)) {
+        return Err(TextError::Missing(path(missing)));
+    }
+    match found.len() > ranks {
+        true => Err(TextError::OfAnotherRun { path: path(ranks), ranks }),
+        false => Ok((0..ranks).map(path).collect()),
     }
 }
 
@@ -130,8 +124,8 @@ struct Run {
     sources: Vec<Source>,
     /// Whose turn it is.
     turns: VecDeque<usize>,
-    /// Who waits for the others to begin or end a phase.
-    waiting: Vec<(usize, Boundary)>,
+    /// Where each rank waits for the others; `None`: it is at its end, or has not come so far.
+    waiting: Vec<Option<Boundary>>,
     communicators: BTreeMap<String, Members>,
     /// Rootless collectives that some members have shown: communicator, number and call, and how many have.
     shown: HashMap<(String, u64, String), u32>,
@@ -147,9 +141,11 @@ struct Boundary {
     name: String,
 }
 
-impl Boundary {
-    fn says(&self) -> String {
-        format!("{} phase {}", if self.start { "begins" } else { "ends" }, self.name)
+/// What a rank does that waits there, or has ended.
+fn does(boundary: Option<&Boundary>) -> String {
+    match boundary {
+        Some(Boundary { start, name }) => format!("{} phase {name}", if *start { "begins" } else { "ends" }),
+        None => "is at its end".to_owned(),
     }
 }
 
@@ -161,7 +157,7 @@ impl Run {
         Ok(Self {
             sources: files.into_iter().map(|path| Source::new(path, room)).collect(),
             turns: (0..ranks).collect(),
-            waiting: Vec::new(),
+            waiting: vec![None; ranks],
             communicators: BTreeMap::from([(WORLD.to_owned(), world)]),
             shown: HashMap::new(),
             overall: BTreeMap::new(),
@@ -179,7 +175,7 @@ impl Run {
             }
             match Line::parse(&text).map_err(|what| self.wrong(rank, what))? {
                 Line::Phase { start, name } => {
-                    self.waiting.push((rank, Boundary { start, name: name.to_owned() }));
+                    self.waiting[rank] = Some(Boundary { start, name: name.to_owned() });
                     continue;
                 }
                 Line::Other => {}
@@ -189,10 +185,9 @@ impl Run {
             }
             self.turns.push_back(rank);
         }
-        let Some((_, boundary)) = self.waiting.first().cloned() else { return Ok(false) };
-        self.agree(&boundary)?;
-        self.turns.extend(self.waiting.drain(..).map(|(rank, _)| rank));
-        self.turns.make_contiguous().sort_unstable();
+        let Some(boundary) = self.boundary()? else { return Ok(false) };
+        self.waiting.fill(None);
+        self.turns.extend(0..self.sources.len());
         if boundary.start {
             self.sheets.descend(&boundary.name)?
         } else {
@@ -206,30 +201,26 @@ impl Run {
         TextError::Line { path: path.clone(), line: *line, what }
     }
 
-    /// All ranks that go on must be where the first one is.
-    fn agree(&self, boundary: &Boundary) -> Result<(), TextError> {
-        let first = self.waiting.first().map_or(0, |(rank, _)| *rank);
-        let differing = self.waiting.iter().find(|(_, other)| other != boundary);
-        let differing = differing.map(|(rank, other)| (*rank, other.says())).or_else(|| {
-            let waits = |rank: usize| self.waiting.iter().any(|(other, _)| *other == rank);
-            let all_wait = self.waiting.len() == self.sources.len();
-            let ended = (0..self.sources.len()).find(|&rank| !all_wait && !waits(rank));
-            ended.map(|rank| (rank, "is at its end".to_owned()))
-        });
-        if let Some((rank, does)) = differing {
+    /// Where all ranks wait; `None`: all are at their ends.
+    fn boundary(&self) -> Result<Option<Boundary>, TextError> {
+        let Some(first) = self.waiting.iter().position(Option::is_some) else { return Ok(None) };
+        let boundary = &self.waiting[first];
+        if let Some(rank) = self.waiting.iter().position(|other| other != boundary) {
             let Source { path, line, .. } = &self.sources[rank];
             return Err(TextError::Phases {
                 path: path.clone(),
                 line: *line,
-                does,
+                does: does(self.waiting[rank].as_ref()),
                 other: self.sources[first].path.clone(),
-                other_does: boundary.says(),
+                other_does: does(boundary.as_ref()),
             });
         }
-        if !boundary.start && self.sheets.innermost_phase() != Some(&boundary.name) {
-            return Err(self.wrong(first, "a phase ends that is not the innermost one"));
+        match boundary {
+            Some(Boundary { start: false, name }) if self.sheets.innermost_phase() != Some(name) => {
+                Err(self.wrong(first, "a phase ends that is not the innermost one"))
+            }
+            boundary => Ok(boundary.clone()),
         }
-        Ok(())
     }
 
     /// A record goes onto the current sheet and into the sum.
@@ -319,13 +310,12 @@ impl Run {
                 members.size
             );
         }
-        self.sheets.write("communicators.txt", &communicators)?;
+        self.sheets.write(COMMUNICATORS, &communicators)?;
         let mut overall: Vec<(&String, &u64)> = self.overall.iter().collect();
-        overall.sort_by(|a, b| b.1.cmp(a.1));
-        let overall: String = overall
-            .into_iter()
-            .fold(String::new(), |text, (record, count)| text + &format!("{count} {record}\n"));
-        self.sheets.write("overall.txt", &overall)?;
+        overall.sort_by_key(|(_, count)| Reverse(**count));
+        let overall: String =
+            overall.into_iter().map(|(record, count)| format!("{count} {record}\n")).collect();
+        self.sheets.write(OVERALL, &overall)?;
         self.summary.phases = self.sheets.finish()?;
         Ok(self.summary)
     }

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// The name of what is outside all phases.
-const GLOBAL: &str = "global";
-/// The names of files that are no phase's.
-const OURS: [&str; 3] = [GLOBAL, "communicators", "overall"];
+/// The file of what is outside all phases.
+const GLOBAL: &str = "global.txt";
+/// The file of the communicators and their members.
+pub(super) const COMMUNICATORS: &str = "communicators.txt";
+/// The file of all records of the run.
+pub(super) const OVERALL: &str = "overall.txt";
 
 /// A phase may come again: its file is continued.
 fn open(path: PathBuf) -> Result<Output, TextError> {
@@ -22,13 +24,13 @@ pub(super) struct Sheets {
     global: Output,
     /// Those of the phases that have begun, with their names, the innermost last.
     phases: Vec<(String, Output)>,
-    /// Files that exist already, by phase.
-    files: BTreeMap<String, PathBuf>,
+    /// Names of files that exist already, by phase.
+    files: BTreeMap<String, String>,
 }
 
 impl Sheets {
     pub(super) fn new(directory: PathBuf) -> Result<Self, TextError> {
-        let global = open(directory.join(format!("{GLOBAL}.txt")))?;
+        let global = open(directory.join(GLOBAL))?;
         Ok(Self { directory, global, phases: Vec::new(), files: BTreeMap::new() })
     }
 
@@ -44,7 +46,12 @@ impl Sheets {
 
     /// A phase begins.
     pub(super) fn descend(&mut self, phase: &str) -> Result<(), TextError> {
-        let mut next = open(self.path_of(phase))?;
+        let file = match self.files.get(phase) {
+            Some(file) => file,
+            None => &self.unused_name(phase),
+        };
+        let mut next = open(self.directory.join(file))?;
+        self.files.insert(phase.to_owned(), file.clone());
         let current = self.current();
         writeln!(current, "Going to {}", file_name(&next.path))?;
         writeln!(next, "Coming from {}", file_name(&current.path))?;
@@ -61,32 +68,22 @@ impl Sheets {
         ended.finish()
     }
 
-    /// The file of a phase, which may have been there before.
-    fn path_of(&mut self, phase: &str) -> PathBuf {
-        if let Some(path) = self.files.get(phase) {
-            return path.clone();
-        }
-        let path = self.unused_path(phase);
-        self.files.insert(phase.to_owned(), path.clone());
-        path
-    }
-
-    /// A file's name may not hold everything that a phase's may, and two phases must not share one.
-    fn unused_path(&self, phase: &str) -> PathBuf {
+    /// The name of a phase's file. Not all characters of a phase are allowed in it, and two phases must not share a file.
+    fn unused_name(&self, phase: &str) -> String {
         let clean: String =
             phase.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).take(100).collect();
         let clean = if clean.is_empty() || clean.starts_with('.') { format!("_{clean}") } else { clean };
-        let taken = |stem: &str| {
-            let path = self.directory.join(format!("{stem}.txt"));
-            OURS.contains(&stem) || self.files.values().any(|other| *other == path)
+        let is_used = |name: &String| {
+            [GLOBAL, COMMUNICATORS, OVERALL].contains(&name.as_str())
+                || self.files.values().any(|file| file == name)
         };
-        let mut stem = clean.clone();
+        let mut name = format!("{clean}.txt");
         let mut number = 2;
-        while taken(&stem) {
-            stem = format!("{clean}.{number}");
+        while is_used(&name) {
+            name = format!("{clean}.{number}.txt");
             number += 1;
         }
-        self.directory.join(format!("{stem}.txt"))
+        name
     }
 
     /// Writes a file of the whole run.

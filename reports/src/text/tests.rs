@@ -44,23 +44,6 @@ fn output(work: &tempfile::TempDir, name: &str) -> String {
 }
 
 #[test]
-fn the_ring_of_the_thesis() {
-    let (work, summary) = aggregated(4, ring);
-    let summary = summary.unwrap();
-    assert_eq!((summary.ranks, summary.phases, summary.messages, summary.bytes), (4, 4, 16, 64));
-    assert_eq!(output(&work, "communicators.txt"), "MPI_COMM_WORLD {'members': [0, 1, 2, 3], 'size': 4}\n");
-    let links: String =
-        (0..4).map(|i| format!("Going to round{i}.txt\nReturned from round{i}.txt\n")).collect();
-    assert_eq!(output(&work, "global.txt"), links);
-    assert_eq!(
-        output(&work, "round2.txt"),
-        "Coming from global.txt\n(0 1 4 contig MPI_COMM_WORLD)\n(1 2 4 contig MPI_COMM_WORLD)\n\
-         (2 3 4 contig MPI_COMM_WORLD)\n(3 0 4 contig MPI_COMM_WORLD)\nReturning to global.txt\n"
-    );
-    assert!(output(&work, "overall.txt").contains("4 (3 0 4 contig MPI_COMM_WORLD)\n"));
-}
-
-#[test]
 fn the_reduction_of_the_thesis() {
     let (work, summary) = aggregated(8, halves);
     assert_eq!(summary.unwrap().collectives, 2);

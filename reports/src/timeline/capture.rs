@@ -8,9 +8,10 @@ use super::drawing::Drawing;
 use super::encoder::{Fact, Slice, Track};
 use super::flow::Channels;
 use super::settings::{Settings, TimelineError};
+use crate::wildcards;
 use std::collections::{BTreeMap, HashMap};
 use vef_format::capture::Capture;
-use vef_format::capture::event::{Action, Collective, Completions, Event, Outcome, PostReceive, RequestId};
+use vef_format::capture::event::{Action, Collective, Event, RequestId};
 use vef_format::ids::{CommId, CommRank, Rank};
 
 /// Draws a capture.
@@ -45,14 +46,14 @@ pub(super) fn draw(
             }
         };
         let zero = start.wrapping_add_signed(-shifts[rank.index()]);
-        let wildcards = Wildcards::read(capture, rank)?;
+        let matched = wildcards::matched(capture, rank)?;
         let mut events = capture.events(rank)?;
         let functions: Vec<String> =
             events.functions().iter().map(|function| function.name.clone()).collect();
         let mut calls = Calls {
             drawing: &mut *drawing,
             functions: &functions,
-            wildcards,
+            matched,
             rank,
             process,
             zero,
@@ -91,40 +92,12 @@ fn zero(capture: &Capture, rank: Rank) -> Result<u64, TimelineError> {
     }
 }
 
-/// Sources and tags of a rank's receives with wildcards: needed where they are posted, known where they complete.
-#[derive(Debug, Default)]
-struct Wildcards(HashMap<RequestId, (CommRank, i32)>);
-
-impl Wildcards {
-    fn read(capture: &Capture, rank: Rank) -> Result<Self, TimelineError> {
-        let mut met = HashMap::new();
-        capture.events(rank)?.each(|event| {
-            if let Action::Complete(Completions::List(list)) = &event.action {
-                for completion in *list {
-                    if let Outcome::Received { source, tag, .. } = completion.outcome {
-                        met.insert(completion.request, (source, tag));
-                    }
-                }
-            }
-            Ok::<(), TimelineError>(())
-        })?;
-        Ok(Self(met))
-    }
-
-    /// Source and tag of the message that a receive matched; `None` if unknown, or if it matched none.
-    fn resolve(&self, posted: &PostReceive) -> Option<(CommRank, i32)> {
-        match (posted.source, posted.tag) {
-            (Some(source), Some(tag)) => Some((source, tag)),
-            _ => self.0.get(&posted.request).copied(),
-        }
-    }
-}
-
 /// The calls of one rank.
 struct Calls<'a, 'd> {
     drawing: &'a mut Drawing<'d>,
     functions: &'a [String],
-    wildcards: Wildcards,
+    /// Source and tag of the messages that receives matched.
+    matched: HashMap<RequestId, (CommRank, i32)>,
     rank: Rank,
     process: u32,
     /// The timeline's zero on this rank's clock.
@@ -171,7 +144,10 @@ impl Calls<'_, '_> {
                 self.done.extend(self.channels.receive(receive.comm, receive.source, receive.tag));
             }
             Action::PostReceive(posted) => {
-                let from = self.wildcards.resolve(posted);
+                let from = match (posted.source, posted.tag) {
+                    (Some(source), Some(tag)) => Some((source, tag)),
+                    _ => self.matched.get(&posted.request).copied(),
+                };
                 let message = from.and_then(|(source, tag)| self.channels.receive(posted.comm, source, tag));
                 self.receives.extend(message.map(|message| (posted.request, message)));
             }
