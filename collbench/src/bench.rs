@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use mpi_abi::api::{Collective, Mpi, Split};
+use collectives::Operation;
+use mpi_abi::api::{Collective, Form, Mpi};
 
 use crate::error::{Error, Result};
 use crate::factors::Factors;
@@ -69,11 +70,9 @@ impl Default for Plan {
 
 /// The MPI's blocking collectives over all ranks.
 pub fn default_tasks() -> Vec<Task> {
-    let blocking = mpi_abi::api::Form::Blocking;
-    Collective::all()
-        .filter(|known| !known.is_neighbourhood() && known.name != "Comm_dup")
-        .map(|known| Task::Mpi(known.name, blocking))
-        .collect()
+    let blocking =
+        |operation: &Operation| Some(Task::Mpi(Collective::named(operation.name())?, Form::Blocking));
+    Operation::ALL.iter().filter_map(blocking).collect()
 }
 
 /// What happens while a benchmark runs; heard at rank 0.
@@ -130,8 +129,8 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
         if count == 0 || count > all.size {
             return Err(setting("ranks", count, format!("1 to {} can take part", all.size)));
         }
-        let part = Split { color: (all.rank < count).then_some(0), key: all.rank as i32 };
-        if let Some(comm) = mpi.comm_split(all.comm, part)? {
+        let color = (all.rank < count).then_some(0);
+        if let Some(comm) = mpi.comm_split(all.comm, color, all.rank as i32)? {
             let world = World::new(mpi, comm)?;
             let factors = factors.as_ref().map(|factors| factors[..world.size as usize].to_vec());
             let mut bench = Bench { plan, timer: &timer, world: &world, factors, report: &mut report, watch };
@@ -196,8 +195,8 @@ struct Bench<'b> {
 impl Bench<'_> {
     /// All sizes of a task.
     fn task(&mut self, task: &Task) -> Result<()> {
-        if let Task::Mpi(name, form) = task
-            && !Collective::named(name).is_some_and(|known| known.exists(*form))
+        if let Task::Mpi(collective, form) = task
+            && !collective.exists(*form)
         {
             self.problem(format!("{}: this MPI does not have it", task.name()));
             return Ok(());
@@ -210,8 +209,11 @@ impl Bench<'_> {
             ));
             return Ok(());
         }
-        let has_sizes = !matches!(task, Task::Mpi("Barrier" | "Comm_dup", _) | Task::WaitUp | Task::WaitNull)
-            && task.operation() != Some(collectives::Operation::Barrier);
+        let has_sizes = match task {
+            Task::Mpi(collective, _) if collective.name() == "Comm_dup" => false,
+            Task::WaitUp | Task::WaitNull => false,
+            _ => task.operation() != Some(Operation::Barrier),
+        };
         let sizes = if has_sizes { self.plan.sizes.clone() } else { Sizes::List(vec![0]) };
         let (mut walk, mut last) = (sizes.walk(), None);
         let mut is_verified = !self.plan.verify;

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use collectives::{Buffer, Choice, Combine, Cursor, Data, Shape, Sizes, Step};
-use mpi_abi::api::{Element, Envelope, Mpi, Reduction};
+use mpi_abi::api::{Envelope, Mpi};
 use mpi_abi::handles::{Comm, Datatype, Op, Request};
 
 use crate::error::Result;
@@ -49,26 +49,11 @@ enum Act {
 const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Work, Buffer::Arrival];
 
 impl Program {
-    /// Compiles the steps of this rank; `T` is the type of the elements, which are as wide as `shape.unit`.
+    /// Compiles the steps of this rank; elements are as wide as `shape.unit`.
     ///
     /// # Errors
     /// Where there is no such schedule.
-    pub fn new<T: Element>(
-        (mpi, comm): (&Mpi, Comm),
-        shape: Shape,
-        choice: Choice,
-        sizes: Sizes<'_>,
-        reduction: Reduction,
-    ) -> Result<Program> {
-        let types = (T::datatype(mpi.abi()), mpi.reduction(reduction));
-        Self::with_handles((mpi, comm), shape, choice, sizes, types)
-    }
-
-    /// The same with handles of the MPI's own.
-    ///
-    /// # Errors
-    /// Where there is no such schedule.
-    pub fn with_handles(
+    pub fn new(
         (mpi, comm): (&Mpi, Comm),
         shape: Shape,
         choice: Choice,

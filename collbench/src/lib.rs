@@ -4,10 +4,10 @@
 //!
 //! ```no_run
 //! use collbench::{Plan, Task, run};
-//! use mpi_abi::api::{Mpi, ThreadLevel};
+//! use mpi_abi::api::Mpi;
 //!
 //! let mpi = Mpi::open(None)?;
-//! mpi.init_thread(ThreadLevel::Single)?;
+//! mpi.init_thread(mpi.abi().constants.thread_single)?;
 //! let plan = Plan {
 //!     tasks: vec![Task::named("allreduce", "mpi")?, Task::named("allreduce", "ring")?],
 //!     sizes: "8:1M".parse()?,

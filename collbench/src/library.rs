@@ -1,15 +1,17 @@
 //! Operations and algorithms of the user's, from shared libraries: `include/vef_bench.h` is what they are written against.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
 use collectives::{Buffer, Operation, Shape, Sizes};
-use mpi_abi::api::{Element, Mpi, Reduction};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use mpi_abi::api::Mpi;
 use mpi_abi::handles::{Comm, Datatype};
 
 use crate::error::{Error, Result};
+use crate::verify::Numbers;
 use crate::world::World;
 
 /// `VEF_BENCH_ABI`.
@@ -81,30 +83,22 @@ impl Libraries {
     fn add(&mut self, path: &Path) -> std::result::Result<(), String> {
         // A path without a slash would be searched for elsewhere.
         let file = if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) };
-        let file = CString::new(file.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-        // SAFETY: a C string; the user asks for this library's code to run.
-        let library = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if library.is_null() {
-            // SAFETY: null, or a string that is valid until the next call of the loader.
-            let text = unsafe {
-                let text = libc::dlerror();
-                if text.is_null() { c"cannot be opened" } else { CStr::from_ptr(text) }
-            };
-            return Err(text.to_string_lossy().into_owned());
-        }
-        let find = |name: &CStr| {
-            // SAFETY: an open library and a C string.
-            unsafe { libc::dlsym(library, name.as_ptr()) }
+        // SAFETY: the user asks for this library's code to run.
+        let library = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_LOCAL) };
+        // Never closed: what it registers stays.
+        let library = ManuallyDrop::new(library.map_err(|error| error.to_string())?);
+        // SAFETY: what MPI and the header say these names are.
+        let (own_mpi, register) = unsafe {
+            type Register = unsafe extern "C" fn(*mut Registrar) -> c_int;
+            (library.get::<*mut c_void>(b"PMPI_Comm_rank"), library.get::<Register>(b"vef_bench_register"))
         };
-        let own_mpi = find(c"PMPI_Comm_rank");
         let loaded = mpi_abi::symbols::function(c"PMPI_Comm_rank").map(|function| function.as_ptr());
-        if !own_mpi.is_null() && Some(own_mpi) != loaded {
+        if own_mpi.is_ok_and(|own| Some(own.as_raw_ptr()) != loaded) {
             return Err("linked with another MPI than the one that this run uses".into());
         }
-        let register = find(c"vef_bench_register");
-        if register.is_null() {
+        let Ok(register) = register else {
             return Err("does not define vef_bench_register (vef_bench.h)".into());
-        }
+        };
         self.path = path.to_owned();
         let mut registrar = Registrar {
             abi: ABI,
@@ -113,11 +107,8 @@ impl Libraries {
             algorithm: register_algorithm,
             libraries: self,
         };
-        // SAFETY: what the header says this name is.
-        let code = unsafe {
-            let register: unsafe extern "C" fn(*mut Registrar) -> c_int = std::mem::transmute(register);
-            register(&raw mut registrar)
-        };
+        // SAFETY: what the header says.
+        let code = unsafe { register(&raw mut registrar) };
         if code == 0 { Ok(()) } else { Err(format!("vef_bench_register returned {code}")) }
     }
 
@@ -289,12 +280,12 @@ impl OwnAlgorithm {
         &self.name
     }
 
-    /// Makes it ready for blocks of `bytes`, of elements of `T`.
+    /// Makes it ready for blocks of `bytes`.
     ///
     /// # Errors
     /// A size beyond a C `int`.
-    pub fn prepare<T: Element>(&'static self, world: &World, root: u32, bytes: u64) -> Result<Call> {
-        let unit = size_of::<T>() as u32;
+    pub fn prepare(&'static self, world: &World, root: u32, bytes: u64, numbers: Numbers) -> Result<Call> {
+        let unit = numbers.width() as u32;
         let bytes = if self.operation == Operation::Barrier { 0 } else { bytes };
         let shape = Shape { operation: self.operation, ranks: world.size, rank: world.rank, root, unit };
         let room = |buffer| vec![0u64; shape.buffer_bytes(buffer, Sizes::Bytes(bytes)).div_ceil(8) as usize];
@@ -310,7 +301,7 @@ impl OwnAlgorithm {
             bytes: [Buffer::Input, Buffer::Output]
                 .map(|buffer| shape.buffer_bytes(buffer, Sizes::Bytes(bytes)) as usize),
             count,
-            datatype: T::datatype(world.mpi.abi()),
+            datatype: numbers.datatype(&world.mpi),
             root: root as c_int,
             comm: world.comm,
         })
@@ -345,7 +336,7 @@ impl Call {
     #[inline]
     pub fn run(&mut self) -> Result<()> {
         let (input, output) = (self.buffers[0].as_ptr().cast(), self.buffers[1].as_mut_ptr().cast());
-        let op = self.mpi.reduction(Reduction::Sum).word();
+        let op = self.mpi.sum().word();
         let (datatype, comm) = (self.datatype.word(), self.comm.word());
         // SAFETY: what the header says; the buffers are as long as the operation has them.
         let code = unsafe { (self.algorithm.run)(input, output, self.count, datatype, op, self.root, comm) };

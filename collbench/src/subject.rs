@@ -1,7 +1,7 @@
 //! What is timed: an MPI collective, a schedule of ours, a message pattern, a function of the user's, or a known time.
 
 use collectives::{Algorithm, Buffer, Choice, Operation, Shape};
-use mpi_abi::api::{Blocks, Collective, Element, Envelope, Form, OwnedCollective, Reduction};
+use mpi_abi::api::{Blocks, Collective, Envelope, Form, OwnedCollective};
 use mpi_abi::handles::Comm;
 
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     /// A function of the MPI.
-    Mpi(&'static str, Form),
+    Mpi(Collective, Form),
     /// A schedule of ours over its messages.
     Schedule(Operation, Choice),
     /// An operation of a library of the user's.
@@ -79,10 +79,13 @@ impl Task {
     /// The name in tables.
     pub fn name(&self) -> String {
         match self {
-            Task::Mpi(name, Form::Blocking) => name.to_ascii_lowercase().replace('_', "-"),
-            Task::Mpi(name, Form::NonBlocking) => format!("i{}", name.to_ascii_lowercase().replace('_', "-")),
-            Task::Mpi(name, Form::Persistent) => {
-                format!("{}-init", name.to_ascii_lowercase().replace('_', "-"))
+            Task::Mpi(collective, form) => {
+                let name = collective.name().to_ascii_lowercase().replace('_', "-");
+                match form {
+                    Form::Blocking => name,
+                    Form::NonBlocking => format!("i{name}"),
+                    Form::Persistent => format!("{name}-init"),
+                }
             }
             Task::Schedule(operation, _) => operation.name().to_owned(),
             Task::Library(own) => own.name().to_owned(),
@@ -151,7 +154,7 @@ impl Task {
             })?;
             return Ok(Task::Schedule(operation, parse_choice(operation, algorithm)?));
         }
-        let blocking = |name: &str, form| Collective::named(name).map(|known| Task::Mpi(known.name, form));
+        let blocking = |name: &str, form| Collective::named(name).map(|known| Task::Mpi(known, form));
         blocking(name, Form::Blocking)
             .or_else(|| blocking(name.strip_prefix(['i', 'I'])?, Form::NonBlocking))
             .or_else(|| blocking(name.strip_suffix("-init")?, Form::Persistent))
@@ -181,7 +184,7 @@ impl Task {
     /// The collective operation behind it, as schedules know them.
     pub fn operation(&self) -> Option<Operation> {
         match self {
-            Task::Mpi(name, _) => Operation::of_mpi(name),
+            Task::Mpi(collective, _) => Operation::of_mpi(collective.name()),
             Task::Schedule(operation, _) => Some(*operation),
             Task::LibraryAlgorithm(own) => Some(own.operation()),
             _ => None,
@@ -227,19 +230,16 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
         Task::Library(own) => Box::new(own.prepare(world, *root, *bytes)?),
         Task::LibraryAlgorithm(own) => Box::new(library_call(world, own, request)?),
         Task::Pattern(pattern) => Box::new(Messages::new(world, *pattern, *bytes)?),
-        Task::Mpi(name, form) => {
+        Task::Mpi(collective, form) => {
             let numbers = numbers(task, *bytes);
-            let mut call = mpi_call(world, request, (name, *form), numbers)?;
+            let mut call = mpi_call(world, request, (*collective, *form), numbers)?;
             numbers.fill(call.send_mut(), world.rank);
             match *compute_ns > 0.0 {
                 true => Box::new(Overlapped { call, timer: timer.clone(), ns: *compute_ns }),
                 false => Box::new(call),
             }
         }
-        Task::Schedule(..) => Box::new(match numbers(task, *bytes) {
-            Numbers::Bytes => program::<u8>(world, request, Numbers::Bytes)?,
-            Numbers::Doubles => program::<f64>(world, request, Numbers::Doubles)?,
-        }),
+        Task::Schedule(..) => Box::new(program(world, request, numbers(task, *bytes))?),
     })
 }
 
@@ -247,30 +247,22 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
 fn mpi_call(
     world: &World,
     request: &Request,
-    (name, form): (&str, Form),
+    (collective, form): (Collective, Form),
     numbers: Numbers,
 ) -> Result<OwnedCollective> {
-    let known = Collective::named(name).ok_or_else(|| Error::Setting {
-        what: "operation",
-        given: name.into(),
-        reason: "unknown".into(),
-    })?;
     let elements = request.bytes as usize / numbers.width();
     let block = |factor: &f64| (elements as f64 * factor).round() as usize;
     let counts = request.factors.as_ref().map(|factors| factors.iter().map(block).collect());
-    let blocks = Blocks { elements, counts, copies: request.copies };
-    let comm = if known.is_neighbourhood() { grid(world)? } else { world.comm };
-    let about = (Reduction::Sum, request.root as i32, comm);
-    Ok(match numbers {
-        Numbers::Bytes => OwnedCollective::new::<u8>(&world.mpi, known, form, &blocks, about)?,
-        Numbers::Doubles => OwnedCollective::new::<f64>(&world.mpi, known, form, &blocks, about)?,
-    })
+    let (datatype, width) = (numbers.datatype(&world.mpi), numbers.width());
+    let blocks = Blocks { datatype, width, elements, counts, copies: request.copies };
+    let comm = if collective.is_neighbourhood() { grid(world)? } else { world.comm };
+    Ok(OwnedCollective::new(&world.mpi, collective, form, &blocks, (request.root as i32, comm))?)
 }
 
 /// Reductions add doubles where the size allows it; all else moves bytes.
 fn numbers(task: &Task, bytes: u64) -> Numbers {
     let reduces = match task {
-        Task::Mpi(name, _) => Collective::named(name).is_some_and(Collective::reduces),
+        Task::Mpi(collective, _) => collective.reduces(),
         Task::Schedule(operation, _) => operation.reduces(),
         Task::LibraryAlgorithm(own) => own.operation().reduces(),
         _ => false,
@@ -278,7 +270,7 @@ fn numbers(task: &Task, bytes: u64) -> Numbers {
     if reduces && bytes.is_multiple_of(8) { Numbers::Doubles } else { Numbers::Bytes }
 }
 
-fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Result<Program> {
+fn program(world: &World, request: &Request, numbers: Numbers) -> Result<Program> {
     let Task::Schedule(operation, choice) = request.task else { unreachable!("called for schedules") };
     let shape = Shape {
         operation,
@@ -307,8 +299,8 @@ fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Re
         Some(counts) => collectives::Sizes::Blocks(counts),
         None => collectives::Sizes::Bytes(bytes),
     };
-    let comm = (&world.mpi, world.comm);
-    let mut program = Program::new::<T>(comm, shape, choice, sizes, Reduction::Sum)?;
+    let types = (numbers.datatype(&world.mpi), world.mpi.sum());
+    let mut program = Program::new((&world.mpi, world.comm), shape, choice, sizes, types)?;
     if let Some(buffer) = contributed(operation, world, request) {
         numbers.fill(program.buffer(buffer), world.rank);
     }
@@ -318,10 +310,7 @@ fn program<T: Element>(world: &World, request: &Request, numbers: Numbers) -> Re
 /// An algorithm of a library's with its data.
 fn library_call(world: &World, own: &'static OwnAlgorithm, request: &Request) -> Result<Call> {
     let numbers = numbers(&request.task, request.bytes);
-    let mut call = match numbers {
-        Numbers::Bytes => own.prepare::<u8>(world, request.root, request.bytes)?,
-        Numbers::Doubles => own.prepare::<f64>(world, request.root, request.bytes)?,
-    };
+    let mut call = own.prepare(world, request.root, request.bytes, numbers)?;
     if let Some(buffer) = contributed(own.operation(), world, request) {
         numbers.fill(call.buffer(buffer), world.rank);
     }
@@ -405,9 +394,9 @@ fn verify_own(world: &World, own: &'static OwnOperation, request: &Request) -> R
 
 fn run_once(world: &World, request: &Request, numbers: Numbers) -> Result<Vec<u8>> {
     match &request.task {
-        Task::Mpi(name, form) => {
-            let mut call = mpi_call(world, request, (name, *form), numbers)?;
-            if *name != "Bcast" || world.rank == request.root {
+        Task::Mpi(collective, form) => {
+            let mut call = mpi_call(world, request, (*collective, *form), numbers)?;
+            if collective.name() != "Bcast" || world.rank == request.root {
                 numbers.fill(call.send_mut(), world.rank);
             }
             call.run()?;
@@ -419,10 +408,7 @@ fn run_once(world: &World, request: &Request, numbers: Numbers) -> Result<Vec<u8
             Ok(call.buffer(Buffer::Output).to_vec())
         }
         _ => {
-            let mut program = match numbers {
-                Numbers::Bytes => program::<u8>(world, request, numbers)?,
-                Numbers::Doubles => program::<f64>(world, request, numbers)?,
-            };
+            let mut program = program(world, request, numbers)?;
             Program::run(&mut program)?;
             Ok(program.buffer(Buffer::Output).to_vec())
         }

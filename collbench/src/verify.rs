@@ -3,6 +3,8 @@
 //! Values are small whole numbers, so that sums are exact in every element type and in every order.
 
 use collectives::Operation;
+use mpi_abi::api::{Element, Mpi};
+use mpi_abi::handles::Datatype;
 
 /// How numbers lie in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,14 @@ impl Numbers {
         match self {
             Numbers::Bytes => 1,
             Numbers::Doubles => 8,
+        }
+    }
+
+    /// Their type in MPI.
+    pub(crate) fn datatype(self, mpi: &Mpi) -> Datatype {
+        match self {
+            Numbers::Bytes => u8::datatype(mpi.abi()),
+            Numbers::Doubles => f64::datatype(mpi.abi()),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! All of these are untimed, and go to the `PMPI_` names, so no tool sees them.
 
-use mpi_abi::api::{Envelope, Mpi, Reduction};
+use mpi_abi::api::{Envelope, Mpi};
 use mpi_abi::handles::Comm;
 
 use crate::error::Result;
@@ -52,9 +52,7 @@ impl World {
     /// # Errors
     /// MPI's.
     pub fn gather(&self, values: &[f64]) -> Result<Vec<f64>> {
-        let mut all = vec![0.0; if self.is_root() { values.len() * self.size as usize } else { 0 }];
-        self.mpi.gather(values, self.is_root().then_some(&mut all[..]), 0, self.comm)?;
-        Ok(all)
+        Ok(self.mpi.gather(values, 0, self.comm)?)
     }
 
     /// Rank 0's values to all.
@@ -71,9 +69,7 @@ impl World {
     /// # Errors
     /// MPI's.
     pub fn largest(&self, value: f64) -> Result<f64> {
-        let mut largest = [0.0];
-        self.mpi.allreduce(&[value], &mut largest, Reduction::Max, self.comm)?;
-        Ok(largest[0])
+        Ok(self.mpi.largest(value, self.comm)?)
     }
 
     /// A short text of each rank at rank 0.
@@ -86,12 +82,8 @@ impl World {
         let bytes = text.as_bytes();
         let length = bytes.len().min(ROOM);
         own[..length].copy_from_slice(&bytes[..length]);
-        let mut all = vec![0u8; if self.is_root() { ROOM * self.size as usize } else { 0 }];
-        self.mpi.gather(&own, self.is_root().then_some(&mut all[..]), 0, self.comm)?;
-        Ok(all
-            .chunks(ROOM)
-            .map(|text| String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
-            .collect())
+        let text = |own: &[u8]| String::from_utf8_lossy(own).trim_end_matches('\0').to_owned();
+        Ok(self.mpi.gather(&own, 0, self.comm)?.chunks(ROOM).map(text).collect())
     }
 
     /// Sends one number.

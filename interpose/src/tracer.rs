@@ -15,7 +15,7 @@ use crate::requests::PendingRequest;
 use crate::settings::Settings;
 use crate::shapes::{Part, Shapes};
 use crate::writer::Writer;
-use mpi_abi::api::{Mpi, ThreadLevel};
+use mpi_abi::api::Mpi;
 use mpi_abi::detect::Abi;
 use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
@@ -205,8 +205,7 @@ impl Tracer {
         let rank = Rank(world.world_rank()?.try_into()?);
         let tasks = world.world_size()?.try_into()?;
         // A later session may have a higher thread level.
-        let multiple =
-            session.is_some() || mpi.query_thread().is_ok_and(|level| level == ThreadLevel::Multiple);
+        let multiple = session.is_some() || mpi.query_thread() == Ok(mpi.abi().constants.thread_multiple);
         let spawned = session.is_none() && mpi.is_spawned().unwrap_or(false);
         let in_the_way = |error: std::io::Error| match error.kind() {
             ErrorKind::AlreadyExists => format!(
@@ -522,8 +521,8 @@ impl Tracer {
         } else {
             // SAFETY: the program passed the handle to a call that succeeded.
             let datatype = unsafe { handles::Datatype::from_word(handle) };
-            let size = self.mpi.type_size(datatype).ok().flatten().unwrap_or(0);
-            (size, self.mpi.type_is_contiguous(datatype).unwrap_or(false))
+            let layout = self.mpi.type_layout(datatype).ok().flatten();
+            layout.map_or((0, false), |layout| (layout.size, layout.is_contiguous()))
         };
         Datatype { id: Default::default(), size: Bytes(size), contiguous, name }
     }

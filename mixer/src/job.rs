@@ -14,7 +14,7 @@ use crate::parts::Parts;
 use crate::summary::Summary;
 use crate::window::Window;
 use crate::wire;
-use mpi_abi::api::{Envelope, Mpi, ThreadLevel};
+use mpi_abi::api::{Envelope, Mpi};
 use mpi_abi::handles::Comm;
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ impl Job {
 
     fn start(promised: u32) -> Result<Self, JobError> {
         let mpi = Mpi::open(None)?;
-        mpi.init_thread(ThreadLevel::Serialized)?;
+        mpi.init_thread(mpi.abi().constants.thread_serialized)?;
         let comm = mpi.abi().comm_world();
         let (rank, size) = (mpi.comm_rank(comm)? as u32, mpi.comm_size(comm)? as u32);
         if size != promised {

@@ -37,16 +37,6 @@ pub enum Error {
         /// The text of `MPI_Error_string`.
         message: String,
     },
-    /// A buffer is shorter than the call requires.
-    #[error("{function}: a buffer of {given} elements, {needed} needed")]
-    ShortBuffer {
-        /// The function that was not called.
-        function: &'static str,
-        /// Elements in the buffer.
-        given: usize,
-        /// Elements that the call requires.
-        needed: usize,
-    },
     /// A value does not fit the C type that this MPI takes.
     #[error("{function}: {what} {value} is larger than this MPI can take")]
     TooLarge {

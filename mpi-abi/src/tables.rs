@@ -179,7 +179,6 @@ by_flavour! {
         err_in_status:     i32   "MPI_ERR_IN_STATUS"     17                    18     19;
         err_pending:       i32   "MPI_ERR_PENDING"       18                    19     18;
         thread_single:     i32   "MPI_THREAD_SINGLE"     0                     0      0;
-        thread_funneled:   i32   "MPI_THREAD_FUNNELED"   1                     1      1024;
         thread_serialized: i32   "MPI_THREAD_SERIALIZED" 2                     2      2048;
         thread_multiple:   i32   "MPI_THREAD_MULTIPLE"   3                     3      4096;
         graph:             i32   "MPI_GRAPH"             1                     2      212;
@@ -201,7 +200,6 @@ by_flavour! {
         info_null     "MPI_INFO_NULL"     0x1c000000 c"ompi_mpi_info_null"     0x130;
         errors_return "MPI_ERRORS_RETURN" 0x54000001 c"ompi_mpi_errors_return" 0x143;
         op_max        "MPI_MAX"           0x58000001 c"ompi_mpi_op_max"        0x023;
-        op_min        "MPI_MIN"           0x58000002 c"ompi_mpi_op_min"        0x022;
         op_no_op      "MPI_NO_OP"         0x5800000e c"ompi_mpi_op_no_op"      0x03d;
         op_sum        "MPI_SUM"           0x58000003 c"ompi_mpi_op_sum"        0x021;
     }

@@ -1,6 +1,6 @@
 //! The measurements behind a calibration, by two ranks.
 
-use mpi_abi::api::{Element, Envelope, Mpi, Reduction};
+use mpi_abi::api::{Element, Envelope, Mpi};
 
 use crate::error::Result;
 use crate::stats::median;
@@ -181,7 +181,7 @@ impl Lane<'_> {
     /// o_s from spaced trains, o_r from receives of what is there, g from trains without pause.
     fn overheads(&mut self, measured: &mut Pair) -> Result<()> {
         const COUNT: u32 = 12;
-        let (mpi, comm) = (self.world.mpi.clone(), self.world.comm);
+        let mpi = self.world.mpi.clone();
         for _ in 0..self.plan.repetitions.min(11) {
             let alone = self.train(8, 1, 1, 0.0)?.ns;
             let spaced = self.train(8, COUNT, 1, alone)?.ns;
@@ -198,8 +198,7 @@ impl Lane<'_> {
                 }
                 measured.receive_overheads.push(self.world.hear(self.peer)?);
             } else {
-                let first = mpi.probe(Envelope::new(0, DATA, comm))?;
-                debug_assert_eq!(first.bytes, 8);
+                mpi.probe(self.data(0))?;
                 self.timer.wait_until(self.timer.now() + 3e6);
                 let mut took = Vec::new();
                 for _ in 0..COUNT {
@@ -282,7 +281,7 @@ impl Lane<'_> {
 pub(super) fn reduction(mpi: &Mpi, timer: &Timer) -> Result<f64> {
     const COUNT: usize = 32_768;
     let (from, mut into) = (vec![1.0f64; COUNT], vec![1.0f64; COUNT]);
-    let types = (f64::datatype(mpi.abi()), mpi.reduction(Reduction::Sum));
+    let types = (f64::datatype(mpi.abi()), mpi.sum());
     let mut times = Vec::new();
     for _ in 0..15 {
         let began = timer.now();

@@ -124,7 +124,8 @@ fn after_error(call: &mut Recorded, handles: &[usize], ended: Ended) -> bool {
             false => match error {
                 Some(error) => error != constants.err_pending,
                 // SAFETY: a persistent request that the program has not freed.
-                None => unsafe { tracer.mpi.request_is_over(Request::from_word(handle)) }.unwrap_or(false),
+                None => unsafe { tracer.mpi.request_is_cancelled(Request::from_word(handle)) }
+                    .is_ok_and(|cancelled| cancelled.is_some()),
             },
         };
         if !is_completed {
@@ -206,7 +207,7 @@ impl Hook for Cancel {
 fn is_cancelled(call: &Recorded, waiting: PendingRequest, handle: usize) -> bool {
     // SAFETY: under way, so the handle is one.
     let query = || unsafe { call.tracer.mpi.request_is_cancelled(Request::from_word(handle)) };
-    !waiting.has(PendingRequest::UNRECORDED) && query().unwrap_or(false)
+    !waiting.has(PendingRequest::UNRECORDED) && query() == Ok(Some(true))
 }
 
 /// `MPI_Request_free`.

@@ -1,27 +1,76 @@
-//! Communicators: ranks and sizes, and making them.
+//! Communicators and groups: ranks, members, and making them.
 
 use super::{Mpi, int, pmpi};
 use crate::error::Result;
-use crate::handles::Comm;
-
-/// The color and the key of `MPI_Comm_split`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Split {
-    /// Processes with the same color get the same communicator; `None`: `MPI_UNDEFINED`.
-    pub color: Option<i32>,
-    /// The order of ranks in the new communicator.
-    pub key: i32,
-}
+use crate::handles::{Comm, Group, Session};
+use std::ffi::c_int;
 
 impl Mpi {
+    /// Makes an `Mpi` for a program without `MPI_Init`: the processes of the session's `mpi://WORLD` take the place
+    /// of `MPI_COMM_WORLD`. The group is never freed.
+    pub fn in_session(self, session: Session) -> Result<Mpi> {
+        let name = c"mpi://WORLD".as_ptr();
+        let world = self.handle(|new| pmpi!(self, MPI_Group_from_session_pset(session.word(), name, new)))?;
+        Ok(Mpi { world: Some(world), ..self })
+    }
+
+    /// This process's rank in `MPI_COMM_WORLD`.
+    pub fn world_rank(&self) -> Result<i32> {
+        match self.world {
+            Some(world) => self.number(|rank| pmpi!(self, MPI_Group_rank(world.word(), rank))),
+            None => self.comm_rank(self.abi().comm_world()),
+        }
+    }
+
+    /// The size of `MPI_COMM_WORLD`.
+    pub fn world_size(&self) -> Result<i32> {
+        match self.world {
+            Some(world) => self.group_size(world),
+            None => self.comm_size(self.abi().comm_world()),
+        }
+    }
+
+    /// Whether this process was spawned (`MPI_Comm_get_parent`).
+    pub fn is_spawned(&self) -> Result<bool> {
+        let parent: Comm = self.handle(|parent| pmpi!(self, MPI_Comm_get_parent(parent)))?;
+        Ok(parent.word() != self.abi().predefined.comm_null)
+    }
+
     /// `MPI_Comm_rank`.
     pub fn comm_rank(&self, comm: Comm) -> Result<i32> {
         self.number(|rank| pmpi!(self, MPI_Comm_rank(comm.word(), rank)))
     }
 
-    /// `MPI_Comm_size`: of an intercommunicator, the size of the local group.
+    /// `MPI_Comm_size`: of an inter-communicator, the size of the local group.
     pub fn comm_size(&self, comm: Comm) -> Result<i32> {
         self.number(|size| pmpi!(self, MPI_Comm_size(comm.word(), size)))
+    }
+
+    /// `MPI_Comm_test_inter`: whether it is an inter-communicator.
+    pub fn comm_is_inter(&self, comm: Comm) -> Result<bool> {
+        Ok(self.number(|flag| pmpi!(self, MPI_Comm_test_inter(comm.word(), flag)))? != 0)
+    }
+
+    /// The number of sources and of destinations of this process in neighbourhood collectives; both 0 without a topology.
+    pub fn comm_neighbours(&self, comm: Comm) -> Result<(usize, usize)> {
+        let constants = &self.abi().constants;
+        let kind = self.number(|kind| pmpi!(self, MPI_Topo_test(comm.word(), kind)))?;
+        let [sources, destinations] = if kind == constants.cart {
+            [2 * self.number(|dimensions| pmpi!(self, MPI_Cartdim_get(comm.word(), dimensions)))?; 2]
+        } else if kind == constants.graph {
+            let rank = self.comm_rank(comm)?;
+            [self.number(|count| pmpi!(self, MPI_Graph_neighbors_count(comm.word(), rank, count)))?; 2]
+        } else if kind == constants.dist_graph {
+            let (mut sources, mut destinations): (c_int, c_int) = (0, 0);
+            let (from, to) = (&raw mut sources, &raw mut destinations);
+            self.number(|weighted| {
+                pmpi!(self, MPI_Dist_graph_neighbors_count(comm.word(), from, to, weighted))
+            })?;
+            [sources, destinations]
+        } else {
+            [0; 2]
+        };
+        Ok((sources.max(0) as usize, destinations.max(0) as usize))
     }
 
     /// `MPI_Comm_dup`. Collective.
@@ -29,10 +78,10 @@ impl Mpi {
         self.handle(|new| pmpi!(self, MPI_Comm_dup(comm.word(), new)))
     }
 
-    /// `MPI_Comm_split`. Collective; returns `None` on a process without a color.
-    pub fn comm_split(&self, comm: Comm, split: Split) -> Result<Option<Comm>> {
-        let color = split.color.unwrap_or(self.abi().constants.undefined);
-        let new: Comm = self.handle(|new| pmpi!(self, MPI_Comm_split(comm.word(), color, split.key, new)))?;
+    /// `MPI_Comm_split`, ranks in the order of `key`; returns `None` on a process without a color. Collective.
+    pub fn comm_split(&self, comm: Comm, color: Option<i32>, key: i32) -> Result<Option<Comm>> {
+        let color = color.unwrap_or(self.abi().constants.undefined);
+        let new: Comm = self.handle(|new| pmpi!(self, MPI_Comm_split(comm.word(), color, key, new)))?;
         Ok((new.word() != self.abi().predefined.comm_null).then_some(new))
     }
 
@@ -46,5 +95,54 @@ impl Mpi {
         self.handle(|new| {
             pmpi!(self, MPI_Cart_create(comm.word(), count, dims.as_ptr(), periods.as_ptr(), 0i32, new))
         })
+    }
+
+    /// The members of a communicator (of the local group of an inter-communicator) as ranks in `MPI_COMM_WORLD`;
+    /// `None`: not a member of that.
+    pub fn comm_members(&self, comm: Comm) -> Result<Vec<Option<i32>>> {
+        let make = |group| pmpi!(self, MPI_Comm_group(comm.word(), group));
+        self.with_group(make, |group| self.group_members(group))
+    }
+
+    /// The members of the remote group of an inter-communicator, as [`Mpi::comm_members`].
+    pub fn comm_remote_members(&self, comm: Comm) -> Result<Vec<Option<i32>>> {
+        let make = |group| pmpi!(self, MPI_Comm_remote_group(comm.word(), group));
+        self.with_group(make, |group| self.group_members(group))
+    }
+
+    /// The members of a group, as [`Mpi::comm_members`].
+    pub fn group_members(&self, group: Group) -> Result<Vec<Option<i32>>> {
+        if let Some(world) = self.world {
+            return self.translate(group, world);
+        }
+        let make = |world| pmpi!(self, MPI_Comm_group(self.abi().comm_world().word(), world));
+        self.with_group(make, |world| self.translate(group, world))
+    }
+
+    /// Makes a group, uses it and frees it.
+    fn with_group<T>(
+        &self,
+        make: impl FnOnce(*mut usize) -> Result<()>,
+        with: impl FnOnce(Group) -> Result<T>,
+    ) -> Result<T> {
+        let group: Group = self.handle(make)?;
+        let result = with(group);
+        let mut word = group.word();
+        pmpi!(self, MPI_Group_free(&raw mut word))?;
+        result
+    }
+
+    fn translate(&self, group: Group, world: Group) -> Result<Vec<Option<i32>>> {
+        let ranks: Vec<c_int> = (0..self.group_size(group)?).collect();
+        let count = int("MPI_Group_translate_ranks", "number of ranks", ranks.len())?;
+        let mut translated = vec![0i32; ranks.len()];
+        let output = translated.as_mut_ptr();
+        pmpi!(self, MPI_Group_translate_ranks(group.word(), count, ranks.as_ptr(), world.word(), output))?;
+        let undefined = self.abi().constants.undefined;
+        Ok(translated.into_iter().map(|rank| (rank != undefined).then_some(rank)).collect())
+    }
+
+    fn group_size(&self, group: Group) -> Result<i32> {
+        self.number(|size| pmpi!(self, MPI_Group_size(group.word(), size)))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! They use the `PMPI_` names, so no tool sees them. They fail with [`Error::Call`] if MPI returns an error, which requires
 //! an error handler that returns ([`Mpi::return_errors`]), with [`Error::MissingSymbol`] if MPI lacks the function, and
-//! functions with buffers also with [`Error::TooLarge`] or [`Error::ShortBuffer`].
+//! functions with buffers also with [`Error::TooLarge`].
 //!
 //! # Safety of this interface
 //! A function is safe if no arguments that safe code can construct make MPI access memory that it must not access: buffers
@@ -13,23 +13,21 @@
 
 mod collective;
 mod comm;
-mod inspect;
+mod datatype;
 mod owned;
 mod point_to_point;
-mod typed;
 
-use std::ffi::{CStr, CString, c_int};
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use std::ffi::{CStr, c_int};
 use std::path::Path;
 
 use crate::detect::Abi;
 use crate::error::{Error, Result};
 use crate::handles::{Comm, Datatype, Group, Handle};
 
-pub use collective::Reduction;
-pub use comm::Split;
+pub use datatype::Layout;
 pub use owned::{Blocks, Collective, Form, OwnedCollective};
-pub use point_to_point::{Envelope, Received};
-pub use typed::Layout;
+pub use point_to_point::Envelope;
 
 /// The MPI of this process.
 #[derive(Clone, Debug)]
@@ -56,19 +54,6 @@ macro_rules! pmpi {
 }
 use pmpi;
 
-/// The thread levels of `MPI_Init_thread`, in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThreadLevel {
-    /// One thread.
-    Single,
-    /// Only the thread that initialised MPI calls it.
-    Funneled,
-    /// Threads call MPI, but not concurrently.
-    Serialized,
-    /// No restriction.
-    Multiple,
-}
-
 /// A type of the elements of a buffer that MPI knows as a predefined datatype.
 ///
 /// # Safety
@@ -89,7 +74,7 @@ macro_rules! elements {
         }
     )* };
 }
-elements! { u8: uint8_t i32: int u32: unsigned i64: int64_t u64: uint64_t f32: float f64: double }
+elements! { u8: uint8_t f64: double }
 
 impl Mpi {
     /// The MPI that is already loaded in this process, for a library loaded by a program.
@@ -125,11 +110,14 @@ impl Mpi {
         &self.abi
     }
 
-    /// `MPI_Init_thread`; returns the provided level.
-    pub fn init_thread(&self, required: ThreadLevel) -> Result<ThreadLevel> {
-        let required = self.thread_constant(required);
-        let provided = self.number(|provided| pmpi!(self, MPI_Init_thread(0, 0, required, provided)))?;
-        Ok(self.thread_level(provided))
+    /// `MPI_Init_thread`, with a level of [`Abi`]'s constants; returns the provided one.
+    pub fn init_thread(&self, required: i32) -> Result<i32> {
+        self.number(|provided| pmpi!(self, MPI_Init_thread(0, 0, required, provided)))
+    }
+
+    /// `MPI_Query_thread`.
+    pub fn query_thread(&self) -> Result<i32> {
+        self.number(|provided| pmpi!(self, MPI_Query_thread(provided)))
     }
 
     /// `MPI_Finalize`.
@@ -166,6 +154,16 @@ impl Mpi {
     /// Makes calls on this communicator return errors instead of aborting.
     pub fn return_errors(&self, comm: Comm) -> Result<()> {
         pmpi!(self, MPI_Comm_set_errhandler(comm.word(), self.abi.predefined.errors_return))
+    }
+
+    /// `MPI_Comm_call_errhandler`: what the communicator's error handler does with an error, if it returns.
+    pub fn call_errhandler(&self, comm: Comm, code: i32) -> Result<()> {
+        pmpi!(self, MPI_Comm_call_errhandler(comm.word(), code))
+    }
+
+    /// A number of elements and their datatype, as arguments.
+    fn shape<T: Element>(&self, function: &'static str, count: usize) -> Result<(c_int, usize)> {
+        Ok((int(function, "count", count)?, T::datatype(&self.abi).word()))
     }
 
     /// Calls a function that writes a C `int`.
@@ -207,19 +205,6 @@ impl Mpi {
         let message = if about_errors { String::new() } else { self.error_text(code).unwrap_or_default() };
         Error::Call { function, code, class, message }
     }
-
-    fn thread_constant(&self, level: ThreadLevel) -> i32 {
-        let of = &self.abi.constants;
-        [of.thread_single, of.thread_funneled, of.thread_serialized, of.thread_multiple][level as usize]
-    }
-
-    /// In every ABI the constants are in the order of the levels.
-    fn thread_level(&self, constant: i32) -> ThreadLevel {
-        [ThreadLevel::Multiple, ThreadLevel::Serialized, ThreadLevel::Funneled]
-            .into_iter()
-            .find(|level| constant >= self.thread_constant(*level))
-            .unwrap_or(ThreadLevel::Single)
-    }
 }
 
 /// The minimum room for a string that MPI writes. Other versions may need more than the ABI's table says.
@@ -244,18 +229,9 @@ fn usual_names(is_set: impl Fn(&str) -> bool) -> Vec<String> {
 
 /// Loads a library permanently and globally: Open MPI's plug-ins look for its symbols in the global scope.
 fn load(name: &str) -> std::result::Result<(), String> {
-    let c_name = CString::new(name).map_err(|_| format!("{name:?}: a name can not hold a NUL"))?;
-    // SAFETY: a valid C string; MPI libraries are made to be loaded, and this one is never unloaded.
-    let handle = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-    if !handle.is_null() {
-        return Ok(());
-    }
-    // SAFETY: dlerror returns null or a C string that is valid until this thread's next call of it.
-    let reason = unsafe {
-        let text = libc::dlerror();
-        if text.is_null() { None } else { Some(CStr::from_ptr(text).to_string_lossy().into_owned()) }
-    };
-    Err(reason.unwrap_or_else(|| format!("{name}: the loader gives no reason")))
+    // SAFETY: MPI libraries are made to be loaded.
+    let library = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) };
+    library.map(std::mem::forget).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -277,10 +253,5 @@ mod tests {
         let Error::CannotOpen { tried } = &error else { panic!("{error}") };
         assert_eq!(tried.len(), 1);
         assert!(tried[0].contains("/nowhere/libmpi.so"), "{tried:?}");
-    }
-
-    #[test]
-    fn a_process_without_mpi_has_none_loaded() {
-        assert_eq!(Mpi::loaded().unwrap_err(), Error::NotLoaded);
     }
 }

@@ -8,18 +8,15 @@ use std::any::Any;
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::NonNull;
 
-use super::{Element, Mpi, Reduction, int, pmpi};
+use super::{Mpi, int, pmpi};
 use crate::error::{Error, Result};
-use crate::handles::Comm;
-use crate::prototypes::{Call, Kind, Name};
+use crate::handles::{Comm, Datatype};
+use crate::prototypes::{Call, Category, Group, Kind, Name, Timing};
 use crate::symbols::{self, MOST_WORDS, call_with};
 
-/// A collective function over a communicator.
+/// A collective function over a communicator, `MPI_Comm_dup` included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Collective {
-    /// Name in MPI without the prefix: `Allreduce`.
-    pub name: &'static str,
-}
+pub struct Collective(Call);
 
 /// How a collective is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,24 +29,30 @@ pub enum Form {
     Persistent,
 }
 
-const NAMES: &str = "Barrier Bcast Reduce Allreduce Gather Gatherv Scatter Scatterv Allgather Allgatherv \
-    Alltoall Alltoallv Alltoallw Reduce_scatter Reduce_scatter_block Scan Exscan Neighbor_allgather Neighbor_allgatherv \
-    Neighbor_alltoall Neighbor_alltoallv Neighbor_alltoallw Comm_dup";
-
 impl Collective {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
-        NAMES.split(' ').map(|name| Self { name })
+        let has_forms = |call: Call| {
+            let is_collective =
+                matches!(call.category(), Category::Collective | Category::NeighborCollective);
+            is_collective && call.timing() == Timing::Blocking && call.group() == Group::Plain
+        };
+        Call::all().filter(move |&call| has_forms(call) || call == Call::MPI_Comm_dup).map(Self)
     }
 
     /// The one of that name, in any case: `allreduce`, `reduce-scatter`, `Reduce_scatter`.
     pub fn named(name: &str) -> Option<Self> {
-        Self::all().find(|known| known.name.eq_ignore_ascii_case(&name.replace('-', "_")))
+        Self::all().find(|known| known.name().eq_ignore_ascii_case(&name.replace('-', "_")))
+    }
+
+    /// Its name in MPI without the prefix: `Allreduce`.
+    pub fn name(self) -> &'static str {
+        self.0.name().trim_start_matches("MPI_")
     }
 
     /// Whether it goes over the neighbours of a topology.
     pub fn is_neighbourhood(self) -> bool {
-        self.name.starts_with("Neighbor")
+        self.0.category() == Category::NeighborCollective
     }
 
     /// Whether it combines values.
@@ -63,17 +66,16 @@ impl Collective {
     }
 
     fn has(self, kind: Kind) -> bool {
-        let function = self.function(Form::Blocking);
-        function.is_some_and(|call| call.parameters().iter().any(|parameter| parameter.kind == kind))
+        self.0.parameters().iter().any(|parameter| parameter.kind == kind)
     }
 
     /// `None`: MPI has no such form of it.
     fn function(self, form: Form) -> Option<Call> {
-        Call::from_name(&match form {
-            Form::Blocking => format!("MPI_{}", self.name),
-            Form::NonBlocking => format!("MPI_I{}", self.name.to_ascii_lowercase()),
-            Form::Persistent => format!("MPI_{}_init", self.name),
-        })
+        match form {
+            Form::Blocking => Some(self.0),
+            Form::NonBlocking => Call::from_name(&format!("MPI_I{}", self.name().to_ascii_lowercase())),
+            Form::Persistent => Call::from_name(&format!("{}_init", self.0.name())),
+        }
     }
 }
 
@@ -81,9 +83,13 @@ fn address(call: Call) -> Option<NonNull<c_void>> {
     symbols::function(&CString::new(call.name()).ok()?)
 }
 
-/// The amounts of a call, the same on all processes except `own`.
+/// The data of a call, the same on all processes.
 #[derive(Clone, Debug)]
 pub struct Blocks {
+    /// The type of the elements.
+    pub datatype: Datatype,
+    /// Bytes of an element.
+    pub width: usize,
     /// Elements of a block.
     pub elements: usize,
     /// Elements by peer, where they differ; for all-to-all the block from i to j is that of (i + j) mod p.
@@ -144,25 +150,25 @@ impl Memory {
 impl OwnedCollective {
     /// Prepares a call. Collective for [`Form::Persistent`].
     ///
-    /// Neighbourhood collectives need a communicator with a topology. `T` is the type of the elements.
+    /// Neighbourhood collectives need a communicator with a topology. Reductions add the elements.
     ///
     /// # Errors
     /// [`Error::MissingSymbol`] where the MPI has no such function, [`Error::TooLarge`] where counts exceed C's `int`.
-    pub fn new<T: Element>(
+    pub fn new(
         mpi: &Mpi,
         collective: Collective,
         form: Form,
         blocks: &Blocks,
-        (operation, root, comm): (Reduction, i32, Comm),
+        (root, comm): (i32, Comm),
     ) -> Result<OwnedCollective> {
-        let function = collective.function(form).ok_or(Error::MissingSymbol { symbol: collective.name })?;
+        let function = collective.function(form).ok_or(Error::MissingSymbol { symbol: collective.name() })?;
         let name = function.name();
         let rank = mpi.comm_rank(comm)? as usize;
         let peers = match collective.is_neighbourhood() {
             true => mpi.comm_neighbours(comm).map(|(from, to)| from.max(to))?,
             false => mpi.comm_size(comm)? as usize,
         };
-        let starts = |names: &[&str]| names.iter().any(|start| collective.name.starts_with(start));
+        let starts = |names: &[&str]| names.iter().any(|start| collective.name().starts_with(start));
         let counts: Vec<usize> = match &blocks.counts {
             Some(counts) if counts.len() == peers && collective.has(Kind::CountArray) => {
                 let first = if starts(&["Alltoall"]) { rank } else { 0 };
@@ -177,10 +183,9 @@ impl OwnedCollective {
             values.map(|value| int(name, "a count or displacement", value)).collect()
         };
         let own = counts.get(rank).copied().unwrap_or(blocks.elements);
-        let width = size_of::<T>();
+        let (width, datatype) = (blocks.width, blocks.datatype.word());
         let one = own.max(blocks.elements) * width;
         let all = counts.iter().sum::<usize>().max(blocks.elements * peers) * width;
-        let datatype = T::datatype(mpi.abi()).word();
         let mut call = OwnedCollective {
             mpi: mpi.clone(),
             function,
@@ -222,7 +227,7 @@ impl OwnedCollective {
                     let handle = &datatype.to_ne_bytes()[..mpi.abi().handle_size];
                     call.keep(handle.repeat(peers).into_boxed_slice())
                 }
-                Kind::Op => mpi.reduction(operation).word(),
+                Kind::Op => mpi.sum().word(),
                 Kind::Root => root as usize,
                 Kind::Comm => comm.word(),
                 Kind::CommPtr => &raw mut *call.new_comm as usize,
@@ -259,31 +264,17 @@ impl OwnedCollective {
     /// [`Error::Call`].
     #[inline]
     pub fn run_with(&mut self, work: impl FnOnce()) -> Result<()> {
-        self.start()?;
-        work();
-        self.wait()
-    }
-
-    /// Makes or starts the call. If it is not blocking, [`OwnedCollective::wait`] must follow.
-    #[inline]
-    fn start(&mut self) -> Result<()> {
-        match self.form {
-            Form::Persistent => {
-                let mpi = &self.mpi;
-                pmpi!(mpi, MPI_Start(&raw mut *self.request))
-            }
-            _ => self.invoke(),
-        }
-    }
-
-    /// Waits for the completion of the call; returns immediately after a blocking call.
-    #[inline]
-    fn wait(&mut self) -> Result<()> {
-        if self.form == Form::Blocking {
-            return Ok(());
-        }
+        let request = &raw mut *self.request;
         let (mpi, ignore) = (&self.mpi, self.mpi.abi().constants.status_ignore);
-        pmpi!(mpi, MPI_Wait(&raw mut *self.request, ignore))
+        match self.form {
+            Form::Persistent => pmpi!(mpi, MPI_Start(request))?,
+            _ => self.invoke()?,
+        }
+        work();
+        match self.form {
+            Form::Blocking => Ok(()),
+            _ => pmpi!(mpi, MPI_Wait(request, ignore)),
+        }
     }
 
     /// Work between two calls that must not be timed: selects the next set of buffers and frees a communicator that
@@ -320,24 +311,19 @@ impl OwnedCollective {
         if self.receive.word.is_some() { self.receive.bytes_mut(turn) } else { self.send.bytes_mut(turn) }
     }
 
-    fn invoke(&mut self) -> Result<()> {
+    fn invoke(&self) -> Result<()> {
         // SAFETY: the words match the function's prototype; the memory they refer to is owned and as large as counts
         // and displacements require; it is not dropped while a request is active (see `drop`).
         let code = unsafe { call_with(self.address, &self.words, self.function.parameters().len()) };
-        match code == self.mpi.abi().constants.success {
-            true => Ok(()),
-            false => Err(self.mpi.failure(self.function.name(), code)),
-        }
+        self.mpi.check(self.function.name(), Some(code))
     }
 }
 
 impl Drop for OwnedCollective {
     fn drop(&mut self) {
         let (mpi, null) = (&self.mpi, self.mpi.abi().predefined.request_null);
-        if self.form == Form::Persistent
-            && *self.request != 0
-            && *self.request & mpi.abi().handle_mask() != null
-        {
+        let is_request = ![0, null].contains(&(*self.request & mpi.abi().handle_mask()));
+        if self.form == Form::Persistent && is_request {
             // If this fails, the request is left to MPI.
             let _ = pmpi!(mpi, MPI_Request_free(&raw mut *self.request));
         }
@@ -351,20 +337,22 @@ mod tests {
     #[test]
     fn functions_are_found_by_any_spelling() {
         for name in ["Reduce_scatter", "reduce-scatter", "REDUCE_SCATTER"] {
-            assert_eq!(Collective::named(name).map(|known| known.name), Some("Reduce_scatter"), "{name}");
+            assert_eq!(Collective::named(name), Some(Collective(Call::MPI_Reduce_scatter)), "{name}");
         }
-        assert!(Collective::named("reduce scatter").is_none());
+        assert!(Collective::named("reduce scatter").is_none() && Collective::named("bcast-init").is_none());
     }
 
     #[test]
     fn all_have_their_forms() {
         for collective in Collective::all() {
-            assert!(collective.function(Form::Blocking).is_some(), "{collective:?}");
             for form in [Form::NonBlocking, Form::Persistent] {
                 let exists = collective.function(form).is_some();
-                assert_eq!(exists, collective.name != "Comm_dup", "{collective:?}, {form:?}");
+                assert_eq!(exists, collective.name() != "Comm_dup", "{collective:?}, {form:?}");
             }
         }
-        assert_eq!(Collective::all().filter(|collective| collective.reduces()).count(), 6);
+        assert_eq!(
+            (Collective::all().count(), Collective::all().filter(|known| known.reduces()).count()),
+            (23, 6)
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! Messages and requests.
+//! Messages, their requests and statuses.
 
 use super::{Element, Mpi, int, pmpi};
 use crate::error::Result;
 use crate::handles::{Comm, Request};
+use crate::status::Status;
 
 /// The peer and the tag of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,38 +23,24 @@ impl Envelope {
     }
 }
 
-/// The status of a completed receive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Rank of the sender in the communicator.
-    pub source: i32,
-    /// Tag of the message.
-    pub tag: i32,
-    /// Bytes received.
-    pub bytes: u64,
-}
-
 impl Mpi {
     /// `MPI_Send`.
     pub fn send<T: Element>(&self, data: &[T], to: Envelope) -> Result<()> {
-        let count = int("MPI_Send", "count", data.len())?;
-        let (datatype, peer, tag) = self.words::<T>(to);
-        pmpi!(self, MPI_Send(data.as_ptr(), count, datatype, peer, tag, to.comm.word()))
+        let (count, datatype) = self.shape::<T>("MPI_Send", data.len())?;
+        pmpi!(self, MPI_Send(data.as_ptr(), count, datatype, to.peer, to.tag, to.comm.word()))
     }
 
     /// `MPI_Recv`.
-    pub fn recv<T: Element>(&self, data: &mut [T], from: Envelope) -> Result<Received> {
-        let count = int("MPI_Recv", "count", data.len())?;
-        let (datatype, peer, tag) = self.words::<T>(from);
-        self.received(|status| {
-            pmpi!(self, MPI_Recv(data.as_mut_ptr(), count, datatype, peer, tag, from.comm.word(), status))
-        })
+    pub fn recv<T: Element>(&self, data: &mut [T], from: Envelope) -> Result<()> {
+        let (count, datatype) = self.shape::<T>("MPI_Recv", data.len())?;
+        let (Envelope { peer, tag, comm }, ignore) = (from, self.abi().constants.status_ignore);
+        pmpi!(self, MPI_Recv(data.as_mut_ptr(), count, datatype, peer, tag, comm.word(), ignore))
     }
 
-    /// `MPI_Probe`.
-    pub fn probe(&self, from: Envelope) -> Result<Received> {
-        let (_, peer, tag) = self.words::<u8>(from);
-        self.received(|status| pmpi!(self, MPI_Probe(peer, tag, from.comm.word(), status)))
+    /// `MPI_Probe`: waits for a message.
+    pub fn probe(&self, from: Envelope) -> Result<()> {
+        let ignore = self.abi().constants.status_ignore;
+        pmpi!(self, MPI_Probe(from.peer, from.tag, from.comm.word(), ignore))
     }
 
     /// `MPI_Isend`.
@@ -61,11 +48,9 @@ impl Mpi {
     /// # Safety
     /// `data` must not be moved or changed until the request has completed.
     pub unsafe fn isend<T: Element>(&self, data: &[T], to: Envelope) -> Result<Request> {
-        let count = int("MPI_Isend", "count", data.len())?;
-        let (datatype, peer, tag) = self.words::<T>(to);
-        self.handle(|request| {
-            pmpi!(self, MPI_Isend(data.as_ptr(), count, datatype, peer, tag, to.comm.word(), request))
-        })
+        let (count, datatype) = self.shape::<T>("MPI_Isend", data.len())?;
+        let Envelope { peer, tag, comm } = to;
+        self.handle(|new| pmpi!(self, MPI_Isend(data.as_ptr(), count, datatype, peer, tag, comm.word(), new)))
     }
 
     /// `MPI_Irecv`.
@@ -73,10 +58,10 @@ impl Mpi {
     /// # Safety
     /// `data` must not be moved or accessed until the request has completed.
     pub unsafe fn irecv<T: Element>(&self, data: &mut [T], from: Envelope) -> Result<Request> {
-        let count = int("MPI_Irecv", "count", data.len())?;
-        let (datatype, peer, tag) = self.words::<T>(from);
-        self.handle(|request| {
-            pmpi!(self, MPI_Irecv(data.as_mut_ptr(), count, datatype, peer, tag, from.comm.word(), request))
+        let (count, datatype) = self.shape::<T>("MPI_Irecv", data.len())?;
+        let Envelope { peer, tag, comm } = from;
+        self.handle(|new| {
+            pmpi!(self, MPI_Irecv(data.as_mut_ptr(), count, datatype, peer, tag, comm.word(), new))
         })
     }
 
@@ -135,14 +120,37 @@ impl Mpi {
         }
     }
 
-    /// The datatype, rank and tag of a call as words.
-    fn words<T: Element>(&self, envelope: Envelope) -> (usize, i32, i32) {
-        (T::datatype(self.abi()).word(), envelope.peer, envelope.tag)
+    /// Whether a request was cancelled; `None`: it has not completed. An inactive persistent request has. Does not complete
+    /// the request (`MPI_Request_get_status`).
+    ///
+    /// # Safety
+    /// The request must be valid.
+    pub unsafe fn request_is_cancelled(&self, request: Request) -> Result<Option<bool>> {
+        // Room for the status of any ABI.
+        let mut room = [0u64; 8];
+        let status = room.as_mut_ptr();
+        let completed =
+            self.number(|flag| pmpi!(self, MPI_Request_get_status(request.word(), flag, status)))?;
+        // SAFETY: a status of this ABI, written by the call.
+        let status = unsafe { Status::at(status.cast(), self.abi()) };
+        (completed != 0).then(|| self.status_cancelled(&status)).transpose()
     }
 
-    fn received(&self, call: impl FnOnce(*mut u8) -> Result<()>) -> Result<Received> {
-        self.with_status(call, |status| {
-            Ok(Received { source: status.source(), tag: status.tag(), bytes: self.status_bytes(status)? })
-        })
+    /// The number of bytes received: from the status if the ABI defines that, else by `MPI_Get_elements`.
+    pub fn status_bytes(&self, status: &Status<'_>) -> Result<u64> {
+        if let Some(bytes) = status.bytes() {
+            return Ok(bytes);
+        }
+        let byte = self.abi().byte().word();
+        let bytes = self.count(|count| pmpi!(self, MPI_Get_elements_x(status.address(), byte, count)))?;
+        Ok(u64::try_from(bytes).unwrap_or(0))
+    }
+
+    /// Whether the operation was cancelled.
+    pub fn status_cancelled(&self, status: &Status<'_>) -> Result<bool> {
+        match status.cancelled() {
+            Some(cancelled) => Ok(cancelled),
+            None => Ok(self.number(|flag| pmpi!(self, MPI_Test_cancelled(status.address(), flag)))? != 0),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use crate::bench_args::Coll;
 use crate::output::{self, Failure};
 use collbench::{Error, Factors, Libraries, Method, Plan, Precision, Report, Sizes, Task, TimerKind};
-use mpi_abi::api::{Mpi, ThreadLevel};
+use mpi_abi::api::Mpi;
 use sim_example::quantity::parse_time;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn is_first() -> bool {
 /// Initialises MPI, does `work`, finalises. An error that only this rank may have ends all of them.
 pub fn in_mpi(work: impl FnOnce(&Mpi, bool) -> collbench::Result<ExitCode>) -> Result<ExitCode, Failure> {
     let mpi = Mpi::open(None)?;
-    mpi.init_thread(ThreadLevel::Single)?;
+    mpi.init_thread(mpi.abi().constants.thread_single)?;
     let world = mpi.abi().comm_world();
     let is_root = mpi.comm_rank(world)? == 0;
     let code = match work(&mpi, is_root) {

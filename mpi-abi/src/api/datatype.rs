@@ -1,8 +1,7 @@
-//! Data of the program's own datatypes and operations: where an element's bytes lie, packing, and what an operation may.
-//!
-//! All of it is local: no other process takes part.
+//! Datatypes and reduction operations: where an element's bytes lie, packing, and combining. All of it is local: no other
+//! process takes part.
 
-use super::{Mpi, pmpi};
+use super::{Mpi, int, pmpi};
 use crate::error::Result;
 use crate::handles::{Comm, Datatype, Op};
 use std::ffi::c_int;
@@ -22,23 +21,59 @@ pub struct Layout {
     pub is_plain: bool,
 }
 
+impl Layout {
+    /// Whether elements are contiguous in memory, without gaps.
+    ///
+    /// Compares sizes: the bytes of data must equal both the extent and the true extent. This accepts a type whose parts overlap
+    /// and leave a gap of the same size; MPI forbids receiving with such types. The order of the parts does not matter.
+    pub fn is_contiguous(&self) -> bool {
+        [self.extent, self.true_extent].iter().all(|&extent| u64::try_from(extent) == Ok(self.size))
+    }
+}
+
 impl Mpi {
-    /// The layout of a datatype. `None` where its size does not fit what MPI can answer.
+    /// The layout of a datatype. `None` if its size does not fit the type of MPI's result.
     pub fn type_layout(&self, datatype: Datatype) -> Result<Option<Layout>> {
-        let Some(size) = self.type_size(datatype)? else { return Ok(None) };
+        // MPI_UNDEFINED is negative.
+        let size = self.count(|size| pmpi!(self, MPI_Type_size_x(datatype.word(), size)))?;
+        let Ok(size) = u64::try_from(size) else { return Ok(None) };
         let (mut lower, mut extent, mut true_lower, mut true_extent) = (0i64, 0i64, 0i64, 0i64);
         pmpi!(self, MPI_Type_get_extent(datatype.word(), &raw mut lower, &raw mut extent))?;
         pmpi!(self, MPI_Type_get_true_extent(datatype.word(), &raw mut true_lower, &raw mut true_extent))?;
+        let mut layout = Layout { size, extent, true_lower, true_extent, is_plain: false };
         // A derived type without holes may still have its parts in another order than memory.
         let is_predefined = self.abi().basic.named().any(|(_, &basic)| basic == Some(datatype.word()));
-        let has_holes = lower != 0 || true_lower != 0 || extent != true_extent;
-        let is_plain = is_predefined && !has_holes && u64::try_from(extent) == Ok(size);
-        Ok(Some(Layout { size, extent, true_lower, true_extent, is_plain }))
+        layout.is_plain = is_predefined && lower == 0 && true_lower == 0 && layout.is_contiguous();
+        Ok(Some(layout))
+    }
+
+    /// `MPI_SUM`.
+    pub fn sum(&self) -> Op {
+        // SAFETY: what the ABI says it is.
+        unsafe { Op::from_word(self.abi().predefined.op_sum) }
     }
 
     /// `MPI_Op_commutative`.
     pub fn op_is_commutative(&self, op: Op) -> Result<bool> {
         Ok(self.number(|commutes| pmpi!(self, MPI_Op_commutative(op.word(), commutes)))? != 0)
+    }
+
+    /// `MPI_Reduce_local` on memory: `into` = `from` ⊕ `into`.
+    ///
+    /// # Safety
+    /// Both must hold `count` elements of `datatype`, aligned for it, and not overlap; `op` must be defined for it.
+    ///
+    /// # Errors
+    /// [`Error::Call`](crate::Error::Call).
+    pub unsafe fn reduce_local(
+        &self,
+        from: *const u8,
+        into: *mut u8,
+        count: usize,
+        (datatype, op): (Datatype, Op),
+    ) -> Result<()> {
+        let count = int("MPI_Reduce_local", "count", count)?;
+        pmpi!(self, MPI_Reduce_local(from, into, count, datatype.word(), op.word()))
     }
 
     /// `MPI_Pack`; the bytes written. `room`: at most the largest C `int`.
@@ -51,12 +86,11 @@ impl Mpi {
         (into, room): (*mut u8, i32),
         comm: Comm,
     ) -> Result<i32> {
-        let mut position: c_int = 0;
-        let at = &raw mut position;
-        self.not_at_null(elements, |from, count, datatype| {
-            pmpi!(self, MPI_Pack(from, count, datatype.word(), into, room, at, comm.word()))
-        })?;
-        Ok(position)
+        self.number(|position| {
+            self.not_at_null(elements, |from, count, datatype| {
+                pmpi!(self, MPI_Pack(from, count, datatype.word(), into, room, position, comm.word()))
+            })
+        })
     }
 
     /// `MPI_Unpack` of `len` bytes.
@@ -96,10 +130,5 @@ impl Mpi {
         let result = with(ADDRESS, 1, moved);
         pmpi!(self, MPI_Type_free(&raw mut word))?;
         result
-    }
-
-    /// `MPI_Comm_call_errhandler`: what the communicator's error handler does with an error, if it returns.
-    pub fn call_errhandler(&self, comm: Comm, code: i32) -> Result<()> {
-        pmpi!(self, MPI_Comm_call_errhandler(comm.word(), code))
     }
 }
