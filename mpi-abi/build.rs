@@ -130,6 +130,14 @@ fn tables(functions: &[Function]) -> String {
         "#[repr(u8)] pub enum Name",
         names.iter().map(|name| variant(name)),
     );
+    for (name, doc, category) in [
+        ("SendMode", "The mode of a send.", "Send"),
+        ("Operation", "The operation of a collective.", "Collective"),
+    ] {
+        let of_category = functions.iter().filter(|function| function.category == category);
+        let details: BTreeSet<&String> = of_category.map(|function| &function.detail).collect();
+        out += &enumeration(doc, &format!("pub enum {name}"), details.into_iter().cloned());
+    }
     out += &texts("CALL_NAMES", functions.iter().map(|function| function.name.as_str()));
     out += &texts("PARAMETER_NAMES", names.iter().copied());
     let parameter = |(name, kind): &(String, String)| {
@@ -152,6 +160,11 @@ fn tables(functions: &[Function]) -> String {
         )
     };
     out += &array("ROWS", "Row", functions.iter().map(row));
+    // FNV-1a over the names.
+    let bytes = functions.iter().flat_map(|function| function.name.bytes().chain([0]));
+    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    let table = bytes.fold(0xcbf2_9ce4_8422_2325, hash);
+    out += &format!("/// A fingerprint of the numbers of all functions.\npub const TABLE: u64 = {table};\n");
     out + &exports(functions)
 }
 

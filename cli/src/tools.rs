@@ -3,7 +3,7 @@
 use crate::output::{self, Failure};
 use crate::progress::Busy;
 use crate::{algorithms, library};
-use mpi_abi::tool::{EXPORTED_AS, Recording, recordings};
+use mpi_abi::tool::{EXPORTED_AS, recordings};
 use reports::text;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -80,9 +80,12 @@ impl Tools {
         }
         let names: Vec<_> = self.names.iter().map(|name| name.to_string_lossy()).collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        for Recording { places, directory: captured, outputs } in recordings(&names) {
-            let captured = if captured.is_empty() { directory.to_owned() } else { directory.join(captured) };
-            for (name, output) in names[places].iter().zip(outputs) {
+        for recording in recordings(&names) {
+            let captured = match recording.directory() {
+                "" => directory.to_owned(),
+                below => directory.join(below),
+            };
+            for (name, output) in names[recording.places].iter().zip(recording.outputs) {
                 match *name {
                     "profile" => output::remark(format_args!("profile: vef profile {}", captured.display())),
                     "text" => text(&captured, &directory.join(output)),

@@ -5,8 +5,6 @@
 //! lower half; the upper half is undefined. A handle is an `int` under MPICH and a pointer under Open MPI.
 //! [`Kind::width`] gives the significant part of a word.
 
-use std::fmt;
-
 include!(concat!(env!("OUT_DIR"), "/functions.rs"));
 
 /// What a call does, as far as recorders need to distinguish.
@@ -106,39 +104,6 @@ pub enum Timing {
     Immediate,
     /// Each time the request made by the call is started.
     Persistent,
-}
-
-/// The mode of a send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the standard's words")]
-pub enum SendMode {
-    Standard,
-    Buffered,
-    Synchronous,
-    Ready,
-}
-
-/// The operation of a collective function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the standard's words")]
-pub enum Operation {
-    Bcast,
-    Reduce,
-    Allreduce,
-    Gather,
-    Scatter,
-    Allgather,
-    Barrier,
-    Alltoall,
-    Gatherv,
-    Scatterv,
-    Allgatherv,
-    Alltoallv,
-    Alltoallw,
-    ReduceScatter,
-    ReduceScatterBlock,
-    Scan,
-    Exscan,
 }
 
 /// Distinguishes functions of a category.
@@ -468,12 +433,6 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
 impl Export {
     /// The number of names.
     pub const COUNT: usize = EXPORTS.len();
@@ -508,58 +467,16 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn numbers_index_the_table() {
+    fn functions_and_symbols_are_found_by_number_and_name() {
         for (index, call) in Call::all().enumerate() {
-            assert_eq!(call as usize, index);
-            assert_eq!(Call::from_name(call.name()), Some(call));
-        }
-        assert_eq!(Call::from_number(Call::COUNT as u16), None);
-        assert_eq!(Call::from_name("MPI_Sendd"), None);
-    }
-
-    #[test]
-    fn forms_follow_by_rule() {
-        let of = |name: &str| Call::from_name(name).unwrap_or_else(|| panic!("no {name}"));
-        let shape = |call: Call| -> Vec<String> {
-            call.parameters().iter().map(|p| format!("{}: {:?}", p.name, p.kind)).collect()
-        };
-        let send =
-            ["buf: Buffer", "count: BigCount", "datatype: Datatype", "dest: Rank", "tag: Tag", "comm: Comm"];
-        assert_eq!(shape(of("MPI_Send_c")), send);
-        let isend = of("MPI_Ibsend");
-        assert_eq!((isend.timing(), isend.detail()), (Timing::Immediate, Detail::Send(SendMode::Buffered)));
-        assert_eq!(shape(isend).last().map(String::as_str), Some("request: RequestPtr"));
-        let init = of("MPI_Gatherv_init_c");
-        assert_eq!(
-            (init.timing(), init.detail()),
-            (Timing::Persistent, Detail::Collective(Operation::Gatherv))
-        );
-        assert!(shape(init).ends_with(&[
-            "comm: Comm".into(),
-            "info: Info".into(),
-            "request: RequestPtr".into()
-        ]));
-        assert_eq!(of("MPI_File_iread_at_all").category(), Category::Io);
-        assert_eq!(of("MPI_Rget_accumulate_c").parameters().len(), 13);
-        assert_eq!(of("MPI_Comm_spawn").hidden_lengths(), 2);
-        assert!(of("MPI_Ineighbor_alltoallw").parameters().iter().any(|p| p.kind == Kind::AintDisplArray));
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names = HashSet::new();
-        for index in 0..Export::COUNT {
-            assert!(names.insert(Export::symbol(index)), "{} twice", Export::symbol(index));
-            assert_eq!(Export::find(Export::symbol(index)), Some(index));
-        }
-        for name in
-            ["MPI_Send", "mpi_send_", "mpi_send_f08ts_large_", "MPIX_Bcast_init", "mpi_init_thread_f08_"]
-        {
-            assert!(names.contains(name), "{name}");
-        }
-        for call in Call::all() {
-            let parameters: HashSet<_> = call.parameters().iter().map(|p| p.name).collect();
+            assert_eq!((call as usize, Call::from_name(call.name())), (index, Some(call)));
+            let parameters: HashSet<_> = call.parameters().iter().map(|parameter| parameter.name).collect();
             assert_eq!(parameters.len(), call.parameters().len(), "{}", call.name());
+        }
+        assert_eq!((Call::from_number(Call::COUNT as u16), Call::from_name("MPI_Sendd")), (None, None));
+        assert!((0..Export::COUNT).all(|index| Export::find(Export::symbol(index)) == Some(index)));
+        for name in ["mpi_send_", "mpi_send_f08ts_large_", "MPIX_Bcast_init", "mpi_init_thread_f08_"] {
+            assert!(Export::find(name).is_some(), "{name}");
         }
     }
 }

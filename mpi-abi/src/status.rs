@@ -75,30 +75,3 @@ impl<'a> Status<'a> {
         unsafe { *self.address.add(offset).cast::<i32>() }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::tables::{Flavour, HiddenStatus, StatusLayout, Table};
-
-    #[test]
-    fn every_field_is_inside_the_status_and_aligned() {
-        for layout in
-            [Flavour::Mpich, Flavour::OpenMpi, Flavour::Standard].map(|flavour| Table::of(flavour).status)
-        {
-            let StatusLayout { size, source, tag, error, hidden } = layout;
-            let mut fields = vec![(source, 4), (tag, 4), (error, 4)];
-            match hidden {
-                HiddenStatus::Split { low, high_and_cancelled } => {
-                    fields.extend([(low, 4), (high_and_cancelled, 4)]);
-                }
-                HiddenStatus::Plain { cancelled, bytes } => fields.extend([(cancelled, 4), (bytes, 8)]),
-                HiddenStatus::Opaque => {}
-            }
-            fields.sort_unstable();
-            for (offset, width) in &fields {
-                assert!(offset + width <= size && offset % width == 0, "{layout:?}");
-            }
-            assert!(fields.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{layout:?}");
-        }
-    }
-}

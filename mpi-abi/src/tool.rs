@@ -11,9 +11,11 @@
 //! A tool in Rust is a type that implements [`Tool`], exported from a library (`crate-type = ["cdylib"]`) by
 //! [`vef_tool!`](crate::vef_tool). A tool in C is a [`Descriptor`], see `vef_tool.h`. The chain treats both alike.
 
+pub use crate::prototypes::TABLE;
+
 use crate::prototypes::Call;
 use crate::symbols::{Function, MOST_WORDS, call_with};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::ptr::{NonNull, null, null_mut};
@@ -221,26 +223,6 @@ pub const EXPORTED_AS: &CStr = c"vef_tool_descriptor";
 /// The version of the layouts in this module.
 pub const ABI: u32 = 1;
 
-/// A fingerprint of the numbers of all functions.
-pub const TABLE: u64 = fingerprint();
-
-/// FNV-1a over the names of all functions, in order.
-const fn fingerprint() -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut number = 0;
-    while let Some(call) = Call::from_number(number) {
-        let name = call.name().as_bytes();
-        let mut i = 0;
-        while i <= name.len() {
-            let byte = if i < name.len() { name[i] } else { 0 };
-            hash = (hash ^ byte as u64).wrapping_mul(0x100_0000_01b3);
-            i += 1;
-        }
-        number += 1;
-    }
-    hash
-}
-
 /// The names that stand for the recorder, with the directory of the output made from its capture.
 const RECORDERS: [(&str, &str); 3] = [("capture", ""), ("profile", "profile"), ("text", "ti_traces")];
 
@@ -249,35 +231,33 @@ const RECORDERS: [(&str, &str); 3] = [("capture", ""), ("profile", "profile"), (
 pub struct Recording {
     /// The positions of its names in the chain.
     pub places: Range<usize>,
-    /// The directory of its capture, relative to that of the run; empty: that of the run.
-    pub directory: String,
-    /// The output directory of each name, relative to that of the run.
+    /// The output directory of each name, relative to that of the run; empty: that of the run.
     pub outputs: Vec<String>,
+}
+
+impl Recording {
+    /// The directory of its capture, relative to that of the run; empty: that of the run.
+    pub fn directory(&self) -> &str {
+        if self.outputs.iter().any(String::is_empty) { "" } else { &self.outputs[0] }
+    }
 }
 
 /// Finds the recorders among the names of a chain.
 pub fn recordings(names: &[&str]) -> Vec<Recording> {
-    let known =
-        |name: &str| RECORDERS.iter().find(|(known, _)| *known == name).map(|(_, directory)| *directory);
-    let outputs: Vec<Option<String>> = (0..names.len())
-        .map(|place| {
-            let directory = known(names[place])?;
-            // Further instances are numbered.
-            Some(match names[..place].iter().filter(|name| **name == names[place]).count() {
-                before if before > 0 && !directory.is_empty() => format!("{directory}.{}", before + 1),
-                _ => directory.to_owned(),
-            })
-        })
-        .collect();
-    let mut recordings = Vec::new();
-    let mut end = 0;
-    for adjacent in outputs.chunk_by(|a, b| a.is_some() == b.is_some()) {
-        let places = end..end + adjacent.len();
-        end = places.end;
-        if let Some(outputs) = adjacent.iter().cloned().collect::<Option<Vec<String>>>() {
-            let is_run = outputs.iter().any(String::is_empty);
-            let directory = if is_run { String::new() } else { outputs[0].clone() };
-            recordings.push(Recording { places, directory, outputs });
+    let mut recordings: Vec<Recording> = Vec::new();
+    for (place, name) in names.iter().enumerate() {
+        let Some((_, directory)) = RECORDERS.iter().find(|(known, _)| known == name) else { continue };
+        // Further instances are numbered.
+        let output = match names[..place].iter().filter(|other| *other == name).count() {
+            before if before > 0 && !directory.is_empty() => format!("{directory}.{}", before + 1),
+            _ => (*directory).to_owned(),
+        };
+        match recordings.last_mut().filter(|last| last.places.end == place) {
+            Some(last) => {
+                last.places.end += 1;
+                last.outputs.push(output);
+            }
+            None => recordings.push(Recording { places: place..place + 1, outputs: vec![output] }),
         }
     }
     recordings
@@ -336,10 +316,9 @@ unsafe extern "C-unwind" fn open<T: Tool>(layer: *mut Layer) -> c_int {
             0
         }
         Err(reason) => {
-            let text = CString::new(reason.replace('\0', " ")).unwrap_or_default();
             let room = layer.reason.len() - 1;
-            for (to, from) in layer.reason[..room].iter_mut().zip(text.as_bytes()) {
-                *to = *from as c_char;
+            for (to, from) in layer.reason[..room].iter_mut().zip(reason.bytes().filter(|&byte| byte != 0)) {
+                *to = from as c_char;
             }
             1
         }
@@ -427,7 +406,8 @@ mod tests {
     fn recorders_are_told_from_tools_and_have_their_directories() {
         let of = |names: &str| -> Vec<(Range<usize>, String, Vec<String>)> {
             let names: Vec<&str> = names.split(':').collect();
-            recordings(&names).into_iter().map(|of| (of.places, of.directory, of.outputs)).collect()
+            let of = |of: Recording| (of.places.clone(), of.directory().to_owned(), of.outputs);
+            recordings(&names).into_iter().map(of).collect()
         };
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(of("a.so"), []);

@@ -225,7 +225,7 @@ impl Chain {
         let recordings = recordings(&names);
         match &recordings[..] {
             [one] if one.places.len() == names.len() => {
-                return Ok(Interposition::Recorder(directory.join(&one.directory)));
+                return Ok(Interposition::Recorder(directory.join(one.directory())));
             }
             _ if recordings.len() > RECORDERS => {
                 return Err("there are too many recorders in the chain".into());
@@ -266,7 +266,7 @@ impl Chain {
         for place in (0..names.len()).rev() {
             let behind: &'static [Cell] = Box::leak(cells.clone());
             if let Some(recorder) = recordings.iter().position(|of| of.places.start == place) {
-                let directory = directory.join(&recordings[recorder].directory);
+                let directory = directory.join(recordings[recorder].directory());
                 handlers::insert_recorder(&mut cells, recorder, &directory, behind);
             } else if let Ok(tool) = tools.binary_search_by_key(&place, |tool| tool.0) {
                 let (descriptor, layer) = &mut layers[tool];
