@@ -18,7 +18,7 @@ use crate::symbols::{Function, MOST_WORDS, call_with};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{NonNull, null};
 
 /// A tool in Rust.
 ///
@@ -149,6 +149,12 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// The reason why `open` failed.
+    pub fn reason(&self) -> String {
+        let bytes: Vec<u8> = self.reason.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// # Safety
     /// The words must be valid arguments of the function.
     #[inline(always)]
@@ -369,32 +375,6 @@ unsafe extern "C-unwind" fn any<T: Tool>(layer: *mut Layer, call: *mut AnyCall) 
     match tool {
         Some(tool) => tool.call(&mut intercepted),
         None => intercepted.pass_on(),
-    }
-}
-
-impl Layer {
-    /// A layer without a tool. `names` and `directory` must outlive it.
-    pub fn new(
-        names: *const *const c_char,
-        directory: *const c_char,
-        position: usize,
-        instance: usize,
-    ) -> Self {
-        Self {
-            context: null_mut(),
-            next: null(),
-            names,
-            directory,
-            position: position as c_int,
-            instance: instance as c_int,
-            reason: [0; 256],
-        }
-    }
-
-    /// The reason why `open` failed.
-    pub fn reason(&self) -> String {
-        let bytes: Vec<u8> = self.reason.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 

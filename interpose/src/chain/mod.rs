@@ -246,8 +246,15 @@ impl Chain {
         let mut layers: Vec<(&'static Descriptor, &'static mut Layer)> = Vec::new();
         for &(place, descriptor) in &tools {
             let instance = layers.iter().filter(|(other, _)| std::ptr::eq(*other, descriptor)).count();
-            let layer: &'static mut Layer =
-                Box::leak(Box::new(Layer::new(c_names(), path.as_ptr(), place, instance)));
+            let layer = Box::leak(Box::new(Layer {
+                context: null_mut(),
+                next: null(),
+                names: c_names(),
+                directory: path.as_ptr(),
+                position: place as c_int,
+                instance: instance as c_int,
+                reason: [0; 256],
+            }));
             // SAFETY: the tool's function and a layer that has no other reference yet.
             let opened = catching(|| descriptor.open.map_or(0, |open| unsafe { open(layer) }));
             let why = match (opened, layer.reason()) {

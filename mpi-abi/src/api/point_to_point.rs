@@ -82,17 +82,18 @@ impl Mpi {
             }
             (receiving, sending?)
         };
-        let mut words: [Option<usize>; 2] = [receiving, sending].map(|request| request.map(|r| r.word()));
+        let mut pending: Vec<usize> = [receiving, sending].into_iter().flatten().map(Request::word).collect();
         let mut looks = 0u32;
-        while words.iter().any(Option::is_some) {
-            for word in &mut words {
-                let Some(request) = word else { continue };
-                let ignore = self.abi().constants.status_ignore;
+        loop {
+            let ignore = self.abi().constants.status_ignore;
+            pending.retain_mut(|request| {
                 match self.number(|done| pmpi!(self, MPI_Test(std::ptr::from_mut(request), done, ignore))) {
-                    Ok(0) => {}
-                    Ok(_) => *word = None,
+                    Ok(done) => done == 0,
                     Err(_) => std::process::abort(),
                 }
+            });
+            if pending.is_empty() {
+                return Ok(());
             }
             looks += 1;
             if looks > 20 {
@@ -101,7 +102,6 @@ impl Mpi {
                 std::thread::sleep(std::time::Duration::from_micros(1 << doublings));
             }
         }
-        Ok(())
     }
 
     /// `MPI_Waitall`.
