@@ -61,10 +61,11 @@ pub enum Command {
 #[command(after_help = "\
 The library is preloaded into the ranks only. An existing LD_PRELOAD is kept, in front of the library.
 The capture is a directory with one file per rank, for `vef mix -i DIR`. The exit code is that of the program, or 2 if the
-program succeeds but --mix or --compress fails.
+program succeeds but nothing is captured, or --mix or --compress fails.
 --mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
 On several hosts, the directory and the library must have the same paths on all of them.
-With --only-phase or --only-ranks, messages may lack a partner: `vef mix --lenient` drops them.
+With --only-phase, messages may lack a partner: `vef mix --lenient` drops them. With --only-ranks, or if recording stops on a
+rank, vef mix drops them without an option, and counts them.
 
 Examples:
   vef run -n 4 -- ./app input
@@ -130,7 +131,7 @@ fn limit(text: &str) -> Result<u64, String> {
 pub struct Ranks(pub BTreeSet<u32>);
 
 /// Parses ranges of ranks, in the syntax of the preload library.
-fn rank_ranges(text: &str) -> Result<Vec<RangeInclusive<u32>>, String> {
+pub fn rank_ranges(text: &str) -> Result<Vec<RangeInclusive<u32>>, String> {
     let number = |text: &str| text.trim().parse::<u32>().ok();
     let range = |part: &str| match part.split_once('-') {
         None => number(part).map(|rank| rank..=rank),

@@ -239,15 +239,30 @@ fn user_export(words: &mut Vec<OsString>, front: usize) -> Option<OsString> {
     found
 }
 
-/// The value of `LD_PRELOAD` for the ranks: that of the user, then `library`.
-pub fn preload(library: &Path) -> OsString {
-    match std::env::var_os("LD_PRELOAD").filter(|set| !set.is_empty()) {
-        None => library.into(),
-        Some(mut value) => {
-            value.push(":");
-            value.push(library);
-            value
+/// The variables with which the loader finds `library` in the ranks: `LD_PRELOAD`, with the user's in front. The loader divides it at blanks and
+/// colons. A library in a directory with a blank is therefore named alone, and the directory is put first in `LD_LIBRARY_PATH`.
+///
+/// # Errors
+/// A message if the loader cannot be given the path.
+pub fn preload(library: &Path) -> Result<Vec<Variable>, String> {
+    let has = |path: &OsStr, wrong: &[u8]| path.as_encoded_bytes().iter().any(|byte| wrong.contains(byte));
+    let joined = |parts: [Option<OsString>; 2]| {
+        let parts: Vec<_> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        parts.join(OsStr::new(":"))
+    };
+    let preload = |name: &OsStr| ("LD_PRELOAD", joined([std::env::var_os("LD_PRELOAD"), Some(name.into())]));
+    if !has(library.as_os_str(), b" :") {
+        return Ok(vec![preload(library.as_os_str())]);
+    }
+    match (library.parent(), library.file_name()) {
+        (Some(directory), Some(name)) if !has(directory.as_os_str(), b":;") && !has(name, b" :") => {
+            let directories = joined([Some(directory.into()), std::env::var_os("LD_LIBRARY_PATH")]);
+            Ok(vec![preload(name), ("LD_LIBRARY_PATH", directories)])
         }
+        _ => Err(format!(
+            "{}: the loader cannot preload it: its directory must have no colon or semicolon in its path, its name no blank or colon",
+            library.display()
+        )),
     }
 }
 

@@ -116,7 +116,8 @@ fn what_cannot_be_written_or_loaded_is_said_before_the_run() {
         let left: Vec<_> = files(work).into_iter().filter(|name| name.starts_with("vef-")).collect();
         assert!(left.is_empty(), "{left:?}");
     }
-    vef_run(work, &["--mpirun", &fake, "--", "./program"]).success();
+    // Nothing is captured.
+    vef_run(work, &["--mpirun", &fake, "--", "./program"]).exited(2);
     assert!(mark.exists(), "the launcher that is not started otherwise");
 }
 

@@ -125,8 +125,14 @@ fn some_ranks_alone() {
     let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
     assert!(ended.stderr().contains("not among the ranks to be recorded × 1"), "{}", ended.stderr());
     assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
+    assert!(!ended.stderr().contains("warning"), "{}", ended.stderr());
     let digest = digest(&capture);
     assert_eq!((digest.tasks, digest.messages, digest.stopped), (2, MESSAGES / 2, vec![Rank(0)]));
+    // One that does not exist.
+    let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-ranks", "7"];
+    let (ended, _) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
+    let warning = "warning: no rank was recorded: --only-ranks 7 has none of MPI_COMM_WORLD's 2";
+    assert!(ended.stderr().contains(warning), "{}", ended.stderr());
     let trace = work.path().join("out.vef");
     run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace).arg("--lenient")).success();
 }
@@ -159,6 +165,83 @@ fn a_size_at_most() {
         let said = run(&mut command).success().stderr();
         assert_eq!(said.matches("stopped: the size limit is reached").count(), 1, "{said}");
     }
+}
+
+/// The loader divides `LD_PRELOAD` at blanks and colons.
+#[test]
+fn a_library_in_a_directory_with_a_blank_or_colon() {
+    for mpi in Mpi::installed() {
+        let (work, program) = prepare(mpi);
+        let program = program.to_str().expect("a path");
+        let job = work.path().join("job.sh");
+        std::fs::write(&job, format!("{} -n 2 {program}\n", mpi.launcher().join(" "))).expect("a script");
+        let job = job.to_str().expect("a path");
+        let launcher = mpi.launcher().join(" ");
+        let started = |directory: &str, words: &[&str]| {
+            let library = work.path().join(directory).join("libvef_interpose.so");
+            std::fs::create_dir_all(library.parent().expect("a directory")).expect("created");
+            std::fs::copy(products().join("libvef_interpose.so"), &library).expect("a copy");
+            let capture = work.path().join(format!("capture in {directory}"));
+            let mut command = vef();
+            command
+                .current_dir(work.path())
+                .env("VEF_INTERPOSE", &library)
+                .arg("run")
+                .arg("-o")
+                .arg(&capture);
+            let ended = run(command.args(words));
+            let _ = std::fs::remove_file(&library);
+            (ended, capture)
+        };
+        for (directory, words) in [
+            ("pre fix", &["-n", "2", "--mpirun", &launcher, "--", program][..]),
+            ("a script's", &["--script", "--", "sh", job]),
+        ] {
+            let (ended, capture) = started(directory, words);
+            is_whole(&capture);
+            assert!(!ended.success().stderr().contains("ld.so"));
+        }
+        let (ended, capture) = started("pre:fix", &["-n", "2", "--mpirun", &launcher, "--", program]);
+        let said = ended.exited(2).stderr();
+        assert!(said.contains("pre:fix/libvef_interpose.so: the loader cannot preload it"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!capture.exists());
+    }
+}
+
+#[test]
+fn a_program_that_leaves_no_capture() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let launcher = mpi.launcher().join(" ");
+    for (there, code, expected) in [(false, "0", 2), (true, "0", 2), (false, "5", 5)] {
+        let capture = work.path().join("capture");
+        if there {
+            std::fs::create_dir(&capture).expect("created");
+        }
+        let mut command = vef();
+        command
+            .current_dir(work.path())
+            .args(["run", "-n", "1", "--mpirun", &launcher, "-o", "capture", "--"]);
+        let said = run(command.args(["sh", "-c", "exit $0", code])).exited(expected).stderr();
+        assert!(said.contains("nothing was captured"), "{said}");
+        assert_eq!(capture.exists(), there, "only a directory of its own is removed");
+        let _ = std::fs::remove_dir(&capture);
+    }
+}
+
+#[test]
+fn two_runs_do_not_share_a_directory() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let mut first = running(work.path(), false, mpi, "until [ -e stop ]; do sleep 0.05; done");
+    let mut second = vef();
+    second.current_dir(work.path()).args(["run", "-o", "capture", "--"]).args(mpi.launcher());
+    let said = run(second.args(["-n", "1", "touch", "second"])).exited(2).stderr();
+    assert!(said.contains("capture: another vef run writes its capture here"), "{said}");
+    assert!(!work.path().join("second").exists(), "the program was started");
+    std::fs::write(work.path().join("stop"), "").expect("written");
+    eventually("the first ends", || first.try_wait().expect("a child").is_some());
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn text(summary: &Summary) -> String {
         let ranks: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();
         let more = if summary.killed.len() > 5 { ", …" } else { "" };
         lines.push(format!(
-            "{} tasks without MPI_Finalize ({}{more}): killed, or their recording stopped; read up to their last complete record",
+            "{} tasks without MPI_Finalize ({}{more}): killed, stopped or not recorded; read up to their last complete record",
             summary.killed.len(),
             ranks.join(", ")
         ));

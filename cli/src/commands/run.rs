@@ -1,6 +1,6 @@
 //! `vef run`: starts an MPI program under its launcher, with the preload library in the ranks.
 
-use crate::args::{Mix, Run};
+use crate::args::{Mix, Run, rank_ranges};
 use crate::launch;
 use crate::library;
 use crate::output::{self, Failure};
@@ -8,7 +8,9 @@ use crate::progress::Bar;
 use crate::tools::Tools;
 use rayon::prelude::*;
 use std::ffi::OsString;
+use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
@@ -73,21 +75,24 @@ pub fn capture(run: &Run) -> Result<Ended, Failure> {
         }
         output::can_be_written(trace).map_err(|error| format!("--mix {error}"))?;
     }
-    let directory = capture_directory(run)?;
-    let mut variables = variables(run, &library, &directory);
+    let preloaded = launch::preload(&library)?;
+    let claimed = claim(run)?;
+    let directory = claimed.directory.clone();
+    let mut variables = [preloaded, variables(run, &directory)].concat();
     variables.extend(tools.variables());
     let refusal = line.as_ref().and_then(slots_refused);
     let plan = match line {
-        Some(line) => launch::with_variables(line, &variables)?,
-        None => launch::through_environment(&run.program, &variables)?,
+        Some(line) => launch::with_variables(line, &variables),
+        None => launch::through_environment(&run.program, &variables),
     };
-    let program = start(&plan).inspect_err(|_| remove_unnamed(run, &directory))?;
-    let captured = tools.record() && report(run, &directory);
+    let plan = plan.inspect_err(|_| claimed.give_up())?;
+    let program = start(&plan).inspect_err(|_| claimed.give_up())?;
+    let captured = tools.record() && report(run, &claimed);
     if let Some(remedy) = refusal.filter(|_| !captured && !program.success()) {
         output::remark(remedy);
     }
     tools.report(&directory);
-    let mut done = true;
+    let mut done = captured || !tools.record();
     // Attempt each step even if another has failed.
     let mut attempt = |what: Result<ExitCode, Failure>| match what {
         Ok(_) => {}
@@ -140,10 +145,9 @@ fn slots_refused(line: &launch::Line) -> Option<String> {
     })
 }
 
-/// The environment variables for the ranks.
-fn variables(run: &Run, library: &Path, directory: &Path) -> Vec<launch::Variable> {
+/// The environment variables of the recorder.
+fn variables(run: &Run, directory: &Path) -> Vec<launch::Variable> {
     let mut variables = vec![
-        ("LD_PRELOAD", launch::preload(library)),
         (DIRECTORY_VARIABLE, directory.into()),
         // The directory was empty: a rank file in it belongs to another process of this run.
         ("VEF_FRESH", "1".into()),
@@ -169,15 +173,39 @@ fn identity() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// Creates the directory for the capture, which must be empty; returns its absolute path.
-fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
-    let directory = match &run.output {
-        Some(named) => named.clone(),
-        None => unused_name(&run.program),
+/// The directory of a capture while its program runs. A lock, where the file system has locks, refuses it to other runs on this host.
+struct Claimed {
+    /// Absolute.
+    directory: PathBuf,
+    is_new: bool,
+    _lock: File,
+}
+
+impl Claimed {
+    /// Removes the directory if it is new and still empty.
+    fn give_up(&self) {
+        if self.is_new {
+            let _ = std::fs::remove_dir(&self.directory);
+        }
+    }
+}
+
+/// Creates the directory for the capture, or takes an empty one.
+fn claim(run: &Run) -> Result<Claimed, Failure> {
+    let (directory, is_new) = match &run.output {
+        Some(named) => (named.clone(), !named.exists()),
+        None => (new_directory(&run.program)?, true),
     };
     let unusable =
         |error| format!("{}: cannot be the directory for the capture: {error}", directory.display());
     std::fs::create_dir_all(&directory).map_err(unusable)?;
+    let lock = File::open(&directory).map_err(unusable)?;
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
+        && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
+    {
+        return Err(format!("{}: another vef run writes its capture here", directory.display()).into());
+    }
     let mut entries = std::fs::read_dir(&directory).map_err(unusable)?;
     if entries.next().is_some() {
         return Err(format!(
@@ -186,13 +214,25 @@ fn capture_directory(run: &Run) -> Result<PathBuf, Failure> {
         )
         .into());
     }
-    Ok(directory.canonicalize().map_err(unusable)?)
+    Ok(Claimed { directory: directory.canonicalize().map_err(unusable)?, is_new, _lock: lock })
 }
 
-/// Removes an empty directory that the user did not name.
-fn remove_unnamed(run: &Run, directory: &Path) {
-    if run.output.is_none() {
-        let _ = std::fs::remove_dir(directory);
+/// Creates a directory that the user did not name.
+fn new_directory(program: &[OsString]) -> Result<PathBuf, Failure> {
+    loop {
+        let directory = unused_name(program);
+        match std::fs::create_dir(&directory) {
+            // Another run was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(format!(
+                    "{}: cannot be the directory for the capture: {error}",
+                    directory.display()
+                )
+                .into());
+            }
+            Ok(()) => return Ok(directory),
+        }
     }
 }
 
@@ -336,13 +376,13 @@ fn spawned(directory: &Path) -> impl Iterator<Item = PathBuf> {
     named.take_while(|directory| directory.is_dir()).collect::<Vec<_>>().into_iter()
 }
 
-/// Prints one line about the capture on stderr; returns whether there is one. A program without MPI calls
-/// leaves none, which is reported but is no error.
-fn report(run: &Run, directory: &Path) -> bool {
+/// Prints one line about the capture on stderr; returns whether there is one.
+fn report(run: &Run, claimed: &Claimed) -> bool {
+    let directory = &claimed.directory;
     let capture = match Capture::open(directory) {
         Ok(capture) => capture,
         Err(CaptureError::NoCapture(_)) => {
-            remove_unnamed(run, directory);
+            claimed.give_up();
             output::remark(format_args!(
                 "{}: nothing was captured: no rank came through MPI_Init with the library loaded and recording",
                 directory.display()
@@ -356,7 +396,6 @@ fn report(run: &Run, directory: &Path) -> bool {
             ));
             return false;
         }
-        // The exit code is that of the program in any case.
         Err(error) => return unreadable(error),
     };
     let bar = Bar::new("reading the capture");
@@ -386,6 +425,14 @@ fn report(run: &Run, directory: &Path) -> bool {
         output::remark(format_args!(
             "warning: {asked} ranks were started, but MPI_COMM_WORLD has {}: the launcher and the program are probably of \
              different MPIs (--mpirun)",
+            digest.tasks
+        ));
+    }
+    if let Some(ranks) = &run.only_ranks
+        && rank_ranges(ranks).is_ok_and(|ranges| ranges.iter().all(|range| *range.start() >= digest.tasks))
+    {
+        output::remark(format_args!(
+            "warning: no rank was recorded: --only-ranks {ranks} has none of MPI_COMM_WORLD's {}",
             digest.tasks
         ));
     }
