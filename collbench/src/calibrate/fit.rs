@@ -23,7 +23,9 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
         .map(|train| (train.bytes as f64, train.ns))
         .collect();
     let (_, ns_per_byte) = line(&long).filter(|(_, slope)| *slope > 0.0).ok_or_else(|| {
-        Error::Calibration("larger messages do not take longer: noise, or too few sizes".into())
+        let what = "larger messages do not take longer: noise, or too few sizes; more --repetitions, a larger --largest, or ranks \
+                    bound to cores of their own may help";
+        Error::Calibration(what.into())
     })?;
     // After a pause processors sleep: programs in the middle of a collective meet the time without pauses.
     let small = median(&pair.small);

@@ -8,6 +8,7 @@ use collbench::{Report, Sizes, Task};
 use sim_example::Settings;
 use sim_example::calibration::Calibration;
 use sim_example::quantity::parse_time;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
@@ -22,6 +23,8 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     };
     let calls = if check.files.is_empty() { to_predict(check)? } else { measured(check)? };
     let mut cells = Vec::new();
+    // Calls that cannot be simulated, by the reason.
+    let mut left_out = BTreeMap::<String, u32>::new();
     for (call, measured_ns) in calls {
         settings.network.topology = match &check.topology {
             Some(topology) => topology.parse()?,
@@ -30,13 +33,16 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
         let simulated_ns = match simulate(&call, &settings, &calibration) {
             Ok(simulated) => simulated,
             Err(error) => {
-                output::remark(format_args!("left out: {error}"));
+                *left_out.entry(error.to_string()).or_default() += 1;
                 continue;
             }
         };
         let Call { operation, algorithm, nodes, bytes, .. } = call;
         let ranks = nodes.len() as u32;
         cells.push(Cell { operation, algorithm, ranks, bytes, measured_ns, simulated_ns });
+    }
+    for (reason, calls) in left_out {
+        output::remark(format_args!("left out: {calls} × {reason}"));
     }
     match check.json {
         true => output::json(&cells)?,

@@ -14,8 +14,14 @@ use std::time::Duration;
 pub fn execute(launch: &Launch) -> Result<(), Failure> {
     let words: Vec<&str> = launch.mpirun.split_whitespace().collect();
     let Some((launcher, options)) = words.split_first() else { return Err("--mpirun is empty".into()) };
-    std::fs::create_dir_all(&launch.output)
-        .map_err(|error| format!("{}: {error}", launch.output.display()))?;
+    let unusable = |error| format!("{}: {error}", launch.output.display());
+    std::fs::create_dir_all(&launch.output).map_err(unusable)?;
+    if let Some(other) = (std::fs::read_dir(&launch.output).map_err(unusable)?.flatten())
+        .find(|entry| entry.file_name().as_encoded_bytes().starts_with(b"launch-"))
+    {
+        let other = other.path();
+        return Err(format!("{}: has results already; name another directory (-o)", other.display()).into());
+    }
     let own = std::env::current_exe()?;
     let mut random = SmallRng::seed_from_u64(launch.seed);
     let mut reports = Vec::new();
