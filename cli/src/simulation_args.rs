@@ -61,8 +61,7 @@ pub struct Sim {
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
     /// Simulate all combinations of these values, on all cores, and show one table; may be repeated. Values
-    /// are separated by commas, or by | if there is one: bandwidth=10G,25G. Rates and sizes may omit bit/s
-    /// and B
+    /// are separated by commas, or by | if there is one: bandwidth=10G,25G
     #[arg(long, value_name = "OPTION=VALUES")]
     pub sweep: Vec<String>,
     /// With --sweep: directory for the results. Points with a result are not run again; processes that use

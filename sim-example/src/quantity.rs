@@ -55,15 +55,17 @@ struct Kind {
 const BANDWIDTH: Kind = Kind {
     what: "bandwidth",
     example: "10Gbit/s or 12.5GB/s",
-    units: "bit/s, b/s, bps (bits) or B/s, Bps (bytes) with k, M, G, T or Ki, Mi, Gi, Ti in front, like 10Gbit/s or 12.5GB/s",
+    units: "bit/s, b/s, bps (bits) or B/s, Bps (bytes) with k, M, G, T or Ki, Mi, Gi, Ti in front, or these alone (of bit/s), like 10Gbit/s, 12.5GB/s or 10G",
     base: "bits per second",
     scale: |unit| {
         let bits = unit.strip_suffix("bit/s").or_else(|| unit.strip_suffix("b/s"));
         if let Some(prefix) = bits.or_else(|| unit.strip_suffix("bps")) {
             return prefix_scale(prefix);
         }
-        let prefix = unit.strip_suffix("B/s").or_else(|| unit.strip_suffix("Bps"))?;
-        prefix_scale(prefix)?.checked_mul(8)
+        match unit.strip_suffix("B/s").or_else(|| unit.strip_suffix("Bps")) {
+            Some(prefix) => prefix_scale(prefix)?.checked_mul(8),
+            None => prefix_scale(unit).filter(|_| !unit.is_empty()),
+        }
     },
 };
 
@@ -258,6 +260,7 @@ mod tests {
         assert_eq!(bits("1Gbps"), 1_000_000_000);
         assert_eq!(bits("1GBps"), 8_000_000_000);
         assert_eq!(bits("1KiB/s"), 8192);
+        assert_eq!(bits("25G"), 25_000_000_000);
         assert_eq!(bits("9bit/s"), 9);
         assert_eq!(parse_time("500ns"), Ok(Picos(500_000)));
         assert_eq!(parse_time("1.5 µs"), Ok(Picos(1_500_000)));

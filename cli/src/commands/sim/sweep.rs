@@ -154,18 +154,8 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
     }
 }
 
-/// Appends the unit to a rate, time or size without one.
-fn with_unit(value: &str, unit: &str) -> String {
-    match value.ends_with(|end: char| end.is_ascii_digit() || "kKMGTi".contains(end)) {
-        true => format!("{value}{unit}"),
-        false => value.to_owned(),
-    }
-}
-
 /// Sets an option.
 fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
-    let rate = || with_unit(value, "bit/s");
-    let size = || with_unit(value, "B");
     let number = || value.parse().map_err(|_| format!("--sweep {option}={value}: not a number"));
     let network = &mut sim.network;
     match option {
@@ -180,20 +170,20 @@ fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
         "model" => network.model = value.to_owned(),
         "routing" => network.routing = value.to_owned(),
         "seed" => network.seed = u64::from(number()?),
-        "bandwidth" => network.bandwidth = rate(),
+        "bandwidth" => network.bandwidth = value.to_owned(),
         "latency" => network.latency = value.to_owned(),
-        "node-bandwidth" => network.node_bandwidth = Some(rate()),
+        "node-bandwidth" => network.node_bandwidth = Some(value.to_owned()),
         "node-latency" => network.node_latency = Some(value.to_owned()),
-        "global-bandwidth" => network.global_bandwidth = Some(rate()),
+        "global-bandwidth" => network.global_bandwidth = Some(value.to_owned()),
         "global-latency" => network.global_latency = Some(value.to_owned()),
         "switch-delay" => network.switch_delay = value.to_owned(),
         "overhead" => network.overhead = value.to_owned(),
         "loggp" => network.loggp = Some(value.to_owned()),
         "rendezvous" => network.rendezvous = value.to_owned(),
         "weights" => network.weights = value.to_owned(),
-        "packet-size" => network.packet_size = size(),
-        "packet-header" => network.packet_header = size(),
-        "buffer" => network.buffer = Some(size()),
+        "packet-size" => network.packet_size = value.to_owned(),
+        "packet-header" => network.packet_header = value.to_owned(),
+        "buffer" => network.buffer = Some(value.to_owned()),
         "vcs" => network.vcs = Some(number()?),
         "buffers" => network.buffers = value.to_owned(),
         "arbiter" => network.arbiter = value.to_owned(),
@@ -439,14 +429,5 @@ mod tests {
         for text in ["", "bandwidth", "bandwidth=", "bandwidth=1G,,2G", "bandwidth=1G,1G"] {
             assert!(option(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn units_may_be_left_out() {
-        assert_eq!(with_unit("10G", "bit/s"), "10Gbit/s");
-        assert_eq!(with_unit("4Ki", "B"), "4KiB");
-        assert_eq!(with_unit("4096", "B"), "4096B");
-        assert_eq!(with_unit("10Gbit/s", "bit/s"), "10Gbit/s");
-        assert_eq!(with_unit("12.5GB/s", "bit/s"), "12.5GB/s");
     }
 }
