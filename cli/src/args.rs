@@ -1,7 +1,7 @@
 //! The command line as typed; each command resolves its arguments.
 
 use crate::input::Input;
-use crate::output::written;
+use crate::output::{written, written_trace};
 use crate::report_args::Report;
 use crate::simulation_args::{Gen, Sim, Traffic};
 use clap::{Args, Parser, Subcommand};
@@ -94,7 +94,7 @@ pub struct Run {
     #[arg(long = "tool", value_name = "NAME|FILE")]
     pub tools: Vec<PathBuf>,
     /// Also mix the capture into this trace: a container if the name ends in .vefx, else text
-    #[arg(long, value_name = "OUT", value_parser = written)]
+    #[arg(long, value_name = "OUT", value_parser = written_trace)]
     pub mix: Option<PathBuf>,
     /// Run a script that calls the launcher itself; ranks are reached through its environment. Only the first
     /// launch is recorded
@@ -214,8 +214,8 @@ pub struct Mix {
     /// Capture: its directory, or the VEFT.main of an older one
     #[arg(short, long, value_name = "DIR|VEFT.main")]
     pub input: PathBuf,
-    /// Trace to write: a container if the name ends in .vefx, else text; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = written)]
+    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written_trace)]
     pub output: PathBuf,
     /// Number of threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -376,7 +376,7 @@ pub struct Convert {
     #[arg(value_name = "FROM", value_parser = Input::argument)]
     pub from: PathBuf,
     /// File to write: a container if the name ends in .vefx, else text; - is standard output, as text
-    #[arg(value_name = "TO", value_parser = written)]
+    #[arg(value_name = "TO", value_parser = written_trace)]
     pub to: PathBuf,
     /// Compress the blocks of the container (zstd)
     #[arg(long)]

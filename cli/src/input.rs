@@ -1,7 +1,6 @@
 //! Input traces: files, and pipes for commands that read a trace more than once.
 
 use crate::output::{self, Failure};
-use std::convert::Infallible;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -24,8 +23,12 @@ pub struct Input {
 
 impl Input {
     /// Parses the argument for an input trace; `-` is standard input.
-    pub fn argument(text: &str) -> Result<PathBuf, Infallible> {
-        Ok(if text == "-" { STDIN } else { text }.into())
+    pub fn argument(text: &str) -> Result<PathBuf, &'static str> {
+        match text {
+            "" => Err("a file's name is not empty"),
+            "-" => Ok(STDIN.into()),
+            text => Ok(text.into()),
+        }
     }
 
     /// The file `trace`, or a copy of what a pipe delivers.

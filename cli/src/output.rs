@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Display;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use vef_format::new_file::{NewFile, is_stdout};
@@ -185,11 +185,27 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(serde_json::to_string_pretty(value)?)
 }
 
-/// Parses the name of a trace to write; `-` is standard output. Refuses suffixes of compressed files.
+/// Parses the name of a trace to write, as [`written`]. Refuses a file that exists and is no trace: it is not replaced by a slip of the keyboard.
+pub fn written_trace(text: &str) -> Result<PathBuf, String> {
+    let path = written(text)?;
+    let is_foreign = || {
+        let mut begin = Vec::new();
+        fs::File::open(&path)?.take(4).read_to_end(&mut begin)?;
+        Ok::<_, io::Error>(!matches!(&begin[..], b"" | b"VEF2" | b"VEF3" | b"VEFX"))
+    };
+    match path.is_file() && !is_stdout(&path) && is_foreign().unwrap_or(false) {
+        true => Err("the file exists and is no trace: remove it, or choose another name".into()),
+        false => Ok(path),
+    }
+}
+
+/// Parses the name of a file to write; `-` is standard output. Refuses suffixes of compressed files.
 pub fn written(text: &str) -> Result<PathBuf, String> {
     const COMPRESSED: [&str; 7] = ["gz", "zst", "xz", "bz2", "lz4", "zip", "Z"];
-    if text == "-" {
-        return Ok("/dev/stdout".into());
+    match text {
+        "" => return Err("a file's name is not empty".into()),
+        "-" => return Ok("/dev/stdout".into()),
+        _ => {}
     }
     let path = PathBuf::from(text);
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();

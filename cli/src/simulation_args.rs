@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::input::Input;
 use crate::network::{self, Network};
-use crate::output::written;
+use crate::output::written_trace;
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!("\
@@ -214,8 +214,8 @@ pub struct Gen {
     /// Number of ranks
     #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", required_unless_present_any = ["grid", "parallel"], value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
-    /// Trace to write: a container if the name ends in .vefx, else text; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = written)]
+    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written_trace)]
     pub output: PathBuf,
     /// Size of a message, or of each rank's block in a collective
     #[arg(long, default_value = "8KiB", value_name = "SIZE")]

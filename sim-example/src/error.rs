@@ -33,7 +33,7 @@ pub enum SimError {
     Placement(#[from] UnknownRule),
     /// The placement is [`Places::Captured`](crate::Places::Captured), but the trace has no host of each
     /// task.
-    #[error("the trace does not record the hosts of its tasks: only a container does")]
+    #[error("the trace does not record the hosts of its tasks: only a container that vef mix wrote does")]
     NotCaptured,
     /// [`Workload::from_init`](crate::Workload::from_init) is set, but the trace has no end of `MPI_Init`.
     #[error("the trace does not record the end of MPI_Init: only a container that vef mix wrote does")]

@@ -103,7 +103,7 @@ fn a_trace_does_not_take_the_place_of_what_it_is_made_of() {
     std::os::unix::fs::symlink(&rank, &link).expect("a link");
     for output in [&rank, &link] {
         let ended = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(output)).exited(2);
-        assert!(ended.stderr().contains("is a file of the capture"), "{}", ended.stderr());
+        assert!(ended.stderr().contains("the file exists and is no trace"), "{}", ended.stderr());
         assert_eq!(fs::read(&rank).expect("as it was"), before);
     }
     // Beside it is no harm, also a second time.
@@ -485,6 +485,64 @@ fn a_placement_is_written_whole_or_not_at_all_and_named_in_errors() {
             .arg(path("few.txt"));
         says(run(&mut sim), &parts);
     }
+}
+
+#[test]
+fn a_file_of_another_kind_is_named() {
+    let work = tempfile::tempdir().expect("a directory");
+    capture(work.path());
+    let vef = || {
+        let mut command = vef();
+        command.current_dir(work.path());
+        command
+    };
+    for trace in ["t.vef", "t.vefx"] {
+        run(vef().args(["mix", "-i", "capture", "-o", trace])).success();
+        for words in [&["mix", "-o", "out.vef", "-i", trace][..], &["profile", trace], &["text", trace]] {
+            says(run(vef().args(words)), &[trace, ": a trace, not a capture\n"]);
+        }
+    }
+    says(
+        run(vef().args(["profile", "capture/0.vefc"])),
+        &["0.vefc: the file of one rank; name the directory"],
+    );
+    says(
+        run(vef().args(["stats", "capture/0.vefc"])),
+        &["0.vefc: not a VEF trace, but the file of one rank"],
+    );
+    let mut piped = Command::new("sh");
+    piped.arg("-c").arg("gzip -c t.vef | \"$0\" check -").arg(vef().get_program()).current_dir(work.path());
+    says(run(&mut piped), &["/dev/stdin: not a VEF trace, but compressed by gzip: zcat FILE | vef … -"]);
+    says(run(vef().args(["check", ""])), &["<TRACE>", "a file's name is not empty"]);
+    for (placement, part) in
+        [("nofile", "there is no file nofile"), ("missing.toml", "missing.toml: No such file")]
+    {
+        says(run(vef().args(["sim", "t.vef", "--placement", placement])), &[part]);
+    }
+    run(vef().args(["gen", "ring", "-n", "4", "-o", "g.vefx"])).success();
+    let parts = ["only a container that vef mix wrote does"];
+    says(run(vef().args(["sim", "g.vefx", "--placement", "captured"])), &parts);
+    // A source file is not replaced, by no command that writes traces; a trace is.
+    fs::write(work.path().join("x.c"), "int main(void) { return 0; }").expect("written");
+    for words in [
+        &["mix", "-i", "capture", "-o", "x.c"][..],
+        &["convert", "t.vef", "x.c"],
+        &["gen", "ring", "-n", "4", "-o", "x.c"],
+        &["run", "--mix", "x.c", "--", "true"],
+    ] {
+        says(run(vef().args(words)), &["x.c", "the file exists and is no trace"]);
+    }
+    assert!(fs::read_to_string(work.path().join("x.c")).expect("there").starts_with("int main"));
+    run(vef().args(["convert", "t.vef", "g.vefx"])).success();
+    // Results of earlier launches are not mixed with new ones.
+    fs::create_dir(work.path().join("results")).expect("a directory");
+    fs::write(work.path().join("results/launch-2.json"), "{}").expect("written");
+    let launch =
+        ["bench", "launch", "-n", "2", "--mpirun", "false", "-o", "results", "--", "--op", "barrier"];
+    says(
+        run(vef().args(launch)),
+        &["results/launch-2.json: has results already; name another directory (-o)"],
+    );
 }
 
 #[test]

@@ -317,10 +317,10 @@ fn what_is_not_whole_replaces_nothing() {
     ];
     for (words, says) in all {
         let output = words.split(' ').find(|word| word.starts_with("out.")).expect("an output");
-        write(output, "older");
+        write(output, "VEF3 older");
         let said = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
         assert!(said.contains(says), "{words}: {said}");
-        assert_eq!(std::fs::read(work.join(output)).expect("a file"), b"older", "{words}");
+        assert_eq!(std::fs::read(work.join(output)).expect("a file"), b"VEF3 older", "{words}");
     }
     // A part of a timeline is better than nothing.
     std::fs::remove_file(work.join("out.json")).expect("a file");

@@ -3,6 +3,7 @@
 use crate::error::Place;
 use crate::ids::Rank;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Why a capture cannot be opened, read or written.
@@ -19,6 +20,14 @@ pub enum CaptureError {
     /// A directory with neither of the layouts.
     #[error("{}: no capture here: neither <rank>.vefc files nor VEFT.main", .0.display())]
     NoCapture(PathBuf),
+    /// A file in place of a directory.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// The file of a rank is missing.
     #[error("{}: the capture is of {tasks} tasks, but the file of rank {rank} is missing", path.display())]
     MissingRank {
@@ -51,15 +60,15 @@ pub enum CaptureError {
     /// The file was written with the other byte order.
     #[error("{0}: written with the other byte order; read it on a machine of the writer's kind")]
     Endianness(Place),
-    /// The file has a later version.
-    #[error("{place}: format version {found}, this reader knows {known}")]
+    /// The file has a version that cannot be read.
+    #[error("{place}: format version {found}; this reader knows {} to {}", known.start(), known.end())]
     Version {
         /// The file.
         place: Place,
         /// Its version.
         found: u32,
-        /// The latest version that can be read.
-        known: u32,
+        /// The versions that can be read.
+        known: RangeInclusive<u32>,
     },
     /// The file is shorter than its header says.
     #[error("{place}: truncated: {promised} bytes were written, {present} are here")]

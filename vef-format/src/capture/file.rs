@@ -64,7 +64,7 @@ impl Header {
         let found = u32_at(bytes, field::VERSION);
         if !(OLDEST..=VERSION).contains(&found) {
             let place = Place::offset(path, field::VERSION as u64);
-            return Err(CaptureError::Version { place, found, known: VERSION });
+            return Err(CaptureError::Version { place, found, known: OLDEST..=VERSION });
         }
         let number = |at: usize| u32_at(bytes, at) as usize;
         let (chunks_at, chunk_size) = (number(field::HEADER_SIZE), number(field::CHUNK_SIZE));

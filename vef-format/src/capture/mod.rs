@@ -44,6 +44,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use taker::Closure;
@@ -80,6 +81,9 @@ impl Capture {
             let main = legacy::Main::open(path)?;
             let ranks = legacy_ranks(&main);
             return Ok(Self { dir: path.to_path_buf(), ranks, legacy: Some((main, options.clone())) });
+        }
+        if path.is_file() {
+            return Err(CaptureError::File { path: path.to_path_buf(), what: in_place_of_a_capture(path) });
         }
         Ok(Self { dir: path.to_path_buf(), ranks: read_ranks(path)?, legacy: None })
     }
@@ -153,6 +157,17 @@ impl Capture {
             Some(_) => Ok(Vec::new()),
             None => Ok(file::RankFile::open(&rank_file(&self.dir, rank))?.calls),
         }
+    }
+}
+
+/// What the file `path` is, which is no directory with a capture.
+fn in_place_of_a_capture(path: &Path) -> &'static str {
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut begin));
+    match &begin[..] {
+        _ if compressed::rank_of(path).is_some() => "the file of one rank; name the directory of the capture",
+        b"VEFX" | b"VEF2" | b"VEF3" if read.is_ok() => "a trace, not a capture",
+        _ => "a file, not a capture, which is a directory",
     }
 }
 

@@ -6,9 +6,7 @@ use super::event::{
     FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
     Transfer, WindowId,
 };
-use super::layout::{
-    CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, VERSION, chunk_field, field, seal,
-};
+use super::layout::{CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, chunk_field, field, seal};
 use super::varint::Sink;
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
 use crate::ids::{CommId, CommRank, Rank};
@@ -736,7 +734,7 @@ fn what_is_no_capture_is_told_apart() {
     changed(12, &[3]);
     assert!(Capture::open(dir.path()).is_ok(), "of the version before");
     changed(12, &[1]);
-    assert!(matches!(open(), CaptureError::Version { found: 1, known: VERSION, .. }));
+    assert!(open().to_string().ends_with("format version 1; this reader knows 3 to 4"), "{}", open());
     changed(24, &[5]);
     assert!(matches!(open(), CaptureError::Damaged { .. }));
     std::fs::write(&path, &good[..HEADER_SIZE - 1]).expect("written");

@@ -30,6 +30,9 @@ pub enum Problem {
         /// The first word.
         found: String,
     },
+    /// The file has another known format.
+    #[error("not a VEF trace, but {0}")]
+    Other(&'static str),
     /// The first word of a line is of no kind of record.
     #[error("a line begins with a number, G or C; this one with `{found}`")]
     UnknownLine {

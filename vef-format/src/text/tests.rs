@@ -171,6 +171,7 @@ fn said(from: &str, to: &str) -> String {
 fn every_error_names_line_field_and_find() {
     for (from, to, want) in [
         ("VEF3", "VEF4", "t.vef:1: not a VEF trace: it begins with `VEF4`, not with VEF3 or VEF2"),
+        ("VEF3", "BZh9", "t.vef: not a VEF trace, but compressed by bzip2: bzcat FILE | vef … -"),
         ("VEF3", "\u{1}ELF", r"t.vef:1: not a VEF trace: it begins with `\x01ELF`, not with VEF3 or VEF2"),
         ("VEF3 3", "VEF3 0", "t.vef:1: field nTasks is `0`, not a number from 1 to 2147483647"),
         (

@@ -144,7 +144,7 @@ fn places(text: &str) -> Result<Places, Failure> {
     match text.parse() {
         Ok(rule) => Ok(rule),
         Err(rule) if !Path::new(text).exists() && !text.contains(['.', '/']) => {
-            Err(format!("{rule}, or name a placement file").into())
+            Err(format!("{rule}; and there is no file {text}").into())
         }
         Err(_) => Ok(Places::Given(Placement::read(Path::new(text))?)),
     }
