@@ -1,15 +1,38 @@
 //! The MPI functions that notes name.
 
+use std::sync::LazyLock;
 use vef_format::capture::event::{Collective, Send};
 use vef_format::operation::Operation;
 
-/// The MPI function of an event, as far as a capture distinguishes: all waits and tests are `MPI_Wait`, and persistent
-/// requests are non-blocking. Twice the index of its name, plus one if it is non-blocking.
+/// An MPI function that makes records: twice the index of its name, plus one if it is non-blocking.
+///
+/// A capture's call table names it. In the older layout, without a table, it follows from the kind of event: all waits are `MPI_Wait`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Function(u8);
 
-/// The first names: those of sends, by mode, then four others. Those of collectives follow, by operation.
-const NAMES: [&str; 8] = ["Send", "Bsend", "Ssend", "Rsend", "Recv", "Sendrecv", "Wait", "Finalize"];
+/// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
+const NAMES: [&str; 20] = [
+    "Send",
+    "Bsend",
+    "Ssend",
+    "Rsend",
+    "Recv",
+    "Sendrecv",
+    "Wait",
+    "Finalize",
+    "Waitall",
+    "Waitany",
+    "Waitsome",
+    "Test",
+    "Testall",
+    "Testany",
+    "Testsome",
+    "Start",
+    "Startall",
+    "Sendrecv_replace",
+    "Mrecv",
+    "Session_finalize",
+];
 
 impl Function {
     pub(crate) const RECEIVE: Self = Self(2 * 4);
@@ -28,6 +51,12 @@ impl Function {
         Self(2 * (NAMES.len() as u8 + call.operation as u8) + u8::from(call.request.is_some()))
     }
 
+    /// That of a name in a call table; a function with large counts is the same as without.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let name = name.strip_suffix("_c").unwrap_or(name);
+        (0..).zip(Self::names()).find(|(_, known)| *known == name).map(|(number, _)| Self(number))
+    }
+
     /// Its number, which is small.
     #[inline(always)]
     pub(crate) fn number(self) -> usize {
@@ -35,8 +64,13 @@ impl Function {
     }
 
     /// The names of all functions, by number.
-    pub(crate) fn names() -> Vec<String> {
-        (0..2 * (NAMES.len() + Operation::ALL.len())).map(|number| Self(number as u8).name()).collect()
+    pub(crate) fn names() -> &'static [String] {
+        static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
+            (0..2 * (NAMES.len() + Operation::ALL.len()))
+                .map(|number| Function(number as u8).name())
+                .collect()
+        });
+        &ALL
     }
 
     /// Its name.

@@ -142,7 +142,8 @@ impl<'a> Reading<'a> {
     ) -> Result<Walked, MixError> {
         let mut events = self.capture.events(rank)?;
         let expected = self.expected.load(Ordering::Relaxed);
-        let mut walk = Walk::new(rank, communicators, options, events.has_many_threads(), expected);
+        let (threads, functions) = (events.has_many_threads(), events.functions());
+        let mut walk = Walk::new(rank, communicators, options, threads, functions, expected);
         events.each_to(&mut walk)?;
         self.expected.store(EXPECTED.min(walk.records() as usize), Ordering::Relaxed);
         let skipped = events.skipped().values().sum();

@@ -108,7 +108,7 @@ pub(crate) fn place(notes: &[u8], sequence: &Sequence) -> Result<Vec<(Section, V
     let mut placed = Placed::new(sequence)?;
     let mut reader = Reader::new(notes);
     while reader.more() {
-        placed.take(&mut reader, &names)?;
+        placed.take(&mut reader, names)?;
     }
     placed.finish()
 }

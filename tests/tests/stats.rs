@@ -167,7 +167,15 @@ fn notes_are_those_of_an_independent_count() {
         let mpirun = mpi.launcher().join(" ");
         let words = ["run", "--oversubscribe", "--mpirun", &mpirun, "-n", "3", "-o"];
         run(vef().args(words).arg(capture).arg("--mix").arg(&trace).args(["--", &program, "4"])).success();
-        assert_eq!(stats(&trace, &[])["phases"].as_array().map(Vec::len), Some(3), "{mpi:?}");
+        let shown = stats(&trace, &[]);
+        assert_eq!(shown["phases"].as_array().map(Vec::len), Some(3), "{mpi:?}");
+        // The functions are those that the program called: no other non-blocking send than that of MPI_Start.
+        let calls = shown["calls"].as_array().expect("functions").iter();
+        let mut functions: Vec<_> = calls.map(|call| call["function"].as_str().expect("a name")).collect();
+        functions.sort_unstable();
+        let expected =
+            ["MPI_Allreduce", "MPI_Barrier", "MPI_Finalize", "MPI_Recv", "MPI_Send", "MPI_Start", "MPI_Wait"];
+        assert_eq!(functions, expected, "{mpi:?}");
         traces.push(trace);
     }
     for trace in traces {

@@ -144,7 +144,7 @@ mod tests {
         let (comm, table) = (CommId(0), Table::builtin("default").unwrap());
         let communicators = Communicators::new(1000);
         let options = WalkOptions { lower: Some(&table), ..WalkOptions::default() };
-        let mut walk = Walk::new(Rank(0), &communicators, options, false, 0);
+        let mut walk = Walk::new(Rank(0), &communicators, options, false, &[], 0);
         walk.most = 3500;
         let world = Communicator {
             id: comm,

@@ -174,12 +174,14 @@ struct Wildcard {
 }
 
 impl<'a> Walk<'a> {
-    /// Begins before the first event of `rank`; `threads`: several threads make calls. About so many records are `expected`.
+    /// Begins before the first event of `rank`, whose call table is `functions`; `threads`: several threads make calls. About so many
+    /// records are `expected`.
     pub(crate) fn new(
         rank: Rank,
         communicators: &'a Communicators,
         options: WalkOptions<'a>,
         threads: bool,
+        functions: &[Function],
         expected: usize,
     ) -> Self {
         let side = || Side::with_capacity(expected / 2);
@@ -203,7 +205,7 @@ impl<'a> Walk<'a> {
             lowered: Vec::new(),
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
-            notes: options.with_notes.then(|| Box::new(NoteTaker::new(options.polls, threads))),
+            notes: options.with_notes.then(|| Box::new(NoteTaker::new(options.polls, threads, functions))),
             most: u64::from(NONE) - 1,
             task,
         }

@@ -4,6 +4,7 @@ use crate::Polls;
 use crate::function::Function;
 use crate::thread_notes::ThreadNotes;
 use std::ops::Range;
+use vef_format::capture;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, TaskNotes};
 use vef_format::units::Ticks;
@@ -25,6 +26,8 @@ pub(super) struct NoteTaker {
     /// When the task entered `MPI_Init`.
     zero: Option<u64>,
     polls: Polls,
+    /// The functions in the rank's call table.
+    called: Vec<Option<Function>>,
 }
 
 /// The point from which a thread's computing counts.
@@ -37,9 +40,10 @@ struct Since {
 }
 
 impl NoteTaker {
-    /// Begins before the first event; `threads`: several threads make calls.
-    pub(super) fn new(polls: Polls, threads: bool) -> Self {
-        Self { polls, threads: threads.then(Box::default), ..Self::default() }
+    /// Begins before the first event of a rank with these functions in its call table; `threads`: several threads make calls.
+    pub(super) fn new(polls: Polls, threads: bool, functions: &[capture::Function]) -> Self {
+        let called = functions.iter().map(|function| Function::named(&function.name)).collect();
+        Self { polls, threads: threads.then(Box::default), called, ..Self::default() }
     }
 
     /// The current event completes the send of `record`.
@@ -72,6 +76,8 @@ impl NoteTaker {
             },
         };
         if !records.is_empty() {
+            let called = event.call.index().and_then(|slot| *self.called.get(slot)?);
+            let function = called.unwrap_or(function);
             self.thread.1 = Since { end: event.end.0, polled: 0 };
             match &mut self.threads {
                 Some(threads) => threads.made_by(function),

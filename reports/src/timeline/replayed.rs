@@ -159,12 +159,11 @@ impl<'a, 'd> Watcher<'a, 'd> {
         }
         // A message that had arrived before is received without waiting.
         if waits && (started.released > waited || after.0 == RECEIVED) {
-            let is_mark = started.record.is_some_and(|record| record.kind() == RawKind::Mark);
-            let name = match (after.0, &call) {
-                (_, Some(call)) if is_mark => call,
-                (SENT, _) => "wait for send",
-                (RECEIVED, _) => "wait for message",
-                (COLLECTIVE, _) => "wait for collective",
+            // The record's function may be a later one than that which waited.
+            let name = match after.0 {
+                SENT => "wait for send",
+                RECEIVED => "wait for message",
+                COLLECTIVE => "wait for collective",
                 _ => "wait",
             };
             let message = [after.1.wrapping_add(1)];
