@@ -110,6 +110,20 @@ fn lowered_collectives_are_messages() {
 }
 
 #[test]
+fn a_message_to_oneself_is_one_message_of_a_text_trace() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "to_itself", &["tests/c/to_itself.c"]);
+        let mut command = vef();
+        command.current_dir(work.path()).args(["run", "-n", "3", "--mpirun", &mpi.launcher().join(" ")]);
+        run(command.args(["-o", "capture", "--"]).arg(program)).success();
+        let summary = json(vef().current_dir(work.path()).args(["text", "--json", "capture"]));
+        let counts = ["messages", "bytes", "collectives"].map(|key| number(&summary, key));
+        assert_eq!(counts, [6, 3 * 12 + 3 * 4, 0], "{mpi:?}");
+    }
+}
+
+#[test]
 fn the_demo_captures_a_program_itself() {
     if Mpi::installed().is_empty() {
         return skipped("no MPI (scripts/deps)");

@@ -29,7 +29,7 @@ pub fn execute(text: &Text) -> Result<(), Failure> {
         }));
     }
     output::result(format_args!(
-        "{}: {ranks} ranks, {phases} phases, {communicators} communicators, {} messages with {} bytes, {} collective operations",
+        "{}: {ranks} ranks, {phases} phases, {communicators} communicators, {} messages with {} bytes, {} collective operations (barriers are not counted)",
         output.display(),
         Grouped(*messages),
         Grouped(*bytes),

@@ -237,8 +237,9 @@ impl Trace {
         let Some(comm) = self.comms.get(&load.0.0) else { return Ok(()) };
         let own = comm.rank.map_or(self.rank.0, |rank| rank.0);
         match source.and_then(|source| comm.group.get(source)) {
-            Some(sender) => write!(self.to, "{sender} {name} {own}")?,
-            None => return Ok(()),
+            // The line of a send to oneself is that of its receive, too: twice it would be two messages.
+            Some(sender) if sender != self.rank => write!(self.to, "{sender} {name} {own}")?,
+            _ => return Ok(()),
         }
         self.load(load)
     }
