@@ -285,7 +285,7 @@ pub struct Check {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The trace is read once and not replayed: no figure depends on a network. docs/reports.md lists the keys of --json and the
-columns of --csv.
+columns of --csv, and which bytes each collective contributes and obtains: those of all members, without a root's block for itself.
 
 Examples:
   vef stats app.vef

@@ -291,7 +291,7 @@ impl Report {
             return html! { p { "The trace has no collective operations." } };
         }
         html! {
-            (figure("collectives", &format!("Bytes that the members contribute to collective operations, or obtain, whichever is more; all members together.{}", first_of(20, collectives.operations.len(), "with most bytes"))))
+            (figure("collectives", &format!("Bytes that the members contribute to collective operations, or obtain, whichever is more; all members together. A root\u{2019}s block for itself is left out, a member\u{2019}s block for itself in Allgather and Alltoall is not.{}", first_of(20, collectives.operations.len(), "with most bytes"))))
             (table_of(&["operation", "members", "communicators", "operations", "parts", "contributed, bytes", "obtained, bytes"], collectives.operations.iter().map(|row| vec![
                 Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.communicators), Cell::count(row.operations.0), Cell::count(row.parts.0),
                 Cell::count(row.sent_bytes.0), Cell::count(row.received_bytes.0),
