@@ -33,7 +33,7 @@ impl Placement {
         let lengths =
             self.nodes.iter().map(|node| node.name.len()).filter(|&length| length <= LONGEST_HOST_NAME);
         let width = lengths.max().unwrap_or(0).max("node".len());
-        let mut text = format!("{:width$}  slots  cores/slot  processes  ranks\n", "node");
+        let mut text = format!("{:width$}  slots  cores/slot  processes  ranks (FIRST-LAST:STEP)\n", "node");
         let mut oversubscribed = 0;
         for (node, ranks) in self.nodes.iter().zip(&ranks_of) {
             let over = node.slots.is_some_and(|slots| ranks.len() > slots as usize);

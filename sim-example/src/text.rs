@@ -71,7 +71,7 @@ impl Report {
             // Messages within nodes have no network latency.
             match messages {
                 0 => writeln!(out)?,
-                _ => writeln!(out, ", latency p50 {p50}, p99 {p99}")?,
+                _ => writeln!(out, ", latency p50 {}, p99 {}", Quantile(*p50), Quantile(*p99))?,
             }
         }
         if self.collectives_split_evenly > 0 {
@@ -86,6 +86,7 @@ impl Report {
         }
         let Latency { min, mean, p50, p90, p99, max, .. } = self.latency_ps;
         writeln!(out, "latency       min {min}, mean {mean}, max {max}")?;
+        let [p50, p90, p99] = [p50, p90, p99].map(Quantile);
         writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}")?;
         self.write_sizes(out)?;
         let LinksReport { used, utilisation_max, utilisation_mean, busiest, .. } = &self.links;
@@ -183,12 +184,31 @@ impl Report {
             &self.sizes
         {
             let size = match from_bytes == to_bytes {
-                true => from_bytes.to_string(),
-                false => format!("{from_bytes} to {to_bytes}"),
+                true => format!("{} B", Grouped(from_bytes.0)),
+                false => format!("{} to {} B", Grouped(from_bytes.0), Grouped(to_bytes.0)),
             };
+            let [p50, p90, p99] = [*p50, *p90, *p99].map(Quantile);
             writeln!(out, "  {size:<24} {:>12}: p50 {p50}, p90 {p90}, p99 {p99}", Grouped(*messages))?;
         }
         Ok(())
+    }
+}
+
+/// A quantile of latencies, which is up to 1/128 too great: in three digits.
+#[derive(Clone, Copy)]
+struct Quantile(Picos);
+
+impl fmt::Display for Quantile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Picos(exact)) = *self;
+        let unit = 10u64.pow(exact.checked_ilog10().unwrap_or(0).saturating_sub(2));
+        let shown = Picos(exact.saturating_add(unit / 2) / unit * unit).to_string();
+        match shown.rsplit_once(' ') {
+            Some((number, unit)) if number.contains('.') => {
+                write!(f, "{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+            }
+            _ => f.write_str(&shown),
+        }
     }
 }
 
@@ -255,5 +275,25 @@ impl fmt::Display for Times<'_> {
             write!(f, "{comma}{name} {:.1} %", 100.0 * time.0 as f64 / total)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_have_three_digits() {
+        for (exact, shown) in [
+            (402_653_184, "403 µs"),
+            (1_234_567, "1.23 µs"),
+            (20_049, "20 ns"),
+            (999_600, "1 µs"),
+            (999, "999 ps"),
+            (0, "0 ps"),
+            (1_234_500_000_000_000, "1 230 s"),
+        ] {
+            assert_eq!(Quantile(Picos(exact)).to_string(), shown);
+        }
     }
 }

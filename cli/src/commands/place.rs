@@ -30,6 +30,7 @@ pub fn execute(place: &Place) -> Result<(), Failure> {
     };
     if let Some(path) = &place.output {
         output::file(path, &placement.to_text(Format::of_path(path)))?;
+        output::remark(format_args!("placement written to {}", path.display()));
     }
     output::result(shown(&placement, &place.format)?.trim_end())
 }
