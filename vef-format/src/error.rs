@@ -1,7 +1,19 @@
 //! Places in files. Every error of this crate carries a [`Place`].
 
+use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+/// A problem, and its place.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct Located<P: Error + 'static> {
+    /// The file, and the line, offset or record.
+    pub place: Place,
+    /// The problem.
+    #[source]
+    pub problem: P,
+}
 
 /// A file and a position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

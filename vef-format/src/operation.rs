@@ -3,7 +3,7 @@
 //! Codes 0, 2 and 6 occur in traces of the original tools; no trace shows the others, which are this project's choice.
 //! [`OpCodes`] replaces the table for other traces.
 
-use crate::error::Place;
+use crate::error::{Located, Place};
 use crate::units::Bytes;
 use std::fmt;
 use std::io;
@@ -159,15 +159,7 @@ impl Default for OpCodes {
 }
 
 /// Why a table of codes cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {problem}")]
-pub struct OpCodesError {
-    /// File and line.
-    pub place: Place,
-    /// The problem.
-    #[source]
-    pub problem: OpCodesProblem,
-}
+pub type OpCodesError = Located<OpCodesProblem>;
 
 /// What is wrong with a table of codes.
 #[derive(Debug, thiserror::Error)]

@@ -14,16 +14,17 @@ use crate::operation::{Amounts, OpCode};
 use crate::units::{Bytes, Picos, Ticks};
 
 /// The version of a trace's grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// `VEF2`: read only. The "awaited" bit of messages is derived from the dependencies.
     V2,
     /// `VEF3`: read and written.
+    #[default]
     V3,
 }
 
 /// The first line of a trace. Validation compares its counts with the records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The grammar.
     pub version: Version,

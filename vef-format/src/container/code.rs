@@ -1,5 +1,6 @@
 //! Encoding of block contents: varints, bytes of records, and runs of ranks.
 
+use super::Problem;
 use crate::capture::encode::{unzigzag, zigzag};
 use crate::capture::varint::{self, Ended, MAX_LEN, Source};
 use crate::prefetch::prefetch;
@@ -19,13 +20,12 @@ impl From<Ended> for Garbled {
     }
 }
 
-impl Garbled {
-    /// The text of the error.
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::Length => "a block of another length than its items have".to_owned(),
-            Self::Value(field) => format!("a block with a value of {field} that is out of range"),
-        }
+impl From<Garbled> for Problem {
+    fn from(garbled: Garbled) -> Self {
+        Self::Inconsistent(match garbled {
+            Garbled::Length => "a block of another length than its items have".to_owned(),
+            Garbled::Value(field) => format!("a block with a value of {field} that is out of range"),
+        })
     }
 }
 

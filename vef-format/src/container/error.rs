@@ -1,21 +1,13 @@
 //! Errors of reading and writing containers.
 
 use super::version::VERSION;
-use crate::error::Place;
+use crate::error::Located;
 use crate::ids::Rank;
 use crate::text::WriteError;
 use std::io;
 
 /// Why a container cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {problem}")]
-pub struct ContainerError {
-    /// The file, and the offset of a block.
-    pub place: Place,
-    /// The problem.
-    #[source]
-    pub problem: Problem,
-}
+pub type ContainerError = Located<Problem>;
 
 /// What is wrong in a container.
 #[derive(Debug, thiserror::Error)]

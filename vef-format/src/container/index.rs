@@ -3,9 +3,10 @@
 //! The index of a long trace is long, so it is not kept in memory: a reader scans it once, notes where the list of each
 //! stream begins, and reads the places of single blocks when it needs them.
 
+use super::Problem;
 use super::block::{FRAME, START};
 use super::code::{Garbled, Packed};
-use super::input::{Input, Scan, Trouble};
+use super::input::{Input, Scan};
 use crate::capture::varint::{MAX_LEN, Source};
 use crate::operation::{OpCode, OpCodes};
 use crate::raw::Raw;
@@ -205,7 +206,7 @@ pub(super) struct Section {
 
 impl Index {
     /// Scans the index in `from`; the other blocks end before `end`.
-    pub(super) fn read(from: &mut Scan<'_>, end: u64) -> Result<Self, Trouble> {
+    pub(super) fn read(from: &mut Scan<'_>, end: u64) -> Result<Self, Problem> {
         let numbers = numbers(from, PLACE)?;
         let records_numbers = self::numbers(from, RECORDS_PLACE)?;
         let about = list(from, end, numbers)?;
@@ -258,7 +259,7 @@ impl Section {
     }
 
     /// The section's lists, each with its task (0: the trace; otherwise the rank plus one).
-    pub(super) fn lists(&self, input: &Input, end: u64) -> Result<Vec<(u64, List)>, Trouble> {
+    pub(super) fn lists(&self, input: &Input, end: u64) -> Result<Vec<(u64, List)>, Problem> {
         let mut lists = Vec::new();
         let mut from = Scan::new(input, self.at, end);
         each_task(&mut from, self.tasks, (end, self.numbers), |task, list| {
@@ -275,7 +276,7 @@ fn each_task(
     count: u64,
     (end, numbers): (u64, u8),
     mut take: impl FnMut(u64, List) -> Result<(), Garbled>,
-) -> Result<(), Trouble> {
+) -> Result<(), Problem> {
     let mut task = 0u64;
     for number in 0..count {
         let step = from.get()?;
@@ -290,7 +291,7 @@ fn each_task(
 }
 
 /// Numbers of a place: at least the `known` ones; further ones belong to later minor versions.
-fn numbers(from: &mut Scan<'_>, known: usize) -> Result<u8, Trouble> {
+fn numbers(from: &mut Scan<'_>, known: usize) -> Result<u8, Problem> {
     let numbers = from.get()?;
     match (known as u64..=MOST_NUMBERS).contains(&numbers) {
         true => Ok(numbers as u8),
@@ -299,7 +300,7 @@ fn numbers(from: &mut Scan<'_>, known: usize) -> Result<u8, Trouble> {
 }
 
 /// Scans the places of one list.
-fn list(from: &mut Scan<'_>, most: u64, numbers: u8) -> Result<List, Trouble> {
+fn list(from: &mut Scan<'_>, most: u64, numbers: u8) -> Result<List, Problem> {
     let blocks = u32::try_from(from.get()?).map_err(|_| Garbled::Value("a number of blocks"))?;
     let at = from.position();
     let (mut items, mut end) = (0u64, 0);
@@ -347,7 +348,7 @@ impl Places {
     }
 
     /// The next place; the block ends before `most`, the offset of the index.
-    pub(super) fn next(&mut self, input: &Input, most: u64) -> Result<Option<Spot>, Trouble> {
+    pub(super) fn next(&mut self, input: &Input, most: u64) -> Result<Option<Spot>, Problem> {
         Ok(self.read(input, most, |_| Ok(()))?.map(|(spot, ())| spot))
     }
 
@@ -356,7 +357,7 @@ impl Places {
         &mut self,
         input: &Input,
         most: u64,
-    ) -> Result<Option<(Spot, Content)>, Trouble> {
+    ) -> Result<Option<(Spot, Content)>, Problem> {
         self.read(input, most, |from| {
             let (computing, messages) = (from.get()?, from.get()?);
             let messages = u32::try_from(messages).map_err(|_| Garbled::Value("a number of messages"))?;
@@ -375,7 +376,7 @@ impl Places {
         input: &Input,
         most: u64,
         more: impl FnOnce(&mut Source<'_>) -> Result<T, Garbled>,
-    ) -> Result<Option<(Spot, T)>, Trouble> {
+    ) -> Result<Option<(Spot, T)>, Problem> {
         if self.left == 0 {
             return Ok(None);
         }

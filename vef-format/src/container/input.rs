@@ -17,34 +17,6 @@ pub(super) enum Input {
     Bytes(Vec<u8>),
 }
 
-/// Why something cannot be read.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    Io(io::Error),
-    Garbled(Garbled),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<Garbled> for Trouble {
-    fn from(garbled: Garbled) -> Self {
-        Self::Garbled(garbled)
-    }
-}
-
-impl From<Trouble> for Problem {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Io(error) => Self::Io(error),
-            Trouble::Garbled(garbled) => Self::Inconsistent(garbled.text()),
-        }
-    }
-}
-
 impl Input {
     /// Fills `into` from `offset` on.
     pub(super) fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
@@ -117,7 +89,7 @@ impl<'a> Scan<'a> {
 
     /// The next number.
     #[inline]
-    pub(super) fn get(&mut self) -> Result<u64, Trouble> {
+    pub(super) fn get(&mut self) -> Result<u64, Problem> {
         self.need(MAX_LEN)?;
         let mut from = Source::new(&self.window, self.at);
         let value = from.get().map_err(Garbled::from)?;
@@ -126,7 +98,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The next text.
-    pub(super) fn text(&mut self) -> Result<String, Trouble> {
+    pub(super) fn text(&mut self) -> Result<String, Problem> {
         let length = self.get()?;
         if length > self.end - self.position() {
             return Err(Garbled::Length.into());
@@ -146,12 +118,12 @@ impl<'a> Scan<'a> {
 
     /// Fills the window with at least `bytes` more, or all that are left.
     #[inline]
-    fn need(&mut self, bytes: usize) -> Result<(), Trouble> {
+    fn need(&mut self, bytes: usize) -> Result<(), Problem> {
         if self.window.len() - self.at < bytes && self.offset < self.end { self.fill(bytes) } else { Ok(()) }
     }
 
     #[cold]
-    fn fill(&mut self, bytes: usize) -> Result<(), Trouble> {
+    fn fill(&mut self, bytes: usize) -> Result<(), Problem> {
         self.window.drain(..self.at);
         self.at = 0;
         let kept = self.window.len();

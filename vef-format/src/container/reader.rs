@@ -3,7 +3,7 @@
 use super::block::{Block, FOOTER, FRAME, Footer, Frame, Kind, MAGIC, MAGIC_END, START, VERSION};
 use super::code::{Garbled, Runs};
 use super::index::{Content, Index, List, Places, Section, Spot, read_about};
-use super::input::{Input, Scan, Trouble};
+use super::input::{Input, Scan};
 use super::proof;
 use super::record::{Decoder, ROOM};
 use super::{About, ContainerError, Problem};
@@ -58,26 +58,14 @@ impl Reader {
     }
 
     fn new(input: Input, length: u64, path: &Path) -> Result<Self, ContainerError> {
-        let unknown = Header {
-            version: crate::record::Version::V3,
-            tasks: 0,
-            messages: 0,
-            communicators: 0,
-            collectives: 0,
-            local_collectives: 0,
-            received: 0,
-            clock: crate::units::Picos(1),
-        };
-        let (about, index) = (About::default(), Index::default());
-        let path = path.to_path_buf();
         let mut reader = Self {
             input,
-            path,
+            path: path.to_path_buf(),
             length,
             minor: 0,
-            header: unknown,
-            about,
-            index,
+            header: Header::default(),
+            about: About::default(),
+            index: Index::default(),
             blocks_end: 0,
             index_end: 0,
         };
@@ -108,7 +96,7 @@ impl Reader {
         (reader.minor, reader.blocks_end, reader.index_end) = (minor, offset, end);
         reader.check_index()?;
         let mut scan = Scan::new(&reader.input, offset + FRAME as u64, end);
-        reader.index = Index::read(&mut scan, offset).map_err(|trouble| reader.trouble(offset, trouble))?;
+        reader.index = Index::read(&mut scan, offset).map_err(|problem| reader.error(offset, problem))?;
         if let Some(name) = reader.index.sections.iter().find_map(Section::unknown_but_required) {
             let what = format!("section `{}` (version {VERSION}.{minor})", name.escape_debug());
             return Err(reader.error(offset, Problem::Newer(what)));
@@ -254,7 +242,7 @@ impl Reader {
     pub fn section(&self, name: &str) -> Result<Vec<SectionStream>, ContainerError> {
         let Some(section) = self.index.section(name) else { return Ok(Vec::new()) };
         let lists = section.lists(&self.input, self.index_end);
-        let lists = lists.map_err(|trouble| self.trouble(self.blocks_end, trouble))?;
+        let lists = lists.map_err(|problem| self.error(self.blocks_end, problem))?;
         let stream = |(task, list): (u64, List)| SectionStream {
             task: task.checked_sub(1).map(|task| Rank(task as u32)),
             list,
@@ -301,12 +289,12 @@ impl Reader {
 
     /// The place of a list's next block.
     pub(super) fn next_place(&self, places: &mut Places) -> Result<Option<Spot>, ContainerError> {
-        places.next(&self.input, self.blocks_end).map_err(|trouble| self.trouble(self.blocks_end, trouble))
+        places.next(&self.input, self.blocks_end).map_err(|problem| self.error(self.blocks_end, problem))
     }
 
     fn next_records_place(&self, places: &mut Places) -> Result<Option<(Spot, Content)>, ContainerError> {
         let next = places.next_records(&self.input, self.blocks_end);
-        next.map_err(|trouble| self.trouble(self.blocks_end, trouble))
+        next.map_err(|problem| self.error(self.blocks_end, problem))
     }
 
     /// The content of the block at `spot`; the index scan has checked that it is within the file.
@@ -328,12 +316,7 @@ impl Reader {
 
     #[cold]
     pub(super) fn garbled(&self, offset: u64, garbled: Garbled) -> ContainerError {
-        self.error(offset, Problem::Inconsistent(garbled.text()))
-    }
-
-    #[cold]
-    fn trouble(&self, offset: u64, trouble: Trouble) -> ContainerError {
-        self.error(offset, trouble.into())
+        self.error(offset, garbled.into())
     }
 }
 

@@ -1,19 +1,11 @@
 //! Errors in a line of a trace, with their places.
 
-use crate::error::Place;
+use crate::error::Located;
 use std::fmt;
 use std::io;
 
 /// Why a trace cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {problem}")]
-pub struct TextError {
-    /// File and line.
-    pub place: Place,
-    /// The problem.
-    #[source]
-    pub problem: Problem,
-}
+pub type TextError = Located<Problem>;
 
 /// What is wrong with a line, or with the file.
 #[derive(Debug, thiserror::Error)]
@@ -87,57 +79,42 @@ pub enum Problem {
     Stream,
 }
 
-/// A field of a line, by its name in the grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the grammar names them")]
-pub enum Field {
-    NTasks,
-    NMsgs,
-    NComm,
-    NCollComm,
-    NLocalCollComm,
-    NRecvDep,
-    Clock,
-    Id,
-    Src,
-    Dst,
-    Bytes,
-    Dep,
-    Time,
-    IdDep,
-    Comm,
-    Op,
-    Task,
-    SendBytes,
-    RecvBytes,
-    Member,
+macro_rules! fields {
+    ($($name:ident $text:literal,)*) => {
+        /// A field of a line, by its name in the grammar.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "the grammar names them")]
+        pub enum Field { $($name,)* }
+
+        impl fmt::Display for Field {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$name => $text,)* })
+            }
+        }
+    };
 }
 
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NTasks => "nTasks",
-            Self::NMsgs => "nMsgs",
-            Self::NComm => "nCOMM",
-            Self::NCollComm => "nCollComm",
-            Self::NLocalCollComm => "nLocalCollComm",
-            Self::NRecvDep => "nRecvDep",
-            Self::Clock => "clock",
-            Self::Id => "id",
-            Self::Src => "src",
-            Self::Dst => "dst",
-            Self::Bytes => "bytes",
-            Self::Dep => "dep",
-            Self::Time => "time",
-            Self::IdDep => "idDep",
-            Self::Comm => "comm",
-            Self::Op => "op",
-            Self::Task => "task",
-            Self::SendBytes => "sendBytes",
-            Self::RecvBytes => "recvBytes",
-            Self::Member => "task of a communicator",
-        })
-    }
+fields! {
+    NTasks "nTasks",
+    NMsgs "nMsgs",
+    NComm "nCOMM",
+    NCollComm "nCollComm",
+    NLocalCollComm "nLocalCollComm",
+    NRecvDep "nRecvDep",
+    Clock "clock",
+    Id "id",
+    Src "src",
+    Dst "dst",
+    Bytes "bytes",
+    Dep "dep",
+    Time "time",
+    IdDep "idDep",
+    Comm "comm",
+    Op "op",
+    Task "task",
+    SendBytes "sendBytes",
+    RecvBytes "recvBytes",
+    Member "task of a communicator",
 }
 
 /// The valid values of a field.

@@ -228,7 +228,7 @@ impl<'a> Walk<'a> {
         let lowest = (0..tasks.len()).min_by_key(|&at| self.cursors[tasks[at] as usize]).unwrap_or(0);
         tasks.rotate_left(lowest);
         let line = self.graph.line(self.cursors[tasks[0] as usize]);
-        log.add(Kind::Cycle, line, || self.describe(&tasks, needs));
+        log.add_with(Kind::Cycle, line, || self.describe(&tasks, needs));
     }
 
     fn describe(&self, tasks: &[u32], needs: &[u32]) -> (String, Vec<u64>) {

@@ -194,7 +194,7 @@ impl Validator {
         if minor > VERSION.1 {
             let text =
                 format!("version {major}.{minor}: what it has beyond {major}.{} was passed by", VERSION.1);
-            self.log.add(Kind::LaterVersion, 1, || (text, vec![]));
+            self.log.add(Kind::LaterVersion, 1, || text);
         }
     }
 
@@ -206,7 +206,7 @@ impl Validator {
         if self.graph.nodes.len() >= NONE as usize {
             if !self.too_many {
                 self.log.add(Kind::TooMany, number, || {
-                    ("more than 2^32 - 1 records: dependencies are not checked".to_owned(), vec![])
+                    "more than 2^32 - 1 records: dependencies are not checked".to_owned()
                 });
             }
             self.too_many = true;
@@ -223,11 +223,11 @@ impl Validator {
         match self.graph.communicators.add(id, members) {
             Ok(()) => {}
             Err(Wrong::DuplicateId) => {
-                let text = || (format!("communicator {id} is there already"), vec![]);
+                let text = || format!("communicator {id} is there already");
                 self.log.add(Kind::DuplicateCommunicator, line, text);
             }
             Err(Wrong::DuplicateMember(task)) => {
-                let text = || (format!("task {task} is in communicator {id} twice"), vec![]);
+                let text = || format!("task {task} is in communicator {id} twice");
                 self.log.add(Kind::DuplicateMember, line, text);
             }
         }
@@ -253,11 +253,11 @@ impl Validator {
         if let Some(other) = self.graph.ids.insert(message.id.0, index) {
             let other = self.graph.line(other);
             let text = || (format!("id {} is that of line {other} already", message.id), vec![other]);
-            self.log.add(Kind::DuplicateId, line, text);
+            self.log.add_with(Kind::DuplicateId, line, text);
         } else if matches!(message.after, Dependency::Sent(id) | Dependency::Received(id) if id == message.id)
         {
             flags |= BROKEN;
-            let text = || (format!("record {} waits for itself", message.id), vec![]);
+            let text = || format!("record {} waits for itself", message.id);
             self.log.add(Kind::SelfDependency, line, text);
         }
         self.record(line, message.src, message.dst.0, flags, message.after, message.time);
@@ -270,7 +270,7 @@ impl Validator {
         let mut flags = PART;
         if part.after == Dependency::Collective(part.id) {
             flags |= BROKEN;
-            self.log.add(Kind::SelfDependency, line, || (format!("{} waits for itself", part.id), vec![]));
+            self.log.add(Kind::SelfDependency, line, || format!("{} waits for itself", part.id));
         }
         let next = graph.collectives.len() as u32;
         let number = graph.collective_ids.insert(part.id.0, next).unwrap_or(next);
@@ -341,7 +341,7 @@ impl Validator {
                 Kind::Disagreement => format!("{text} of task {of} at line {other}"),
                 _ => text,
             };
-            self.log.add(kind, line, || (text, vec![other]));
+            self.log.add_with(kind, line, || (text, vec![other]));
         }
         let collective = &mut graph.collectives[number];
         let is_root = match collective.flow {
@@ -353,7 +353,7 @@ impl Validator {
             let slot = graph.nodes[index].task;
             if collective.root != NONE && collective.root != slot {
                 let other = graph.tasks[collective.root as usize].rank;
-                let text = || (format!("{id} has two roots by its sizes: tasks {other} and {task}"), vec![]);
+                let text = || format!("{id} has two roots by its sizes: tasks {other} and {task}");
                 self.log.add(Kind::Disagreement, line, text);
                 collective.broken = true;
             }
@@ -365,7 +365,7 @@ impl Validator {
                 Some(name) => format!("operation code {} ({name}) is not one that this program knows", op.0),
                 None => format!("operation code {} is not in the table", op.0),
             };
-            let text = || (text, vec![]);
+            let text = || text;
             self.log.add(Kind::UnknownOperation, line, text);
         }
         let tally = self.operations.entry(op).or_default();
@@ -388,16 +388,15 @@ impl Validator {
         let first = self.graph.push(line, rank, node);
         // A later record without dependency is the first of a thread.
         if first && after != Dependency::Start {
-            self.log.add(Kind::Start, line, || {
-                (format!("the first record of task {rank} waits for something"), vec![])
-            });
+            self.log
+                .add(Kind::Start, line, || format!("the first record of task {rank} waits for something"));
         }
         let slot = self.graph.nodes[self.graph.nodes.len() as u32 - 1].task as usize;
         let task = &mut self.graph.tasks[slot];
         match time.to_picos(self.header.clock).and_then(|time| task.computing.checked_add(time)) {
             Some(sum) => task.computing = sum,
             None => {
-                let text = || (format!("the computing time of task {rank} exceeds 2^64 ps"), vec![]);
+                let text = || format!("the computing time of task {rank} exceeds 2^64 ps");
                 self.log.add(Kind::TimeRange, line, text);
             }
         }
@@ -431,20 +430,14 @@ impl Validator {
             ("lines of collectives", header.local_collectives, tallies.local_collectives),
         ] {
             if promised != found {
-                let text =
-                    || (format!("the header promises {promised} {what}, the file has {found}"), vec![]);
+                let text = || format!("the header promises {promised} {what}, the file has {found}");
                 self.log.add(Kind::HeaderCount, 1, text);
             }
         }
         if header.version == Version::V2 && header.received != tallies.awaited {
             let (promised, found) = (header.received, tallies.awaited);
             let text = || {
-                (
-                    format!(
-                        "the header promises {promised} messages that are waited for, the file has {found}"
-                    ),
-                    vec![],
-                )
+                format!("the header promises {promised} messages that are waited for, the file has {found}")
             };
             self.log.add(Kind::HeaderCount, 1, text);
         }
@@ -523,17 +516,13 @@ impl Validator {
                 if kind != Kind::NotAwaited {
                     graph.nodes[index].flags |= BROKEN;
                 }
-                self.log.add(kind, graph.line(index), || (text, vec![]));
+                self.log.add(kind, graph.line(index), || text);
             }
         }
         for (index, node) in (0..).zip(graph.nodes.iter()) {
             if node.flags & (AWAITED | RECEIVED) == AWAITED {
                 let text = || {
-                    (
-                        "the message is marked as awaited (dep with +4), but no record waits for it"
-                            .to_owned(),
-                        vec![],
-                    )
+                    "the message is marked as awaited (dep with +4), but no record waits for it".to_owned()
                 };
                 self.log.add(Kind::AwaitedByNobody, graph.line(index), text);
             }
@@ -557,7 +546,7 @@ impl Validator {
                 let of = format!("of {} members of {}", communicator.size(), communicator.id);
                 let who = absent.map_or(String::new(), |task| format!(": task {task} makes fewer calls"));
                 self.log.add(Kind::MissingMember, graph.line(first), || {
-                    (format!("G{id} has lines of {parts} {of}{who}"), vec![])
+                    format!("G{id} has lines of {parts} {of}{who}")
                 });
             }
             if root == NONE && matches!(flow, Flow::FromRoot | Flow::ToRoot) {
@@ -573,8 +562,7 @@ impl Validator {
         for task in &graph.tasks {
             if graph.nodes[task.last].flags & MARK == 0 {
                 let rank = task.rank;
-                let text =
-                    || (format!("task {rank} ends here, without the local mark of MPI_Finalize"), vec![]);
+                let text = || format!("task {rank} ends here, without the local mark of MPI_Finalize");
                 self.log.add(Kind::EndsEarly, graph.line(task.last), text);
             }
         }
@@ -582,7 +570,7 @@ impl Validator {
         if silent > 0 {
             let absent = (0..self.header.tasks).find(|&rank| graph.task_of_rank.get(rank.into()).is_none());
             let first = absent.map_or(String::new(), |rank| format!("; the first is task {rank}"));
-            self.log.add(Kind::EndsEarly, 1, || (format!("{silent} tasks have no record{first}"), vec![]));
+            self.log.add(Kind::EndsEarly, 1, || format!("{silent} tasks have no record{first}"));
         }
     }
 }

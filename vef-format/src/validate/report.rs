@@ -105,101 +105,68 @@ pub enum Severity {
     Warning,
 }
 
-/// Kinds of problems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A count of the header is wrong.
-    HeaderCount,
-    /// Two point-to-point lines have the same id.
-    DuplicateId,
-    /// Two communicator lines have the same id.
-    DuplicateCommunicator,
-    /// A task occurs twice in a communicator.
-    DuplicateMember,
-    /// A record depends on itself.
-    SelfDependency,
-    /// A record depends on one that does not exist.
-    UnknownDependency,
-    /// A record depends on one in which its task has no part, or `dep` has the wrong kind.
-    WrongDependency,
-    /// A record waits for a reception, and the message is not marked as awaited (`+4`).
-    NotAwaited,
-    /// A message is marked as awaited (`+4`), and no record waits for it.
-    AwaitedByNobody,
-    /// No line above a collective describes its communicator.
-    UnknownCommunicator,
-    /// A task has a part in a collective of a communicator of which it is not a member.
-    NotAMember,
-    /// Members of a collective disagree about the operation, the communicator, the root, or the order.
-    Disagreement,
-    /// A member of the communicator has no part in a collective.
-    MissingMember,
-    /// Tasks wait for each other.
-    Cycle,
-    /// A time exceeds the range of picoseconds.
-    TimeRange,
-    /// The table lacks an operation code.
-    UnknownOperation,
-    /// The first record of a task has a dependency.
-    Start,
-    /// The last record of a task is not a local mark, or there is no record: the task was cut before `MPI_Finalize`.
-    EndsEarly,
-    /// More records than can be checked.
-    TooMany,
-    /// A container of a later minor version, whose additions were skipped.
-    LaterVersion,
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $severity:ident $name:ident $meaning:literal;)*) => {
+        /// Kinds of problems.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Kind { $($(#[$doc])* $name,)* }
+
+        impl Kind {
+            /// A description of this kind of problem.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning,)* }
+            }
+
+            /// The severity of this kind of problem.
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)* }
+            }
+        }
+    };
 }
 
-impl Kind {
-    /// A description of this kind of problem.
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::HeaderCount => "the header's counts are wrong",
-            Self::DuplicateId => "duplicate id of a point-to-point line",
-            Self::DuplicateCommunicator => "duplicate communicator",
-            Self::DuplicateMember => "a task is in a communicator twice",
-            Self::SelfDependency => "a record waits for itself",
-            Self::UnknownDependency => "a record waits for one that does not exist",
-            Self::WrongDependency => "a record waits for one that its task has no part in",
-            Self::NotAwaited => "a record waits for a message that is not marked as awaited (+4)",
-            Self::AwaitedByNobody => "a message is marked as awaited (+4), but no record waits for it",
-            Self::UnknownCommunicator => "a collective on an unknown communicator",
-            Self::NotAMember => "a collective of a task that is not a member",
-            Self::Disagreement => "members disagree about a collective",
-            Self::MissingMember => "a collective without one of its members",
-            Self::Cycle => "records wait for each other, in a cycle",
-            Self::TimeRange => "times beyond 2^64 ps",
-            Self::UnknownOperation => "an operation code that the table does not have",
-            Self::Start => "a first record with a dependency",
-            Self::EndsEarly => "a task ends before MPI_Finalize",
-            Self::TooMany => "more records than can be checked",
-            Self::LaterVersion => "a container of a later version than this program",
-        }
-    }
-
-    /// The severity of this kind of problem.
-    pub const fn severity(self) -> Severity {
-        match self {
-            Self::HeaderCount
-            | Self::DuplicateId
-            | Self::DuplicateCommunicator
-            | Self::DuplicateMember
-            | Self::SelfDependency
-            | Self::UnknownDependency
-            | Self::WrongDependency
-            | Self::NotAwaited
-            | Self::UnknownCommunicator
-            | Self::NotAMember
-            | Self::Disagreement
-            | Self::MissingMember
-            | Self::Cycle
-            | Self::TimeRange
-            | Self::UnknownOperation
-            | Self::TooMany => Severity::Error,
-            Self::AwaitedByNobody | Self::Start | Self::EndsEarly | Self::LaterVersion => Severity::Warning,
-        }
-    }
+kinds! {
+    /// A count of the header is wrong.
+    Error HeaderCount "the header's counts are wrong";
+    /// Two point-to-point lines have the same id.
+    Error DuplicateId "duplicate id of a point-to-point line";
+    /// Two communicator lines have the same id.
+    Error DuplicateCommunicator "duplicate communicator";
+    /// A task occurs twice in a communicator.
+    Error DuplicateMember "a task is in a communicator twice";
+    /// A record depends on itself.
+    Error SelfDependency "a record waits for itself";
+    /// A record depends on one that does not exist.
+    Error UnknownDependency "a record waits for one that does not exist";
+    /// A record depends on one in which its task has no part, or `dep` has the wrong kind.
+    Error WrongDependency "a record waits for one that its task has no part in";
+    /// A record waits for a reception, and the message is not marked as awaited (`+4`).
+    Error NotAwaited "a record waits for a message that is not marked as awaited (+4)";
+    /// A message is marked as awaited (`+4`), and no record waits for it.
+    Warning AwaitedByNobody "a message is marked as awaited (+4), but no record waits for it";
+    /// No line above a collective describes its communicator.
+    Error UnknownCommunicator "a collective on an unknown communicator";
+    /// A task has a part in a collective of a communicator of which it is not a member.
+    Error NotAMember "a collective of a task that is not a member";
+    /// Members of a collective disagree about the operation, the communicator, the root, or the order.
+    Error Disagreement "members disagree about a collective";
+    /// A member of the communicator has no part in a collective.
+    Error MissingMember "a collective without one of its members";
+    /// Tasks wait for each other.
+    Error Cycle "records wait for each other, in a cycle";
+    /// A time exceeds the range of picoseconds.
+    Error TimeRange "times beyond 2^64 ps";
+    /// The table lacks an operation code.
+    Error UnknownOperation "an operation code that the table does not have";
+    /// The first record of a task has a dependency.
+    Warning Start "a first record with a dependency";
+    /// The last record of a task is not a local mark, or there is no record: the task was cut before `MPI_Finalize`.
+    Warning EndsEarly "a task ends before MPI_Finalize";
+    /// More records than can be checked.
+    Error TooMany "more records than can be checked";
+    /// A container of a later minor version, whose additions were skipped.
+    Warning LaterVersion "a container of a later version than this program";
 }
 
 /// Counts all problems; keeps the first of each kind.
@@ -215,9 +182,15 @@ impl Log {
         Self { keep: keep as u64, kinds: BTreeMap::new(), problems: Vec::new() }
     }
 
-    /// Adds a problem; calls `describe` for the text and the other lines only if the problem is kept.
+    /// Adds a problem; calls `describe` for the text only if the problem is kept.
     #[cold]
-    pub(super) fn add(&mut self, kind: Kind, line: u64, describe: impl FnOnce() -> (String, Vec<u64>)) {
+    pub(super) fn add(&mut self, kind: Kind, line: u64, describe: impl FnOnce() -> String) {
+        self.add_with(kind, line, || (describe(), Vec::new()));
+    }
+
+    /// [`Log::add`] of a problem that has other lines, too.
+    #[cold]
+    pub(super) fn add_with(&mut self, kind: Kind, line: u64, describe: impl FnOnce() -> (String, Vec<u64>)) {
         let count = self.kinds.entry(kind).or_default();
         *count += 1;
         if *count <= self.keep {

@@ -62,15 +62,9 @@ pub enum EventType {
 
 impl EventType {
     fn of(code: u16) -> Option<Self> {
-        const ALL: [EventType; 6] = [
-            EventType::Send,
-            EventType::Receive,
-            EventType::PostReceive,
-            EventType::WaitReceive,
-            EventType::Init,
-            EventType::Finalize,
-        ];
-        ALL.into_iter().find(|&known| known as u16 == code)
+        use EventType::*;
+        let all = [Send, Receive, PostReceive, WaitReceive, Init, Finalize];
+        all.into_iter().find(|&known| known as u16 == code)
     }
 }
 

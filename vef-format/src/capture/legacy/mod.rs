@@ -19,19 +19,11 @@ mod tests;
 pub use events::{EventType, Events, Options, UnknownEvents};
 pub use main_file::{Main, Task};
 
-use crate::error::Place;
+use crate::error::Located;
 use std::io;
 
 /// Why a capture of the older layout cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{place}: {problem}")]
-pub struct LegacyError {
-    /// The file, and the line, record or offset.
-    pub place: Place,
-    /// The problem.
-    #[source]
-    pub problem: Problem,
-}
+pub type LegacyError = Located<Problem>;
 
 /// What is wrong in a file of the older layout.
 #[derive(Debug, thiserror::Error)]
