@@ -217,7 +217,7 @@ impl Numbering {
         ahead.nth(AHEAD - 1);
         for place in places {
             if let Some(place) = ahead.next() {
-                prefetch(window.records(), place);
+                prefetch(&window.records, place);
             }
             if let Err(missing) = self.turn::<THREADED>(place, window) {
                 self.defer(place, window, missing);
@@ -265,7 +265,7 @@ impl Numbering {
     /// Keeps a record that cannot have its line yet, and parks its task.
     #[cold]
     fn defer(&mut self, place: usize, window: &mut Window, missing: Missing) {
-        let deferred = *window.record(place);
+        let deferred = window.records[place];
         let rank = deferred.task.index();
         self.deferred[rank].push_back(deferred);
         self.deferred_count += 1;
@@ -346,7 +346,7 @@ impl Numbering {
     /// Parks the task of the record at `place`.
     #[cold]
     fn park(&mut self, place: usize, window: &Window, missing: Missing) {
-        let record = window.record(place);
+        let record = &window.records[place];
         let turn = &mut self.turns[record.task.index()];
         turn.parked = Some(missing);
         if let Missing::Operation(comm, position) = missing {
@@ -360,7 +360,7 @@ impl Numbering {
     /// Numbers the next record of a task; the error is the missing dependency.
     #[inline(always)]
     fn turn<const THREADED: bool>(&mut self, place: usize, window: &mut Window) -> Result<(), Missing> {
-        let record = window.record(place);
+        let record = &window.records[place];
         if let Some(missing) = self.turns[record.task.index()].parked {
             return Err(missing);
         }
@@ -377,7 +377,7 @@ impl Numbering {
     /// Like [`Numbering::turn`], but the task is not parked and missing lines of the operation are ignored.
     #[inline(always)]
     fn number<const THREADED: bool>(&mut self, place: usize, window: &mut Window) -> Result<(), Missing> {
-        let Prepared { raw, start, task, thread } = window.record_mut(place);
+        let Prepared { raw, start, task, thread } = &mut window.records[place];
         let (start, task, thread) = (*start, *task, if THREADED { *thread } else { None });
         let (at, number) = split(raw.after);
         raw.after = match raw.dependency_code() {
@@ -436,7 +436,7 @@ impl Numbering {
                 }
             }
         }
-        window.line(place);
+        window.lines.push(place as u32);
         Ok(())
     }
 

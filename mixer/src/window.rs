@@ -6,9 +6,9 @@ use crate::prepared::Prepared;
 /// The records of a window, and its lines.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    records: Vec<Prepared>,
+    pub(crate) records: Vec<Prepared>,
     /// The places of numbered records, in the order of the trace.
-    lines: Vec<u32>,
+    pub(crate) lines: Vec<u32>,
 }
 
 impl Window {
@@ -34,34 +34,6 @@ impl Window {
         {
             self.records.pop();
         }
-    }
-
-    /// The record at `place`.
-    #[inline(always)]
-    pub(crate) fn record(&self, place: usize) -> &Prepared {
-        &self.records[place]
-    }
-
-    /// The same, to number it.
-    #[inline(always)]
-    pub(crate) fn record_mut(&mut self, place: usize) -> &mut Prepared {
-        &mut self.records[place]
-    }
-
-    /// All records.
-    pub(crate) fn records(&self) -> &[Prepared] {
-        &self.records
-    }
-
-    /// Makes the record at `place` the next line.
-    #[inline(always)]
-    pub(crate) fn line(&mut self, place: usize) {
-        self.lines.push(place as u32);
-    }
-
-    /// The places of the lines, in the order of the trace.
-    pub(crate) fn lines(&self) -> &[u32] {
-        &self.lines
     }
 }
 

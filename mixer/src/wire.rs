@@ -16,9 +16,9 @@ const THREADED: u64 = 64;
 
 /// Encodes the records of `window`; `comm` maps an own communicator to its common number.
 pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
-    let mut encoder = Encoder(Vec::with_capacity(16 * window.records().len()));
+    let mut encoder = Encoder(Vec::with_capacity(16 * window.records.len()));
     let mut last = 0;
-    for records in window.records().chunk_by(|a, b| a.task == b.task) {
+    for records in window.records.chunk_by(|a, b| a.task == b.task) {
         let Prepared { task, start, .. } = records[0];
         encoder.put((task.0 - last).into());
         encoder.put(records.len() as u64);
@@ -136,7 +136,7 @@ mod tests {
             let bytes = encode(&window, &|comm| comm);
             let mut decoded = Window::default();
             prop_assert_eq!(decode(&bytes, &mut decoded), Ok(()));
-            prop_assert_eq!(&records[..], decoded.records());
+            prop_assert_eq!(records, decoded.records);
             // Truncation must not panic.
             let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Window::default());
         }

@@ -111,7 +111,7 @@ impl Writing<'_> {
             }));
         }
         stations.push(Station::parallel(|work: &mut Work| {
-            work.sorter.sort(work.window.records(), |record| record.start);
+            work.sorter.sort(&work.window.records, |record| record.start);
             Ok(())
         }));
         stations.push(Station::sequential(|number, work: &mut Work| {
@@ -122,7 +122,7 @@ impl Writing<'_> {
             Sink::Text(writer) => {
                 stations.push(Station::parallel(|work: &mut Work| {
                     work.text.clear();
-                    let (records, lines) = (work.window.records(), work.window.lines());
+                    let Window { records, lines } = &work.window;
                     let mut ahead = lines.get(AHEAD..).unwrap_or_default().iter();
                     for &place in lines {
                         ahead.next().inspect(|&&place| prefetch(records, place as usize));
@@ -137,10 +137,10 @@ impl Writing<'_> {
                 }));
             }
             Sink::Container(writer) => stations.push(Station::sequential(|_, work: &mut Work| {
-                progress.advance(work.window.lines().len() as u64);
-                let records = work.window.records();
+                let Window { records, lines } = &work.window;
                 let record = |place: u32| (records[place as usize].task, &records[place as usize].raw);
-                writer.records(work.window.lines(), record).map_err(|error| output.error(error))
+                progress.advance(lines.len() as u64);
+                writer.records(lines, record).map_err(|error| output.error(error))
             })),
         }
         stations::pass(&stations, || Work::new(tasks), self.ends.len())?;
