@@ -10,6 +10,7 @@
 mod algorithms;
 mod args;
 mod bench_args;
+mod calibrated;
 mod commands;
 mod input;
 mod invoked_as;

@@ -3,6 +3,7 @@
 //! Each measured row becomes a trace of one call, played by the algorithm that the MPI takes (a decision table of
 //! `collectives`) or that was timed, from a network at rest. Its runtime is compared with the measured median.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use replay::{Engine, Job, Loaded, Table};
@@ -15,6 +16,7 @@ use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Reco
 use vef_format::units::{Bytes, Picos, Ticks};
 
 use crate::error::{Error, Result};
+use crate::machine::Machine;
 use crate::results::Row;
 use crate::stats::median;
 
@@ -82,6 +84,28 @@ impl Call {
             root,
         }
     }
+}
+
+impl Call {
+    /// Number of nodes on which its ranks are.
+    pub fn used_nodes(&self) -> usize {
+        self.nodes.iter().collect::<HashSet<_>>().len()
+    }
+}
+
+/// How the machine of a measurement differs from the calibrated one, a line each.
+pub fn other_machine(calibration: &Calibration, measured: &Machine) -> Vec<String> {
+    let Machine { mpi, processor, system, .. } = measured;
+    // A calibration names the number of its ranks, too.
+    let machine = format!("{processor}, {system}");
+    let is_same = calibration.machine.starts_with(&machine);
+    [(calibration.mpi != *mpi, mpi, &calibration.mpi), (!is_same, &machine, &calibration.machine)]
+        .into_iter()
+        .filter(|(differs, ..)| *differs)
+        .map(|(_, measured, calibrated)| {
+            format!("measured with {measured}, but calibrated with {calibrated}")
+        })
+        .collect()
 }
 
 /// Simulates one call on the network of `settings`, made one by `calibration`.
@@ -260,6 +284,26 @@ mod tests {
         close(time("scatter", "linear", 4, 10_000), 3.0 * 4_000_000.0 + 50_000.0);
         close(time("gather", "linear", 4, 10_000), 3.0 * 4_000_000.0 + 50_000.0);
         close(time("reduce-scatter-block", "pairwise", 4, 10_000), 3.0 * 4_050_000.0);
+    }
+
+    #[test]
+    fn another_machine_is_named() {
+        let measured = Machine {
+            mpi: "Open MPI".into(),
+            processor: "AMD EPYC".into(),
+            system: "Linux 6.18".into(),
+            ..Machine::default()
+        };
+        let same = Calibration { machine: "AMD EPYC, Linux 6.18, 2 ranks".into(), ..calibration() };
+        assert_eq!(other_machine(&same, &measured), [""; 0]);
+        let other = Calibration { mpi: "MPICH".into(), machine: "POWER9, Linux 5.4, 2 ranks".into(), ..same };
+        assert_eq!(
+            other_machine(&other, &measured),
+            [
+                "measured with Open MPI, but calibrated with MPICH",
+                "measured with AMD EPYC, Linux 6.18, but calibrated with POWER9, Linux 5.4, 2 ranks"
+            ]
+        );
     }
 
     #[test]

@@ -193,6 +193,50 @@ impl Calibration {
     }
 }
 
+impl Calibration {
+    /// What is wrong with the measurement behind these figures, a line each; empty if it supports them.
+    pub fn doubts(&self) -> Vec<String> {
+        let of = |(name, class): (&str, &Option<Class>)| {
+            let doubts = class.iter().flat_map(Class::doubts);
+            doubts.map(|doubt| format!("{name}: {doubt}")).collect::<Vec<_>>()
+        };
+        [("between nodes", &self.inter), ("within a node", &self.intra)].into_iter().flat_map(of).collect()
+    }
+
+    /// The file, which begins with its doubts, if there are any.
+    ///
+    /// # Errors
+    /// A figure that TOML cannot express.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        let doubts = self.doubts();
+        let advice = (!doubts.is_empty()).then(|| ADVICE.to_owned());
+        let comments = doubts.into_iter().chain(advice).map(|line| format!("# {line}\n"));
+        Ok(comments.collect::<String>() + &toml::to_string_pretty(self)?)
+    }
+
+    /// The figures that the file lacks for a run with messages between nodes, or with ranks that share nodes.
+    pub fn lacks(&self, between: bool, shared: bool) -> Option<&'static str> {
+        match (&self.inter, &self.intra) {
+            (None, _) if between => Some(
+                "no [inter], which is measured by ranks on two hosts: messages between nodes take the times of a network that is not \
+                 calibrated",
+            ),
+            (_, None) if shared => {
+                Some("no [intra]: messages within a node take the times of a network between nodes")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How a measurement becomes better.
+pub const ADVICE: &str = "measure again with nothing else running and each rank on a core of its own (mpirun --bind-to core), \
+     with more --repetitions, a longer --pause or a larger --largest";
+
+/// Largest median residual of a fit, and largest distance of an interval's end as a share of what it is compared with.
+const MOST_RESIDUAL: f64 = 0.2;
+const MOST_SPREAD: f64 = 0.5;
+
 /// Messages below this size have no delay of their own.
 const SMALL: u64 = 1024;
 
@@ -206,6 +250,52 @@ impl Class {
     pub fn message_ns(&self, bytes: Bytes) -> f64 {
         let limited = (bytes.0 as f64 - self.burst_bytes.value).max(0.0);
         self.small_ns() + limited * self.ns_per_byte.value + self.protocol().delay(bytes).0 as f64 / 1e3
+    }
+
+    /// What shows that the measurement does not support these figures.
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let [middle, largest] = self.residual.map(|residual| 100.0 * residual);
+        if self.residual[0] > MOST_RESIDUAL {
+            doubts.push(format!(
+                "the figures miss the measured times by {middle:.0} % in the median, by {largest:.0} % at most"
+            ));
+        }
+        // Times matter as parts of the time of a small message.
+        let small = self.small_ns();
+        for (name, estimate, whole) in [
+            ("latency_ns", &self.latency_ns, small),
+            ("send_overhead_ns", &self.send_overhead_ns, small),
+            ("receive_overhead_ns", &self.receive_overhead_ns, small),
+            ("gap_ns", &self.gap_ns, small),
+            ("ns_per_byte", &self.ns_per_byte, self.ns_per_byte.value),
+        ] {
+            let Estimate { value, low, high } = estimate;
+            if (high - value).max(value - low) > MOST_SPREAD * whole {
+                doubts.push(format!("{name} {value:.3}, but its 95 % interval is {low:.3} to {high:.3}"));
+            }
+        }
+        let time = |segment: &Segment| segment.base_ns + segment.ns_per_byte * segment.from_bytes as f64;
+        let impossible: Vec<&Segment> = self.segments.iter().filter(|segment| time(segment) < 0.0).collect();
+        if let Some(first) = impossible.first() {
+            let (count, all) = (impossible.len(), self.segments.len());
+            let (bytes, ns) = (Bytes(first.from_bytes), time(first));
+            doubts.push(format!(
+                "{count} of {all} segments begin with a negative time: a message of {bytes} takes {ns:.0} ns"
+            ));
+        }
+        doubts
+    }
+
+    /// The figures in one line, with their intervals and residuals.
+    pub fn shown(&self) -> String {
+        let of = |Estimate { value, low, high }: Estimate| format!("{value:.3} ({low:.3} to {high:.3})");
+        let [middle, largest] = self.residual.map(|residual| 100.0 * residual);
+        format!(
+            "latency {} ns, {} ns a byte; the figures miss the measured times by {middle:.1} % in the median, by {largest:.0} % at most",
+            of(self.latency_ns),
+            of(self.ns_per_byte)
+        )
     }
 
     /// LogGP parameters, with equal overhead at both ends.
@@ -343,6 +433,64 @@ mod tests {
                 close(time(model, &["0 0 1 100000 0 0 -1", "1 1 0 100000 0 0 -1"]), lone + 500.0);
             }
         }
+    }
+
+    /// Figures that the measurement does not support are named, in the file too, which stays readable.
+    #[test]
+    fn a_measurement_of_noise_is_named() {
+        assert_eq!(calibration().doubts(), [""; 0]);
+        let doubts = |change: &dyn Fn(&mut Class)| {
+            let mut calibration = calibration();
+            calibration.inter.iter_mut().for_each(change);
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), calibration.to_toml().unwrap()).unwrap();
+            assert_eq!(Calibration::read(file.path()).unwrap(), calibration);
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            let doubts = calibration.doubts();
+            let comments: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+            assert!(doubts.iter().map(String::as_str).chain([ADVICE]).eq(comments), "{text}");
+            doubts
+        };
+        let between = |what: &str| [format!("between nodes: {what}")];
+        assert_eq!(
+            doubts(&|class| class.residual = [0.21, 3.5]),
+            between("the figures miss the measured times by 21 % in the median, by 350 % at most")
+        );
+        let estimate = |value, low, high| Estimate { value, low, high };
+        // The time of a small message is 26 µs, of which 13 µs are half.
+        assert_eq!(
+            doubts(&|class| class.gap_ns = estimate(8_000.0, 0.0, 21_001.0)),
+            between("gap_ns 8000.000, but its 95 % interval is 0.000 to 21001.000")
+        );
+        assert_eq!(
+            doubts(&|class| class.ns_per_byte = estimate(10.0, 4.9, 10.0)),
+            between("ns_per_byte 10.000, but its 95 % interval is 4.900 to 10.000")
+        );
+        // A line that begins below zero, as that of a token bucket, is none if its times are not.
+        assert_eq!(
+            doubts(&|class| class.segments[1].base_ns = -655_361.0),
+            between("1 of 2 segments begin with a negative time: a message of 65.536 kB takes -1 ns")
+        );
+        let mut bucket = calibration();
+        bucket.inter.iter_mut().for_each(|class| class.segments[1].base_ns = -655_350.0);
+        assert_eq!(bucket.doubts(), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_file_lacks_for_a_run_is_named() {
+        let both = Calibration { intra: Some(class()), ..calibration() };
+        let within = Calibration { inter: None, ..both.clone() };
+        let complete = [both.lacks(true, true), calibration().lacks(true, false), within.lacks(false, true)];
+        assert_eq!(complete, [None; 3]);
+        let lacks = |calibration: &Calibration, shared, what| {
+            assert!(
+                calibration.lacks(true, shared).is_some_and(|lacks| lacks.contains(what)),
+                "{calibration:?}"
+            );
+        };
+        lacks(&within, false, "no [inter]");
+        lacks(&within, true, "no [inter]");
+        lacks(&calibration(), true, "no [intra]");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod figures;
 mod links;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use replay::{Count, Engine, Kind};
@@ -114,6 +115,8 @@ pub struct JobReport {
     pub trace: Option<String>,
     /// Number of tasks.
     pub tasks: u32,
+    /// Number of nodes on which they run.
+    pub nodes: u32,
     /// When its tasks finished.
     pub finish_ps: Finish,
     /// The time between `MPI_Init` and `MPI_Finalize`, if the trace has it.
@@ -302,11 +305,13 @@ impl JobReport {
                 }
             }
         }
+        let nodes: HashSet<u32> = engines[0].progress(job).map(|task| task.node).collect();
         let ranks = accounts.map_or_else(Vec::new, |accounts| accounts.of_job(job, &tasks));
         let times = ranks.iter().fold(TaskTimes::default(), |sum, times| sum.plus(times));
         Self {
             trace: None,
             tasks: tasks.len() as u32,
+            nodes: nodes.len() as u32,
             finish_ps: Finish::of(tasks),
             span: None,
             computing: ComputingReport::default(),

@@ -260,3 +260,29 @@ fn threads_do_not_change_a_result() {
     assert!(number(&one.0, "messages") == 12_800 && one.1 > 12_800, "{one:?}");
     assert_eq!(one, report("3"));
 }
+
+/// A measurement of noise, and figures that the run does not use, are named; of a sweep once.
+#[test]
+fn a_calibration_that_does_not_apply_is_named() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (trace, file) = (trace(work.path()), work.path().join("noise.toml"));
+    let estimate = |name: &str| format!("[intra.{name}]\nvalue = 1.0\nlow = 1.0\nhigh = 1.0\n");
+    let estimates =
+        ["latency_ns", "send_overhead_ns", "receive_overhead_ns", "gap_ns", "ns_per_byte", "burst_bytes"];
+    let head = "schema = \"vef-calibration-2\"\nmpi = \"\"\nmachine = \"\"\nreduction_ns_per_byte = 0.0\n";
+    let intra = "[intra]\nduplex = 1.0\nresidual = [1.0, 3.5]\nsegments = []\n";
+    let text: String = [head, intra].into_iter().map(str::to_owned).chain(estimates.map(estimate)).collect();
+    fs::write(&file, text).expect("written");
+    let warned = |options: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").arg(&trace).arg("--calibration").arg(&file).args(options);
+        let said = run(&mut command).success().stderr();
+        let doubts = said.lines().filter(|line| line.contains("within a node: the figures miss")).count();
+        assert_eq!(doubts, 1, "{said}");
+        said.lines().filter(|line| line.contains("no [inter]")).count()
+    };
+    assert_eq!(warned(&[]), 1);
+    assert_eq!(warned(&["--placement", "block:4"]), 1);
+    assert_eq!(warned(&["--placement", "block:16"]), 0);
+    assert_eq!(warned(&SWEEP), 1);
+}

@@ -131,7 +131,7 @@ fn the_keys_of_the_report() {
     );
     assert_eq!(
         keys(&json["jobs"][0]),
-        ["computing", "finish_ps", "not_in_trace", "ranks", "span", "tasks", "times", "trace"]
+        ["computing", "finish_ps", "nodes", "not_in_trace", "ranks", "span", "tasks", "times", "trace"]
     );
     let times = ["collectives_ps", "computing_ps", "sending_ps", "waiting_ps"];
     assert_eq!(keys(&json["jobs"][0]["times"]), times);

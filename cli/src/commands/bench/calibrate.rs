@@ -2,6 +2,7 @@
 
 use super::coll::in_mpi;
 use crate::bench_args::Calibrate;
+use crate::calibrated;
 use crate::output::{self, Failure};
 use collbench::calibrate::{Plan, run};
 use collbench::sizes::parse_bytes;
@@ -21,8 +22,16 @@ pub fn execute(calibrate: &Calibrate) -> Result<ExitCode, Failure> {
         let mut say = |what: &str| output::remark(format_args!("calibrating {what}"));
         if let Some(calibration) = run(mpi, &plan, &mut say)? {
             let wrong = |reason: String| collbench::Error::File { path: calibrate.output.clone(), reason };
-            let text = toml::to_string_pretty(&calibration).map_err(|error| wrong(error.to_string()))?;
+            let text = calibration.to_toml().map_err(|error| wrong(error.to_string()))?;
             output::file(&calibrate.output, &text).map_err(|error| wrong(error.to_string()))?;
+            for (name, class) in
+                [("between nodes", &calibration.inter), ("within a node", &calibration.intra)]
+            {
+                if let Some(class) = class {
+                    output::remark(format_args!("{name}: {}", class.shown()));
+                }
+            }
+            calibrated::doubts(&calibrate.output, &calibration);
         }
         Ok(ExitCode::SUCCESS)
     })

@@ -1,8 +1,9 @@
 //! `vef bench check`: measured against simulated, or predictions alone.
 
 use crate::bench_args::Check;
+use crate::calibrated;
 use crate::output::{self, Failure};
-use collbench::check::{Call, Cell, simulate, summary, table_of, to_text};
+use collbench::check::{Call, Cell, other_machine, simulate, summary, table_of, to_text};
 use collbench::stats::median;
 use collbench::{Report, Sizes, Task};
 use sim_example::Settings;
@@ -21,7 +22,11 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
         Some(name) => crate::algorithms::table(name)?,
         None => table_of(&calibration.mpi),
     };
-    let calls = if check.files.is_empty() { to_predict(check)? } else { measured(check)? };
+    let calls = if check.files.is_empty() { to_predict(check)? } else { measured(check, &calibration)? };
+    calibrated::doubts(&check.calibration, &calibration);
+    let several = calls.iter().any(|(call, _)| call.used_nodes() > 1);
+    let shared = calls.iter().any(|(call, _)| call.used_nodes() < call.nodes.len());
+    calibrated::lacks(&check.calibration, &calibration, several, shared);
     let mut cells = Vec::new();
     // Calls that cannot be simulated, by the reason.
     let mut left_out = BTreeMap::<String, u32>::new();
@@ -60,10 +65,13 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
 type Timed = (Call, Option<f64>);
 
 /// The calls in the files, each with the median over launches of its medians.
-fn measured(check: &Check) -> Result<Vec<Timed>, Failure> {
+fn measured(check: &Check, calibration: &Calibration) -> Result<Vec<Timed>, Failure> {
     let mut calls: Vec<(Call, Vec<f64>)> = Vec::new();
     for file in &check.files {
         let report = Report::read(file)?;
+        for difference in other_machine(calibration, &report.machine) {
+            output::remark(format_args!("warning: {}: {difference}", file.display()));
+        }
         for row in &report.rows {
             let call = Call::of(row, &report.machine.hosts, report.settings.root);
             match calls.iter_mut().find(|(known, _)| *known == call) {

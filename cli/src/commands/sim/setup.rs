@@ -1,12 +1,14 @@
 //! The settings of a simulation from its options; the run, with the runs that accompany it.
 
 use crate::algorithms;
+use crate::calibrated;
 use crate::input::Input;
 use crate::output::Failure;
 use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
 use placement::Placement;
 use replay::BuildError;
+use sim_example::calibration::Calibration;
 use sim_example::model::Model;
 use sim_example::quantity::{parse_bytes, parse_time};
 use sim_example::{
@@ -28,6 +30,12 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
     // A calibration has an eager limit.
     if sim.send_completion == "eager" && sim.calibration.is_none() {
         trace.tell_send_waits();
+    }
+    if let Some(file) = &sim.calibration {
+        let calibration = Calibration::read(file)?;
+        calibrated::doubts(file, &calibration);
+        let shared = sim.same_node == "network" && report.jobs.iter().any(|job| job.nodes < job.tasks);
+        calibrated::lacks(file, &calibration, report.latency_ps.messages > 0, shared);
     }
     Ok(report)
 }
@@ -134,7 +142,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     settings.observe.critical_path = sim.critical_path;
     settings.observe.links = sim.links || sim.draw.is_some() || sim.report.is_some() || needs_links;
     if let Some(file) = &sim.calibration {
-        sim_example::calibration::Calibration::read(file)?.apply(&mut settings)?;
+        Calibration::read(file)?.apply(&mut settings)?;
     }
     Ok(settings)
 }

@@ -6,6 +6,7 @@
 
 use super::csv::field;
 use super::setup::{named, observed, settings};
+use crate::calibrated;
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::parallel;
@@ -13,6 +14,7 @@ use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
+use sim_example::calibration::Calibration;
 use sim_example::{ComputeNoise, Picos, Settings};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -80,6 +82,13 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
         .map(|(point, outcome)| (point, outcome.unwrap_or_else(|| Err("no result".to_owned()))))
         .collect();
     show(sim, &options, &rows)?;
+    if let Some(file) = &sim.calibration {
+        let calibration = Calibration::read(file)?;
+        calibrated::doubts(file, &calibration);
+        let between = |report: &Value| report["latency_ps"]["messages"].as_u64() > Some(0);
+        let between = rows.iter().any(|(_, outcome)| outcome.as_ref().is_ok_and(between));
+        calibrated::lacks(file, &calibration, between, false);
+    }
     let failed: Vec<String> = rows
         .iter()
         .filter_map(|(point, outcome)| Some(format!("{}: {}", name(point), outcome.as_ref().err()?)))
