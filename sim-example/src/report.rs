@@ -149,17 +149,17 @@ impl ComputingReport {
     }
 }
 
-/// The time in which all tasks of a job can use MPI: from the latest end of `MPI_Init` to the first entry of
-/// `MPI_Finalize`. Times count from the start of each task.
+/// The time between `MPI_Init` and `MPI_Finalize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct JobSpan {
     /// The latest end of `MPI_Init`, as captured.
     pub initialisation_ps: Picos,
     /// Whether the initialisation was omitted, so that tasks start at its end.
     pub from_init: bool,
-    /// The captured length, if all tasks reached `MPI_Finalize`.
+    /// The longest time of a task from its end of `MPI_Init` to its entry of `MPI_Finalize`, as captured, if all tasks
+    /// reached that.
     pub captured_ps: Option<Picos>,
-    /// The simulated length.
+    /// The simulated time from the latest end of `MPI_Init` to the latest entry of `MPI_Finalize`.
     pub simulated_ps: Picos,
 }
 

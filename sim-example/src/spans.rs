@@ -13,6 +13,7 @@ pub(crate) struct Spans {
     /// Simulated time of the latest end of `MPI_Init`.
     simulated: Picos,
     from_init: bool,
+    /// The longest span of a task, as captured.
     captured: Option<Picos>,
 }
 
@@ -23,11 +24,9 @@ impl Spans {
         let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
         let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
         let initialisation = picos(latest);
-        // Tasks start at the end of their own MPI_Init, or at its beginning.
-        let begun = |span: &Span| if workload.from_init { span.initialised.0 } else { 0 };
-        let ended = |span: &Span| Some(span.finalised?.0.saturating_sub(begun(span)));
-        let first_end = spans.iter().map(ended).min().flatten();
-        let begin = if workload.from_init { 0 } else { latest };
+        // Tasks start to count at different times if they were launched one after the other: each has its own span.
+        let span = |span: &Span| Some(span.finalised?.0.saturating_sub(span.initialised.0));
+        let captured: Option<Vec<u64>> = spans.iter().map(span).collect();
         let scaled = |(rank, span): (usize, &Span)| {
             let initialised = picos(span.initialised.0);
             match factors.get(rank).or(factors.last()) {
@@ -43,7 +42,7 @@ impl Spans {
             initialisation,
             simulated: workload.start.saturating_add(before),
             from_init: workload.from_init,
-            captured: first_end.map(|end| picos(end.saturating_sub(begin))),
+            captured: captured.and_then(|spans| spans.into_iter().max()).map(picos),
         }
     }
 
@@ -53,7 +52,7 @@ impl Spans {
             initialisation_ps: self.initialisation,
             from_init: self.from_init,
             captured_ps: self.captured,
-            simulated_ps: Picos(finish.min.0.saturating_sub(self.simulated.0)),
+            simulated_ps: Picos(finish.max.0.saturating_sub(self.simulated.0)),
         }
     }
 }
@@ -64,7 +63,7 @@ mod tests {
     use vef_format::units::Ticks;
 
     #[test]
-    fn counts_from_the_latest_end_of_init_to_the_first_finalize() {
+    fn a_job_ends_with_its_last_task() {
         let span = |initialised, finalised| Span { initialised: Ticks(initialised), finalised };
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload::new("t.vefx");
@@ -73,16 +72,16 @@ mod tests {
         };
         let finish = || vec![Picos(900_000), Picos(750_000)];
         let whole = report(&workload, &spans, finish());
-        assert_eq!((whole.initialisation_ps, whole.captured_ps), (Picos(150_000), Some(Picos(650_000))));
-        assert_eq!(whole.simulated_ps, Picos(600_000));
+        assert_eq!((whole.initialisation_ps, whole.captured_ps), (Picos(150_000), Some(Picos(800_000))));
+        assert_eq!(whole.simulated_ps, Picos(750_000));
         let killed = report(&workload, &[spans[0], span(150, None)], finish());
         assert_eq!(killed.captured_ps, None);
         workload.from_init = true;
         let from_init = report(&workload, &spans, finish());
-        assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(Picos(650_000)), Picos(750_000)));
+        assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(Picos(800_000)), Picos(900_000)));
         workload.from_init = false;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
         let scaled = Spans::new(&spans, Picos(1000), &workload, &[2.0, 0.5]).report(&Finish::of(finish()));
-        assert_eq!(scaled.simulated_ps, Picos(550_000));
+        assert_eq!(scaled.simulated_ps, Picos(700_000));
     }
 }

@@ -51,9 +51,9 @@ impl Report {
             let Finish { min, mean, max, .. } = finish_ps;
             writeln!(out, "tasks         {tasks}; finished from {min} to {max}, mean {mean}")?;
             if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = span {
-                write!(out, "  from MPI_Init to MPI_Finalize {simulated_ps}")?;
+                write!(out, "  from the last MPI_Init to the last MPI_Finalize {simulated_ps}")?;
                 if let Some(captured) = captured_ps {
-                    write!(out, ", captured {captured}")?;
+                    write!(out, ", captured {captured} (longest rank)")?;
                 }
                 let left_out = if *from_init { "left out" } else { "as captured" };
                 writeln!(out, "; MPI_Init ({left_out}) {initialisation_ps}")?;

@@ -86,7 +86,9 @@ fn captured(spans: &[Span], clock: Picos) -> Captured {
     let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or(0);
     // Ranks that were launched one after the other start to count at different times.
     let span = |span: &Span| Some(span.finalised?.0.saturating_sub(span.initialised.0));
-    Captured { initialisation_ps: picos(latest), span_ps: spans.iter().map(span).min().flatten().map(picos) }
+    let lengths: Option<Vec<u64>> = spans.iter().map(span).collect();
+    let longest = lengths.and_then(|lengths| lengths.into_iter().max());
+    Captured { initialisation_ps: picos(latest), span_ps: longest.map(picos) }
 }
 
 fn totals(stats: &Stats) -> Totals {

@@ -109,7 +109,7 @@ pub struct Head {
 pub struct Captured {
     /// The latest return of `MPI_Init`.
     pub initialisation_ps: Exact,
-    /// From the return of a rank's `MPI_Init` to its call of `MPI_Finalize`, if all ranks called it: the least, as it is what all have.
+    /// From the return of a rank's `MPI_Init` to its call of `MPI_Finalize`: the longest, if all ranks called it.
     pub span_ps: Option<Exact>,
 }
 

@@ -40,7 +40,9 @@ pub(super) fn printable(text: &str) -> String {
 pub(super) fn spans(captured: &Captured) -> String {
     let init = format!("MPI_Init took {}", time(captured.initialisation_ps));
     match captured.span_ps {
-        Some(span) => format!("{} between MPI_Init and MPI_Finalize; {init} at most", time(span)),
+        Some(span) => {
+            format!("{} between MPI_Init and MPI_Finalize (longest rank); {init} at most", time(span))
+        }
         None => format!("{init} at most; not all ranks came to MPI_Finalize"),
     }
 }
