@@ -157,7 +157,15 @@ impl FileEvents {
     }
 
     pub(super) fn span(&self) -> (Nanos, Nanos) {
-        self.file.span()
+        let (begin, closed) = self.file.span();
+        match self.file.header.state {
+            State::Finished | State::Stopped => (begin, closed),
+            // No time of closing was written: the end of the last record that was read.
+            State::Running => {
+                let read = self.threads.iter().map(|thread| self.file.clock.nanos(thread.next.base)).max();
+                (begin, closed.max(Nanos(read.unwrap_or(0))))
+            }
+        }
     }
 
     /// Whether several threads wrote records.

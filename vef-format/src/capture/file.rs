@@ -220,7 +220,7 @@ impl RankFile {
         self.completers[usize::from(number) % COMPLETERS.len()]
     }
 
-    /// When `MPI_Init` was entered and when the file was closed, as far as known.
+    /// When `MPI_Init` was entered and when the file was closed; of a file that was not, an earlier time.
     pub(super) fn span(&self) -> (Nanos, Nanos) {
         let last = self.header.pairs.iter().map(|pair| pair.nanos).max().unwrap_or(0);
         (Nanos(self.header.pairs[0].nanos), Nanos(last))

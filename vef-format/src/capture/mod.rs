@@ -297,7 +297,8 @@ impl Events {
         }
     }
 
-    /// When `MPI_Init` was entered and when recording ended, on `CLOCK_MONOTONIC`; zeros in the older layout.
+    /// When `MPI_Init` was entered and when recording ended, on `CLOCK_MONOTONIC`; zeros in the older layout. Of a file that was not
+    /// closed (a killed process), the end is that of the last record read so far.
     pub fn span(&self) -> (Nanos, Nanos) {
         match &self.source {
             EventSource::Vefc(events) => events.span(),

@@ -450,6 +450,7 @@ fn long_records_and_many_chunks() {
         .expect("readable");
     assert_eq!(left.len(), 0);
     assert_eq!(events.ending(), Ending::Cut { torn: 0 }, "no Finalize was written");
+    assert_eq!(events.span().1, Nanos(now), "the end of the last record");
 }
 
 /// One record of eight bytes a call that is like another; any changed bit is noticed.
