@@ -42,8 +42,10 @@ impl Report {
             )?,
             None => writeln!(out, "run time      {}", self.runtime_ps)?,
         }
-        for (number, JobReport { trace, tasks, finish_ps, span, computing, times, not_in_trace, .. }) in
-            self.jobs.iter().enumerate()
+        for (
+            number,
+            JobReport { trace, tasks, finish_ps, span, computing, times, ranks, not_in_trace, .. },
+        ) in self.jobs.iter().enumerate()
         {
             if self.jobs.len() > 1 {
                 writeln!(out, "job {number:<9} {}", trace.as_deref().unwrap_or("from memory"))?;
@@ -58,7 +60,9 @@ impl Report {
                 let left_out = if *from_init { "left out" } else { "as captured" };
                 writeln!(out, "; MPI_Init ({left_out}) {initialisation_ps}")?;
             }
-            writeln!(out, "  {}", Times(times))?;
+            if !ranks.is_empty() {
+                writeln!(out, "  {}", Times(times))?;
+            }
             write_computing(out, computing)?;
             for what in not_in_trace {
                 writeln!(out, "  not in the trace: {what}")?;
@@ -84,11 +88,33 @@ impl Report {
         if self.same_node.messages > 0 {
             writeln!(out, "  of which in a node    {}", self.same_node)?;
         }
-        let Latency { min, mean, p50, p90, p99, max, .. } = self.latency_ps;
-        writeln!(out, "latency       min {min}, mean {mean}, max {max}")?;
-        let [p50, p90, p99] = [p50, p90, p99].map(Quantile);
-        writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}")?;
+        let Latency { messages, min, mean, p50, p90, p99, max } = self.latency_ps;
+        match messages {
+            0 => writeln!(out, "latency       no messages on the network")?,
+            _ => {
+                writeln!(out, "latency       min {min}, mean {mean}, max {max}")?;
+                let [p50, p90, p99] = [p50, p90, p99].map(Quantile);
+                writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}")?;
+            }
+        }
         self.write_sizes(out)?;
+        if loggp.is_none() {
+            self.write_links(out)?;
+        }
+        if let Some(path) = &self.critical_path {
+            self.write_path(out, path)?;
+        }
+        let Performance { wall_s, events, events_per_s, .. } = self.performance;
+        write!(out, "simulated in  {wall_s:.3} s, {} events", Grouped(events))?;
+        match events_per_s {
+            Some(rate) => writeln!(out, ", {:.2} million per second", rate * 1e-6),
+            None => writeln!(out),
+        }
+    }
+
+    /// Use of the links, and the busiest.
+    fn write_links(&self, out: &mut String) -> fmt::Result {
+        let links = self.network.links;
         let LinksReport { used, utilisation_max, utilisation_mean, busiest, .. } = &self.links;
         let (max, mean) = (100.0 * utilisation_max, 100.0 * utilisation_mean);
         writeln!(out, "links         {used} of {links} used; busy at most {max:.2} %, mean {mean:.2} %")?;
@@ -101,15 +127,7 @@ impl Report {
                 _ => writeln!(out, ", largest queue {longest_queue}")?,
             }
         }
-        if let Some(path) = &self.critical_path {
-            self.write_path(out, path)?;
-        }
-        let Performance { wall_s, events, events_per_s, .. } = self.performance;
-        write!(out, "simulated in  {wall_s:.3} s, {} events", Grouped(events))?;
-        match events_per_s {
-            Some(rate) => writeln!(out, ", {:.2} million per second", rate * 1e-6),
-            None => writeln!(out),
-        }
+        Ok(())
     }
 
     /// The critical path.

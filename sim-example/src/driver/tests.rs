@@ -59,6 +59,17 @@ fn a_ping_pong_by_hand() {
     }
 }
 
+/// The model has neither links nor times of tasks by state.
+#[test]
+fn loggp_says_nothing_of_links_and_states() {
+    let file = trace(PING_PONG);
+    let mut settings = settings(file.path());
+    settings.network.model = Model::LogGp;
+    let text = quiet(&settings).unwrap().to_text();
+    assert!(text.contains("messages      2 (1 500 B)") && text.contains("latency       min"), "{text}");
+    assert!(!text.contains("links ") && !text.contains("computing"), "{text}");
+}
+
 /// Two messages of 1000 bytes after each other over one switch whose links are buckets of 600 bytes.
 #[test]
 fn a_token_bucket_by_hand() {
@@ -230,7 +241,10 @@ fn options_change_what_they_should() {
     let report = quiet(&settings).unwrap();
     assert_eq!(report.runtime_ps, Picos(8_000 + 2 * 100_000 + 15_000));
     assert_eq!((report.same_node.messages, report.messages, report.links.used), (2, 2, 0));
-    assert!(report.to_text().contains("of which in a node    2 (1 500 B)"));
+    let text = report.to_text();
+    assert!(text.contains("of which in a node    2 (1 500 B)"), "{text}");
+    assert!(text.contains("latency       no messages on the network\n"), "{text}");
+    assert_eq!((report.jobs[0].tasks, report.jobs[0].nodes), (2, 1));
 }
 
 #[test]
