@@ -71,7 +71,9 @@ impl Summary {
     /// What the trace lacks of the run, a line each, the largest count first.
     pub fn lacks(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let other: u64 = self.not_representable.values().map(|tally| tally.count).sum();
+        // Fences, creations of windows and the like move nothing.
+        let moving = self.not_representable.values().filter(|tally| tally.bytes != Bytes::ZERO);
+        let other: u64 = moving.map(|tally| tally.count).sum();
         if other > 0 {
             let all = other + self.messages + self.local_collectives;
             let share = 100.0 * other as f64 / all as f64;
@@ -299,3 +301,27 @@ impl fmt::Display for UnmatchedMessage {
 }
 
 impl std::error::Error for Unmatched {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fences and windows are named, but move nothing.
+    #[test]
+    fn calls_without_bytes_move_no_data() {
+        let mut summary = Summary { messages: 2, local_collectives: 1, ..Summary::default() };
+        let mut other = |name: &str, count, bytes| {
+            summary.not_representable.insert(name.to_owned(), Tally { count, bytes: Bytes(bytes) });
+            summary.lacks()
+        };
+        assert_eq!(other("MPI_Win_fence", 8, 0), ["8 × MPI_Win_fence (0 B)"]);
+        assert_eq!(
+            other("MPI_Put", 1, 500),
+            [
+                "1 of 4 calls that move data (25 %): a trace cannot represent them",
+                "8 × MPI_Win_fence (0 B)",
+                "1 × MPI_Put (500 B)"
+            ]
+        );
+    }
+}
