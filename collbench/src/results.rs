@@ -339,12 +339,22 @@ pub fn merge(reports: &[Report], confidence: f64) -> Vec<MergedRow> {
     let mut merged: Vec<MergedRow> = merged.collect();
     let of = |row: &MergedRow| {
         let Launches { median: ns, interval, .. } = row.over_launches;
-        let half_width = interval.map_or(0.0, |interval| interval.half_width());
+        // Where launches say nothing, the time may be any.
+        let unknown = if row.over_launches.launches > 1 { ns } else { 0.0 };
+        let half_width = interval.map_or(unknown, |interval| interval.half_width());
         let key = (row.operation.clone(), row.algorithm.clone(), row.ranks);
         (key, Point { bytes: row.bytes, ns, half_width })
     };
     Switch::mark::<MergedRow, Operation>(&mut merged, of, |row, switch| row.switch = switch);
     merged
+}
+
+/// In place of an interval.
+fn too_few(launches: usize) -> String {
+    match launches {
+        1 => "one launch says nothing".into(),
+        _ => format!("too few launches ({launches})"),
+    }
 }
 
 /// Merged rows as a table.
@@ -355,9 +365,9 @@ pub fn merged_text(rows: &[MergedRow]) -> String {
     );
     for row in rows {
         let over = &row.over_launches;
-        let interval = over.interval.map_or("one launch says nothing".into(), |i| {
-            format!("{:.3} … {:.3}", i.low / 1e3, i.high / 1e3)
-        });
+        let interval = over
+            .interval
+            .map_or_else(|| too_few(over.launches), |i| format!("{:.3} … {:.3}", i.low / 1e3, i.high / 1e3));
         let _ = writeln!(
             text,
             "{:<22} {:<18} {:>5} {:>10} {:>12.3} {:>26} {:>8.2} {:>8}",

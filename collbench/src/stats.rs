@@ -158,7 +158,8 @@ pub struct Launches {
     pub launches: usize,
     /// Median of the launches' medians.
     pub median: f64,
-    /// For that median: covers what further launches would settle at. `None` for one launch.
+    /// For that median: covers what further launches would settle at. `None` for one launch, and for few that differ so much that it
+    /// would not be above zero, as times are.
     pub interval: Option<Interval>,
     /// Standard error of the launches' medians relative to their mean.
     pub relative_standard_error: f64,
@@ -185,7 +186,8 @@ pub fn across_launches(launches: &[Vec<f64>], confidence: f64, seed: u64) -> Opt
         1 => None,
         _ if count < FEWEST_RESAMPLED => {
             let half = student_t(confidence, count - 1) * error;
-            Some(Interval { low: mean(&medians) - half, high: mean(&medians) + half })
+            let interval = Interval { low: mean(&medians) - half, high: mean(&medians) + half };
+            Some(interval).filter(|interval| interval.low > 0.0)
         }
         _ => Some(bootstrap(&launches, confidence, seed)),
     };
@@ -372,6 +374,18 @@ mod tests {
             })
             .count();
         assert!(covered < 100, "{covered} of 200");
+    }
+
+    #[test]
+    fn few_launches_that_differ_claim_nothing() {
+        let of = |medians: &[f64]| {
+            across_launches(&medians.iter().map(|&ns| vec![ns]).collect::<Vec<_>>(), 0.95, 1)
+                .unwrap()
+                .interval
+        };
+        // Student's t gives -23.1 to 39.4 µs.
+        assert_eq!(of(&[1.0, 1.25, 22.2]), None);
+        assert!(of(&[10.0, 10.1, 10.2]).is_some_and(|interval| interval.low > 9.0 && interval.high < 11.0));
     }
 
     #[test]
