@@ -1,7 +1,9 @@
 /* Rounds of messages and collectives, with phases: `solve` within each round, `inner` within it, `setup` before. What is begun
  * in a phase is completed after it. Linked without the recorder, it runs all the same.
  *
- *     phases [ROUNDS]
+ *     phases [ROUNDS [anything]]
+ *
+ * With a second argument, `setup` begins with a barrier, the first record of each rank.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int left = (rank + size - 1) % size, right = (rank + 1) % size;
     begin("setup");
+    if (argc > 2) MPI_Barrier(MPI_COMM_WORLD);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Send_init(&x, 1, MPI_INT, right, 5, comm, &kept);
     end("setup");

@@ -53,6 +53,8 @@ def fields(line):
 for task in container.tasks:
     calls = [(place, named(note, names)) for place, note, names in notes("calls", task)]
     steps = [(place, note.get(), named(note, names)) for place, note, names in notes("phases", task)]
+    # What MPI_Init took of the time in front of the first record.
+    initialised = sum(after for kind, after in [(note.get(), note.get()) for _, note, _ in notes("spans", task)] if kind == 0)
     function, inside = None, []
 
     def pass_steps(at):
@@ -76,7 +78,7 @@ for task in container.tasks:
             entry[0] += 1
             entry[1] += message[2]
         if inside:
-            inside[-1]["ticks"] += time
+            inside[-1]["ticks"] += max(time - initialised, 0) if at == 0 else time
             inside[-1]["collectives"] += message is None
             inside[-1]["sizes"] += [message[2]] if message else []
     pass_steps(at + 1)

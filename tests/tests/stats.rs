@@ -166,7 +166,8 @@ fn notes_are_those_of_an_independent_count() {
         let [capture, trace] = ["", ".vefx"].map(|end| work.path().join(format!("{mpi:?}{end}")));
         let mpirun = mpi.launcher().join(" ");
         let words = ["run", "--oversubscribe", "--mpirun", &mpirun, "-n", "3", "-o"];
-        run(vef().args(words).arg(capture).arg("--mix").arg(&trace).args(["--", &program, "4"])).success();
+        run(vef().args(words).arg(capture).arg("--mix").arg(&trace).args(["--", &program, "4", "barrier"]))
+            .success();
         let shown = stats(&trace, &[]);
         assert_eq!(shown["phases"].as_array().map(Vec::len), Some(3), "{mpi:?}");
         // The functions are those that the program called: no other non-blocking send than that of MPI_Start.

@@ -19,6 +19,7 @@ use vef_format::ids::Rank;
 use vef_format::raw::Raw;
 use vef_format::record::{Header, Version};
 use vef_format::text::{self, Line, TextError};
+use vef_format::units::Ticks;
 
 /// Why a trace cannot be added up.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +121,8 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
     let tasks: Vec<Rank> = reader.tasks().collect();
     let [calls, phases] = [Section::Calls, Section::Phases].map(|section| NotesByTask::new(&reader, section));
     let (calls, phases) = (calls?, phases?);
+    let spans = reader.spans()?;
+    let initialised = |task: Rank| Some(spans.as_ref()?.get(task.index())?.initialised);
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
@@ -132,7 +135,10 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
                 Some(calls) => add_calls(&reader, calls, records, sums),
                 None => Ok(()),
             };
-            let added = added.and_then(|()| add_task(&reader, task, phases.of(task), sums));
+            let added = added.and_then(|()| {
+                let phases = phases.of(task).map(|notes| (notes, initialised(task).unwrap_or_default()));
+                add_task(&reader, task, phases, sums)
+            });
             failed.fetch_or(added.is_err(), Ordering::Relaxed);
             added?;
             progress(done.fetch_add(records, Ordering::Relaxed) + records);
@@ -143,7 +149,7 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
     while let Some((id, members)) = communicators.next()? {
         sums.communicators.insert(id, members.len() as u32);
     }
-    let (about, hosts, spans) = (reader.about().clone(), reader.hosts()?, reader.spans()?);
+    let (about, hosts) = (reader.about().clone(), reader.hosts()?);
     Ok(Pass { header, is_container: true, about, hosts, spans, sums })
 }
 
@@ -166,21 +172,21 @@ impl NotesByTask {
     }
 }
 
-/// Adds the records of a task, and the sums of its phases.
+/// Adds the records of a task, and the sums of its phases, of which there are notes, from the end of `MPI_Init` on.
 fn add_task(
     reader: &Reader,
     task: Rank,
-    phases: Option<Notes>,
+    phases: Option<(Notes, Ticks)>,
     sums: &mut Collector,
 ) -> Result<(), ContainerError> {
     let mut records = reader.task(task);
     let mut tally = sums.of_task(task.0);
-    let Some(phases) = phases else {
+    let Some((notes, initialised)) = phases else {
         records.each_raw(&mut tally)?;
         tally.finish();
         return Ok(());
     };
-    let mut phases = PhasesOfTask::new(reader, phases)?;
+    let mut phases = PhasesOfTask::new(reader, notes, initialised)?;
     let mut followed = Ok(());
     records.each_raw(&mut |raw: &Raw| {
         tally.take(raw);
