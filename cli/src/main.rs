@@ -12,6 +12,7 @@ mod args;
 mod bench_args;
 mod calibrated;
 mod commands;
+mod initialisation;
 mod input;
 mod invoked_as;
 mod launch;

@@ -286,3 +286,19 @@ fn a_calibration_that_does_not_apply_is_named() {
     assert_eq!(warned(&["--placement", "block:16"]), 0);
     assert_eq!(warned(&SWEEP), 1);
 }
+
+/// 9 ms before the first record, or 7 ms, of runs of 17 and 15 ms.
+#[test]
+fn a_run_that_is_mostly_initialisation_is_named() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("t.vef");
+    let said = |command: &str, ticks: u64| {
+        let records = format!("VEF3 2 2 0 0 0 0 1000\n0 0 1 8 4 {ticks} -1\n1 1 0 8 2 8000000 0\n");
+        fs::write(&trace, records).expect("written");
+        let said = run(vef().arg(command).arg(&trace)).success().stderr();
+        said.lines().filter(|line| line.contains("before a rank's first record")).count()
+    };
+    for command in ["sim", "check"] {
+        assert_eq!((said(command, 9_000_000), said(command, 7_000_000)), (1, 0), "{command}");
+    }
+}

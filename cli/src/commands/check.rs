@@ -1,6 +1,7 @@
 //! `vef check`: validates a trace, replays it, and shows its content; with `--repair` also corrects it.
 
 use crate::args::Check;
+use crate::initialisation;
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure};
 use crate::progress::Busy;
@@ -70,6 +71,9 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
     trace.tell_send_waits();
+    if let Some(replayed) = &replayed {
+        initialisation::warn(&trace, replayed.runtime, false);
+    }
     let lacks = trace.lacks();
     Ok(Finding { check, report, repair, network, replayed, lacks })
 }

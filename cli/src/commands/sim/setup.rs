@@ -2,6 +2,7 @@
 
 use crate::algorithms;
 use crate::calibrated;
+use crate::initialisation;
 use crate::input::Input;
 use crate::output::Failure;
 use crate::progress::Bar;
@@ -30,6 +31,9 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
     // A calibration has an eager limit.
     if sim.send_completion == "eager" && sim.calibration.is_none() {
         trace.tell_send_waits();
+    }
+    if sim.compute_scale == "1" {
+        initialisation::warn(trace, report.runtime_ps, sim.from_init);
     }
     if let Some(file) = &sim.calibration {
         let calibration = Calibration::read(file)?;
