@@ -266,7 +266,7 @@ pub struct Check {
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Repair what the rest of the trace determines (text only), and write the result if it is valid
-    #[arg(long, value_name = "OUT.vef")]
+    #[arg(long, value_name = "OUT.vef", value_parser = written_trace)]
     pub repair: Option<PathBuf>,
     /// File with the codes of collectives in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]

@@ -145,7 +145,7 @@ pub(crate) fn take_notes(
             operations.is_some_and(|operations| calls.made.len() as u64 <= operations.complete)
         };
         // The times in MPI are independent of records.
-        let whole = notes.is_empty()
+        let whole = notes.is_empty() && of_threads.is_none()
             || !matches.fates.contains(&Fate::Dropped)
                 && (task.counts.collectives == 0 || task.calls.iter().all(is_whole));
         notes.retain(|&(section, _)| whole || section == Section::Spans);

@@ -104,11 +104,10 @@ enum Said<'a> {
 
 /// Places the notes of a task, by the `sequence` of its records in the trace.
 pub(crate) fn place(notes: &[u8], sequence: &Sequence) -> Result<Vec<(Section, Vec<u8>)>, Garbled> {
-    let names = Function::names();
     let mut placed = Placed::new(sequence)?;
     let mut reader = Reader::new(notes);
     while reader.more() {
-        placed.take(&mut reader, names)?;
+        placed.take(&mut reader)?;
     }
     placed.finish()
 }
@@ -116,18 +115,29 @@ pub(crate) fn place(notes: &[u8], sequence: &Sequence) -> Result<Vec<(Section, V
 /// Notes with their places in the trace.
 #[derive(Default)]
 struct Placed<'a> {
-    /// The indices in the trace of each thread's records that have not been made.
-    next: HashMap<u64, VecDeque<u32>>,
+    threads: HashMap<u64, Thread<'a>>,
+    /// Number of notes so far that were on the next record of a thread.
+    awaiting: usize,
     /// By so much is the time of each record less; waits in front of it have taken their part.
     lost: Vec<u64>,
     /// The index in the trace of each record made.
     made: Vec<u32>,
     /// How many of them have a function.
     named: usize,
-    /// Notes on the next record of a thread.
-    pending: Vec<(u64, Said<'a>)>,
+    /// The function of each record, by its index in the trace.
+    calls: Vec<u8>,
+    tags: Vec<(u32, i32)>,
     notes: Vec<(u32, Said<'a>)>,
     counts: Vec<u64>,
+}
+
+/// A thread of the task.
+#[derive(Default)]
+struct Thread<'a> {
+    /// The indices in the trace of its records that have not been made.
+    next: VecDeque<u32>,
+    /// Notes on the next one, numbered over all threads.
+    pending: Vec<(usize, Said<'a>)>,
 }
 
 impl<'a> Placed<'a> {
@@ -136,33 +146,37 @@ impl<'a> Placed<'a> {
         let mut reader = Reader::new(&sequence.0.0);
         while reader.more() {
             let place = placed.lost.len() as u32;
-            placed.next.entry(reader.get()?).or_default().push_back(place);
+            placed.threads.entry(reader.get()?).or_default().next.push_back(place);
             placed.lost.push(reader.get()?);
         }
+        placed.calls = vec![u8::MAX; placed.lost.len()];
         Ok(placed)
     }
 
     /// Takes the next entry.
-    fn take(&mut self, reader: &mut Reader<'a>, names: &'a [String]) -> Result<(), Garbled> {
+    fn take(&mut self, reader: &mut Reader<'a>) -> Result<(), Garbled> {
         let kind = reader.get()?;
         match kind {
             MADE => {
-                let thread = reader.get()?;
-                let place = self.next.get_mut(&thread).and_then(VecDeque::pop_front).ok_or(Garbled)?;
+                let thread = self.threads.get_mut(&reader.get()?).ok_or(Garbled)?;
+                let place = thread.next.pop_front().ok_or(Garbled)?;
                 self.made.push(place);
-                let due = self.pending.extract_if(.., |(of, _)| *of == thread);
-                self.notes.extend(due.map(|(_, said)| (place, said)));
+                self.notes.extend(thread.pending.drain(..).map(|(_, said)| (place, said)));
             }
             FUNCTION => {
-                let name = names.get(reader.get()? as usize).ok_or(Garbled)?;
-                let made = self.made.iter().skip(self.named);
-                self.notes.extend(made.map(|&place| (place, Said::Plain(Note::Call(name)))));
+                let function = u8::try_from(reader.get()?).map_err(|_| Garbled)?;
+                for &place in &self.made[self.named..] {
+                    self.calls[place as usize] = function;
+                }
                 self.named = self.made.len();
             }
-            TAG | DETACHED | COUNTS => {
+            TAG => {
+                let place = self.record(reader.get()?)?;
+                self.tags.push((place, reader.get_signed()? as i32));
+            }
+            DETACHED | COUNTS => {
                 let place = self.record(reader.get()?)?;
                 let said = match kind {
-                    TAG => Said::Plain(Note::Tag(reader.get_signed()? as i32)),
                     DETACHED => Said::Plain(Note::Detached),
                     _ => {
                         let (sent, received) = (reader.get()? as usize, reader.get()? as usize);
@@ -178,16 +192,22 @@ impl<'a> Placed<'a> {
             WAIT => {
                 let (thread, back) = (reader.get()?, reader.get()?);
                 let (send, before, took) = (self.record(back)?.into(), reader.get()?, reader.get()?);
-                self.pending.push((thread, Said::Wait { send, before, took }));
+                self.await_record(thread, Said::Wait { send, before, took });
             }
             _ => {
                 let thread = reader.get()?;
                 let name = std::str::from_utf8(reader.get_bytes()?).map_err(|_| Garbled)?;
                 let note = Note::Phase { begin: kind > PHASE, name };
-                self.pending.push((thread, Said::Plain(note)));
+                self.await_record(thread, Said::Plain(note));
             }
         }
         Ok(())
+    }
+
+    /// Puts a note on the next record of a thread.
+    fn await_record(&mut self, thread: u64, said: Said<'a>) {
+        self.threads.entry(thread).or_default().pending.push((self.awaiting, said));
+        self.awaiting += 1;
     }
 
     /// The index in the trace of the record made so many records ago.
@@ -198,7 +218,9 @@ impl<'a> Placed<'a> {
 
     /// The notes, by section.
     fn finish(mut self) -> Result<Vec<(Section, Vec<u8>)>, Garbled> {
-        let Self { mut notes, pending, counts, .. } = self;
+        let Self { threads, mut tags, mut notes, counts, .. } = self;
+        let mut pending: Vec<_> = threads.into_values().flat_map(|thread| thread.pending).collect();
+        pending.sort_unstable_by_key(|&(number, _)| number);
         // Behind a thread's last record: the task's last record, MPI_Finalize, waits for its sends.
         let end = self.lost.len() as u32;
         notes.extend(pending.into_iter().filter_map(|(_, said)| match said {
@@ -206,12 +228,20 @@ impl<'a> Placed<'a> {
             said => Some((end, said)),
         }));
         notes.sort_by_key(|&(place, _)| place);
-        let (mut tag, mut call) = (None, None);
+        tags.sort_by_key(|&(place, _)| place);
+        tags.dedup_by_key(|&mut (_, tag)| tag);
         let mut placed = TaskNotes::default();
+        for (place, tag) in tags {
+            placed.put(place.into(), &Note::Tag(tag));
+        }
+        let (names, mut before) = (Function::names(), u8::MAX);
+        for (place, function) in (0..).zip(self.calls).filter(|&(_, function)| function != u8::MAX) {
+            if std::mem::replace(&mut before, function) != function {
+                placed.put(place, &Note::Call(names.get(usize::from(function)).ok_or(Garbled)?));
+            }
+        }
         for (place, said) in notes {
             let note = match said {
-                Said::Plain(note @ Note::Tag(_)) if tag.replace(note) == Some(note) => continue,
-                Said::Plain(note @ Note::Call(_)) if call.replace(note) == Some(note) => continue,
                 Said::Plain(note) => note,
                 // The replay of another order cannot wait for a send that is not started yet.
                 Said::Wait { send, .. } if send >= place.into() => continue,

@@ -100,6 +100,7 @@ impl NoteTaker {
             self.others.push(std::mem::replace(&mut self.thread, next));
         }
         let Some(threads) = &mut self.threads else { return };
+        let joined = if let Action::Finalize = event.action { joined } else { &[] };
         for (_, at) in records.clone().zip(0..) {
             threads.made(joined.get(at).copied().unwrap_or(event.thread));
         }
