@@ -1,8 +1,8 @@
 //! Finds tools by name.
 
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use mpi_abi::tool::{ABI, Descriptor, EXPORTED_AS, TABLE};
-use std::ffi::{CStr, CString};
-use std::os::unix::ffi::OsStrExt;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 /// The tool with this name.
@@ -21,18 +21,15 @@ fn open(name: &str) -> Result<&'static Descriptor, String> {
         path if path.exists() && !name.contains('/') => Path::new(".").join(path),
         path => path.to_owned(),
     };
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    // SAFETY: a C string; the user has asked to load this library, including its initialisers.
-    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if library.is_null() {
-        return Err(loader_says());
-    }
-    // SAFETY: an open library and a C string.
-    let descriptor: *const Descriptor = unsafe { libc::dlsym(library, EXPORTED_AS.as_ptr()) }.cast();
-    if descriptor.is_null() {
-        return Err(format!("not a tool: it does not define {}", EXPORTED_AS.to_string_lossy()));
-    }
-    // SAFETY: in every version the descriptor begins with these two words; the library stays open.
+    // SAFETY: the user has asked to load this library, including its initialisers. It stays open.
+    let library =
+        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| error.to_string())?;
+    let library = ManuallyDrop::new(library);
+    // SAFETY: the symbol of a tool is its descriptor.
+    let descriptor = unsafe { library.get::<*const Descriptor>(EXPORTED_AS.to_bytes_with_nul()) };
+    let descriptor = *descriptor
+        .map_err(|_| format!("not a tool: it does not define {}", EXPORTED_AS.to_string_lossy()))?;
+    // SAFETY: in every version the descriptor begins with these two words.
     let (abi, size) = unsafe { ((*descriptor).abi, (*descriptor).size) };
     if abi != ABI || size as usize != size_of::<Descriptor>() {
         return Err(format!(
@@ -45,15 +42,6 @@ fn open(name: &str) -> Result<&'static Descriptor, String> {
         return Err("made with another vef_tool.h (functions have other numbers): recompile the tool".into());
     }
     Ok(descriptor)
-}
-
-fn loader_says() -> String {
-    // SAFETY: null, or a string that is valid until this thread's next call of the loader.
-    let text = unsafe {
-        let text = libc::dlerror();
-        if text.is_null() { c"cannot be opened" } else { CStr::from_ptr(text) }
-    };
-    text.to_string_lossy().into_owned()
 }
 
 /// Whether this process reports errors for all ranks. MPI is not initialised yet, so the rank is taken from the
