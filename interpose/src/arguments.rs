@@ -50,7 +50,7 @@ pub(crate) fn words_of(export: Export) -> usize {
 
 impl Args {
     pub(crate) fn new(frame: Frame, export: Export, abi: &'static Abi) -> Self {
-        let (call, form, mut words) = (export.call(), export.form, frame.words());
+        let (call, form, mut words) = (export.call(), export.form, frame.words(words_of(export)));
         if form != Form::C {
             for (word, parameter) in words.iter_mut().zip(call.parameters()) {
                 // SAFETY: in Fortran everything comes by reference.

@@ -107,7 +107,7 @@ impl Frame {
         self.0.as_ptr() as usize
     }
 
-    /// The word in a slot. Slots behind those of the arguments hold words of the trampoline and its caller.
+    /// The word in a slot of an argument, or in a register's slot without one, which holds any word.
     #[inline(always)]
     pub(crate) fn at(self, slot: usize) -> usize {
         debug_assert!(slot < MOST + LINK);
@@ -137,9 +137,13 @@ impl Frame {
         unsafe { *self.0.as_ptr().add(Self::slot(index)) = word }
     }
 
-    /// The arguments, and surplus words of the caller.
-    pub(crate) fn words(self) -> [usize; MOST] {
-        std::array::from_fn(|index| self.word(index))
+    /// The first `count` arguments, of a call that has so many: memory may end behind them.
+    pub(crate) fn words(self, count: usize) -> [usize; MOST] {
+        let mut words = [0; MOST];
+        for (index, word) in words.iter_mut().enumerate().take(count) {
+            *word = self.word(index);
+        }
+        words
     }
 
     pub(crate) fn return_address(self) -> usize {

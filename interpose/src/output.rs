@@ -177,13 +177,14 @@ impl Output {
         self.store(field::CLOCK + 16 * index, &bytes[..8]);
     }
 
-    /// Closes the file at the end of the program. `windows`: those of all threads.
-    pub(crate) fn finish(&self, windows: &[Rest<'_>]) {
+    /// Closes the file. `windows`: those of all threads. `for_good`: it will not be [reopened](Output::reopen).
+    pub(crate) fn finish(&self, windows: &[Rest<'_>], for_good: bool) {
         let calls_end = self.calls_at + self.slots.load(Ordering::Relaxed) as usize * CALL_ENTRY;
         let ends = windows.iter().map(|(offset, bytes)| offset + bytes.len() as u64);
         let end = ends.fold(self.end.load(Ordering::Relaxed), u64::max);
         // The records of a short run move up behind the call table. The old copy stays valid until the header is updated.
         if let [(_, bytes)] = windows
+            && for_good
             && self.units.load(Ordering::Relaxed) == 1
             && calls_end + bytes.len() <= HEADER_SIZE
             && self.file.write_all_at(bytes, calls_end as u64).is_ok()
@@ -191,10 +192,21 @@ impl Output {
             return self.close(State::Finished, calls_end, (calls_end + bytes.len()) as u64);
         }
         self.close(State::Finished, HEADER_SIZE, end);
+        if !for_good {
+            return;
+        }
         self.punch(calls_end, HEADER_SIZE);
         for &(offset, bytes) in windows {
             self.punch(offset as usize + bytes.len(), offset as usize + CHUNK_SIZE);
         }
+    }
+
+    /// Continues after [`Output::finish`]: the windows in memory are unchanged.
+    pub(crate) fn reopen(&self) -> io::Result<()> {
+        let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
+        allocate(&self.file, 0, claimed)?;
+        self.close(State::Running, HEADER_SIZE, 0);
+        Ok(())
     }
 
     /// Closes the file while the program continues and other threads may still write to their windows. `rest` is the
@@ -221,7 +233,7 @@ impl Output {
         set(field::LENGTH, &length.to_le_bytes());
         // A single write, so that a killed process leaves either all or nothing. Readers accept a file that is longer
         // than its header says.
-        if self.file.write_all_at(&fields, field::HEADER_SIZE as u64).is_ok() {
+        if self.file.write_all_at(&fields, field::HEADER_SIZE as u64).is_ok() && state != State::Running {
             let _ = self.file.set_len(length);
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::clock;
 use crate::comms::{self, Membership};
-use crate::guard::{catching_panics, warn};
+use crate::guard::warn;
 use crate::identity;
 use crate::known::Known;
 use crate::machine::{self, RECORDERS};
@@ -14,7 +14,7 @@ use crate::pending::Run;
 use crate::requests::PendingRequest;
 use crate::settings::Settings;
 use crate::shapes::{Part, Shapes};
-use crate::writer::Writer;
+use crate::writer::{Mark, Writer};
 use mpi_abi::api::Mpi;
 use mpi_abi::detect::Abi;
 use mpi_abi::handles;
@@ -35,6 +35,9 @@ use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
+
+/// Held while MPI is opened or closed, because threads may begin and end sessions at the same time.
+pub(crate) static OPENING: Mutex<()> = Mutex::new(());
 
 /// The recorders by number.
 static TRACERS: [AtomicPtr<Tracer>; RECORDERS] = [const { AtomicPtr::new(null_mut()) }; RECORDERS];
@@ -75,7 +78,7 @@ pub(crate) enum State {
     Recording,
     /// Outside the phase to which recording is restricted.
     Paused,
-    /// Not begun yet, or MPI is finalized and another session may begin.
+    /// Not begun yet, or all sessions are closed and another one may begin.
     Closed,
     Over,
 }
@@ -87,8 +90,8 @@ unsafe impl Sync for Tracer {}
 struct Lanes {
     all: Vec<Lane>,
     free: Vec<Lane>,
-    /// The last finalization: its lane, times and function.
-    ending: Option<(Lane, (u64, u64), CallSlot)>,
+    /// The position before the last session's final record.
+    before_end: Option<(Lane, Mark)>,
 }
 
 /// The calling thread's part of a recorder. Never freed: after the thread's end a new thread gets it.
@@ -254,7 +257,7 @@ impl Tracer {
             mpi,
         }));
         TRACERS[place].store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
-        at_fork_and_exit();
+        stop_in_children();
         Ok(tracer)
     }
 
@@ -316,37 +319,40 @@ impl Tracer {
             _ => {}
         }
         drop(known);
-        self.change_state(State::Closed, State::Recording);
+        if before == 0 && self.output.reopen().is_ok() {
+            let end = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).before_end.take();
+            if let Some((mut lane, mark)) = end {
+                lane.get().writer.rewind(mark);
+            }
+            self.start();
+        }
     }
 
-    /// `MPI_Finalize` or `MPI_Session_finalize` has ended. After the last one nothing is recorded until another session
-    /// begins.
-    pub(crate) fn close(&'static self, lane: Lane, times: (u64, u64), call: Call) {
+    /// Begins or resumes the recording.
+    pub(crate) fn start(&self) {
+        let outside = self.phase.as_ref().is_some_and(|(_, depth)| depth.load(Ordering::Acquire) == 0);
+        self.change_state(State::Closed, if outside { State::Paused } else { State::Recording });
+    }
+
+    /// `MPI_Finalize` or `MPI_Session_finalize` has ended. The last one completes the file; a session that begins later
+    /// continues it.
+    pub(crate) fn close(&'static self, mut lane: Lane, times: (u64, u64), call: Call) {
+        let _alone = OPENING.lock();
         if self.opens.fetch_sub(1, Ordering::AcqRel) != 1 || self.state() == State::Over {
             return;
         }
-        let ending = Some((lane, times, self.slot(call)));
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).ending = ending;
-        self.set_state(State::Closed);
-        if call == Call::MPI_Finalize {
-            self.finish();
-        }
-    }
-
-    /// Completes the file if MPI is finalized: no session can follow.
-    fn finish(&'static self) {
-        if self.state() != State::Closed {
-            return;
-        }
-        self.set_state(State::Over);
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        // Finalization has returned, so no thread is in an MPI call.
-        if let Some((mut lane, times, slot)) = lanes.ending.take() {
-            lane.get().writer.put(times, &Action::Finalize, slot);
-        }
+        let for_good = call == Call::MPI_Finalize;
+        self.set_state(if for_good { State::Over } else { State::Closed });
+        let slot = self.slot(call);
+        let writer = &mut lane.get().writer;
+        let mark = writer.mark();
+        writer.put(times, &Action::Finalize, slot);
         self.output.set_pair(2, clock::pair());
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.before_end = (!for_good).then_some((lane, mark));
+        // Finalization has returned, so no thread is in an MPI call.
         let rests: Vec<_> = lanes.all.iter_mut().filter_map(|lane| lane.get().writer.seal()).collect();
-        self.output.finish(&rests);
+        self.output.finish(&rests, for_good);
         if self.output.is_removed() {
             warn(&format!("the capture of rank {} was removed during the run", self.rank));
         }
@@ -609,21 +615,14 @@ fn return_lanes_at_end() {
     }
 }
 
-/// Stops recording in children of `fork`, which share the mapping, and completes the files of programs with sessions
-/// at exit.
-fn at_fork_and_exit() {
+/// Stops recording in children of `fork`, which share the mapping.
+fn stop_in_children() {
     extern "C" fn in_child() {
         Tracer::all().for_each(|tracer| _ = tracer.set_state(State::Over));
     }
-    extern "C" fn at_exit() {
-        catching_panics(|| Tracer::all().for_each(Tracer::finish));
-    }
     static ONCE: Once = Once::new();
-    // SAFETY: functions that are never unloaded.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(in_child));
-        libc::atexit(at_exit);
-    });
+    // SAFETY: a function that is never unloaded.
+    ONCE.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
 }
 
 /// Removes rank files of an earlier, larger run, which would make this capture unreadable.

@@ -8,13 +8,16 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use vef_format::capture::encode::{self, Author, Times, makes_request};
 use vef_format::capture::event::{Action, CallSlot, Completion, Completions, RequestId};
-use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, seal};
+use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, chunk_field, seal};
 use vef_format::capture::word::{Code, Head, WORD};
 
 /// Bytes at the end of a chunk that are reserved for the final record when recording stops.
 const RESERVE: usize = 128;
 /// The largest chunk, in units: 1 GiB.
 const MOST_UNITS: u32 = 1 << 14;
+
+/// A position of a writer, and the end of the record before it.
+pub(crate) type Mark = (*mut u8, u64);
 
 pub(crate) struct Writer {
     output: &'static Output,
@@ -366,6 +369,27 @@ impl Writer {
         let used = self.at as usize - bytes.as_ptr() as usize;
         seal(bytes, used);
         Some((*offset, &bytes[..used]))
+    }
+
+    /// The current position, with room for a short record in the same window.
+    pub(crate) fn mark(&mut self) -> Mark {
+        self.put_polls();
+        if let Some((window, _)) = &mut self.window
+            && window.as_ptr_range().end as usize - (self.at as usize) < 2 * RESERVE
+        {
+            self.next_window();
+        }
+        (self.at, self.last)
+    }
+
+    /// Removes the records since `mark` and continues after [`Writer::seal`].
+    pub(crate) fn rewind(&mut self, mark: Mark) {
+        let Some((window, _)) = &mut self.window else { return };
+        let bytes = &mut window[..];
+        bytes[chunk_field::USED..chunk_field::USED + 4].fill(0);
+        let first = bytes.as_ptr() as usize;
+        bytes[mark.0 as usize - first..self.at as usize - first].fill(0);
+        (self.at, self.last) = mark;
     }
 
     /// Writes the final record when recording stops, into the reserve if necessary.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static int rank, size, left, right;
@@ -254,6 +255,30 @@ static void neighbours(void)
     ring(2);
 }
 
+static ucontext_t scheduler, fiber;
+
+static void in_fiber(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* A call from a coroutine, at the very top of a stack, behind which memory ends. */
+static void stacks(void)
+{
+    size_t page = sysconf(_SC_PAGESIZE), bytes = 256 * page;
+    char *room = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(room + bytes, page, PROT_NONE);
+    for (int round = 0; round < 2; round++) {
+        getcontext(&fiber);
+        fiber.uc_stack.ss_sp = room;
+        fiber.uc_stack.ss_size = bytes;
+        fiber.uc_link = &scheduler;
+        makecontext(&fiber, in_fiber, 0);
+        swapcontext(&scheduler, &fiber);
+    }
+    ring(4);
+}
+
 /* Requests that nobody completes. */
 static void never(void)
 {
@@ -335,6 +360,7 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "at_once")) at_once();
     if (!strcmp(mode, "fetching")) fetching();
     if (!strcmp(mode, "neighbours")) neighbours();
+    if (!strcmp(mode, "stacks")) stacks();
     if (!strcmp(mode, "never")) never();
     if (!strcmp(mode, "persistent")) persistent();
 #if MPI_VERSION >= 4

@@ -1,6 +1,9 @@
-/* A program without MPI_Init: everything happens in sessions, the second of which begins within the first and ends after it. */
+/* A program without MPI_Init: everything happens in sessions, the second of which begins within the first and ends after it.
+ * `sessions quickly`: without exit handlers; `sessions late`: in a destructor. */
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 static MPI_Comm open_world(MPI_Session *session, const char *tag)
 {
@@ -28,7 +31,7 @@ static int work(MPI_Comm comm)
     return sum;
 }
 
-int main(void)
+static void all(void)
 {
     MPI_Session first, second;
     MPI_Comm comm = open_world(&first, "vef/first");
@@ -41,5 +44,20 @@ int main(void)
     if (rank == 0) printf("sum %d\n", sum);
     MPI_Comm_free(&other);
     MPI_Session_finalize(&second);
+}
+
+static int late;
+
+__attribute__((destructor)) static void last(void)
+{
+    if (late) all();
+}
+
+int main(int argc, char **argv)
+{
+    late = argc > 1 && !strcmp(argv[1], "late");
+    if (!late) all();
+    fflush(stdout);
+    if (argc > 1 && !strcmp(argv[1], "quickly")) _exit(0);
     return 0;
 }

@@ -298,12 +298,18 @@ fn programs_with_sessions_alone() {
     let program = mpi.compile(work.path(), "sessions", &["tests/c/sessions.c"]);
     let program = program.to_str().expect("a path");
     let launcher = mpi.launcher().join(" ");
-    let (ended, capture) = vef_run(work.path(), &["-n", "3", "--mpirun", &launcher], &[program]);
-    assert!(ended.stdout().contains("sum 12"), "{}", ended.stdout());
-    let digest = digest(&capture);
-    // Twice: a message of each rank, a sum of all and one of each half.
-    assert_eq!((digest.tasks, digest.messages, digest.collectives), (3, 6, 12));
-    assert!(digest.unfinished.is_empty() && digest.stopped.is_empty());
+    let mut capture = PathBuf::new();
+    for mode in ["quickly", "late", "plain"] {
+        let name = work.path().join(mode);
+        std::fs::create_dir(&name).expect("a directory");
+        let (ended, of_mode) = vef_run(&name, &["-n", "3", "--mpirun", &launcher], &[program, mode]);
+        assert!(ended.stdout().contains("sum 12"), "{mode}: {}", ended.stdout());
+        let digest = digest(&of_mode);
+        // Twice: a message of each rank, a sum of all and one of each half.
+        assert_eq!((digest.tasks, digest.messages, digest.collectives), (3, 6, 12), "{mode}");
+        assert!(digest.unfinished.is_empty() && digest.stopped.is_empty(), "{mode}");
+        capture = of_mode;
+    }
     let trace = work.path().join("sessions.vef");
     run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
     let checked = run(vef().arg("check").arg(&trace)).success().stdout();

@@ -18,7 +18,7 @@ use mpi_abi::tool::Cell;
 pub(super) fn go_through(head: Cell, number: usize, frame: Frame) -> i32 {
     let export = Export::get(number);
     let call = export.call();
-    let given = frame.words();
+    let given = frame.words(words_of(export));
     let count = words_of(export) - 1 - call.hidden_lengths();
     let (ierror, lengths) = (given[count] as *mut i32, &given[count + 1..words_of(export)]);
     let descriptors = export.form == Form::Descriptors;

@@ -119,7 +119,7 @@ unsafe extern "C-unwind" fn run_handler(_number: usize, frame: Frame, _lane: *mu
     unsafe {
         let handler = &*(frame.word(0) as *const Handler);
         let count = handler.call.parameters().len();
-        let words = &mut frame.words()[1..=count];
+        let words = &mut frame.words(1 + count)[1..];
         match &handler.kind {
             HandlerKind::Tool(layer, any) => {
                 let (number, words) = (handler.call as u32, words.as_mut_ptr());
@@ -212,7 +212,7 @@ struct ToCell {
 impl Next for ToCell {
     fn call(self, frame: Frame) -> i32 {
         // SAFETY: the arguments of the function.
-        unsafe { call_cell(self.cell, &frame.words(), self.call) }
+        unsafe { call_cell(self.cell, &frame.words(self.call.parameters().len()), self.call) }
     }
 }
 

@@ -202,7 +202,7 @@ fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 {
     let head = chain.head[call as usize];
     let code = match export.form {
         // SAFETY: the arguments of the function.
-        Form::C => unsafe { enter_tools(head, &frame.words(), call) },
+        Form::C => unsafe { enter_tools(head, &frame.words(call.parameters().len()), call) },
         _ => fortran::go_through(head, number, frame),
     };
     if call == Call::MPI_Finalize {

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::guard::{catching_panics, warn};
 use crate::machine::Frame;
 use crate::settings::Settings;
-use crate::tracer::{State, Tracer};
+use crate::tracer::{OPENING, Tracer};
 use mpi_abi::handles::Session;
 use mpi_abi::prototypes::{Call, Export, Name};
 use std::path::Path;
@@ -66,6 +66,7 @@ pub(crate) fn begin(
     // A panic in here must not reach the program.
     catching_panics(|| {
         let session = session_of(export, frame);
+        let _alone = OPENING.lock();
         if let Some(tracer) = Tracer::at(place) {
             return tracer.open(session);
         }
@@ -84,8 +85,7 @@ pub(crate) fn begin(
         if settings.ranks.is_some_and(|ranks| !ranks.has(tracer.rank.0)) {
             tracer.stop_quietly(lane, "not among the ranks to be recorded");
         } else {
-            let first = if settings.phase.is_some() { State::Paused } else { State::Recording };
-            tracer.change_state(State::Closed, first);
+            tracer.start();
         }
     });
     code
