@@ -10,6 +10,7 @@ use sim_example::quantity::{Bandwidth, parse_time};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use vef_format::new_file::is_stdout;
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Grouped, Picos};
 use vef_format::validate::{self, Kind, OperationTally, Options, Problem, Repair, Report, Severity};
@@ -108,10 +109,8 @@ fn repair(
         )
         .into());
     }
-    if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        return Err(format!("{}: not a file; --repair reads its output again", to.display()).into());
-    }
-    if to.as_os_str() == "-" || to.extension().is_some_and(|suffix| suffix == "vefx") {
+    let is_no_file = fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir());
+    if is_no_file || is_stdout(to) || to.extension().is_some_and(|suffix| suffix == "vefx") {
         let what = "--repair writes text, and reads its output again: name a text file";
         return Err(format!("{}: {what}", to.display()).into());
     }
