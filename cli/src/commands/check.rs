@@ -109,10 +109,12 @@ fn repair(
         )
         .into());
     }
-    let is_no_file = fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir());
-    if is_no_file || is_stdout(to) || to.extension().is_some_and(|suffix| suffix == "vefx") {
+    if is_stdout(to) || to.extension().is_some_and(|suffix| suffix == "vefx") {
         let what = "--repair writes text, and reads its output again: name a text file";
         return Err(format!("{}: {what}", to.display()).into());
+    }
+    if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Err(format!("{}: not a file; --repair reads its output again", to.display()).into());
     }
     // Refuse a trace that no replay would start.
     if let Ok(job) = stream(&trace.path, options)
