@@ -149,7 +149,7 @@ impl Recorded {
         self.args.at.flag.get().is_some_and(|flag| unsafe { self.args.number_at(flag, 0) } == 0)
     }
 
-    /// Records such a poll.
+    /// Records a poll that has found nothing.
     pub(crate) fn record_failed_poll(&mut self) {
         let (call, times) = (self.call(), (self.start, self.end));
         self.lane().poll(call, times);

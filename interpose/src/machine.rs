@@ -68,8 +68,8 @@ pub(crate) const LINK: usize = 2;
 /// The largest number of arguments of an MPI function, including Fortran's additional ones and a tool's layer.
 pub(crate) const MOST: usize = mpi_abi::symbols::MOST_WORDS;
 
-/// The arguments of a call, as stored by a trampoline. Whoever makes a frame promises that its words are valid arguments of
-/// the function to which it is passed on; functions that take a frame rely on it.
+/// The arguments of a call, as stored by a trampoline. Only valid arguments of the function
+/// to which the frame is passed on may be in it: functions that take a frame rely on this.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Frame(NonNull<usize>);

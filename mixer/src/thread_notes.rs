@@ -46,7 +46,8 @@ impl ThreadNotes {
         self.encoder.put_all([FUNCTION, function.number() as u64]);
     }
 
-    /// Adds a note of the event at hand, of `thread`: on the record `place`, which has been made, or on the thread's next.
+    /// Adds a note of the current event, which is of `thread`. A tag, a detached send and counts belong to the record `place`,
+    /// which has been made; a wait and a phase to the thread's next record.
     pub(crate) fn put(&mut self, thread: u16, place: u64, note: &Note<'_>) {
         let back = self.made.saturating_sub(place);
         match *note {

@@ -282,7 +282,7 @@ fn an_error_in_a_simulation_names_the_trace() {
     }
 }
 
-/// With several threads the run without contention comes first, whose times nobody asked for.
+/// With several threads the run without contention comes first. Its times are not those of the simulation, so its error shows none.
 #[test]
 fn a_stuck_trace_is_stuck_at_a_time_of_its_own_run() {
     let work = tempfile::tempdir().expect("a directory");

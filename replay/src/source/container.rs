@@ -62,7 +62,7 @@ impl Container {
         self.streams.reader()
     }
 
-    /// From now on the waits of detached sends are told, as pauses.
+    /// From now on the records include the waits for detached sends, as pauses.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
         let notes = self.streams.reader().notes_of_all(Section::Sends)?;
         let sends = notes.into_iter().map(|(task, notes)| (task.0, Sends::new(notes)));

@@ -45,7 +45,8 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
 }
 
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
-/// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds; nobody asked for its times.
+/// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
+/// because the time of a run without contention is not that of the run asked for.
 pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimError> {
     // In a sweep the points are shown, and all cores are busy.
     let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
