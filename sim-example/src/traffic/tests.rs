@@ -4,19 +4,12 @@ use super::*;
 use crate::model::{Arbiter, Buffers, Links, Model, PacketSettings};
 use crate::routing::{Routing, Spread};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
-/// A file of the reference results, if they are there.
-#[expect(clippy::print_stderr, reason = "a test that skips says so")]
-pub(crate) fn reference(path: &str) -> Option<String> {
-    let full = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/simref").join(path);
-    match std::fs::read_to_string(&full) {
-        Ok(text) => Some(text),
-        Err(error) => {
-            eprintln!("SKIPPED: {}: {error}", full.display());
-            None
-        }
-    }
+/// A file of the reference results of other simulators.
+pub(crate) fn reference(path: &str) -> String {
+    let full = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simref").join(path);
+    std::fs::read_to_string(&full).unwrap_or_else(|error| panic!("{}: {error}", full.display()))
 }
 
 /// A cycle of BookSim in picoseconds: a flit of a byte at 8 Gbit/s.
@@ -103,14 +96,11 @@ fn bound(case: &str) -> f64 {
     }
 }
 
-/// Every case of `simref/packet`, with the tolerances of its README.
+/// Every case of `tests/simref/packet`, with the tolerances of its README.
 #[test]
 fn like_booksim() {
-    let (Some(cases), Some(expected)) = (reference("packet/cases.json"), reference("packet/expected.csv"))
-    else {
-        return;
-    };
-    let cases: serde_json::Value = serde_json::from_str(&cases).unwrap();
+    let expected = reference("packet/expected.csv");
+    let cases: serde_json::Value = serde_json::from_str(&reference("packet/cases.json")).unwrap();
     // What BookSim accepts when overloaded: the load up to which latencies are compared closely.
     let mut saturation: HashMap<&str, f64> = HashMap::new();
     let lines = || expected.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
@@ -181,20 +171,18 @@ fn network(topology: &str, model: Model) -> NetworkSettings {
     }
 }
 
-fn closed(quantity: &str) -> Option<f64> {
-    let text = reference("closed.csv")?;
+/// A textbook value of `tests/simref/closed.csv`.
+fn closed(quantity: &str) -> f64 {
+    let text = reference("closed.csv");
     let line = text.lines().find(|line| line.starts_with(&format!("{quantity},")));
-    Some(line.unwrap_or_else(|| panic!("no {quantity}")).split(',').nth(1).unwrap().parse().unwrap())
+    line.unwrap_or_else(|| panic!("no {quantity}")).split(',').nth(1).unwrap().parse().unwrap()
 }
 
 /// A source with random arrivals and equal messages is an M/D/1 queue.
 #[test]
 fn sources_wait_as_queues_of_constant_service_do() {
-    let (Some(mean), Some(p90), Some(p99)) =
-        (closed("md1_wait_mean_0.5"), closed("md1_wait_p90_0.8"), closed("md1_wait_p99_0.8"))
-    else {
-        return;
-    };
+    let mean = closed("md1_wait_mean_0.5");
+    let (p90, p99) = (closed("md1_wait_p90_0.8"), closed("md1_wait_p99_0.8"));
     for model in [Model::CutThrough, Model::Packet] {
         let point = |load: f64, measured| {
             // To oneself nothing else is met.
@@ -224,13 +212,8 @@ fn sources_wait_as_queues_of_constant_service_do() {
 /// Karol, Hluchyj, Morgan: output queues wait, input queues saturate.
 #[test]
 fn a_switch_with_output_and_with_input_queues() {
-    let (Some(wait), Some(four), Some(many)) = (
-        closed("switch4_output_queue_wait_0.8"),
-        closed("switch_fifo_input_saturation_4"),
-        closed("switch_fifo_input_saturation_inf"),
-    ) else {
-        return;
-    };
+    let wait = closed("switch4_output_queue_wait_0.8");
+    let (four, many) = (closed("switch_fifo_input_saturation_4"), closed("switch_fifo_input_saturation_inf"));
     let mut output = network("switch:4", Model::Packet);
     output.packet.buffers = Buffers::Output;
     // A message leaves whole: its time is counted once.
@@ -283,7 +266,7 @@ fn saturation_stays_below_the_bounds() {
         ("fattree_dmodk_shift", "karytree:4x3", Routing::DModK, Pattern::Tornado, 0.99),
     ];
     for (quantity, topology, routing, pattern, share) in cases {
-        let Some(bound) = closed(quantity) else { return };
+        let bound = closed(quantity);
         let mut settings = network(topology, Model::Packet);
         settings.routing = routing;
         (settings.links.latency, settings.links.switch_delay) = (cycles(1), cycles(2));
@@ -302,7 +285,7 @@ fn saturation_stays_below_the_bounds() {
 /// HyperX, transpose: the bound is of the worst node; nodes of diagonal routers send to their own at rate 1.
 #[test]
 fn transpose_is_bound_by_its_worst_node() {
-    let Some(bound) = closed("flatfly64_dor_transpose_bound") else { return };
+    let bound = closed("flatfly64_dor_transpose_bound");
     let mut settings = network("hyperx:4x4:4", Model::Packet);
     (settings.links.latency, settings.links.switch_delay) = (cycles(1), cycles(2));
     (settings.packet.vcs, settings.packet.arbiter) = (Some(4), Arbiter::Age);
