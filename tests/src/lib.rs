@@ -15,7 +15,9 @@ pub use skipping::{have, installed, shared, skipped};
 
 pub mod browser;
 pub mod counts;
+pub mod modules;
 pub mod schema;
+pub mod source;
 pub mod spine;
 pub mod threaded;
 
