@@ -146,10 +146,9 @@ fn a_rank_killed_at_any_instant_leaves_a_capture_that_mixes() {
     let work = tempfile::tempdir().expect("a directory");
     let programs: Vec<PathBuf> = mpis.iter().map(|&mpi| faults(mpi, work.path())).collect();
     let mut seed = std::process::id() | 1;
-    for kill in 0..kills {
-        let Some(turn) = (kill as usize).checked_rem(mpis.len()) else { return };
+    for (kill, (&mpi, program)) in (0..kills).zip(mpis.iter().zip(&programs).cycle()) {
         let capture = work.path().join(format!("{kill}"));
-        let long = start_long(mpis[turn], &programs[turn], Path::new("/never"), &capture);
+        let long = start_long(mpi, program, Path::new("/never"), &capture);
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let (victim, micros) = ((seed >> 31), u64::from(seed >> 12) % 300_000);
         let pid = Capture::open(&capture).expect("a capture").rank(Rank(victim)).expect("a rank").pid;
