@@ -302,15 +302,23 @@ fn an_older_capture_changed_and_cut() {
             let nothing_known = name == "0.comm" && length == 0;
             assert!(read.is_none() || in_last_number || nothing_known, "{name} cut to {length}: {read:?}");
         }
+        let mut unnoticed = BTreeSet::new();
         for at in 0..whole.len() {
             for change in [1, 128, 255] {
                 let mut bad = whole.clone();
                 bad[at] ^= change;
                 fs::write(&path, &bad).expect("a write");
-                // Hosts and times are names and quantities; no change makes it stumble.
-                let _ = events(folder.path());
+                if let Some((told, ending)) = events(folder.path()) {
+                    unnoticed.insert(at);
+                    // The calls are in another file. The first event of a task is where MPI_Init starts.
+                    assert_eq!((&told[1..], ending), (&original.0[1..], original.1), "byte {at} of {name}");
+                    assert!(told[0] == original.0[0] || at == 32, "byte {at} of {name}: {}", told[0]);
+                }
             }
         }
+        // A folder and a host have any name, the times RI, RF, TI and TF are quantities, and the last line may lack its end.
+        let by_nature: &[usize] = if name == "VEFT.main" { &[2, 3, 17, 22, 27, 32, 37, 38] } else { &[] };
+        assert!(unnoticed.iter().eq(by_nature), "{name}: {unnoticed:?}");
         fs::write(&path, &whole).expect("a write");
     }
 }
