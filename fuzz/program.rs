@@ -11,7 +11,7 @@ use vef_format::capture::event::{
 };
 use vef_format::capture::{RankInfo, RankWriter, rank_path};
 use vef_format::ids::{CommId, CommRank, Rank};
-use vef_format::operation::{Amounts, Operation};
+use vef_format::operation::{Amounts, Operation, Root};
 use vef_format::units::{Bytes, Nanos};
 
 /// Most tasks of a program.
@@ -263,8 +263,8 @@ fn collective(operation: Operation, root: u32, rank: u32, bytes: u64) -> Collect
         comm: CommId(0),
         root: root.map(CommRank),
         amounts: Amounts {
-            send: if root.is_none() || at_root == operation.root_sends() { moved } else { Bytes::ZERO },
-            recv: if root.is_none() || at_root != operation.root_sends() { moved } else { Bytes::ZERO },
+            send: if root.is_none() || at_root == (operation.root() == Some(Root::Sends)) { moved } else { Bytes::ZERO },
+            recv: if root.is_none() || at_root != (operation.root() == Some(Root::Sends)) { moved } else { Bytes::ZERO },
         },
         count: 0,
         datatype: DatatypeId(0),

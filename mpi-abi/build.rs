@@ -130,14 +130,6 @@ fn tables(functions: &[Function]) -> String {
         "#[repr(u8)] pub enum Name",
         names.iter().map(|name| variant(name)),
     );
-    for (name, doc, category) in [
-        ("SendMode", "The mode of a send.", "Send"),
-        ("Operation", "The operation of a collective.", "Collective"),
-    ] {
-        let of_category = functions.iter().filter(|function| function.category == category);
-        let details: BTreeSet<&String> = of_category.map(|function| &function.detail).collect();
-        out += &enumeration(doc, &format!("pub enum {name}"), details.into_iter().cloned());
-    }
     out += &texts("CALL_NAMES", functions.iter().map(|function| function.name.as_str()));
     out += &texts("PARAMETER_NAMES", names.iter().copied());
     let parameter = |(name, kind): &(String, String)| {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sim_example::calibration::Calibration;
 use sim_example::{Settings, run};
 use vef_format::ids::{CollectiveId, CommId, Rank};
-use vef_format::operation::{Amounts, OpCodes, Operation};
+use vef_format::operation::{OpCodes, Operation};
 use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Record, Version};
 use vef_format::units::{Bytes, Picos, Ticks};
 
@@ -160,38 +160,18 @@ fn header(call: &Call) -> Header {
 /// The call in each rank's part, with the amounts as traces hold them.
 fn records(call: &Call) -> Result<Vec<Record>> {
     let unknown = || Error::Simulation(format!("traces have no {}", call.operation));
-    let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
-    let operation =
-        Operation::ALL.iter().copied().find(|known| plain(known.name()) == plain(&call.operation));
-    let operation = operation.ok_or_else(unknown)?;
+    let operation = Operation::named(&call.operation).ok_or_else(unknown)?;
     let ranks = call.nodes.len() as u32;
-    let (block, p) = (call.bytes, u64::from(ranks));
+    let (block, all) = (Bytes(call.bytes), Bytes(call.bytes * u64::from(ranks)));
     let members = (0..ranks).map(Rank).collect();
     let mut records = vec![Record::Communicator(Communicator { id: CommId(0), members })];
     for rank in 0..ranks {
-        let is_root = rank == call.root;
-        use Operation::*;
-        let (send, recv) = match operation {
-            Barrier => (0, 0),
-            Bcast if is_root => (block, 0),
-            Bcast => (0, block),
-            Reduce if is_root => (0, block),
-            Reduce => (block, 0),
-            Allreduce | Scan | Exscan => (block, block),
-            Gather | Gatherv if is_root => (0, block * (p - 1)),
-            Gather | Gatherv => (block, 0),
-            Scatter | Scatterv if is_root => (block * (p - 1), 0),
-            Scatter | Scatterv => (0, block),
-            Allgather | Allgatherv => (block, block * p),
-            Alltoall | Alltoallv | Alltoallw => (block * p, block * p),
-            ReduceScatter | ReduceScatterBlock => (block * p, block),
-        };
         records.push(Record::Collective(LocalCollective {
             id: CollectiveId(0),
             comm: CommId(0),
             op: operation.default_code(),
             task: Rank(rank),
-            amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
+            amounts: operation.amounts(rank == call.root, block, all),
             after: Dependency::Start,
             time: Ticks(0),
         }));

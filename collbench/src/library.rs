@@ -164,7 +164,7 @@ unsafe extern "C" fn register_algorithm(
 ) -> c_int {
     // SAFETY: as above.
     let (libraries, operation, name) = unsafe { (&mut *(*registrar).libraries, text(operation), text(name)) };
-    let operation = operation.and_then(|text| Operation::from_name(&text));
+    let operation = operation.and_then(|text| Operation::named(&text));
     match (operation, name, run) {
         (Some(operation), Some(name), Some(run)) if libraries.algorithm(operation, &name).is_none() => {
             let library = libraries.path.clone();

@@ -132,7 +132,7 @@ pub fn schedule_dot(
     bytes: u64,
 ) -> Result<String> {
     let mut dot = String::new();
-    let _ = writeln!(dot, "digraph \"{operation} {}\" {{", choice.algorithm);
+    let _ = writeln!(dot, "digraph \"{} {}\" {{", operation.key(), choice.algorithm);
     let _ = writeln!(dot, "  node [shape=circle];");
     if operation.is_rooted() {
         let _ = writeln!(dot, "  {root} [style=filled, fillcolor=lightgrey];");

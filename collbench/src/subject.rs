@@ -3,6 +3,7 @@
 use collectives::{Algorithm, Buffer, Choice, Operation, Shape};
 use mpi_abi::api::{Blocks, Collective, Envelope, Form, OwnedCollective};
 use mpi_abi::handles::Comm;
+use vef_format::operation::Sizing;
 
 use crate::error::{Error, Result};
 use crate::executor::Program;
@@ -87,9 +88,9 @@ impl Task {
                     Form::Persistent => format!("{name}-init"),
                 }
             }
-            Task::Schedule(operation, _) => operation.name().to_owned(),
+            Task::Schedule(operation, _) => operation.key().to_owned(),
             Task::Library(own) => own.name().to_owned(),
-            Task::LibraryAlgorithm(own) => own.operation().name().to_owned(),
+            Task::LibraryAlgorithm(own) => own.operation().key().to_owned(),
             Task::Pattern(Pattern::PingPong) => "ping-pong".into(),
             Task::Pattern(Pattern::Exchange) => "exchange".into(),
             Task::Pattern(Pattern::AllPairs) => "all-pairs".into(),
@@ -125,7 +126,7 @@ impl Task {
     pub fn known(name: &str, algorithm: &str, libraries: &Libraries) -> Result<Task> {
         let own = libraries.operation(name).filter(|_| algorithm == "mpi").map(Task::Library);
         let of = |operation| libraries.algorithm(operation, algorithm).map(Task::LibraryAlgorithm);
-        match own.or_else(|| Operation::from_name(name).and_then(of)) {
+        match own.or_else(|| Operation::named(name).and_then(of)) {
             Some(task) => Ok(task),
             None => Task::named(name, algorithm),
         }
@@ -149,7 +150,7 @@ impl Task {
             return Ok(task);
         }
         if algorithm != "mpi" {
-            let operation = Operation::of_mpi(&name.replace('-', "_")).ok_or_else(|| {
+            let operation = Operation::named(name).ok_or_else(|| {
                 unknown("there are no schedules for it; algorithms need a collective of MPI".into())
             })?;
             return Ok(Task::Schedule(operation, parse_choice(operation, algorithm)?));
@@ -170,13 +171,11 @@ impl Task {
 
     /// Whether it can have blocks of several sizes, or has no blocks by rank.
     pub fn takes_factors(&self) -> bool {
-        use Operation::{Allgatherv, Alltoallv, Alltoallw, Gatherv, ReduceScatter, Scatterv};
         match self {
-            Task::Schedule(operation, _) => !matches!(operation, Alltoallv | Alltoallw),
-            Task::LibraryAlgorithm(own) => !matches!(
-                own.operation(),
-                Gatherv | Scatterv | Allgatherv | ReduceScatter | Alltoallv | Alltoallw
-            ),
+            Task::Schedule(operation, _) => operation.sizing() != Sizing::Pairs,
+            Task::LibraryAlgorithm(own) => {
+                !matches!(own.operation().sizing(), Sizing::Blocks | Sizing::Pairs)
+            }
             _ => true,
         }
     }
@@ -184,7 +183,7 @@ impl Task {
     /// The collective operation behind it, as schedules know them.
     pub fn operation(&self) -> Option<Operation> {
         match self {
-            Task::Mpi(collective, _) => Operation::of_mpi(collective.name()),
+            Task::Mpi(collective, _) => Operation::named(collective.name()),
             Task::Schedule(operation, _) => Some(*operation),
             Task::LibraryAlgorithm(own) => Some(own.operation()),
             _ => None,
@@ -199,7 +198,8 @@ fn parse_choice(operation: Operation, text: &str) -> Result<Choice> {
             what: "algorithm",
             given: text.into(),
             reason: format!(
-                "{operation} has mpi, {} (as NAME, NAME:SEGMENT_BYTES or NAME/FANOUT)",
+                "{} has mpi, {} (as NAME, NAME:SEGMENT_BYTES or NAME/FANOUT)",
+                operation.key(),
                 known.join(", ")
             ),
         }
@@ -280,11 +280,7 @@ fn program(world: &World, request: &Request, numbers: Numbers) -> Result<Program
         unit: numbers.width() as u32,
     };
     let bytes = if operation == Operation::Barrier { 0 } else { request.bytes };
-    use Operation::{Allgatherv, Gatherv, ReduceScatter, Scatterv};
-    let factors = request
-        .factors
-        .as_ref()
-        .filter(|_| matches!(operation, Gatherv | Scatterv | Allgatherv | ReduceScatter));
+    let factors = request.factors.as_ref().filter(|_| operation.sizing() == Sizing::Blocks);
     let sorts = choice.algorithm.sorts();
     let counts = if sorts || factors.is_some() {
         let elements = (bytes / numbers.width() as u64) as f64;

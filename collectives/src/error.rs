@@ -20,7 +20,7 @@ pub enum Error {
         ranks: u32,
     },
     /// The operation has no such algorithm.
-    #[error("{operation} has no algorithm '{algorithm}'")]
+    #[error("{} has no algorithm '{algorithm}'", .operation.key())]
     NoSuchAlgorithm {
         /// What was to be done.
         operation: Operation,
@@ -38,7 +38,7 @@ pub enum Error {
         ranks: u32,
     },
     /// The algorithm cannot do without every rank's size, or their order.
-    #[error("{operation} by '{algorithm}' needs {needs}")]
+    #[error("{} by '{algorithm}' needs {needs}", .operation.key())]
     NeedsCounts {
         /// What was to be done.
         operation: Operation,
@@ -48,7 +48,7 @@ pub enum Error {
         needs: &'static str,
     },
     /// These sizes make no sense for the operation.
-    #[error("{operation} cannot be given its sizes as {sizes}")]
+    #[error("{} cannot be given its sizes as {sizes}", .operation.key())]
     WrongSizes {
         /// The operation.
         operation: Operation,

@@ -7,7 +7,7 @@
 //!
 //! [`choose`] holds the decision tables that pick the algorithm.
 //!
-//! This crate knows no network, no time, no trace format and no MPI.
+//! This crate knows no network, no time and no MPI; of traces only their table of operations.
 //!
 //! ```
 //! use collectives::{Algorithm, Choice, Operation, Shape, Sizes, Step, steps};
@@ -21,10 +21,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod algorithm;
 pub mod choose;
 mod cursor;
 mod error;
-mod operation;
 mod phase;
 mod phases;
 #[cfg(test)]
@@ -35,12 +35,13 @@ mod schedule;
 mod sizes;
 mod step;
 
+pub use algorithm::{Algorithm, Tree};
 pub use cursor::{Choice, Cursor, Exchange, Shape};
 pub use error::Error;
-pub use operation::{Algorithm, Operation, Tree};
 pub use schedule::steps;
 pub use sizes::{Counts, Order, Sizes};
 pub use step::{Buffer, Combine, Data, Layout, Step};
+pub use vef_format::operation::Operation;
 
 /// Ranks of the largest communicator that can be scheduled.
 pub const MAX_RANKS: u32 = 1 << 20;

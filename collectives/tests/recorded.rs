@@ -56,7 +56,7 @@ fn compare(name: &str, recorded: &str, lines: usize, known: Differences) {
     let mut cases = 0;
     for line in recorded.lines() {
         let mut words = line.split(' ');
-        let operation = Operation::from_name(words.next().unwrap()).unwrap();
+        let operation = Operation::named(words.next().unwrap()).unwrap();
         let numbers: Vec<u64> = words.map(|word| word.parse().unwrap()).collect();
         let &[bytes, ranks, root, messages, total, digest] = numbers.as_slice() else { panic!("{line}") };
         let (algorithm, pairs) = scheduled(&table, operation, bytes, ranks as u32, root as u32);

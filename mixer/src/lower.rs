@@ -37,7 +37,6 @@ impl Known {
                 Self::Blocks(counts(recv)?)
             }
             operation => {
-                let operation = schedule_name(operation);
                 Self::Sums(Sizes::from_sums(operation, ranks, call.amounts.send.0, call.amounts.recv.0))
             }
         })
@@ -62,9 +61,8 @@ impl Steps {
             return Ok(Self { rest: None });
         }
         let sizes = Known::of(call, ranks)?;
-        let operation = schedule_name(call.operation);
         let root = call.root.map_or(0, |root| root.0);
-        let shape = Shape { operation, ranks, rank, root, unit: 1 };
+        let shape = Shape { operation: call.operation, ranks, rank, root, unit: 1 };
         let choice = match vector {
             // Only the root knows all counts, so the other members could not follow another algorithm.
             true => Choice::plain(Algorithm::Linear),
@@ -77,29 +75,5 @@ impl Steps {
     pub(crate) fn next(&mut self) -> Option<Step> {
         let (cursor, sizes) = self.rest.as_mut()?;
         cursor.next(sizes.sizes())
-    }
-}
-
-/// The operation's counterpart in the crate `collectives`.
-fn schedule_name(operation: Operation) -> collectives::Operation {
-    use collectives::Operation as To;
-    match operation {
-        Operation::Bcast => To::Bcast,
-        Operation::Reduce => To::Reduce,
-        Operation::Allreduce => To::Allreduce,
-        Operation::Gather => To::Gather,
-        Operation::Scatter => To::Scatter,
-        Operation::Allgather => To::Allgather,
-        Operation::Barrier => To::Barrier,
-        Operation::Alltoall => To::Alltoall,
-        Operation::Gatherv => To::Gatherv,
-        Operation::Scatterv => To::Scatterv,
-        Operation::Allgatherv => To::Allgatherv,
-        Operation::Alltoallv => To::Alltoallv,
-        Operation::Alltoallw => To::Alltoallw,
-        Operation::ReduceScatter => To::ReduceScatter,
-        Operation::ReduceScatterBlock => To::ReduceScatterBlock,
-        Operation::Scan => To::Scan,
-        Operation::Exscan => To::Exscan,
     }
 }

@@ -5,6 +5,9 @@
 //! lower half; the upper half is undefined. A handle is an `int` under MPICH and a pointer under Open MPI.
 //! [`Kind::width`] gives the significant part of a word.
 
+use vef_format::capture::event::SendMode;
+use vef_format::operation::Operation;
+
 include!(concat!(env!("OUT_DIR"), "/functions.rs"));
 
 /// What a call does, as far as recorders need to distinguish.

@@ -60,7 +60,7 @@ impl Engine {
             }
         };
         let collectives = &mut self.collectives;
-        let Open { comm, code, schedule, group, root, choice, .. } = collectives.open[open as usize];
+        let Open { comm, code, operation, group, root, choice, .. } = collectives.open[open as usize];
         if (comm, code) != (record.comm, record.op) {
             return Err(CollectiveProblem::Disagree.into());
         }
@@ -75,7 +75,7 @@ impl Engine {
             }
             part => part,
         };
-        let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
+        let shape = Shape { operation, ranks, rank, root, unit: 1 };
         let open = &mut collectives.open[open as usize];
         let sizes = PartSizes::of(open, record, &mut job.source, sequence.records)?;
         if matches!(sizes, PartSizes::Own(Sizes::Sums { .. }))
@@ -340,12 +340,10 @@ impl Collectives {
             Some(root) => members.rank_of(root).ok_or(CollectiveProblem::NotAMember(record.comm))?,
         };
         let mut blocks = has_blocks.then(|| members.blocks(&facts.blocks)).transpose()?;
-        let schedule = collectives::Operation::of_mpi(operation.name());
-        let schedule = schedule.ok_or(CollectiveProblem::UnknownOperation(record.op))?;
-        let shape = Shape { operation: schedule, ranks, rank, root, unit: 1 };
+        let shape = Shape { operation, ranks, rank, root, unit: 1 };
         let sizes = match &blocks {
             Some(blocks) => Sizes::Blocks(blocks),
-            None => Sizes::from_sums(schedule, ranks, record.amounts.send.0, record.amounts.recv.0),
+            None => Sizes::from_sums(operation, ranks, record.amounts.send.0, record.amounts.recv.0),
         };
         let choice = self.table.choose(&shape, sizes);
         if choice.algorithm.sorts() {
@@ -361,7 +359,6 @@ impl Collectives {
             comm: record.comm,
             code: record.op,
             operation,
-            schedule,
             group,
             root,
             choice,

@@ -120,7 +120,7 @@ fn operation(call: Call) -> Option<Operation> {
         return None;
     }
     let name = call.name().strip_prefix("MPI_")?;
-    Operation::of_mpi(name.strip_suffix("_c").unwrap_or(name))
+    Operation::named(name.strip_suffix("_c").unwrap_or(name))
 }
 
 impl Substitute {

@@ -1,7 +1,8 @@
-//! Collective operations: their codes in a trace, and the meaning of `sendBytes` and `recvBytes` of each ([`Amounts`]).
+//! MPI's collective operations, all that the workspace knows of them ([`Operation`]): names, codes in traces, and which data
+//! each member has ([`Operation::sizing`], [`Operation::root`], [`Amounts`]).
 //!
 //! Codes 0, 2 and 6 occur in traces of the original tools; no trace shows the others, which are this project's choice.
-//! [`OpCodes`] replaces the table for other traces.
+//! [`OpCodes`] replaces them for other traces.
 
 use crate::error::{Located, Place};
 use crate::units::Bytes;
@@ -13,17 +14,53 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpCode(pub u16);
 
+/// How the data of an operation is divided among the members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizing {
+    /// No data.
+    None,
+    /// One vector, as long at every member.
+    Vector,
+    /// A block for each member, all of one size.
+    EqualBlocks,
+    /// A block for each member, of any size.
+    Blocks,
+    /// A block for each pair of members, all of one size.
+    EqualPairs,
+    /// A block for each pair of members, of any size.
+    Pairs,
+}
+
+/// The part of a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// It has the data, and the others receive.
+    Sends,
+    /// It receives the data of all.
+    Receives,
+}
+
 macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident = $code:literal $text:literal $verified:literal;)*) => {
-        /// A collective operation of MPI that a trace can represent.
+    ($($(#[$doc:meta])* $name:ident, $mpi:literal, $key:literal, $code:literal $verified:literal, $sizing:ident, $root:expr, $reduces:literal;)*) => {
+        /// A collective operation of MPI.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[derive(serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum Operation { $($(#[$doc])* $name,)* }
+        pub enum Operation { $($(#[$doc])* #[serde(alias = $key)] $name,)* }
 
         impl Operation {
             /// All operations, in the order of their default codes.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The name of the MPI function without `MPI_`: `Reduce_scatter`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $mpi,)* }
+            }
+
+            /// The name in options, decision tables and results of benchmarks: `reduce-scatter`.
+            pub const fn key(self) -> &'static str {
+                match self { $(Self::$name => $key,)* }
+            }
 
             /// The code in the default table.
             pub const fn default_code(self) -> OpCode {
@@ -35,86 +72,121 @@ macro_rules! operations {
                 match self { $(Self::$name => $verified,)* }
             }
 
-            /// The name of the MPI function, without `MPI_`.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
+            /// How its data is divided.
+            pub const fn sizing(self) -> Sizing {
+                match self { $(Self::$name => Sizing::$sizing,)* }
+            }
+
+            /// The part of its root, if it has one.
+            pub const fn root(self) -> Option<Root> {
+                use Root::{Receives, Sends};
+                match self { $(Self::$name => $root,)* }
+            }
+
+            /// Whether it combines the members' values.
+            pub const fn reduces(self) -> bool {
+                match self { $(Self::$name => $reduces,)* }
             }
         }
     };
 }
 
+// Name, in MPI, key, code in traces (confirmed by one?), division of the data, part of the root, whether it reduces.
 operations! {
     /// The root's data to all members.
-    Bcast = 0 "Bcast" true;
+    Bcast, "Bcast", "bcast", 0 true, Vector, Some(Sends), false;
     /// The reduction of all data, at the root.
-    Reduce = 1 "Reduce" false;
+    Reduce, "Reduce", "reduce", 1 false, Vector, Some(Receives), true;
     /// The reduction of all data, at all members.
-    Allreduce = 2 "Allreduce" true;
+    Allreduce, "Allreduce", "allreduce", 2 true, Vector, None, true;
     /// Equal blocks of all members, at the root.
-    Gather = 3 "Gather" false;
+    Gather, "Gather", "gather", 3 false, EqualBlocks, Some(Receives), false;
     /// Equal blocks from the root to all members.
-    Scatter = 4 "Scatter" false;
+    Scatter, "Scatter", "scatter", 4 false, EqualBlocks, Some(Sends), false;
     /// Equal blocks of all members, at all members.
-    Allgather = 5 "Allgather" false;
+    Allgather, "Allgather", "allgather", 5 false, EqualBlocks, None, false;
     /// No member returns before all have called.
-    Barrier = 6 "Barrier" true;
+    Barrier, "Barrier", "barrier", 6 true, None, None, false;
     /// An equal block from each member to each.
-    Alltoall = 7 "Alltoall" false;
+    Alltoall, "Alltoall", "alltoall", 7 false, EqualPairs, None, false;
     /// Blocks of any size of all members, at the root.
-    Gatherv = 8 "Gatherv" false;
+    Gatherv, "Gatherv", "gatherv", 8 false, Blocks, Some(Receives), false;
     /// Blocks of any size from the root to all members.
-    Scatterv = 9 "Scatterv" false;
+    Scatterv, "Scatterv", "scatterv", 9 false, Blocks, Some(Sends), false;
     /// Blocks of any size of all members, at all members.
-    Allgatherv = 10 "Allgatherv" false;
+    Allgatherv, "Allgatherv", "allgatherv", 10 false, Blocks, None, false;
     /// A block of any size from each member to each.
-    Alltoallv = 11 "Alltoallv" false;
+    Alltoallv, "Alltoallv", "alltoallv", 11 false, Pairs, None, false;
     /// Like `Alltoallv`, with a datatype for each peer.
-    Alltoallw = 12 "Alltoallw" false;
+    Alltoallw, "Alltoallw", "alltoallw", 12 false, Pairs, None, false;
     /// The reduction of all data, scattered in blocks of any size.
-    ReduceScatter = 13 "Reduce_scatter" false;
+    ReduceScatter, "Reduce_scatter", "reduce-scatter", 13 false, Blocks, None, true;
     /// The reduction of all data, scattered in equal blocks.
-    ReduceScatterBlock = 14 "Reduce_scatter_block" false;
+    ReduceScatterBlock, "Reduce_scatter_block", "reduce-scatter-block", 14 false, EqualBlocks, None, true;
     /// The reduction of the data of ranks 0…i, at rank i.
-    Scan = 15 "Scan" false;
+    Scan, "Scan", "scan", 15 false, Vector, None, true;
     /// The reduction of the data of ranks 0…i−1, at rank i.
-    Exscan = 16 "Exscan" false;
+    Exscan, "Exscan", "exscan", 16 false, Vector, None, true;
 }
 
 impl Operation {
+    /// The operation with that name or key, in any case: `Reduce_scatter`, `reduce-scatter`.
+    pub fn named(text: &str) -> Option<Self> {
+        let text = text.replace('-', "_");
+        Self::ALL.iter().find(|operation| operation.name().eq_ignore_ascii_case(&text)).copied()
+    }
+
+    /// The amounts of a member with a block (or vector) of `own` bytes, where all blocks have `sum` bytes together: in a rooted
+    /// operation those of the root, else those of the member.
+    #[inline]
+    pub fn amounts(self, is_root: bool, own: Bytes, sum: Bytes) -> Amounts {
+        let none = Bytes::ZERO;
+        let (send, recv) = match (self.sizing(), self.root()) {
+            (Sizing::None, _) => (none, none),
+            (Sizing::Vector, None) => (own, own),
+            (Sizing::EqualPairs | Sizing::Pairs, _) => (sum, sum),
+            (_, None) if self.reduces() => (sum, own),
+            (_, None) => (own, sum),
+            (_, Some(Root::Sends)) if !is_root => (none, own),
+            (_, Some(Root::Receives)) if !is_root => (own, none),
+            (Sizing::Vector, Some(Root::Sends)) => (own, none),
+            (Sizing::Vector, Some(Root::Receives)) => (none, own),
+            (_, Some(Root::Sends)) => (sum - own, none),
+            (_, Some(Root::Receives)) => (none, sum - own),
+        };
+        Amounts { send, recv }
+    }
+
     /// Whether the operation has a root.
     pub const fn is_rooted(self) -> bool {
-        matches!(
-            self,
-            Self::Bcast | Self::Reduce | Self::Gather | Self::Scatter | Self::Gatherv | Self::Scatterv
-        )
+        self.root().is_some()
     }
 
     /// Whether a member with these amounts is the root of this rooted operation. If no member moves data, this is `false` for
     /// all members.
     pub const fn is_root(self, amounts: Amounts) -> bool {
-        let of_root = if self.root_sends() { amounts.send } else { amounts.recv };
-        self.is_rooted() && of_root.0 > 0
+        match self.root() {
+            Some(Root::Sends) => amounts.send.0 > 0,
+            Some(Root::Receives) => amounts.recv.0 > 0,
+            None => false,
+        }
     }
 
     /// The block of a member with these amounts, for operations in which each member gives only its own block: Gatherv,
     /// Scatterv, Allgatherv and Reduce_scatter. The root's own block counts as 0, because no data moves.
     pub const fn own_block(self, amounts: Amounts) -> Option<Bytes> {
-        match self {
-            Self::Gatherv | Self::Allgatherv => Some(amounts.send),
-            Self::Scatterv | Self::ReduceScatter => Some(amounts.recv),
+        match (self.sizing(), self.root()) {
+            (Sizing::Blocks, Some(Root::Sends)) => Some(amounts.recv),
+            (Sizing::Blocks, _) if self.reduces() => Some(amounts.recv),
+            (Sizing::Blocks, _) => Some(amounts.send),
             _ => None,
         }
-    }
-
-    /// Whether the root of a rooted operation sends (Bcast, Scatter, Scatterv).
-    pub const fn root_sends(self) -> bool {
-        matches!(self, Self::Bcast | Self::Scatter | Self::Scatterv)
     }
 }
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
     }
 }
 
@@ -285,8 +357,8 @@ fn table_row(text: &str) -> Result<(OpCode, Operation), OpCodesProblem> {
     let code = code.parse().map(OpCode).map_err(|_| OpCodesProblem::Code(quoted(code)))?;
     let prefix = name.get(..4).filter(|prefix| prefix.eq_ignore_ascii_case("MPI_"));
     let bare = &name[prefix.map_or(0, str::len)..];
-    let operation = Operation::ALL.iter().find(|operation| operation.name().eq_ignore_ascii_case(bare));
-    operation.map(|&operation| (code, operation)).ok_or_else(|| OpCodesProblem::Name(quoted(name)))
+    let operation = Operation::named(bare).ok_or_else(|| OpCodesProblem::Name(quoted(name)))?;
+    Ok((code, operation))
 }
 
 #[cfg(test)]
@@ -309,6 +381,16 @@ mod tests {
         assert_eq!((table.code(Operation::Barrier), table.code(Operation::Scan)), (Some(OpCode(9)), None));
         assert_eq!(table.operation(OpCode(0)), None);
         assert_eq!(table.rows().len(), 3);
+    }
+
+    #[test]
+    fn operations_by_their_names() {
+        for &operation in Operation::ALL {
+            assert_eq!(Operation::named(operation.key()), Some(operation));
+            assert_eq!(Operation::named(&operation.name().to_uppercase()), Some(operation));
+            assert_eq!(operation.key(), operation.name().to_lowercase().replace('_', "-"));
+        }
+        assert_eq!((Operation::named("Allgatherw"), Operation::named("")), (None, None));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub enum TableError {
         message: String,
     },
     /// The operation has no such algorithm.
-    #[error("line {line}, column {column}: {operation} has no algorithm '{algorithm}'; it has {}", names(*operation))]
+    #[error("line {line}, column {column}: {} has no algorithm '{algorithm}'; it has {}", .operation.key(), names(*.operation))]
     NoSuchAlgorithm {
         /// Line of the rule.
         line: usize,

@@ -10,6 +10,7 @@ use super::{WAIT, is_silent, local, recv, reduce, send};
 use crate::cursor::Split;
 use crate::phase::Next;
 use crate::{Buffer, Combine, Cursor, Operation, Sizes};
+use vef_format::operation::Sizing;
 
 impl Cursor {
     /// What core rank `core` holds after k near rounds.
@@ -25,7 +26,7 @@ impl Cursor {
             return (start * unit, len * unit);
         }
         let first = self.mirror(core & ((1 << k) - 1));
-        if self.operation.is_reduce_scatter() {
+        if self.operation.reduces() && self.operation.sizing() != Sizing::Vector {
             return self.core_pieces(first, 1 << (log - k), sizes);
         }
         let start = self.start(sizes, first);

@@ -9,23 +9,15 @@ use crate::hooks::persistent::keep_template;
 use crate::known::Type;
 use crate::places::Side;
 use crate::requests::Template;
-use mpi_abi::prototypes::{Call, Detail as Way, Operation as Function, Timing};
+use mpi_abi::prototypes::{Call, Detail as Way, Timing};
 use vef_format::capture::event::{self, Action, DatatypeId, Detail};
 use vef_format::ids::CommRank;
-use vef_format::operation::{Amounts, Operation};
+use vef_format::operation::{Amounts, Operation, Root, Sizing};
 use vef_format::units::Bytes;
 
+/// The operation of a function of this hook.
 fn operation(call: Call) -> Operation {
-    macro_rules! same {
-        ($($name:ident)*) => {
-            match call.detail() {
-                $(Way::Collective(Function::$name) => Operation::$name,)*
-                _ => Operation::Barrier,
-            }
-        };
-    }
-    same!(Bcast Reduce Allreduce Gather Scatter Allgather Barrier Alltoall Gatherv Scatterv Allgatherv Alltoallv
-        Alltoallw ReduceScatter ReduceScatterBlock Scan Exscan)
+    if let Way::Collective(operation) = call.detail() { operation } else { Operation::Barrier }
 }
 
 pub(super) struct Collective;
@@ -91,46 +83,33 @@ fn measure(
     (at_root, in_place): (bool, bool),
     [send_counts, recv_counts]: &mut [Vec<u64>; 2],
 ) -> (Amounts, DatatypeId, Option<DatatypeId>) {
-    use Operation::*;
     let at = call.args.at;
-    let (none, members) = (Bytes::ZERO, (comm.rank, comm.size));
+    let members = (comm.rank, comm.size);
     // One side is significant, except in all-to-all operations.
-    let sends = match operation {
-        Gather | Gatherv => !at_root,
-        Scatter | Scatterv => at_root,
-        Bcast | Reduce | Allreduce | Scan | Exscan => true,
-        _ => false,
-    };
+    let sends = match (operation.root(), operation.sizing()) {
+        (Some(Root::Sends), _) => at_root,
+        (Some(Root::Receives), _) => !at_root,
+        (None, _) => false,
+    } || operation.sizing() == Sizing::Vector;
     let (own, sum, datatype) = match sends {
         true => blocks(call, members, &at.send, send_counts),
         false => blocks(call, members, &at.recv, recv_counts),
     };
-    let (send, recv) = match operation {
-        Barrier => (none, none),
-        Bcast if at_root => (own, none),
-        Bcast => (none, own),
-        Reduce if at_root => (none, own),
-        Reduce => (own, none),
-        Allreduce | Scan | Exscan => (own, own),
-        Gather | Gatherv if at_root => (none, sum - own),
-        Gather | Gatherv => (own, none),
-        Scatter | Scatterv if at_root => (sum - own, none),
-        Scatter | Scatterv => (none, own),
-        Allgather | Allgatherv => (own, sum),
-        ReduceScatter | ReduceScatterBlock => (sum, own),
-        Alltoall | Alltoallv | Alltoallw if in_place => {
+    let mut amounts = operation.amounts(at_root, own, sum);
+    if let Sizing::EqualPairs | Sizing::Pairs = operation.sizing() {
+        if in_place {
             send_counts.extend_from_slice(recv_counts);
-            (sum, sum)
+            return (amounts, datatype, None);
         }
-        Alltoall | Alltoallv | Alltoallw => {
-            let (_, sent, sent_datatype) = blocks(call, members, &at.send, send_counts);
-            let recv_datatype = (operation != Alltoallw).then_some(datatype);
-            return (Amounts { send: sent, recv: sum }, sent_datatype, recv_datatype);
-        }
-    };
-    let amounts = Amounts { send, recv };
+        let (_, sent, sent_datatype) = blocks(call, members, &at.send, send_counts);
+        amounts.send = sent;
+        return (amounts, sent_datatype, (operation != Operation::Alltoallw).then_some(datatype));
+    }
     match at.send.datatype.get() {
-        Some(sent) if !in_place && (operation == Allgather || operation == Gather && at_root) => {
+        Some(sent)
+            if !in_place
+                && (operation == Operation::Allgather || operation == Operation::Gather && at_root) =>
+        {
             (amounts, call.datatype(call.args.handle(sent)).id, Some(datatype))
         }
         _ => (amounts, datatype, None),

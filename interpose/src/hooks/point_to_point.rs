@@ -51,9 +51,7 @@ fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<event::Sen
 /// The send mode; the send of an exchange is standard.
 fn mode(call: Call) -> event::SendMode {
     match call.detail() {
-        prototypes::Detail::Send(prototypes::SendMode::Buffered) => event::SendMode::Buffered,
-        prototypes::Detail::Send(prototypes::SendMode::Synchronous) => event::SendMode::Synchronous,
-        prototypes::Detail::Send(prototypes::SendMode::Ready) => event::SendMode::Ready,
+        prototypes::Detail::Send(mode) => mode,
         _ => event::SendMode::Standard,
     }
 }

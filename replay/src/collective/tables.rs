@@ -10,7 +10,7 @@ use collectives::choose::Table;
 use collectives::{Choice, Counts, Cursor, Sizes};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, CommId, Rank};
-use vef_format::operation::{OpCode, Operation};
+use vef_format::operation::{OpCode, Operation, Sizing};
 use vef_format::raw::{DEPENDENCY, Raw};
 use vef_format::record::LocalCollective;
 use vef_format::units::Picos;
@@ -40,8 +40,6 @@ pub(crate) struct Open {
     pub(super) comm: CommId,
     pub(super) code: OpCode,
     pub(crate) operation: Operation,
-    /// What the crate of schedules calls that.
-    pub(super) schedule: collectives::Operation,
     /// Place of its communicator in the table of groups.
     pub(crate) group: u32,
     pub(super) root: u32,
@@ -121,14 +119,14 @@ impl PartSizes {
             return Ok(Self::Blocks);
         }
         let ranks = open.parts.len() as u32;
-        if matches!(open.schedule, collectives::Operation::Alltoallv | collectives::Operation::Alltoallw)
+        if open.operation.sizing() == Sizing::Pairs
             && let Some(rows) = source.counts(record.task, number).map_err(ReplayError::Source)?
         {
             let [send, recv] = rows.map(|row| Counts::new(row).map_err(CollectiveProblem::Schedule));
             return Ok(Self::Pairs(Box::new([send?, recv?])));
         }
         let (send, recv) = (record.amounts.send.0, record.amounts.recv.0);
-        Ok(Self::Own(Sizes::from_sums(open.schedule, ranks, send, recv)))
+        Ok(Self::Own(Sizes::from_sums(open.operation, ranks, send, recv)))
     }
 
     /// The sizes of a part of that collective.

@@ -198,8 +198,7 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
 
 /// The steps of a member of a collective.
 fn steps(call: &Call, rank: usize, setting: Setting) -> Vec<Step> {
-    let name = call.operation.name().to_lowercase().replace('_', "-");
-    let operation = collectives::Operation::from_name(&name).unwrap();
+    let operation = call.operation;
     let ranks = call.members.len() as u32;
     let counts = |list: Vec<u64>| Counts::new(list).unwrap();
     // The root's own block stays where it is, and no trace has it.

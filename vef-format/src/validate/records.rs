@@ -6,7 +6,7 @@ use super::report::{Kind, Log, OperationTally, Tallies};
 use crate::container::VERSION;
 use crate::id_table::{Chunks, IdTable, NONE};
 use crate::ids::{CommId, Rank};
-use crate::operation::{Amounts, OpCode, Operation};
+use crate::operation::{Amounts, OpCode, Operation, Root};
 use crate::record::{Dependency, Header, LocalCollective, Message, Version};
 use crate::text::Line;
 use crate::units::{Bytes, Picos, Ticks};
@@ -126,13 +126,12 @@ pub(super) enum Flow {
 
 impl Flow {
     fn of(operation: Option<Operation>) -> Self {
-        match operation {
-            None => Self::Own,
+        match (operation, operation.and_then(Operation::root)) {
+            (None, _) => Self::Own,
             // All need the data of communicator rank 0, some also that of others.
-            Some(Operation::Scan | Operation::Exscan) => Self::FromRoot,
-            Some(operation) if !operation.is_rooted() => Self::All,
-            Some(operation) if operation.root_sends() => Self::FromRoot,
-            Some(_) => Self::ToRoot,
+            (Some(Operation::Scan | Operation::Exscan), _) | (_, Some(Root::Sends)) => Self::FromRoot,
+            (_, Some(Root::Receives)) => Self::ToRoot,
+            (Some(_), None) => Self::All,
         }
     }
 }

@@ -1,7 +1,5 @@
-//! What is to be done (an operation of MPI) and how (an algorithm), by the field's names.
-//!
-//! Which pairs exist is decided by the table of programs alone; [`Algorithm::of`]
-//! asks it. No numeric codes of any trace format live here.
+//! Algorithms and trees, by the field's names. The table of programs alone decides which operation has which algorithms;
+//! [`Algorithm::of`] asks it.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,82 +30,6 @@ macro_rules! named {
             }
         }
     };
-}
-
-named! {
-    /// A collective operation of MPI.
-    Operation {
-        /// `MPI_Bcast`
-        Bcast = "bcast",
-        /// `MPI_Reduce`
-        Reduce = "reduce",
-        /// `MPI_Allreduce`
-        Allreduce = "allreduce",
-        /// `MPI_Gather`
-        Gather = "gather",
-        /// `MPI_Scatter`
-        Scatter = "scatter",
-        /// `MPI_Allgather`
-        Allgather = "allgather",
-        /// `MPI_Barrier`
-        Barrier = "barrier",
-        /// `MPI_Alltoall`
-        Alltoall = "alltoall",
-        /// `MPI_Gatherv`
-        Gatherv = "gatherv",
-        /// `MPI_Scatterv`
-        Scatterv = "scatterv",
-        /// `MPI_Allgatherv`
-        Allgatherv = "allgatherv",
-        /// `MPI_Alltoallv`
-        Alltoallv = "alltoallv",
-        /// `MPI_Alltoallw`
-        Alltoallw = "alltoallw",
-        /// `MPI_Reduce_scatter`
-        ReduceScatter = "reduce-scatter",
-        /// `MPI_Reduce_scatter_block`
-        ReduceScatterBlock = "reduce-scatter-block",
-        /// `MPI_Scan`
-        Scan = "scan",
-        /// `MPI_Exscan`
-        Exscan = "exscan",
-    }
-}
-
-impl Operation {
-    /// The operation of an MPI function, by its name without `MPI_`: `Reduce_scatter` is `reduce-scatter`.
-    pub fn of_mpi(name: &str) -> Option<Operation> {
-        let alike = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
-        let same = |operation: &&Operation| {
-            let own = operation.name();
-            own.len() == name.len()
-                && own.bytes().zip(name.bytes().map(|c| c.to_ascii_lowercase())).all(alike)
-        };
-        Operation::ALL.iter().find(same).copied()
-    }
-
-    /// Whether one rank, the root, plays a part of its own.
-    pub const fn is_rooted(self) -> bool {
-        use Operation::*;
-        matches!(self, Bcast | Reduce | Gather | Gatherv | Scatter | Scatterv)
-    }
-
-    /// Whether each rank ends with a reduced block of its own.
-    pub(crate) const fn is_reduce_scatter(self) -> bool {
-        matches!(self, Operation::ReduceScatter | Operation::ReduceScatterBlock)
-    }
-
-    /// Whether values are combined on the way.
-    pub const fn reduces(self) -> bool {
-        use Operation::*;
-        matches!(self, Reduce | Allreduce | ReduceScatter | ReduceScatterBlock | Scan | Exscan)
-    }
-
-    /// Whether every rank (or pair of ranks) may have a size of its own.
-    pub const fn is_vector(self) -> bool {
-        use Operation::*;
-        matches!(self, Gatherv | Scatterv | Allgatherv | Alltoallv | Alltoallw | ReduceScatter)
-    }
 }
 
 named! {
@@ -208,20 +130,5 @@ named! {
         Chain = "chain",
         /// Level l holds 2ˡ consecutive nodes; the children of v on it are v + 2ˡ and v + 2·2ˡ.
         Binary = "binary",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_by_their_names_in_mpi() {
-        assert_eq!(Operation::of_mpi("Bcast"), Some(Operation::Bcast));
-        assert_eq!(Operation::of_mpi("Reduce_scatter_block"), Some(Operation::ReduceScatterBlock));
-        for &operation in Operation::ALL {
-            assert_eq!(Operation::of_mpi(&operation.name().replace('-', "_")), Some(operation));
-        }
-        assert_eq!((Operation::of_mpi("Allgatherw"), Operation::of_mpi("")), (None, None));
     }
 }
