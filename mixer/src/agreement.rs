@@ -9,9 +9,9 @@ use crate::communicators::{Identity, Known};
 use crate::error::{Call, Disagreement};
 use crate::fit::fit;
 use std::collections::BTreeMap;
-use vef_format::capture::varint::Source;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
+use vef_format::varint::Source;
 
 /// Collective calls in order: one byte for the operation, followed by the root of a rooted one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

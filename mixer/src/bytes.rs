@@ -1,9 +1,9 @@
 //! Encoding of the messages between parts and processes: variable-length numbers and byte strings.
 
 use std::collections::BTreeMap;
-use vef_format::capture::varint::{Ended, MAX_LEN, Sink, Source};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
+use vef_format::varint::{Ended, MAX_LEN, Sink, Source};
 
 /// An encoded message.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Communicator, Detail, Event, Members, Origin, Outcome, RequestId, SendMode, WindowId,
+    Action, Communicator, Detail, Event, Origin, Outcome, RequestId, SendMode, WindowId,
 };
-use vef_format::capture::{Capture, CaptureError, Digest};
+use vef_format::capture::{Capture, CaptureError, Digest, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::Bytes;
 use vef_tests::{Mpi, Traffic, counts, run, vef};
@@ -108,9 +108,8 @@ fn other(bytes: Bytes, detail: &Detail<'_>, world: impl Fn(WindowId, CommRank) -
         }
         Detail::Sync { window, target, exclusive, assert, group } => {
             let target = target.map_or(-1, |target| i64::from(world(*window, target).0));
-            let count =
-                |group: &Members<'_>| (0..).map_while(|rank| group.get(CommRank(rank), RANKS)).count();
-            let group = group.as_ref().map_or(-1, |group| count(group) as i64);
+            let count = |group| Group::new(group, RANKS).map_or(0, |group| i64::from(group.count()));
+            let group = group.map_or(-1, count);
             format!("sync {target} {} {assert} {group}", i32::from(*exclusive))
         }
         Detail::FileOpen { mode, .. } => format!("open {mode}"),
@@ -124,10 +123,7 @@ fn other(bytes: Bytes, detail: &Detail<'_>, world: impl Fn(WindowId, CommRank) -
 }
 
 fn members(described: &Communicator<'_>) -> Vec<Rank> {
-    match described.members {
-        Members::List(list) => list.to_vec(),
-        members => (0..).map_while(|rank| members.get(CommRank(rank), RANKS)).collect(),
-    }
+    Group::new(described.members, RANKS).map_or(Vec::new(), |group| group.iter().collect())
 }
 
 /// What the threads of a rank say that they did.

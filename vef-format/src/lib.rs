@@ -17,6 +17,7 @@ pub mod prefetch;
 pub mod raw;
 pub mod record;
 pub mod units;
+pub mod varint;
 
 pub mod capture;
 pub mod container;

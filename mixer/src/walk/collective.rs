@@ -132,7 +132,7 @@ mod tests {
     use crate::error::MixError;
     use crate::walk::WalkOptions;
     use collectives::choose::Table;
-    use vef_format::capture::Taker;
+    use vef_format::capture::Consumer;
     use vef_format::capture::event::{Action, CallSlot, Communicator, DatatypeId, Members, Origin};
     use vef_format::ids::{CommId, Rank};
     use vef_format::operation::{Amounts, Operation};
@@ -168,7 +168,7 @@ mod tests {
         };
         let mut take = |action| {
             let (start, end) = (Nanos(1), Nanos(1));
-            walk.take(&Event { start, end, thread: 0, call: CallSlot::NONE, action })
+            (&mut walk).take(&Event { start, end, thread: 0, call: CallSlot::NONE, action })
         };
         take(Action::Init).unwrap();
         take(Action::Communicator(world)).unwrap();

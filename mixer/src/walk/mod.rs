@@ -29,7 +29,7 @@ use vef_format::capture::event::{
     Action, CallSlot, Communicator, Completions, Detail, Event, Io, Outcome, PostReceive, Receive, RequestId,
     Send, Transfer,
 };
-use vef_format::capture::{Call, Function, Taker};
+use vef_format::capture::{Consumer, Function};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::{Bytes, Nanos};
 
@@ -89,21 +89,7 @@ enum Pending {
     Lowered(u32),
 }
 
-/// What the calls of a shape have in common.
-#[derive(Debug)]
-pub(crate) enum Shape {
-    /// A send, with its channel.
-    Send(CallSlot, Send, u32),
-    /// Posts a receive of so many bytes on a channel.
-    Post(u32, Bytes),
-    /// Another event.
-    Other(Box<Event<'static>>),
-}
-
-impl Taker for Walk<'_> {
-    type Error = MixError;
-    type Shape = Shape;
-
+impl Consumer<MixError> for &mut Walk<'_> {
     #[inline(always)]
     fn take(&mut self, event: &Event<'_>) -> Result<(), MixError> {
         self.count().map_err(|problem| self.error(problem))?;
@@ -118,49 +104,6 @@ impl Taker for Walk<'_> {
         done.map_err(|problem| self.error(problem))?;
         self.note(event, before);
         Ok(())
-    }
-
-    fn compile(&mut self, event: Event<'static>) -> Shape {
-        // The channel of the event just taken is in the cache, if the trace can represent it.
-        match event.action {
-            Action::Send(send) => {
-                let channel = self.recent[SENDS].find((send.comm, send.dest, send.tag));
-                channel.map(|channel| Shape::Send(event.call, send, channel))
-            }
-            Action::PostReceive(PostReceive {
-                comm, source: Some(source), tag: Some(tag), bytes, ..
-            }) => {
-                let channel = self.recent[RECEIVES].find((comm, source, tag));
-                channel.map(|channel| Shape::Post(channel, bytes))
-            }
-            _ => None,
-        }
-        .unwrap_or_else(|| Shape::Other(Box::new(event)))
-    }
-
-    #[inline(always)]
-    fn call(&mut self, shape: &mut Shape, call: Call<'_>) -> Result<(), MixError> {
-        match *shape {
-            Shape::Post(channel, bytes) => {
-                self.count().map_err(|problem| self.error(problem))?;
-                let number = self.posted(|| (call.start(), call.end()), channel, Wait::Not, bytes);
-                let started = self.start(Some(call.request()), Pending::Receive(number));
-                started.map_err(|problem| self.error(problem))
-            }
-            Shape::Send(slot, mut send, channel) => {
-                send.request = send.request.map(|_| call.request());
-                let event = call.event(slot, Action::Send(send));
-                self.count().map_err(|problem| self.error(problem))?;
-                let before = self.records();
-                self.send_on(channel, &event, &send).map_err(|problem| self.error(problem))?;
-                self.note(&event, before);
-                Ok(())
-            }
-            Shape::Other(ref mut event) => {
-                call.repeat(event);
-                self.take(event)
-            }
-        }
     }
 }
 

@@ -6,10 +6,10 @@ use super::event::{
     FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
     Transfer, WindowId,
 };
-use super::varint::{Ended, Source};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::Bytes;
+use crate::varint::{Ended, Source};
 
 /// Why bytes are not a record.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Encodes [`Action`]s as records; [`super::decode`] is the reverse.
 //!
-//! A record is a [word](super::word), or a kind byte and numbers in the form of [`super::varint`]: the gap since the end of
+//! A record is a [word](super::word), or a kind byte and numbers in the form of [`crate::varint`]: the gap since the end of
 //! the thread's previous record and the duration of the call, both in ticks, the function's slot in the call table plus
 //! one (0: none), and the fields of the kind. The kind byte is never zero and is stored last, so an incomplete record
 //! begins with zero.
@@ -9,7 +9,7 @@ use super::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Detail, Io, Members, Origin,
     Outcome, Receive, Remote, RequestId, Send, Transfer,
 };
-use super::varint::{MAX_LEN, Sink};
+use crate::varint::{MAX_LEN, Sink};
 
 /// Kind bytes. `SEND` … `COLLECTIVE` are bases to which flags are added.
 pub(super) mod kind {

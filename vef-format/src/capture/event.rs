@@ -126,8 +126,8 @@ pub enum Action<'a> {
 /// Each rank numbers its communicators on its own. Two ranks have the same communicator if the parents are the same, the
 /// creating call has the same index on the parent (`ordinal`), and the members are the same: MPI requires the creating
 /// calls on one communicator to have the same order on all members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Origin {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub enum Origin<Parent = CommId> {
     /// `MPI_COMM_WORLD`.
     World,
     /// `MPI_COMM_SELF`.
@@ -135,14 +135,14 @@ pub enum Origin {
     /// Created collectively over all of a parent (dup, split, create, Cart_create …).
     Child {
         /// The parent.
-        parent: CommId,
+        parent: Parent,
         /// Index among the creating calls on the parent, from 0; calls that returned `MPI_COMM_NULL` to this rank count too.
         ordinal: u32,
     },
     /// `MPI_Comm_create_group`: collective over the members only.
     Group {
         /// The parent.
-        parent: CommId,
+        parent: Parent,
         /// The tag argument.
         tag: i32,
         /// Index among such calls with the same parent, tag and members, from 0.
@@ -154,6 +154,25 @@ pub enum Origin {
         /// Index among those with the same members, from 0.
         ordinal: u32,
     },
+}
+
+impl<Parent> Origin<Parent> {
+    /// The same origin, with the parent that `convert` returns for the parent.
+    ///
+    /// # Errors
+    /// Those of `convert`.
+    pub fn with_parent<Other, E>(
+        self,
+        convert: impl FnOnce(Parent) -> Result<Other, E>,
+    ) -> Result<Origin<Other>, E> {
+        Ok(match self {
+            Self::World => Origin::World,
+            Self::SelfOnly => Origin::SelfOnly,
+            Self::Child { parent, ordinal } => Origin::Child { parent: convert(parent)?, ordinal },
+            Self::Group { parent, tag, ordinal } => Origin::Group { parent: convert(parent)?, tag, ordinal },
+            Self::Unseen { ordinal } => Origin::Unseen { ordinal },
+        })
+    }
 }
 
 /// The members of a communicator.
@@ -500,31 +519,5 @@ impl Eq for Completions<'_> {}
 impl fmt::Debug for Completions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl Members<'_> {
-    /// Number of members in a run of `tasks` tasks.
-    pub fn count(&self, tasks: u32) -> u32 {
-        match *self {
-            Self::All => tasks,
-            Self::Strided { count, .. } => count,
-            Self::List(list) => list.len() as u32,
-        }
-    }
-
-    /// World rank of communicator rank `index`, if there is such a member.
-    pub fn get(&self, index: CommRank, tasks: u32) -> Option<Rank> {
-        if index.0 >= self.count(tasks) {
-            return None;
-        }
-        match *self {
-            Self::All => Some(Rank(index.0)),
-            Self::Strided { first, stride, .. } => {
-                let world = i64::from(first.0).checked_add(stride.checked_mul(i64::from(index.0))?)?;
-                u32::try_from(world).ok().map(Rank)
-            }
-            Self::List(list) => list.get(index.index()).copied(),
-        }
     }
 }

@@ -4,16 +4,16 @@ use super::decode::{self, Context, Fault, Lists};
 use super::encode::{kind, makes_request};
 use super::error::CaptureError;
 use super::event::{
-    Action, CallSlot, Completions, DatatypeId, Detail, Event, Io, Origin, RequestId, Transfer,
+    Action, Collective, Completions, DatatypeId, Detail, Event, Io, Origin, PostReceive, RequestId, Send,
+    Transfer,
 };
 use super::file::{Chunk, Function, RankFile};
 use super::layout::{CHUNK_HEADER, State};
-use super::taker::{Call, Closure, Taker};
-use super::varint::{Ended, Source};
 use super::word::{self, Code};
 use crate::error::Place;
 use crate::ids::CommId;
 use crate::units::Nanos;
+use crate::varint::Source;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -31,34 +31,46 @@ pub enum Ending {
     Stopped,
 }
 
+/// Takes the events of a rank, one by one. A closure is one, too.
+pub trait Consumer<E> {
+    /// Takes the next event; an error ends the reading.
+    fn take(&mut self, event: &Event<'_>) -> Result<(), E>;
+}
+
+impl<E, F: FnMut(&Event<'_>) -> Result<(), E>> Consumer<E> for F {
+    #[inline(always)]
+    fn take(&mut self, event: &Event<'_>) -> Result<(), E> {
+        self(event)
+    }
+}
+
 /// The events in one rank's file of our own layout.
 #[derive(Debug)]
 pub(super) struct FileEvents {
     file: RankFile,
     threads: Vec<Thread>,
-    /// Start and thread of each thread's next record; not used with one thread.
+    /// Start and thread of each thread's next record, except of the thread that is being read.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     lists: Lists,
     /// With several threads: definitions that have not been delivered.
-    definitions: Definitions,
+    definitions: Option<Definitions>,
     torn: u32,
 }
 
 /// Position in one thread's records.
 #[derive(Debug, Default)]
 struct Thread {
-    number: u16,
     /// Number of chunks begun, and the bytes of the latest: header and records.
     begun: usize,
     chunk: Vec<u8>,
     next: Next,
-    /// The shapes, if several threads made calls.
-    shapes: Shapes<Event<'static>>,
+    shapes: Shapes,
 }
 
 /// State in front of a thread's next record.
 #[derive(Clone, Copy, Debug, Default)]
 struct Next {
+    thread: u16,
     /// Its index in the chunk.
     at: usize,
     /// End of the previous record, in ticks.
@@ -90,25 +102,19 @@ enum Form {
     Word(Code),
 }
 
-/// The shapes of a thread, by number: as a taker compiled them, and whether a call starts a request.
-#[derive(Debug)]
-struct Shapes<S>(Vec<Option<(S, bool)>>);
+/// The shapes of a thread, by number: the event that defined each, with the times and the request of the latest call.
+#[derive(Debug, Default)]
+struct Shapes(Vec<Option<Event<'static>>>);
 
-impl<S> Default for Shapes<S> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<S> Shapes<S> {
+impl Shapes {
     #[inline(always)]
-    fn get(&mut self, number: u64) -> Result<&mut (S, bool), Fault> {
+    fn get(&mut self, number: u64) -> Result<&mut Event<'static>, Fault> {
         let known = usize::try_from(number).ok().and_then(|number| self.0.get_mut(number));
         known.and_then(Option::as_mut).ok_or(Fault::Nonsense("shape that was not defined", number))
     }
 
     /// The place of a shape that is being defined.
-    fn place(&mut self, number: u64) -> Result<&mut Option<(S, bool)>, Fault> {
+    fn slot(&mut self, number: u64) -> Result<&mut Option<Event<'static>>, Fault> {
         if number >= word::SHAPES.into() {
             return Err(Fault::Nonsense("number of a shape", number));
         }
@@ -136,17 +142,14 @@ impl FileEvents {
             threads: begin(&file),
             order: BinaryHeap::new(),
             lists: Lists::default(),
-            definitions: Definitions::default(),
+            definitions: None,
             torn: 0,
             file,
         };
         if events.threads.len() > 1 {
-            events.find_definitions()?;
+            events.definitions = Some(events.find_definitions()?);
             events.threads = begin(&events.file);
             events.torn = 0;
-            for index in 0..events.threads.len() {
-                events.enqueue(index)?;
-            }
         }
         Ok(events)
     }
@@ -181,67 +184,38 @@ impl FileEvents {
         }
     }
 
-    /// Passes all events to `taker` until it returns an error.
+    /// Passes all events to `take`, by start, until it returns an error. Call once.
     #[inline]
-    pub(super) fn each<T: Taker<Error: From<CaptureError>>>(
-        &mut self,
-        taker: &mut T,
-    ) -> Result<(), T::Error> {
-        match self.threads.len() {
-            0 | 1 => self.each_of_one(taker),
-            _ => self.each_of_many(taker),
-        }
-    }
-
-    /// [`FileEvents::each`] with at most one thread.
-    #[inline]
-    fn each_of_one<T: Taker<Error: From<CaptureError>>>(&mut self, taker: &mut T) -> Result<(), T::Error> {
-        let mut shapes = Shapes::default();
-        while self.has_next(0)? {
-            let Self { file, lists, threads, .. } = self;
-            let taken = threads[0].each_in_chunk(file, lists, &mut shapes, taker);
-            taken.map_err(|stop| self.error(0, *stop))?;
-        }
-        Ok(())
-    }
-
-    /// [`FileEvents::each`] with several threads: events by start, each after the definitions that it needs.
-    fn each_of_many<T: Taker<Error: From<CaptureError>>>(&mut self, taker: &mut T) -> Result<(), T::Error> {
-        let mut lists = Lists::default();
+    pub(super) fn each<E: From<CaptureError>>(&mut self, mut consumer: impl Consumer<E>) -> Result<(), E> {
+        (0..self.threads.len()).try_for_each(|index| self.enqueue(index))?;
         while let Some(Reverse((_, index))) = self.order.pop() {
-            let Self { file, lists: of_definitions, threads, definitions, .. } = self;
-            let taken = threads[index].read(file, &mut lists, |event| {
-                let needs = Needs::of(&event.action);
-                while let Some((thread, bytes)) = definitions.next_up_to(&needs) {
-                    // A definition delivered early gets the time of the event that needs it.
-                    let mut early = Closure::new(|defined: &Event<'_>| {
-                        let (start, end) = (event.start, event.end);
-                        taker.take(&Event { start, end, ..defined.clone() })
-                    });
-                    let (next, shapes) = (&mut Next::default(), &mut Shapes::default());
-                    read(file, of_definitions, thread, next, shapes, &bytes, &mut early)?;
+            let Self { file, lists, threads, definitions, .. } = self;
+            let until = self.order.peek().map_or((u64::MAX, usize::MAX), |next| next.0);
+            let Thread { chunk, next, shapes, .. } = &mut threads[index];
+            // A local copy need not be stored after every record.
+            let mut here = *next;
+            let ended = loop {
+                let mut slot = None;
+                let event = match here.decode(file, chunk, shapes, lists, &mut slot, (until, index)) {
+                    Ok(Some(event)) => event,
+                    Ok(None) => break Ok(()),
+                    Err(fault) => break Err(fault),
+                };
+                if let Some(definitions) = definitions {
+                    let needs = Needs::of(&event.action);
+                    definitions
+                        .deliver(&needs, file, event, &mut |event: &Event<'_>| consumer.take(event))?;
+                    if needs.defines.is_some() {
+                        continue;
+                    }
                 }
-                match needs.defines {
-                    None => taker.take(event).map_err(Stop::taker),
-                    Some(_) => Ok(()),
-                }
-            });
-            taken.map_err(|stop| match *stop {
-                Stop::Taker(within) => self.error(index, *within),
-                Stop::Fault(fault) => self.located(index, &fault).into(),
-            })?;
+                consumer.take(event)?;
+            };
+            *next = here;
+            ended.map_err(|fault| self.located(index, &fault))?;
             self.enqueue(index)?;
         }
         Ok(())
-    }
-
-    /// The error for `stop` at the next record of thread `index`.
-    #[cold]
-    fn error<E: From<CaptureError>>(&self, index: usize, stop: Stop<E>) -> E {
-        match stop {
-            Stop::Fault(fault) => self.located(index, &fault).into(),
-            Stop::Taker(error) => error,
-        }
     }
 
     /// Enqueues the start of thread `index`'s next record, if it has one.
@@ -255,29 +229,27 @@ impl FileEvents {
     }
 
     /// Finds all definitions, reading the whole file once.
-    fn find_definitions(&mut self) -> Result<(), CaptureError> {
+    fn find_definitions(&mut self) -> Result<Definitions, CaptureError> {
+        let mut found = Definitions::default();
         for index in 0..self.threads.len() {
             while self.has_next(index)? {
                 let Self { file, lists, threads, .. } = self;
-                let thread = &mut threads[index];
-                let begin = thread.next.at;
-                let mut defines = None;
-                let read = thread.read(file, lists, |event| {
-                    defines = Needs::of(&event.action).defines;
-                    Ok::<_, CaptureError>(())
-                });
-                read.map_err(|stop| self.error(index, *stop))?;
-                if let Some((class, id)) = defines {
+                let Thread { chunk, next, shapes, .. } = &mut threads[index];
+                let begin = next.at;
+                let mut slot = None;
+                let decoded = next.decode(file, chunk, shapes, lists, &mut slot, ALL);
+                let defines = decoded.map(|event| Needs::of(&event?.action).defines);
+                if let Some((class, id)) = defines.map_err(|fault| self.located(index, &fault))? {
                     let thread = &self.threads[index];
                     let bytes = thread.chunk[begin..thread.next.at].to_vec();
-                    self.definitions.0[class].push((id, thread.number, bytes));
+                    found.0[class].push((id, thread.next.thread, bytes));
                 }
             }
         }
-        for list in &mut self.definitions.0 {
+        for list in &mut found.0 {
             list.sort_by_key(|&(id, ..)| Reverse(id));
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Whether thread `index` has another record; advances to its chunk.
@@ -294,7 +266,7 @@ impl FileEvents {
     #[cold]
     fn has_next_in_another_chunk(&mut self, index: usize) -> Result<bool, CaptureError> {
         let thread = &mut self.threads[index];
-        let chunks = &self.file.threads[usize::from(thread.number)].list;
+        let chunks = &self.file.threads[usize::from(thread.next.thread)].list;
         loop {
             let rest = thread.chunk.get(thread.next.at..).unwrap_or_default();
             let present = thread.begun.checked_sub(1).and_then(|present| chunks.get(present));
@@ -332,8 +304,9 @@ impl FileEvents {
             Fault::Ended => "the record runs past the end of its chunk".to_owned(),
             Fault::Nonsense(what, value) => format!("impossible {what}: {value}"),
         };
-        let of = if file.threads.len() > 1 { format!(" (thread {})", thread.number) } else { String::new() };
-        let chunks = &file.threads[usize::from(thread.number)].list;
+        let of =
+            if file.threads.len() > 1 { format!(" (thread {})", thread.next.thread) } else { String::new() };
+        let chunks = &file.threads[usize::from(thread.next.thread)].list;
         let chunk = thread.begun.checked_sub(1).and_then(|present| chunks.get(present));
         let at = chunk.map_or(0, |chunk| chunk.start - CHUNK_HEADER) + thread.next.at;
         let place = Place::record(&file.path, thread.next.records, at as u64);
@@ -350,67 +323,105 @@ impl Thread {
     fn is_at_record(&self) -> bool {
         self.chunk.get(self.next.at).is_some_and(|&kind| kind != 0)
     }
-
-    /// Passes the records up to the end of the chunk to `taker`.
-    #[inline]
-    fn each_in_chunk<T: Taker>(
-        &mut self,
-        file: &RankFile,
-        lists: &mut Lists,
-        shapes: &mut Shapes<T::Shape>,
-        taker: &mut T,
-    ) -> Result<(), Box<Stop<T::Error>>> {
-        let Self { number, chunk, next, .. } = self;
-        // A local copy need not be stored after every record.
-        let mut here = *next;
-        let mut taken = Ok(());
-        while taken.is_ok() && chunk.get(here.at).is_some_and(|&kind| kind != 0) {
-            taken = read(file, lists, *number, &mut here, shapes, chunk, taker);
-        }
-        *next = here;
-        taken
-    }
-
-    /// Passes the next record to `take`.
-    fn read<E>(
-        &mut self,
-        file: &RankFile,
-        lists: &mut Lists,
-        take: impl FnMut(&Event<'_>) -> Result<(), E>,
-    ) -> Result<(), Box<Stop<E>>> {
-        let Self { number, chunk, next, shapes, .. } = self;
-        read(file, lists, *number, next, shapes, chunk, &mut Closure::new(take))
-    }
 }
 
-/// Why reading stops. It is boxed, because it is large, and returned for each record.
-enum Stop<E> {
-    Fault(Fault),
-    Taker(E),
-}
-
-impl<E> Stop<E> {
-    #[cold]
-    fn taker(error: E) -> Box<Self> {
-        Box::new(Self::Taker(error))
-    }
-}
-
-impl<E> From<Fault> for Box<Stop<E>> {
-    #[cold]
-    fn from(fault: Fault) -> Self {
-        Box::new(Stop::Fault(fault))
-    }
-}
-
-impl<E> From<Ended> for Box<Stop<E>> {
-    #[cold]
-    fn from(ended: Ended) -> Self {
-        Fault::from(ended).into()
-    }
-}
+/// Decodes a record whatever its start.
+const ALL: ((u64, usize), usize) = ((u64::MAX, usize::MAX), 0);
 
 impl Next {
+    /// Decodes the record that begins here in `chunk`, and advances unless there is a fault. Returns
+    /// `None` at the end of the chunk, and if the record's start and `index` are later than `until`.
+    #[inline(always)]
+    fn decode<'a>(
+        &mut self,
+        file: &RankFile,
+        chunk: &'a [u8],
+        shapes: &'a mut Shapes,
+        lists: &'a mut Lists,
+        slot: &'a mut Option<Event<'a>>,
+        (until, index): ((u64, usize), usize),
+    ) -> Result<Option<&'a Event<'a>>, Fault> {
+        if chunk.get(self.at).is_none_or(|&kind| kind == 0) {
+            return Ok(None);
+        }
+        let head = self.parse(chunk)?;
+        if (head.start, index) > until {
+            return Ok(None);
+        }
+        let context = Context { thread: self.thread, requests: self.requests, calls: file.calls.len() };
+        let nanos = |ticks| Nanos(file.clock.nanos(ticks));
+        let (start, end) = (nanos(head.start), nanos(head.end));
+        let (call, action) = match head.form {
+            Form::Word(Code::Shape(shape)) => {
+                let event = shapes.get(shape.into())?;
+                let makes = repeat(event, (start, end), &context);
+                self.pass(head.at, head.end, makes);
+                return Ok(Some(event));
+            }
+            Form::Word(Code::Run { completer, count, after }) => {
+                let action = decode::run(count, after, &context)?;
+                self.end_requests(count)?;
+                self.pass(head.at, head.end, false);
+                (file.completer(completer), action)
+            }
+            // Sends of different lengths have no shape.
+            Form::Kind(kind @ kind::SEND..kind::RECEIVE) => {
+                let mut source = Source::new(chunk, head.at);
+                let (call, action) = decode::send(&mut source, kind, &context)?;
+                self.pass(source.position(), head.end, makes_request(&action).is_some());
+                (call, action)
+            }
+            Form::Kind(kind) => {
+                // A copy, so that `self` can be in registers.
+                let mut copy = *self;
+                let record = (Source::new(chunk, head.at), kind, (start, end), head.end);
+                let event = copy.decode_any(record, &context, shapes, lists, slot)?;
+                *self = copy;
+                return Ok(Some(event));
+            }
+        };
+        Ok(Some(slot.insert(Event { start, end, thread: self.thread, call, action })))
+    }
+
+    /// [`Next::decode`] of the less frequent kinds, from the function on.
+    #[inline(never)]
+    fn decode_any<'a>(
+        &mut self,
+        (mut source, mut kind, times, end): (Source<'a>, u8, (Nanos, Nanos), u64),
+        context: &Context,
+        shapes: &'a mut Shapes,
+        lists: &'a mut Lists,
+        slot: &'a mut Option<Event<'a>>,
+    ) -> Result<&'a Event<'a>, Fault> {
+        let call = source.get()?;
+        if kind == kind::SHAPE {
+            // A shape includes the function.
+            let event = shapes.get(source.get()?)?;
+            let makes = repeat(event, times, context);
+            self.pass(source.position(), end, makes);
+            return Ok(event);
+        }
+        let call = decode::call_slot(call, context.calls)?;
+        let mut shape = None;
+        if kind == kind::DEFINE {
+            shape = Some(source.get()?);
+            let code = source.get()?;
+            kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
+        }
+        let (start, end_of_call) = times;
+        let action = decode::action(&mut source, kind, context, lists)?;
+        if let Some(shape) = shape {
+            let action = decode::as_shape(&action).ok_or(Fault::Nonsense("kind of a shape", kind.into()))?;
+            let event = Event { start, end: end_of_call, thread: context.thread, call, action };
+            *shapes.slot(shape)? = Some(event);
+        }
+        if let Action::Complete(Completions::Run { count, .. }) = action {
+            self.end_requests(count)?;
+        }
+        self.pass(source.position(), end, makes_request(&action).is_some());
+        Ok(slot.insert(Event { start, end: end_of_call, thread: context.thread, call, action }))
+    }
+
     /// Decodes times, function and form of the record that begins here.
     #[inline(always)]
     fn parse(&self, chunk: &[u8]) -> Result<Head, Fault> {
@@ -457,100 +468,48 @@ impl Next {
     }
 }
 
-/// Decodes the record at `next` in the chunk of thread `number`, and passes it to `taker`. Advances, unless there is a fault.
+/// Makes `event`, an earlier call of its shape, the next call of the thread. Returns whether it starts a request.
 #[inline(always)]
-fn read<T: Taker>(
-    file: &RankFile,
-    lists: &mut Lists,
-    number: u16,
-    next: &mut Next,
-    shapes: &mut Shapes<T::Shape>,
-    chunk: &[u8],
-    taker: &mut T,
-) -> Result<(), Box<Stop<T::Error>>> {
-    let head = next.parse(chunk)?;
-    let context = Context { thread: number, requests: next.requests, calls: file.calls.len() };
-    let request = RequestId { thread: number, number: next.requests };
-    let call = Call { clock: &file.clock, ticks: (head.start, head.end), next: request };
-    match head.form {
-        Form::Word(Code::Shape(shape)) => {
-            let (shape, makes) = shapes.get(shape.into())?;
-            next.pass(head.at, head.end, *makes);
-            taker.call(shape, call).map_err(Stop::taker)
+fn repeat(event: &mut Event<'static>, times: (Nanos, Nanos), context: &Context) -> bool {
+    (event.start, event.end) = times;
+    match &mut event.action {
+        Action::Send(Send { request: Some(request), .. })
+        | Action::PostReceive(PostReceive { request, .. })
+        | Action::Collective(Collective { request: Some(request), .. })
+        | Action::Other {
+            detail:
+                Detail::Transfer(Transfer { request: Some(request), .. })
+                | Detail::Io(Io { request: Some(request), .. }),
+            ..
+        } => {
+            *request = RequestId { thread: context.thread, number: context.requests };
+            true
         }
-        Form::Word(Code::Run { completer, count, after }) => {
-            let event = call.event(file.completer(completer), decode::run(count, after, &context)?);
-            next.end_requests(count)?;
-            next.pass(head.at, head.end, false);
-            taker.take(&event).map_err(Stop::taker)
-        }
-        // Sends of different lengths have no shape.
-        Form::Kind(kind @ kind::SEND..kind::RECEIVE) => {
-            let mut source = Source::new(chunk, head.at);
-            let (slot, action) = decode::send(&mut source, kind, &context)?;
-            let event = call.event(slot, action);
-            next.pass(source.position(), head.end, makes_request(&event.action).is_some());
-            taker.take(&event).map_err(Stop::taker)
-        }
-        Form::Kind(kind) => {
-            let mut source = Source::new(chunk, head.at);
-            let slot = source.get()?;
-            if kind == kind::SHAPE {
-                // A shape includes the function.
-                let (shape, makes) = shapes.get(source.get()?)?;
-                next.pass(source.position(), head.end, *makes);
-                return taker.call(shape, call).map_err(Stop::taker);
-            }
-            let slot = decode::call_slot(slot, context.calls)?;
-            // A copy, so that `next` itself can be in registers.
-            let mut copy = *next;
-            let taken =
-                read_any(source, kind, (lists, context), &mut copy, shapes, (call, slot, head.end), taker);
-            *next = copy;
-            taken
-        }
+        _ => false,
     }
-}
-
-/// [`read`] of the less frequent kinds, from the fields behind the function on.
-#[inline(never)]
-fn read_any<'a, T: Taker>(
-    mut source: Source<'a>,
-    mut kind: u8,
-    (lists, context): (&'a mut Lists, Context),
-    next: &mut Next,
-    shapes: &mut Shapes<T::Shape>,
-    (call, slot, end): (Call<'_>, CallSlot, u64),
-    taker: &mut T,
-) -> Result<(), Box<Stop<T::Error>>> {
-    let mut shape = None;
-    if kind == kind::DEFINE {
-        shape = Some(source.get()?);
-        let code = source.get()?;
-        kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
-    }
-    let event = call.event(slot, decode::action(&mut source, kind, &context, lists)?);
-    let place = match shape {
-        None => None,
-        Some(shape) => {
-            let action = decode::as_shape(&event.action);
-            let action = action.ok_or(Fault::Nonsense("kind of a shape", kind.into()))?;
-            Some((shapes.place(shape)?, call.event(slot, action)))
-        }
-    };
-    if let Action::Complete(Completions::Run { count, .. }) = event.action {
-        next.end_requests(count)?;
-    }
-    let makes = makes_request(&event.action).is_some();
-    next.pass(source.position(), end, makes);
-    taker.take(&event).map_err(Stop::taker)?;
-    if let Some((place, event)) = place {
-        *place = Some((taker.compile(event), makes));
-    }
-    Ok(())
 }
 
 impl Definitions {
+    /// Passes the definitions that `event`, which has `needs`, must come after to `take`, with the times of the event.
+    #[cold]
+    fn deliver<E>(
+        &mut self,
+        needs: &Needs,
+        file: &RankFile,
+        &Event { start, end, .. }: &Event<'_>,
+        take: &mut dyn FnMut(&Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some((thread, bytes)) = self.next_up_to(needs) {
+            let (mut next, mut shapes, mut lists) =
+                (Next { thread, ..Next::default() }, Shapes::default(), Lists::default());
+            // It was decoded before, so there is no fault.
+            if let Ok(Some(event)) = next.decode(file, &bytes, &mut shapes, &mut lists, &mut None, ALL) {
+                take(&Event { start, end, ..event.clone() })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the next definition if an action with `needs` must come after it.
     fn next_up_to(&mut self, needs: &Needs) -> Option<(u16, Vec<u8>)> {
         let mut take = |(list, needed): (&mut Vec<Definition>, Option<u32>)| {
@@ -622,5 +581,6 @@ impl Needs {
 /// All threads, before their first records.
 fn begin(file: &RankFile) -> Vec<Thread> {
     let threads = file.threads.iter().enumerate().filter(|(_, chunks)| !chunks.list.is_empty());
-    threads.map(|(number, _)| Thread { number: number as u16, ..Thread::default() }).collect()
+    let begin = |number: usize| Next { thread: number as u16, ..Next::default() };
+    threads.map(|(number, _)| Thread { next: begin(number), ..Thread::default() }).collect()
 }

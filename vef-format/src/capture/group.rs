@@ -5,10 +5,10 @@ use crate::ids::{CommRank, Rank};
 
 /// Members of a communicator in rank order, in canonical form: equal groups have equal forms, whatever the form in the
 /// capture. By default without members.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Group(Form);
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 enum Form {
     /// `count` tasks from `first`, `stride` apart; 1 for a single member.
     Strided { first: u32, stride: i64, count: u32 },

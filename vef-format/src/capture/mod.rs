@@ -9,7 +9,6 @@ pub mod layout;
 pub mod legacy;
 
 pub mod encode;
-pub mod varint;
 pub mod word;
 
 mod clocks;
@@ -22,18 +21,16 @@ mod file;
 mod group;
 mod hosts;
 mod input;
-mod taker;
 mod writer;
 
 pub use compressed::{Sizes, compress, rank_file};
 pub use digest::{Digest, Tally};
 pub use error::CaptureError;
-pub use events::Ending;
+pub use events::{Consumer, Ending};
 pub use file::Function;
 pub use group::Group;
 pub use hosts::Host;
 pub use layout::{RankInfo, rank_path};
-pub use taker::{Call, Taker};
 pub use writer::RankWriter;
 
 use crate::error::Place;
@@ -47,7 +44,6 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use taker::Closure;
 
 /// The layout of a capture's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,24 +244,25 @@ impl Events {
     ///
     /// # Errors
     /// Those of `take`, and of the file after the valid events before the error.
+    #[inline]
     pub fn each<E: From<CaptureError>>(
         &mut self,
         take: impl FnMut(&Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.each_to(&mut Closure::new(take))
+        self.each_to(take)
     }
 
-    /// Like [`Events::each`], with a `taker` that the compiler can inline.
+    /// Like [`Events::each`], with a consumer that the compiler can inline.
     ///
     /// # Errors
     /// Those of [`Events::each`].
     #[inline]
-    pub fn each_to<T: Taker<Error: From<CaptureError>>>(&mut self, taker: &mut T) -> Result<(), T::Error> {
+    pub fn each_to<E: From<CaptureError>>(&mut self, mut consumer: impl Consumer<E>) -> Result<(), E> {
         match &mut self.source {
-            EventSource::Vefc(events) => events.each(taker),
+            EventSource::Vefc(events) => events.each(consumer),
             EventSource::Legacy(events) => {
                 while let Some(event) = events.next().map_err(CaptureError::from)? {
-                    taker.take(&event)?;
+                    consumer.take(&event)?;
                 }
                 Ok(())
             }

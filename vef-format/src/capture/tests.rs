@@ -7,11 +7,11 @@ use super::event::{
     Transfer, WindowId,
 };
 use super::layout::{CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, chunk_field, field, seal};
-use super::varint::Sink;
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
 use crate::units::{Bytes, Nanos};
+use crate::varint::Sink;
 use proptest::prelude::*;
 use rand_like::Random;
 use std::collections::HashSet;

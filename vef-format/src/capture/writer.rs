@@ -9,9 +9,9 @@ use super::layout::{
     CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, ClockPair, HEADER_SIZE,
     RankInfo, State, call_field, field, header, rank_path, seal,
 };
-use super::varint::{MAX_LEN, Sink};
 use super::word::{COMPLETERS, Head, SHAPES, WORD};
 use crate::units::Nanos;
+use crate::varint::{MAX_LEN, Sink};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};

@@ -2,8 +2,8 @@
 
 use super::Problem;
 use crate::capture::encode::{unzigzag, zigzag};
-use crate::capture::varint::{self, Ended, MAX_LEN, Source};
 use crate::prefetch::prefetch;
+use crate::varint::{self, Ended, MAX_LEN, Source};
 
 /// What is wrong in a block whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use super::Problem;
 use super::block::{FRAME, START};
 use super::code::{Garbled, Packed};
 use super::input::{Input, Scan};
-use crate::capture::varint::{MAX_LEN, Source};
 use crate::operation::{OpCode, OpCodes};
 use crate::raw::Raw;
 use crate::record::{Header, Version};
 use crate::units::Picos;
+use crate::varint::{MAX_LEN, Source};
 use std::collections::BTreeMap;
 
 /// Facts on the trace beside its header.

@@ -2,7 +2,7 @@
 
 use super::Problem;
 use super::code::Garbled;
-use crate::capture::varint::{MAX_LEN, Source};
+use crate::varint::{MAX_LEN, Source};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

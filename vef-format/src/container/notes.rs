@@ -10,9 +10,9 @@ use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
 use crate::capture::encode::{unzigzag, zigzag};
-use crate::capture::varint::Source;
 use crate::ids::Rank;
 use crate::units::Ticks;
+use crate::varint::Source;
 
 /// A note on a record, a task or a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use crate::capture::event::{
     Action, CallSlot, Collective, Completion, Completions, DatatypeId, Event, Outcome, PostReceive, Receive,
     RequestId, Send, SendMode,
 };
+use crate::capture::layout::{u32_at, u64_at};
 use crate::error::Place;
 use crate::ids::{CommRank, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes, Operation};
 use crate::units::{Bytes, Nanos};
-use binrw::{BinRead, io::Cursor};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,8 +22,7 @@ const RECORD: usize = 40;
 const BLOCK: usize = 4096 * RECORD;
 
 /// A record of the file.
-#[derive(BinRead, Clone, Copy, Debug)]
-#[br(little)]
+#[derive(Clone, Copy, Debug)]
 struct Raw {
     /// Nanoseconds, monotonic.
     start: u64,
@@ -38,7 +37,22 @@ struct Raw {
     /// Links a non-blocking call to its wait; 0: no wait; undefined for blocking calls.
     request: u32,
     event: u16,
-    // Six bytes of padding are undefined.
+}
+
+impl Raw {
+    /// Parses a record. Every bit pattern is valid; the six bytes behind the fields are undefined.
+    fn parse(record: &[u8]) -> Self {
+        let i32_at = |at| u32_at(record, at) as i32;
+        Self {
+            start: u64_at(record, 0),
+            end: u64_at(record, 8),
+            peer: i32_at(16),
+            bytes: i32_at(20),
+            tag: i32_at(24),
+            request: u32_at(record, 28),
+            event: u32_at(record, 32) as u16,
+        }
+    }
 }
 
 /// The event types of point-to-point and other calls that occur in real captures. Collectives have the codes of the trace
@@ -213,14 +227,10 @@ impl Events {
         if self.filled - self.at < RECORD && !self.refill()? {
             return Ok(None);
         }
-        let mut record = Cursor::new(&self.block[self.at..self.at + RECORD]);
+        let raw = Raw::parse(&self.block[self.at..self.at + RECORD]);
         self.at += RECORD;
         self.records += 1;
-        // The bytes are complete, and every bit pattern is valid.
-        match Raw::read(&mut record) {
-            Ok(raw) => Ok(Some(raw)),
-            Err(error) => Err(self.error(Problem::Io(io::Error::other(error)))),
-        }
+        Ok(Some(raw))
     }
 
     /// Fills the block with at least one record; `false` at the end of the file.

@@ -1,6 +1,7 @@
 //! Real captures, and every way in which a file of the older layout can be wrong.
 
 use super::{Events, LegacyError, Main, Options, UnknownEvents};
+use crate::capture::Group;
 use crate::capture::event::{Action, Completions, Event, Members, Origin, Outcome, RequestId};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, OpCodes, Operation};
@@ -160,8 +161,8 @@ fn communicators_and_collectives() {
     while let Some(event) = events.next().unwrap() {
         match event.action {
             Action::Communicator(comm) => {
-                let members: Vec<_> =
-                    (0..).map_while(|at| comm.members.get(CommRank(at), 2)).map(|rank| rank.0).collect();
+                let members = Group::new(comm.members, 2).unwrap();
+                let members: Vec<_> = members.iter().map(|rank| rank.0).collect();
                 known.push((comm.id.0, comm.origin, members));
             }
             Action::Collective(part) => {

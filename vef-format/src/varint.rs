@@ -25,6 +25,17 @@ pub(crate) fn store(value: u64, room: &mut [u8; MAX_LEN]) -> usize {
     }
 }
 
+/// Appends `value` to a list of bytes.
+#[inline]
+pub fn put(bytes: &mut Vec<u8>, value: u64) {
+    if value < 1 << 7 {
+        return bytes.push((value << 1 | 1) as u8);
+    }
+    let mut room = [0; MAX_LEN];
+    let len = store(value, &mut room);
+    bytes.extend_from_slice(&room[..len]);
+}
+
 /// Writes into a slice; notes if it is too short.
 #[derive(Debug)]
 pub struct Sink<'a> {
