@@ -18,7 +18,7 @@ pub struct Report {
     /// A trace, or the directory of a capture; - is the standard input
     #[arg(value_name = "TRACE|CAPTURE", value_parser = Input::argument)]
     pub input: PathBuf,
-    /// What to write: a file, of csv and parquet a directory; - is the standard output [default: report.html, of json and md -]
+    /// What to write: a file, of csv a directory; - is the standard output [default: report.html, of json and md -]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// What to write
@@ -62,8 +62,6 @@ pub enum Format {
     Json,
     /// A directory of tables
     Csv,
-    /// A directory of tables, typed and compressed
-    Parquet,
     /// Text for notes and reviews
     Md,
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`stats`]: a trace, added up in one pass without a replay (`vef stats`);
 //! - [`yardstick`]: what a replay on the yardstick network adds to that;
-//! - [`report`]: the data of a report, as text, JSON and page (`vef report`); [`table`]: as columns;
+//! - [`report`]: the data of a report, as text, JSON and page (`vef report`); its tables, by `results`;
 //! - [`text`]: a capture as time-independent text traces, a line a call, and their aggregation (`vef text`);
 //! - [`profile`]: counts, times and bytes of a capture's functions (`vef profile`);
 //! - [`timeline`]: what each rank did when, for trace viewers (`vef timeline`).
@@ -14,12 +14,8 @@
 pub mod profile;
 pub mod report;
 pub mod stats;
-pub mod table;
 pub mod text;
 pub mod timeline;
 pub mod yardstick;
 
-mod exact;
 mod wildcards;
-
-pub use exact::Exact;

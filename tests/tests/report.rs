@@ -291,9 +291,7 @@ fn tables_load_in_one_line() {
     let Some(python) = python() else { return };
     let work = tempfile::tempdir().expect("a directory");
     let trace = demo(work.path());
-    for format in ["csv", "parquet"] {
-        run(vef().arg("report").arg(&trace).args(["--format", format, "-o"]).arg(work.path())).success();
-    }
+    run(vef().arg("report").arg(&trace).args(["--format", "csv", "-o"]).arg(work.path())).success();
     let script = "
 import pandas, polars, duckdb, glob
 one = pandas.read_csv('ranks.csv')
@@ -302,15 +300,13 @@ three = duckdb.sql(\"FROM 'ranks.csv'\").df()
 assert list(one.columns) == two.columns == list(three.columns)
 for name in one.columns:
     assert one[name].tolist() == two[name].to_list() == three[name].tolist(), name
-files = glob.glob('*.parquet')
-assert len(files) == len(glob.glob('*.csv')) > 8, files
+files = glob.glob('*.csv')
+assert len(files) > 8, files
 for file in files:
-    text = polars.read_csv(file.replace('.parquet', '.csv'))
-    typed = polars.read_parquet(file)
-    assert typed.columns == text.columns and typed.rows() == text.rows(), file
-    assert duckdb.sql(f\"FROM '{file}'\").fetchall() == text.rows(), file
-    for name in typed.columns:
-        assert typed[name].dtype in (polars.UInt64, polars.String), (file, name)
+    table = polars.read_csv(file)
+    assert duckdb.sql(f\"FROM '{file}'\").fetchall() == table.rows(), file
+    for name in table.columns:
+        assert table[name].dtype in (polars.Int64, polars.String), (file, name)
 print(one['sent_messages'].sum(), two['sent_bytes'].sum())
 ";
     let loaded = run(Command::new(python).args(["-c", script]).current_dir(work.path())).success().stdout();

@@ -29,13 +29,13 @@ const ROWS: usize = 20;
 
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let output = output(arguments)?;
-    let tables = matches!(arguments.format, Format::Csv | Format::Parquet);
+    let tables = arguments.format == Format::Csv;
     let to_stdout = output.as_os_str() == "-";
     let inputs = [Some(&arguments.input), arguments.sim.as_ref(), arguments.against.as_ref()];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().map(PathBuf::as_path).collect();
     // What cannot be written is said before the work.
     if tables && to_stdout {
-        return Err("-: csv and parquet are written to a directory, -o DIR".into());
+        return Err("-: tables are written to a directory, -o DIR".into());
     }
     let page = (!tables && !to_stdout).then_some(&output);
     let written: Vec<&Path> =
@@ -78,11 +78,6 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
             add(&output, "csv", made.collect());
             None
         }
-        Format::Parquet => {
-            let made = all_tables().map(|table| Ok((table.name.to_owned(), table.to_parquet()?)));
-            add(&output, "parquet", made.collect::<Result<_, Failure>>()?);
-            None
-        }
     };
     if let (Some(pdf), Some(chromium)) = (&arguments.pdf, chromium) {
         files.push((pdf.clone(), print(&report, &chromium, pdf)?));
@@ -109,9 +104,7 @@ fn output(arguments: &Arguments) -> Result<PathBuf, Failure> {
         (Some(output), _) => Ok(output.clone()),
         (None, Format::Html) => Ok(PAGE.into()),
         (None, Format::Json | Format::Md) => Ok("-".into()),
-        (None, Format::Csv | Format::Parquet) => {
-            Err("csv and parquet are directories of tables: name one with -o DIR".into())
-        }
+        (None, Format::Csv) => Err("csv is a directory of tables: name one with -o DIR".into()),
     }
 }
 

@@ -16,11 +16,11 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(wanted) = &arguments.csv {
         let tables = stats.tables();
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
-            let with_rows = tables.iter().filter(|table| table.rows() > 0);
+            let with_rows = tables.iter().filter(|table| !table.is_empty());
             let names: Vec<&str> = with_rows.map(|table| table.name).collect();
             return Err(format!("--csv {wanted}: no such table; this trace has {}", names.join(", ")).into());
         };
-        if table.rows() == 0 {
+        if table.is_empty() {
             output::remark(format_args!("{}: has no rows in the table {wanted}", trace.shown()));
         }
         return output::result(table.to_csv().trim_end());

@@ -4,8 +4,8 @@ use super::model::{Against, Difference, Report};
 use super::parts::{Cell, figure, table};
 use super::shown::{bytes, count, time};
 use super::text::Rows;
-use crate::exact::Exact;
 use maud::{Markup, html};
+use results::Exact;
 use vef_format::units::Grouped;
 
 impl Report {

@@ -1,8 +1,7 @@
 //! Tables from the replay and from a simulation, beside those of the trace.
 
 use super::model::Report;
-use crate::exact::Exact;
-use crate::table::{Column, Table};
+use results::table::{Cell, Column, Table};
 
 impl Report {
     /// Tables beside those of `Stats::tables`: `time` (a row a step and kind), `waits` (a row a rank, or group of ranks), `links`.
@@ -12,31 +11,32 @@ impl Report {
 
     fn over_time_table(&self) -> Option<Table> {
         let over = &self.replayed.as_ref()?.over_time;
-        let bins = over.messages.first().map_or(0, Vec::len);
-        let steps = || (0..over.kinds.len()).flat_map(|_| 0..bins as u128);
-        let columns = vec![
-            Column::text("kind", over.kinds.iter().flat_map(|kind| std::iter::repeat_n(kind.as_str(), bins))),
-            Column::whole("from_ps", steps().map(|bin| Exact(bin * over.bin_ps.0))),
-            Column::whole("messages", over.messages.iter().flatten().copied()),
-            Column::whole("bytes", over.bytes.iter().flatten().copied()),
-        ];
-        Some(Table { name: "time", columns })
+        let columns = ["kind", "from_ps", "messages", "bytes"].map(|name| Column::new(name, name));
+        let mut table = Table::new("time", "Messages by when they start", columns);
+        for ((kind, messages), bytes) in over.kinds.iter().zip(&over.messages).zip(&over.bytes) {
+            for (bin, (messages, bytes)) in (0..).zip(messages.iter().zip(bytes)) {
+                let from = Cell::Time(bin * over.bin_ps.0);
+                table.row([Cell::text(kind), from, Cell::count(*messages), Cell::count(*bytes)]);
+            }
+        }
+        Some(table)
     }
 
     fn waits(&self) -> Option<Table> {
         let ranks = &self.replayed.as_ref()?.ranks;
-        let of = |name, values: &[Exact]| Column::whole(name, values.iter().copied());
-        let columns = vec![
-            Column::whole(
-                "rank",
-                (0..ranks.computing_ps.len() as u64).map(|row| row * u64::from(ranks.ranks_per_row)),
-            ),
-            of("computing_ps", &ranks.computing_ps),
-            of("collective_ps", &ranks.collective_ps),
-            of("reception_ps", &ranks.reception_ps),
-            of("send_ps", &ranks.send_ps),
-            of("finished_ps", &ranks.finished_ps),
-        ];
-        Some(Table { name: "waits", columns })
+        let columns = ["rank", "computing_ps", "collective_ps", "reception_ps", "send_ps", "finished_ps"];
+        let mut table = Table::new("waits", "Ranks", columns.map(|name| Column::new(name, name)));
+        for row in 0..ranks.computing_ps.len() {
+            let rank = Cell::Id(row as u64 * u64::from(ranks.ranks_per_row));
+            let times = [
+                &ranks.computing_ps,
+                &ranks.collective_ps,
+                &ranks.reception_ps,
+                &ranks.send_ps,
+                &ranks.finished_ps,
+            ];
+            table.row([rank].into_iter().chain(times.map(|times| Cell::Time(times[row].0))));
+        }
+        Some(table)
     }
 }

@@ -5,8 +5,8 @@ use super::model::{
     OfRank, Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
 };
 use super::who;
-use crate::exact::Exact;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
+use results::Exact;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::container::{About, Span};

@@ -6,7 +6,7 @@ use super::replayed::Replayed;
 use super::shown::{printable, time};
 use super::text::{Rows, Section, Shown};
 use super::{against, simulation};
-use crate::exact::Exact;
+use results::Exact;
 
 impl Report {
     /// Headings, and below each a table as plain text, of `top` rows at most.

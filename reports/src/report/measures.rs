@@ -1,7 +1,7 @@
 //! Measures that several parts of a report have.
 
-use crate::exact::Exact;
 use crate::stats::Volume;
+use results::Exact;
 use serde::Serialize;
 
 /// Messages and their payload.

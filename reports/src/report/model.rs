@@ -2,8 +2,8 @@
 
 pub use super::measures::{Amount, Matrix, OfRank, Order};
 use super::replayed::Replayed;
-use crate::exact::Exact;
-use crate::table::Table;
+use results::Exact;
+use results::table::Table;
 use serde::Serialize;
 
 /// The layout of the data; another number where a key goes or changes its meaning.

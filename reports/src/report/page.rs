@@ -7,11 +7,11 @@ use super::parts::{
 };
 use super::shown::{bytes, count, measure_of_ranks, spans, time};
 use super::{against, simulation};
-use crate::exact::Exact;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::{Compression, GzBuilder};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use results::Exact;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use vef_format::units::Grouped;

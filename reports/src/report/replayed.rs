@@ -1,7 +1,7 @@
 //! The part of a report's data that takes a replay: traffic over time, what ranks wait for, efficiency.
 
 use super::measures::{Amount, Matrix, OfRank};
-use crate::exact::Exact;
+use results::Exact;
 use serde::Serialize;
 use vef_format::units::Picos;
 

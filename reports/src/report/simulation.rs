@@ -5,9 +5,9 @@ use super::parts::{Cell, figure, mean_of, percent, table, tile};
 use super::result::{MOST_LINKS_OVER_TIME, SimulationError, busiest_first};
 use super::shown::{bytes, count, time};
 use super::text::Rows;
-use crate::exact::Exact;
-use crate::table::{Column, Table};
 use maud::{Markup, html};
+use results::Exact;
+use results::table::{self, Column, Table};
 use serde_json::Value;
 use vef_format::operation::Operation;
 use vef_format::units::Grouped;
@@ -119,20 +119,15 @@ fn sum_of(rows: &[Value]) -> Value {
 
 /// The links of a result that lists all of them.
 fn links_table(result: &Value) -> Option<Table> {
-    let links = result.pointer("/links/all")?.as_array()?;
-    let whole = |name, key: &str| {
-        Column::whole(name, links.iter().map(|link| link.get(key).and_then(Value::as_u64).unwrap_or(0)))
-    };
-    let columns = vec![
-        Column::text(
-            "link",
-            links.iter().map(|link| link.get("link").and_then(Value::as_str).unwrap_or_default()),
-        ),
-        whole("messages", "messages"),
-        whole("bytes", "bytes"),
-        whole("busy_ps", "busy_ps"),
-    ];
-    Some(Table { name: "links", columns })
+    let columns = ["link", "messages", "bytes", "busy_ps"].map(|name| Column::new(name, name));
+    let mut table = Table::new("links", "Links", columns);
+    for link in result.pointer("/links/all")?.as_array()? {
+        let whole = |path| number(link, path).unwrap_or(0);
+        let [messages, bytes] = ["/messages", "/bytes"].map(|path| table::Cell::count(whole(path)));
+        let busy = table::Cell::Time(whole("/busy_ps").into());
+        table.row([table::Cell::text(text(link, "/link")), messages, bytes, busy]);
+    }
+    Some(table)
 }
 
 /// The number at a path of keys, if there is one; those beyond 2^53 are strings.

@@ -3,7 +3,7 @@
 use super::model::{Amount, Report};
 use super::parts::{percent, ranks};
 use super::shown::{bytes, count, measure_of_ranks, of_them, range, spans, time};
-use crate::exact::Exact;
+use results::Exact;
 use vef_format::units::Grouped;
 
 /// How a report is shown.

@@ -1,8 +1,8 @@
 //! Who sends to whom: the matrix, the pairs with most, and orders that show groups.
 
 use super::model::{Amount, Bits, Entropy, Matrix, Order, Pair, Pairs, Partners};
-use crate::exact::Exact;
 use crate::stats::{Pair as Counted, Stats, Sums, Volume};
+use results::Exact;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 

@@ -1,17 +1,24 @@
 //! Everything a pass over a trace counts, as tables: a row for each rank, pair, size …, none left out or put together.
 
-use super::Stats;
 use super::sizes::smallest_beside;
-use crate::table::{Column, Table};
+use super::{Stats, Volume};
+use results::table::{Cell, Column, Table};
+
+const MESSAGES: Column = Column::new("messages", "messages");
+const BYTES: Column = Column::new("bytes", "bytes");
+
+fn volume(volume: &Volume) -> [Cell; 2] {
+    [Cell::count(volume.messages), Cell::count(volume.bytes)]
+}
 
 impl Stats {
     /// The tables. That of pairs is left out where there were too many to count one by one.
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables = vec![self.ranks()];
+        let mut tables = vec![self.ranks_table()];
         tables.extend(self.pairs_table());
         tables.extend([
             self.sizes_table(),
-            self.distances(),
+            self.distances_table(),
             self.collectives_table(),
             self.phases_table(),
             self.calls_table(),
@@ -19,100 +26,126 @@ impl Stats {
         tables
     }
 
-    fn ranks(&self) -> Table {
-        let clock = u128::from(self.header.clock.0);
-        let (sent, received, own) = (&self.pairs.sent, &self.pairs.received, &self.tasks);
-        let mut columns = vec![Column::whole("rank", 0..own.len() as u64)];
-        columns.extend(self.hosts.as_ref().map(|hosts| Column::text("host", hosts)));
+    fn ranks_table(&self) -> Table {
+        let mut columns = vec![Column::new("rank", "rank")];
+        columns.extend(self.hosts.as_ref().map(|_| Column::new("host", "host")));
         columns.extend([
-            Column::whole("sent_messages", sent.iter().map(|volume| volume.messages)),
-            Column::whole("sent_bytes", sent.iter().map(|volume| volume.bytes)),
-            Column::whole("received_messages", received.iter().map(|volume| volume.messages)),
-            Column::whole("received_bytes", received.iter().map(|volume| volume.bytes)),
-            Column::whole("collectives", own.iter().map(|task| task.collectives)),
-            Column::whole("marks", own.iter().map(|task| task.marks)),
-            Column::whole("computing_ps", own.iter().map(|task| u128::from(task.ticks) * clock)),
+            Column::new("sent_messages", "messages sent"),
+            Column::new("sent_bytes", "bytes sent"),
+            Column::new("received_messages", "messages received"),
+            Column::new("received_bytes", "bytes received"),
+            Column::new("collectives", "parts of collectives"),
+            Column::new("marks", "marks"),
+            Column::new("computing_ps", "computing"),
         ]);
-        Table { name: "ranks", columns }
+        let clock = u128::from(self.header.clock.0);
+        let mut table = Table::new("ranks", "Ranks", columns);
+        for (rank, task) in self.tasks.iter().enumerate() {
+            let host = self.hosts.as_ref().map(|hosts| Cell::text(&hosts[rank]));
+            let [sent, received] = [&self.pairs.sent[rank], &self.pairs.received[rank]].map(volume);
+            let own = [
+                Cell::count(task.collectives),
+                Cell::count(task.marks),
+                Cell::Time(u128::from(task.ticks) * clock),
+            ];
+            let rank = [Cell::Id(rank as u64)];
+            table.row(rank.into_iter().chain(host).chain(sent).chain(received).chain(own));
+        }
+        table
     }
 
     fn pairs_table(&self) -> Option<Table> {
-        let pairs = self.exact_pairs.as_ref()?;
-        let columns = vec![
-            Column::whole("src", pairs.iter().map(|(src, _, _)| u64::from(*src))),
-            Column::whole("dst", pairs.iter().map(|(_, dst, _)| u64::from(*dst))),
-            Column::whole("messages", pairs.iter().map(|(_, _, volume)| volume.messages)),
-            Column::whole("bytes", pairs.iter().map(|(_, _, volume)| volume.bytes)),
-        ];
-        Some(Table { name: "pairs", columns })
+        let columns = [Column::new("src", "from"), Column::new("dst", "to"), MESSAGES, BYTES];
+        let mut table = Table::new("pairs", "Pairs of ranks", columns);
+        for (src, dst, sent) in self.exact_pairs.as_ref()? {
+            let ends = [src, dst].map(|&rank| Cell::Id(rank.into()));
+            table.row(ends.into_iter().chain(volume(sent)));
+        }
+        Some(table)
     }
 
     fn sizes_table(&self) -> Table {
         let counts = &self.sizes;
-        let sizes = || counts.sizes.iter().map(|(size, _)| *size);
-        let mut columns = match counts.exact {
-            true => vec![Column::whole("size", sizes())],
+        let columns = match counts.exact {
+            true => vec![Column::new("size", "size")],
             // Two columns instead of `size`, as a row is a range of sizes.
-            false => vec![
-                Column::whole("size_from", sizes().map(|size| smallest_beside(size).max(counts.least))),
-                Column::whole("size_to", sizes()),
-            ],
+            false => vec![Column::new("size_from", "from"), Column::new("size_to", "to")],
         };
-        columns.extend([
-            Column::whole("messages", counts.sizes.iter().map(|(_, volume)| volume.messages)),
-            Column::whole("bytes", counts.sizes.iter().map(|(_, volume)| volume.bytes)),
-        ]);
-        Table { name: "sizes", columns }
+        let columns = [columns, vec![MESSAGES, BYTES]].concat();
+        let mut table = Table::new("sizes", "Sizes of messages", columns);
+        for (size, sent) in &counts.sizes {
+            let from = (!counts.exact).then(|| smallest_beside(*size).max(counts.least));
+            table.row(from.into_iter().chain([*size]).map(Cell::count).chain(volume(sent)));
+        }
+        table
     }
 
-    fn distances(&self) -> Table {
-        let used = || self.pairs.by_distance.iter().enumerate().filter(|(_, volume)| volume.messages > 0);
-        let most = |class: usize| (1u64 << class) - 1;
-        let columns = vec![
-            Column::whole(
-                "distance_from",
-                used().map(|(class, _)| most(class.max(1) - 1) + u64::from(class > 0)),
-            ),
-            Column::whole("distance_to", used().map(|(class, _)| most(class))),
-            Column::whole("messages", used().map(|(_, volume)| volume.messages)),
-            Column::whole("bytes", used().map(|(_, volume)| volume.bytes)),
-        ];
-        Table { name: "distances", columns }
+    fn distances_table(&self) -> Table {
+        let columns =
+            [Column::new("distance_from", "from"), Column::new("distance_to", "to"), MESSAGES, BYTES];
+        let mut table = Table::new("distances", "Distances of the ranks' numbers", columns);
+        let used = self.pairs.by_distance.iter().enumerate().filter(|(_, sent)| sent.messages > 0);
+        for (class, sent) in used {
+            let to = (1u64 << class) - 1;
+            table.row([to.div_ceil(2), to].map(Cell::count).into_iter().chain(volume(sent)));
+        }
+        table
     }
 
     fn collectives_table(&self) -> Table {
-        let rows = &self.collectives;
-        let members = |comm| self.communicators.get(comm).copied().unwrap_or(1);
-        let columns = vec![
-            Column::text("operation", rows.keys().map(|(_, code)| self.operation_name(*code))),
-            Column::whole("communicator", rows.keys().map(|(comm, _)| u64::from(comm.0))),
-            Column::whole("members", rows.keys().map(|(comm, _)| u64::from(members(comm)))),
-            Column::whole("parts", rows.values().map(|tally| tally.parts)),
-            Column::whole("sent_bytes", rows.values().map(|tally| tally.sent)),
-            Column::whole("received_bytes", rows.values().map(|tally| tally.received)),
+        let columns = [
+            Column::new("operation", "operation"),
+            Column::new("communicator", "communicator"),
+            Column::new("members", "members"),
+            Column::new("parts", "parts"),
+            Column::new("sent_bytes", "contributed, bytes"),
+            Column::new("received_bytes", "obtained, bytes"),
         ];
-        Table { name: "collectives", columns }
+        let mut table = Table::new("collectives", "Collective operations", columns);
+        for ((comm, code), tally) in &self.collectives {
+            table.row([
+                Cell::text(self.operation_name(*code)),
+                Cell::Id(comm.0.into()),
+                Cell::count(self.communicators.get(comm).copied().unwrap_or(1)),
+                Cell::count(tally.parts),
+                Cell::count(tally.sent),
+                Cell::count(tally.received),
+            ]);
+        }
+        table
     }
 
     fn phases_table(&self) -> Table {
-        let clock = u128::from(self.header.clock.0);
-        let rows = &self.phases;
-        let columns = vec![
-            Column::text("phase", rows.keys()),
-            Column::whole("entries", rows.values().map(|phase| phase.entries)),
-            Column::whole("messages", rows.values().map(|phase| phase.sent.messages)),
-            Column::whole("bytes", rows.values().map(|phase| phase.sent.bytes)),
-            Column::whole("collectives", rows.values().map(|phase| phase.collectives)),
-            Column::whole("computing_ps", rows.values().map(|phase| u128::from(phase.ticks) * clock)),
+        let columns = [
+            Column::new("phase", "phase"),
+            Column::new("entries", "entries"),
+            MESSAGES,
+            BYTES,
+            Column::new("collectives", "collective parts"),
+            Column::new("computing_ps", "computing"),
         ];
-        Table { name: "phases", columns }
+        let clock = u128::from(self.header.clock.0);
+        let mut table = Table::new("phases", "Phases", columns);
+        for (name, phase) in &self.phases {
+            let [messages, bytes] = volume(&phase.sent);
+            table.row([
+                Cell::text(name),
+                Cell::count(phase.entries),
+                messages,
+                bytes,
+                Cell::count(phase.collectives),
+                Cell::Time(u128::from(phase.ticks) * clock),
+            ]);
+        }
+        table
     }
 
     fn calls_table(&self) -> Table {
-        let columns = vec![
-            Column::text("function", self.calls.keys()),
-            Column::whole("records", self.calls.values().copied()),
-        ];
-        Table { name: "calls", columns }
+        let columns = [Column::new("function", "function"), Column::new("records", "records")];
+        let mut table = Table::new("calls", "MPI functions behind the records", columns);
+        for (function, &records) in &self.calls {
+            table.row([Cell::text(function), Cell::count(records)]);
+        }
+        table
     }
 }

@@ -4,13 +4,13 @@ use super::bins::{self, Lane, MOST, Width, fold};
 use super::operations::Operations;
 use super::senders::Senders;
 use super::under_way::UnderWay;
-use crate::exact::Exact;
 use crate::report::matrix;
 use crate::report::replayed::{
     CollectiveTimes, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
 };
 use crate::stats::{Stats, Sums, Volume};
 use replay::{Engine, Kind, Left, Link, Message, Next, Picos, Sink, Started};
+use results::Exact;
 use vef_format::raw::{DEPENDENCY, RawKind};
 
 /// Rows of the picture of ranks over time, at most.

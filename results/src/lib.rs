@@ -1,0 +1,23 @@
+//! The results of the commands: tables with their writers, and the types of the JSON.
+//!
+//! ```
+//! use results::table::{Cell, Column, Table, TextStyle};
+//!
+//! let columns = [Column::new("function", "function"), Column::new("time_ps", "time")];
+//! let mut table = Table::new("calls", "MPI functions", columns);
+//! table.row([Cell::text("MPI_Send"), Cell::Time(1_500_000)]);
+//! assert_eq!(table.to_csv(), "function,time_ps\nMPI_Send,1500000\n");
+//! let style = TextStyle { top: 10, bars: false, more: "--top" };
+//! assert_eq!(table.to_text(&style), "  function      time\n  MPI_Send  1.500 µs\n");
+//! ```
+//!
+//! This crate reads no trace, calls no MPI and never prints.
+
+#![forbid(unsafe_code)]
+
+pub mod shown;
+pub mod table;
+
+mod exact;
+
+pub use exact::Exact;

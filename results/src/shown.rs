@@ -1,0 +1,68 @@
+//! Numbers and foreign text as people read them.
+
+use vef_format::units::{Bytes, Grouped, Picos};
+
+/// An amount of data, with a unit that fits.
+pub fn bytes(bytes: u128) -> String {
+    let of_large = |_| format!("{} EB", Grouped(bytes / 1_000_000_000_000_000_000));
+    u64::try_from(bytes).map_or_else(of_large, |bytes| Bytes(bytes).to_string())
+}
+
+/// A time in picoseconds, with a unit that fits.
+pub fn time(picos: u128) -> String {
+    let of_large = |_| format!("{} s", Grouped(picos / 1_000_000_000_000));
+    u64::try_from(picos).map_or_else(of_large, |picos| Picos(picos).to_string())
+}
+
+/// A bandwidth, in the largest decimal unit that gives a whole number: `12500Mbit/s`.
+pub fn rate(bits_per_second: u64) -> String {
+    let (mut value, mut prefix) = (bits_per_second, "");
+    for larger in ["k", "M", "G", "T"] {
+        if !value.is_multiple_of(1000) {
+            break;
+        }
+        (value, prefix) = (value / 1000, larger);
+    }
+    format!("{value}{prefix}bit/s")
+}
+
+/// A share with one decimal; below one per cent with two digits, and with as many decimals where only all would be 100 %.
+pub fn percent(share: f64) -> String {
+    let decimals = |rest: f64| (-1.0 - rest.log10().floor()).min(6.0) as usize;
+    let (percent, decimals) = match share {
+        0.0 => (0.0, 1),
+        0.0..0.01 => (100.0 * share, decimals(share)),
+        0.9995..1.0 => ((100.0 * share).min(99.999_999), decimals(1.0 - share)),
+        _ => (100.0 * share, 1),
+    };
+    format!("{percent:.decimals$} %")
+}
+
+/// A number of things, of which there may be one.
+pub fn of_them(count: u128, one: &str, several: &str) -> String {
+    format!("{} {}", Grouped(count), if count == 1 { one } else { several })
+}
+
+/// A number, or a range of numbers.
+pub fn range(from: u128, to: u128) -> String {
+    if from == to { Grouped(from).to_string() } else { format!("{} … {}", Grouped(from), Grouped(to)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn small_shares_keep_two_digits_and_only_all_is_100() {
+        let shares = [0.0, 1.0, 0.4329, 0.01, 0.0094, 0.00043, 1e-12];
+        assert_eq!(
+            shares.map(percent),
+            ["0.0 %", "100.0 %", "43.3 %", "1.0 %", "0.94 %", "0.043 %", "0.000000 %"]
+        );
+        let nearly_all = [0.9994, 0.9995, 0.99964, 0.999_999_5, 1.0 - 1e-12, 1.0_f64.next_down(), 1.5];
+        assert_eq!(
+            nearly_all.map(percent),
+            ["99.9 %", "99.950 %", "99.964 %", "99.999950 %", "99.999999 %", "99.999999 %", "150.0 %"]
+        );
+    }
+}
