@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 pub use skipping::{have, installed, shared, skipped};
 
 pub mod browser;
+pub mod counted;
 pub mod counts;
 pub mod modules;
 pub mod schema;

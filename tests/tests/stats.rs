@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use vef_tests::counted::{counted, holds};
 use vef_tests::{Mpi, installed, root, run, vef};
 
 /// The bundled capture as text and as container.
@@ -83,37 +84,8 @@ fn stats(trace: &Path, options: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout()).expect("JSON")
 }
 
-/// What a script of `tests/py` counts.
-fn counted(script: &str, trace: &Path) -> Value {
-    let script = root().join("tests/py").join(script);
-    let ended = run(Command::new("python3").arg(script).arg(trace)).success();
-    serde_json::from_str(&ended.stdout()).expect("JSON")
-}
-
-/// Everything that was counted is what the report says; the report may say more.
-fn holds(report: &Value, counted: &Value, place: &str) {
-    match (report, counted) {
-        (Value::Object(report), Value::Object(counted)) => {
-            for (key, value) in counted {
-                holds(report.get(key).unwrap_or(&Value::Null), value, &format!("{place}.{key}"));
-            }
-        }
-        (Value::Array(report), Value::Array(counted)) => {
-            assert_eq!(report.len(), counted.len(), "{place}");
-            for (at, (report, counted)) in report.iter().zip(counted).enumerate() {
-                holds(report, counted, &format!("{place}[{at}]"));
-            }
-        }
-        (Value::Number(one), Value::Number(other)) if one.is_f64() || other.is_f64() => {
-            let (one, other) = (one.as_f64().expect("a number"), other.as_f64().expect("a number"));
-            assert!((one - other).abs() < 1e-9 * other.abs().max(1.0), "{place}: {one} {other}");
-        }
-        _ => assert_eq!(report, counted, "{place}"),
-    }
-}
-
 fn agrees(trace: &Path, options: &[&str]) {
-    let (mut report, mut counted) = (stats(trace, options), counted("count_trace.py", trace));
+    let (mut report, mut counted) = (stats(trace, options), counted("count_trace.py", trace, &[]));
     // In any order: those with as many bytes may change places.
     let key = |row: &Value| (row["operation"].to_string(), row["members"].as_u64());
     for rows in [&mut report, &mut counted].map(|all| &mut all["collectives"]["operations"]) {
@@ -180,7 +152,7 @@ fn notes_are_those_of_an_independent_count() {
         traces.push(trace);
     }
     for trace in traces {
-        let counted = counted("count_notes.py", &trace);
+        let counted = counted("count_notes.py", &trace, &[]);
         assert!(!counted["calls"].as_array().expect("a table").is_empty());
         let mut report = stats(&trace, &[]);
         let phases = report["phases"].as_array_mut().expect("a table");
