@@ -2,13 +2,13 @@
 //! what the rest is: a placement file in one of its forms, or a request to a launcher with its files, parted by zeros.
 #![no_main]
 
-use placement::{Format, Model, Placement, Request};
+use placement::{Format, LAUNCHERS, Launcher, Placement, Request};
 use std::path::{Path, PathBuf};
 
 fn check(placement: &Placement) {
     assert!(!placement.ranks.is_empty());
-    for place in &placement.ranks {
-        assert!((place.node as usize) < placement.nodes.len());
+    for location in &placement.ranks {
+        assert!((location.node as usize) < placement.nodes.len());
     }
 }
 
@@ -24,7 +24,7 @@ fn file(text: &str, format: Format) {
     }
 }
 
-fn request(directory: &Path, model: Model, bytes: &[u8]) {
+fn request(directory: &Path, launcher: &dyn Launcher, bytes: &[u8]) {
     let Some((&[which, more, processes], rest)) = bytes.split_first_chunk::<3>() else { return };
     let mut parts = rest.split(|&byte| byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
     let mut text = |bit: u8| (which & bit != 0).then(|| parts.next()).flatten();
@@ -36,23 +36,22 @@ fn request(directory: &Path, model: Model, bytes: &[u8]) {
         Some(path)
     };
     let request = Request {
-        model,
         processes: (more & 1 != 0).then_some(processes.into()),
         hostfile: on_disk("hostfile", hostfile),
         rankfile: on_disk("rankfile", rankfile),
-        topology: on_disk("topology", topology),
+        hwloc: on_disk("topology", topology),
         hosts: hosts.into_iter().collect(),
-        node_list,
-        slots,
-        map_by,
-        rank_by,
+        node_list: node_list.and_then(|text| text.parse().ok()),
+        slots: slots.and_then(|text| text.parse().ok()),
+        map_by: map_by.and_then(|text| text.parse().ok()),
+        rank_by: rank_by.and_then(|text| text.parse().ok()),
         by_node: more & 2 != 0,
         oversubscribe: more & 4 != 0,
         no_oversubscribe: more & 8 != 0,
         per_node: (more & 16 != 0).then_some((more >> 5).into()),
         ..Request::default()
     };
-    if let Ok(placement) = request.place() {
+    if let Ok(placement) = launcher.place(&request) {
         check(&placement);
     }
 }
@@ -64,9 +63,6 @@ vef_fuzz::target!(|bytes| {
         0 => file(&text, Format::Toml),
         1 => file(&text, Format::Json),
         2 => file(&text, Format::Text),
-        3 => request(directory, Model::OpenMpi, rest),
-        4 => request(directory, Model::GetInfo, rest),
-        5 => request(directory, Model::Hydra, rest),
-        _ => request(directory, Model::Slurm, rest),
+        other => request(directory, LAUNCHERS[usize::from(other) - 3], rest),
     });
 });

@@ -3,7 +3,11 @@
 
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 
-use placement::optimise::{CommMatrix, Distances, FatTree, Options, Torus, optimise};
+#[path = "../tests/networks/mod.rs"]
+mod networks;
+
+use networks::{FatTree, Torus};
+use placement::optimise::{CommMatrix, Distances, Options, optimise};
 use placement::{Error, Placement};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -51,24 +55,23 @@ fn show(
         Options { seed, time_limit: std::time::Duration::from_secs(60) },
     )?;
     let optimum = u128::from(optimum_pairs_hops) * 2 * u128::from(BYTES);
-    let report = &done.report;
     let of_optimum = |cost: u128| cost as f64 / optimum as f64;
     println!("{name}: hop-bytes in parts of the optimum, {optimum}");
     println!(
         "  before {:.3}, after {:.3}",
-        of_optimum(report.before.hop_bytes),
-        of_optimum(report.after.hop_bytes)
+        of_optimum(done.before.hop_bytes),
+        of_optimum(done.after.hop_bytes)
     );
-    println!("  best of {} random {:.3}", report.random_rivals, of_optimum(report.best_random));
-    println!("  {:.1} s\n", report.elapsed.as_secs_f64());
+    println!("  best of {} random {:.3}", done.random_rivals, of_optimum(done.best_random));
+    println!("  {:.1} s\n", done.elapsed.as_secs_f64());
     Ok(())
 }
 
 fn main() -> Result<(), Error> {
     let seed = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1);
-    let torus = Torus::new(vec![SIDE; 3])?;
+    let torus = Torus::new(vec![SIDE; 3]);
     show("torus 16×16×16, a rank a node", &torus, &Placement::block(RANKS, RANKS, 1)?, PAIRS, seed)?;
-    let torus = Torus::new(vec![8; 3])?;
+    let torus = Torus::new(vec![8; 3]);
     show(
         "torus 8×8×8, 8 ranks a node",
         &torus,

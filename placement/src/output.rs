@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::place::Placement;
+use crate::placement::Placement;
 
 /// Longest host name in POSIX.
 const LONGEST_HOST_NAME: usize = 255;
@@ -13,10 +13,9 @@ impl Placement {
     /// Unknown numbers are 0.
     pub fn to_getinfo(&self) -> String {
         let mut text = String::new();
-        for (rank, place) in self.ranks.iter().enumerate() {
-            let mark = if place.oversubscribed { "o" } else { "" };
-            let (core, slot) = (place.core.unwrap_or(0), place.slot.unwrap_or(0));
-            let host = self.nodes.get(place.node as usize).map_or("", |node| &node.name);
+        for (rank, (location, host)) in self.ranks.iter().zip(self.hosts_of_ranks()).enumerate() {
+            let mark = if location.oversubscribed { "o" } else { "" };
+            let (core, slot) = (location.core.unwrap_or(0), location.slot.unwrap_or(0));
             let _ = writeln!(text, "{rank} {mark}{core}:{slot}:{host}");
         }
         text
@@ -25,8 +24,8 @@ impl Placement {
     /// A table with one line per node and its ranks as ranges; `count` formats numbers.
     pub fn to_table(&self, count: impl Fn(usize) -> String) -> String {
         let mut ranks_of = vec![Vec::new(); self.nodes.len()];
-        for (rank, place) in self.ranks.iter().enumerate() {
-            ranks_of[place.node as usize].push(rank);
+        for (rank, location) in self.ranks.iter().enumerate() {
+            ranks_of[location.node as usize].push(rank);
         }
         let number = |n: Option<u32>| n.map_or("-".to_owned(), |n| count(n as usize));
         // Names longer than any host name do not widen the column.
@@ -45,7 +44,7 @@ impl Placement {
                 number(node.slots),
                 number(node.cores),
                 count(ranks.len()),
-                runs(ranks),
+                rank_ranges(ranks),
                 if over { "  (oversubscribed)" } else { "" },
             );
         }
@@ -63,7 +62,7 @@ impl Placement {
 }
 
 /// Ranges of ranks with their strides: `0-3 8 10-14:2`.
-fn runs(ranks: &[usize]) -> String {
+fn rank_ranges(ranks: &[usize]) -> String {
     let mut text = String::new();
     let mut rest = ranks;
     while let [first, after @ ..] = rest {
@@ -89,11 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_short() {
-        assert_eq!(runs(&[0, 1, 2, 3, 8, 10, 12, 14]), "0-3 8-14:2");
-        assert_eq!(runs(&[5]), "5");
-        assert_eq!(runs(&[1, 4]), "1 4");
-        assert_eq!(runs(&[]), "");
+    fn ranges_are_short() {
+        assert_eq!(rank_ranges(&[0, 1, 2, 3, 8, 10, 12, 14]), "0-3 8-14:2");
+        assert_eq!(rank_ranges(&[5]), "5");
+        assert_eq!(rank_ranges(&[1, 4]), "1 4");
+        assert_eq!(rank_ranges(&[]), "");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use placement::{Model, Request};
+use placement::{Request, launcher};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -92,7 +92,7 @@ fn every_rank_is_where_hydra_puts_it() {
         }
         let path = directory.path().join(format!("hosts{case}"));
         std::fs::write(&path, &text).unwrap();
-        let mut request = Request { model: Model::Hydra, hostfile: Some(path.clone()), ..Request::default() };
+        let mut request = Request { hostfile: Some(path.clone()), ..Request::default() };
         let mut arguments = vec!["-f".to_owned(), path.display().to_string()];
         if random.random_range(0..5) > 0 {
             let processes = random.random_range(1..30);
@@ -104,11 +104,11 @@ fn every_rank_is_where_hydra_puts_it() {
             request.per_node = Some(per_node);
             arguments.extend(["-ppn".to_owned(), per_node.to_string()]);
         }
-        let ours = request.place().unwrap();
+        let ours = launcher("hydra").unwrap().place(&request).unwrap();
         let said = ask_hydra(&arguments);
         assert_eq!(ours.ranks.len(), said.processes, "case {case}: {arguments:?}\n{text}");
         let theirs = said.host_of_ranks(ours.ranks.len());
-        let hosts: Vec<_> = (0..ours.ranks.len() as u32).map(|rank| ours.host_of(rank).unwrap()).collect();
+        let hosts: Vec<_> = ours.hosts_of_ranks().collect();
         assert_eq!(hosts, theirs, "case {case}: {arguments:?}\n{text}");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use placement::{Model, Request};
+use placement::{Request, launcher};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -125,7 +125,7 @@ fn case(random: &mut SmallRng, directory: &Path, number: usize) -> Case {
         _ => {
             let policy = pick(random, &policies);
             say(&["--map-by", policy]);
-            request.map_by = Some(policy.to_owned());
+            request.map_by = Some(policy.parse().unwrap());
         }
     }
     if random.random_range(0..2) == 0 {
@@ -146,7 +146,7 @@ fn case(random: &mut SmallRng, directory: &Path, number: usize) -> Case {
             ],
         );
         say(&["--rank-by", policy]);
-        request.rank_by = Some(policy.to_owned());
+        request.rank_by = Some(policy.parse().unwrap());
     }
     match random.random_range(0..6) {
         0..4 => {
@@ -295,13 +295,12 @@ fn every_rank_is_where_mpirun_puts_it() {
             let mut random = SmallRng::seed_from_u64(number as u64);
             let mut case = case(&mut random, directory.path(), number);
             std::fs::write(case.request.hostfile.as_ref().unwrap(), &case.hostfile).unwrap();
-            case.request.model = Model::OpenMpi;
-            case.request.topology = Some(topology.clone());
+            case.request.hwloc = Some(topology.clone());
             // Without daemons mpirun cannot ask nodes for their cores and takes one slot.
             case.request.unknown_slots = Some(1);
             let theirs =
                 ask_mpirun(&case.arguments, &topology, &directory.path().join(format!("map{number}")));
-            let ours = case.request.place();
+            let ours = launcher("openmpi").unwrap().place(&case.request);
             let context = || {
                 format!(
                     "case {number}: {:?}\n{}\nmpirun: {theirs:?}\nours: {ours:?}",
@@ -314,8 +313,7 @@ fn every_rank_is_where_mpirun_puts_it() {
                     crashed.fetch_add(1, Ordering::Relaxed);
                 }
                 (Ok(theirs), Ok(ours)) => {
-                    let hosts: Vec<_> =
-                        (0..ours.ranks.len() as u32).map(|rank| ours.host_of(rank).unwrap()).collect();
+                    let hosts: Vec<_> = ours.hosts_of_ranks().collect();
                     if hosts == *theirs {
                         mapped.fetch_add(1, Ordering::Relaxed);
                     } else {

@@ -3,55 +3,51 @@
 //! A line is `[user@]name [slots=N] [max_slots=N]`. Each further line of a host adds a slot; a host with only
 //! `max_slots` has that many slots; domains are removed.
 
-use std::collections::HashMap;
+use std::path::Path;
 
-use super::lines::{Line, Token, host_name, lines};
-use crate::error::{Error, Problem};
-use crate::place::Node;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
+
+use super::lines::{Line, host_name, read_text, token_lines};
+use crate::error::Error;
+use crate::placement::Node;
 
 /// The nodes in the order of their first lines. `slots` is absent if the file has none.
-pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Node>, Error> {
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut index: HashMap<String, usize> = HashMap::new();
-    for line in lines(text, file)? {
-        let (name, rest) = host_of(&line, file)?;
-        let at = match index.get(name) {
-            Some(&at) => {
-                let node = &mut nodes[at];
-                node.slots = Some(node.slots.unwrap_or(1).saturating_add(1));
-                at
-            }
-            None => {
-                index.insert(name.to_owned(), nodes.len());
-                nodes.push(Node::named(name));
-                nodes.len() - 1
-            }
-        };
-        let node = &mut nodes[at];
-        settings(node, rest, &line, file)?;
-        if let Some(cores) = cores_comment(&line, file)? {
-            node.cores = Some(cores);
-        }
-    }
-    if nodes.is_empty() {
-        return Err(Problem::NoNodes.at(file, text.lines().count().max(1)));
-    }
-    Ok(nodes)
+pub(crate) fn read(path: &Path) -> Result<Vec<Node>, Error> {
+    parse(&read_text(path)?, &path.display().to_string())
 }
 
-fn host_of<'a, 'l>(line: &'l Line<'a>, file: &str) -> Result<(&'a str, &'l [Token<'a>]), Error> {
-    let syntax = |problem: String| Problem::Syntax(problem).at(file, line.number);
-    let Some((&Token::Word(word), rest)) = line.tokens.split_first() else {
-        return Err(syntax("parse error at \"=\": a line starts with a host name".into()));
-    };
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Node>, Error> {
+    let mut nodes: IndexMap<&str, Node> = IndexMap::new();
+    for line in token_lines(text, file)? {
+        parse_line(&line, &mut nodes).map_err(|error| error.at(file, line.number))?;
+    }
+    if nodes.is_empty() {
+        return Err(Error::no_nodes().at(file, text.lines().count().max(1)));
+    }
+    Ok(nodes.into_values().collect())
+}
+
+fn parse_line<'a>(line: &Line<'a>, nodes: &mut IndexMap<&'a str, Node>) -> Result<(), Error> {
+    let [word, settings @ ..] = &line.tokens[..] else { return Ok(()) };
     if word.starts_with('+') {
-        return Err(Problem::RelativeHost(word.to_owned()).at(file, line.number));
+        return Err(Error::relative_host(word));
     }
-    if setting(word).is_some() {
-        return Err(syntax(format!("parse error at {word:?}: a line starts with a host name")));
+    if *word == "=" || setting(word).is_some() {
+        return Err(Error::new(format!("parse error at {word:?}: a line starts with a host name")));
     }
-    let name = host_name(word).ok_or_else(|| syntax(format!("{word:?} is not a host name")))?;
-    Ok((name, rest))
+    let name = host_name(word).ok_or_else(|| Error::new(format!("{word:?} is not a host name")))?;
+    let node = match nodes.entry(name) {
+        Entry::Occupied(entry) => {
+            let node = entry.into_mut();
+            node.slots = Some(node.slots.unwrap_or(1).saturating_add(1));
+            node
+        }
+        Entry::Vacant(entry) => entry.insert(Node::named(name)),
+    };
+    apply_settings(node, settings)?;
+    node.cores = cores_comment(line)?.or(node.cores);
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -74,47 +70,45 @@ fn setting(word: &str) -> Option<Setting> {
     })
 }
 
-fn settings(node: &mut Node, mut rest: &[Token<'_>], line: &Line<'_>, file: &str) -> Result<(), Error> {
+fn apply_settings(node: &mut Node, mut rest: &[&str]) -> Result<(), Error> {
     let mut got_max = false;
-    while let Some((token, after)) = rest.split_first() {
+    while let [key, after @ ..] = rest {
         rest = after;
-        let which = match token {
-            Token::Word(word) => match setting(word) {
-                Some(which) => (which, *word),
-                // mpirun ignores a stray word, but rejects an unknown setting.
-                None if rest.first() != Some(&Token::Equal) => continue,
-                None => return Err(Problem::Syntax(format!("parse error at {word:?}")).at(file, line.number)),
-            },
-            Token::Equal => return Err(Problem::Syntax("parse error at \"=\"".into()).at(file, line.number)),
+        let setting = match setting(key) {
+            Some(setting) => setting,
+            // mpirun ignores a stray word, but rejects an unknown setting.
+            None if *key != "=" && rest.first() != Some(&"=") => continue,
+            None => return Err(Error::new(format!("parse error at {key:?}"))),
         };
-        let (which, key) = which;
-        let value = match rest {
-            [Token::Equal, Token::Word(value), after @ ..] => {
-                rest = after;
-                *value
-            }
-            _ => return Err(Problem::Syntax(format!("{key} wants a value: {key}=N")).at(file, line.number)),
+        let ["=", value, after @ ..] = rest else {
+            return Err(Error::new(format!("{key} wants a value: {key}=N")));
         };
-        let number = |value: &str| {
+        rest = after;
+        let number = || {
             value.parse::<u32>().ok().filter(|&n| n <= i32::MAX as u32).ok_or_else(|| {
-                Problem::Syntax(format!("{key} wants a number that is not negative, found {value:?}"))
-                    .at(file, line.number)
+                Error::new(format!("{key} wants a number that is not negative, found {value:?}"))
             })
         };
-        match which {
+        match setting {
             Setting::Slots => {
                 if node.slots.is_some() {
-                    return Err(Problem::SlotsGivenTwice(node.name.clone()).at(file, line.number));
+                    return Err(Error::new(format!(
+                        "multiple definitions of the slot count for node {}: list a node once for each slot, or once \
+                         with slots=N, not both",
+                        node.name
+                    )));
                 }
-                let slots = number(value)?;
+                let slots = number()?;
                 node.slots = Some(slots);
                 node.max_slots = node.max_slots.map(|max| max.max(slots));
             }
             Setting::MaxSlots => {
-                let max_slots = number(value)?;
+                let max_slots = number()?;
                 let slots = node.slots.unwrap_or(1);
                 if max_slots < slots {
-                    return Err(Problem::MaxBelowSlots { slots, max_slots }.at(file, line.number));
+                    return Err(Error::new(format!(
+                        "the max_slots parameter is less than the slots parameter: slots={slots} max_slots={max_slots}"
+                    )));
                 }
                 node.max_slots = Some(max_slots);
                 got_max = true;
@@ -129,19 +123,16 @@ fn settings(node: &mut Node, mut rest: &[Token<'_>], line: &Line<'_>, file: &str
 }
 
 /// GetInfo gives the cores of a slot in a comment, which launchers ignore.
-fn cores_comment(line: &Line<'_>, file: &str) -> Result<Option<u32>, Error> {
-    let Some(value) = line.comment.and_then(|text| {
+fn cores_comment(line: &Line<'_>) -> Result<Option<u32>, Error> {
+    let value = line.comment.and_then(|text| {
         text.strip_prefix("cores=").or_else(|| text.split_once("#cores=").map(|(_, after)| after))
-    }) else {
+    });
+    let Some(word) = value.map(|value| value.split_whitespace().next().unwrap_or("")) else {
         return Ok(None);
     };
-    let word = value.split_whitespace().next().unwrap_or("");
     match word.parse::<u32>() {
         Ok(cores) if cores > 0 => Ok(Some(cores)),
-        _ => {
-            Err(Problem::Syntax(format!("#cores wants a number above 0, found {word:?}"))
-                .at(file, line.number))
-        }
+        _ => Err(Error::new(format!("#cores wants a number above 0, found {word:?}"))),
     }
 }
 

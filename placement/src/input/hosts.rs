@@ -1,56 +1,63 @@
 //! `--host a,b:2,a`: each mention of a node is a slot, or `N` slots with `:N`.
 
-use std::collections::HashMap;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 
 use super::lines::host_name;
-use crate::error::{Error, Problem};
-use crate::place::Node;
+use crate::error::Error;
+use crate::placement::Node;
 
 /// The nodes of `--host` in the order of their first mention. `name:*` and `name:auto` leave the number of
 /// slots to the launcher.
 ///
 /// With a hostfile, each host must be in it. As in mpirun, its `#cores` apply, but not its slots.
 pub(crate) fn parse(arguments: &[String], hostfile: Option<&[Node]>) -> Result<Vec<Node>, Error> {
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut index: HashMap<String, usize> = HashMap::new();
-    let known: Option<HashMap<&str, &Node>> =
+    let mut nodes: IndexMap<&str, Node> = IndexMap::new();
+    let listed: Option<IndexMap<&str, &Node>> =
         hostfile.map(|nodes| nodes.iter().map(|node| (node.name.as_str(), node)).collect());
-    let syntax = |word: &str, why: &str| Error::from(Problem::Syntax(format!("--host {word}: {why}")));
-    for word in arguments.iter().flat_map(|argument| argument.split(',')).filter(|word| !word.is_empty()) {
+    for word in words(arguments) {
         if word.starts_with('+') {
-            return Err(Problem::RelativeHost(word.to_owned()).into());
+            return Err(Error::relative_host(word));
         }
+        let syntax = |why: &str| Error::new(format!("--host {word}: {why}"));
         let (host, count) = match word.split_once(':') {
             None => (word, Some(1)),
             Some((host, "*" | "auto")) => (host, None),
             Some((host, count)) => {
                 let count = count.parse::<u32>().ok().filter(|&n| n <= i32::MAX as u32);
-                (host, Some(count.ok_or_else(|| syntax(word, "the slots after \":\" are no number"))?))
+                (host, Some(count.ok_or_else(|| syntax("the slots after \":\" are no number"))?))
             }
         };
-        let name = host_name(host).ok_or_else(|| syntax(word, "no host name"))?;
-        match index.get(name) {
-            Some(&at) => {
-                let node = &mut nodes[at];
-                node.slots = Some(node.slots.unwrap_or(0).saturating_add(count.unwrap_or(1)));
+        let name = host_name(host).ok_or_else(|| syntax("no host name"))?;
+        match nodes.entry(name) {
+            Entry::Occupied(mut entry) => {
+                let slots = &mut entry.get_mut().slots;
+                *slots = Some(slots.unwrap_or(0).saturating_add(count.unwrap_or(1)));
             }
-            None => {
-                let cores = match &known {
+            Entry::Vacant(entry) => {
+                let cores = match listed.as_ref().map(|listed| listed.get(name)) {
                     None => None,
-                    Some(known) => match known.get(name) {
-                        Some(node) => node.cores,
-                        None => return Err(Problem::UnknownHost(name.to_owned()).into()),
-                    },
+                    Some(Some(node)) => node.cores,
+                    Some(None) => {
+                        return Err(Error::of_nodes(format!(
+                            "at least one of the requested hosts is not included in the current allocation; missing \
+                             requested host: {name}"
+                        )));
+                    }
                 };
-                index.insert(name.to_owned(), nodes.len());
-                nodes.push(Node { name: name.to_owned(), slots: count, max_slots: None, cores });
+                entry.insert(Node { slots: count, cores, ..Node::named(name) });
             }
         }
     }
     if nodes.is_empty() {
-        return Err(Problem::NoNodes.into());
+        return Err(Error::no_nodes());
     }
-    Ok(nodes)
+    Ok(nodes.into_values().collect())
+}
+
+/// The words of comma-separated lists.
+pub(super) fn words(arguments: &[String]) -> impl Iterator<Item = &str> {
+    arguments.iter().flat_map(|argument| argument.split(',')).filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]

@@ -1,100 +1,117 @@
-//! The topology of a node, for mapping by object, from XML of `lstopo` or `hwloc-gather-topology` (hwloc 1
-//! and 2).
+//! The objects of a node, for mapping by object, from XML of `lstopo` or `hwloc-gather-topology` (hwloc 1 and
+//! 2).
+
+use std::path::Path;
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use crate::error::{Error, Problem};
+use super::lines::read_text;
+use crate::error::Error;
 
-/// Number of objects of each kind on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Topology {
-    /// NUMA nodes.
-    pub numas: u32,
-    /// Processor packages.
-    pub sockets: u32,
-    /// L3 caches.
-    pub l3: u32,
-    /// L2 caches.
-    pub l2: u32,
-    /// L1 data caches.
-    pub l1: u32,
-    /// Cores.
-    pub cores: u32,
-    /// Hardware threads.
-    pub hwthreads: u32,
+/// A kind of object on a node that processes can be mapped to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    /// The whole node.
+    Node,
+    /// A NUMA node.
+    Numa,
+    /// A processor package.
+    Socket,
+    /// An L3 cache.
+    L3,
+    /// An L2 cache.
+    L2,
+    /// An L1 data cache.
+    L1,
+    /// A core.
+    Core,
+    /// A hardware thread.
+    Hwthread,
 }
 
-impl Topology {
-    /// A node of which only the number of cores is known: one socket, one NUMA node, no caches.
-    pub fn flat(cores: u32) -> Self {
-        Topology { numas: 1, sockets: 1, cores, hwthreads: cores, ..Topology::default() }
+/// Number of objects of each kind on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ObjectCounts([u32; 8]);
+
+impl ObjectCounts {
+    /// One node with these objects.
+    fn of(counts: &[(Object, u32)]) -> Self {
+        let mut all = [0; 8];
+        all[Object::Node as usize] = 1;
+        for &(kind, count) in counts {
+            all[kind as usize] = count;
+        }
+        ObjectCounts(all)
     }
 
-    /// Parses hwloc's XML; `file` is the file in errors.
-    ///
-    /// # Errors
-    /// The text is not XML, not a topology of hwloc, or has no cores or hardware threads.
-    pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
-        let line = |offset: u64| {
-            text.bytes().take(usize::try_from(offset).unwrap_or(usize::MAX)).filter(|&b| b == b'\n').count()
-                + 1
-        };
+    /// A node of which only the number of cores is known: one socket, one NUMA node, no caches.
+    pub(crate) fn flat(cores: u32) -> Self {
+        let counts =
+            [(Object::Numa, 1), (Object::Socket, 1), (Object::Core, cores), (Object::Hwthread, cores)];
+        Self::of(&counts)
+    }
+
+    /// Number of objects of a kind.
+    pub(crate) fn count(&self, kind: Object) -> u32 {
+        self.0[kind as usize]
+    }
+
+    /// Reads hwloc's XML.
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(&read_text(path)?, &path.display().to_string())
+    }
+
+    fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let mut reader = Reader::from_str(text);
-        let mut found = Topology::default();
+        let mut found = Self::of(&[]);
         let mut is_hwloc = false;
+        let error_at = |error: quick_xml::Error, offset: u64| {
+            let before = text.bytes().take(usize::try_from(offset).unwrap_or(usize::MAX));
+            Error::new(error.to_string()).at(file, before.filter(|&byte| byte == b'\n').count() + 1)
+        };
         loop {
-            let event = reader
-                .read_event()
-                .map_err(|e| Problem::Syntax(e.to_string()).at(file, line(reader.error_position())))?;
-            match event {
+            match reader.read_event().map_err(|error| error_at(error, reader.error_position()))? {
                 Event::Start(tag) | Event::Empty(tag) => match tag.name().as_ref() {
                     b"topology" => is_hwloc = true,
-                    b"object" => found
-                        .count(&tag)
-                        .map_err(|problem| problem.at(file, line(reader.buffer_position())))?,
+                    b"object" => {
+                        let kind =
+                            kind_of(&tag).map_err(|error| error_at(error, reader.buffer_position()))?;
+                        if let Some(kind) = kind {
+                            found.0[kind as usize] = found.count(kind).saturating_add(1);
+                        }
+                    }
                     _ => {}
                 },
                 Event::Eof => break,
                 _ => {}
             }
         }
-        if !is_hwloc || found.cores == 0 && found.hwthreads == 0 {
-            let problem = "no hwloc topology with cores in this file (lstopo --of xml writes one)".to_owned();
-            return Err(Problem::Syntax(problem).at(file, 1));
+        if !is_hwloc || found.count(Object::Core) == 0 && found.count(Object::Hwthread) == 0 {
+            let message = "no hwloc topology with cores in this file (lstopo --of xml writes one)";
+            return Err(Error::new(message).at(file, 1));
         }
         Ok(found)
     }
+}
 
-    fn count(&mut self, tag: &BytesStart<'_>) -> Result<(), Problem> {
-        let (mut kind, mut depth, mut cache_type) = (None, None, None);
-        for attribute in tag.attributes() {
-            let attribute = attribute.map_err(|e| Problem::Syntax(e.to_string()))?;
-            match attribute.key.as_ref() {
-                b"type" => kind = Some(attribute.value),
-                b"depth" => depth = Some(attribute.value),
-                b"cache_type" => cache_type = Some(attribute.value),
-                _ => {}
-            }
-        }
-        // In hwloc 1 every cache is a "Cache" with a depth, and instruction caches have cache_type 2.
-        let level = match (depth.as_deref(), cache_type.as_deref()) {
-            (_, Some(b"2")) => None,
-            (depth, _) => depth,
-        };
-        let counter = match (kind.as_deref(), level) {
-            (Some(b"NUMANode"), _) => &mut self.numas,
-            (Some(b"Package" | b"Socket"), _) => &mut self.sockets,
-            (Some(b"L3Cache"), _) | (Some(b"Cache"), Some(b"3")) => &mut self.l3,
-            (Some(b"L2Cache"), _) | (Some(b"Cache"), Some(b"2")) => &mut self.l2,
-            (Some(b"L1Cache"), _) | (Some(b"Cache"), Some(b"1")) => &mut self.l1,
-            (Some(b"Core"), _) => &mut self.cores,
-            (Some(b"PU"), _) => &mut self.hwthreads,
-            _ => return Ok(()),
-        };
-        *counter = counter.saturating_add(1);
-        Ok(())
-    }
+/// The kind of an XML object, if it is counted.
+fn kind_of(tag: &BytesStart<'_>) -> Result<Option<Object>, quick_xml::Error> {
+    let attribute =
+        |name: &str| Ok::<_, quick_xml::Error>(tag.try_get_attribute(name)?.map(|found| found.value));
+    let (kind, cache_type) = (attribute("type")?, attribute("cache_type")?);
+    // In hwloc 1 every cache is a "Cache" with a depth, and instruction caches have cache_type 2.
+    let depth = if cache_type.as_deref() == Some(b"2") { None } else { attribute("depth")? };
+    Ok(match (kind.as_deref(), depth.as_deref()) {
+        (Some(b"NUMANode"), _) => Some(Object::Numa),
+        (Some(b"Package" | b"Socket"), _) => Some(Object::Socket),
+        (Some(b"L3Cache"), _) | (Some(b"Cache"), Some(b"3")) => Some(Object::L3),
+        (Some(b"L2Cache"), _) | (Some(b"Cache"), Some(b"2")) => Some(Object::L2),
+        (Some(b"L1Cache"), _) | (Some(b"Cache"), Some(b"1")) => Some(Object::L1),
+        (Some(b"Core"), _) => Some(Object::Core),
+        (Some(b"PU"), _) => Some(Object::Hwthread),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -107,19 +124,24 @@ mod tests {
             <object type=\"Machine\"><object type=\"NUMANode\"/><object type=\"Package\"><object type=\"L3Cache\">\
             <object type=\"Core\"><object type=\"PU\"/><object type=\"PU\"/></object><object type=\"Core\">\
             <object type=\"PU\"/></object></object></object></object></topology>";
-        let expected =
-            Topology { numas: 1, sockets: 1, l3: 1, cores: 2, hwthreads: 3, ..Topology::default() };
-        assert_eq!(Topology::parse(two, "t").unwrap(), expected);
+        let expected = [
+            (Object::Numa, 1),
+            (Object::Socket, 1),
+            (Object::L3, 1),
+            (Object::Core, 2),
+            (Object::Hwthread, 3),
+        ];
+        assert_eq!(ObjectCounts::parse(two, "t").unwrap(), ObjectCounts::of(&expected));
         let one = "<topology><object type=\"Machine\"><object type=\"Socket\"><object type=\"Cache\" depth=\"1\" \
             cache_type=\"1\"><object type=\"Cache\" depth=\"1\" cache_type=\"2\"><object type=\"Core\">\
             <object type=\"PU\"/></object></object></object></object></object></topology>";
-        let expected = Topology { sockets: 1, l1: 1, cores: 1, hwthreads: 1, ..Topology::default() };
-        assert_eq!(Topology::parse(one, "t").unwrap(), expected);
+        let expected = [(Object::Socket, 1), (Object::L1, 1), (Object::Core, 1), (Object::Hwthread, 1)];
+        assert_eq!(ObjectCounts::parse(one, "t").unwrap(), ObjectCounts::of(&expected));
     }
 
     #[test]
     fn other_files_are_refused_with_their_line() {
-        let error = |text| Topology::parse(text, "t.xml").unwrap_err().to_string();
+        let error = |text| ObjectCounts::parse(text, "t.xml").unwrap_err().to_string();
         assert!(error("").starts_with("t.xml:1: no hwloc topology"));
         assert!(error("<a/>").starts_with("t.xml:1: no hwloc topology"));
         assert!(error("<topology>\n<object type=\"Core\"></x>").starts_with("t.xml:2: "));

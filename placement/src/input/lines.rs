@@ -1,34 +1,33 @@
-//! Tokens of Open MPI's hostfiles and rankfiles: lines of words and `=`, with `#`, `//` and `/* */` comments.
+//! Lines of text files: without comments, or as tokens of Open MPI's hostfiles and rankfiles.
 
-use crate::error::{Error, Problem};
+use std::fs;
+use std::path::Path;
 
-/// A line with tokens.
+use crate::error::Error;
+
+/// Reads a text file.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|e| Error::new(e.to_string()).in_file(path.display().to_string()))
+}
+
+/// The lines that are not empty, with their numbers from 1; `#` starts a comment.
+pub(crate) fn plain_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    (1..).zip(lines).filter(|(_, line)| !line.is_empty())
+}
+
+/// A line of Open MPI's files.
 pub(crate) struct Line<'a> {
     /// Line number, from 1.
     pub number: usize,
-    pub tokens: Vec<Token<'a>>,
+    /// Words, and `=`, which is in no word.
+    pub tokens: Vec<&'a str>,
     /// The text after `#`.
     pub comment: Option<&'a str>,
 }
 
-/// A token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Token<'a> {
-    Word(&'a str),
-    Equal,
-}
-
-impl std::fmt::Display for Token<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Token::Word(word) => f.write_str(word),
-            Token::Equal => f.write_str("="),
-        }
-    }
-}
-
-/// The lines with tokens.
-pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<Line<'a>>, Error> {
+/// The lines with tokens. Comments are `#`, `//` and `/* */`.
+pub(crate) fn token_lines<'a>(text: &'a str, file: &str) -> Result<Vec<Line<'a>>, Error> {
     let mut found = Vec::new();
     let mut in_comment = None;
     for (at, line) in text.lines().enumerate() {
@@ -51,19 +50,18 @@ pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<Line<'a>>, Erro
             } else if let Some(after) = rest.strip_prefix("/*") {
                 in_comment = Some(number);
                 rest = after;
-            } else if let Some(after) = rest.strip_prefix('=') {
-                tokens.push(Token::Equal);
-                rest = after;
             } else if rest.starts_with(char::is_whitespace) {
                 rest = rest.trim_start();
             } else {
-                let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                let end = match rest.starts_with('=') {
+                    true => 1,
+                    false => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+                };
                 if end == 0 {
-                    let problem =
-                        format!("parse error at {:?}", rest.split_whitespace().next().unwrap_or(rest));
-                    return Err(Problem::Syntax(problem).at(file, number));
+                    let word = rest.split_whitespace().next().unwrap_or(rest);
+                    return Err(Error::new(format!("parse error at {word:?}")).at(file, number));
                 }
-                tokens.push(Token::Word(&rest[..end]));
+                tokens.push(&rest[..end]);
                 rest = &rest[end..];
             }
         }
@@ -72,7 +70,7 @@ pub(crate) fn lines<'a>(text: &'a str, file: &str) -> Result<Vec<Line<'a>>, Erro
         }
     }
     match in_comment {
-        Some(line) => Err(Problem::Syntax("a comment /* is never closed".into()).at(file, line)),
+        Some(line) => Err(Error::new("a comment /* is never closed").at(file, line)),
         None => Ok(found),
     }
 }

@@ -1,6 +1,10 @@
 //! Hydra's machine files and `-hosts`: `name[:processes]`, one per line (comma-separated in `-hosts`).
 
-use crate::error::{Error, Problem};
+use std::path::Path;
+
+use super::hosts::words;
+use super::lines::{plain_lines, read_text};
+use crate::error::Error;
 
 /// Consecutive processes on a host; a host may have several turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,21 +14,23 @@ pub(crate) struct Turn {
 }
 
 /// The turns of a machine file.
+pub(crate) fn read(path: &Path) -> Result<Vec<Turn>, Error> {
+    parse(&read_text(path)?, &path.display().to_string())
+}
+
 pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Turn>, Error> {
     let mut turns = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default();
-        let mut words = line.split_whitespace();
-        let Some(word) = words.next() else { continue };
-        add(&mut turns, word).map_err(|problem| problem.at(file, at + 1))?;
-        for word in words {
+    for (number, line) in plain_lines(text) {
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        add(&mut turns, word).map_err(|error| error.at(file, number))?;
+        for word in rest.split_whitespace() {
             if !matches!(word.split_once('='), Some(("binding" | "user", _))) {
-                return Err(Problem::Syntax(format!("token {word} not supported")).at(file, at + 1));
+                return Err(Error::new(format!("token {word} not supported")).at(file, number));
             }
         }
     }
     if turns.is_empty() {
-        return Err(Problem::NoNodes.at(file, text.lines().count().max(1)));
+        return Err(Error::no_nodes().at(file, text.lines().count().max(1)));
     }
     Ok(turns)
 }
@@ -32,20 +38,15 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Turn>, Error> {
 /// The turns of `-hosts a,b:2`.
 pub(crate) fn parse_hosts(arguments: &[String]) -> Result<Vec<Turn>, Error> {
     let mut turns = Vec::new();
-    for word in arguments.iter().flat_map(|argument| argument.split(',')).filter(|word| !word.is_empty()) {
-        add(&mut turns, word)?;
-    }
-    if turns.is_empty() {
-        return Err(Problem::NoNodes.into());
-    }
+    words(arguments).try_for_each(|word| add(&mut turns, word))?;
     Ok(turns)
 }
 
-fn add(turns: &mut Vec<Turn>, word: &str) -> Result<(), Problem> {
+fn add(turns: &mut Vec<Turn>, word: &str) -> Result<(), Error> {
     let (host, count) = word.split_once(':').unwrap_or((word, "1"));
     let processes = match count.parse::<u32>() {
         Ok(count) if count > 0 && !host.is_empty() => count,
-        _ => return Err(Problem::Syntax(format!("expected name or name:processes, found {word:?}"))),
+        _ => return Err(Error::new(format!("expected name or name:processes, found {word:?}"))),
     };
     match turns.last_mut() {
         Some(last) if last.host == host => last.processes = last.processes.saturating_add(processes),

@@ -1,11 +1,10 @@
-//! Readers of placement files, captures, and the files and arguments of launchers.
+//! Parsers of the files and arguments of launchers, one file each.
 
-pub mod captured;
-pub(crate) mod file;
 pub(crate) mod hostfile;
 pub(crate) mod hosts;
 pub(crate) mod hwloc;
 pub(crate) mod lines;
 pub(crate) mod machinefile;
 pub(crate) mod nodelist;
+pub(crate) mod policy;
 pub(crate) mod rankfile;

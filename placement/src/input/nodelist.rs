@@ -1,6 +1,8 @@
 //! Slurm's compressed forms: `node[01-04,07],login1` and `16(x3),8`.
 
-use crate::error::Problem;
+use std::str::FromStr;
+
+use crate::error::Error;
 
 /// Most nodes: do not allocate memory on a mistyped range's word.
 const MOST_NODES: usize = 1 << 18;
@@ -8,50 +10,53 @@ const MOST_NODES: usize = 1 << 18;
 const MOST_TEXT: usize = 64 * MOST_NODES;
 
 /// The host names of a node list, in order. A name may have several brackets.
-pub(crate) fn expand(list: &str) -> Result<Vec<String>, Problem> {
-    let mut names = Vec::new();
-    let mut text = 0;
-    let mut rest = list.trim();
-    while !rest.is_empty() {
-        let mut depth = 0u32;
-        let end = rest
-            .char_indices()
-            .find(|&(_, c)| {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeList(pub Vec<String>);
+
+impl FromStr for NodeList {
+    type Err = Error;
+
+    fn from_str(list: &str) -> Result<Self, Error> {
+        let malformed = |why: &str| Error::new(format!("invalid node list {list:?}: {why}"));
+        let mut names = Vec::new();
+        let mut text = MOST_TEXT;
+        let mut rest = list.trim();
+        while !rest.is_empty() {
+            let mut depth = 0u32;
+            let is_end = |c: char| {
                 depth = match c {
                     '[' => depth + 1,
                     ']' => depth.saturating_sub(1),
                     _ => depth,
                 };
                 c == ',' && depth == 0
-            })
-            .map_or(rest.len(), |(at, _)| at);
-        expand_name(&rest[..end], &mut names, &mut text).map_err(|why| malformed(list, &why))?;
-        rest = rest.get(end + 1..).unwrap_or("");
+            };
+            let end = rest.find(is_end).unwrap_or(rest.len());
+            let name = &rest[..end];
+            // A name is no longer than its pattern.
+            let most = (MOST_NODES - names.len()).min(text / name.len().max(1));
+            let expanded = expand(name, most).map_err(|why| malformed(&why))?;
+            text -= expanded.len() * name.len();
+            names.extend(expanded);
+            rest = rest.get(end + 1..).unwrap_or("");
+        }
+        if names.is_empty() { Err(malformed("it is empty")) } else { Ok(NodeList(names)) }
     }
-    if names.is_empty() { Err(malformed(list, "it is empty")) } else { Ok(names) }
 }
 
-fn malformed(list: &str, why: &str) -> Problem {
-    Problem::Syntax(format!("invalid node list {list:?}: {why}"))
+fn too_many() -> String {
+    format!("more than {MOST_NODES} nodes, or too long names")
 }
 
-/// Appends the names that `name` expands to; adds their length to `text`.
-fn expand_name(name: &str, names: &mut Vec<String>, text: &mut usize) -> Result<(), String> {
-    let mut partial = vec![String::new()];
-    let mut rest = name;
+/// The names of one pattern, at most so many.
+fn expand(pattern: &str, most: usize) -> Result<Vec<String>, String> {
+    let mut names = vec![String::new()];
+    let mut rest = pattern;
     while let Some(open) = rest.find('[') {
         let close = rest[open..].find(']').ok_or("a \"[\" is never closed")? + open;
-        let numbers = ranges(&rest[open + 1..close])?;
-        let nodes = partial.len().saturating_mul(numbers.len());
-        if nodes > MOST_NODES {
-            return Err(format!("more than {MOST_NODES} nodes"));
-        }
-        // A name is no longer than its pattern, but for the digits of a number.
-        if nodes.saturating_mul(name.len()) > MOST_TEXT.saturating_sub(*text) {
-            return Err("its names are too long".into());
-        }
+        let numbers = ranges(&rest[open + 1..close], most / names.len())?;
         let prefix = &rest[..open];
-        partial = partial
+        names = names
             .iter()
             .flat_map(|start| numbers.iter().map(move |number| format!("{start}{prefix}{number}")))
             .collect();
@@ -60,69 +65,84 @@ fn expand_name(name: &str, names: &mut Vec<String>, text: &mut usize) -> Result<
     if rest.contains(']') {
         return Err("a \"]\" without its \"[\"".into());
     }
-    if name.is_empty() || name.contains(char::is_whitespace) {
+    if pattern.is_empty() || pattern.contains(char::is_whitespace) {
         return Err("a name is empty or has a space".into());
     }
-    if names.len() + partial.len() > MOST_NODES {
-        return Err(format!("more than {MOST_NODES} nodes"));
+    if names.len() > most {
+        return Err(too_many());
     }
-    *text += partial.len() * name.len();
-    names.extend(partial.into_iter().map(|start| start + rest));
-    Ok(())
+    names.iter_mut().for_each(|name| name.push_str(rest));
+    Ok(names)
 }
 
-/// `01-04,07`: numbers have the width of the first number of their range.
-fn ranges(text: &str) -> Result<Vec<String>, String> {
+/// `01-04,07`, at most so many; numbers have the width of the first number of their range.
+fn ranges(text: &str, most: usize) -> Result<Vec<String>, String> {
     let mut numbers = Vec::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let number = |digits: &str| {
-            let digits_only = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-            digits_only
-                .then(|| digits.parse::<u64>().ok())
-                .flatten()
-                .ok_or(format!("{range:?} is not a range"))
+            let is_number = digits.bytes().all(|b| b.is_ascii_digit());
+            digits.parse::<u64>().ok().filter(|_| is_number).ok_or(format!("{range:?} is not a range"))
         };
         let (from, to) = (number(first)?, number(last)?);
         if to < from {
             return Err(format!("the range {range:?} runs backwards"));
         }
-        if to - from >= (MOST_NODES - numbers.len()) as u64 {
-            return Err(format!("more than {MOST_NODES} nodes"));
+        if to - from >= (most - numbers.len()) as u64 {
+            return Err(too_many());
         }
         let width = first.len();
-        if width.saturating_mul((to - from) as usize) > MOST_TEXT {
-            return Err("its numbers are too long".into());
-        }
         numbers.extend((from..=to).map(|number| format!("{number:0width$}")));
     }
     Ok(numbers)
 }
 
-/// The count of each of `nodes` nodes, from `16(x3),8` (`SLURM_JOB_CPUS_PER_NODE`, `SLURM_TASKS_PER_NODE`) or
-/// one number for all.
-pub(crate) fn counts(text: &str, nodes: usize) -> Result<Vec<u32>, Problem> {
-    let wrong = |why: String| Problem::Syntax(format!("invalid count list {text:?}: {why}"));
-    if let Ok(count) = text.trim().parse::<u32>() {
-        return Ok(vec![count; nodes]);
-    }
-    let mut found = Vec::new();
-    for part in text.trim().split(',') {
-        let (count, times) = match part.split_once("(x") {
-            Some((count, times)) => (count, times.strip_suffix(')').unwrap_or("")),
-            None => (part, "1"),
-        };
-        let count = count.parse::<u32>().map_err(|_| wrong(format!("{part:?} is not a count")))?;
-        let times = times.parse::<usize>().map_err(|_| wrong(format!("{part:?} is not a count")))?;
-        if times > nodes - found.len() {
-            return Err(wrong(format!("it is for more than the {nodes} nodes there are")));
+/// Slots of nodes: one number for all, or `16(x3),8` (`SLURM_JOB_CPUS_PER_NODE`, `SLURM_TASKS_PER_NODE`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlotCounts {
+    /// The same for all nodes.
+    All(u32),
+    /// Each count with the number of consecutive nodes that it is for.
+    Runs(Vec<(u32, usize)>),
+}
+
+impl FromStr for SlotCounts {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if let Ok(count) = text.trim().parse() {
+            return Ok(SlotCounts::All(count));
         }
-        found.extend(std::iter::repeat_n(count, times));
+        let run = |part: &str| {
+            let (count, times) = match part.split_once("(x") {
+                Some((count, times)) => (count, times.strip_suffix(')')?),
+                None => (part, "1"),
+            };
+            Some((count.parse().ok()?, times.parse().ok()?))
+        };
+        let runs = text.trim().split(',').map(|part| {
+            run(part)
+                .ok_or_else(|| Error::new(format!("invalid count list {text:?}: {part:?} is not a count")))
+        });
+        runs.collect::<Result<_, _>>().map(SlotCounts::Runs)
     }
-    if found.len() == nodes {
-        Ok(found)
-    } else {
-        Err(wrong(format!("it is for {} of {nodes} nodes", found.len())))
+}
+
+impl SlotCounts {
+    /// The count of each of `nodes` nodes.
+    pub(crate) fn of_nodes(&self, nodes: usize) -> Result<Vec<u32>, Error> {
+        match self {
+            SlotCounts::All(count) => Ok(vec![*count; nodes]),
+            SlotCounts::Runs(runs) => {
+                let total = runs.iter().fold(0usize, |total, (_, times)| total.saturating_add(*times));
+                if total != nodes {
+                    return Err(Error::new(format!(
+                        "the count list is for {total} nodes, but there are {nodes}"
+                    )));
+                }
+                Ok(runs.iter().flat_map(|&(count, times)| std::iter::repeat_n(count, times)).collect())
+            }
+        }
     }
 }
 
@@ -133,19 +153,17 @@ mod tests {
 
     #[test]
     fn lists_expand_in_order() {
-        assert_eq!(
-            expand("node[01-03,07],login1").unwrap(),
-            ["node01", "node02", "node03", "node07", "login1"]
-        );
-        assert_eq!(expand("r[0-1]n[09-10]x").unwrap(), ["r0n09x", "r0n10x", "r1n09x", "r1n10x"]);
-        assert_eq!(expand("a").unwrap(), ["a"]);
+        let expand = |list: &str| list.parse::<NodeList>().unwrap().0;
+        assert_eq!(expand("node[01-03,07],login1"), ["node01", "node02", "node03", "node07", "login1"]);
+        assert_eq!(expand("r[0-1]n[09-10]x"), ["r0n09x", "r0n10x", "r1n09x", "r1n10x"]);
+        assert_eq!(expand("a"), ["a"]);
     }
 
     #[test]
     fn malformed_lists_are_refused() {
         for list in ["", "a[1-2", "a1]", "a[2-1]", "a[x]", "a[]", "a,,b", "a[1-]", "a[0-99999999999]", "a b"]
         {
-            let error = expand(list).unwrap_err().to_string();
+            let error = list.parse::<NodeList>().unwrap_err().to_string();
             assert!(error.contains("invalid node list"), "{list}: {error}");
         }
         let zeros = "0".repeat(4000);
@@ -155,12 +173,13 @@ mod tests {
             format!("{zeros}[1-99999]"),
             format!("{zeros}[1-4000],").repeat(9) + "a",
         ] {
-            assert!(expand(&list).is_err(), "{:.20}", list);
+            assert!(list.parse::<NodeList>().is_err(), "{list:.20}");
         }
     }
 
     #[test]
     fn counts_repeat() {
+        let counts = |text: &str, nodes| text.parse::<SlotCounts>().and_then(|counts| counts.of_nodes(nodes));
         assert_eq!(counts("16(x3),8", 4).unwrap(), [16, 16, 16, 8]);
         assert_eq!(counts("4", 2).unwrap(), [4, 4]);
         for list in ["16(x3)", "16(x5),8", "x", "4(3)", "4(x)", "2(x99999999999999)"] {
@@ -171,8 +190,8 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics(list in "[a-c0-9\\[\\],()x-]{0,20}") {
-            let _ = expand(&list);
-            let _ = counts(&list, 5);
+            let _ = list.parse::<NodeList>();
+            let _ = list.parse::<SlotCounts>().and_then(|counts| counts.of_nodes(5));
         }
     }
 }

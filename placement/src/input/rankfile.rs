@@ -2,9 +2,11 @@
 //! `0-1,3`, `0:1;1:0-2`).
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use super::lines::{Token, host_name, lines};
-use crate::error::{Error, Problem};
+use super::lines::{host_name, read_text, token_lines};
+use crate::error::Error;
+use crate::placement::Location;
 
 /// A line of a rankfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,40 +26,54 @@ pub(crate) struct Cpus {
     pub cores: Option<(u32, u32)>,
 }
 
+impl Entry {
+    /// The location on a node: the first socket and core of the list.
+    pub(crate) fn location(&self, node: u32) -> Location {
+        let first = self.cpus.first();
+        let core = first.and_then(|cpus| cpus.cores).map(|(first, _)| first);
+        match first.and_then(|cpus| cpus.socket) {
+            Some(socket) => Location { slot: Some(socket), core, ..Location::on(node) },
+            None => Location { slot: core, ..Location::on(node) },
+        }
+    }
+}
+
 /// The lines of a rankfile in order; no rank is repeated.
-pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Entry>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Error> {
+    parse(&read_text(path)?, &path.display().to_string())
+}
+
+fn parse(text: &str, file: &str) -> Result<Vec<Entry>, Error> {
     let mut entries: Vec<Entry> = Vec::new();
-    let mut seen: HashMap<u32, usize> = HashMap::new();
-    for line in lines(text, file)? {
-        let syntax = |problem: String| Problem::Syntax(problem).at(file, line.number);
-        let wrong = || syntax("invalid syntax in the rankfile: a line is rank N=host slot=list".into());
-        let [
-            Token::Word("rank"),
-            Token::Word(rank),
-            Token::Equal,
-            Token::Word(host),
-            Token::Word("slot" | "slots"),
-            Token::Equal,
-            Token::Word(list),
-        ] = line.tokens[..]
-        else {
-            return Err(wrong());
-        };
-        if host.starts_with('+') {
-            return Err(Problem::RelativeHost(host.to_owned()).at(file, line.number));
-        }
-        let rank = rank.parse::<u32>().map_err(|_| syntax(format!("{rank:?} is not a rank")))?;
-        let host = host_name(host).ok_or_else(|| syntax(format!("{host:?} is not a host name")))?;
-        if let Some(first) = seen.insert(rank, line.number) {
-            return Err(Problem::RankTwice { rank, first }.at(file, line.number));
-        }
-        let cpus = slot_list(list).ok_or_else(|| syntax(format!("{list:?} is not a slot list")))?;
-        entries.push(Entry { rank, host: host.to_owned(), cpus, line: line.number });
+    let mut lines_of_ranks = HashMap::new();
+    for line in token_lines(text, file)? {
+        let entry = parse_line(&line.tokens, line.number).and_then(|entry| {
+            match lines_of_ranks.insert(entry.rank, line.number) {
+                None => Ok(entry),
+                Some(first) => {
+                    Err(Error::new(format!("rank {} is already assigned, in line {first}", entry.rank)))
+                }
+            }
+        });
+        entries.push(entry.map_err(|error| error.at(file, line.number))?);
     }
     if entries.is_empty() {
-        return Err(Problem::NoRanks.at(file, text.lines().count().max(1)));
+        return Err(Error::no_ranks().at(file, text.lines().count().max(1)));
     }
     Ok(entries)
+}
+
+fn parse_line(tokens: &[&str], line: usize) -> Result<Entry, Error> {
+    let ["rank", rank, "=", host, "slot" | "slots", "=", list] = *tokens else {
+        return Err(Error::new("invalid syntax in the rankfile: a line is rank N=host slot=list"));
+    };
+    if host.starts_with('+') {
+        return Err(Error::relative_host(host));
+    }
+    let rank = rank.parse().map_err(|_| Error::new(format!("{rank:?} is not a rank")))?;
+    let host = host_name(host).ok_or_else(|| Error::new(format!("{host:?} is not a host name")))?;
+    let cpus = slot_list(list).ok_or_else(|| Error::new(format!("{list:?} is not a slot list")))?;
+    Ok(Entry { rank, host: host.to_owned(), cpus, line })
 }
 
 /// `;` separates sockets, `,` separates ranges; `S:` before a range applies to the following ranges too.

@@ -1,155 +1,172 @@
 //! GetInfo's model of `mpirun`: a node has slots, a slot has cores, and a process takes a core.
 //! `docs/placement.md` lists the differences to `mpirun`.
 
-use crate::error::{Error, Problem};
-use crate::place::{Node, Place, Placement};
-use crate::policy::ppr_parts;
+use std::ops::Range;
+use std::path::Path;
 
-/// Options of GetInfo; by default one process, mapped by node, ranked by slot.
-pub(crate) struct Job<'a> {
-    pub processes: u32,
-    pub map_by: &'a str,
-    pub rank_by: &'a str,
-    pub oversubscribe: bool,
+use indexmap::IndexSet;
+
+use super::launcher::{Launcher, all_full};
+use crate::error::Error;
+use crate::input::hwloc::Object;
+use crate::input::policy::{MapBy, Ranking, Sweep};
+use crate::input::rankfile;
+use crate::placement::{Location, Node, Placement};
+use crate::request::Request;
+
+/// GetInfo. By default it places one process, maps by node and ranks by slot.
+pub(super) struct GetInfo;
+
+impl Launcher for GetInfo {
+    fn name(&self) -> &'static str {
+        "getinfo"
+    }
+
+    fn options(&self) -> &'static [&'static str] {
+        &["--map-by", "--rank-by", "--bynode", "--rankfile", "--core", "--nooversubscribe"]
+    }
+
+    fn apply(&self, request: &Request) -> Result<Placement, Error> {
+        match &request.rankfile {
+            Some(path) => copy_rankfile(path),
+            None => place(request.cluster()?, request),
+        }
+    }
 }
 
-/// Places a job.
-pub(crate) fn place(nodes: Vec<Node>, job: &Job<'_>) -> Result<Placement, Error> {
-    if job.processes == 0 {
-        return Err(Problem::NoRanks.into());
+/// GetInfo copies a rankfile and ignores all other options.
+fn copy_rankfile(path: &Path) -> Result<Placement, Error> {
+    let mut entries = rankfile::read(path)?;
+    entries.sort_by_key(|entry| entry.rank);
+    let mut hosts = IndexSet::new();
+    let mut ranks = Vec::with_capacity(entries.len());
+    for (rank, entry) in entries.iter().enumerate() {
+        if entry.rank as usize != rank {
+            return Err(Error::missing_rank(rank).at(&path.display().to_string(), entry.line));
+        }
+        let node = hosts.insert_full(entry.host.as_str()).0 as u32;
+        ranks.push(Location { core: Some(0), ..entry.location(node) });
     }
+    Ok(Placement { nodes: hosts.into_iter().map(Node::named).collect(), ranks })
+}
+
+fn place(nodes: Vec<Node>, request: &Request) -> Result<Placement, Error> {
+    let processes = request.processes.unwrap_or(1);
+    let slots = |node: &Node| node.slots.unwrap_or(1);
+    let cores = |node: &Node| node.cores.unwrap_or(1);
     let room = nodes.iter().map(|node| u64::from(slots(node)) * u64::from(cores(node)));
     let capacity = room.fold(0u64, u64::saturating_add);
     if capacity == 0 {
-        return Err(Problem::AllFull.into());
+        return Err(all_full());
     }
-    if !job.oversubscribe && u64::from(job.processes) > capacity {
-        return Err(Problem::NotEnoughSlots { requested: job.processes.into(), slots: capacity }.into());
+    if request.no_oversubscribe && u64::from(processes) > capacity {
+        return Err(Error::not_enough_slots(processes, capacity));
     }
-    let (per_visit, by) = match ppr_parts(job.map_by) {
-        Some(parts) => parts?,
-        None => (1, job.map_by),
+    let unit = |(at, slots): (usize, _)| Unit {
+        node: at as u32,
+        slots,
+        cores: cores(&nodes[at]),
+        taken: 0,
+        is_done: false,
     };
-    let mapped = match by {
-        "node" => deal(
-            &nodes.iter().enumerate().map(|(at, node)| (at, 0..slots(node))).collect::<Vec<_>>(),
-            &nodes,
-            job,
-            per_visit,
-        ),
-        "slot" => {
-            // Slots beyond the number of processes are never used.
-            let each_slot =
-                |(at, node)| (0..slots(node).min(job.processes)).map(move |slot| (at, slot..slot + 1));
-            deal(&nodes.iter().enumerate().flat_map(each_slot).collect::<Vec<_>>(), &nodes, job, per_visit)
-        }
-        // `ppr` does not affect mapping by core.
-        "core" => fill(&nodes, job),
-        _ => return Err(Problem::UnknownPolicy { what: "mapping", policy: job.map_by.to_owned() }.into()),
+    let whole = nodes.iter().map(|node| 0..slots(node)).enumerate();
+    // Slots beyond the number of processes are never used.
+    let each = |at| (0..slots(&nodes[at]).min(processes)).map(move |slot| (at, slot..slot + 1));
+    let (units, per_visit): (Vec<Unit>, u32) = match mapping(request)? {
+        MapBy::Node => (whole.map(unit).collect(), 1),
+        MapBy::Slot => ((0..nodes.len()).flat_map(each).map(unit).collect(), 1),
+        MapBy::Ppr { count, per: Object::Node } => (whole.map(unit).collect(), count),
+        MapBy::PprSlot { count } => ((0..nodes.len()).flat_map(each).map(unit).collect(), count),
+        // All cores of a node in order; `ppr` does not affect mapping by core.
+        MapBy::Object { .. } | MapBy::Ppr { .. } => (whole.map(unit).collect(), u32::MAX),
     };
-    let ranks = rank(mapped, &nodes, job.rank_by)?;
+    let mut ranks = deal(units, processes, per_visit);
+    let ranking = ranking(request)?;
+    // Ranks follow the order of locations as text (node10 before node2, core 10 before core 2); oversubscribed
+    // ones come last.
+    ranks.sort_by_cached_key(|location| {
+        let node = nodes[location.node as usize].name.clone();
+        let [slot, core] = [location.slot, location.core].map(|number| number.unwrap_or(0).to_string());
+        let key = match ranking {
+            Ranking::Slot => [core, node, slot],
+            Ranking::Node => [slot, core, node],
+            Ranking::Object { .. } => [node, slot, core],
+        };
+        (location.oversubscribed, key)
+    });
     Ok(Placement { nodes, ranks })
 }
 
-fn slots(node: &Node) -> u32 {
-    node.slots.unwrap_or(1)
+/// The mapping; of objects GetInfo knows nodes, slots and cores.
+fn mapping(request: &Request) -> Result<MapBy, Error> {
+    match request.map_by {
+        None => Ok(MapBy::Node),
+        Some(_) if request.by_node => Ok(MapBy::Node),
+        Some(mapping) => match mapping.by {
+            _ if mapping.oversubscribe.is_some() => Err(unknown("maps")),
+            by @ (MapBy::Node | MapBy::Slot | MapBy::PprSlot { .. }) => Ok(by),
+            by @ MapBy::Object { object: Object::Core, span: false } => Ok(by),
+            by @ MapBy::Ppr { per: Object::Node | Object::Core, .. } => Ok(by),
+            MapBy::Object { .. } | MapBy::Ppr { .. } => Err(unknown("maps")),
+        },
+    }
 }
 
-fn cores(node: &Node) -> u32 {
-    node.cores.unwrap_or(1)
+fn ranking(request: &Request) -> Result<Ranking, Error> {
+    match request.rank_by {
+        _ if request.by_node => Ok(Ranking::Node),
+        None => Ok(Ranking::Slot),
+        Some(ranking @ (Ranking::Node | Ranking::Slot)) => Ok(ranking),
+        Some(ranking @ Ranking::Object { object: Object::Core, sweep: Sweep::Node }) => Ok(ranking),
+        Some(Ranking::Object { .. }) => Err(unknown("ranks")),
+    }
 }
 
-/// A node, and its slots that take turns as one.
-type Unit = (usize, std::ops::Range<u32>);
+fn unknown(verb: &str) -> Error {
+    Error::new(format!("the getinfo model {verb} by node, slot or core, without modifiers"))
+}
+
+/// Slots of a node that take turns as one.
+struct Unit {
+    node: u32,
+    slots: Range<u32>,
+    /// Cores per slot.
+    cores: u32,
+    /// Cores that have a process in this round.
+    taken: u64,
+    is_done: bool,
+}
 
 /// Deals cores in turns: each visit of a unit takes its next `per_visit` cores. A unit without cores left is
 /// done. When all are done, all start again, oversubscribed; then a visit that finds no cores left only
 /// resets the unit.
-fn deal(units: &[Unit], nodes: &[Node], job: &Job<'_>, per_visit: u32) -> Vec<Place> {
-    let mut places = Vec::new();
+fn deal(mut units: Vec<Unit>, processes: u32, per_visit: u32) -> Vec<Location> {
+    let mut locations = Vec::new();
     for oversubscribed in [false, true] {
-        let mut given = vec![0u64; units.len()];
-        let mut done = 0;
-        let mut dry = vec![false; units.len()];
-        while done < units.len() || oversubscribed {
-            for (at, (node, slots)) in units.iter().enumerate() {
-                let cores = u64::from(cores(&nodes[*node]));
-                let holds = slots.len() as u64 * cores;
-                if dry[at] {
-                    continue;
-                }
+        while oversubscribed || units.iter().any(|unit| !unit.is_done) {
+            for unit in units.iter_mut().filter(|unit| oversubscribed || !unit.is_done) {
+                let cores = u64::from(unit.cores);
                 for _ in 0..per_visit {
-                    if given[at] == holds {
-                        given[at] = 0;
-                        if !oversubscribed {
-                            dry[at] = true;
-                            done += 1;
-                        }
+                    if unit.taken == unit.slots.len() as u64 * cores {
+                        unit.taken = 0;
+                        unit.is_done = true;
                         break;
                     }
-                    if places.len() as u32 == job.processes {
-                        return places;
+                    if locations.len() == processes as usize {
+                        return locations;
                     }
-                    let (slot, core) = (slots.start + (given[at] / cores) as u32, (given[at] % cores) as u32);
-                    places.push(Place {
-                        node: *node as u32,
-                        slot: Some(slot),
-                        core: Some(core),
+                    locations.push(Location {
+                        node: unit.node,
+                        slot: Some(unit.slots.start + (unit.taken / cores) as u32),
+                        core: Some((unit.taken % cores) as u32),
                         oversubscribed,
                     });
-                    given[at] += 1;
-                }
-            }
-            if places.len() as u32 == job.processes {
-                return places;
-            }
-        }
-    }
-    places
-}
-
-/// All cores in order; when oversubscribed, from the start again.
-fn fill(nodes: &[Node], job: &Job<'_>) -> Vec<Place> {
-    let mut places = Vec::with_capacity(job.processes as usize);
-    for oversubscribed in std::iter::once(false).chain(std::iter::repeat(true)) {
-        for (at, node) in nodes.iter().enumerate() {
-            for slot in 0..slots(node) {
-                for core in 0..cores(node) {
-                    if places.len() as u32 == job.processes {
-                        return places;
-                    }
-                    places.push(Place {
-                        node: at as u32,
-                        slot: Some(slot),
-                        core: Some(core),
-                        oversubscribed,
-                    });
+                    unit.taken += 1;
                 }
             }
         }
     }
-    places
-}
-
-/// Ranks follow the order of places as text (node10 before node2, core 10 before core 2); oversubscribed
-/// places come last.
-fn rank(places: Vec<Place>, nodes: &[Node], rank_by: &str) -> Result<Vec<Place>, Error> {
-    let text = |number: Option<u32>| number.unwrap_or(0).to_string();
-    let mut keyed: Vec<_> = places
-        .into_iter()
-        .map(|place| {
-            let node = nodes[place.node as usize].name.clone();
-            let key = match rank_by {
-                "core" => [node, text(place.slot), text(place.core)],
-                "slot" => [text(place.core), node, text(place.slot)],
-                "node" => [text(place.slot), text(place.core), node],
-                _ => return Err(Problem::UnknownPolicy { what: "ranking", policy: rank_by.to_owned() }),
-            };
-            Ok(((place.oversubscribed, key), place))
-        })
-        .collect::<Result<_, _>>()?;
-    keyed.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(keyed.into_iter().map(|(_, place)| place).collect())
+    locations
 }
 
 #[cfg(test)]
@@ -161,9 +178,17 @@ mod tests {
         crate::input::hostfile::parse(text, "hostFile-example").unwrap()
     }
 
+    fn request(processes: u32, map_by: &str, rank_by: &str) -> Request {
+        Request {
+            processes: Some(processes),
+            map_by: Some(map_by.parse().unwrap()),
+            rank_by: Some(rank_by.parse().unwrap()),
+            ..Request::default()
+        }
+    }
+
     fn run(processes: u32, map_by: &str, rank_by: &str) -> String {
-        let job = Job { processes, map_by, rank_by, oversubscribe: true };
-        place(sample(), &job).unwrap().to_getinfo()
+        place(sample(), &request(processes, map_by, rank_by)).unwrap().to_getinfo()
     }
 
     /// Figure "bynode" of GetInfo's manual.
@@ -195,8 +220,8 @@ mod tests {
     fn oversubscription_repeats_and_says_so() {
         let text = run(16, "core", "core");
         assert!(text.ends_with("14 o0:0:node0\n15 o0:0:node1\n"), "{text}");
-        let job = Job { processes: 15, map_by: "node", rank_by: "node", oversubscribe: false };
-        let error = place(sample(), &job).unwrap_err().to_string();
+        let whole = Request { no_oversubscribe: true, ..request(15, "node", "node") };
+        let error = place(sample(), &whole).unwrap_err().to_string();
         assert!(error.contains("not enough slots") && error.contains("14"), "{error}");
     }
 }

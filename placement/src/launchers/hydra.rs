@@ -1,46 +1,69 @@
-//! MPICH's `mpiexec.hydra`: hosts take processes in turn, repeatedly if there are more.
+//! MPICH's `mpiexec.hydra`: hosts take processes in turn, repeatedly if there are more. Hydra always permits
+//! oversubscription.
 
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
-use super::{as_many_as, in_slots};
-use crate::error::{Error, Problem};
-use crate::input::machinefile::Turn;
-use crate::place::{Node, Placement};
+use super::launcher::{Launcher, processes_or_all};
+use crate::error::Error;
+use crate::input::machinefile::{self, Turn};
+use crate::placement::{Location, Node, Placement};
+use crate::request::Request;
+
+/// MPICH's `mpiexec.hydra`.
+pub(super) struct Hydra;
+
+impl Launcher for Hydra {
+    fn name(&self) -> &'static str {
+        "hydra"
+    }
+
+    fn options(&self) -> &'static [&'static str] {
+        &["--ntasks-per-node"]
+    }
+
+    fn filters_hostfile(&self) -> bool {
+        false
+    }
+
+    fn apply(&self, request: &Request) -> Result<Placement, Error> {
+        let turns = match &request.hostfile {
+            _ if !request.hosts.is_empty() => machinefile::parse_hosts(&request.hosts)?,
+            Some(path) => machinefile::read(path)?,
+            None => {
+                let turn = |node: Node| Turn { host: node.name, processes: node.slots.unwrap_or(1) };
+                request.cluster()?.into_iter().map(turn).filter(|turn| turn.processes > 0).collect()
+            }
+        };
+        place(turns, request.processes, request.per_node)
+    }
+}
 
 /// Places processes (`None`: as many as the turns have) on the hosts of the turns; `per_node` (`-ppn`)
-/// replaces the count of each turn. Hydra always permits oversubscription.
-pub(crate) fn place(
-    mut turns: Vec<Turn>,
-    processes: Option<u32>,
-    per_node: Option<u32>,
-) -> Result<Placement, Error> {
-    if per_node == Some(0) || processes == Some(0) {
-        return Err(Problem::NoRanks.into());
+/// replaces the count of each turn.
+fn place(turns: Vec<Turn>, processes: Option<u32>, per_node: Option<u32>) -> Result<Placement, Error> {
+    if turns.is_empty() {
+        return Err(Error::no_nodes());
     }
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut index = HashMap::new();
-    let mut hosts = Vec::with_capacity(turns.len());
-    for turn in &mut turns {
-        turn.processes = per_node.unwrap_or(turn.processes);
-        let at = *index.entry(turn.host.clone()).or_insert_with(|| {
-            nodes.push(Node { slots: Some(0), ..Node::named(&turn.host) });
-            nodes.len() - 1
-        });
-        nodes[at].slots = nodes[at].slots.map(|slots| slots.saturating_add(turn.processes));
-        hosts.push(at as u32);
+    if per_node == Some(0) {
+        return Err(Error::no_ranks());
     }
-    let room: u64 = turns.iter().map(|turn| u64::from(turn.processes)).sum();
-    let processes = match processes {
-        Some(processes) => processes,
-        None => as_many_as(room)?,
-    };
-    let once = || {
-        hosts.iter().zip(&turns).flat_map(|(&host, turn)| std::iter::repeat_n(host, turn.processes as usize))
-    };
+    let mut slots_of: IndexMap<String, u32> = IndexMap::new();
+    let mut order = Vec::with_capacity(turns.len());
+    for turn in turns {
+        let count = per_node.unwrap_or(turn.processes);
+        let entry = slots_of.entry(turn.host);
+        order.push((entry.index() as u32, count));
+        let slots = entry.or_default();
+        *slots = slots.saturating_add(count);
+    }
+    let room = order.iter().map(|&(_, count)| u64::from(count)).sum();
+    let processes = processes_or_all(processes, room)?;
+    let once = || order.iter().flat_map(|&(node, count)| std::iter::repeat_n(node, count as usize));
     let around = std::iter::repeat_with(once).flatten().take(processes as usize);
-    let slots: Vec<u32> = nodes.iter().map(|node| node.slots.unwrap_or(0)).collect();
-    let ranks = in_slots(around, &slots);
-    Ok(Placement { nodes, ranks })
+    let slots: Vec<u32> = slots_of.values().copied().collect();
+    let ranks = Location::in_slots(around, &slots);
+    let nodes = slots_of.into_iter().map(|(name, slots)| Node { slots: Some(slots), ..Node::named(name) });
+    Ok(Placement { nodes: nodes.collect(), ranks })
 }
 
 #[cfg(test)]

@@ -1,72 +1,55 @@
 //! Slurm's `srun --distribution`: the number of tasks on each node is that of dealing tasks one by one to
 //! nodes with a free CPU; the distribution then assigns the tasks (srun(1)).
 
-use super::{as_many_as, in_slots};
-use crate::error::{Error, Problem};
-use crate::place::{Node, Placement};
+use super::launcher::{Launcher, processes_or_all};
+use crate::error::Error;
+use crate::input::policy::Distribution;
+use crate::placement::{Location, Placement};
+use crate::request::Request;
 
-/// `--distribution`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Distribution {
-    /// Consecutive tasks share a node.
-    #[default]
-    Block,
-    /// Consecutive tasks are on consecutive nodes.
-    Cyclic,
-    /// Blocks of this many tasks are on consecutive nodes.
-    Plane(u32),
-}
+/// Slurm's `srun`.
+pub(super) struct Slurm;
 
-impl std::str::FromStr for Distribution {
-    type Err = Problem;
+impl Launcher for Slurm {
+    fn name(&self) -> &'static str {
+        "slurm"
+    }
 
-    fn from_str(text: &str) -> Result<Self, Problem> {
-        // The part after a colon concerns sockets and cores.
-        match text.split(':').next().unwrap_or(text) {
-            "block" | "*" => Ok(Distribution::Block),
-            "cyclic" => Ok(Distribution::Cyclic),
-            first => match first.strip_prefix("plane=").map(str::parse) {
-                Some(Ok(size)) if size > 0 => Ok(Distribution::Plane(size)),
-                _ => {
-                    Err(Problem::Syntax(format!("--distribution is block, cyclic or plane=N, not {text:?}")))
-                }
-            },
+    fn options(&self) -> &'static [&'static str] {
+        &["--ntasks-per-node", "--distribution", "--nooversubscribe"]
+    }
+
+    fn apply(&self, request: &Request) -> Result<Placement, Error> {
+        let nodes = request.cluster()?;
+        // A node takes as many tasks as its CPUs, or as asked for.
+        let most: Vec<u32> = nodes.iter().map(|node| request.per_node.or(node.slots).unwrap_or(1)).collect();
+        let room: u64 = most.iter().copied().map(u64::from).sum();
+        let tasks = processes_or_all(request.processes, room)?;
+        if u64::from(tasks) > room && (request.per_node.is_some() || !request.oversubscribe) {
+            return Err(Error::not_enough_slots(tasks, room));
         }
-    }
-}
-
-/// Places tasks (`None`: one per CPU) on nodes whose `slots` are their CPUs.
-pub(crate) fn place(
-    nodes: Vec<Node>,
-    tasks: Option<u32>,
-    distribution: Distribution,
-    oversubscribe: bool,
-) -> Result<Placement, Error> {
-    let cpus: Vec<u32> = nodes.iter().map(|node| node.slots.unwrap_or(1)).collect();
-    let room: u64 = cpus.iter().map(|&cpus| u64::from(cpus)).sum();
-    let tasks = tasks.map_or_else(|| as_many_as(room), Ok)?;
-    if tasks == 0 {
-        return Err(Problem::NoRanks.into());
-    }
-    if u64::from(tasks) > room && !oversubscribe {
-        return Err(Problem::NotEnoughSlots { requested: tasks.into(), slots: room }.into());
-    }
-    let mut left = tasks_of_nodes(&cpus, tasks);
-    let size = match distribution {
-        Distribution::Block => u32::MAX,
-        Distribution::Cyclic => 1,
-        Distribution::Plane(size) => size,
-    };
-    let mut order = Vec::with_capacity(tasks as usize);
-    while order.len() < tasks as usize {
-        for (node, left) in left.iter_mut().enumerate() {
-            let take = size.min(*left);
-            order.extend(std::iter::repeat_n(node as u32, take as usize));
-            *left -= take;
+        let mut left = tasks_of_nodes(&most, tasks);
+        let size = match request.distribution.unwrap_or_default() {
+            Distribution::Block => u32::MAX,
+            Distribution::Cyclic => 1,
+            Distribution::Plane(size) => size,
+        };
+        let mut order = Vec::with_capacity(tasks as usize);
+        while order.len() < tasks as usize {
+            for (node, left) in left.iter_mut().enumerate() {
+                let take = size.min(*left);
+                order.extend(std::iter::repeat_n(node as u32, take as usize));
+                *left -= take;
+            }
         }
+        let cpus: Vec<u32> = nodes.iter().zip(most).map(|(node, most)| node.slots.unwrap_or(most)).collect();
+        let ranks = Location::in_slots(order.into_iter(), &cpus);
+        let over = ranks.iter().filter(|location| location.oversubscribed).count() as u64;
+        if over > 0 && !request.oversubscribe {
+            return Err(Error::not_enough_slots(tasks, u64::from(tasks) - over));
+        }
+        Ok(Placement { nodes, ranks })
     }
-    let ranks = in_slots(order.into_iter(), &cpus);
-    Ok(Placement { nodes, ranks })
 }
 
 /// Deals one task per round to each node with a free CPU, or to all nodes if none has one. Rounds without a
@@ -97,10 +80,20 @@ fn tasks_of_nodes(cpus: &[u32], tasks: u32) -> Vec<u32> {
 mod tests {
     use super::*;
 
+    fn request(cpus: &[u32], tasks: u32, distribution: &str) -> Request {
+        let slots: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        Request {
+            nodes: Some(cpus.len() as u32),
+            slots: Some(slots.join(",").parse().unwrap()),
+            processes: Some(tasks),
+            distribution: Some(distribution.parse().unwrap()),
+            ..Request::default()
+        }
+    }
+
     fn run(cpus: &[u32], tasks: u32, distribution: &str) -> Vec<u32> {
-        let nodes =
-            cpus.iter().enumerate().map(|(n, &c)| Node { slots: Some(c), ..Node::named(format!("n{n}")) });
-        place(nodes.collect(), Some(tasks), distribution.parse().unwrap(), true).unwrap().nodes_of_ranks()
+        let request = Request { oversubscribe: true, ..request(cpus, tasks, distribution) };
+        Slurm.place(&request).unwrap().nodes_of_ranks()
     }
 
     /// The examples of srun(1).
@@ -121,8 +114,7 @@ mod tests {
     #[test]
     fn bad_requests() {
         assert!("plane=0".parse::<Distribution>().is_err() && "rack".parse::<Distribution>().is_err());
-        let nodes = vec![Node { slots: Some(2), ..Node::named("a") }];
-        assert!(place(nodes.clone(), Some(3), Distribution::Block, false).is_err());
-        assert!(place(nodes, Some(0), Distribution::Block, false).is_err());
+        assert!(Slurm.place(&request(&[2], 3, "block")).is_err());
+        assert!(Slurm.place(&request(&[2], 0, "block")).is_err());
     }
 }

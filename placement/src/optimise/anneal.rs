@@ -1,10 +1,15 @@
-//! Local search by simulated annealing: ranks swap places, at first freely, later only for an improvement.
-//! Each move brings a rank closer to one that it communicates with.
+//! Local search by simulated annealing: a rank swaps places with another, or moves to a free place.
+//!
+//! A move takes a rank that communicates, one of its partners, and a place on or near the partner's node. Its
+//! score is the change in hop-bytes: over all partners of the two ranks, bytes × (links from the new node −
+//! links from the old node). A move that lowers the cost is made; one that raises it by `c` is made with
+//! probability exp(−c / temperature), and the temperature falls to a hundredth during the search.
+
+use std::time::Instant;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use super::deadline::Deadline;
 use super::distance::Distances;
 use super::matrix::Graph;
 
@@ -13,24 +18,18 @@ const NEAR: usize = 16;
 /// Largest network in which near nodes are searched among all nodes; in larger ones, among neighbours in the
 /// order.
 const SMALL: usize = 4096;
-/// Moves between two checks of the deadline.
-const BREATH: u64 = 4096;
+/// Moves between two checks of the deadline; the temperature falls as often.
+const MOVES_PER_CHECK: u64 = 4096;
 /// A place without a rank.
 const EMPTY: u32 = u32::MAX;
 
-/// The effort of a search.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Effort {
-    /// Number of moves.
-    pub moves: u64,
-    /// Initial temperature, in hops of a mean edge; it falls to a hundredth.
-    pub heat: f64,
-    /// Stop here in any case.
-    pub deadline: Deadline,
-}
+/// Moves per rank; more hardly help.
+const MOVES_A_RANK: u64 = 500;
+/// Initial temperature, in hops of a mean edge; low, as the start is good.
+const HEAT: f64 = 0.3;
 
-/// The places that moves can lead to.
-pub(super) struct Room {
+/// The places that moves can lead to: the slots of all nodes.
+pub(super) struct Places {
     /// The node of each place; places of a node are consecutive.
     nodes: Vec<u32>,
     /// First place of each node, and one more at the end.
@@ -39,13 +38,13 @@ pub(super) struct Room {
     near: Vec<Vec<u32>>,
 }
 
-impl Room {
+impl Places {
     /// Node n of the network has `slots[n]` places. `None` if the deadline comes first.
     pub(super) fn new(
         network: &impl Distances,
         order: &[u32],
         slots: &[u32],
-        deadline: Deadline,
+        deadline: Instant,
     ) -> Option<Self> {
         let mut starts = vec![0];
         let mut nodes = Vec::new();
@@ -56,7 +55,7 @@ impl Room {
         let order: Vec<u32> = order.iter().copied().filter(|&node| slots[node as usize] > 0).collect();
         let mut near = vec![Vec::new(); slots.len()];
         for (at, &node) in order.iter().enumerate() {
-            if (at as u64).is_multiple_of(BREATH) && deadline.is_over() {
+            if (at as u64).is_multiple_of(MOVES_PER_CHECK) && Instant::now() > deadline {
                 return None;
             }
             let around = if order.len() <= SMALL {
@@ -73,7 +72,7 @@ impl Room {
             around.retain(|&(_, n)| n != node || slots[node as usize] > 1);
             near[node as usize] = around.into_iter().map(|(_, n)| n).collect();
         }
-        Some(Room { nodes, starts, near })
+        Some(Places { nodes, starts, near })
     }
 }
 
@@ -81,71 +80,69 @@ impl Room {
 pub(super) fn improve(
     graph: &Graph,
     network: &impl Distances,
-    room: &Room,
+    places: &Places,
     node_of: &mut [u32],
     seed: u64,
-    effort: Effort,
+    deadline: Instant,
 ) -> bool {
     let mut random = SmallRng::seed_from_u64(seed);
-    let talkers: Vec<u32> =
+    let communicating: Vec<u32> =
         (0..graph.len() as u32).filter(|&rank| !graph.neighbours(rank).is_empty()).collect();
-    if talkers.is_empty() {
+    if communicating.is_empty() {
         return false;
     }
-    let mut search = Search::new(graph, network, room, node_of);
-    let edges = talkers.iter().flat_map(|&rank| graph.neighbours(rank));
+    let mut search = Search::new(graph, network, places, node_of);
+    let edges = communicating.iter().flat_map(|&rank| graph.neighbours(rank));
     let (count, sum) = edges.fold((0u64, 0.0), |(count, sum), (_, weight)| (count + 1, sum + weight));
-    let mut heat = effort.heat * sum / count as f64;
-    let cooling = 0.01f64.powf(BREATH as f64 / effort.moves.max(BREATH) as f64);
-    let mut total = 0.0;
-    let mut best = 0.0;
-    let mut cut_short = false;
+    let moves = MOVES_A_RANK * graph.len() as u64;
+    let mut temperature = HEAT * sum / count as f64;
+    let cooling = 0.01f64.powf(MOVES_PER_CHECK as f64 / moves.max(MOVES_PER_CHECK) as f64);
+    let (mut total, mut best) = (0.0, 0.0);
     let mut done = 0;
-    while done < effort.moves {
-        for _ in 0..BREATH.min(effort.moves - done) {
-            let rank = talkers[random.random_range(0..talkers.len())];
+    while done < moves {
+        for _ in 0..MOVES_PER_CHECK.min(moves - done) {
+            let rank = communicating[random.random_range(0..communicating.len())];
             let partners = graph.neighbours(rank);
             let partner = partners[random.random_range(0..partners.len())].0;
-            let near = &room.near[search.node_of[partner as usize] as usize];
+            let near = &places.near[search.node_of[partner as usize] as usize];
             if near.is_empty() {
                 continue;
             }
             let node = near[random.random_range(0..near.len())] as usize;
-            let place = random.random_range(room.starts[node]..room.starts[node + 1]);
+            let place = random.random_range(places.starts[node]..places.starts[node + 1]);
             let change = search.change(rank, place);
-            if change <= 0.0 || random.random::<f64>() < (-change / heat).exp() {
+            if change <= 0.0 || random.random::<f64>() < (-change / temperature).exp() {
                 search.take(rank, place);
                 total += change;
             }
         }
-        done += BREATH;
-        heat *= cooling;
+        done += MOVES_PER_CHECK;
+        temperature *= cooling;
         // At high temperatures the search wanders: keep the best state between checks.
         if total < best - 1e-9 * sum {
             best = total;
             node_of.copy_from_slice(&search.node_of);
         }
-        if effort.deadline.is_over() {
-            cut_short = done < effort.moves;
-            break;
+        if Instant::now() > deadline {
+            return done < moves;
         }
     }
-    cut_short
+    false
 }
 
 struct Search<'a, D> {
     graph: &'a Graph,
     network: &'a D,
-    room: &'a Room,
+    places: &'a Places,
     node_of: Vec<u32>,
     place_of: Vec<u32>,
     occupant: Vec<u32>,
 }
 
 impl<'a, D: Distances> Search<'a, D> {
-    fn new(graph: &'a Graph, network: &'a D, room: &'a Room, node_of: &[u32]) -> Self {
-        let mut next = room.starts.clone();
-        let mut occupant = vec![EMPTY; room.nodes.len()];
+    fn new(graph: &'a Graph, network: &'a D, places: &'a Places, node_of: &[u32]) -> Self {
+        let mut next = places.starts.clone();
+        let mut occupant = vec![EMPTY; places.nodes.len()];
         let mut place_of = Vec::with_capacity(node_of.len());
         for (rank, &node) in node_of.iter().enumerate() {
             let place = next[node as usize];
@@ -153,12 +150,12 @@ impl<'a, D: Distances> Search<'a, D> {
             occupant[place as usize] = rank as u32;
             place_of.push(place);
         }
-        Search { graph, network, room, node_of: node_of.to_vec(), place_of, occupant }
+        Search { graph, network, places, node_of: node_of.to_vec(), place_of, occupant }
     }
 
     /// The change in cost if the rank swaps with the rank on `place`, if any.
     fn change(&self, rank: u32, place: u32) -> f64 {
-        let (from, to) = (self.node_of[rank as usize], self.room.nodes[place as usize]);
+        let (from, to) = (self.node_of[rank as usize], self.places.nodes[place as usize]);
         if from == to {
             return 0.0;
         }
@@ -188,10 +185,10 @@ impl<'a, D: Distances> Search<'a, D> {
         self.occupant[left as usize] = other;
         if other != EMPTY {
             self.place_of[other as usize] = left;
-            self.node_of[other as usize] = self.room.nodes[left as usize];
+            self.node_of[other as usize] = self.places.nodes[left as usize];
         }
         self.occupant[place as usize] = rank;
         self.place_of[rank as usize] = place;
-        self.node_of[rank as usize] = self.room.nodes[place as usize];
+        self.node_of[rank as usize] = self.places.nodes[place as usize];
     }
 }

@@ -2,11 +2,13 @@
 //! Each step splits the ranks of a part so that little is sent between the halves and each rank is close to
 //! its partners in other parts.
 
+use std::ops::Range;
+use std::time::Instant;
+
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::bisect::{Task, bisect, cost, improve};
-use super::deadline::Deadline;
 use super::distance::Distances;
 use super::matrix::Graph;
 
@@ -20,9 +22,20 @@ const SAMPLES: usize = 8;
 /// Ranks for a range of places.
 struct Part {
     /// Range of `places`.
-    places: std::ops::Range<usize>,
+    range: Range<usize>,
     ranks: Vec<u32>,
     samples: Vec<u32>,
+}
+
+/// The state of the search: parts that are split until each lies on one node.
+struct Parts<'a, D> {
+    graph: &'a Graph,
+    network: &'a D,
+    places: &'a [u32],
+    parts: Vec<Part>,
+    part_of: Vec<u32>,
+    /// Index of each rank in the part that is being split.
+    local: Vec<u32>,
 }
 
 /// The node of each rank; `None` if the deadline comes first. `places` has as many entries as ranks: each
@@ -32,53 +45,19 @@ pub(super) fn place(
     network: &impl Distances,
     places: &[u32],
     seed: u64,
-    deadline: Deadline,
+    deadline: Instant,
 ) -> Option<Vec<u32>> {
     let mut random = SmallRng::seed_from_u64(seed);
-    let part = |range: std::ops::Range<usize>, ranks| Part {
-        samples: samples(&places[range.clone()]),
-        places: range,
-        ranks,
-    };
-    let mut parts = vec![part(0..places.len(), (0..graph.len() as u32).collect())];
-    let mut part_of = vec![0u32; graph.len()];
-    // Index of each rank in the part that is being split.
-    let mut local = vec![u32::MAX; graph.len()];
+    let (part_of, local) = (vec![0; graph.len()], vec![0; graph.len()]);
+    let mut parts = Parts { graph, network, places, parts: Vec::new(), part_of, local };
+    parts.parts.push(parts.part(0..places.len(), (0..graph.len() as u32).collect()));
     loop {
         let mut siblings = Vec::new();
-        for at in 0..parts.len() {
-            if deadline.is_over() {
+        for at in 0..parts.parts.len() {
+            if Instant::now() > deadline {
                 return None;
             }
-            let Part { places: range, ranks, .. } = &parts[at];
-            let nodes = &places[range.clone()];
-            if nodes.first() == nodes.last() {
-                continue;
-            }
-            let middle = cut(nodes);
-            let (left_range, right_range) =
-                (range.start..range.start + middle, range.start + middle..range.end);
-            let (left, right) = (samples(&places[left_range.clone()]), samples(&places[right_range.clone()]));
-            let ranks = ranks.clone();
-            let task = task(graph, network, &parts, &part_of, &mut local, &ranks, at as u32, &left, &right);
-            let tries = (0..TRIES).map(|_| bisect(&task, middle as u32, &mut random));
-            let splits = tries.map(|split| (cost(&task, &split), split));
-            let best = splits.min_by(|a, b| a.0.total_cmp(&b.0));
-            let mut goes_right = best.map(|(_, split)| split).unwrap_or_default();
-            balance(&mut goes_right, middle);
-            ranks.iter().for_each(|&rank| local[rank as usize] = u32::MAX);
-            let (mut stay, mut go) = (Vec::new(), Vec::new());
-            for (&rank, right) in ranks.iter().zip(goes_right) {
-                if right {
-                    part_of[rank as usize] = parts.len() as u32;
-                    go.push(rank);
-                } else {
-                    stay.push(rank);
-                }
-            }
-            siblings.push((at, parts.len()));
-            parts[at] = part(left_range, stay);
-            parts.push(part(right_range, go));
+            siblings.extend(parts.split(at, &mut random));
         }
         if siblings.is_empty() {
             break;
@@ -86,53 +65,111 @@ pub(super) fn place(
         // Early splits were made with little information about the others: try each again, and its mirror
         // image.
         for _ in 0..REVISITS {
-            for &(a, b) in &siblings {
-                if deadline.is_over() {
+            for &siblings in &siblings {
+                if Instant::now() > deadline {
                     return None;
                 }
-                revisit(graph, network, &mut parts, &mut part_of, &mut local, (a, b));
+                parts.revisit(siblings);
             }
         }
     }
     let mut node_of = vec![0; graph.len()];
-    for part in &parts {
+    for part in &parts.parts {
         // All places of a part are on one node.
-        for (&rank, &node) in part.ranks.iter().zip(&places[part.places.clone()]) {
+        for (&rank, &node) in part.ranks.iter().zip(&places[part.range.clone()]) {
             node_of[rank as usize] = node;
         }
     }
     Some(node_of)
 }
 
-/// Splits the ranks of two siblings again, from the current split and from its mirror image.
-fn revisit(
-    graph: &Graph,
-    network: &impl Distances,
-    parts: &mut [Part],
-    part_of: &mut [u32],
-    local: &mut [u32],
-    (a, b): (usize, usize),
-) {
-    let mut ranks = std::mem::take(&mut parts[a].ranks);
-    let left = ranks.len();
-    ranks.append(&mut parts[b].ranks);
-    ranks[left..].iter().for_each(|&rank| part_of[rank as usize] = a as u32);
-    let (left_samples, right_samples) = (&parts[a].samples, &parts[b].samples);
-    let task = task(graph, network, parts, part_of, local, &ranks, a as u32, left_samples, right_samples);
-    ranks.iter().for_each(|&rank| local[rank as usize] = u32::MAX);
-    let split: Vec<bool> = (0..ranks.len()).map(|i| i >= left).collect();
-    let mirrored = split.iter().map(|right| !right).collect();
-    let improved = [split, mirrored].map(|mut split| {
-        improve(&task, &mut split, left as u32);
-        balance(&mut split, left);
-        (cost(&task, &split), split)
-    });
-    let [ours, mirrored] = improved;
-    let goes_right = if mirrored.0 < ours.0 { mirrored.1 } else { ours.1 };
-    for (&rank, right) in ranks.iter().zip(goes_right) {
-        let part = if right { b } else { a };
-        part_of[rank as usize] = part as u32;
-        parts[part].ranks.push(rank);
+impl<D: Distances> Parts<'_, D> {
+    fn part(&self, range: Range<usize>, ranks: Vec<u32>) -> Part {
+        Part { samples: samples(&self.places[range.clone()]), range, ranks }
+    }
+
+    /// Splits a part, unless it is on one node; the right half becomes a further part. Returns both.
+    fn split(&mut self, at: usize, random: &mut SmallRng) -> Option<(usize, usize)> {
+        let range = self.parts[at].range.clone();
+        let nodes = &self.places[range.clone()];
+        if nodes.first() == nodes.last() {
+            return None;
+        }
+        let middle = cut(nodes);
+        let ranks = std::mem::take(&mut self.parts[at].ranks);
+        let mut left = self.part(range.start..range.start + middle, Vec::new());
+        let mut right = self.part(range.start + middle..range.end, Vec::new());
+        let task = self.task(&ranks, at, &left.samples, &right.samples);
+        let tries = (0..TRIES).map(|_| bisect(&task, middle as u32, random));
+        let best = tries.map(|split| (cost(&task, &split), split)).min_by(|a, b| a.0.total_cmp(&b.0));
+        let mut goes_right = best.map(|(_, split)| split).unwrap_or_default();
+        balance(&mut goes_right, middle);
+        let other = self.parts.len();
+        for (rank, goes_right) in ranks.into_iter().zip(goes_right) {
+            if goes_right {
+                self.part_of[rank as usize] = other as u32;
+                right.ranks.push(rank);
+            } else {
+                left.ranks.push(rank);
+            }
+        }
+        self.parts[at] = left;
+        self.parts.push(right);
+        Some((at, other))
+    }
+
+    /// Splits the ranks of two siblings again, from the current split and from its mirror image.
+    fn revisit(&mut self, (a, b): (usize, usize)) {
+        let mut ranks = std::mem::take(&mut self.parts[a].ranks);
+        let left = ranks.len();
+        ranks.append(&mut self.parts[b].ranks);
+        ranks[left..].iter().for_each(|&rank| self.part_of[rank as usize] = a as u32);
+        let (left_samples, right_samples) = (self.parts[a].samples.clone(), self.parts[b].samples.clone());
+        let task = self.task(&ranks, a, &left_samples, &right_samples);
+        let split: Vec<bool> = (0..ranks.len()).map(|i| i >= left).collect();
+        let mirrored = split.iter().map(|right| !right).collect();
+        let improved = [split, mirrored].map(|mut split| {
+            improve(&task, &mut split, left as u32);
+            balance(&mut split, left);
+            (cost(&task, &split), split)
+        });
+        let [ours, mirrored] = improved;
+        let goes_right = if mirrored.0 < ours.0 { mirrored.1 } else { ours.1 };
+        for (&rank, right) in ranks.iter().zip(goes_right) {
+            let part = if right { b } else { a };
+            self.part_of[rank as usize] = part as u32;
+            self.parts[part].ranks.push(rank);
+        }
+    }
+
+    /// The bisection of the ranks of part `at`, whose halves get the nodes that the samples represent.
+    fn task(&mut self, ranks: &[u32], at: usize, left: &[u32], right: &[u32]) -> Task {
+        let Self { graph, network, parts, part_of, local, .. } = self;
+        for (i, &rank) in ranks.iter().enumerate() {
+            local[rank as usize] = i as u32;
+        }
+        // Distance of a part from the right half minus that from the left, computed on demand.
+        let mut farther: Vec<Option<f64>> = vec![None; parts.len()];
+        let mut bias = vec![0.0; ranks.len()];
+        let mut inside = Vec::new();
+        for (i, &rank) in ranks.iter().enumerate() {
+            for &(partner, weight) in graph.neighbours(rank) {
+                let (part, there) = (part_of[partner as usize] as usize, local[partner as usize]);
+                if part != at {
+                    let farther = farther[part].get_or_insert_with(|| {
+                        let there = &parts[part].samples;
+                        apart(*network, right, there) - apart(*network, left, there)
+                    });
+                    bias[i] += weight * *farther;
+                } else if (i as u32) < there {
+                    inside.push((i as u32, there, weight));
+                }
+            }
+        }
+        let within = (apart(*network, left, left) + apart(*network, right, right)) / 2.0;
+        let across = (apart(*network, left, right) - within).max(0.5);
+        let graph = Graph::new(ranks.len(), inside.into_iter());
+        Task { graph, sizes: vec![1; ranks.len()], bias, across }
     }
 }
 
@@ -166,48 +203,4 @@ fn samples(nodes: &[u32]) -> Vec<u32> {
 fn apart(network: &impl Distances, a: &[u32], b: &[u32]) -> f64 {
     let sum: u64 = a.iter().flat_map(|&a| b.iter().map(move |&b| u64::from(network.hops(a, b)))).sum();
     sum as f64 / (a.len() * b.len()).max(1) as f64
-}
-
-#[expect(clippy::too_many_arguments, reason = "one step of one loop, taken out to be read")]
-fn task(
-    graph: &Graph,
-    network: &impl Distances,
-    parts: &[Part],
-    part_of: &[u32],
-    local: &mut [u32],
-    ranks: &[u32],
-    at: u32,
-    left: &[u32],
-    right: &[u32],
-) -> Task {
-    for (i, &rank) in ranks.iter().enumerate() {
-        local[rank as usize] = i as u32;
-    }
-    let local = &*local;
-    // Distance of a part from the right half minus that from the left, computed on demand.
-    let mut farther: Vec<Option<f64>> = vec![None; parts.len()];
-    let mut bias = vec![0.0; ranks.len()];
-    for (i, &rank) in ranks.iter().enumerate() {
-        for &(partner, weight) in graph.neighbours(rank) {
-            let part = part_of[partner as usize];
-            if part != at {
-                let farther = farther[part as usize].get_or_insert_with(|| {
-                    let there = &parts[part as usize].samples;
-                    apart(network, right, there) - apart(network, left, there)
-                });
-                bias[i] += weight * *farther;
-            }
-        }
-    }
-    let inside = ranks.iter().flat_map(|&rank| {
-        let here = local[rank as usize];
-        let partners =
-            graph.neighbours(rank).iter().map(|&(partner, weight)| (local[partner as usize], weight));
-        partners
-            .filter(move |&(there, _)| there != u32::MAX && here < there)
-            .map(move |(there, w)| (here, there, w))
-    });
-    let within = (apart(network, left, left) + apart(network, right, right)) / 2.0;
-    let across = (apart(network, left, right) - within).max(0.5);
-    Task { graph: Graph::new(ranks.len(), inside), sizes: vec![1; ranks.len()], bias, across }
 }

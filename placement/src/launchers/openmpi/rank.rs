@@ -1,32 +1,32 @@
-//! Ranks in Open MPI: assigns ranks to mapped processes.
+//! Open MPI's ranking: assigns ranks to mapped processes.
+
+use std::collections::{BTreeSet, HashMap};
 
 use super::target::Target;
-use crate::policy::{Object, RankBy, Sweep};
-use std::collections::{BTreeSet, HashMap};
+use crate::error::Error;
+use crate::input::hwloc::Object;
+use crate::input::policy::{Ranking, Sweep};
 
 /// A process: index of its target, and its number there.
 type Process = (usize, u32);
 
 /// The processes in the order of their ranks. `order` lists the targets in use; `mapped_by` is the kind of
 /// the objects in `Target::processes`.
-///
-/// # Errors
-/// The node without objects of the kind to rank by.
 pub(super) fn rank(
-    targets: &[Target],
+    targets: &[Target<'_>],
     order: &[usize],
     mapped_by: Object,
-    rank_by: RankBy,
-) -> Result<Vec<Process>, usize> {
+    ranking: Ranking,
+) -> Result<Vec<Process>, Error> {
     let all: usize = targets.iter().map(|target| target.processes.len()).sum();
     let mut ranked = Vec::with_capacity(all);
-    match rank_by {
-        RankBy::Slot => {
+    match ranking {
+        Ranking::Slot => {
             for &at in order {
                 ranked.extend((0..targets[at].processes.len() as u32).map(|nth| (at, nth)));
             }
         }
-        RankBy::Node => {
+        Ranking::Node => {
             let mut nth = 0;
             while ranked.len() < all {
                 for &at in order {
@@ -37,21 +37,26 @@ pub(super) fn rank(
                 nth += 1;
             }
         }
-        RankBy::Object { object, sweep } => {
+        Ranking::Object { object, sweep } => {
             let mut nodes = Vec::with_capacity(order.len());
             for &at in order {
-                if object.count(&targets[at].topology) == 0 {
-                    return Err(targets[at].index);
+                if targets[at].objects.count(object) == 0 {
+                    let name = &targets[at].node.name;
+                    return Err(Error::of_nodes(format!(
+                        "no objects of the type to rank by were found on node {name}"
+                    )));
                 }
                 nodes.push((at, Unranked::new(&targets[at], mapped_by, object)));
             }
             match sweep {
-                Sweep::Node | Sweep::Fill => {
+                Sweep::Node => {
                     for (at, unranked) in &mut nodes {
-                        match sweep {
-                            Sweep::Fill => unranked.fill(|nth| ranked.push((*at, nth))),
-                            _ => while unranked.turn(|nth| ranked.push((*at, nth))) {},
-                        }
+                        while unranked.turn(|nth| ranked.push((*at, nth))) {}
+                    }
+                }
+                Sweep::Fill => {
+                    for (at, unranked) in &mut nodes {
+                        unranked.fill(|nth| ranked.push((*at, nth)));
                     }
                 }
                 Sweep::Span => {
@@ -79,9 +84,9 @@ struct Unranked<'a> {
 }
 
 impl<'a> Unranked<'a> {
-    fn new(target: &'a Target, mapped_by: Object, object: Object) -> Self {
-        let objects = object.count(&target.topology);
-        let mapped_objects = mapped_by.count(&target.topology);
+    fn new(target: &'a Target<'_>, mapped_by: Object, object: Object) -> Self {
+        let objects = target.objects.count(object);
+        let mapped_objects = target.objects.count(mapped_by);
         let wanted = wanted(&target.processes, mapped_objects, objects);
         Unranked {
             processes: &target.processes,

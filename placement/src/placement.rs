@@ -1,8 +1,8 @@
-//! The result: the nodes of a job and the place of each rank.
+//! The result: the nodes of a job and the location of each rank.
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Problem};
+use crate::error::Error;
 
 /// A node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,38 +26,63 @@ impl Node {
     pub fn named(name: impl Into<String>) -> Self {
         Node { name: name.into(), slots: None, max_slots: None, cores: None }
     }
-}
 
-/// The place of a rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Index into [`Placement::nodes`].
-    pub node: u32,
-    /// Slot on the node, from 0, if the launcher has slots.
-    pub slot: Option<u32>,
-    /// Core, from 0, if known: of the slot in GetInfo's model; of the socket if a rankfile names one (`slot`
-    /// is then the socket); otherwise of the node.
-    pub core: Option<u32>,
-    /// Whether the rank shares its slot because the node has no free one.
-    pub oversubscribed: bool,
-}
-
-impl Place {
-    /// A place of which only the node is known.
-    pub fn on(node: u32) -> Self {
-        Place { node, slot: None, core: None, oversubscribed: false }
+    /// `node0`, `node1`, ….
+    pub(crate) fn numbered(count: u32) -> Vec<Self> {
+        (0..count).map(|number| Node::named(format!("node{number}"))).collect()
     }
 }
 
-/// The nodes of a job and the place of each rank.
+/// The node of a rank, and its slot and core there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// Index into [`Placement::nodes`].
+    pub node: u32,
+    /// Slot on the node, from 0, if the launcher has slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u32>,
+    /// Core, from 0, if known: of the slot in GetInfo's model; of the socket if a rankfile names one (`slot`
+    /// is then the socket); otherwise of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<u32>,
+    /// Whether the rank shares its slot because the node has no free one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oversubscribed: bool,
+}
+
+impl Location {
+    /// A location of which only the node is known.
+    pub fn on(node: u32) -> Self {
+        Location { node, slot: None, core: None, oversubscribed: false }
+    }
+
+    /// The location of the `nth` process on a node with `slots` slots: its `nth` slot, modulo their number.
+    pub(crate) fn nth(node: u32, nth: u32, slots: u32) -> Self {
+        Location { slot: Some(nth % slots.max(1)), oversubscribed: nth >= slots, ..Location::on(node) }
+    }
+
+    /// The locations of ranks on these nodes, which have so many slots.
+    pub(crate) fn in_slots(nodes: impl Iterator<Item = u32>, slots: &[u32]) -> Vec<Self> {
+        let mut taken = vec![0u32; slots.len()];
+        nodes
+            .map(|node| {
+                let nth = taken[node as usize];
+                taken[node as usize] += 1;
+                Self::nth(node, nth, slots[node as usize])
+            })
+            .collect()
+    }
+}
+
+/// The nodes of a job and the location of each rank.
 ///
 /// Each `ranks[r].node` is a valid index into `nodes`; constructors and readers ensure this.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Placement {
     /// The nodes in the launcher's order; some may be empty.
     pub nodes: Vec<Node>,
-    /// Places by rank.
-    pub ranks: Vec<Place>,
+    /// Locations by rank.
+    pub ranks: Vec<Location>,
 }
 
 impl Placement {
@@ -67,23 +92,16 @@ impl Placement {
     /// # Errors
     /// There are no ranks, or more than `nodes × per_node`.
     pub fn block(ranks: u32, nodes: u32, per_node: u32) -> Result<Self, Error> {
-        let capacity = u64::from(nodes) * u64::from(per_node);
-        if nodes == 0 || per_node == 0 {
-            return Err(Problem::NoNodes.into());
+        if per_node == 0 {
+            return Err(Error::no_nodes());
         }
-        if u64::from(ranks) > capacity {
-            return Err(Problem::TooFewNodes {
-                ranks: ranks.into(),
-                per_node: per_node.into(),
-                needed: ranks.div_ceil(per_node).into(),
-                nodes: nodes.into(),
-            }
-            .into());
+        let needed = ranks.div_ceil(per_node);
+        if nodes > 0 && needed > nodes {
+            return Err(Error::new(format!(
+                "{ranks} ranks at {per_node} per node need {needed} nodes, but there are {nodes}"
+            )));
         }
-        Self::from_rule(ranks, nodes, |rank| Place {
-            slot: Some(rank % per_node),
-            ..Place::on(rank / per_node)
-        })
+        Self::from_rule(ranks, nodes, |rank| (rank / per_node, rank % per_node))
     }
 
     /// Deals ranks to nodes in turn: rank `r` on node `r % nodes`. The nodes are named `node0`, `node1`, ….
@@ -91,35 +109,32 @@ impl Placement {
     /// # Errors
     /// There are no ranks or no nodes.
     pub fn round_robin(ranks: u32, nodes: u32) -> Result<Self, Error> {
+        Self::from_rule(ranks, nodes, |rank| (rank % nodes, rank / nodes))
+    }
+
+    /// The rule gives the node and slot of each rank.
+    fn from_rule(ranks: u32, nodes: u32, rule: impl Fn(u32) -> (u32, u32)) -> Result<Self, Error> {
         if nodes == 0 {
-            return Err(Problem::NoNodes.into());
+            return Err(Error::no_nodes());
         }
-        Self::from_rule(ranks, nodes, |rank| Place { slot: Some(rank / nodes), ..Place::on(rank % nodes) })
-    }
-
-    fn from_rule(ranks: u32, nodes: u32, rule: impl Fn(u32) -> Place) -> Result<Self, Error> {
         if ranks == 0 {
-            return Err(Problem::NoRanks.into());
+            return Err(Error::no_ranks());
         }
+        let location = |(node, slot)| Location { slot: Some(slot), ..Location::on(node) };
         Ok(Placement {
-            nodes: (0..nodes).map(|n| Node::named(format!("node{n}"))).collect(),
-            ranks: (0..ranks).map(rule).collect(),
+            nodes: Node::numbered(nodes),
+            ranks: (0..ranks).map(|rank| location(rule(rank))).collect(),
         })
-    }
-
-    /// The node of a rank; `None` if there is no such rank.
-    pub fn node_of(&self, rank: u32) -> Option<u32> {
-        self.ranks.get(rank as usize).map(|place| place.node)
     }
 
     /// The node of each rank, as replay takes it.
     pub fn nodes_of_ranks(&self) -> Vec<u32> {
-        self.ranks.iter().map(|place| place.node).collect()
+        self.ranks.iter().map(|location| location.node).collect()
     }
 
-    /// The host name of a rank's node; `None` if there is no such rank.
-    pub fn host_of(&self, rank: u32) -> Option<&str> {
-        self.node_of(rank).and_then(|node| self.nodes.get(node as usize)).map(|node| node.name.as_str())
+    /// The host name of each rank's node.
+    pub fn hosts_of_ranks(&self) -> impl Iterator<Item = &str> {
+        self.ranks.iter().map(|location| self.nodes[location.node as usize].name.as_str())
     }
 }
 
@@ -132,8 +147,7 @@ mod tests {
         let placement = Placement::block(5, 3, 2).unwrap();
         assert_eq!(placement.nodes_of_ranks(), [0, 0, 1, 1, 2]);
         assert_eq!(placement.ranks[3].slot, Some(1));
-        assert_eq!(placement.host_of(4), Some("node2"));
-        assert_eq!(placement.node_of(5), None);
+        assert_eq!(placement.hosts_of_ranks().last(), Some("node2"));
     }
 
     #[test]

@@ -1,0 +1,269 @@
+//! Placement files: TOML, JSON, or text with one node per line; see `docs/placement.md`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use indexmap::IndexSet;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::input::lines::{plain_lines, read_text};
+use crate::placement::{Location, Node, Placement};
+
+/// The format of a placement file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `*.toml`.
+    Toml,
+    /// `*.json`.
+    Json,
+    /// Any other name: line `r` names the node of rank `r`.
+    Text,
+}
+
+impl Format {
+    /// The format for the name of a file.
+    pub fn of_path(path: &Path) -> Self {
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("toml") => Format::Toml,
+            Some("json") => Format::Json,
+            _ => Format::Text,
+        }
+    }
+}
+
+impl Placement {
+    /// Reads a placement file in the format of its name ([`Format::of_path`]).
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line is invalid.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(&read_text(path)?, Format::of_path(path), &path.display().to_string())
+    }
+
+    /// Parses a placement; `name` is the file in errors.
+    ///
+    /// # Errors
+    /// The text is malformed, lists a node twice, or uses a node that it does not list; with the line.
+    pub fn parse(text: &str, format: Format, name: &str) -> Result<Self, Error> {
+        let lists: Lists = match format {
+            Format::Toml => toml::from_str(text).map_err(|e| {
+                let start = e.span().map_or(0, |span| span.start);
+                let line = text.bytes().take(start).filter(|&b| b == b'\n').count() + 1;
+                Error::new(e.message()).at(name, line)
+            })?,
+            Format::Json => serde_json::from_str(text).map_err(|e| {
+                // The error has its position already.
+                let message = e.to_string();
+                let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
+                Error::new(message).at(name, e.line().max(1))
+            })?,
+            Format::Text => return parse_text(text, name),
+        };
+        lists.resolve(text, name)
+    }
+
+    /// Formats the placement as a file.
+    pub fn to_text(&self, format: Format) -> String {
+        match format {
+            Format::Toml => {
+                format!("nodes = [\n{}]\nranks = [\n{}]\n", toml_lines(&self.nodes), toml_lines(&self.ranks))
+            }
+            Format::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
+            Format::Text => self.hosts_of_ranks().map(|host| format!("{host}\n")).collect(),
+        }
+    }
+}
+
+/// One line per entry, where a TOML writer makes a paragraph of each.
+fn toml_lines(entries: &[impl Serialize]) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        text.push_str("  ");
+        // Names and numbers can be written.
+        let _ = entry.serialize(toml::ser::ValueSerializer::new(&mut text));
+        text.push_str(",\n");
+    }
+    text
+}
+
+/// The lists of TOML and JSON files.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lists {
+    nodes: Vec<NodeEntry>,
+    ranks: Vec<RankEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a node is a name or { name, slots, max_slots, cores }")]
+enum NodeEntry {
+    Name(String),
+    Full(Node),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a rank is a node's index or { node, slot, core, oversubscribed }")]
+enum RankEntry {
+    Node(u32),
+    Full(Location),
+}
+
+impl Lists {
+    fn resolve(self, text: &str, name: &str) -> Result<Placement, Error> {
+        // Entries have no positions in the source; report that of the enclosing key.
+        let error_under = |key: &str, error: Error| {
+            error.at(name, text.lines().position(|line| line.contains(key)).map_or(1, |at| at + 1))
+        };
+        let node = |entry| match entry {
+            NodeEntry::Name(name) => Node::named(name),
+            NodeEntry::Full(node) => node,
+        };
+        let nodes: Vec<Node> = self.nodes.into_iter().map(node).collect();
+        let mut seen = HashMap::new();
+        for (at, node) in nodes.iter().enumerate() {
+            if let Some(first) = seen.insert(node.name.as_str(), at) {
+                let message = format!("nodes {first} and {at} have the same name {:?}", node.name);
+                return Err(error_under("nodes", Error::new(message)));
+            }
+        }
+        if self.ranks.is_empty() {
+            return Err(error_under("ranks", Error::no_ranks()));
+        }
+        let location = |entry| match entry {
+            RankEntry::Node(node) => Location::on(node),
+            RankEntry::Full(location) => location,
+        };
+        let ranks: Vec<Location> = self.ranks.into_iter().map(location).collect();
+        let count = nodes.len();
+        match ranks.iter().position(|location| location.node as usize >= count) {
+            None => Ok(Placement { nodes, ranks }),
+            Some(rank) => {
+                let node = ranks[rank].node;
+                let message = format!("rank {rank} is on node {node}, but there are only {count} nodes");
+                Err(error_under("ranks", Error::new(message)))
+            }
+        }
+    }
+}
+
+/// Highest node number in a text file. All nodes up to it are named, so do not allocate memory on a mistyped
+/// number's word.
+const HIGHEST_NODE: u32 = (1 << 18) - 1;
+
+/// Text with one node per line. If all lines are numbers, they are node numbers, and the highest gives the
+/// number of nodes; else they are names, and nodes are in the order of their first rank.
+fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
+    let mut lines = Vec::new();
+    for (number, line) in plain_lines(text) {
+        if line.split_whitespace().count() > 1 {
+            let message = format!("expected one node number or name, found {line:?}");
+            return Err(Error::new(message).at(name, number));
+        }
+        lines.push((number, line));
+    }
+    if lines.is_empty() {
+        return Err(Error::no_ranks().at(name, 1));
+    }
+    if !lines.iter().all(|(_, line)| line.bytes().all(|b| b.is_ascii_digit())) {
+        let mut hosts = IndexSet::new();
+        let ranks = lines.iter().map(|&(_, host)| Location::on(hosts.insert_full(host).0 as u32)).collect();
+        return Ok(Placement { nodes: hosts.into_iter().map(Node::named).collect(), ranks });
+    }
+    let mut ranks = Vec::with_capacity(lines.len());
+    for (line, number) in lines {
+        let node = number.parse().ok().filter(|&node| node <= HIGHEST_NODE).ok_or_else(|| {
+            Error::new(format!("node number {number} is above {HIGHEST_NODE}")).at(name, line)
+        })?;
+        ranks.push(Location::on(node));
+    }
+    let highest = ranks.iter().map(|location| location.node).max().unwrap_or(0);
+    Ok(Placement { nodes: Node::numbered(highest + 1), ranks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_and_full_forms() {
+        let text = "nodes = [\"a\", { name = \"b\", slots = 2 }]\nranks = [0, 1, { node = 1, slot = 1 }]\n";
+        let placement = Placement::parse(text, Format::Toml, "p.toml").unwrap();
+        assert_eq!(placement.nodes_of_ranks(), [0, 1, 1]);
+        assert_eq!(placement.nodes[1].slots, Some(2));
+        let json = r#"{ "nodes": ["a"], "ranks": [0, {"node": 0, "oversubscribed": true}] }"#;
+        assert!(Placement::parse(json, Format::Json, "p.json").unwrap().ranks[1].oversubscribed);
+    }
+
+    #[test]
+    fn text_of_numbers_and_of_names() {
+        let numbers = Placement::parse("# two a node\n3\n3\n\n0\n", Format::Text, "p").unwrap();
+        assert_eq!(numbers.nodes_of_ranks(), [3, 3, 0]);
+        assert_eq!(numbers.nodes.len(), 4);
+        let names = Placement::parse("b\na # comment\nb", Format::Text, "p").unwrap();
+        assert_eq!(names.nodes_of_ranks(), [0, 1, 0]);
+        assert_eq!(names.hosts_of_ranks().nth(1), Some("a"));
+    }
+
+    #[test]
+    fn errors_name_file_and_line() {
+        let error = |text, format| Placement::parse(text, format, "p").unwrap_err().to_string();
+        assert_eq!(error("a b\n", Format::Text), "p:1: expected one node number or name, found \"a b\"");
+        assert_eq!(error("0\n99999999999\n", Format::Text), "p:2: node number 99999999999 is above 262143");
+        assert_eq!(error("", Format::Text), "p:1: a placement needs at least one rank");
+        let beyond = error("nodes = [\"a\"]\n\nranks = [0, 1]", Format::Toml);
+        assert_eq!(beyond, "p:3: rank 1 is on node 1, but there are only 1 nodes");
+        assert!(error("nodes = [\"a\"]\nranks = [0, \"x\"]", Format::Toml).starts_with("p:2: "));
+        assert!(error("{\n \"nodes\": [", Format::Json).starts_with("p:2: "));
+        assert!(error("nodes = [\"a\", \"a\"]\nranks = [0]", Format::Toml).contains("same name"));
+    }
+
+    mod properties {
+        use super::*;
+        use proptest::prelude::*;
+
+        fn placements() -> impl Strategy<Value = Placement> {
+            let number = || proptest::option::of(0u32..9);
+            let node = (number(), number(), number());
+            (1usize..6, proptest::collection::vec(node, 6)).prop_flat_map(move |(count, extra)| {
+                let nodes: Vec<Node> = extra[..count]
+                    .iter()
+                    .enumerate()
+                    .map(|(n, &(slots, max_slots, cores))| Node {
+                        name: format!("n-{n}.x"),
+                        slots,
+                        max_slots,
+                        cores,
+                    })
+                    .collect();
+                let location = (0..count as u32, number(), number(), any::<bool>()).prop_map(
+                    |(node, slot, core, oversubscribed)| Location { node, slot, core, oversubscribed },
+                );
+                proptest::collection::vec(location, 1..20)
+                    .prop_map(move |ranks| Placement { nodes: nodes.clone(), ranks })
+            })
+        }
+
+        proptest! {
+            #[test]
+            fn what_is_written_is_read(placement in placements()) {
+                for format in [Format::Toml, Format::Json] {
+                    let text = placement.to_text(format);
+                    prop_assert_eq!(&Placement::parse(&text, format, "p").unwrap(), &placement);
+                }
+                let text = placement.to_text(Format::Text);
+                let hosts: Vec<_> = placement.hosts_of_ranks().collect();
+                let again = Placement::parse(&text, Format::Text, "p").unwrap();
+                let again: Vec<_> = again.hosts_of_ranks().collect();
+                prop_assert_eq!(again, hosts);
+            }
+
+            #[test]
+            fn garbage_never_panics(text in "\\PC{0,80}") {
+                for format in [Format::Toml, Format::Json, Format::Text] {
+                    let _ = Placement::parse(&text, format, "p");
+                }
+            }
+        }
+    }
+}
