@@ -1,16 +1,16 @@
 //! Which algorithms carry collectives out, as the options of several commands say it.
 
-use crate::output::Failure;
+use replay::Table;
 
 /// A built-in decision table by name, else one from a file.
 ///
 /// # Errors
-/// No such table, or what is wrong with the file, placed.
-pub fn table(text: &str) -> Result<replay::Table, Failure> {
-    if let Some(table) = replay::Table::builtin(text) {
+/// There is no such table, or the file is invalid; with the position.
+pub fn table(text: &str) -> Result<Table, String> {
+    if let Some(table) = Table::builtin(text) {
         return Ok(table);
     }
     let file = std::fs::read_to_string(text)
         .map_err(|error| format!("{text}: neither default, openmpi, mpich, nccl nor a file: {error}"))?;
-    replay::Table::from_toml(&file).map_err(|error| format!("{text}: {error}").into())
+    Table::from_toml(&file).map_err(|error| format!("{text}: {error}"))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::container::{self, About, Reader};
 use vef_format::new_file::hidden_beside;
+use vef_format::operation::OpCodes;
 
 /// Standard input.
 const STDIN: &str = "/dev/stdin";
@@ -78,6 +79,17 @@ impl Input {
     pub fn is_container(&self) -> Result<bool, Failure> {
         container::is_container(&self.path)
             .map_err(|error| format!("{}: {error}", self.name.display()).into())
+    }
+
+    /// The codes of collectives that the user gives for a text trace; a container has its own.
+    pub fn op_codes(&self, table: Option<&Path>) -> Result<Option<OpCodes>, Failure> {
+        let Some(table) = table else { return Ok(None) };
+        if self.is_container()? {
+            let path = self.path.display();
+            let error = format!("{path}: --op-codes is for text; this is a container and has its own table");
+            return Err(self.error(error));
+        }
+        Ok(Some(OpCodes::open(table)?))
     }
 
     /// Repeats the warnings that a container has about its capture, and what the trace lacks.

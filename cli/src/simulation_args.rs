@@ -6,8 +6,8 @@ use clap::Args;
 
 use crate::input::Input;
 use crate::network::{self, Network};
-use crate::output::written_trace;
 
+/// Replay a trace on a simulated network
 #[derive(Args, Clone, Debug)]
 #[command(after_help = format!("\
 {}
@@ -150,6 +150,7 @@ impl Table {
     }
 }
 
+/// Run synthetic traffic on a simulated network: latency and saturation
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Nodes submit messages at the given rate, whatever the network does (open loop). Latency counts from submission; the
@@ -194,60 +195,4 @@ pub struct Traffic {
     /// Print the points as CSV
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Patterns, per iteration: ring (to the next), halo2d and halo3d (exchange with 4 or 6 neighbours), alltoall, allreduce, \
-random (to a random other rank), incast (all to rank 0, which releases them), sweep (a wavefront from each corner in \
-turn), fft (Alltoall in rows, then in columns), training (micro-batches through a pipeline and back, an Allreduce of each \
-in the tensor group, an Allreduce of the gradients among the replicas).
-
-Examples:
-  vef gen halo3d -n 4096 -o halo.vefx --bytes 64KiB --compute 200us --imbalance 0.1
-  vef gen training --parallel 4,8,2 -o step.vefx --bytes 16MiB --gradient 512MiB --micro-batches 8
-  vef gen random -n 64 -o - | vef sim - --topology fattree:k=8")]
-pub struct Gen {
-    /// Communication pattern
-    #[arg(value_name = "PATTERN")]
-    pub pattern: String,
-    /// Number of ranks
-    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", required_unless_present_any = ["grid", "parallel"], value_parser = clap::value_parser!(u32).range(1..))]
-    pub ranks: Option<u32>,
-    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = written_trace)]
-    pub output: PathBuf,
-    /// Size of a message, or of each rank's block in a collective
-    #[arg(long, default_value = "8KiB", value_name = "SIZE")]
-    pub bytes: String,
-    /// Number of iterations
-    #[arg(long, default_value_t = 100, value_name = "N")]
-    pub iterations: u32,
-    /// Computing time of a rank per iteration
-    #[arg(long, default_value = "10us", value_name = "TIME")]
-    pub compute: String,
-    /// Largest deviation of computing times between ranks, as a share
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub imbalance: f64,
-    /// Largest deviation of computing times between iterations, as a share
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub noise: f64,
-    /// Seed of all random choices
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
-    /// halo2d, halo3d, sweep, fft: ranks per dimension, AxB or AxBxC [default: the squarest grid]
-    #[arg(long, value_name = "AxB", conflicts_with = "ranks")]
-    pub grid: Option<String>,
-    /// training: replicas, ranks per tensor group, pipeline stages [default: RANKS,1,1]
-    #[arg(long, value_name = "D,T,P", conflicts_with_all = ["ranks", "grid"])]
-    pub parallel: Option<String>,
-    /// training: micro-batches per step
-    #[arg(long, default_value_t = 4, value_name = "N")]
-    pub micro_batches: u32,
-    /// training: gradients per rank
-    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
-    pub gradient: String,
-    /// Compress the blocks of the container (zstd)
-    #[arg(long)]
-    pub compress: bool,
 }

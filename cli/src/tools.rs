@@ -1,7 +1,7 @@
 //! The tools that `vef run` stacks between the program and its MPI.
 
 use crate::output::{self, Failure};
-use crate::progress::Busy;
+use crate::progress::Bar;
 use crate::{algorithms, library};
 use mpi_abi::tool::{EXPORTED_AS, recordings};
 use reports::text;
@@ -98,10 +98,10 @@ impl Tools {
 
 /// Writes the text traces of a capture to the directory `to`.
 fn text(captured: &Path, to: &Path) {
-    let busy = Busy::new("writing text traces");
+    let bar = Bar::new("writing text traces");
     let written =
         Capture::open(captured).map_err(Into::into).and_then(|capture| text::write(&capture, to, false));
-    drop(busy);
+    drop(bar);
     match written {
         Ok(()) => output::remark(format_args!("text: vef text {}", to.display())),
         // The exit code is that of the program.

@@ -100,7 +100,7 @@ impl Request {
         }
         let sources = [
             ("--hostfile", self.hostfile.is_some()),
-            ("--host", !self.hosts.is_empty() && !(filtered && self.hostfile.is_some())),
+            ("--host", !self.hosts.is_empty() && (self.hostfile.is_none() || !filtered)),
             ("--nodelist", self.node_list.is_some()),
             ("--nodes", self.nodes.is_some()),
             ("--rankfile", self.rankfile.is_some()),

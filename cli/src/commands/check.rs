@@ -1,24 +1,51 @@
 //! `vef check`: validates a trace, replays it, and shows its content; with `--repair` also corrects it.
 
-use crate::args::Check;
+use crate::groups::{OpCodesFile, Yardstick};
 use crate::initialisation;
 use crate::input::Input;
-use crate::output::{self, EXIT_BAD_INPUT, Failure};
-use crate::progress::Busy;
-use replay::{BuildError, Engine, Job, Link, Stream, yardstick};
-use sim_example::quantity::{Bandwidth, parse_time};
+use crate::output::{self, EXIT_BAD_INPUT, Failure, written_trace};
+use crate::progress::Bar;
+use replay::{BuildError, Engine, Job, Stream, yardstick};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vef_format::new_file::is_stdout;
-use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Grouped, Picos};
 use vef_format::validate::{self, Kind, OperationTally, Options, Problem, Repair, Report, Severity};
 
-pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
-    let busy = Busy::new("checking");
+/// Validate a trace and replay it
+#[derive(clap::Args)]
+#[command(after_help = "\
+The exit code is 0 if every record replays, else 2. --json prints JSON even if the trace cannot be read: its key `error`
+then has the reason. A trace from a pipe (TRACE is -) is copied to a temporary file.
+
+--repair corrects counts of the header, trigger bits, ids, dependencies and orders that the rest of the trace determines,
+and reports each change. It writes nothing if other errors remain. docs/formats.md has the rules.
+
+Examples:
+  vef check app.vef
+  vef check app.vef --repair mended.vef
+  zstdcat app.vef.zst | vef check - --json")]
+pub struct Arguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "TRACE", value_parser = Input::argument)]
+    pub trace: PathBuf,
+    /// Repair what the rest of the trace determines (text only), and write the result if it is valid
+    #[arg(long, value_name = "OUT.vef", value_parser = written_trace)]
+    pub repair: Option<PathBuf>,
+    #[command(flatten)]
+    pub codes: OpCodesFile,
+    #[command(flatten)]
+    pub yardstick: Yardstick,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
+    let bar = Bar::new("checking");
     let examined = examine(check);
-    drop(busy);
+    drop(bar);
     let finding = match examined {
         Ok(finding) => finding,
         Err(error) => {
@@ -44,23 +71,9 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(EXIT_BAD_INPUT))
 }
 
-/// The codes that the user gives for a text trace; a container has its own.
-pub fn op_codes(trace: &Input, table: Option<&Path>) -> Result<Option<OpCodes>, Failure> {
-    let Some(table) = table else { return Ok(None) };
-    if trace.is_container()? {
-        let error = format!(
-            "{}: --op-codes is for text; this is a container and has its own table",
-            trace.path.display()
-        );
-        return Err(trace.error(error));
-    }
-    Ok(Some(OpCodes::open(table)?))
-}
-
-fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
-    let network = Network { latency: parse_time(&check.latency)?, bandwidth: check.bandwidth.parse()? };
+fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
     let trace = Input::of(&check.trace)?;
-    let op_codes = op_codes(&trace, check.op_codes.as_deref())?.unwrap_or_default();
+    let op_codes = check.codes.read(&trace)?.unwrap_or_default();
     let options = Options { op_codes, ..Options::default() };
     let found = match &check.repair {
         Some(to) => repair(&trace, to, &options),
@@ -68,7 +81,7 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
     };
     let (report, repair, job) = found.map_err(|error| trace.error(error))?;
     // An invalid trace has no meaningful run time: report the error instead.
-    let replayed = job.map(|job| replay_to_end(job, &network)).transpose();
+    let replayed = job.map(|job| replay_to_end(job, &check.yardstick)).transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
     trace.tell_send_waits();
@@ -76,7 +89,7 @@ fn examine(check: &Check) -> Result<Finding<'_>, Failure> {
         initialisation::warn(&trace, replayed.runtime, false);
     }
     let lacks = trace.lacks();
-    Ok(Finding { check, report, repair, network, replayed, lacks })
+    Ok(Finding { check, report, repair, replayed, lacks })
 }
 
 /// Validates a trace; returns the job to replay if it is valid.
@@ -131,12 +144,6 @@ fn stream(trace: &Path, options: &Options) -> Result<Job, Failure> {
     Ok(Job::stream(Stream::with_codes(trace, options.op_codes.clone())?))
 }
 
-/// Each message takes the latency plus bytes over bandwidth, without contention.
-struct Network {
-    latency: Picos,
-    bandwidth: Bandwidth,
-}
-
 /// The result of a replay on the yardstick network.
 struct Replayed {
     runtime: Picos,
@@ -148,8 +155,8 @@ struct Replayed {
     stuck: Option<String>,
 }
 
-fn replay_to_end(job: Job, network: &Network) -> Result<Replayed, Failure> {
-    let link = Link::new(network.latency, network.bandwidth.bits_per_second())?;
+fn replay_to_end(job: Job, yardstick: &Yardstick) -> Result<Replayed, Failure> {
+    let link = yardstick.link()?;
     let mut engine = Engine::builder().job(job).engine()?;
     let outcome = yardstick::run(&mut engine, &link)?;
     let total = engine.stats().total();
@@ -164,11 +171,10 @@ fn replay_to_end(job: Job, network: &Network) -> Result<Replayed, Failure> {
 
 /// All results of the command.
 struct Finding<'a> {
-    check: &'a Check,
+    check: &'a Arguments,
     /// With `--repair`, the report on the repaired trace.
     report: Report,
     repair: Option<Repair>,
-    network: Network,
     replayed: Option<Replayed>,
     /// What the trace lacks of the captured run.
     lacks: Vec<String>,
@@ -207,8 +213,8 @@ impl Finding<'_> {
             },
             "computing_ps": tallies.computing,
             "yardstick": {
-                "latency_ps": self.network.latency,
-                "bits_per_second": self.network.bandwidth.bits_per_second(),
+                "latency_ps": self.check.yardstick.latency(),
+                "bits_per_second": self.check.yardstick.bandwidth().bits_per_second(),
                 "messages": self.replayed.as_ref().map(|replayed| replayed.messages),
                 "bytes": self.replayed.as_ref().map(|replayed| replayed.bytes),
                 "collectives_split_evenly": self.replayed.as_ref().map(|replayed| replayed.split_evenly),
@@ -234,8 +240,8 @@ impl Finding<'_> {
         if let Some(replayed) = &self.replayed {
             lines.push(format!(
                 "  replayed on a network of {} + bytes / {}: run time {}, {} messages with {} (collectives included)",
-                self.network.latency,
-                self.network.bandwidth,
+                self.check.yardstick.latency(),
+                self.check.yardstick.bandwidth(),
                 replayed.runtime,
                 Grouped(replayed.messages),
                 replayed.bytes

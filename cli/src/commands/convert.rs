@@ -1,24 +1,43 @@
 //! `vef convert`: converts a trace between text and container, by the names of the files.
 
-use crate::args::Convert;
+use crate::groups::OpCodesFile;
 use crate::input::Input;
-use crate::output::{self, Failure};
-use crate::progress::Busy;
-use std::path::Path;
+use crate::output::{self, Failure, written_trace};
+use crate::progress::Bar;
+use std::path::{Path, PathBuf};
 use vef_format::container::{self, About, Settings};
 use vef_format::units::Grouped;
 
-pub fn execute(convert: &Convert) -> Result<(), Failure> {
+/// Convert a trace: text (.vef) to container (.vefx), or back
+#[derive(clap::Args)]
+#[command(after_help = "\
+A container is smaller and checksummed, and the records of a task can be read without those of others. All commands that
+read traces read both forms.")]
+pub struct Arguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "FROM", value_parser = Input::argument)]
+    pub from: PathBuf,
+    /// File to write: a container if the name ends in .vefx, else text; - is standard output, as text
+    #[arg(value_name = "TO", value_parser = written_trace)]
+    pub to: PathBuf,
+    /// Compress the blocks of the container (zstd)
+    #[arg(long)]
+    pub compress: bool,
+    #[command(flatten)]
+    pub codes: OpCodesFile,
+}
+
+pub fn run(convert: &Arguments) -> Result<(), Failure> {
     if convert.compress && !convert.to.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx")) {
         return Err("--compress is for containers: OUT.vefx".into());
     }
     let settings = Settings { compress: convert.compress, ..Settings::default() };
-    let busy = Busy::new("converting");
+    let bar = Bar::new("converting");
     let from = Input::of(&convert.from)?;
-    let op_codes = super::check::op_codes(&from, convert.op_codes.as_deref())?.unwrap_or_default();
+    let op_codes = convert.codes.read(&from)?.unwrap_or_default();
     let about = About { op_codes, ..About::default() };
     container::convert(&from.path, &convert.to, &about, settings).map_err(|error| from.error(error))?;
-    drop(busy);
+    drop(bar);
     // Of a pipe the size is not known.
     let size = |path: &Path| match std::fs::metadata(path) {
         Ok(file) if file.is_file() => format!(" ({} bytes)", Grouped(file.len())),

@@ -3,17 +3,26 @@
 //! The bundled capture was recorded from `examples/halo.c` under Open MPI. `--live` compiles and captures
 //! that program first.
 
-use crate::args::{Check, Convert, Demo, Mix, Run};
+use super::{check, convert, mix, report, run, sim};
+use crate::groups::parse;
 use crate::input::Input;
 use crate::launch;
 use crate::output::{self, Failure};
-use crate::simulation_args::Sim;
-use clap::Parser;
+use clap::Args;
 use sim_example::Report;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vef_format::units::{Bytes, Grouped};
+
+/// Run a bundled capture through mix, check and sim, with explanations
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// First capture a real program, if an MPI is installed
+    #[arg(long)]
+    pub live: bool,
+}
 
 /// The captured program.
 const SOURCE: &str = include_str!("../../../examples/halo.c");
@@ -32,7 +41,7 @@ const NETWORKS: [&str; 2] = ["switch:4", "torus:4"];
 /// Compiler wrappers of MPI.
 const COMPILERS: [&str; 3] = ["mpicc", "mpicc.openmpi", "mpicc.mpich"];
 
-pub fn execute(demo: &Demo) -> Result<(), Failure> {
+pub fn run(demo: &Arguments) -> Result<(), Failure> {
     let directory = unused_directory()?;
     let shown = directory.display();
     output::result(format_args!(
@@ -44,76 +53,58 @@ pub fn execute(demo: &Demo) -> Result<(), Failure> {
         false => bundled(&capture)?,
     }
 
-    let trace = directory.join("halo.vefx");
-    step(
+    let [container, text, page] = ["halo.vefx", "halo.vef", "report.html"].map(|name| directory.join(name));
+    let trace = container.as_os_str();
+    mix::run(&step(
         "Mix: which send met which receive? Absolute times become computing times and dependencies.",
-        &format!("vef mix -i {} -o {}", capture.display(), trace.display()),
-    )?;
-    super::mix::execute(&parsed::<Mix>(&[
-        "-i".as_ref(),
-        capture.as_os_str(),
-        "-o".as_ref(),
-        trace.as_os_str(),
-    ])?)?;
-    let text = directory.join("halo.vef");
+        &["mix".as_ref(), "-i".as_ref(), capture.as_os_str(), "-o".as_ref(), trace],
+    )?)?;
     output::result("")?;
-    step(
+    convert::run(&step(
         "Convert: a trace is a container, or text with a line for each record.",
-        &format!("vef convert {} {}", trace.display(), text.display()),
-    )?;
-    super::convert::execute(&parsed::<Convert>(&[trace.as_os_str(), text.as_os_str()])?)?;
+        &["convert".as_ref(), trace, text.as_os_str()],
+    )?)?;
     excerpt(&text)?;
-
-    step(
+    check::run(&step(
         "Check: does every record replay? The network here is a yardstick: latency + bytes / bandwidth.",
-        &format!("vef check {}", trace.display()),
-    )?;
-    super::check::execute(&parsed::<Check>(&[trace.as_os_str()])?)?;
-
+        &["check".as_ref(), trace],
+    )?)?;
     let mut reports = Vec::new();
     output::result("")?;
     for topology in NETWORKS {
-        step(
+        let arguments = step(
             "Simulate: the same messages on links that they must share, without the start-up in MPI_Init.",
-            &format!("vef sim {} --from-init --topology {topology}", trace.display()),
+            &["sim".as_ref(), trace, "--from-init".as_ref(), "--topology".as_ref(), topology.as_ref()],
         )?;
-        let words = [trace.as_os_str(), "--from-init".as_ref(), "--topology".as_ref(), topology.as_ref()];
-        let report = super::sim::simulated(&parsed::<Sim>(&words)?, &Input::of(&trace)?)?;
+        let report = sim::simulated(&arguments, &Input::of(&container)?)?;
         output::result(report.to_text())?;
         reports.push(report);
     }
     output::result(differences(&reports))?;
-    let page = directory.join("report.html");
     output::result("")?;
-    step(
+    report::run(&step(
         "Look at it: a page with all of this in figures and tables, for any browser.",
-        &format!("vef report {} -o {}", trace.display(), page.display()),
-    )?;
-    super::report::execute(&parsed(&[trace.as_os_str(), "-o".as_ref(), page.as_os_str()])?)?;
+        &["report".as_ref(), trace, "-o".as_ref(), page.as_os_str()],
+    )?)?;
     output::result(format_args!(
         "\nNext: your own program. cargo build --release --workspace, then vef run -n 4 -o capture -- ./app, and the steps\n\
          above. Everything is in {shown}/."
     ))
 }
 
-/// Parses the arguments of a command.
-fn parsed<T: clap::Args + clap::FromArgMatches>(words: &[&std::ffi::OsStr]) -> Result<T, Failure> {
-    #[derive(Parser)]
-    struct Words<T: clap::Args> {
-        #[command(flatten)]
-        inner: T,
-    }
-    let line = std::iter::once("vef".as_ref()).chain(words.iter().copied());
-    Ok(Words::<T>::try_parse_from(line)?.inner)
+/// Shows a command, the first of `words`, and returns its arguments, the others.
+fn step<T: Args>(what: &str, words: &[&OsStr]) -> Result<T, Failure> {
+    show(what, &format!("vef {}", words.join(OsStr::new(" ")).display()))?;
+    parse(&words[1..])
 }
 
-fn step(what: &str, command: &str) -> Result<(), Failure> {
+fn show(what: &str, command: &str) -> Result<(), Failure> {
     output::result(format_args!("{what}\n  $ {command}"))
 }
 
 /// Writes the bundled capture to a directory.
 fn bundled(capture: &Path) -> Result<(), Failure> {
-    step(
+    show(
         "Capture: each rank's calls, recorded by a preloaded library while the program ran. This one is bundled;",
         "vef run -n 4 -o capture -- ./halo        (`vef demo --live` runs it on this machine)",
     )?;
@@ -136,7 +127,7 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
     };
     let (source, program) = (directory.join("halo.c"), directory.join("halo"));
     fs::write(&source, SOURCE)?;
-    step(
+    show(
         "Compile the program.",
         &format!("{compiler} -O2 -o {} {} -lm", program.display(), source.display()),
     )?;
@@ -146,18 +137,17 @@ fn live(directory: &Path, capture: &Path) -> Result<(), Failure> {
         return Err(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr)).into());
     }
     // Open MPI refuses more ranks than cores.
-    let ranks = std::thread::available_parallelism().map_or(1, usize::from).min(4) as u32;
-    step(
+    let ranks = std::thread::available_parallelism().map_or(1, usize::from).min(4).to_string();
+    let (ranks, capture_name) = (OsStr::new(&ranks), capture.as_os_str());
+    let arguments = step(
         "Capture: each rank's calls, recorded by a library that is preloaded into the ranks only.",
-        &format!("vef run -n {ranks} -o {} -- {}", capture.display(), program.display()),
+        &["run", "-n"]
+            .map(OsStr::new)
+            .into_iter()
+            .chain([ranks, "-o".as_ref(), capture_name, "--".as_ref(), program.as_os_str()])
+            .collect::<Vec<_>>(),
     )?;
-    let run = Run {
-        ranks: Some(ranks),
-        output: Some(capture.to_path_buf()),
-        program: vec![program.into_os_string()],
-        ..Run::default()
-    };
-    match super::run::capture(&run)?.program.success() {
+    match run::capture(&arguments)?.program.success() {
         true => output::result(""),
         false => {
             output::result("The program did not run here (see above); on with the bundled capture.")?;

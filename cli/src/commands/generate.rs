@@ -1,22 +1,79 @@
 //! `vef gen`: generates traces of known communication patterns.
 
-use crate::output::{self, Failure};
-use crate::progress::Busy;
-use crate::simulation_args::Gen;
+use crate::output::{self, Failure, written_trace};
+use crate::progress::Bar;
 use sim_example::quantity::{parse_bytes, parse_time};
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use vef_format::container::Settings;
 use vef_format::new_file::NewFile;
-use vef_format::units::{Grouped, Ticks};
+use vef_format::units::{Bytes, Grouped, Picos, Ticks};
 use workloads::{Kernel, Workload};
 
-pub fn execute(options: &Gen) -> Result<(), Failure> {
+/// Generate a trace of a known communication pattern
+#[derive(clap::Args)]
+#[command(after_help = "\
+Patterns, per iteration: ring (to the next), halo2d and halo3d (exchange with 4 or 6 neighbours), alltoall, allreduce, \
+random (to a random other rank), incast (all to rank 0, which releases them), sweep (a wavefront from each corner in \
+turn), fft (Alltoall in rows, then in columns), training (micro-batches through a pipeline and back, an Allreduce of each \
+in the tensor group, an Allreduce of the gradients among the replicas).
+
+Examples:
+  vef gen halo3d -n 4096 -o halo.vefx --bytes 64KiB --compute 200us --imbalance 0.1
+  vef gen training --parallel 4,8,2 -o step.vefx --bytes 16MiB --gradient 512MiB --micro-batches 8
+  vef gen random -n 64 -o - | vef sim - --topology fattree:k=8")]
+pub struct Arguments {
+    /// Communication pattern
+    #[arg(value_name = "PATTERN")]
+    pub pattern: String,
+    /// Number of ranks
+    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", required_unless_present_any = ["grid", "parallel"], value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: Option<u32>,
+    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written_trace)]
+    pub output: PathBuf,
+    /// Size of a message, or of each rank's block in a collective
+    #[arg(long, default_value = "8KiB", value_name = "SIZE", value_parser = parse_bytes)]
+    pub bytes: Bytes,
+    /// Number of iterations
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub iterations: u32,
+    /// Computing time of a rank per iteration
+    #[arg(long, default_value = "10us", value_name = "TIME", value_parser = nanoseconds)]
+    pub compute: Ticks,
+    /// Largest deviation of computing times between ranks, as a share
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub imbalance: f64,
+    /// Largest deviation of computing times between iterations, as a share
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub noise: f64,
+    /// Seed of all random choices
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// halo2d, halo3d, sweep, fft: ranks per dimension, AxB or AxBxC [default: the squarest grid]
+    #[arg(long, value_name = "AxB", conflicts_with = "ranks", value_delimiter = 'x', value_parser = clap::value_parser!(u32).range(1..))]
+    pub grid: Vec<u32>,
+    /// training: replicas, ranks per tensor group, pipeline stages [default: RANKS,1,1]
+    #[arg(long, value_name = "D,T,P", conflicts_with_all = ["ranks", "grid"], value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub parallel: Vec<u32>,
+    /// training: micro-batches per step
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub micro_batches: u32,
+    /// training: gradients per rank
+    #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = parse_bytes)]
+    pub gradient: Bytes,
+    /// Compress the blocks of the container (zstd)
+    #[arg(long)]
+    pub compress: bool,
+}
+
+pub fn run(options: &Arguments) -> Result<(), Failure> {
     let workload = workload(options)?;
     let contained = options.output.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"));
     if options.compress && !contained {
         return Err("--compress is for containers: OUT.vefx".into());
     }
-    let busy = Busy::new("writing");
+    let bar = Bar::new("writing");
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", options.output.display());
     // Report invalid parameters before a file is created.
     workload.header()?;
@@ -32,7 +89,7 @@ pub fn execute(options: &Gen) -> Result<(), Failure> {
     out.flush().map_err(|error| failed(&error))?;
     drop(out);
     new.finish().map_err(|error| failed(&error))?;
-    drop(busy);
+    drop(bar);
     let text = format!(
         "{}: {} ranks, {} iterations of {}: {} point-to-point records, {} collectives",
         options.output.display(),
@@ -45,52 +102,45 @@ pub fn execute(options: &Gen) -> Result<(), Failure> {
     output::about(&options.output, text)
 }
 
-fn workload(options: &Gen) -> Result<Workload, Failure> {
+/// Parses a time in whole nanoseconds, as traces count them.
+fn nanoseconds(text: &str) -> Result<Ticks, String> {
+    match parse_time(text).map_err(|error| error.to_string())? {
+        Picos(time) if time % 1000 != 0 => Err("a trace counts in whole nanoseconds".into()),
+        Picos(time) => Ok(Ticks(time / 1000)),
+    }
+}
+
+fn workload(options: &Arguments) -> Result<Workload, Failure> {
     let mut kernel = Kernel::named(&options.pattern, options.ranks.unwrap_or(1))?;
-    let list = |text: &str, separator: char| -> Option<Vec<u32>> {
-        text.split(separator).map(|part| part.trim().parse().ok().filter(|&n| n > 0)).collect()
-    };
-    if let Some(text) = &options.grid {
-        let sizes = list(text, 'x').unwrap_or_default();
-        kernel = match (kernel, &sizes[..]) {
-            (Kernel::Halo2d { .. }, &[x, y]) => Kernel::Halo2d { grid: [x, y] },
-            (Kernel::Sweep { .. }, &[x, y]) => Kernel::Sweep { grid: [x, y] },
-            (Kernel::Fft { .. }, &[x, y]) => Kernel::Fft { grid: [x, y] },
-            (Kernel::Halo3d { .. }, &[x, y, z]) => Kernel::Halo3d { grid: [x, y, z] },
-            (kernel, _) if kernel.grid().is_none() => {
-                return Err(format!("--grid: {} has no grid", kernel.name()).into());
-            }
-            (kernel, _) => {
-                let form = if let Kernel::Halo3d { .. } = kernel { "AxBxC" } else { "AxB" };
-                return Err(format!("--grid {text:?}: write {form} for {}", kernel.name()).into());
-            }
-        };
-    }
-    if let Kernel::Training { data, tensor, pipeline, micro_batches, gradient } = &mut kernel {
-        if let Some(text) = &options.parallel {
-            match list(text, ',').as_deref() {
-                Some(&[d, t, p]) => (*data, *tensor, *pipeline) = (d, t, p),
-                _ => {
-                    return Err(format!(
-                        "--parallel {text:?}: write replicas, ranks of a tensor group, stages: 4,8,2"
-                    )
-                    .into());
-                }
-            }
+    kernel = match (kernel, &options.grid[..]) {
+        (kernel, []) => kernel,
+        (Kernel::Halo2d { .. }, &[x, y]) => Kernel::Halo2d { grid: [x, y] },
+        (Kernel::Sweep { .. }, &[x, y]) => Kernel::Sweep { grid: [x, y] },
+        (Kernel::Fft { .. }, &[x, y]) => Kernel::Fft { grid: [x, y] },
+        (Kernel::Halo3d { .. }, &[x, y, z]) => Kernel::Halo3d { grid: [x, y, z] },
+        (kernel, _) if kernel.grid().is_none() => {
+            return Err(format!("--grid: {} has no grid", kernel.name()).into());
         }
-        (*micro_batches, *gradient) = (options.micro_batches, parse_bytes(&options.gradient)?);
-    } else if options.parallel.is_some() {
+        (kernel, _) => {
+            let form = if let Kernel::Halo3d { .. } = kernel { "AxBxC" } else { "AxB" };
+            return Err(format!("--grid: write {form} for {}", kernel.name()).into());
+        }
+    };
+    if let Kernel::Training { data, tensor, pipeline, micro_batches, gradient } = &mut kernel {
+        match options.parallel[..] {
+            [] => {}
+            [d, t, p] => (*data, *tensor, *pipeline) = (d, t, p),
+            _ => return Err("--parallel: write replicas, ranks of a tensor group, stages: 4,8,2".into()),
+        }
+        (*micro_batches, *gradient) = (options.micro_batches, options.gradient);
+    } else if !options.parallel.is_empty() {
         return Err(format!("--parallel is for training, not for {}", kernel.name()).into());
-    }
-    let compute = parse_time(&options.compute)?;
-    if compute.0 % 1000 != 0 {
-        return Err(format!("--compute {:?}: a trace counts in whole nanoseconds", options.compute).into());
     }
     Ok(Workload {
         kernel,
-        bytes: parse_bytes(&options.bytes)?,
+        bytes: options.bytes,
         iterations: options.iterations,
-        compute: Ticks(compute.0 / 1000),
+        compute: options.compute,
         imbalance: options.imbalance,
         noise: options.noise,
         seed: options.seed,

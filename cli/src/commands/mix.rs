@@ -1,18 +1,70 @@
 //! `vef mix`: converts the captures of all ranks to one trace.
 
-use crate::args::{self, Mix};
-use crate::output::{self, Failure};
-use crate::progress::{Bar, Busy};
+use crate::algorithms;
+use crate::groups::{Threads, one_of};
+use crate::output::{self, Failure, written_trace};
+use crate::progress::Bar;
 use mixer::{Job, MixError, Options, Polls, Spent, Stage, Summary};
+use replay::Table;
 use sim_example::quantity::parse_bytes;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use vef_format::operation::OpCodes;
-use vef_format::units::Grouped;
+use vef_format::units::{Bytes, Grouped};
 
-pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
+/// Convert a capture to a trace
+#[derive(clap::Args)]
+#[command(after_help = "\
+Processes started by mpirun or srun share the work; the trace is the same, byte for byte. -j and --memory are then per
+process [default: 1 thread, and a share of half the free memory of the node]. A process that needs more memory uses a
+temporary file; do not place these on a /tmp in memory.
+
+Examples:
+  vef mix -i capture -o app.vef
+  mpirun -n 8 vef mix -i capture -o app.vef
+  srun -n 8 vef mix -i capture -o app.vef --memory 4G --tmpdir /local/scratch")]
+pub struct Arguments {
+    /// Capture: its directory, or the VEFT.main of an older one
+    #[arg(short, long, value_name = "DIR|VEFT.main")]
+    pub input: PathBuf,
+    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written_trace)]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub threads: Threads,
+    /// Memory to use, approximately (4G, 500MB); a larger capture is read twice and mixed in parts, with a
+    /// temporary file [default: half of the free memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub memory: Option<Bytes>,
+    /// Directory for temporary files, which are unlinked [default: that of the trace]
+    #[arg(long, value_name = "DIR")]
+    pub tmpdir: Option<PathBuf>,
+    /// Drop sends and receives without a partner instead of refusing the capture
+    #[arg(long)]
+    pub lenient: bool,
+    /// Skip and count events of unknown type (older captures)
+    #[arg(long)]
+    pub skip_unknown: bool,
+    /// Replace collectives by the messages of their algorithms: default, openmpi, mpich, nccl, or the file of
+    /// a table
+    #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "default", value_parser = algorithms::table)]
+    pub lower_collectives: Option<Table>,
+    /// Meaning of failed polls (MPI_Test, MPI_Iprobe …) that a message ends: waiting for the message, or
+    /// computing for the captured time
+    #[arg(long, value_name = "WHAT", default_value = "wait", value_parser = one_of([("wait", Polls::Wait), ("compute", Polls::Compute)]))]
+    pub polls: Polls,
+    /// File with the codes of collectives to use in the trace, one `code name` per line
+    #[arg(long, value_name = "FILE")]
+    pub op_codes: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
     let Some(job) = Job::of_launcher()? else {
         let summary = mixer::mix(&mix.input, &mix.output, &options(mix)?, &Progress::new());
         let summary = summary.map_err(|error| placed(mix, error))?;
@@ -37,7 +89,7 @@ pub fn execute(mix: &Mix) -> Result<ExitCode, Failure> {
 }
 
 /// Adds the name of the file that the error concerns, as the user gave it.
-fn placed(mix: &Mix, error: MixError) -> Failure {
+fn placed(mix: &Arguments, error: MixError) -> Failure {
     let input = mix.input.display();
     match (error, &mix.op_codes) {
         (error @ MixError::NoCode(_), Some(table)) => format!("{}: {error}", table.display()).into(),
@@ -51,23 +103,20 @@ fn placed(mix: &Mix, error: MixError) -> Failure {
     }
 }
 
-fn options(mix: &Mix) -> Result<Options, Failure> {
+fn options(mix: &Arguments) -> Result<Options, Failure> {
     Ok(Options {
-        memory: mix.memory.as_deref().map(parse_bytes).transpose()?,
+        memory: mix.memory,
         temporary: mix.tmpdir.clone(),
         lenient: mix.lenient,
         skip_unknown: mix.skip_unknown,
-        jobs: mix.jobs.map_or(0, usize::from),
-        lower_collectives: mix.lower_collectives.as_deref().map(crate::algorithms::table).transpose()?,
-        polls: match mix.polls {
-            args::Polls::Wait => Polls::Wait,
-            args::Polls::Compute => Polls::Compute,
-        },
+        jobs: mix.threads.number(),
+        lower_collectives: mix.lower_collectives.clone(),
+        polls: mix.polls,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     })
 }
 
-fn show(mix: &Mix, summary: &Summary) -> Result<(), Failure> {
+fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     let text = match mix.json {
         true => serde_json::to_string_pretty(summary)?,
         false => text(summary),
@@ -159,29 +208,17 @@ fn text(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-/// Shows a bar for each counted stage, and activity for others.
+/// Shows a bar for each stage.
 struct Progress {
-    stage: Mutex<Shown>,
+    stage: Mutex<Bar>,
     done: AtomicU64,
     total: AtomicU64,
-}
-
-/// The display of a long stage, replaced by the next stage.
-enum Shown {
-    Counted(Bar),
-    Uncounted { _busy: Busy },
-}
-
-impl Shown {
-    fn uncounted(what: &'static str) -> Self {
-        Self::Uncounted { _busy: Busy::new(what) }
-    }
 }
 
 impl Progress {
     /// The state before the first stage.
     fn new() -> Self {
-        let stage = Mutex::new(Shown::uncounted("opening the capture"));
+        let stage = Mutex::new(Bar::new("opening the capture"));
         Self { stage, done: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
 }
@@ -190,20 +227,18 @@ impl mixer::Progress for Progress {
     fn begin(&self, stage: Stage, total: u64) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
-        if let Ok(mut shown) = self.stage.lock() {
-            *shown = match stage {
-                Stage::Walk => Shown::Counted(Bar::new("reading ranks")),
-                Stage::Matching => Shown::uncounted("matching"),
-                Stage::Output => Shown::Counted(Bar::new("writing records")),
-            };
+        if let Ok(mut bar) = self.stage.lock() {
+            *bar = Bar::new(match stage {
+                Stage::Walk => "reading ranks",
+                Stage::Matching => "matching",
+                Stage::Output => "writing records",
+            });
         }
     }
 
     fn advance(&self, steps: u64) {
         let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
-        if let Ok(shown) = self.stage.try_lock()
-            && let Shown::Counted(bar) = &*shown
-        {
+        if let Ok(bar) = self.stage.try_lock() {
             bar.set(done, self.total.load(Ordering::Relaxed));
         }
     }

@@ -1,30 +1,82 @@
 //! `vef place`: places ranks on nodes by a launcher's rules, as captured, or optimised.
 
-use crate::args::Place;
+use crate::groups::one_of;
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
-use placement::captured::{self, Seen};
-use placement::optimise::{self, CommMatrix, Cost, Distances, Optimised, Options, Report};
-use placement::{Format, Placement, Request};
+use placement::optimise::{self, CommMatrix, Distances, Optimised, Options};
+use placement::{Format, LAUNCHERS, Launcher, Placement, RecordedHost, Request};
 use replay::{Job, Replay};
 use sim_example::topology::{Topology, TopologySpec};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vef_format::capture::Capture;
 use vef_format::ids::Rank;
 use vef_format::units::Grouped;
 
-pub fn execute(place: &Place) -> Result<(), Failure> {
+/// Place ranks on nodes by a launcher's rules, or optimise a placement
+#[derive(clap::Args)]
+#[command(after_help = "\
+Nodes come from --hostfile, --host, --nodelist, --rankfile, or --nodes with --slots; no launcher is run.
+--optimise starts from the placement by these rules (default: one rank per node of the topology), and compares its
+result with it, with block, round-robin and the best of 100 random placements.
+
+Examples:
+  vef place -n 8 --hostfile hosts --map-by node
+  vef place -n 8 --model slurm --nodelist 'node[01-04]' --slots 2 --distribution cyclic
+  vef place --captured capture -o ran.toml
+  vef place --optimise app.vef --topology torus:4x4x4 -o better.toml")]
+pub struct Arguments {
+    /// Launcher whose rules to apply
+    #[arg(
+        long,
+        default_value = LAUNCHERS[0].name(),
+        value_name = "MODEL",
+        value_parser = one_of(LAUNCHERS.map(|launcher| (launcher.name(), launcher)))
+    )]
+    pub model: &'static dyn Launcher,
+    #[command(flatten)]
+    pub request: Request,
+    /// Use the placement recorded in this capture instead of rules
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["Request", "model"])]
+    pub captured: Option<PathBuf>,
+    /// Search for a placement with fewer hop-bytes for this trace; - is standard input
+    #[arg(long, value_name = "TRACE", requires = "topology", value_parser = Input::argument)]
+    pub optimise: Option<PathBuf>,
+    /// Topology to optimise for (as in vef sim)
+    #[arg(long, value_name = "T", requires = "optimise")]
+    pub topology: Option<TopologySpec>,
+    /// Seed of the search; the same seed gives the same placement
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "optimise")]
+    pub seed: u64,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Shown::Table, value_name = "FORMAT")]
+    pub format: Shown,
+    /// Also write a placement file: .toml, .json, or text with one node per line
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What is printed.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    Table,
+    Getinfo,
+    Json,
+    Toml,
+    Text,
+}
+
+pub fn run(place: &Arguments) -> Result<(), Failure> {
     let placement = match (&place.optimise, &place.topology) {
         (Some(trace), Some(topology)) => {
-            let Optimised { placement, report } = optimised(place, trace, topology)?;
-            // If stdout is for a program, print the report on stderr.
-            match place.format.as_str() {
-                "table" => output::result(compared(&report))?,
-                _ => output::remark(compared(&report)),
+            let found = optimised(place, trace, topology)?;
+            // If stdout is for a program, print the comparison on stderr.
+            match place.format {
+                Shown::Table => output::result(compared(&found))?,
+                _ => output::remark(compared(&found)),
             }
-            placement
+            found.placement
         }
         _ => by_rules(place)?,
     };
@@ -32,106 +84,73 @@ pub fn execute(place: &Place) -> Result<(), Failure> {
         output::file(path, &placement.to_text(Format::of_path(path)))?;
         output::remark(format_args!("placement written to {}", path.display()));
     }
-    output::result(shown(&placement, &place.format)?.trim_end())
+    let text = match place.format {
+        Shown::Table => placement.to_table(|count| Grouped(count).to_string()),
+        Shown::Getinfo => placement.to_getinfo(),
+        Shown::Json => placement.to_text(Format::Json),
+        Shown::Toml => placement.to_text(Format::Toml),
+        Shown::Text => placement.to_text(Format::Text),
+    };
+    output::result(text.trim_end())
 }
 
 /// The result of the optimisation: totals, and bytes by distance before and after.
-fn compared(report: &Report) -> String {
-    let share = |cost: u128| 100.0 * cost as f64 / (report.before.hop_bytes as f64).max(1.0);
+fn compared(found: &Optimised) -> String {
+    let share = |cost: u128| 100.0 * cost as f64 / (found.before.hop_bytes as f64).max(1.0);
     let rows = [
-        ("before".to_owned(), report.before.hop_bytes),
-        ("after".to_owned(), report.after.hop_bytes),
-        ("block".to_owned(), report.block),
-        ("round-robin".to_owned(), report.round_robin),
-        (format!("best of {} random", report.random_rivals), report.best_random),
+        ("before".to_owned(), found.before.hop_bytes),
+        ("after".to_owned(), found.after.hop_bytes),
+        ("block".to_owned(), found.block),
+        ("round-robin".to_owned(), found.round_robin),
+        (format!("best of {} random", found.random_rivals), found.best_random),
     ];
     let mut lines = vec![format!("{:18}  {:>26}  of before", "placement", "hop-bytes")];
     let row =
         |(name, cost): &(String, u128)| format!("{name:18}  {:>26}  {:>7.1} %", Grouped(*cost), share(*cost));
     lines.extend(rows.iter().map(row));
     lines.push(format!("\n{:>4}  {:>26}  {:>26}", "hops", "bytes before", "bytes after"));
-    let by_hops = |cost: &Cost| -> BTreeMap<u32, u128> {
-        cost.by_hops.iter().map(|class| (class.hops, class.bytes)).collect()
-    };
-    let (before, after) = (by_hops(&report.before), by_hops(&report.after));
+    let (before, after) = (&found.before.by_hops, &found.after.by_hops);
     let hops: BTreeSet<u32> = before.keys().chain(after.keys()).copied().collect();
     let bytes = |of: &BTreeMap<u32, u128>, hops| Grouped(of.get(&hops).copied().unwrap_or(0));
     lines.extend(
         hops.iter()
-            .map(|&hops| format!("{hops:>4}  {:>26}  {:>26}", bytes(&before, hops), bytes(&after, hops))),
+            .map(|&hops| format!("{hops:>4}  {:>26}  {:>26}", bytes(before, hops), bytes(after, hops))),
     );
-    if report.after == report.before {
+    if found.after == found.before {
         lines.push("\nNo better placement was found; the placement is unchanged.".into());
     }
-    let cut = if report.cut_short { ", cut short by the time limit" } else { "" };
-    lines.push(format!("\n{:.1} s{cut}\n", report.elapsed.as_secs_f64()));
+    let cut = if found.cut_short { ", cut short by the time limit" } else { "" };
+    lines.push(format!("\n{:.1} s{cut}\n", found.elapsed.as_secs_f64()));
     lines.join("\n")
 }
 
-fn shown(placement: &Placement, format: &str) -> Result<String, Failure> {
-    match format {
-        "table" => Ok(placement.to_table(|count| Grouped(count).to_string())),
-        "getinfo" => Ok(placement.to_getinfo()),
-        "json" => Ok(placement.to_text(Format::Json)),
-        "toml" => Ok(placement.to_text(Format::Toml)),
-        "text" => Ok(placement.to_text(Format::Text)),
-        _ => Err(format!("--format {format:?}: write table, getinfo, json, toml or text").into()),
+fn by_rules(place: &Arguments) -> Result<Placement, Failure> {
+    match &place.captured {
+        Some(directory) => as_captured(directory),
+        None => Ok(place.model.place(&place.request)?),
     }
-}
-
-fn by_rules(place: &Place) -> Result<Placement, Failure> {
-    if let Some(directory) = &place.captured {
-        return as_captured(directory);
-    }
-    let request = Request {
-        model: place.model.parse()?,
-        processes: place.processes,
-        hostfile: place.hostfile.clone(),
-        hosts: place.host.clone(),
-        node_list: place.nodelist.clone(),
-        nodes: place.nodes,
-        slots: place.slots.clone(),
-        cores: place.core,
-        topology: place.hwloc.clone(),
-        unknown_slots: place.unknown_slots,
-        rankfile: place.rankfile.clone(),
-        map_by: place.map_by.clone(),
-        rank_by: place.rank_by.clone(),
-        by_node: place.bynode,
-        oversubscribe: place.oversubscribe,
-        no_oversubscribe: place.nooversubscribe,
-        per_node: place.per_node,
-        distribution: place.distribution.as_deref().map(str::parse).transpose()?,
-        launch_node: place.launch_node.clone(),
-    };
-    Ok(request.place()?)
 }
 
 fn as_captured(directory: &Path) -> Result<Placement, Failure> {
     let capture = Capture::open(directory)?;
-    let seen: Vec<Seen> = (0..capture.tasks())
+    let recorded: Vec<RecordedHost> = (0..capture.tasks())
         .filter_map(|rank| capture.rank(Rank(rank)))
-        .map(|info| Seen { host: info.host.clone(), cores: info.cores.clone() })
+        .map(|info| RecordedHost { host: info.host.clone(), cores: info.cores.clone() })
         .collect();
-    Ok(captured::placement(&seen)?)
+    Ok(Placement::captured(&recorded)?)
 }
 
 /// Starts from the rules if nodes are given, else from one rank per node of the topology.
-fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, Failure> {
+fn optimised(place: &Arguments, trace: &Path, spec: &TopologySpec) -> Result<Optimised, Failure> {
     let trace = Input::of(trace)?;
     let job = Job::open(&trace.path).map_err(|error| trace.error(error))?;
     let ranks = job.tasks();
-    if let Some(processes) = place.processes.filter(|&processes| processes != ranks) {
+    if let Some(processes) = place.request.processes.filter(|&processes| processes != ranks) {
         let error = format!("-n {processes}, but {} has {ranks} tasks", trace.path.display());
         return Err(trace.error(error));
     }
-    let nodes_given = place.hostfile.is_some()
-        || !place.host.is_empty()
-        || place.nodelist.is_some()
-        || place.nodes.is_some()
-        || place.rankfile.is_some()
-        || place.captured.is_some();
-    let spec: TopologySpec = topology.parse()?;
+    let Request { rankfile, .. } = &place.request;
+    let nodes_given = place.request.has_cluster() || rankfile.is_some() || place.captured.is_some();
     let before = match nodes_given {
         true => by_rules(place)?,
         false => {
@@ -150,19 +169,19 @@ fn optimised(place: &Place, trace: &Path, topology: &str) -> Result<Optimised, F
 }
 
 /// The topology of a simulator as distances for the optimiser.
-struct Network {
+struct Network<'a> {
     topology: Topology,
-    spec: TopologySpec,
+    spec: &'a TopologySpec,
 }
 
-impl Distances for Network {
+impl Distances for Network<'_> {
     fn nodes(&self) -> u32 {
         self.topology.nodes()
     }
 
     /// The nodes of a tree are numbered along its leaves.
     fn order(&self) -> Vec<u32> {
-        match &self.spec {
+        match self.spec {
             TopologySpec::Torus { sizes, nodes_per_router, .. } => {
                 optimise::box_order(&[&[*nodes_per_router], &sizes[..]].concat())
             }

@@ -1,9 +1,20 @@
 //! `vef profile`: the sums of all ranks' profiles.
 
-use crate::args::Profile;
 use crate::output::{self, Failure};
+use std::path::PathBuf;
 
-pub fn execute(profile: &Profile) -> Result<(), Failure> {
+/// Count calls, times and bytes of a capture by function, rank and pair of ranks
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Capture
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Print all counts as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(profile: &Arguments) -> Result<(), Failure> {
     let report = reports::profile::Profile::read(&profile.directory)?;
     if profile.json { output::json(&report) } else { output::result(report.to_string().trim_end()) }
 }

@@ -1,21 +1,21 @@
 //! `vef report`: a page about a trace, or the data behind it.
 
+use crate::groups::{OpCodesFile, Threads, Yardstick};
 use crate::input::Input;
 use crate::output::{self, Failure};
-use crate::progress::{Bar, Busy};
-use crate::report_args::{Format, Report as Arguments};
+use crate::progress::Bar;
 use mixer::Options;
 use replay::Link;
 use reports::report::{Report, read_simulation};
 use reports::stats::Stats;
 use reports::yardstick;
-use sim_example::quantity::{Bandwidth, parse_time};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use vef_format::new_file::NewFile;
+use vef_format::operation::OpCodes;
 
 /// Where the page is written unless something else is said.
 const PAGE: &str = "report.html";
@@ -27,7 +27,64 @@ const PRINTING: Duration = Duration::from_secs(120);
 /// Rows of a table in Markdown.
 const ROWS: usize = 20;
 
-pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
+/// Write a page that shows what a trace holds and how it runs
+#[derive(clap::Args)]
+#[command(after_help = "\
+The page is one file that needs no network. Its times are those of a replay on a yardstick network, unless --no-replay;
+docs/reports.md tells how each number is made, and lists the keys of --format json.
+
+Examples:
+  vef report app.vefx -o app.html
+  vef sim app.vefx --topology torus:4x4x4 --links --json > sim.json; vef report app.vefx --sim sim.json -o app.html
+  vef report app.vefx --against before.vefx -o compared.html
+  vef report app.vefx --svg figures --format csv -o tables")]
+pub struct Arguments {
+    /// A trace, or the directory of a capture; - is the standard input
+    #[arg(value_name = "TRACE|CAPTURE", value_parser = Input::argument)]
+    pub input: PathBuf,
+    /// What to write: a file, of csv a directory; - is the standard output [default: report.html, of json and md -]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = Format::Html, value_name = "FORMAT")]
+    pub format: Format,
+    /// The result of a simulation of this trace: the file of vef sim --json, best with --links
+    #[arg(long, value_name = "RESULT.json", value_parser = Input::argument)]
+    pub sim: Option<PathBuf>,
+    /// Compare with another trace or capture
+    #[arg(long, value_name = "OTHER", value_parser = Input::argument)]
+    pub against: Option<PathBuf>,
+    /// Also write each figure as an SVG file into a directory
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+    /// Also print the page to a PDF file, by the Chromium that is installed (or that $CHROMIUM names)
+    #[arg(long, value_name = "FILE")]
+    pub pdf: Option<PathBuf>,
+    /// Leave out what takes a replay: everything over time, what ranks wait for, efficiency
+    #[arg(long, conflicts_with = "Yardstick")]
+    pub no_replay: bool,
+    #[command(flatten)]
+    pub yardstick: Yardstick,
+    #[command(flatten)]
+    pub codes: OpCodesFile,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+/// What a report is written as.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A page for a browser
+    Html,
+    /// The data of the page
+    Json,
+    /// A directory of tables
+    Csv,
+    /// Text for notes and reviews
+    Md,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let output = output(arguments)?;
     let tables = arguments.format == Format::Csv;
     let to_stdout = output.as_os_str() == "-";
@@ -159,18 +216,17 @@ impl Source {
         }
         let directory = tempfile::tempdir()?;
         let trace = directory.path().join("trace.vefx");
-        let busy = Busy::new("mixing");
+        let bar = Bar::new("mixing");
         mixer::mix(path, &trace, &Options::default(), &mixer::Quiet)
             .map_err(|error| format!("{}: cannot be mixed: {error}", path.display()))?;
-        drop(busy);
+        drop(bar);
         Ok(Self { trace: Input::named(&trace, path), mixed: Some(directory) })
     }
 
     fn report(&self, arguments: &Arguments) -> Result<(Report, Stats), Failure> {
-        let bandwidth: Bandwidth = arguments.bandwidth.parse()?;
-        let link = Link::new(parse_time(&arguments.latency)?, bandwidth.bits_per_second())?;
-        let link = (!arguments.no_replay).then_some(link);
-        let (mut report, stats) = read(&self.trace, arguments.op_codes.as_deref(), arguments.jobs, link)?;
+        let link = (!arguments.no_replay).then(|| arguments.yardstick.link()).transpose()?;
+        let codes = arguments.codes.read(&self.trace)?;
+        let (mut report, stats) = read(&self.trace, codes, &arguments.threads, link)?;
         if self.mixed.is_some() {
             report.head.kind = "capture";
             let files = fs::read_dir(self.trace.name())?.flatten().filter_map(|file| file.metadata().ok());
@@ -183,12 +239,11 @@ impl Source {
 /// Adds a trace up, and replays it if there is a link to do so on.
 fn read(
     trace: &Input,
-    codes: Option<&Path>,
-    jobs: Option<u16>,
+    codes: Option<OpCodes>,
+    threads: &Threads,
     link: Option<Link>,
 ) -> Result<(Report, Stats), Failure> {
-    let codes = super::check::op_codes(trace, codes)?;
-    let stats = super::stats::read(trace, jobs, codes.as_ref())?;
+    let stats = super::stats::read(trace, threads, codes.as_ref())?;
     let mut report = super::stats::named(trace, Report::new(&trace.path, &stats));
     if let Some(link) = link {
         let bar = Bar::new("replaying");
@@ -208,7 +263,9 @@ pub fn of_simulation(
     result: &impl serde::Serialize,
     page: &Path,
 ) -> Result<(), Failure> {
-    let (mut report, _) = read(trace, codes, None, Some(replay::yardstick::default_link()))?;
+    let codes = trace.op_codes(codes)?;
+    let (mut report, _) =
+        read(trace, codes, &Threads { jobs: None }, Some(replay::yardstick::default_link()))?;
     report.add_simulation(serde_json::to_value(result)?)?;
     output::file(page, &report.to_html()?)
 }
@@ -245,8 +302,7 @@ fn print(report: &Report, chromium: &Path, pdf: &Path) -> Result<Vec<u8>, Failur
     let mut command = Command::new(chromium);
     command.args(["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-pdf-header-footer"]);
     // Chromium has no sandbox for root; the page is our own and its policy keeps it from the network.
-    // SAFETY: it only asks for a number.
-    if unsafe { libc::geteuid() } == 0 {
+    if rustix::process::geteuid().is_root() {
         command.arg("--no-sandbox");
     }
     command.arg(format!("--user-data-dir={}", work.path().join("profile").display()));

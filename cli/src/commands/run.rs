@@ -1,20 +1,26 @@
 //! `vef run`: starts an MPI program under its launcher, with the preload library in the ranks.
 
-use crate::args::{Mix, Run, rank_ranges};
+use crate::groups::{RankList, parse};
 use crate::launch;
 use crate::library;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, written_trace};
 use crate::progress::Bar;
 use crate::tools::Tools;
 use rayon::prelude::*;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sim_example::quantity::parse_bytes;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::capture::{Capture, CaptureError, Digest};
 use vef_format::ids::Rank;
 use vef_format::new_file::is_stdout;
@@ -23,7 +29,77 @@ use vef_format::units::{Bytes, Grouped};
 /// Environment variable with the directory for the capture.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
 
-pub fn execute(run: &Run) -> Result<ExitCode, Failure> {
+/// Run an MPI program and capture the MPI calls of every rank
+#[derive(clap::Args)]
+#[command(after_help = "\
+The library is preloaded into the ranks only. An existing LD_PRELOAD is kept, in front of the library.
+The capture is a directory with one file per rank, for `vef mix -i DIR`. The exit code is that of the program, or 2 if the
+program succeeds but nothing is captured, or --mix or --compress fails.
+--mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
+On several hosts, the directory and the library must have the same paths on all of them.
+With --only-phase, messages may lack a partner: `vef mix --lenient` drops them. With --only-ranks, or if recording stops on a
+rank, vef mix drops them without an option, and counts them.
+
+Examples:
+  vef run -n 4 -- ./app input
+  vef run -o capture --mix app.vef -n 8 -- lmp -in in.lj
+  vef run --oversubscribe -n 8 -- ./app                    # on fewer than 8 cores, under Open MPI
+  vef run -- mpirun -n 2 ./master : -n 6 ./worker
+  vef run -- srun -N 2 -n 16 numactl --localalloc ./app
+  vef run --script -- ./job.sh                             # the script calls mpirun itself
+  vef run --tool profile --tool ./mine.so --tool capture -n 4 -- ./app")]
+pub struct Arguments {
+    /// Number of ranks (passed to the launcher as -n)
+    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ranks: Option<u32>,
+    /// Directory for the capture [default: vef-PROGRAM, vef-capture for a launcher line; with a number if
+    /// that exists]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Launcher, optionally with options [default: that of the program's MPI, else mpirun, mpiexec, srun]
+    #[arg(long, value_name = "CMD")]
+    pub mpirun: Option<String>,
+    /// Allow more ranks than cores (Open MPI refuses otherwise); times then include scheduling
+    #[arg(long, conflicts_with = "script")]
+    pub oversubscribe: bool,
+    /// Stack this tool between program and MPI; may be repeated, in order: capture, profile, text,
+    /// collectives=TABLE, or the file of a tool (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
+    #[arg(long = "tool", value_name = "NAME|FILE")]
+    pub tools: Vec<PathBuf>,
+    /// Also mix the capture into this trace: a container if the name ends in .vefx, else text
+    #[arg(long, value_name = "OUT", value_parser = written_trace)]
+    pub mix: Option<PathBuf>,
+    /// Run a script that calls the launcher itself; ranks are reached through its environment. Only the first
+    /// launch is recorded
+    #[arg(long, conflicts_with_all = ["ranks", "mpirun"])]
+    pub script: bool,
+    /// Compress the files of the capture when the program has ended (zstd); all commands read them
+    #[arg(long)]
+    pub compress: bool,
+    /// Stop recording a rank when its file reaches this size (500K, 64MiB); the program continues
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    pub max_size: Option<Bytes>,
+    /// Record only while the program is in the phase of this name (vef_phase_begin)
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub only_phase: Option<String>,
+    /// Record only these ranks, such as 0-3,8
+    #[arg(long, value_name = "LIST")]
+    pub only_ranks: Option<RankList>,
+    /// The program and its arguments, or a whole launcher line
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROG ARGS")]
+    pub program: Vec<OsString>,
+}
+
+/// Parses the size limit of a rank's file; it must have room for a header and a chunk.
+fn limit(text: &str) -> Result<Bytes, String> {
+    const LEAST: u64 = (HEADER_SIZE + CHUNK_SIZE) as u64;
+    match parse_bytes(text).map_err(|error| error.to_string())? {
+        Bytes(size) if size < LEAST => Err(format!("must be at least {}K", LEAST >> 10)),
+        size => Ok(size),
+    }
+}
+
+pub fn run(run: &Arguments) -> Result<ExitCode, Failure> {
     let Ended { program, done } = capture(run)?;
     Ok(match (program.success(), done) {
         (true, false) => ExitCode::from(output::EXIT_BAD_INPUT),
@@ -40,7 +116,7 @@ pub struct Ended {
 }
 
 /// Runs the program, reports the capture, and mixes and compresses it on request.
-pub fn capture(run: &Run) -> Result<Ended, Failure> {
+pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
     let library = library::find()?;
     if let Some(first) = run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-")) {
         return Err(format!(
@@ -103,7 +179,8 @@ pub fn capture(run: &Run) -> Result<Ended, Failure> {
     };
     if let Some(trace) = &run.mix {
         attempt(match captured {
-            true => super::mix::execute(&mix(&directory, trace)),
+            true => parse(&["-i".as_ref(), directory.as_os_str(), "-o".as_ref(), trace.as_os_str()])
+                .and_then(|arguments| super::mix::run(&arguments)),
             false => Err(format!("{}: not written, as there is no capture", trace.display()).into()),
         });
     }
@@ -113,29 +190,21 @@ pub fn capture(run: &Run) -> Result<Ended, Failure> {
     Ok(Ended { program, done })
 }
 
-/// The arguments of the mix for `--mix`.
-fn mix(capture: &Path, trace: &Path) -> Mix {
-    Mix { input: capture.to_path_buf(), output: trace.to_path_buf(), ..Mix::default() }
-}
-
 /// The hint after a failed launch by Open MPI, which refuses more ranks than cores by default.
 fn slots_refused(line: &launch::Line) -> Option<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let ranks = line.ranks()?;
-    let told = line.words.iter().any(|word| {
-        [
-            "--oversubscribe",
-            "-oversubscribe",
-            "--hostfile",
-            "-hostfile",
-            "--machinefile",
-            "--host",
-            "-host",
-            "-H",
-        ]
-        .iter()
-        .any(|option| word == option)
-    });
+    const OPTIONS: [&str; 8] = [
+        "--oversubscribe",
+        "-oversubscribe",
+        "--hostfile",
+        "-hostfile",
+        "--machinefile",
+        "--host",
+        "-host",
+        "-H",
+    ];
+    let told = line.words.iter().any(|word| OPTIONS.iter().any(|option| word == option));
     let refused = line.launcher == launch::Launcher::OpenMpi && !told && ranks as usize > cores;
     refused.then(|| {
         format!(
@@ -146,16 +215,19 @@ fn slots_refused(line: &launch::Line) -> Option<String> {
 }
 
 /// The environment variables of the recorder.
-fn variables(run: &Run, directory: &Path) -> Vec<launch::Variable> {
+fn variables(run: &Arguments, directory: &Path) -> Vec<launch::Variable> {
     let mut variables = vec![
         (DIRECTORY_VARIABLE, directory.into()),
         // The directory was empty: a rank file in it belongs to another process of this run.
         ("VEF_FRESH", "1".into()),
         ("VEF_RUN", identity().into()),
     ];
-    let size = run.max_size.map(|size| size.to_string());
-    let options = [("VEF_MAX_SIZE", &size), ("VEF_PHASE", &run.only_phase), ("VEF_RANKS", &run.only_ranks)];
-    variables.extend(options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?.into()))));
+    let options = [
+        ("VEF_MAX_SIZE", run.max_size.map(|size| size.0.to_string())),
+        ("VEF_PHASE", run.only_phase.clone()),
+        ("VEF_RANKS", run.only_ranks.as_ref().map(|ranks| ranks.text.clone())),
+    ];
+    variables.extend(options.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
     // Some launchers do not pass their environment to other hosts.
     for name in ["VEF_TRACE", "VEF_CLOCK", "VEF_MAX_SIZE", "VEF_PHASE", "VEF_RANKS"] {
         if let Some(value) = std::env::var_os(name)
@@ -191,7 +263,7 @@ impl Claimed {
 }
 
 /// Creates the directory for the capture, or takes an empty one.
-fn claim(run: &Run) -> Result<Claimed, Failure> {
+fn claim(run: &Arguments) -> Result<Claimed, Failure> {
     let (directory, is_new) = match &run.output {
         Some(named) => (named.clone(), !named.exists()),
         None => (new_directory(&run.program)?, true),
@@ -200,10 +272,7 @@ fn claim(run: &Run) -> Result<Claimed, Failure> {
         |error| format!("{}: cannot be the directory for the capture: {error}", directory.display());
     std::fs::create_dir_all(&directory).map_err(unusable)?;
     let lock = File::open(&directory).map_err(unusable)?;
-    // SAFETY: the descriptor is open.
-    if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0
-        && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
-    {
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         return Err(format!("{}: another vef run writes its capture here", directory.display()).into());
     }
     let mut entries = std::fs::read_dir(&directory).map_err(unusable)?;
@@ -265,80 +334,41 @@ pub fn unused(name: OsString) -> PathBuf {
 /// system) are forwarded to the launcher, and this process continues to report the capture.
 fn start(plan: &launch::Plan) -> Result<ExitStatus, Failure> {
     let (program, arguments) = plan.words.split_first().ok_or("no program given")?;
-    ignore_interrupts();
-    let requests = Requests::held_back();
+    // One that `nohup` made this process ignore stays ignored.
+    let requests = [SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
+    let requests: Vec<i32> = requests.collect();
+    let over = Arc::new(AtomicBool::new(false));
+    for &signal in &requests {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, over.clone())?;
+    }
+    let mut signals = Signals::new([&requests[..], &[SIGINT, SIGQUIT]].concat())?;
     let mut command = Command::new(program);
     command.args(arguments).envs(plan.environment.iter().cloned());
-    // SAFETY: between fork and exec only `signal`, which is async-signal-safe, is called.
-    unsafe {
-        std::os::unix::process::CommandExt::pre_exec(&mut command, move || {
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
-            requests.let_through();
-            Ok(())
-        });
-    }
     let mut child =
         command.spawn().map_err(|error| format!("cannot start {}: {error}", Path::new(program).display()))?;
-    let over = Arc::new(AtomicBool::new(false));
-    requests.hand_on(child.id(), over.clone());
+    let launcher = Pid::from_child(&child);
+    let is_over = over.clone();
+    std::thread::spawn(move || {
+        for signal in signals.forever().filter(|signal| requests.contains(signal)) {
+            // The number is the launcher's until it has been waited for, right before `over`.
+            if let Some(signal) = Signal::from_named_raw(signal)
+                && !is_over.load(Ordering::Acquire)
+            {
+                let _ = kill_process(launcher, signal);
+            }
+        }
+    });
     let status = child.wait();
     over.store(true, Ordering::Release);
     Ok(status?)
 }
 
-/// The signals that request termination.
-#[derive(Clone, Copy)]
-struct Requests(libc::sigset_t);
-
-impl Requests {
-    /// Blocks them in all threads of this process from now on.
-    fn held_back() -> Self {
-        // SAFETY: the set is made before it is read, the action is valid as zeros.
-        unsafe {
-            let mut set = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            for signal in [libc::SIGTERM, libc::SIGHUP] {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, std::ptr::null(), &mut action);
-                // A blocked signal that `nohup` made us ignore would still be received by `sigwait`.
-                if action.sa_sigaction != libc::SIG_IGN {
-                    libc::sigaddset(&mut set, signal);
-                }
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-            Self(set)
-        }
-    }
-
-    /// Undoes [`Requests::held_back`] in the child.
-    fn let_through(&self) {
-        // SAFETY: the set is valid; async-signal-safe.
-        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) };
-    }
-
-    /// Forwards pending and further signals to the process `launcher`; once it is `over`, they end this
-    /// process.
-    fn hand_on(self, launcher: u32, over: Arc<AtomicBool>) {
-        std::thread::spawn(move || {
-            let mut signal = 0;
-            // SAFETY: the set and the place for the signal are valid.
-            while unsafe { libc::sigwait(&self.0, &mut signal) } == 0 {
-                if over.load(Ordering::Acquire) {
-                    std::process::exit(128 + signal);
-                }
-                // SAFETY: has no conditions. The number is the launcher's until it has been waited for, right before `over`.
-                unsafe { libc::kill(launcher as libc::pid_t, signal) };
-            }
-        });
-    }
-}
-
-fn ignore_interrupts() {
-    for signal in [libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: setting a disposition to SIG_IGN touches no memory of ours.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
+/// Whether this process was started with the signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// The exit code of the program; 128 + n if signal n ended it, as in shells.
@@ -377,7 +407,7 @@ fn spawned(directory: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Prints one line about the capture on stderr; returns whether there is one.
-fn report(run: &Run, claimed: &Claimed) -> bool {
+fn report(run: &Arguments, claimed: &Claimed) -> bool {
     let directory = &claimed.directory;
     let capture = match Capture::open(directory) {
         Ok(capture) => capture,
@@ -429,11 +459,11 @@ fn report(run: &Run, claimed: &Claimed) -> bool {
         ));
     }
     if let Some(ranks) = &run.only_ranks
-        && rank_ranges(ranks).is_ok_and(|ranges| ranges.iter().all(|range| *range.start() >= digest.tasks))
+        && ranks.ranges.iter().all(|range| *range.start() >= digest.tasks)
     {
         output::remark(format_args!(
-            "warning: no rank was recorded: --only-ranks {ranks} has none of MPI_COMM_WORLD's {}",
-            digest.tasks
+            "warning: no rank was recorded: --only-ranks {} has none of MPI_COMM_WORLD's {}",
+            ranks.text, digest.tasks
         ));
     }
     if run.only_phase.is_some() && digest.messages + digest.collectives == 0 {
@@ -450,7 +480,7 @@ fn unreadable(error: CaptureError) -> bool {
     false
 }
 
-fn summary(run: &Run, digest: &Digest) -> String {
+fn summary(run: &Arguments, digest: &Digest) -> String {
     let mut text = format!(
         "{} ranks, {} calls, {} messages with {}, {} collective calls",
         digest.tasks,

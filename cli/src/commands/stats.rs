@@ -1,18 +1,51 @@
 //! `vef stats`: statistics of a trace, read once, without a replay.
 
-use crate::args::Stats as Arguments;
+use crate::groups::{OpCodesFile, Threads, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
-use reports::report::{Report, Shown};
+use reports::report::{Report, Section, Shown};
 use reports::stats::Stats;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use vef_format::operation::OpCodes;
 
-pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
+/// Show statistics of a trace: sizes, pairs, collectives, ranks, phases
+#[derive(clap::Args)]
+#[command(after_help = "\
+The trace is read once and not replayed: no figure depends on a network. docs/reports.md lists the keys of --json and the
+columns of --csv, and which bytes each collective contributes and obtains: those of all members, without a root's block for itself.
+
+Examples:
+  vef stats app.vef
+  vef stats app.vefx --by pair --top 50
+  vef stats app.vefx --csv ranks > ranks.csv")]
+pub struct Arguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "TRACE", value_parser = Input::argument)]
+    pub trace: PathBuf,
+    /// Show only this table
+    #[arg(long, value_name = "WHAT", value_parser = one_of(Section::ALL.map(|section| (section.name(), section))), conflicts_with_all = ["json", "csv"])]
+    pub by: Option<Section>,
+    /// Maximum number of rows per table
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["json", "csv"])]
+    pub top: u32,
+    #[command(flatten)]
+    pub codes: OpCodesFile,
+    #[command(flatten)]
+    pub threads: Threads,
+    /// Print everything as JSON, as in a report
+    #[arg(long)]
+    pub json: bool,
+    /// Print one complete table as CSV: ranks, pairs, sizes, distances, collectives, phases, calls
+    #[arg(long, value_name = "TABLE", conflicts_with = "json")]
+    pub csv: Option<String>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trace = Input::of(&arguments.trace)?;
-    let codes = super::check::op_codes(&trace, arguments.op_codes.as_deref())?;
-    let stats = read(&trace, arguments.jobs, codes.as_ref())?;
+    let codes = arguments.codes.read(&trace)?;
+    let stats = read(&trace, &arguments.threads, codes.as_ref())?;
     if let Some(wanted) = &arguments.csv {
         let tables = stats.tables();
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
@@ -49,9 +82,9 @@ pub fn named(trace: &Input, mut report: Report) -> Report {
 }
 
 /// Reads a trace with this number of threads, by default one per core.
-pub fn read(trace: &Input, jobs: Option<u16>, codes: Option<&OpCodes>) -> Result<Stats, Failure> {
+pub fn read(trace: &Input, threads: &Threads, codes: Option<&OpCodes>) -> Result<Stats, Failure> {
     let bar = Bar::new("reading the trace");
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from)).build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.number()).build()?;
     let mut stats = pool
         .install(|| Stats::of_trace(&trace.path, &|records| bar.count(records, "records")))
         .map_err(|error| trace.error(error))?;

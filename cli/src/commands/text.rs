@@ -1,20 +1,37 @@
 //! `vef text`: writes the text traces of a capture, if there is one, and their summaries.
 
-use crate::args::Text;
 use crate::output::{self, Failure};
-use crate::progress::Busy;
+use crate::progress::Bar;
 use reports::text::{Summary, aggregate, write};
 use std::path::PathBuf;
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::units::Grouped;
 
+/// Write a capture as text traces, one call per line, with the summaries of MinI Parser
+#[derive(clap::Args)]
+#[command(after_help = "\
+Writes DIR/ti_traces from the capture in DIR, if there is one, and ti_traces/parserOutput: communicators.txt, global.txt,
+a file per phase, and overall.txt with the count of each record in the whole run. The lines are those of MinI Parser
+(docs/tools.md).")]
+pub struct Arguments {
+    /// Capture, or the directory with ti_trace0.txt …, or its parent
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Write lines `<rank> compute <ns>` for the time between calls; needs a capture
+    #[arg(long)]
+    pub times: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Directory of the text traces, in the capture.
 const TRACES: &str = "ti_traces";
 
-pub fn execute(text: &Text) -> Result<(), Failure> {
-    let busy = Busy::new("aggregating");
+pub fn run(text: &Arguments) -> Result<(), Failure> {
+    let bar = Bar::new("aggregating");
     let summary = aggregate(&traces(text)?)?;
-    drop(busy);
+    drop(bar);
     let Summary { ranks, phases, messages, bytes, collectives, communicators, incomplete, output } = &summary;
     if *incomplete > 0 {
         output::remark(format_args!(
@@ -38,7 +55,7 @@ pub fn execute(text: &Text) -> Result<(), Failure> {
 }
 
 /// The directory with the text traces, written from the capture if there is one.
-fn traces(text: &Text) -> Result<PathBuf, Failure> {
+fn traces(text: &Arguments) -> Result<PathBuf, Failure> {
     let below = text.directory.join(TRACES);
     let is_traces = text.directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TRACES));
     let (traces, capture) = match (Capture::open(&text.directory), Capture::open(&below)) {

@@ -1,34 +1,72 @@
 //! `vef timeline`: writes a timeline of all ranks for a trace viewer.
 
-use crate::args::Timeline;
+use crate::groups::{OpCodesFile, RankList, Yardstick, one_of};
 use crate::input::Input;
-use crate::output::{self, EXIT_BAD_INPUT, Failure};
+use crate::output::{self, EXIT_BAD_INPUT, Failure, written};
 use crate::progress::Bar;
-use replay::{Link, Picos};
+use replay::Picos;
 use reports::timeline::{self, Format, Settings, Source, Summary, TimelineError};
-use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
+use sim_example::quantity::{parse_bytes, parse_time};
 use std::fs;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vef_format::capture::{Capture, legacy};
 use vef_format::new_file::{NewFile, is_stdout};
 use vef_format::units::{Bytes, Grouped};
 
-pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
-    let nanos = |text: &Option<String>, default| match text {
-        Some(text) => parse_time(text).map(|Picos(time)| time / 1000),
-        None => Ok(default),
-    };
-    let window = nanos(&arguments.from, 0)?..nanos(&arguments.to, u64::MAX)?;
+/// Write a timeline of all ranks for a trace viewer (Perfetto, Chrome)
+#[derive(clap::Args)]
+#[command(after_help = "\
+A capture is shown with the times of its calls, from the first entry of MPI_Init. A trace is replayed on a network of \
+--latency + bytes / --bandwidth. A result of vef sim --json --links is shown as links over time. Ranks are threads of \
+their hosts; arrows lead from the sends of messages to the calls that received them; gaps are computing. If the file \
+would exceed --max-size, short slices are merged; docs/timeline.md has the rule.
+
+Examples:
+  vef timeline capture -o app.pftrace
+  vef timeline app.vefx -o app.pftrace --latency 2us --bandwidth 100Gbit/s
+  vef sim app.vefx --topology torus:4x4 --json --links | vef timeline - -o links.pftrace
+  vef timeline capture -o part.json --format json --from 1.5s --to 1.6s --ranks 0-15")]
+pub struct Arguments {
+    /// Directory of a capture, a trace, or the result of a simulation; - is standard input
+    #[arg(value_name = "CAPTURE|TRACE|RESULT", value_parser = Input::argument)]
+    pub input: PathBuf,
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "OUT", value_parser = written)]
+    pub output: PathBuf,
+    /// File format: perfetto (protocol buffers) or json (Chrome trace events)
+    #[arg(long, value_name = "FORMAT", default_value = "perfetto", value_parser = one_of([("perfetto", Format::Perfetto), ("json", Format::Json)]))]
+    pub format: Format,
+    /// Start of the timeline (10ms, 1.5s)
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub from: Option<Picos>,
+    /// End of the timeline
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub to: Option<Picos>,
+    /// Show only these ranks, such as 0-3,8
+    #[arg(long, value_name = "LIST")]
+    pub ranks: Option<RankList>,
+    /// Maximum size of the file; viewers need two to four times as much memory
+    #[arg(long, default_value = "200MB", value_name = "SIZE", value_parser = parse_bytes)]
+    pub max_size: Bytes,
+    #[command(flatten)]
+    pub yardstick: Yardstick,
+    #[command(flatten)]
+    pub codes: OpCodesFile,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let nanos = |time: Picos| time.0 / 1000;
+    let window = arguments.from.map_or(0, nanos)..arguments.to.map_or(u64::MAX, nanos);
     if window.is_empty() {
         return Err("--from must be before --to".into());
     }
     let settings = Settings {
         format: arguments.format,
         window,
-        ranks: arguments.ranks.as_ref().map(|ranks| ranks.0.clone()),
-        most_bytes: parse_bytes(&arguments.max_size)?.0,
+        ranks: arguments.ranks.as_ref().map(RankList::to_set).transpose()?,
+        most_bytes: arguments.max_size.0,
     };
     output::is_no_input(&arguments.output, [arguments.input.as_path()])?;
     let is_capture = fs::metadata(&arguments.input).is_ok_and(|there| there.is_dir());
@@ -61,12 +99,12 @@ pub fn execute(arguments: &Timeline) -> Result<ExitCode, Failure> {
 }
 
 /// Refuses the options of a replay for what has its own times.
-fn is_for_traces(arguments: &Timeline) -> Result<(), Failure> {
-    let Timeline { latency, bandwidth, op_codes, .. } = arguments;
+fn is_for_traces(arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments { yardstick, codes, .. } = arguments;
     let given = [
-        ("--latency", latency.is_some()),
-        ("--bandwidth", bandwidth.is_some()),
-        ("--op-codes", op_codes.is_some()),
+        ("--latency", yardstick.latency.is_some()),
+        ("--bandwidth", yardstick.bandwidth.is_some()),
+        ("--op-codes", codes.op_codes.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
@@ -77,17 +115,15 @@ fn is_for_traces(arguments: &Timeline) -> Result<(), Failure> {
     }
 }
 
-fn draw_trace(arguments: &Timeline, trace: &Input, settings: &Settings) -> Result<Option<Summary>, Failure> {
-    let op_codes = super::check::op_codes(trace, arguments.op_codes.as_deref())?;
-    let bandwidth: Bandwidth = arguments.bandwidth.as_deref().unwrap_or("10Gbit/s").parse()?;
-    let link =
-        Link::new(parse_time(arguments.latency.as_deref().unwrap_or("1us"))?, bandwidth.bits_per_second())?;
+fn draw_trace(arguments: &Arguments, trace: &Input, settings: &Settings) -> Result<Option<Summary>, Failure> {
+    let op_codes = arguments.codes.read(trace)?;
+    let link = arguments.yardstick.link()?;
     let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link };
     draw(source, settings, arguments)
 }
 
 /// Draws; `None` if the reader of a pipe has closed it.
-fn draw(source: Source<'_>, settings: &Settings, arguments: &Timeline) -> Result<Option<Summary>, Failure> {
+fn draw(source: Source<'_>, settings: &Settings, arguments: &Arguments) -> Result<Option<Summary>, Failure> {
     let to = &arguments.output;
     let written = |error| -> Failure { format!("{}: {error}", to.display()).into() };
     let file = NewFile::create(to).map_err(written)?;
@@ -121,7 +157,7 @@ fn begins_like_json(path: &Path) -> bool {
 }
 
 /// A summary of the timeline as text.
-fn told(arguments: &Timeline, summary: &Summary) -> String {
+fn told(arguments: &Arguments, summary: &Summary) -> String {
     let [curves, left_out] = summary.curves;
     let what = match curves {
         0 => format!(

@@ -4,11 +4,12 @@ use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
 use crate::simulation_args::Traffic;
+pub use crate::simulation_args::Traffic as Arguments;
 use sim_example::quantity::parse_bytes;
 use sim_example::traffic::{Arrivals, Point, run_traffic};
 use sim_example::{NetworkSettings, SimError};
 
-pub fn execute(traffic: &Traffic) -> Result<(), Failure> {
+pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
     let (network, settings) = (traffic.network.settings()?, settings(traffic)?);
     let loads = loads(&traffic.load)?;

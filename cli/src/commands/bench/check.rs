@@ -1,6 +1,5 @@
 //! `vef bench check`: measured against simulated, or predictions alone.
 
-use crate::bench_args::Check;
 use crate::calibrated;
 use crate::output::{self, Failure};
 use collbench::check::{Call, Cell, other_machine, simulate, summary, table_of, to_text};
@@ -10,9 +9,54 @@ use sim_example::Settings;
 use sim_example::calibration::Calibration;
 use sim_example::quantity::parse_time;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
+/// Simulate measured collectives on the calibrated network, and compare
+#[derive(clap::Args)]
+#[command(after_help = "\
+Without FILES nothing is compared: what --op and --sizes name is predicted for --ranks, one a node.
+The exit code is 1 where the median error exceeds --limit.")]
+pub struct Arguments {
+    /// What vef bench coll -o wrote; several launches are merged
+    #[arg(value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// What vef bench calibrate wrote
+    #[arg(long, value_name = "FILE.toml")]
+    pub calibration: PathBuf,
+    /// The network [default: one switch]
+    #[arg(long, value_name = "T")]
+    pub topology: Option<String>,
+    /// Bandwidth of the links between switches
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
+    pub bandwidth: String,
+    /// Latency of the links between switches
+    #[arg(long, default_value = "500ns", value_name = "TIME")]
+    pub latency: String,
+    /// What messages do to each other
+    #[arg(long, default_value = "cut-through", value_name = "MODEL")]
+    pub model: String,
+    /// Which algorithms the MPI takes: openmpi, mpich, default, or a table's file [default: those of the calibrated MPI]
+    #[arg(long, value_name = "TABLE")]
+    pub algorithms: Option<String>,
+    /// Largest median error, in percent
+    #[arg(long, value_name = "PERCENT", conflicts_with = "op")]
+    pub limit: Option<f64>,
+    /// To predict: operations
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "files")]
+    pub op: Vec<String>,
+    /// To predict: sizes
+    #[arg(long, value_name = "SIZES", default_value = "1K:1M:x4", conflicts_with = "files")]
+    pub sizes: String,
+    /// To predict: ranks
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 4, conflicts_with = "files")]
+    pub ranks: u32,
+    /// The cells as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
     let calibration = Calibration::read(&check.calibration)?;
     let mut settings = Settings::default();
     settings.network.model = check.model.parse()?;
@@ -65,7 +109,7 @@ pub fn execute(check: &Check) -> Result<ExitCode, Failure> {
 type Timed = (Call, Option<f64>);
 
 /// The calls in the files, each with the median over launches of its medians.
-fn measured(check: &Check, calibration: &Calibration) -> Result<Vec<Timed>, Failure> {
+fn measured(check: &Arguments, calibration: &Calibration) -> Result<Vec<Timed>, Failure> {
     let mut calls: Vec<(Call, Vec<f64>)> = Vec::new();
     for file in &check.files {
         let report = Report::read(file)?;
@@ -83,7 +127,7 @@ fn measured(check: &Check, calibration: &Calibration) -> Result<Vec<Timed>, Fail
     Ok(calls.into_iter().map(|(call, medians)| (call, Some(median(&medians)))).collect())
 }
 
-fn to_predict(check: &Check) -> Result<Vec<Timed>, Failure> {
+fn to_predict(check: &Arguments) -> Result<Vec<Timed>, Failure> {
     if check.op.is_empty() {
         return Err("nothing to compare and nothing to predict: name files, or --op".into());
     }

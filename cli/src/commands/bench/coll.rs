@@ -1,14 +1,81 @@
 //! `vef bench coll`: one launch, in every rank.
 
-use crate::bench_args::Coll;
 use crate::output::{self, Failure};
 use collbench::{Error, Factors, Libraries, Method, Plan, Precision, Report, Sizes, Task, TimerKind};
 use mpi_abi::api::Mpi;
 use sim_example::quantity::parse_time;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-pub fn execute(coll: &Coll) -> Result<ExitCode, Failure> {
+/// Time collectives; run it by mpirun
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Operations, separated by commas: allreduce, iallreduce (non-blocking), allreduce-init (persistent), comm-dup, ping-pong,
+    /// exchange, all-pairs, wait-up … [default: all blocking collectives]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub op: Vec<String>,
+    /// Who does it: mpi, or schedules of ours by name, as NAME, NAME:SEGMENT or NAME/FANOUT
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "mpi")]
+    pub algorithm: Vec<String>,
+    /// A shared library with operations and algorithms of yours, for --op and --algorithm (collbench/include/vef_bench.h)
+    #[arg(long, value_name = "FILE.so")]
+    pub library: Vec<PathBuf>,
+    /// Bytes of a block, or of the vector: 8,64,1K; 8:1M (doubling); 8:1M:x4; 0:10K:+1K; adaptive:64:1M
+    #[arg(long, value_name = "SIZES", default_value = "8:256K:x8")]
+    pub sizes: String,
+    /// Process counts, separated by commas [default: all]
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    pub ranks: Vec<u32>,
+    /// How times are taken: window, max, root, global, replies; window and global also :linear, :ring, :drift
+    #[arg(long, value_name = "METHOD", default_value = "window")]
+    pub method: String,
+    /// Refuse, instead of using method max with a warning, where the window method has hardly a good run
+    #[arg(long)]
+    pub strict: bool,
+    /// monotonic, monotonic-raw, wtime, tsc
+    #[arg(long, value_name = "TIMER", default_value = "monotonic")]
+    pub timer: String,
+    /// Fewest repetitions
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub min_reps: usize,
+    /// Most repetitions
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub max_reps: usize,
+    /// Enough when half the 95 % interval is so small a part of the mean
+    #[arg(long, value_name = "PART", default_value_t = 0.025)]
+    pub epsilon: f64,
+    /// Seconds after which an operation of one size is not repeated any more
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub budget: f64,
+    /// Idle time between repetitions
+    #[arg(long, value_name = "TIME", default_value = "0ns")]
+    pub gap: String,
+    /// Root of rooted operations
+    #[arg(long, value_name = "RANK", default_value_t = 0)]
+    pub root: u32,
+    /// Use other buffers in every repetition, so that caches are cold
+    #[arg(long)]
+    pub cold: bool,
+    /// Factors of the ranks' blocks in vector operations: a file with one a line, random or random:SEED (0.5 to 1.5), or speed, as
+    /// measured at each rank
+    #[arg(long, value_name = "FACTORS")]
+    pub factors: Option<String>,
+    /// Also time non-blocking and persistent operations with as much computing between start and wait, and tell which part is hidden
+    #[arg(long)]
+    pub overlap: bool,
+    /// Neither verify results nor measure known times first
+    #[arg(long)]
+    pub unverified: bool,
+    /// Write all samples and what they were measured on as JSON, brought up to date after every size
+    #[arg(short, long, value_name = "FILE.json")]
+    pub output: Option<PathBuf>,
+    /// Write the table as CSV
+    #[arg(long, value_name = "FILE.csv")]
+    pub csv: Option<PathBuf>,
+}
+
+pub fn run(coll: &Arguments) -> Result<ExitCode, Failure> {
     // What is wrong with the options is wrong in every rank: one of them says so.
     let mut plan = match (plan(coll), is_first()) {
         (Ok(plan), _) => plan,
@@ -79,7 +146,7 @@ pub fn in_mpi(work: impl FnOnce(&Mpi, bool) -> collbench::Result<ExitCode>) -> R
 }
 
 struct Table<'c> {
-    coll: &'c Coll,
+    coll: &'c Arguments,
     printed: usize,
     problems: usize,
 }
@@ -113,7 +180,7 @@ impl Table<'_> {
 }
 
 /// What is to be timed.
-fn tasks(coll: &Coll, libraries: &Libraries) -> collbench::Result<Vec<Task>> {
+fn tasks(coll: &Arguments, libraries: &Libraries) -> collbench::Result<Vec<Task>> {
     let mut tasks = Vec::new();
     for algorithm in &coll.algorithm {
         if !coll.op.is_empty() {
@@ -130,7 +197,7 @@ fn tasks(coll: &Coll, libraries: &Libraries) -> collbench::Result<Vec<Task>> {
     Ok(tasks)
 }
 
-fn plan(coll: &Coll) -> Result<Plan, Failure> {
+fn plan(coll: &Arguments) -> Result<Plan, Failure> {
     // Libraries are loaded when MPI is initialised.
     let tasks = if coll.library.is_empty() { tasks(coll, &Libraries::default())? } else { Vec::new() };
     if coll.overlap && coll.library.is_empty() && !tasks.iter().any(Task::can_overlap) {

@@ -1,6 +1,5 @@
 //! `vef bench launch`: the same benchmark in several launches.
 
-use crate::bench_args::Launch;
 use crate::output::{self, Failure};
 use collbench::{Report, merge, merged_text};
 use rand::rngs::SmallRng;
@@ -8,10 +7,40 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use sim_example::quantity::parse_time;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-pub fn execute(launch: &Launch) -> Result<(), Failure> {
+/// Time collectives in several launches of mpirun, in random order, and say what they have in common
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Number of ranks
+    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N")]
+    pub ranks: u32,
+    /// Number of launches
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub launches: u32,
+    /// Pause between launches, half to one and a half times as long: launches within some seconds are more alike than others
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub pause: String,
+    /// The launcher, with options if any
+    #[arg(long, value_name = "CMD", default_value = "mpirun")]
+    pub mpirun: String,
+    /// Directory for each launch's JSON
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Seed of the order in which each launch measures the operations
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Print the merged rows as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Options of `vef bench coll`
+    #[arg(last = true, value_name = "OPTIONS")]
+    pub options: Vec<OsString>,
+}
+
+pub fn run(launch: &Arguments) -> Result<(), Failure> {
     let words: Vec<&str> = launch.mpirun.split_whitespace().collect();
     let Some((launcher, options)) = words.split_first() else { return Err("--mpirun is empty".into()) };
     let unusable = |error| format!("{}: {error}", launch.output.display());

@@ -1,11 +1,24 @@
-//! `vef bench plot` and `vef bench tree`: pictures.
+//! `vef bench plot`: a picture of measured and simulated times.
 
-use crate::bench_args::{Plot, Tree};
 use crate::output::{self, Failure};
-use collbench::sizes::parse_bytes;
-use collbench::{Report, Task};
+use collbench::Report;
+use std::path::PathBuf;
 
-pub fn execute(plot: &Plot) -> Result<(), Failure> {
+/// Draw times by size, measured and simulated, as SVG
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// What vef bench coll -o wrote; several launches are merged
+    #[arg(value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// What vef bench check --json wrote
+    #[arg(long, value_name = "FILE.json")]
+    pub simulated: Option<PathBuf>,
+    /// The picture
+    #[arg(short, long, value_name = "FILE.svg")]
+    pub output: PathBuf,
+}
+
+pub fn run(plot: &Arguments) -> Result<(), Failure> {
     let reports = plot.files.iter().map(|file| Report::read(file)).collect::<Result<Vec<_>, _>>()?;
     let cells = match &plot.simulated {
         None => Vec::new(),
@@ -16,17 +29,4 @@ pub fn execute(plot: &Plot) -> Result<(), Failure> {
         }
     };
     output::file(&plot.output, &collbench::plot::times(&reports, &cells)?)
-}
-
-pub fn tree(tree: &Tree) -> Result<(), Failure> {
-    let Task::Schedule(operation, choice) = Task::named(&tree.op, &tree.algorithm)? else {
-        return Err(format!("{}: the MPI's own algorithm is not known; name a schedule", tree.op).into());
-    };
-    let bytes =
-        parse_bytes(&tree.bytes).ok_or_else(|| format!("--bytes {:?}: like 8, 64K or 1M", tree.bytes))?;
-    let dot = collbench::plot::schedule_dot(operation, choice, tree.ranks, tree.root, bytes)?;
-    match &tree.output {
-        Some(file) => output::file(file, &dot),
-        None => output::result(dot.trim_end()),
-    }
 }

@@ -4,6 +4,7 @@ mod csv;
 mod setup;
 mod sweep;
 
+pub use crate::simulation_args::Sim as Arguments;
 pub use setup::simulated;
 
 use crate::input::Input;
@@ -15,7 +16,7 @@ use sim_example::topology::TopologySpec;
 use sim_example::{Report, SimError};
 use std::path::{Path, PathBuf};
 
-pub fn execute(sim: &Sim) -> Result<(), Failure> {
+pub fn run(sim: &Sim) -> Result<(), Failure> {
     if !sim.sweep.is_empty() {
         return sweep::execute(sim);
     }

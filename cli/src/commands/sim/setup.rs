@@ -115,7 +115,7 @@ pub(super) fn named(settings: &Settings, placement: &str, trace: &Input, error: 
 pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     let mut job = Workload::new(&trace.path);
     job.places = places(&sim.placement)?;
-    job.op_codes = crate::commands::check::op_codes(trace, sim.op_codes.as_deref())?;
+    job.op_codes = trace.op_codes(sim.op_codes.as_deref())?;
     job.compute_scale = compute_scale(&sim.compute_scale)?;
     job.compute_noise = sim.compute_noise.parse()?;
     job.from_init = sim.from_init;

@@ -1,5 +1,4 @@
-//! Compatible command lines: older tools by link name (`vmpirun`, `vef_mixer`, `traceter`), and `-np N` as in
-//! mpirun.
+//! The command line as words: names of older tools, `-np N` as in mpirun, and errors in one line.
 //!
 //! | called as | equals |
 //! |---|---|
@@ -7,14 +6,29 @@
 //! | `vef_mixer -i VEFT.main -o out.vef` | `vef mix -i VEFT.main -o out.vef` |
 //! | `traceter out.vef` | `vef check out.vef` |
 
-use crate::args::Arguments;
+use crate::commands::{Command, Vef};
 use crate::launch;
-use clap::{Arg, CommandFactory};
+use clap::error::ErrorKind;
+use clap::{Arg, CommandFactory, Parser};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+/// Parses the words of the command line. Prints help and version, on request or without a command, and exits.
+///
+/// # Errors
+/// The error in one line.
+pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
+    let words = translate(words);
+    Vef::try_parse_from(&words).map(|vef| vef.command).map_err(|error| {
+        if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            error.exit();
+        }
+        in_one_line(&words, &error.render().to_string())
+    })
+}
+
 /// Translates the command line to that of `vef`.
-pub fn translate(mut words: Vec<OsString>) -> Vec<OsString> {
+fn translate(mut words: Vec<OsString>) -> Vec<OsString> {
     let name = words.first().and_then(|first| Path::new(first).file_name()).and_then(OsStr::to_str);
     let mut instead: Vec<OsString> = match name {
         Some("vmpirun") => ["vef", "run", "--"].map(Into::into).into(),
@@ -32,7 +46,7 @@ pub fn translate(mut words: Vec<OsString>) -> Vec<OsString> {
 /// Replaces `-np` before the program by `--np`; clap would parse `-n p`. The program begins at the first word
 /// that is neither an option nor the value of one.
 fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
-    let arguments = Arguments::command();
+    let arguments = Vef::command();
     let Some(command) = words.get(1).and_then(|name| arguments.find_subcommand(name)) else { return words };
     let option = |long: &str| {
         let named =
@@ -67,6 +81,23 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
         }
     }
     words
+}
+
+/// Shortens the message of the command-line parser for `words`: the error, a suggestion, and where to find
+/// help.
+fn in_one_line(words: &[OsString], said: &str) -> String {
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
+    let mut line = joined(what);
+    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
+        line += &format!("; {}", joined(tip));
+    }
+    // The message for an invalid value has no usage; its option may belong to any command.
+    let known = |word: &&OsString| Vef::command().find_subcommand(word).is_some();
+    match words.get(1).filter(known) {
+        Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
+        None => format!("{line}; see 'vef --help'"),
+    }
 }
 
 #[cfg(test)]
@@ -105,5 +136,40 @@ mod tests {
     #[test]
     fn the_own_name_changes_nothing() {
         assert_eq!(translated("target/release/vef mix -i a -o b"), "target/release/vef mix -i a -o b");
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_told_in_one_line() {
+        for (words, said) in [
+            (
+                &["vef", "mix", "--otput", "x"][..],
+                "error: unexpected argument '--otput' found; a similar argument exists: '--output'; see 'vef mix --help'",
+            ),
+            (
+                &["vef", "check"],
+                "error: the following required arguments were not provided: <TRACE>; see 'vef check --help'",
+            ),
+            (
+                &["vef", "chek"],
+                "error: unrecognized subcommand 'chek'; a similar subcommand exists: 'check'; see 'vef --help'",
+            ),
+            (
+                &["vef", "run", "-n", "0", "x"],
+                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef run --help'",
+            ),
+            (
+                &["vef", "place", "--captured", "DIR", "-n", "3"],
+                "error: the argument '--captured <DIR>' cannot be used with '--np <N>'; see 'vef place --help'",
+            ),
+            (
+                &["vef", "mix", "-i", "capture", "-o", "t.vef.gz"],
+                "error: invalid value 't.vef.gz' for '--output <OUT>': .gz names a compressed file, which vef does not write: \
+                 write to - and a pipe, or write a container (.vefx) and compress it with vef convert --compress; see 'vef mix --help'",
+            ),
+        ] {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let Err(error) = Vef::try_parse_from(&words) else { panic!("it is wrong: {words:?}") };
+            assert_eq!(in_one_line(&words, &error.render().to_string()), said);
+        }
     }
 }

@@ -1,0 +1,42 @@
+//! `vef bench tree`: the messages of a schedule.
+
+use crate::output::{self, Failure};
+use collbench::Task;
+use collbench::sizes::parse_bytes;
+use std::path::PathBuf;
+
+/// Write the messages of a schedule as a graph for Graphviz
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The operation
+    #[arg(long, value_name = "NAME")]
+    pub op: String,
+    /// The schedule: NAME, NAME:SEGMENT or NAME/FANOUT
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: String,
+    /// Ranks
+    #[arg(short = 'n', long, value_name = "N")]
+    pub ranks: u32,
+    /// Root
+    #[arg(long, value_name = "RANK", default_value_t = 0)]
+    pub root: u32,
+    /// Bytes of a block, or of the vector
+    #[arg(long, value_name = "BYTES", default_value = "1K")]
+    pub bytes: String,
+    /// The graph [default: standard output]
+    #[arg(short, long, value_name = "FILE.dot")]
+    pub output: Option<PathBuf>,
+}
+
+pub fn run(tree: &Arguments) -> Result<(), Failure> {
+    let Task::Schedule(operation, choice) = Task::named(&tree.op, &tree.algorithm)? else {
+        return Err(format!("{}: the MPI's own algorithm is not known; name a schedule", tree.op).into());
+    };
+    let bytes =
+        parse_bytes(&tree.bytes).ok_or_else(|| format!("--bytes {:?}: like 8, 64K or 1M", tree.bytes))?;
+    let dot = collbench::plot::schedule_dot(operation, choice, tree.ranks, tree.root, bytes)?;
+    match &tree.output {
+        Some(file) => output::file(file, &dot),
+        None => output::result(dot.trim_end()),
+    }
+}
