@@ -4,6 +4,7 @@ use crate::groups::one_of;
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
+use clap::Args;
 use placement::optimise::{self, CommMatrix, Distances, Optimised, Options};
 use placement::{Format, LAUNCHERS, Launcher, Placement, RecordedHost, Request};
 use replay::{Job, Replay};
@@ -15,7 +16,7 @@ use vef_format::ids::Rank;
 use vef_format::units::Grouped;
 
 /// Place ranks on nodes by a launcher's rules, or optimise a placement
-#[derive(clap::Args)]
+#[derive(Args)]
 #[command(after_help = "\
 Nodes come from --hostfile, --host, --nodelist, --rankfile, or --nodes with --slots; no launcher is run.
 --optimise starts from the placement by these rules (default: one rank per node of the topology), and compares its
@@ -38,7 +39,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub request: Request,
     /// Use the placement recorded in this capture instead of rules
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["Request", "model"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = rules())]
     pub captured: Option<PathBuf>,
     /// Search for a placement with fewer hop-bytes for this trace; - is standard input
     #[arg(long, value_name = "TRACE", requires = "topology", value_parser = Input::argument)]
@@ -55,6 +56,13 @@ pub struct Arguments {
     /// Also write a placement file: .toml, .json, or text with one node per line
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// The arguments that decide where ranks run.
+fn rules() -> Vec<clap::Id> {
+    let request = Request::augment_args(clap::Command::new("request"));
+    let ids = request.get_arguments().map(|argument| argument.get_id().clone());
+    ids.chain(["model".into()]).collect()
 }
 
 /// What is printed.

@@ -61,7 +61,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub pdf: Option<PathBuf>,
     /// Leave out what takes a replay: everything over time, what ranks wait for, efficiency
-    #[arg(long, conflicts_with = "Yardstick")]
+    #[arg(long, conflicts_with_all = ["latency", "bandwidth"])]
     pub no_replay: bool,
     #[command(flatten)]
     pub yardstick: Yardstick,
