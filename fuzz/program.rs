@@ -7,7 +7,7 @@ use std::path::Path;
 use vef_format::capture::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event, Members,
     Origin, Outcome,
-    PostReceive, Receive, RequestId, Send, SendMode,
+    PostReceive, Receive, Remote, RequestId, Send, SendMode,
 };
 use vef_format::capture::{RankInfo, RankWriter, rank_path};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -99,7 +99,7 @@ fn begin(directory: &Path, rank: u32, tasks: u32) -> Task {
         origin: Origin::World,
         split: None,
         members: Members::All,
-        remote: None,
+        remote: Remote::None,
         foreign: false,
     };
     let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, name: "MPI_BYTE" };
@@ -277,7 +277,7 @@ fn collective(operation: Operation, root: u32, rank: u32, bytes: u64) -> Collect
 
 fn define(task: &mut Task, clock: u64, origin: Origin, members: Members<'_>, foreign: bool) {
     let id = CommId(task.communicators);
-    task.call(clock, 0, Action::Communicator(Communicator { id, origin, split: None, members, remote: None, foreign }));
+    task.call(clock, 0, Action::Communicator(Communicator { id, origin, split: None, members, remote: Remote::None, foreign }));
     task.communicators += 1;
 }
 

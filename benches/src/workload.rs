@@ -6,7 +6,7 @@
 use std::path::Path;
 use vef_format::capture::event::{
     Action, Collective, Communicator, Completion, Completions, DatatypeId, Event, Members, Origin, Outcome,
-    PostReceive, RequestId, Send, SendMode,
+    PostReceive, Remote, RequestId, Send, SendMode,
 };
 use vef_format::capture::{CaptureError, RankInfo, RankWriter};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -86,7 +86,7 @@ impl Workload {
                 origin: Origin::World,
                 split: None,
                 members: Members::All,
-                remote: None,
+                remote: Remote::None,
                 foreign: false,
             }),
         )?;

@@ -10,7 +10,7 @@ use crate::tracer::{Lane, Scratch, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Kind};
 use std::mem::ManuallyDrop;
-use vef_format::capture::encode::{can_be_shape, makes_request};
+use vef_format::capture::encode::{Content, can_be_shape, makes_request};
 use vef_format::capture::event::{
     Action, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, Split, WindowId,
 };
@@ -170,7 +170,7 @@ impl Recorded {
     pub(crate) fn put_as(&mut self, call: Call, action: &Action<'_>) {
         let (times, slot) = ((self.start, self.end), self.tracer.slot(call));
         self.note_request(action);
-        self.lane().writer.put(times, action, slot);
+        self.lane().writer.put(times, Content::Action(action), slot);
         // Only the first of several records has the call's duration.
         self.start = self.end;
     }
@@ -193,7 +193,7 @@ impl Recorded {
         let (times, slot, parts) = ((self.start, self.end), self.tracer.slot(self.call()), self.parts);
         let lane = self.lane();
         let shape = lane.shapes.choose(&key);
-        if lane.writer.put_shape(times, action, slot, shape) {
+        if lane.writer.put(times, Content::Definition(action, shape), slot) {
             lane.shapes.keep(shape, &key, parts, flags);
         }
         self.start = self.end;
@@ -322,8 +322,7 @@ impl Recorded {
 
     pub(crate) fn put_completed(&mut self, list: &[Completion]) {
         let (call, times) = (self.call(), (self.start, self.end));
-        let slot = self.tracer.slot(call);
-        self.lane().writer.put_completed(times, completer(call), slot, list);
+        self.lane().put_completed(times, list, completer(call), call);
         self.start = self.end;
     }
 }

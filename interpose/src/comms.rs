@@ -77,10 +77,11 @@ impl Membership {
         split: Option<Split>,
         tasks: u32,
     ) -> Communicator<'_> {
-        let remote = self.remote.as_ref().map(|remote| match remote {
-            Ok(ranks) => Remote::Inside(compact(ranks, tasks)),
-            Err(size) => Remote::Outside(*size),
-        });
+        let remote = match &self.remote {
+            None => Remote::None,
+            Some(Ok(ranks)) => Remote::Inside(compact(ranks, tasks)),
+            Some(Err(size)) => Remote::Outside(*size),
+        };
         Communicator {
             id,
             origin,

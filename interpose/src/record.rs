@@ -401,7 +401,7 @@ fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, s
     }
     let own = lane.get();
     own.frame = 0;
-    put_head(own, plan.call, (start, end), shape.head());
+    own.put_word((start, end), shape.head(), plan.call);
     if let Some((_, slot)) = plan.request {
         // SAFETY: the call has succeeded, and so has set it.
         let handle = unsafe { plan.request_at(frame.at(slot.into()), 0) };
@@ -413,20 +413,6 @@ fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, s
     }
     own.tracer.count(plan.call, end.wrapping_sub(start), false);
     code
-}
-
-/// Writes a record of one word; stops the recording if that fails.
-#[inline(always)]
-fn put_head(lane: &mut ThreadLane, call: Call, times: (u64, u64), head: Head) {
-    #[cold]
-    #[inline(never)]
-    fn put_long(lane: &mut ThreadLane, call: Call, times: (u64, u64), head: Head) {
-        lane.writer.put_long(times, head, lane.tracer.slot(call));
-        lane.check();
-    }
-    if !lane.writer.put_word(times, head) {
-        put_long(lane, call, times, head);
-    }
 }
 
 /// Finds the requests of a wait, if they are recent, consecutive and of this thread.
@@ -463,11 +449,8 @@ fn record_run<N: Next>(
         let count = run.len() as u64;
         let after = own.tracer.known().requests.take_run(run, own.writer.next_request());
         match Head::run(wait.completer, count, after) {
-            Some(head) => put_head(own, plan.call, (start, end), head),
-            None => {
-                own.writer.put_run((start, end), own.tracer.slot(plan.call), count, after);
-                own.check();
-            }
+            Some(head) => own.put_word((start, end), head, plan.call),
+            None => own.put_run((start, end), count, after, plan.call),
         }
     } else {
         own.poll(plan.call, (start, end));

@@ -30,8 +30,12 @@ use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
-use vef_format::capture::event::{Action, CallSlot, Completion, Datatype, Origin, Outcome};
+use vef_format::capture::encode::Content;
+use vef_format::capture::event::{
+    Action, CallSlot, Completion, Completions, Datatype, Origin, Outcome, RequestId,
+};
 use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
+use vef_format::capture::word::Head;
 use vef_format::capture::{RankInfo, rank_path};
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
@@ -346,7 +350,7 @@ impl Tracer {
         let slot = self.slot(call);
         let writer = &mut lane.get().writer;
         let mark = writer.mark();
-        writer.put(times, &Action::Finalize, slot);
+        writer.put(times, Content::Action(&Action::Finalize), slot);
         self.output.set_pair(2, clock::pair());
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.before_end = (!for_good).then_some((lane, mark));
@@ -489,7 +493,7 @@ impl Tracer {
         if self.state() == State::Recording {
             let now = clock::now();
             let lane = lane.get();
-            lane.writer.put((now, now), &Action::Phase { begin, name }, CallSlot::NONE);
+            lane.writer.put((now, now), Content::Action(&Action::Phase { begin, name }), CallSlot::NONE);
             lane.check();
         }
         let ended = |depth: u32| depth.checked_sub(1);
@@ -564,7 +568,44 @@ impl ThreadLane {
     #[inline(never)]
     fn put_done(&mut self, made: PendingRequest, call: Call, times: (u64, u64)) {
         let done = Completion { request: made.request(), outcome: Outcome::Done };
-        self.writer.put_completed(times, None, self.tracer.slot(call), &[done]);
+        self.put_completed(times, &[done], None, call);
+    }
+
+    /// Records what a word with this head says.
+    #[inline(always)]
+    pub(crate) fn put_word(&mut self, times: (u64, u64), head: Head, call: Call) {
+        if !self.writer.put_word(times, head) {
+            self.put(times, Content::Word(head), call);
+        }
+    }
+
+    /// Records the completion of `count` consecutive requests of the thread, which made `after` more before this call.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn put_run(&mut self, times: (u64, u64), count: u64, after: u64, call: Call) {
+        let next = self.writer.next_request().request();
+        let first = RequestId { number: next.number - count - after, ..next };
+        self.put(times, Content::Completions(Completions::Run { first, count }), call);
+    }
+
+    /// Records completions of the thread. `completer`: the function's code in records of one word, if it has one.
+    pub(crate) fn put_completed(
+        &mut self,
+        times: (u64, u64),
+        list: &[Completion],
+        completer: Option<u8>,
+        call: Call,
+    ) {
+        let next = self.writer.next_request().request();
+        match Content::completed(Completions::List(list), completer, next) {
+            Content::Word(head) => self.put_word(times, head, call),
+            content => self.put(times, content, call),
+        }
+    }
+
+    #[inline(never)]
+    fn put(&mut self, times: (u64, u64), content: Content<'_>, call: Call) {
+        self.writer.put(times, content, self.tracer.slot(call));
         self.check();
     }
 

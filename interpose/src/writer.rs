@@ -6,10 +6,10 @@ use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
-use vef_format::capture::encode::{self, Author, Times, makes_request};
-use vef_format::capture::event::{Action, CallSlot, Completion, Completions, RequestId};
+use vef_format::capture::encode::{self, Content, Times};
+use vef_format::capture::event::{Action, CallSlot, RequestId};
 use vef_format::capture::layout::{CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, checksum, chunk_field, seal};
-use vef_format::capture::word::{Code, Head, WORD};
+use vef_format::capture::word::{Head, WORD};
 
 /// Bytes at the end of a chunk that are reserved for the final record when recording stops.
 const RESERVE: usize = 128;
@@ -70,10 +70,6 @@ impl Writer {
         self.next.thread()
     }
 
-    fn author(&self) -> Author {
-        Author { thread: self.thread(), requests: self.next.number() }
-    }
-
     /// Sets the start of time, before the first record.
     pub(crate) fn begin_at(&mut self, start: u64) {
         self.last = start;
@@ -95,22 +91,6 @@ impl Writer {
             }
             _ => false,
         }
-    }
-
-    /// Writes a record with this head where [`Writer::put_word`] could not. `call`: the function of a completion.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn put_long(&mut self, times: (u64, u64), head: Head, call: CallSlot) {
-        self.write(times, 0, |bytes, at, times, _| {
-            match (head.with(times.gap, times.duration), head.code()) {
-                (Some(word), _) => {
-                    *bytes.get_mut(at..)?.first_chunk_mut()? = word.to_le_bytes();
-                    Some(at + WORD)
-                }
-                (None, Code::Shape(shape)) => encode::shape(bytes, at, times, shape),
-                (None, Code::Run { count, after, .. }) => encode::run(bytes, at, times, call, count, after),
-            }
-        });
     }
 
     /// Counts a failed poll; the record is written before the next other record.
@@ -141,60 +121,12 @@ impl Writer {
     fn put_polls(&mut self) {
         let Some(Polls { call, count, start, end }) = self.polls.take() else { return };
         self.set_last_word();
-        self.put((start, end), &Action::Polls { count }, call);
-    }
-
-    /// Writes a record of completions. `completer`: the function's code in records of one word, if it has one.
-    pub(crate) fn put_completed(
-        &mut self,
-        times: (u64, u64),
-        completer: Option<u8>,
-        call: CallSlot,
-        list: &[Completion],
-    ) {
-        let author = self.author();
-        let run = encode::as_run(Completions::List(list), author);
-        let head =
-            run.zip(completer).and_then(|((count, after), completer)| Head::run(completer, count, after));
-        match head {
-            Some(head) if self.put_word(times, head) => {}
-            Some(head) => self.put_long(times, head, call),
-            None => self.put(times, &Action::Complete(Completions::List(list)), call),
-        }
-    }
-
-    /// [`Writer::put_completed`] of `count` consecutive requests of the thread, which made `after` more before this call.
-    #[cold]
-    pub(crate) fn put_run(&mut self, (start, end): (u64, u64), call: CallSlot, count: u64, after: u64) {
-        self.write((start, end), 0, |bytes, at, times, _| encode::run(bytes, at, times, call, count, after));
-    }
-
-    /// Writes a record of a call from `start` to `end`, in ticks.
-    #[inline(never)]
-    pub(crate) fn put(&mut self, (start, end): (u64, u64), action: &Action<'_>, call: CallSlot) {
-        let requests = u64::from(makes_request(action).is_some());
-        self.write((start, end), requests, |bytes, at, times, author| {
-            encode::record(bytes, at, times, author, call, action)
-        });
-    }
-
-    /// [`Writer::put`], and defines shape number `shape`. Returns false if recording has stopped.
-    pub(crate) fn put_shape(
-        &mut self,
-        (start, end): (u64, u64),
-        action: &Action<'_>,
-        call: CallSlot,
-        shape: u16,
-    ) -> bool {
-        let requests = u64::from(makes_request(action).is_some());
-        self.write((start, end), requests, |bytes, at, times, author| {
-            encode::define(bytes, at, times, author, call, action, shape)
-        })
+        self.put((start, end), Content::Action(&Action::Polls { count }), call);
     }
 
     /// Writes a definition. Its time is the end of the previous record, so that the next gap is unchanged.
     pub(crate) fn define(&mut self, action: &Action<'_>) {
-        self.put((self.last, self.last), action, CallSlot::NONE);
+        self.put((self.last, self.last), Content::Action(action), CallSlot::NONE);
     }
 
     /// Takes the request made by a call that was recorded by its shape.
@@ -216,19 +148,15 @@ impl Writer {
         self.next
     }
 
-    /// Writes a record with `encode`, which returns `None` if the room is too small: into the window, the next window, or a chunk
-    /// of its own. `requests`: the number of requests that it makes. Returns false if the record is lost.
-    fn write(
-        &mut self,
-        (start, end): (u64, u64),
-        requests: u64,
-        encode: impl Fn(&mut [u8], usize, Times, Author) -> Option<usize>,
-    ) -> bool {
+    /// Writes a record of a call from `start` to `end`, in ticks: into the window, the next window, or a chunk of its own. Returns
+    /// false if it is lost.
+    #[inline(never)]
+    pub(crate) fn put(&mut self, (start, end): (u64, u64), content: Content<'_>, call: CallSlot) -> bool {
         self.put_polls();
         // Clocks of different cores may differ slightly; times in the file must not decrease.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
-        let author = self.author();
+        let next = self.next.request();
         let mut alone = false;
         loop {
             if let Some((window, _)) = &mut self.window {
@@ -236,7 +164,7 @@ impl Writer {
                 let first = bytes.as_mut_ptr();
                 let at = self.at as usize - first as usize;
                 let ordinary = bytes.len() - RESERVE;
-                if let Some(at) = encode(&mut bytes[..ordinary], at, times, author) {
+                if let Some(at) = encode::record(&mut bytes[..ordinary], at, times, next, call, content) {
                     self.at = first.wrapping_add(at);
                     break;
                 }
@@ -249,11 +177,12 @@ impl Writer {
                 return false;
             }
         }
-        if alone && !self.write_alone(|bytes| encode(bytes, CHUNK_HEADER, times, author)) {
+        if alone && !self.write_alone(|bytes| encode::record(bytes, CHUNK_HEADER, times, next, call, content))
+        {
             return false;
         }
         self.last += times.gap + times.duration;
-        for _ in 0..requests {
+        if content.makes_request() {
             self.next = self.next.next();
         }
         if alone {
@@ -397,13 +326,14 @@ impl Writer {
         self.polls = None;
         let end = (0..=reason.len().min(RESERVE / 2)).rev().find(|&end| reason.is_char_boundary(end));
         let reason = &reason[..end.unwrap_or(0)];
-        let author = self.author();
+        let next = self.next.request();
         let times = Times { gap: clock::now().saturating_sub(self.last), duration: 0 };
         if let Some((window, _)) = &mut self.window {
             let bytes = &mut window[..];
             let at = self.at as usize - bytes.as_ptr() as usize;
+            let stopped = Action::Stopped { reason };
             if let Some(at) =
-                encode::record(bytes, at, times, author, CallSlot::NONE, &Action::Stopped { reason })
+                encode::record(bytes, at, times, next, CallSlot::NONE, Content::Action(&stopped))
             {
                 self.at = bytes.as_mut_ptr().wrapping_add(at);
             }

@@ -40,7 +40,7 @@ fn write(
             origin: Origin::World,
             split: None,
             members: Members::All,
-            remote: None,
+            remote: Remote::None,
             foreign: false,
         }));
         (0..calls).for_each(|index| put(call(rank, index)));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use vef_format::capture::event::{
-    Action, CallSlot, Communicator, Datatype, DatatypeId, Event, Members, Origin,
+    Action, CallSlot, Communicator, Datatype, DatatypeId, Event, Members, Origin, Remote,
 };
 use vef_format::capture::layout::field;
 use vef_format::capture::{RankInfo, RankWriter};
@@ -52,7 +52,7 @@ fn large_numbers_of_communicators_and_datatypes() {
         origin: Origin::World,
         split: None,
         members: Members::All,
-        remote: None,
+        remote: Remote::None,
         foreign: false,
     };
     let datatype = Datatype { id: DatatypeId(u32::MAX - 1), size: Bytes(4), contiguous: true, name: "" };

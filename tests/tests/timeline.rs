@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use vef_format::capture::event::{
     Action, CallSlot, Communicator, Completion, Completions, DatatypeId, Event, Members, Origin, Outcome,
-    PostReceive, RequestId, Send, SendMode,
+    PostReceive, Remote, RequestId, Send, SendMode,
 };
 use vef_format::capture::{Capture, RankInfo, RankWriter};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -461,7 +461,7 @@ impl RankFile {
             origin: Origin::World,
             split: None,
             members: Members::All,
-            remote: None,
+            remote: Remote::None,
             foreign: false,
         };
         file.call(10, 0, "", Action::Communicator(communicator));

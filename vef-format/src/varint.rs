@@ -36,6 +36,18 @@ pub fn put(bytes: &mut Vec<u8>, value: u64) {
     bytes.extend_from_slice(&room[..len]);
 }
 
+/// Maps small numbers of either sign to small numbers.
+#[inline(always)]
+pub(crate) fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}
+
+/// The reverse of [`zigzag`].
+#[inline(always)]
+pub(crate) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
 /// Writes into a slice; notes if it is too short.
 #[derive(Debug)]
 pub struct Sink<'a> {

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use vef_format::capture::event::{
     Action, CallSlot, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event, Members,
-    Origin, Outcome, PostReceive, RequestId, Send, SendMode,
+    Origin, Outcome, PostReceive, Remote, RequestId, Send, SendMode,
 };
 use vef_format::capture::layout::{HEADER_SIZE, field};
 use vef_format::capture::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
@@ -120,7 +120,7 @@ fn write_capture(directory: &Path) -> usize {
         origin: Origin::World,
         split: None,
         members: Members::All,
-        remote: None,
+        remote: Remote::None,
         foreign: false,
     };
     let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, name: "MPI_BYTE" };

@@ -10,6 +10,7 @@ use crate::tracer::{OPENING, Tracer};
 use mpi_abi::handles::Session;
 use mpi_abi::prototypes::{Call, Export, Name};
 use std::path::Path;
+use vef_format::capture::encode::Content;
 use vef_format::capture::event::Action;
 
 /// `MPI_Finalize` and `MPI_Session_finalize`: the last one ends the recording.
@@ -78,7 +79,7 @@ pub(crate) fn begin(
         let Some(mut lane) = tracer.lane() else { return };
         let lane = lane.get();
         lane.writer.begin_at(start);
-        lane.writer.put((start, end), &Action::Init, tracer.slot(call));
+        lane.writer.put((start, end), Content::Action(&Action::Init), tracer.slot(call));
         tracer.count(call, end.wrapping_sub(start), false);
         tracer.describe_world(lane);
         lane.check();

@@ -133,7 +133,7 @@ mod tests {
     use crate::walk::WalkOptions;
     use collectives::choose::Table;
     use vef_format::capture::Consumer;
-    use vef_format::capture::event::{Action, CallSlot, Communicator, DatatypeId, Members, Origin};
+    use vef_format::capture::event::{Action, CallSlot, Communicator, DatatypeId, Members, Origin, Remote};
     use vef_format::ids::{CommId, Rank};
     use vef_format::operation::{Amounts, Operation};
     use vef_format::units::Nanos;
@@ -151,7 +151,7 @@ mod tests {
             origin: Origin::World,
             split: None,
             members: Members::All,
-            remote: None,
+            remote: Remote::None,
             foreign: false,
         };
         let alltoall = Collective {

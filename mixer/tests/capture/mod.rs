@@ -36,7 +36,7 @@ impl Happened {
                 origin: *origin,
                 split: None,
                 members: Members::List(members),
-                remote: None,
+                remote: Remote::None,
                 foreign: false,
             }),
         };

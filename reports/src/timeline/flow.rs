@@ -103,10 +103,10 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vef_format::capture::event::Members;
+    use vef_format::capture::event::{Members, Remote};
 
     fn communicator(id: u32, origin: Origin, members: Members<'_>) -> Communicator<'_> {
-        Communicator { id: CommId(id), origin, split: None, members, remote: None, foreign: false }
+        Communicator { id: CommId(id), origin, split: None, members, remote: Remote::None, foreign: false }
     }
 
     #[test]

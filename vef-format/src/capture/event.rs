@@ -204,8 +204,8 @@ pub struct Communicator<'a> {
     pub split: Option<Split>,
     /// The members; of an inter-communicator the local group. Processes outside `MPI_COMM_WORLD` are omitted.
     pub members: Members<'a>,
-    /// The remote group of an inter-communicator.
-    pub remote: Option<Remote<'a>>,
+    /// The remote group.
+    pub remote: Remote<'a>,
     /// Whether it is an inter-communicator or has members outside `MPI_COMM_WORLD`. Its traffic is counted, but is not in the
     /// trace.
     pub foreign: bool,
@@ -223,6 +223,8 @@ pub struct Split {
 /// The remote group of an inter-communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remote<'a> {
+    /// It is an intra-communicator.
+    None,
     /// Tasks of this world.
     Inside(Members<'a>),
     /// This many processes, some of another world (a spawned program, or the one that spawned this), in the order of the local

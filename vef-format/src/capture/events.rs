@@ -1,17 +1,15 @@
 //! Reads the events of one rank in order: merges the threads' records by the start of the calls.
 
-use super::decode::{self, Context, Fault, Lists};
-use super::encode::{kind, makes_request};
+use super::encode::{can_be_shape, kind, makes_request};
 use super::error::CaptureError;
 use super::event::{
-    Action, Collective, Completions, DatatypeId, Detail, Event, Io, Origin, PostReceive, RequestId, Send,
-    Transfer,
+    Action, CallSlot, Collective, Completions, Detail, Event, Io, PostReceive, RequestId, Send, Transfer,
 };
+use super::fields::{Class, Decoder, Fault, Form as _, Lists, Room};
 use super::file::{Chunk, Function, RankFile};
 use super::layout::{CHUNK_HEADER, State};
 use super::word::{self, Code};
 use crate::error::Place;
-use crate::ids::CommId;
 use crate::units::Nanos;
 use crate::varint::Source;
 use std::cmp::Reverse;
@@ -110,13 +108,13 @@ impl Shapes {
     #[inline(always)]
     fn get(&mut self, number: u64) -> Result<&mut Event<'static>, Fault> {
         let known = usize::try_from(number).ok().and_then(|number| self.0.get_mut(number));
-        known.and_then(Option::as_mut).ok_or(Fault::Nonsense("shape that was not defined", number))
+        known.and_then(Option::as_mut).ok_or(Fault::Invalid("shape that was not defined", number))
     }
 
     /// The place of a shape that is being defined.
     fn slot(&mut self, number: u64) -> Result<&mut Option<Event<'static>>, Fault> {
         if number >= word::SHAPES.into() {
-            return Err(Fault::Nonsense("number of a shape", number));
+            return Err(Fault::Invalid("number of a shape", number));
         }
         let number = number as usize;
         if self.0.len() <= number {
@@ -242,7 +240,7 @@ impl FileEvents {
                 if let Some((class, id)) = defines.map_err(|fault| self.located(index, &fault))? {
                     let thread = &self.threads[index];
                     let bytes = thread.chunk[begin..thread.next.at].to_vec();
-                    found.0[class].push((id, thread.next.thread, bytes));
+                    found.0[class as usize].push((id, thread.next.thread, bytes));
                 }
             }
         }
@@ -271,7 +269,7 @@ impl FileEvents {
             let rest = thread.chunk.get(thread.next.at..).unwrap_or_default();
             let present = thread.begun.checked_sub(1).and_then(|present| chunks.get(present));
             if !rest.is_empty() && present.is_some_and(Chunk::is_sealed) {
-                let fault = Fault::Nonsense("record before the end of its chunk", 0);
+                let fault = Fault::Invalid("record before the end of its chunk", 0);
                 return Err(self.located(index, &fault));
             }
             if self.file.header.state == State::Running {
@@ -286,8 +284,7 @@ impl FileEvents {
             thread.begun += 1;
             (thread.next.at, thread.next.base) = (CHUNK_HEADER, chunk.header.base);
             if chunk.header.requests != thread.next.requests {
-                let fault =
-                    Fault::Nonsense("count of requests in the head of a chunk", chunk.header.requests);
+                let fault = Fault::Invalid("count of requests in the head of a chunk", chunk.header.requests);
                 return Err(self.located(index, &fault));
             }
             if thread.is_at_record() {
@@ -302,7 +299,7 @@ impl FileEvents {
         let (file, thread) = (&self.file, &self.threads[index]);
         let what = match fault {
             Fault::Ended => "the record runs past the end of its chunk".to_owned(),
-            Fault::Nonsense(what, value) => format!("impossible {what}: {value}"),
+            Fault::Invalid(what, value) => format!("impossible {what}: {value}"),
         };
         let of =
             if file.threads.len() > 1 { format!(" (thread {})", thread.next.thread) } else { String::new() };
@@ -348,34 +345,35 @@ impl Next {
         if (head.start, index) > until {
             return Ok(None);
         }
-        let context = Context { thread: self.thread, requests: self.requests, calls: file.calls.len() };
+        let next = RequestId { thread: self.thread, number: self.requests };
         let nanos = |ticks| Nanos(file.clock.nanos(ticks));
         let (start, end) = (nanos(head.start), nanos(head.end));
         let (call, action) = match head.form {
             Form::Word(Code::Shape(shape)) => {
                 let event = shapes.get(shape.into())?;
-                let makes = repeat(event, (start, end), &context);
+                let makes = repeat(event, (start, end), next);
                 self.pass(head.at, head.end, makes);
                 return Ok(Some(event));
             }
             Form::Word(Code::Run { completer, count, after }) => {
-                let action = decode::run(count, after, &context)?;
+                let run = Completions::before(next, count, after)?;
                 self.end_requests(count)?;
                 self.pass(head.at, head.end, false);
-                (file.completer(completer), action)
+                (file.completer(completer), Action::Complete(run))
             }
             // Sends of different lengths have no shape.
-            Form::Kind(kind @ kind::SEND..kind::RECEIVE) => {
-                let mut source = Source::new(chunk, head.at);
-                let (call, action) = decode::send(&mut source, kind, &context)?;
-                self.pass(source.position(), head.end, makes_request(&action).is_some());
-                (call, action)
+            Form::Kind(kind @ kind::SEND..=kind::LAST_SEND) => {
+                let mut from = Decoder::new(Source::new(chunk, head.at), next, Room::default());
+                let call = call_slot(from.source.get()?, file)?;
+                let send = Send::get(&mut from, (kind - kind::SEND).into(), "send")?;
+                self.pass(from.source.position(), head.end, send.request.is_some());
+                (call, Action::Send(send))
             }
             Form::Kind(kind) => {
                 // A copy, so that `self` can be in registers.
                 let mut copy = *self;
                 let record = (Source::new(chunk, head.at), kind, (start, end), head.end);
-                let event = copy.decode_any(record, &context, shapes, lists, slot)?;
+                let event = copy.decode_any(record, file, shapes, lists, slot)?;
                 *self = copy;
                 return Ok(Some(event));
             }
@@ -387,39 +385,41 @@ impl Next {
     #[inline(never)]
     fn decode_any<'a>(
         &mut self,
-        (mut source, mut kind, times, end): (Source<'a>, u8, (Nanos, Nanos), u64),
-        context: &Context,
+        (mut source, kind, (start, end), end_tick): (Source<'a>, u8, (Nanos, Nanos), u64),
+        file: &RankFile,
         shapes: &'a mut Shapes,
         lists: &'a mut Lists,
         slot: &'a mut Option<Event<'a>>,
     ) -> Result<&'a Event<'a>, Fault> {
+        let next = RequestId { thread: self.thread, number: self.requests };
         let call = source.get()?;
         if kind == kind::SHAPE {
             // A shape includes the function.
             let event = shapes.get(source.get()?)?;
-            let makes = repeat(event, times, context);
-            self.pass(source.position(), end, makes);
+            let makes = repeat(event, (start, end), next);
+            self.pass(source.position(), end_tick, makes);
             return Ok(event);
         }
-        let call = decode::call_slot(call, context.calls)?;
-        let mut shape = None;
+        let call = call_slot(call, file)?;
+        let thread = next.thread;
         if kind == kind::DEFINE {
-            shape = Some(source.get()?);
-            let code = source.get()?;
-            kind = u8::try_from(code).map_err(|_| Fault::Nonsense("kind of record", code))?;
+            let shape = shapes.slot(source.get()?)?;
+            // Without room: a shape has neither texts nor lists.
+            let mut from = Decoder::new(source, next, Room::default());
+            let action = Action::get_whole(&mut from, "kind of record")?;
+            if !can_be_shape(&action) {
+                return Err(Fault::Invalid("kind of a shape", action.flags()));
+            }
+            self.pass(from.source.position(), end_tick, makes_request(&action).is_some());
+            return Ok(shape.insert(Event { start, end, thread, call, action }));
         }
-        let (start, end_of_call) = times;
-        let action = decode::action(&mut source, kind, context, lists)?;
-        if let Some(shape) = shape {
-            let action = decode::as_shape(&action).ok_or(Fault::Nonsense("kind of a shape", kind.into()))?;
-            let event = Event { start, end: end_of_call, thread: context.thread, call, action };
-            *shapes.slot(shape)? = Some(event);
-        }
+        let mut from = Decoder::new(source, next, lists.into());
+        let action = Action::get(&mut from, kind.into(), "kind of record")?;
         if let Action::Complete(Completions::Run { count, .. }) = action {
             self.end_requests(count)?;
         }
-        self.pass(source.position(), end, makes_request(&action).is_some());
-        Ok(slot.insert(Event { start, end: end_of_call, thread: context.thread, call, action }))
+        self.pass(from.source.position(), end_tick, makes_request(&action).is_some());
+        Ok(slot.insert(Event { start, end, thread, call, action }))
     }
 
     /// Decodes times, function and form of the record that begins here.
@@ -443,7 +443,7 @@ impl Next {
         let start = self.base.checked_add(gap);
         match start.and_then(|start| Some((start, start.checked_add(duration)?))) {
             Some((start, end)) => Ok(Head { form, start, end, at }),
-            None => Err(Fault::Nonsense("time", gap.max(duration))),
+            None => Err(Fault::Invalid("time", gap.max(duration))),
         }
     }
 
@@ -461,16 +461,26 @@ impl Next {
     fn end_requests(&mut self, count: u64) -> Result<(), Fault> {
         let ended = self.ended.saturating_add(count);
         if ended > self.requests {
-            return Err(Fault::Nonsense("number of completed requests", ended));
+            return Err(Fault::Invalid("number of completed requests", ended));
         }
         self.ended = ended;
         Ok(())
     }
 }
 
+/// The function in a record: slot in the call table plus one.
+#[inline(always)]
+fn call_slot(code: u64, file: &RankFile) -> Result<CallSlot, Fault> {
+    match code.checked_sub(1) {
+        None => Ok(CallSlot::NONE),
+        Some(slot) if slot < file.calls.len() as u64 => Ok(CallSlot(slot as u16)),
+        Some(slot) => Err(Fault::Invalid("slot of the call table", slot)),
+    }
+}
+
 /// Makes `event`, an earlier call of its shape, the next call of the thread. Returns whether it starts a request.
 #[inline(always)]
-fn repeat(event: &mut Event<'static>, times: (Nanos, Nanos), context: &Context) -> bool {
+fn repeat(event: &mut Event<'static>, times: (Nanos, Nanos), next: RequestId) -> bool {
     (event.start, event.end) = times;
     match &mut event.action {
         Action::Send(Send { request: Some(request), .. })
@@ -482,7 +492,7 @@ fn repeat(event: &mut Event<'static>, times: (Nanos, Nanos), context: &Context) 
                 | Detail::Io(Io { request: Some(request), .. }),
             ..
         } => {
-            *request = RequestId { thread: context.thread, number: context.requests };
+            *request = next;
             true
         }
         _ => false,
@@ -520,59 +530,27 @@ impl Definitions {
     }
 }
 
-/// What an action refers to, by class: communicators, datatypes, windows, files.
+/// The objects that an action refers to.
 struct Needs {
-    /// The highest number of each class.
+    /// The highest number of each [`Class`].
     highest: [Option<u32>; 4],
-    /// Class and number of the definition, if it is one.
-    defines: Option<(usize, u32)>,
+    /// The object that it defines.
+    defines: Option<(Class, u32)>,
 }
 
 impl Needs {
     fn of(action: &Action<'_>) -> Self {
-        let message = |comm: CommId, datatype: DatatypeId| [Some(comm.0), Some(datatype.0), None, None];
-        let mut defines = None;
-        let highest = match action {
-            Action::Communicator(comm) => {
-                let parent = match comm.origin {
-                    Origin::Child { parent, .. } | Origin::Group { parent, .. } => parent.0,
-                    _ => 0,
-                };
-                defines = Some((0, comm.id.0));
-                [Some(comm.id.0.max(parent)), None, None, None]
-            }
-            Action::Datatype(datatype) => {
-                defines = Some((1, datatype.id.0));
-                [None, Some(datatype.id.0), None, None]
-            }
-            Action::CommunicatorFree(comm) | Action::Probe { comm, .. } => [Some(comm.0), None, None, None],
-            Action::Send(send) => message(send.comm, send.datatype),
-            Action::Receive(receive) => message(receive.comm, receive.datatype),
-            Action::PostReceive(post) => message(post.comm, post.datatype),
-            Action::Exchange { send, receive } => {
-                message(send.comm.max(receive.comm), send.datatype.max(receive.datatype))
-            }
-            Action::Collective(part) => {
-                message(part.comm, part.datatype.max(part.recv_datatype.unwrap_or_default()))
-            }
-            Action::Other { detail, .. } => match *detail {
-                Detail::Window { id, comm, .. } => {
-                    defines = Some((2, id.0));
-                    [Some(comm.0), None, Some(id.0), None]
-                }
-                Detail::FileOpen { id, comm, .. } => {
-                    defines = Some((3, id.0));
-                    [Some(comm.0), None, None, Some(id.0)]
-                }
-                Detail::WindowFree(window)
-                | Detail::Sync { window, .. }
-                | Detail::Transfer(Transfer { window, .. }) => [None, None, Some(window.0), None],
-                Detail::FileClose(file) | Detail::FileView { file, .. } | Detail::Io(Io { file, .. }) => {
-                    [None, None, None, Some(file.0)]
-                }
-                Detail::None => [None; 4],
-            },
-            _ => [None; 4],
+        let mut highest = [None; 4];
+        action.refers(&mut |class, number| {
+            let known = &mut highest[class as usize];
+            *known = (*known).max(Some(number));
+        });
+        let defines = match action {
+            Action::Communicator(comm) => Some((Class::Communicator, comm.id.0)),
+            Action::Datatype(datatype) => Some((Class::Datatype, datatype.id.0)),
+            Action::Other { detail: Detail::Window { id, .. }, .. } => Some((Class::Window, id.0)),
+            Action::Other { detail: Detail::FileOpen { id, .. }, .. } => Some((Class::File, id.0)),
+            _ => None,
         };
         Self { highest, defines }
     }

@@ -13,10 +13,10 @@ pub mod word;
 
 mod clocks;
 mod compressed;
-mod decode;
 mod digest;
 mod error;
 mod events;
+mod fields;
 mod file;
 mod group;
 mod hosts;

@@ -1,6 +1,5 @@
 //! Events to a file and back; files cut short or changed.
 
-use super::encode::kind;
 use super::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event,
     FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
@@ -60,7 +59,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
         origin: Origin::World,
         split: None,
         members: Members::All,
-        remote: None,
+        remote: Remote::None,
         foreign: false,
     };
     let byte = Datatype { id: DatatypeId(0), size: Bytes(1), contiguous: true, name: "MPI_BYTE" };
@@ -152,10 +151,10 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                 };
                 let split = (random.below(3) == 0).then_some(Split { color: tag, key: -tag / 3 });
                 let remote = match random.below(4) {
-                    0 => Some(Remote::Outside(random.sized(32) as u32)),
-                    1 => Some(Remote::Inside(Members::List(&ranks))),
-                    2 => Some(Remote::Inside(Members::All)),
-                    _ => None,
+                    0 => Remote::Outside(random.sized(32) as u32),
+                    1 => Remote::Inside(Members::List(&ranks)),
+                    2 => Remote::Inside(Members::All),
+                    _ => Remote::None,
                 };
                 Action::Communicator(Communicator {
                     id: CommId(comms - 1),
@@ -627,7 +626,7 @@ fn numbers_beyond_their_types_are_one_located_error() {
     for (place, what) in [(4, "communicator"), (5, "rank"), (6, "tag"), (8, "datatype")] {
         for (number, fits) in [(u32::MAX.into(), true), (1 << 32, false), (u64::MAX, false)] {
             let mut room = [0; 2 * FIELDS + 9];
-            room[0] = kind::SEND;
+            room[0] = 16;
             let mut sink = Sink::new(&mut room, 1);
             (1..FIELDS).for_each(|at| sink.put(if at == place { number } else { 0 }));
             let length = sink.position().expect("fits");
@@ -657,7 +656,7 @@ fn a_definition_of_another_thread_comes_before_its_use() {
         origin: Origin::World,
         split: None,
         members: Members::All,
-        remote: None,
+        remote: Remote::None,
         foreign: false,
     };
     let probe = Action::Probe { comm: CommId(0), source: CommRank(1), tag: 3 };

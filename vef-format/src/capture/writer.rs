@@ -1,7 +1,7 @@
 //! Writes one rank's file from events, for generators, tests and conversions. (The interposer writes the same layout into
 //! mapped memory; it shares the encoding, not this writer.)
 
-use super::encode::{self, Author, Times, can_be_shape, makes_request};
+use super::encode::{self, Content, Times, can_be_shape, makes_request};
 use super::error::CaptureError;
 use super::event::{Action, CallSlot, Completion, Event, RequestId};
 use super::file::Function;
@@ -9,9 +9,9 @@ use super::layout::{
     CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ChunkHeader, ClockPair, HEADER_SIZE,
     RankInfo, State, call_field, field, header, rank_path, seal,
 };
-use super::word::{COMPLETERS, Head, SHAPES, WORD};
+use super::word::{COMPLETERS, Head, SHAPES};
 use crate::units::Nanos;
-use crate::varint::{MAX_LEN, Sink};
+use crate::varint::MAX_LEN;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -65,17 +65,14 @@ enum Shape {
 
 impl Shapes {
     /// An action gets a shape when it occurs the second time, if any is left.
-    fn of(&mut self, author: Author, call: CallSlot, action: &Action<'_>) -> Shape {
+    fn of(&mut self, next: RequestId, call: CallSlot, action: &Action<'_>) -> Shape {
         if !can_be_shape(action) {
             return Shape::None;
         }
         let mut bytes = vec![0; 16 * MAX_LEN];
-        let mut sink = Sink::new(&mut bytes, 1);
-        sink.put(u64::from(call.0));
-        let kind = encode::body(&mut sink, author, action);
-        let Some(len) = sink.position() else { return Shape::None };
-        bytes[0] = kind;
-        bytes.truncate(len);
+        let times = Times { gap: 0, duration: 0 };
+        let end = encode::record(&mut bytes, 0, times, next, call, Content::Action(action));
+        bytes.truncate(end.unwrap_or(0));
         let full = self.seen.len() >= usize::from(SHAPES);
         match self.seen.get_mut(&bytes) {
             Some(Some(known)) => Shape::Known(*known),
@@ -114,25 +111,14 @@ impl Buffer {
     /// Appends a record; `None`: not enough room.
     fn put(&mut self, event: &Event<'_>, shape: &Shape, completer: Option<u8>) -> Option<()> {
         let times = Times { gap: event.start.0 - self.base, duration: event.end.0 - event.start.0 };
-        let author = Author { thread: event.thread, requests: self.requests };
-        let head = match (shape, &event.action) {
-            (&Shape::Known(shape), _) => Some(Head::shape(shape)),
-            (_, Action::Complete(list)) => completer.and_then(|completer| {
-                encode::as_run(*list, author).and_then(|(count, after)| Head::run(completer, count, after))
-            }),
-            _ => None,
+        let next = RequestId { thread: event.thread, number: self.requests };
+        let content = match (shape, &event.action) {
+            (&Shape::Known(shape), _) => Content::Word(Head::shape(shape)),
+            (&Shape::New(shape), action) => Content::Definition(action, shape),
+            (Shape::None, Action::Complete(list)) => Content::completed(*list, completer, next),
+            (Shape::None, action) => Content::Action(action),
         };
-        if let Some(word) = head.and_then(|head| head.with(times.gap, times.duration)) {
-            *self.bytes.get_mut(self.at..)?.first_chunk_mut()? = word.to_le_bytes();
-            self.at += WORD;
-            return Some(());
-        }
-        let (bytes, at, call) = (&mut self.bytes, self.at, event.call);
-        self.at = match *shape {
-            Shape::Known(shape) => encode::shape(bytes, at, times, shape)?,
-            Shape::New(shape) => encode::define(bytes, at, times, author, call, &event.action, shape)?,
-            Shape::None => encode::record(bytes, at, times, author, call, &event.action)?,
-        };
+        self.at = encode::record(&mut self.bytes, self.at, times, next, event.call, content)?;
         Some(())
     }
 }
@@ -172,8 +158,8 @@ impl RankWriter {
             Some(buffer) => buffer,
             None => Buffer::new(event.thread, event.start.0),
         };
-        let author = Author { thread: event.thread, requests: buffer.requests };
-        let shape = buffer.shapes.of(author, event.call, &event.action);
+        let next = RequestId { thread: event.thread, number: buffer.requests };
+        let shape = buffer.shapes.of(next, event.call, &event.action);
         // If a new chunk is too short, a longer one is necessary.
         while buffer.put(event, &shape, completer).is_none() {
             let span = if buffer.at == CHUNK_HEADER { 2 * buffer.header.span } else { 1 };

@@ -1,9 +1,8 @@
 //! Encoding of block contents: varints, bytes of records, and runs of ranks.
 
 use super::Problem;
-use crate::capture::encode::{unzigzag, zigzag};
 use crate::prefetch::prefetch;
-use crate::varint::{self, Ended, MAX_LEN, Source};
+use crate::varint::{self, Ended, MAX_LEN, Source, unzigzag, zigzag};
 
 /// What is wrong in a block whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

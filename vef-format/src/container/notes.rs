@@ -9,10 +9,9 @@ use super::error::ContainerError;
 use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
-use crate::capture::encode::{unzigzag, zigzag};
 use crate::ids::Rank;
 use crate::units::Ticks;
-use crate::varint::Source;
+use crate::varint::{Source, unzigzag, zigzag};
 
 /// A note on a record, a task or a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@
 //! of a wait for several messages are encoded alone.
 
 use super::code::{Garbled, Packed};
-use crate::capture::encode::zigzag;
 use crate::ids::Rank;
 use crate::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, LeadingMark, MARK, MESSAGE, Raw};
+use crate::varint::zigzag;
 
 /// Bits of a record's first word: its tag (5, see [`Raw`]), whether all fields have eight bytes (1), and the widths
 /// of the first five fields (2 each).

@@ -1,7 +1,7 @@
 //! `x.comm`: the communicators of a task.
 
 use super::{LegacyError, Problem};
-use crate::capture::event::{Communicator, Members, Origin};
+use crate::capture::event::{Communicator, Members, Origin, Remote};
 use crate::error::Place;
 use crate::ids::{CommId, CommRank, Rank};
 use std::collections::{BTreeMap, HashMap};
@@ -96,7 +96,7 @@ impl Communicators {
             origin: known.origin,
             split: None,
             members: known.members.as_deref().map_or(Members::All, Members::List),
-            remote: None,
+            remote: Remote::None,
             foreign: false,
         })
     }
