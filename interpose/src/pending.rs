@@ -6,33 +6,40 @@ use hashbrown::hash_map::Entry;
 use std::collections::VecDeque;
 
 /// Pending requests by handle. Several requests may share a handle (MPI gives many small sends the same completed
-/// request); they are taken in the order in which they were made.
+/// request); a thread completes its own ones first, the oldest before the others.
 ///
 /// Most requests complete soon and in order. Therefore the latest ones are kept in a list ([`Recent`]) and move to
 /// the table only when another request is looked up.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     recent: Recent,
-    table: HandleMap<Queue>,
+    table: HandleMap<OfHandle>,
     /// The number of requests in the table whose status is needed.
     needs_status: usize,
 }
 
-/// The requests of a handle, the oldest first.
+/// The requests of a handle, the oldest first. Most handles have one, for which nothing is allocated.
 #[derive(Debug)]
-struct Queue {
+struct OfHandle {
     first: PendingRequest,
     rest: VecDeque<PendingRequest>,
 }
 
-impl Queue {
-    /// Moves the oldest request that `thread` made to the front, if one is among the first [`NEAR`]. The others belong to
-    /// threads whose waits are about to return.
-    fn prefer(&mut self, thread: u16) {
-        if self.first.thread() != thread
-            && let Some(own) = self.rest.iter_mut().take(NEAR).find(|waiting| waiting.thread() == thread)
-        {
-            std::mem::swap(&mut self.first, own);
+impl OfHandle {
+    /// The position of the request that `thread` completes: of its oldest, if that is among the first [`NEAR`] in the rest, else of the
+    /// oldest. The others belong to threads whose waits are about to return.
+    fn position(&self, thread: u16) -> usize {
+        let own = |waiting: &PendingRequest| waiting.thread() == thread;
+        match self.rest.iter().take(NEAR).position(own) {
+            Some(at) if !own(&self.first) => at + 1,
+            _ => 0,
+        }
+    }
+
+    fn get_mut(&mut self, position: usize) -> &mut PendingRequest {
+        match position.checked_sub(1) {
+            Some(at) => &mut self.rest[at],
+            None => &mut self.first,
         }
     }
 }
@@ -146,7 +153,7 @@ impl Pending {
 
     /// Sets a flag of the request that [`Pending::take_of`] would take, if there is one.
     pub(crate) fn mark_of(&mut self, key: usize, thread: u16, flag: u8) {
-        let Some(waiting) = self.front(key, thread) else { return };
+        let Some(waiting) = self.find(key, thread) else { return };
         let before = waiting.needs_status();
         *waiting = waiting.with(flag);
         let after = waiting.needs_status();
@@ -155,38 +162,30 @@ impl Pending {
 
     /// The request that [`Pending::take_of`] would take.
     pub(crate) fn get_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
-        self.front(key, thread).copied()
+        self.find(key, thread).copied()
     }
 
-    /// Removes the oldest request of `key`.
-    pub(crate) fn take(&mut self, key: usize) -> Option<PendingRequest> {
+    fn find(&mut self, key: usize, thread: u16) -> Option<&mut PendingRequest> {
         self.settle();
-        let Entry::Occupied(mut queue) = self.table.entry(key) else { return None };
-        let taken = match queue.get_mut().rest.pop_front() {
-            Some(next) => std::mem::replace(&mut queue.get_mut().first, next),
-            None => queue.remove().first,
+        let all = self.table.get_mut(&key)?;
+        let position = all.position(thread);
+        Some(all.get_mut(position))
+    }
+
+    /// Removes the oldest request of `key` that `thread` made, if it is among the first [`NEAR`], else the oldest.
+    pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
+        self.settle();
+        let Entry::Occupied(mut entry) = self.table.entry(key) else { return None };
+        let all = entry.get_mut();
+        let taken = match all.position(thread) {
+            0 => match all.rest.pop_front() {
+                Some(next) => std::mem::replace(&mut all.first, next),
+                None => entry.remove().first,
+            },
+            position => all.rest.remove(position - 1)?,
         };
         self.needs_status -= usize::from(taken.needs_status());
         Some(taken)
-    }
-
-    /// Whether `thread` made one of the first requests of `key`.
-    pub(crate) fn has_of(&mut self, key: usize, thread: u16) -> bool {
-        self.front(key, thread).is_some_and(|waiting| waiting.thread() == thread)
-    }
-
-    /// Removes the oldest request of `key` that `thread` made, if one is among the first [`NEAR`], else the oldest.
-    pub(crate) fn take_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
-        self.front(key, thread)?;
-        self.take(key)
-    }
-
-    /// Moves the request that [`Pending::take_of`] takes to the front.
-    fn front(&mut self, key: usize, thread: u16) -> Option<&mut PendingRequest> {
-        self.settle();
-        let queue = self.table.get_mut(&key)?;
-        queue.prefer(thread);
-        Some(&mut queue.first)
     }
 
     /// Moves the listed requests to the table.
@@ -234,8 +233,8 @@ impl Pending {
         }
         self.needs_status += usize::from(waiting.needs_status());
         match self.table.entry(key) {
-            Entry::Vacant(place) => _ = place.insert(Queue { first: waiting, rest: VecDeque::new() }),
-            Entry::Occupied(queue) => queue.into_mut().rest.push_back(waiting),
+            Entry::Vacant(place) => _ = place.insert(OfHandle { first: waiting, rest: VecDeque::new() }),
+            Entry::Occupied(entry) => entry.into_mut().rest.push_back(waiting),
         }
     }
 }
@@ -270,20 +269,27 @@ mod tests {
                 let start = if chosen.is_multiple_of(3) { 0 } else { chosen % model.len() };
                 let count = (1 + chosen / 64 % 4).min(model.len() - start);
                 let handles: Vec<usize> = model[start..start + count].iter().map(|of| of.0).collect();
-                let mut remove = |found: &dyn Fn(&(usize, PendingRequest)) -> bool| {
-                    let place = model.iter().position(found).expect("pending");
-                    model.remove(place).1
+                let place = |model: &[(usize, PendingRequest)], handle, thread| {
+                    let of_handle = |of: &&(usize, PendingRequest)| of.0 == handle;
+                    let own = model.iter().position(|of| of.0 == handle && of.1.thread() == thread);
+                    let near = |at: &usize| model[..*at].iter().filter(of_handle).count() <= NEAR;
+                    own.filter(near).or(model.iter().position(|of| of.0 == handle)).expect("pending")
                 };
                 if let Some(run) = pending.find_run(count, waiting(0, made, 0), |i| handles[i]) {
                     runs += 1;
                     assert_eq!(pending.handles_of(run), handles);
                     let first = made - pending.take_run(run, waiting(0, made, 0)) - count as u64;
                     for (i, handle) in handles.into_iter().enumerate() {
-                        remove(&|of| *of == (handle, waiting(0, first + i as u64, 0)));
+                        let request = waiting(0, first + i as u64, 0);
+                        let at = model.iter().position(|of| *of == (handle, request)).expect("pending");
+                        model.remove(at);
                     }
                 } else {
                     for handle in handles {
-                        assert_eq!(pending.take(handle), Some(remove(&|of| of.0 == handle)));
+                        let thread = u16::from(chosen.is_multiple_of(11));
+                        let expected = model.remove(place(&model, handle, thread)).1;
+                        assert_eq!(pending.get_of(handle, thread), Some(expected));
+                        assert_eq!(pending.take_of(handle, thread), Some(expected));
                     }
                 }
             }
@@ -293,8 +299,8 @@ mod tests {
         }
         assert!(runs > 1000, "{runs}");
         for (handle, request) in model {
-            assert_eq!(pending.take(handle), Some(request));
-            assert_eq!(pending.take(handle + 4), None);
+            assert_eq!(pending.take_of(handle, 7), Some(request));
+            assert_eq!(pending.take_of(handle + 4, 7), None);
         }
         assert!(pending.table.is_empty());
     }
@@ -307,6 +313,19 @@ mod tests {
         }
         let taken: Vec<_> =
             std::iter::from_fn(|| pending.take_of(7, 0)).map(|waiting| waiting.number()).collect();
-        assert_eq!(taken, [4, 6, 1, 5, 3]);
+        assert_eq!(taken, [4, 6, 1, 3, 5]);
+    }
+
+    /// To look at a thread's own request must not make it older than those of others.
+    #[test]
+    fn looking_at_a_request_keeps_the_order() {
+        let mut pending = Pending::default();
+        for number in [1, 3, 4] {
+            pending.insert(7, waiting((number % 2) as u16, number, 0));
+        }
+        assert_eq!(pending.get_of(7, 0), Some(waiting(0, 4, 0)));
+        pending.mark_of(7, 0, PendingRequest::CANCELLED);
+        let taken = std::iter::from_fn(|| pending.take_of(7, 2));
+        assert_eq!(taken.map(PendingRequest::number).collect::<Vec<_>>(), [1, 3, 4]);
     }
 }

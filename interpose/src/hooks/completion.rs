@@ -227,7 +227,8 @@ impl Hook for Free {
         let mut known = call.tracer.known();
         let template = known.templates.remove(&call.saved);
         // An inactive persistent request may share its handle with a request that another thread's wait has just completed.
-        let is_under_way = template.is_none() || known.requests.has_of(call.saved, own);
+        let is_own = waiting.is_some_and(|waiting| waiting.thread() == own);
+        let is_under_way = template.is_none() || is_own;
         let waiting = if is_under_way { known.requests.take_of(call.saved, own) } else { None };
         drop(known);
         call.freed = (waiting, template);

@@ -159,7 +159,8 @@ impl Hook for MatchedReceive {
     /// before the call returns.
     fn before(&self, call: &mut Recorded) {
         call.saved = message_handle(call);
-        call.freed.0 = call.tracer.known().messages.take(call.saved);
+        let own = call.lane().writer.thread();
+        call.freed.0 = call.tracer.known().messages.take_of(call.saved, own);
     }
 
     fn after(&self, call: &mut Recorded) {
