@@ -16,16 +16,36 @@ use vef_format::capture::event::{
 };
 use vef_format::units::Bytes;
 
-/// Records the calls of a category.
-pub(crate) trait Hook: Sync {
+/// How the calls of a category are recorded.
+pub(crate) struct Hook {
     /// Runs before the call: reads arguments that the call overwrites, and may replace arguments.
-    fn before(&self, _call: &mut Recorded) {}
-
+    pub(crate) before: fn(&mut Recorded),
     /// Runs after a call that has succeeded, and after a blocking receive that has truncated its message.
-    fn after(&self, _call: &mut Recorded) {}
-
+    pub(crate) after: fn(&mut Recorded),
     /// Runs after any other call.
-    fn after_failure(&self, _call: &mut Recorded, _ended: Ended) {}
+    pub(crate) after_failure: fn(&mut Recorded, Ended),
+}
+
+impl Hook {
+    pub(crate) const NONE: Self = Self { before: |_| (), after: |_| (), after_failure: |_, _| () };
+
+    pub(crate) const fn after(after: fn(&mut Recorded)) -> Self {
+        Self { after, ..Self::NONE }
+    }
+}
+
+/// What a hook notes before the call for after it.
+#[derive(Default)]
+pub(crate) enum Noted {
+    #[default]
+    Nothing,
+    /// The handle of a matched message, and the receive that takes it.
+    Message(usize, PendingRequest),
+    /// A request that the call frees: the handle, the operation if it is under way, the template if it is persistent, and whether it
+    /// has been cancelled.
+    Request { handle: usize, waiting: Option<PendingRequest>, template: Option<Template>, is_cancelled: bool },
+    /// An object that the call frees.
+    Object(Part),
 }
 
 /// The outcome of a call.
@@ -82,13 +102,7 @@ pub(crate) struct Recorded {
     parts: [Option<Part>; PARTS],
     /// The end of the call returns it to the lane.
     pub(crate) scratch: ManuallyDrop<Box<Scratch>>,
-    /// A hook's notes from before the call.
-    pub(crate) saved: usize,
-    pub(crate) saved_flag: bool,
-    /// The object that the call frees.
-    pub(crate) forgotten: Option<Part>,
-    /// The pending request and template that the call frees.
-    pub(crate) freed: (Option<PendingRequest>, Option<Template>),
+    pub(crate) noted: Noted,
     /// The recorded request that the call has made. Its handle is registered when the call ends.
     pub(crate) made: Option<PendingRequest>,
     pub(crate) start: u64,
@@ -107,10 +121,7 @@ impl Recorded {
             key,
             parts: [None; PARTS],
             scratch,
-            saved: 0,
-            saved_flag: false,
-            forgotten: None,
-            freed: (None, None),
+            noted: Noted::Nothing,
             made: None,
             start: 0,
             end: 0,
@@ -214,7 +225,7 @@ impl Recorded {
 
     /// The communicator of a handle.
     pub(crate) fn comm(&mut self, handle: usize) -> Comm {
-        let known = self.tracer.known().comms.known.get(handle);
+        let known = self.tracer.known(|known| known.comms.known.get(handle));
         let comm = known.unwrap_or_else(|| {
             let is_self = handle == self.abi().predefined.comm_self;
             let origin = if is_self { Origin::SelfOnly } else { Origin::Unseen { ordinal: 0 } };
@@ -235,25 +246,27 @@ impl Recorded {
         split: Option<Split>,
         made: bool,
     ) -> Comm {
-        let members = self.tracer.membership(asked);
-        let mut known = self.tracer.known();
-        // Another thread may have added it meanwhile.
-        if let Some(comm) = known.comms.known.get(handle) {
-            return comm;
-        }
-        let (comm, origin) = known.comms.add(handle, &members, origin);
-        drop(known);
-        let described = members.describe(comm.id, origin, split, self.tracer.tasks);
+        let (tracer, members) = (self.tracer, self.tracer.membership(asked));
+        let (comm, added) = tracer.known(|known| match known.comms.known.get(handle) {
+            // Another thread has added it meanwhile.
+            Some(comm) => (comm, None),
+            None => {
+                let (comm, origin) = known.comms.add(handle, &members, origin);
+                (comm, Some(origin))
+            }
+        });
+        let Some(origin) = added else { return comm };
+        let described = Action::Communicator(members.describe(comm.id, origin, split, tracer.tasks));
         match made {
-            true => self.put(&Action::Communicator(described)),
-            false => self.lane().writer.define(&Action::Communicator(described)),
+            true => self.put(&described),
+            false => self.lane().writer.define(&described),
         }
         comm
     }
 
     /// The datatype of a handle.
     pub(crate) fn datatype(&mut self, handle: usize) -> Type {
-        let known = self.tracer.known().types.get(handle);
+        let known = self.tracer.known(|known| known.types.get(handle));
         let found = known.unwrap_or_else(|| self.describe_datatype(handle));
         self.note(Part::Datatype(found.id.0));
         found
@@ -267,41 +280,42 @@ impl Recorded {
     #[cold]
     fn describe_datatype(&mut self, handle: usize) -> Type {
         let described = self.tracer.ask_datatype(handle);
-        let mut known = self.tracer.known();
-        if let Some(found) = known.types.get(handle) {
-            return found;
-        }
         let (sparse, size) = (!described.contiguous, described.size.0);
-        let found = known.types.add(handle, |id| Type { id: DatatypeId(id), sparse, size });
-        drop(known);
-        self.lane().writer.define(&Action::Datatype(Datatype { id: found.id, ..described }));
+        let (found, is_new) = self.tracer.known(|known| match known.types.get(handle) {
+            // Another thread has added it meanwhile.
+            Some(found) => (found, false),
+            None => (known.types.add(handle, |id| Type { id: DatatypeId(id), sparse, size }), true),
+        });
+        if is_new {
+            self.lane().writer.define(&Action::Datatype(Datatype { id: found.id, ..described }));
+        }
         found
     }
 
     /// The window of a handle; `None`: its creation was not recorded.
     pub(crate) fn window(&mut self, handle: usize) -> Option<WindowId> {
-        let number = self.tracer.known().windows.get(handle)?;
+        let number = self.tracer.known(|known| known.windows.get(handle))?;
         self.note(Part::Window(number));
         Some(WindowId(number))
     }
 
     /// The file of a handle; `None`: its opening was not recorded.
     pub(crate) fn file(&mut self, handle: usize) -> Option<FileId> {
-        let number = self.tracer.known().files.get(handle)?;
+        let number = self.tracer.known(|known| known.files.get(handle))?;
         self.note(Part::File(number));
         Some(FileId(number))
     }
 
     /// Forgets a handle of a kind that is freed or made anew; returns its object.
     pub(crate) fn forget(&mut self, kind: Kind, handle: usize) -> Option<Part> {
-        let mut known = self.tracer.known();
-        let part = match kind {
-            Kind::Comm => Part::Comm(known.comms.known.forget(handle)?.id.0),
-            Kind::Datatype => Part::Datatype(known.types.forget(handle)?.id.0),
-            Kind::Win => Part::Window(known.windows.forget(handle)?),
-            _ => Part::File(known.files.forget(handle)?),
-        };
-        drop(known);
+        let part = self.tracer.known(|known| {
+            Some(match kind {
+                Kind::Comm => Part::Comm(known.comms.known.forget(handle)?.id.0),
+                Kind::Datatype => Part::Datatype(known.types.forget(handle)?.id.0),
+                Kind::Win => Part::Window(known.windows.forget(handle)?),
+                _ => Part::File(known.files.forget(handle)?),
+            })
+        })?;
         self.tracer.forget_shapes(part);
         Some(part)
     }

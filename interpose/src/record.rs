@@ -37,7 +37,7 @@ pub(crate) struct Plan {
     real: Option<NonNull<c_void>>,
     /// The real function, if it is a C function of at most [`DIRECT`] words.
     direct: Option<NonNull<c_void>>,
-    hook: &'static dyn Hook,
+    hook: &'static Hook,
     way: Way,
     /// The argument with the address of the request that the call makes, and its slot.
     request: Option<(u8, u8)>,
@@ -300,7 +300,7 @@ fn record_by_hook<N: Next>(plan: &'static Plan, frame: Frame, lane: Lane, next: 
     let before = || {
         #[cfg(debug_assertions)]
         panic_if_asked(plan.call.name());
-        plan.hook.before(&mut call.recorded);
+        (plan.hook.before)(&mut call.recorded);
     };
     call.broken = catching_panics(before).is_none();
     call.recorded.start = clock::now();
@@ -346,9 +346,9 @@ impl Drop for CallGuard {
                 Ended::Thrown => false,
             };
             if !has_taken_effect {
-                return plan.hook.after_failure(recorded, ended);
+                return (plan.hook.after_failure)(recorded, ended);
             }
-            plan.hook.after(recorded);
+            (plan.hook.after)(recorded);
             if let Some((place, _)) = plan.request {
                 recorded.insert_request(place.into());
             }
@@ -422,7 +422,8 @@ fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: &ThreadLane) -> Op
     let address = frame.at(wait.requests);
     let next = lane.writer.next_request();
     // SAFETY: the program passed `count` handles.
-    lane.tracer.known().requests.find_run(count, next, |i| unsafe { plan.request_at(address, i) })
+    lane.tracer
+        .known(|known| known.requests.find_run(count, next, |i| unsafe { plan.request_at(address, i) }))
 }
 
 /// Records a wait for consecutive requests.
@@ -447,7 +448,8 @@ fn record_run<N: Next>(
     own.frame = 0;
     if is_completed {
         let count = run.len() as u64;
-        let after = own.tracer.known().requests.take_run(run, own.writer.next_request());
+        let next = own.writer.next_request();
+        let after = own.tracer.known(|known| known.requests.take_run(run, next));
         match Head::run(wait.completer, count, after) {
             Some(head) => own.put_word((start, end), head, plan.call),
             None => own.put_run((start, end), count, after, plan.call),

@@ -25,10 +25,9 @@ use std::cell::UnsafeCell;
 use std::error::Error;
 use std::ffi::c_void;
 use std::io::ErrorKind;
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use vef_format::capture::encode::Content;
 use vef_format::capture::event::{
@@ -69,7 +68,7 @@ pub(crate) struct Tracer {
     /// The counters of each function in the call table; null before its first call.
     entries: [AtomicPtr<CallEntry>; Call::COUNT],
     /// The lock of `known`; only used with `multiple`.
-    locked: AtomicBool,
+    lock: Mutex<()>,
     known: UnsafeCell<Known>,
     lanes: Mutex<Lanes>,
     /// The phase to which recording is restricted, and the number of its begins without an end.
@@ -87,7 +86,7 @@ pub(crate) enum State {
     Over,
 }
 
-// SAFETY: `known` is only accessed through `Tracer::known`, which takes the lock unless calls cannot overlap.
+// SAFETY: `known` is accessed only by `Tracer::known`, which takes the lock unless calls cannot overlap.
 unsafe impl Sync for Tracer {}
 
 #[derive(Default)]
@@ -149,37 +148,6 @@ pub(crate) struct Scratch {
     pub(crate) statuses: Vec<u64>,
     /// Bytes sent to and received from each member of a communicator.
     pub(crate) counts: [Vec<u64>; 2],
-}
-
-/// Access to the state of handles, locked with `multiple`. No MPI call is made while it exists.
-pub(crate) struct KnownGuard {
-    tracer: &'static Tracer,
-}
-
-impl Deref for KnownGuard {
-    type Target = Known;
-    #[inline(always)]
-    fn deref(&self) -> &Known {
-        // SAFETY: see `Tracer::known`.
-        unsafe { &*self.tracer.known.get() }
-    }
-}
-
-impl DerefMut for KnownGuard {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Known {
-        // SAFETY: see `Tracer::known`.
-        unsafe { &mut *self.tracer.known.get() }
-    }
-}
-
-impl Drop for KnownGuard {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if self.tracer.multiple {
-            self.tracer.locked.store(false, Ordering::Release);
-        }
-    }
 }
 
 impl Tracer {
@@ -252,7 +220,7 @@ impl Tracer {
             entries: [const { AtomicPtr::new(null_mut()) }; Call::COUNT],
             known: UnsafeCell::new(Known::default()),
             lanes: Mutex::default(),
-            locked: AtomicBool::new(false),
+            lock: Mutex::default(),
             rank,
             tasks,
             multiple,
@@ -392,18 +360,12 @@ impl Tracer {
         }
     }
 
+    /// Gives access to the state of handles. `with` makes no MPI call.
     #[inline(always)]
-    pub(crate) fn known(&'static self) -> KnownGuard {
-        if self.multiple {
-            while self
-                .locked
-                .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
-                .is_err()
-            {
-                std::thread::yield_now();
-            }
-        }
-        KnownGuard { tracer: self }
+    pub(crate) fn known<T>(&'static self, with: impl FnOnce(&mut Known) -> T) -> T {
+        let _lock = self.multiple.then(|| self.lock.lock());
+        // SAFETY: under the lock, or calls of MPI do not overlap; `with` does not get here again.
+        with(unsafe { &mut *self.known.get() })
     }
 
     /// Counts a call, its time and its failure.
@@ -515,8 +477,8 @@ impl Tracer {
     /// Describes `MPI_COMM_WORLD`, even for programs that only use sessions: other communicators are described by its ranks.
     pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) {
         let members = Membership::world(self.tasks, self.rank);
-        let (comm, origin) =
-            self.known().comms.add(self.abi().predefined.comm_world, &members, Origin::World);
+        let handle = self.abi().predefined.comm_world;
+        let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World));
         let described = members.describe(comm.id, origin, None, self.tasks);
         lane.writer.define(&Action::Communicator(described));
     }
@@ -542,7 +504,7 @@ impl ThreadLane {
     /// Keeps the handles of the run, because a nested call may change the list that it refers to.
     pub(crate) fn park_run(&mut self) {
         if let Some(run) = self.run.take() {
-            self.parked = Some(self.tracer.known().requests.handles_of(run).to_vec());
+            self.parked = Some(self.tracer.known(|known| known.requests.handles_of(run).to_vec()));
         }
     }
 
@@ -558,7 +520,7 @@ impl ThreadLane {
         times: (u64, u64),
     ) {
         match handle {
-            Some(handle) => self.tracer.known().requests.insert(handle, made),
+            Some(handle) => self.tracer.known(|known| known.requests.insert(handle, made)),
             None if made.has(PendingRequest::UNRECORDED) => {}
             None => self.put_done(made, call, times),
         }

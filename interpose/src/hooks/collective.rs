@@ -10,7 +10,7 @@ use crate::known::Type;
 use crate::places::Side;
 use crate::requests::Template;
 use mpi_abi::prototypes::{Call, Detail as Way, Timing};
-use vef_format::capture::event::{self, Action, DatatypeId, Detail};
+use vef_format::capture::event::{Action, Collective, DatatypeId, Detail};
 use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation, Root, Sizing};
 use vef_format::units::Bytes;
@@ -20,58 +20,55 @@ fn operation(call: Call) -> Operation {
     if let Way::Collective(operation) = call.detail() { operation } else { Operation::Barrier }
 }
 
-pub(super) struct Collective;
+pub(super) const COLLECTIVE: Hook = Hook::after(record);
 
-impl Hook for Collective {
-    fn after(&self, call: &mut Recorded) {
-        let args = call.args;
-        let operation = operation(args.call);
-        let at = args.at;
-        let comm = call.comm(args.handle(at.comm.place()));
-        let root = at.root.get().map(|root| args.int(root));
-        // On an inter-communicator the arguments have another meaning.
-        if comm.foreign {
-            let bytes = sent_between_groups(call, operation, root, &at.send);
-            call.put_other(bytes, Detail::None);
-            if args.call.timing() == Timing::Persistent {
-                keep_template(call, Template::Unrecorded);
-            }
-            return;
+fn record(call: &mut Recorded) {
+    let args = call.args;
+    let operation = operation(args.call);
+    let at = args.at;
+    let comm = call.comm(args.handle(at.comm.place()));
+    let root = at.root.get().map(|root| args.int(root));
+    // On an inter-communicator the arguments have another meaning.
+    if comm.foreign {
+        let bytes = sent_between_groups(call, operation, root, &at.send);
+        call.put_other(bytes, Detail::None);
+        if args.call.timing() == Timing::Persistent {
+            keep_template(call, Template::Unrecorded);
         }
-        let at_root = root == Some(comm.rank);
-        let in_place = at.sendbuf.get().is_some_and(|buffer| args.is_in_place(buffer));
-        let mut lists = std::mem::take(&mut call.scratch.counts);
-        lists.iter_mut().for_each(Vec::clear);
-        let (amounts, datatype, recv_datatype) =
-            measure(call, operation, comm, (at_root, in_place), &mut lists);
-        let Side { count, .. } = match operation {
-            Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
-            Operation::Scatter | Operation::Scatterv if !at_root => at.recv,
-            Operation::ReduceScatterBlock => at.recv,
-            _ => at.send,
-        };
-        let count = count.get().filter(|_| !count.is_array());
-        let request = call.next_request();
-        let timing = args.call.timing();
-        let part = event::Collective::<'static> {
-            operation,
-            comm: comm.id,
-            root: root.map(|root| CommRank(root as u32)),
-            amounts,
-            count: count.map_or(0, |count| u64::try_from(args.number(count)).unwrap_or(0)),
-            datatype,
-            recv_datatype,
-            request: (timing == Timing::Immediate).then_some(request),
-            send_counts: &[],
-            recv_counts: &[],
-        };
-        if timing == Timing::Persistent {
-            return keep_template(call, Template::Collective(Box::new((part, lists))));
-        }
-        let [send_counts, recv_counts] = &lists;
-        call.put_shaped(&Action::Collective(event::Collective { send_counts, recv_counts, ..part }));
-        call.scratch.counts = lists;
+        return;
     }
+    let at_root = root == Some(comm.rank);
+    let in_place = at.sendbuf.get().is_some_and(|buffer| args.is_in_place(buffer));
+    let mut lists = std::mem::take(&mut call.scratch.counts);
+    lists.iter_mut().for_each(Vec::clear);
+    let (amounts, datatype, recv_datatype) = measure(call, operation, comm, (at_root, in_place), &mut lists);
+    let Side { count, .. } = match operation {
+        Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
+        Operation::Scatter | Operation::Scatterv if !at_root => at.recv,
+        Operation::ReduceScatterBlock => at.recv,
+        _ => at.send,
+    };
+    let count = count.get().filter(|_| !count.is_array());
+    let request = call.next_request();
+    let timing = args.call.timing();
+    let part = Collective::<'static> {
+        operation,
+        comm: comm.id,
+        root: root.map(|root| CommRank(root as u32)),
+        amounts,
+        count: count.map_or(0, |count| u64::try_from(args.number(count)).unwrap_or(0)),
+        datatype,
+        recv_datatype,
+        request: (timing == Timing::Immediate).then_some(request),
+        send_counts: &[],
+        recv_counts: &[],
+    };
+    if timing == Timing::Persistent {
+        return keep_template(call, Template::Collective(Box::new((part, lists))));
+    }
+    let [send_counts, recv_counts] = &lists;
+    call.put_shaped(&Action::Collective(Collective { send_counts, recv_counts, ..part }));
+    call.scratch.counts = lists;
 }
 
 /// The amounts of this rank and their datatype; if both sides have a datatype of their own, also that of the receiving side.

@@ -4,7 +4,7 @@
 //! pending requests the same handle, and some requests have no record (generalized requests).
 
 use crate::arguments::Args;
-use crate::call::{Ended, Hook, Recorded, has_received};
+use crate::call::{Ended, Hook, Noted, Recorded, has_received};
 use crate::requests::PendingRequest;
 use mpi_abi::handles::Request;
 use mpi_abi::status::Status;
@@ -13,43 +13,42 @@ use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
 
 /// `MPI_Wait`, `MPI_Test` and their variants.
-pub(super) struct Wait;
+pub(super) const WAIT: Hook =
+    Hook { before: prepare_wait, after: |call| waited(call, Ended::Success), after_failure: waited };
 
-impl Hook for Wait {
-    /// Reads the handles, and supplies statuses if the program ignores them and the recorder needs them.
-    fn before(&self, call: &mut Recorded) {
-        let handles = handles(&call.args);
-        let count = handles.len();
-        let list = &mut call.scratch.handles;
+/// Reads the handles, and supplies statuses if the program ignores them and the recorder needs them.
+fn prepare_wait(call: &mut Recorded) {
+    read_handles(call);
+    if call.tracer.known(|known| known.requests.needs_statuses()) {
+        call.supply_statuses(call.scratch.handles.len());
+    }
+}
+
+/// Keeps the handles that a call may change.
+pub(super) fn read_handles(call: &mut Recorded) {
+    let handles = handles(&call.args);
+    let list = &mut call.scratch.handles;
+    list.clear();
+    // Programs may wait for millions of requests: no spare capacity.
+    list.reserve_exact(handles.len());
+    list.extend(handles);
+}
+
+fn waited(call: &mut Recorded, ended: Ended) {
+    let handles = std::mem::take(&mut call.scratch.handles);
+    let has_waited = match ended {
+        Ended::Success => after_success(call, &handles),
+        _ => after_error(call, &handles, ended),
+    };
+    call.scratch.handles = handles;
+    let mut list = std::mem::take(&mut call.scratch.completions);
+    if !list.is_empty() {
+        call.put_completed(&list);
         list.clear();
-        // Programs may wait for millions of requests: no spare capacity.
-        list.reserve_exact(count);
-        list.extend(handles);
-        if call.tracer.known().requests.needs_statuses() {
-            call.supply_statuses(count);
-        }
+    } else if has_waited {
+        call.lane().writer.forget_polls();
     }
-
-    fn after(&self, call: &mut Recorded) {
-        self.after_failure(call, Ended::Success);
-    }
-
-    fn after_failure(&self, call: &mut Recorded, ended: Ended) {
-        let handles = std::mem::take(&mut call.scratch.handles);
-        let has_waited = match ended {
-            Ended::Success => after_success(call, &handles),
-            _ => after_error(call, &handles, ended),
-        };
-        call.scratch.handles = handles;
-        let mut list = std::mem::take(&mut call.scratch.completions);
-        if !list.is_empty() {
-            call.put_completed(&list);
-            list.clear();
-        } else if has_waited {
-            call.lane().writer.forget_polls();
-        }
-        call.scratch.completions = list;
-    }
+    call.scratch.completions = list;
 }
 
 pub(super) fn handles(args: &Args) -> impl ExactSizeIterator<Item = usize> {
@@ -120,7 +119,7 @@ fn after_error(call: &mut Recorded, handles: &[usize], ended: Ended) -> bool {
         let error = status.filter(|_| each_says).map(|status| status.error());
         let is_completed = match now == null {
             true => true,
-            false if !tracer.known().templates.contains_key(&handle) => false,
+            false if !tracer.known(|known| known.templates.contains_key(&handle)) => false,
             false => match error {
                 Some(error) => error != constants.err_pending,
                 // SAFETY: a persistent request that the program has not freed.
@@ -140,7 +139,8 @@ fn after_error(call: &mut Recorded, handles: &[usize], ended: Ended) -> bool {
         if came {
             complete(call, handle, status);
         } else {
-            tracer.known().requests.take_of(handle, call.lane().writer.thread());
+            let own = call.lane().writer.thread();
+            tracer.known(|known| known.requests.take_of(handle, own));
         }
     }
     false
@@ -150,7 +150,7 @@ fn after_error(call: &mut Recorded, handles: &[usize], ended: Ended) -> bool {
 fn complete(call: &mut Recorded, handle: usize, status: Option<Status<'_>>) {
     let own = call.lane().writer.thread();
     // MPI may give threads the same handle (small sends that complete at once): a thread completes its own requests.
-    let Some(waiting) = call.tracer.known().requests.take_of(handle, own) else { return };
+    let Some(waiting) = call.tracer.known(|known| known.requests.take_of(handle, own)) else { return };
     if waiting.has(PendingRequest::UNRECORDED) {
         return;
     }
@@ -187,18 +187,17 @@ fn unusual_outcome(call: &Recorded, waiting: PendingRequest, status: Status<'_>)
 }
 
 /// `MPI_Cancel`. Whether it succeeded is known at once, or from the status of the request's completion.
-pub(super) struct Cancel;
+pub(super) const CANCEL: Hook = Hook::after(cancel);
 
-impl Hook for Cancel {
-    fn after(&self, call: &mut Recorded) {
-        let Some(handle) = handles(&call.args).next() else { return };
-        let own = call.lane().writer.thread();
-        let waiting = call.tracer.known().requests.get_of(handle, own);
-        let Some(waiting) = waiting.filter(|waiting| is_cancelled(call, *waiting, handle)) else {
-            return call.tracer.known().requests.mark_of(handle, own, PendingRequest::CANCELLED);
-        };
-        // Its wait may follow: that must not find another thread's request.
-        call.tracer.known().requests.mark_of(handle, own, PendingRequest::UNRECORDED);
+fn cancel(call: &mut Recorded) {
+    let Some(handle) = handles(&call.args).next() else { return };
+    let own = call.lane().writer.thread();
+    let waiting = call.tracer.known(|known| known.requests.get_of(handle, own));
+    let cancelled = waiting.filter(|waiting| is_cancelled(call, *waiting, handle));
+    // The wait for a cancelled one may follow: that must not find another thread's request.
+    let flag = if cancelled.is_some() { PendingRequest::UNRECORDED } else { PendingRequest::CANCELLED };
+    call.tracer.known(|known| known.requests.mark_of(handle, own, flag));
+    if let Some(waiting) = cancelled {
         call.put_completed(&[Completion { request: waiting.request(), outcome: Outcome::Cancelled }]);
     }
 }
@@ -211,46 +210,44 @@ fn is_cancelled(call: &Recorded, waiting: PendingRequest, handle: usize) -> bool
 }
 
 /// `MPI_Request_free`.
-pub(super) struct Free;
+pub(super) const FREE: Hook = Hook { before: take_request, after: freed, after_failure: keep_request };
 
-impl Hook for Free {
-    /// Removes the request before the call: once it is freed, another thread may get the same handle.
-    fn before(&self, call: &mut Recorded) {
-        let Some(handle) = handles(&call.args).next() else { return };
-        call.saved = handle;
-        let own = call.lane().writer.thread();
-        let waiting = call.tracer.known().requests.get_of(call.saved, own);
-        // After the call the request can no longer be queried.
-        call.saved_flag = waiting.is_some_and(|waiting| {
-            waiting.has(PendingRequest::CANCELLED) && is_cancelled(call, waiting, call.saved)
-        });
-        let mut known = call.tracer.known();
-        let template = known.templates.remove(&call.saved);
+/// Removes the request before the call: once it is freed, another thread may get the same handle.
+fn take_request(call: &mut Recorded) {
+    let Some(handle) = handles(&call.args).next() else { return };
+    let (tracer, own) = (call.tracer, call.lane().writer.thread());
+    let waiting = tracer.known(|known| known.requests.get_of(handle, own));
+    // After the call the request can no longer be queried.
+    let is_cancelled = waiting
+        .is_some_and(|waiting| waiting.has(PendingRequest::CANCELLED) && is_cancelled(call, waiting, handle));
+    call.noted = tracer.known(|known| {
+        let template = known.templates.remove(&handle);
         // An inactive persistent request may share its handle with a request that another thread's wait has just completed.
-        let is_own = waiting.is_some_and(|waiting| waiting.thread() == own);
-        let is_under_way = template.is_none() || is_own;
-        let waiting = if is_under_way { known.requests.take_of(call.saved, own) } else { None };
-        drop(known);
-        call.freed = (waiting, template);
-    }
+        let is_under_way = template.is_none() || waiting.is_some_and(|waiting| waiting.thread() == own);
+        let waiting = if is_under_way { known.requests.take_of(handle, own) } else { None };
+        Noted::Request { handle, waiting, template, is_cancelled }
+    });
+}
 
-    fn after(&self, call: &mut Recorded) {
-        let waiting = call.freed.0.filter(|waiting| !waiting.has(PendingRequest::UNRECORDED));
-        let Some(waiting) = waiting else { return };
-        if call.saved_flag {
-            let outcome = Outcome::Cancelled;
-            return call.put_completed(&[Completion { request: waiting.request(), outcome }]);
-        }
-        call.put(&Action::Forget(waiting.request()));
-        if waiting.has(PendingRequest::TWIN) {
-            call.put(&Action::Forget(waiting.next().request()));
-        }
+fn freed(call: &mut Recorded) {
+    let Noted::Request { waiting: Some(waiting), is_cancelled, .. } = call.noted else { return };
+    let request = waiting.request();
+    if waiting.has(PendingRequest::UNRECORDED) {
+        return;
     }
+    if is_cancelled {
+        return call.put_completed(&[Completion { request, outcome: Outcome::Cancelled }]);
+    }
+    call.put(&Action::Forget(request));
+    if waiting.has(PendingRequest::TWIN) {
+        call.put(&Action::Forget(waiting.next().request()));
+    }
+}
 
-    fn after_failure(&self, call: &mut Recorded, _ended: Ended) {
-        let (waiting, template) = std::mem::take(&mut call.freed);
-        let mut known = call.tracer.known();
-        waiting.into_iter().for_each(|waiting| known.requests.insert(call.saved, waiting));
-        known.templates.extend(template.map(|template| (call.saved, template)));
-    }
+fn keep_request(call: &mut Recorded, _ended: Ended) {
+    let Noted::Request { handle, waiting, template, .. } = std::mem::take(&mut call.noted) else { return };
+    call.tracer.known(|known| {
+        waiting.into_iter().for_each(|waiting| known.requests.insert(handle, waiting));
+        known.templates.extend(template.map(|template| (handle, template)));
+    });
 }

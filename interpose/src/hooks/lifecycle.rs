@@ -14,34 +14,27 @@ use vef_format::capture::encode::Content;
 use vef_format::capture::event::Action;
 
 /// `MPI_Finalize` and `MPI_Session_finalize`: the last one ends the recording.
-pub(super) struct End;
+pub(super) const END: Hook =
+    Hook { after: |call| end(call, Ended::Success), after_failure: end, ..Hook::NONE };
 
-impl Hook for End {
-    fn after(&self, call: &mut Recorded) {
-        self.after_failure(call, Ended::Success);
-    }
-
-    fn after_failure(&self, call: &mut Recorded, ended: Ended) {
-        let (tracer, times) = (call.tracer, (call.start, call.end));
-        tracer.count(call.call(), times.1.wrapping_sub(times.0), ended != Ended::Success);
-        // A failed finalization also ends MPI.
-        if ended != Ended::Thrown {
-            tracer.close(call.lane, times, call.call());
-        }
+fn end(call: &mut Recorded, ended: Ended) {
+    let (tracer, times) = (call.tracer, (call.start, call.end));
+    tracer.count(call.call(), times.1.wrapping_sub(times.0), ended != Ended::Success);
+    // A failed finalization also ends MPI.
+    if ended != Ended::Thrown {
+        tracer.close(call.lane, times, call.call());
     }
 }
 
 /// `MPI_Abort` is recorded before the call, which does not return.
-pub(super) struct Abort;
+pub(super) const ABORT: Hook = Hook { before: abort, ..Hook::NONE };
 
-impl Hook for Abort {
-    fn before(&self, call: &mut Recorded) {
-        const CODE: usize = Call::MPI_Abort.place(Name::Errorcode);
-        let code = call.args.int(CODE);
-        (call.start, call.end) = (clock::now(), clock::now());
-        call.tracer.count(call.call(), 0, false);
-        call.put(&Action::Abort { code });
-    }
+fn abort(call: &mut Recorded) {
+    const CODE: usize = Call::MPI_Abort.place(Name::Errorcode);
+    let code = call.args.int(CODE);
+    (call.start, call.end) = (clock::now(), clock::now());
+    call.tracer.count(call.call(), 0, false);
+    call.put(&Action::Abort { code });
 }
 
 /// Calls `next`, which initialises MPI or begins a session; when it succeeds, starts recorder number `place`, which

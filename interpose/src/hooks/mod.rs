@@ -17,9 +17,8 @@ pub(crate) use handles::output;
 pub(crate) use lifecycle::begin;
 
 use crate::call::Hook;
-use crate::places::Places;
 use crate::tracer::{State, Tracer};
-use mpi_abi::prototypes::{Call, Category, Timing};
+use mpi_abi::prototypes::{Call, Category, Name, Timing};
 
 /// Whether a recorder currently records the calls of a function.
 pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
@@ -51,33 +50,38 @@ pub(crate) fn are_counted(call: Call) -> bool {
 }
 
 /// The hook of a function; `None`: its calls are not recorded.
-pub(crate) fn of(call: Call) -> Option<&'static dyn Hook> {
+pub(crate) fn of(call: Call) -> Option<&'static Hook> {
     use Category::*;
     Some(match (call.category(), call.timing()) {
-        (Collective, _) => &collective::Collective,
-        (Send, _) => &point_to_point::Send,
-        (Recv, _) if Places::of(call).message.get().is_some() => &point_to_point::MatchedReceive,
-        (Recv, _) => &point_to_point::Receive,
-        (SendRecv, _) => &point_to_point::Exchange,
-        (Probe, _) => &point_to_point::Probe,
-        (Wait, _) => &completion::Wait,
-        (Start, _) => &persistent::Start,
-        (RequestFree, _) if call == Call::MPI_Cancel => &completion::Cancel,
-        (RequestFree, _) => &completion::Free,
-        (CommCreate, _) => &handles::CommCreate,
-        (CommFree | TypeFree | WinFree | FileClose, _) => &handles::Free,
-        (Rma, _) => &one_sided::Transfer,
-        (RmaSync, _) => &one_sided::Synchronisation,
-        (WinCreate, _) => &one_sided::Create,
-        (FileOpen, _) => &files::Open,
-        (FileSync, _) => &files::Collective,
-        (Io, _) => &files::Access,
-        (NeighborCollective | Partitioned, Timing::Persistent) => &other::Persistent,
-        (NeighborCollective | Partitioned | Process, _) => &other::Other,
-        (Lifecycle, _) if call == Call::MPI_Abort => &lifecycle::Abort,
-        (Lifecycle, _) if is_end(call) => &lifecycle::End,
-        (TypeCreate, _) => &handles::TypeCreate,
-        (Request, _) if call == Call::MPI_Grequest_start => &handles::Generalized,
-        _ => return None,
+        (Send, _) => &point_to_point::SEND,
+        (Recv, _) if call.position(Name::Message).is_some() => &point_to_point::MATCHED_RECEIVE,
+        (Recv, _) => &point_to_point::RECEIVE,
+        (SendRecv, _) => &point_to_point::EXCHANGE,
+        (Probe, _) => &point_to_point::PROBE,
+        (Wait, _) => &completion::WAIT,
+        (Start, _) => &persistent::START,
+        (RequestFree, _) if call == Call::MPI_Cancel => &completion::CANCEL,
+        (RequestFree, _) => &completion::FREE,
+        // Its request has no record.
+        (Request, _) if call == Call::MPI_Grequest_start => &Hook::NONE,
+        (Collective, _) => &collective::COLLECTIVE,
+        (NeighborCollective | Partitioned, Timing::Persistent) => &other::PERSISTENT,
+        (NeighborCollective | Partitioned | Process, _) => &other::OTHER,
+        (CommCreate, _) => &handles::COMM_CREATE,
+        (TypeCreate, _) => &handles::TYPE_CREATE,
+        (CommFree | TypeFree | WinFree | FileClose, _) => &handles::FREE,
+        (WinCreate, _) => &one_sided::CREATE,
+        (Rma, _) => &one_sided::TRANSFER,
+        (RmaSync, _) => &one_sided::SYNCHRONISATION,
+        (FileOpen, _) => &files::OPEN,
+        (FileSync, _) => &files::COLLECTIVE,
+        (Io, _) => &files::ACCESS,
+        (Lifecycle, _) if call == Call::MPI_Abort => &lifecycle::ABORT,
+        (Lifecycle, _) if is_end(call) => &lifecycle::END,
+        (
+            Request | Status | CommQuery | Topology | Group | WinQuery | FileQuery | TypeCommit | TypeQuery
+            | Lifecycle | Session | Attribute | ErrorHandling | Info | Op | Pcontrol | Local | Conversion,
+            _,
+        ) => return None,
     })
 }

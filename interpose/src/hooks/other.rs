@@ -12,32 +12,24 @@ use vef_format::capture::event::Detail;
 use vef_format::units::Bytes;
 
 /// Spawning, neighbourhood collectives, `MPI_Pready` and its variants.
-pub(super) struct Other;
-
-impl Hook for Other {
-    fn after(&self, call: &mut Recorded) {
-        // Failed polls are counted, not recorded.
-        if call.is_failed_poll() {
-            return;
-        }
-        if let Some(new) = output(call.call(), Kind::CommPtr) {
-            call.forget(Kind::Comm, call.new_handle(new));
-        }
-        let bytes = moved(call);
-        call.put_other(bytes, Detail::None);
+pub(super) const OTHER: Hook = Hook::after(|call| {
+    // Failed polls are counted, not recorded.
+    if call.is_failed_poll() {
+        return;
     }
-}
+    if let Some(new) = output(call.call(), Kind::CommPtr) {
+        call.forget(Kind::Comm, call.new_handle(new));
+    }
+    let bytes = moved(call);
+    call.put_other(bytes, Detail::None);
+});
 
 /// Persistent neighbourhood collectives and partitioned transfers: each start is recorded under the name of the
 /// function that made the request.
-pub(super) struct Persistent;
-
-impl Hook for Persistent {
-    fn after(&self, call: &mut Recorded) {
-        let bytes = moved(call);
-        keep_template(call, Template::Other(call.call(), bytes));
-    }
-}
+pub(super) const PERSISTENT: Hook = Hook::after(|call| {
+    let bytes = moved(call);
+    keep_template(call, Template::Other(call.call(), bytes));
+});
 
 /// The bytes that this rank sends; for functions that only receive, those received.
 fn moved(call: &mut Recorded) -> Bytes {
@@ -67,8 +59,10 @@ fn destinations(call: &mut Recorded) -> u32 {
     // SAFETY: a handle that MPI has just accepted from the program.
     let asked =
         call.tracer.mpi.comm_neighbours(unsafe { Comm::from_word(comm) }).unwrap_or_default().1 as u32;
-    if let Some(comm) = call.tracer.known().comms.known.get_mut(comm) {
-        comm.destinations = Some(asked);
-    }
+    call.tracer.known(|known| {
+        if let Some(comm) = known.comms.known.get_mut(comm) {
+            comm.destinations = Some(asked);
+        }
+    });
     asked
 }

@@ -1,47 +1,37 @@
 //! Persistent requests: a template stored when the request is made says what each start does.
 
 use crate::call::{Hook, Recorded};
-use crate::hooks::completion::handles;
+use crate::hooks::completion::{handles, read_handles};
 use crate::requests::Template;
 use mpi_abi::prototypes::Name;
-use vef_format::capture::event::{Action, Collective, Detail};
+use vef_format::capture::event::{Action, Collective, Detail, PostReceive, Send};
 
 /// Stores the template of the persistent request that a call has made.
 pub(super) fn keep_template(call: &mut Recorded, template: Template) {
     let Some(place) = call.args.find(Name::Request) else { return };
-    call.tracer.known().templates.insert(call.new_handle(place), template);
+    let handle = call.new_handle(place);
+    call.tracer.known(|known| known.templates.insert(handle, template));
 }
 
 /// `MPI_Start`, `MPI_Startall`.
-pub(super) struct Start;
+pub(super) const START: Hook = Hook { before: read_handles, after: starts, ..Hook::NONE };
 
-impl Hook for Start {
-    fn before(&self, call: &mut Recorded) {
-        call.scratch.handles.clear();
-        call.scratch.handles.extend(handles(&call.args));
+fn starts(call: &mut Recorded) {
+    let before = std::mem::take(&mut call.scratch.handles);
+    let args = call.args;
+    for (before, now) in before.iter().zip(handles(&args)) {
+        start(call, *before, now);
     }
-
-    fn after(&self, call: &mut Recorded) {
-        let before = std::mem::take(&mut call.scratch.handles);
-        let args = call.args;
-        for (before, now) in before.iter().zip(handles(&args)) {
-            start(call, *before, now);
-        }
-        call.scratch.handles = before;
-    }
+    call.scratch.handles = before;
 }
 
 /// Records a start of the persistent request `handle`. Some libraries change the handle to `now`.
 fn start(call: &mut Recorded, handle: usize, now: usize) {
-    let Some(template) = call.tracer.known().templates.remove(&handle) else { return };
+    let Some(template) = call.tracer.known(|known| known.templates.remove(&handle)) else { return };
     let request = call.next_request();
     match &template {
-        Template::Send(send) => {
-            call.put(&Action::Send(vef_format::capture::event::Send { request: Some(request), ..*send }));
-        }
-        Template::Receive(post) => {
-            call.put(&Action::PostReceive(vef_format::capture::event::PostReceive { request, ..*post }));
-        }
+        Template::Send(send) => call.put(&Action::Send(Send { request: Some(request), ..*send })),
+        Template::Receive(post) => call.put(&Action::PostReceive(PostReceive { request, ..*post })),
         Template::Collective(part) => {
             let (part, [send_counts, recv_counts]) = &**part;
             let part = Collective { request: Some(request), send_counts, recv_counts, ..part.clone() };
@@ -54,7 +44,8 @@ fn start(call: &mut Recorded, handle: usize, now: usize) {
     }
     // A thread that finds no request of its own under a handle would complete another thread's.
     let made = call.made.take().unwrap_or_else(|| call.lane().writer.unrecorded_request());
-    let mut known = call.tracer.known();
-    known.requests.insert(now, made);
-    known.templates.insert(now, template);
+    call.tracer.known(|known| {
+        known.requests.insert(now, made);
+        known.templates.insert(now, template);
+    });
 }

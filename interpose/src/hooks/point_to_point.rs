@@ -1,32 +1,23 @@
 //! Sends, receives and probes.
 
-use crate::call::{Ended, Hook, Recorded};
+use crate::call::{Ended, Hook, Noted, Recorded};
 use crate::hooks::persistent::keep_template;
 use crate::places::Side;
 use crate::requests::{PendingRequest, Template};
-use mpi_abi::prototypes::{self, Call, Timing};
+use mpi_abi::prototypes::{Call, Detail as Way, Timing};
 use mpi_abi::status::Status;
 use vef_format::capture::event::{
-    self, Action, Completion, Completions, DatatypeId, Detail, Outcome, PostReceive, RequestId,
+    Action, Completion, Completions, DatatypeId, Detail, Outcome, PostReceive, Receive, RequestId, Send,
+    SendMode,
 };
 use vef_format::ids::{CommId, CommRank};
 use vef_format::units::Bytes;
 
-/// A message as the sending or the receiving arguments of a call describe it.
-struct Message {
-    comm: CommId,
-    peer: i32,
-    tag: i32,
-    bytes: Bytes,
-    datatype: DatatypeId,
-}
-
-/// The message of one side of a call; `None`: to or from `MPI_PROC_NULL`, or on a communicator that a trace cannot
-/// represent. Such a call gets another record, unless it `is_recorded` already.
-fn message(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<Message> {
+/// The communicator, bytes and datatype of the message of one side of a call; `None`: to or from `MPI_PROC_NULL`, or on a
+/// communicator that a trace cannot represent. Such a call gets another record, unless it `is_recorded` already.
+fn payload(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<(CommId, Bytes, DatatypeId)> {
     let args = call.args;
-    let peer = args.int(side.peer.place());
-    if peer == call.abi().constants.proc_null {
+    if args.int(side.peer.place()) == call.abi().constants.proc_null {
         return None;
     }
     let comm = call.comm(args.handle(args.at.comm.place()));
@@ -38,28 +29,24 @@ fn message(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<Messag
         }
         return None;
     }
-    Some(Message { comm: comm.id, peer, tag: args.int(side.tag.place()), bytes, datatype: datatype.id })
+    Some((comm.id, bytes, datatype.id))
 }
 
-fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<event::Send> {
-    let at = call.args.at;
-    let Message { comm, peer, tag, bytes, datatype } = message(call, &at.send, false)?;
-    let mode = mode(call.call());
-    Some(event::Send { comm, dest: CommRank(peer as u32), tag, bytes, datatype, mode, request })
+fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<Send> {
+    let (args, side) = (call.args, &call.args.at.send);
+    let (comm, bytes, datatype) = payload(call, side, false)?;
+    let (dest, tag) = (CommRank(args.int(side.peer.place()) as u32), args.int(side.tag.place()));
+    Some(Send { comm, dest, tag, bytes, datatype, mode: mode(call.call()), request })
 }
 
 /// The send mode; the send of an exchange is standard.
-fn mode(call: Call) -> event::SendMode {
-    match call.detail() {
-        prototypes::Detail::Send(mode) => mode,
-        _ => event::SendMode::Standard,
-    }
+fn mode(call: Call) -> SendMode {
+    if let Way::Send(mode) = call.detail() { mode } else { SendMode::Standard }
 }
 
 /// The receive of a call, which may also send.
 fn posting(call: &mut Recorded, sends: bool, request: RequestId) -> Option<PostReceive> {
-    let at = call.args.at;
-    let Message { comm, bytes, datatype, .. } = message(call, &at.recv, sends)?;
+    let (comm, bytes, datatype) = payload(call, &call.args.at.recv, sends)?;
     let Sought { source, tag } = Sought::by(call);
     Some(PostReceive { comm, source, tag, bytes, datatype, request })
 }
@@ -92,11 +79,11 @@ impl Sought {
 }
 
 /// A posted receive that has received a message.
-fn received(call: &Recorded, post: &PostReceive) -> event::Receive {
+fn received(call: &Recorded, post: &PostReceive) -> Receive {
     let &PostReceive { comm, source, tag, bytes, datatype, .. } = post;
     let (any_source, any_tag) = (source.is_none(), tag.is_none());
     let (source, tag) = Sought { source, tag }.resolved(status(call).as_ref());
-    event::Receive { comm, source, tag, any_source, any_tag, bytes, datatype }
+    Receive { comm, source, tag, any_source, any_tag, bytes, datatype }
 }
 
 /// The status of a receive or probe that has succeeded.
@@ -115,69 +102,60 @@ fn prepare_status(call: &mut Recorded) {
 }
 
 /// `MPI_Send` and its variants.
-pub(super) struct Send;
-
-impl Hook for Send {
-    fn after(&self, call: &mut Recorded) {
-        let (timing, request) = (call.call().timing(), call.next_request());
-        let request = (timing != Timing::Blocking).then_some(request);
-        let send = sending(call, request);
-        if timing == Timing::Persistent {
-            return keep_template(call, send.map_or(Template::Unrecorded, Template::Send));
-        }
-        send.into_iter().for_each(|send| call.put_shaped(&Action::Send(send)));
+pub(super) const SEND: Hook = Hook::after(|call| {
+    let (timing, request) = (call.call().timing(), call.next_request());
+    let send = sending(call, (timing != Timing::Blocking).then_some(request));
+    if timing == Timing::Persistent {
+        return keep_template(call, send.map_or(Template::Unrecorded, Template::Send));
     }
-}
+    send.into_iter().for_each(|send| call.put_shaped(&Action::Send(send)));
+});
 
 /// `MPI_Recv` and its variants.
-pub(super) struct Receive;
+pub(super) const RECEIVE: Hook = Hook { before: prepare_status, after: receive, ..Hook::NONE };
 
-impl Hook for Receive {
-    fn before(&self, call: &mut Recorded) {
-        prepare_status(call);
+fn receive(call: &mut Recorded) {
+    let request = call.next_request();
+    let post = posting(call, false, request);
+    if call.call().timing() == Timing::Persistent {
+        return keep_template(call, post.map_or(Template::Unrecorded, Template::Receive));
     }
-
-    fn after(&self, call: &mut Recorded) {
-        let request = call.next_request();
-        let post = posting(call, false, request);
-        if call.call().timing() == Timing::Persistent {
-            return keep_template(call, post.map_or(Template::Unrecorded, Template::Receive));
-        }
-        let Some(post) = post else { return };
-        match call.call().timing() {
-            Timing::Blocking => call.put_shaped(&Action::Receive(received(call, &post))),
-            _ => call.put_shaped(&Action::PostReceive(post)),
-        }
+    let Some(post) = post else { return };
+    match call.call().timing() {
+        Timing::Blocking => call.put_shaped(&Action::Receive(received(call, &post))),
+        _ => call.put_shaped(&Action::PostReceive(post)),
     }
 }
 
 /// `MPI_Mrecv` completes the receive that a matched probe posted; `MPI_Imrecv` attaches it to a request.
-pub(super) struct MatchedReceive;
+pub(super) const MATCHED_RECEIVE: Hook =
+    Hook { before: take_message, after: receive_message, after_failure: keep_message };
 
-impl Hook for MatchedReceive {
-    /// Removes the message before the call. MPI sets the handle to null, and another thread may get the same handle
-    /// before the call returns.
-    fn before(&self, call: &mut Recorded) {
-        call.saved = message_handle(call);
-        let own = call.lane().writer.thread();
-        call.freed.0 = call.tracer.known().messages.take_of(call.saved, own);
+/// Removes the message before the call. MPI sets the handle to null, and another thread may get the same handle
+/// before the call returns.
+fn take_message(call: &mut Recorded) {
+    let (handle, own) = (message_handle(call), call.lane().writer.thread());
+    if let Some(waiting) = call.tracer.known(|known| known.messages.take_of(handle, own)) {
+        call.noted = Noted::Message(handle, waiting);
     }
+}
 
-    fn after(&self, call: &mut Recorded) {
-        let Some(waiting) = call.freed.0.take() else { return };
-        if call.call().timing() == Timing::Immediate {
-            call.made = Some(waiting);
-        } else {
-            let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
-            call.put(&Action::Complete(Completions::List(&[completion])));
-        }
+fn receive_message(call: &mut Recorded) {
+    let Noted::Message(_, waiting) = call.noted else { return };
+    if call.call().timing() == Timing::Immediate {
+        call.made = Some(waiting);
+    } else {
+        let completion = Completion { request: waiting.request(), outcome: Outcome::Done };
+        call.put(&Action::Complete(Completions::List(&[completion])));
     }
+}
 
-    fn after_failure(&self, call: &mut Recorded, _ended: Ended) {
-        // A call that uses the message changes the handle.
-        if let Some(waiting) = call.freed.0.take().filter(|_| message_handle(call) == call.saved) {
-            call.tracer.known().messages.insert(call.saved, waiting);
-        }
+fn keep_message(call: &mut Recorded, _ended: Ended) {
+    // A call that uses the message changes the handle.
+    if let Noted::Message(handle, waiting) = call.noted
+        && message_handle(call) == handle
+    {
+        call.tracer.known(|known| known.messages.insert(handle, waiting));
     }
 }
 
@@ -187,88 +165,71 @@ fn message_handle(call: &Recorded) -> usize {
 }
 
 /// `MPI_Sendrecv`, `MPI_Isendrecv` and their variants.
-pub(super) struct Exchange;
+pub(super) const EXCHANGE: Hook = Hook { before: prepare_status, after: exchange, ..Hook::NONE };
 
-impl Hook for Exchange {
-    fn before(&self, call: &mut Recorded) {
-        prepare_status(call);
-    }
-
-    fn after(&self, call: &mut Recorded) {
-        let first = call.next_request();
-        let dest = call.args.at.send.peer.place();
-        let sends = call.args.int(dest) != call.abi().constants.proc_null;
-        if call.call().timing() == Timing::Immediate {
-            // One request stands for both halves.
-            let sent = sending(call, Some(first));
-            if let Some(send) = sent {
-                call.put(&Action::Send(send));
-            }
-            let second = call.next_request();
-            let post = posting(call, sends, second);
-            if let Some(post) = post {
-                call.put(&Action::PostReceive(post));
-            }
-            if let (Some(_), Some(post)) = (sent, post) {
-                let flags = PendingRequest::flags_of(&post) | PendingRequest::TWIN;
-                call.made = Some(PendingRequest::new(first, flags));
-            }
-            return;
+fn exchange(call: &mut Recorded) {
+    let first = call.next_request();
+    let dest = call.args.at.send.peer.place();
+    let sends = call.args.int(dest) != call.abi().constants.proc_null;
+    if call.call().timing() == Timing::Immediate {
+        // One request stands for both halves.
+        let sent = sending(call, Some(first));
+        sent.into_iter().for_each(|send| call.put(&Action::Send(send)));
+        let second = call.next_request();
+        let post = posting(call, sends, second);
+        post.into_iter().for_each(|post| call.put(&Action::PostReceive(post)));
+        if let (Some(_), Some(post)) = (sent, post) {
+            let flags = PendingRequest::flags_of(&post) | PendingRequest::TWIN;
+            call.made = Some(PendingRequest::new(first, flags));
         }
-        let send = sending(call, None);
-        let post = posting(call, sends, first);
-        let receive = post.map(|post| received(call, &post));
-        let action = match (send, receive) {
-            (Some(send), Some(receive)) => Action::Exchange { send, receive },
-            (Some(send), None) => Action::Send(send),
-            (None, Some(receive)) => Action::Receive(receive),
-            (None, None) => return,
-        };
-        call.put_shaped(&action);
+        return;
     }
+    let send = sending(call, None);
+    let post = posting(call, sends, first);
+    let receive = post.map(|post| received(call, &post));
+    let action = match (send, receive) {
+        (Some(send), Some(receive)) => Action::Exchange { send, receive },
+        (Some(send), None) => Action::Send(send),
+        (None, Some(receive)) => Action::Receive(receive),
+        (None, None) => return,
+    };
+    call.put_shaped(&action);
 }
 
 /// `MPI_Probe`, `MPI_Iprobe`, `MPI_Mprobe`, `MPI_Improbe`.
-pub(super) struct Probe;
+pub(super) const PROBE: Hook = Hook { before: prepare_probe, after: probed, ..Hook::NONE };
 
-impl Hook for Probe {
-    fn before(&self, call: &mut Recorded) {
-        // The status of a matched probe also tells the message's size.
-        if Sought::by(call).has_wildcard() || call.args.at.message.get().is_some() {
-            call.supply_statuses(1);
-        }
+fn prepare_probe(call: &mut Recorded) {
+    // The status of a matched probe also tells the message's size.
+    if Sought::by(call).has_wildcard() || call.args.at.message.get().is_some() {
+        call.supply_statuses(1);
     }
+}
 
-    fn after(&self, call: &mut Recorded) {
-        let args = call.args;
-        let at = args.at;
-        if args.int(at.recv.peer.place()) == call.abi().constants.proc_null {
-            return;
-        }
-        if call.is_failed_poll() {
-            return call.record_failed_poll();
-        }
-        let comm = call.comm(args.handle(at.comm.place()));
-        if comm.foreign {
-            return call.put_other(Bytes::ZERO, Detail::None);
-        }
-        let status = status(call);
-        let (source, tag) = Sought::by(call).resolved(status.as_ref());
-        if at.message.get().is_none() {
-            return call.put(&Action::Probe { comm: comm.id, source, tag });
-        }
-        // It takes the message: from here on it is a receive that `MPI_Mrecv` completes.
-        let request = call.next_request();
-        let datatype = call.datatype(call.abi().byte().word()).id;
-        let bytes = status.and_then(|status| call.tracer.mpi.status_bytes(&status).ok()).unwrap_or(0);
-        call.put(&Action::PostReceive(PostReceive {
-            comm: comm.id,
-            source: Some(source),
-            tag: Some(tag),
-            bytes: Bytes(bytes),
-            datatype,
-            request,
-        }));
-        call.tracer.known().messages.insert(message_handle(call), PendingRequest::new(request, 0));
+fn probed(call: &mut Recorded) {
+    let args = call.args;
+    let at = args.at;
+    if args.int(at.recv.peer.place()) == call.abi().constants.proc_null {
+        return;
     }
+    if call.is_failed_poll() {
+        return call.record_failed_poll();
+    }
+    let comm = call.comm(args.handle(at.comm.place()));
+    if comm.foreign {
+        return call.put_other(Bytes::ZERO, Detail::None);
+    }
+    let status = status(call);
+    let (source, tag) = Sought::by(call).resolved(status.as_ref());
+    if at.message.get().is_none() {
+        return call.put(&Action::Probe { comm: comm.id, source, tag });
+    }
+    // It takes the message: from here on it is a receive that `MPI_Mrecv` completes.
+    let request = call.next_request();
+    let datatype = call.datatype(call.abi().byte().word()).id;
+    let bytes = Bytes(status.and_then(|status| call.tracer.mpi.status_bytes(&status).ok()).unwrap_or(0));
+    let (source, tag) = (Some(source), Some(tag));
+    call.put(&Action::PostReceive(PostReceive { comm: comm.id, source, tag, bytes, datatype, request }));
+    let handle = message_handle(call);
+    call.tracer.known(|known| known.messages.insert(handle, PendingRequest::new(request, 0)));
 }
