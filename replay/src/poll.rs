@@ -77,8 +77,7 @@ impl Sink for Called<'_> {
 impl Replay {
     /// Starts the tasks of an engine that calls for each message.
     pub(crate) fn new(mut engine: Engine) -> Result<Self, ReplayError> {
-        let tasks = engine.sequences.len();
-        let mut queues = Queues { ready: Queue::with_room(tasks), inside: Queue::new() };
+        let mut queues = Queues { ready: Queue::new(), inside: Queue::new() };
         engine.begin(&mut queues)?;
         Ok(Self { engine, queues, clock: Picos::ZERO })
     }
@@ -109,7 +108,7 @@ impl Replay {
         if now == self.clock
             && !self.engine.ended
             && self.queues.inside.is_empty()
-            && !self.queues.ready.has(now)
+            && self.queues.ready.next().is_none_or(|next| next > now)
         {
             return Ok(None);
         }

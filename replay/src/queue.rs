@@ -1,80 +1,86 @@
-//! A queue of events by time: a hierarchical timing wheel.
+//! A queue of events by time; first in, first out at equal times.
 //!
-//! Order: by time; at equal times first in, first out. Time never goes back: nothing may be put in for a moment
-//! before the last that was asked for ([`Queue::pop`]).
+//! A calendar with days of 2^[`DAY`] ps. An event of a later day is appended to the vector of that day. When a day begins, its
+//! events are sorted by 64-bit keys of time and position. An event for the rest of the current day goes to a binary heap of
+//! such keys, one for the present moment to the end of a list. Days are slots of a wheel with 2^[`BITS`] slots; a slot of each
+//! further wheel covers a whole turn of the wheel below, and its events move down when it becomes current. So each event is
+//! written once or twice, with sequential memory access.
 //!
-//! An event lies on the level of the highest digit (of [`BITS`] bits, most of them) in which its time differs from the wheel's
-//! present, in the slot of that digit. When the wheel's present comes to a slot, its events move to lower levels;
-//! each so moves a few times, however many there are, where a heap would compare on each of log n levels. The events
-//! of a slot are a list through one table, so that nothing is allocated or copied when they move.
+//! Sources: R. Brown, "Calendar Queues: A Fast O(1) Priority Queue Implementation for the Simulation Event Set Problem",
+//! Communications of the ACM 31 (1988); G. Varghese, A. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use vef_format::units::Picos;
 
-/// Bits of a digit, of which the lowest has fewer: a slot of the second level is a nanosecond, which few share who compute for
-/// different times, so that most move from there straight to the front; and all of them are four microseconds.
+/// Length of a day, as a power of two of picoseconds.
+const DAY: u32 = 17;
+/// Slots of a wheel, as a power of two.
 const BITS: u32 = 12;
-const FEWER: u32 = 2;
 const SLOTS: usize = 1 << BITS;
-const LEVELS: usize = (u64::BITS + FEWER).div_ceil(BITS) as usize;
-/// Slots per word of the occupation bitmap.
-const WORD: usize = u64::BITS as usize;
-/// No place in the table of events, whose places count from 1.
-const NONE: u32 = 0;
-
-/// Bit of a slot beside its last event: not all of its events are of one moment.
-const MIXED: u32 = 1 << 31;
+const WHEELS: usize = (u64::BITS - DAY).div_ceil(BITS) as usize;
+/// The time of an empty queue or slot, which an event may have too; the key of no event.
+const NEVER: u64 = u64::MAX;
 
 /// Events by time; first in, first out at equal times.
 #[derive(Debug)]
 pub struct Queue<T> {
-    /// The wheel's present, not after the last moment asked for.
+    length: usize,
+    /// The time of the first event, or [`NEVER`].
+    first: u64,
+    /// The time of the last event popped, or of the first of a day that has begun.
     present: u64,
-    /// The first moment of what is in slots; the end of time where there is nothing. Asked for far more often than it changes.
-    earliest: u64,
-    /// What is ready at the wheel's present: first and last (where there is a first).
-    head: u32,
-    tail: u32,
-    /// Places of the table that can be used again.
-    free: u32,
-    events: Vec<Event<T>>,
-    /// Which levels hold anything, which words of them, and which of their slots.
-    levels: u32,
-    words: [u64; LEVELS],
-    occupied: [[u64; SLOTS / WORD]; LEVELS],
-    /// The last thing of each slot, whose next is the first again. The first is the earliest; [`MIXED`]: not all
-    /// are of its moment.
-    slots: Box<[u32; LEVELS << BITS]>,
+    /// Events pushed for the present moment: behind all others of that moment.
+    now: VecDeque<T>,
+    /// The current day: time >> DAY.
+    day: u64,
+    /// Events of the current day, in order of insertion.
+    today: Vec<(Picos, T)>,
+    /// Sorted keys of those that the day began with; `done` of them are popped.
+    order: Vec<u64>,
+    done: usize,
+    /// Keys of events pushed during the current day.
+    late: BinaryHeap<Reverse<u64>>,
+    /// The first key of the two, or [`NEVER`].
+    next_key: u64,
+    wheels: [Wheel<T>; WHEELS],
+    /// Vectors of past days, for reuse.
+    spare: Vec<Vec<(Picos, T)>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Event<T> {
-    at: u64,
-    next: u32,
-    item: T,
+#[derive(Debug)]
+struct Wheel<T> {
+    slots: Vec<Slot<T>>,
+    /// Bitmap of the slots that hold events, and of its words that are not 0.
+    occupied: [u64; SLOTS / 64],
+    words: u64,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    /// The earliest time in `events`.
+    first: u64,
+    events: Vec<(Picos, T)>,
 }
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
+        let wheel = || Wheel { slots: Vec::new(), occupied: [0; SLOTS / 64], words: 0 };
         Self {
+            length: 0,
+            first: NEVER,
             present: 0,
-            earliest: u64::MAX,
-            head: NONE,
-            tail: NONE,
-            free: NONE,
-            events: Vec::new(),
-            levels: 0,
-            words: [0; LEVELS],
-            occupied: [[0; SLOTS / WORD]; LEVELS],
-            slots: zeros(),
+            now: VecDeque::new(),
+            day: 0,
+            today: Vec::new(),
+            order: Vec::new(),
+            done: 0,
+            late: BinaryHeap::new(),
+            next_key: NEVER,
+            wheels: std::array::from_fn(|_| wheel()),
+            spare: Vec::new(),
         }
     }
-}
-
-/// Zeros from the system: a page that no time falls into takes no memory.
-fn zeros() -> Box<[u32; LEVELS << BITS]> {
-    // A vector of that length becomes an array of it.
-    vec![NONE; LEVELS << BITS].try_into().unwrap_or_else(|_| Box::new([NONE; LEVELS << BITS]))
 }
 
 impl<T: Copy> Queue<T> {
@@ -83,203 +89,186 @@ impl<T: Copy> Queue<T> {
         Self::default()
     }
 
-    /// An empty queue that has room for so many events.
-    pub fn with_room(events: usize) -> Self {
-        let mut queue = Self::default();
-        queue.events.reserve_exact(events);
-        queue
-    }
-
-    /// Puts an event in.
+    /// Pushes an event, not earlier than the last one popped.
     #[inline(always)]
-    pub fn push(&mut self, at: Picos, item: T) {
-        let place = match self.free {
-            NONE => self.grow(at, item),
-            free => {
-                let event = self.event(free);
-                self.free = std::mem::replace(event, Event { at: at.0, next: NONE, item }).next;
-                free
-            }
-        };
-        self.place(place, at.0);
-    }
-
-    /// A new place in the table.
-    #[cold]
-    fn grow(&mut self, at: Picos, item: T) -> u32 {
-        self.events.push(Event { at: at.0, next: NONE, item });
-        self.events.len() as u32
-    }
-
-    #[inline(always)]
-    fn event(&mut self, place: u32) -> &mut Event<T> {
-        &mut self.events[place as usize - 1]
-    }
-
-    /// Puts an event, which is in no list, into its list.
-    #[inline(always)]
-    fn place(&mut self, place: u32, at: u64) {
-        match at <= self.present {
-            true => self.append(place),
-            false => self.file(place, at),
+    pub fn push(&mut self, at: Picos, event: T) {
+        self.length += 1;
+        self.first = self.first.min(at.0);
+        if at.0 <= self.present {
+            self.now.push_back(event);
+        } else if at.0 >> DAY == self.day {
+            let key = key(at, self.today.len());
+            self.today.push((at, event));
+            self.late.push(Reverse(key));
+            self.next_key = self.next_key.min(key);
+        } else {
+            self.file(at, event);
         }
     }
 
-    /// Puts an event at the end of what is ready.
+    /// Pushes an event of a later day to its slot.
     #[inline(always)]
-    fn append(&mut self, place: u32) {
-        self.event(place).next = NONE;
-        match self.head {
-            NONE => self.head = place,
-            _ => {
-                let tail = self.tail;
-                self.event(tail).next = place;
+    fn file(&mut self, at: Picos, event: T) {
+        let differs = at.0 >> DAY ^ self.day;
+        match differs < SLOTS as u64 {
+            true => self.file_in(0, at, event),
+            false => self.file_far(differs.ilog2() / BITS, at, event),
+        }
+    }
+
+    /// Few events are so far away; without them, what the compiler inlines at each push is short.
+    #[inline(never)]
+    fn file_far(&mut self, level: u32, at: Picos, event: T) {
+        self.file_in(level, at, event);
+    }
+
+    #[inline(always)]
+    fn file_in(&mut self, level: u32, at: Picos, event: T) {
+        let wheel = &mut self.wheels[level as usize];
+        let at_slot = (at.0 >> (DAY + level * BITS)) as usize % SLOTS;
+        if wheel.slots.is_empty() {
+            wheel.slots.resize_with(SLOTS, || Slot { first: NEVER, events: Vec::new() });
+        }
+        let slot = &mut wheel.slots[at_slot];
+        if slot.events.is_empty() {
+            wheel.occupied[at_slot / 64] |= 1 << (at_slot % 64);
+            wheel.words |= 1 << (at_slot / 64);
+            if slot.events.capacity() == 0 {
+                slot.events = self.spare.pop().unwrap_or_default();
             }
         }
-        self.tail = place;
+        slot.first = slot.first.min(at.0);
+        slot.events.push((at, event));
     }
 
-    /// Puts an event of a later moment into its slot.
-    #[inline(always)]
-    fn file(&mut self, place: u32, at: u64) {
-        self.earliest = self.earliest.min(at);
-        let differs = at ^ self.present;
-        // Most events lie on the second level, whose numbers are then constants.
-        match differs >> (BITS - FEWER) != 0 && differs >> (2 * BITS - FEWER) == 0 {
-            true => self.file_in(place, at, 1),
-            false => self.file_in(place, at, level_of(differs)),
-        }
-    }
-
-    #[inline(always)]
-    fn file_in(&mut self, place: u32, at: u64, level: u32) {
-        let digit = (at >> (level * BITS).saturating_sub(FEWER)) as usize % SLOTS;
-        let level = level as usize;
-        self.levels |= 1 << level;
-        self.words[level] |= 1 << (digit / WORD);
-        self.occupied[level][digit / WORD] |= 1 << (digit % WORD);
-        let slot = self.slots[level << BITS | digit];
-        if slot == NONE {
-            self.slots[level << BITS | digit] = place;
-            self.event(place).next = place;
-            return;
-        }
-        let last = slot & !MIXED;
-        let first = std::mem::replace(&mut self.event(last).next, place);
-        self.event(place).next = first;
-        self.slots[level << BITS | digit] = match at.cmp(&self.event(first).at) {
-            Ordering::Equal => place | slot & MIXED,
-            Ordering::Greater => place | MIXED,
-            // It is the first, and the last remains the last.
-            Ordering::Less => slot | MIXED,
-        };
-    }
-
-    /// The moment of the first event.
-    #[inline(always)]
+    /// The time of the first event.
+    #[inline]
     pub fn next(&self) -> Option<Picos> {
-        match self.head {
-            NONE if self.levels == 0 => None,
-            NONE => Some(Picos(self.earliest)),
-            _ => Some(Picos(self.present)),
-        }
+        (self.length > 0).then_some(Picos(self.first))
     }
 
-    /// Whether the moment of the first event is not after `now`, which is not before the last moment asked for.
-    #[inline(always)]
-    pub fn has(&self, now: Picos) -> bool {
-        self.head != NONE || self.earliest <= now.0
+    /// Whether the queue has no event.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
     }
 
-    /// Takes the first event if its moment is not after `now`.
-    #[inline(always)]
-    pub fn pop(&mut self, now: Picos) -> Option<(Picos, T)> {
-        let place = match self.head {
-            NONE => self.turn(now)?,
-            head => head,
-        };
-        let free = self.free;
-        let event = self.event(place);
-        let next = std::mem::replace(&mut event.next, free);
-        let popped = (Picos(event.at), event.item);
-        (self.head, self.free) = (next, place);
-        Some(popped)
-    }
-
-    /// Moves the wheel's present on to the first moment of any event, if that is not after `now`; returns
-    /// the first event of that moment.
-    #[inline(always)]
-    fn turn(&mut self, now: Picos) -> Option<u32> {
-        if self.earliest > now.0 {
+    /// If the first event is due at `until` and begins a new day: the events of that day, so that the caller can load what they
+    /// need into the cache before it pops them. From then on no event may be pushed that is earlier than the first of these.
+    #[inline]
+    pub fn begin_day(&mut self, until: Picos) -> Option<&[(Picos, T)]> {
+        if self.first > until.0 || self.next_key != NEVER || !self.now.is_empty() {
             return None;
         }
-        let (level, digit) = self.first_slot()?;
-        let slot = std::mem::replace(&mut self.slots[level << BITS | digit], NONE);
-        self.vacate(level, digit);
-        let last = slot & !MIXED;
-        let first = std::mem::replace(&mut self.event(last).next, NONE);
-        // Nothing comes before the first of this slot, so the wheel's present can move on to it.
-        self.present = self.earliest;
-        match slot & MIXED {
-            0 => (self.head, self.tail) = (first, last),
-            _ => self.spread(first),
+        self.turn()?;
+        Some(&self.today)
+    }
+
+    /// Pops the first event if it is due at `until`.
+    #[inline]
+    pub fn pop(&mut self, until: Picos) -> Option<(Picos, T)> {
+        if self.first > until.0 {
+            return None;
         }
-        self.earliest = match self.first_slot() {
-            Some((level, digit)) => self.first_of(self.slots[level << BITS | digit]),
-            None => u64::MAX,
-        };
-        Some(first)
+        if !self.now.is_empty() && self.next_key >> 32 > offset(self.present) {
+            return self.pop_now();
+        }
+        if self.next_key == NEVER {
+            self.turn()?;
+        }
+        let key = self.next_key;
+        if self.order.get(self.done) == Some(&key) {
+            self.done += 1;
+        } else {
+            self.late.pop();
+        }
+        self.length -= 1;
+        let late = self.late.peek().map_or(NEVER, |&Reverse(key)| key);
+        self.next_key = self.order.get(self.done).map_or(late, |&key| key.min(late));
+        let (at, event) = self.today[key as u32 as usize];
+        self.present = at.0;
+        if self.now.is_empty() {
+            self.first = self.first_time();
+        }
+        Some((at, event))
     }
 
-    /// The moment of a slot's first event.
-    #[inline(always)]
-    fn first_of(&mut self, slot: u32) -> u64 {
-        let first = self.event(slot & !MIXED).next;
-        self.event(first).at
+    /// Pops the first of the events that were pushed for the present moment.
+    #[inline]
+    fn pop_now(&mut self) -> Option<(Picos, T)> {
+        let event = self.now.pop_front()?;
+        self.length -= 1;
+        if self.now.is_empty() {
+            self.first = self.first_time();
+        }
+        Some((Picos(self.present), event))
     }
 
-    #[inline(always)]
-    fn vacate(&mut self, level: usize, digit: usize) {
-        let word = &mut self.occupied[level][digit / WORD];
-        *word &= !(1 << (digit % WORD));
-        if *word == 0 {
-            self.words[level] &= !(1 << (digit / WORD));
-            if self.words[level] == 0 {
-                self.levels &= !(1 << level);
-            }
+    /// The time of the first event that is not in [`Queue::now`], or [`NEVER`].
+    #[inline]
+    fn first_time(&self) -> u64 {
+        if self.next_key != NEVER {
+            return self.day << DAY | self.next_key >> 32;
+        }
+        match self.first_slot() {
+            Some((wheel, slot)) => self.wheels[wheel].slots[slot].first,
+            None => NEVER,
         }
     }
 
-    /// Puts the events of a list in again, as the wheel's present is now.
-    fn spread(&mut self, first: u32) {
-        let mut place = first;
-        while place != NONE {
-            let Event { at, next, .. } = *self.event(place);
-            self.place(place, at);
-            place = next;
-        }
-    }
-
-    /// Whether there is no event.
-    pub fn is_empty(&self) -> bool {
-        self.head == NONE && self.levels == 0
-    }
-
-    /// The slot of the first event that is not yet ready.
-    #[inline(always)]
+    /// The wheel and slot of the first event of a later day.
+    #[inline]
     fn first_slot(&self) -> Option<(usize, usize)> {
-        let level = self.levels.trailing_zeros() as usize;
-        let word = self.words.get(level)?.trailing_zeros() as usize;
-        let bit = self.occupied[level].get(word)?.trailing_zeros() as usize;
-        Some((level, word * WORD + bit % WORD))
+        let level = self.wheels.iter().position(|wheel| wheel.words != 0)?;
+        let wheel = &self.wheels[level];
+        let word = wheel.words.trailing_zeros() as usize;
+        Some((level, word * 64 + wheel.occupied[word].trailing_zeros() as usize))
+    }
+
+    /// Makes the day of the first event current; the current day must have no event left.
+    fn turn(&mut self) -> Option<()> {
+        let (level, at) = self.first_slot()?;
+        let wheel = &mut self.wheels[level];
+        wheel.occupied[at / 64] &= !(1 << (at % 64));
+        if wheel.occupied[at / 64] == 0 {
+            wheel.words &= !(1 << (at / 64));
+        }
+        let slot = &mut wheel.slots[at];
+        self.present = std::mem::replace(&mut slot.first, NEVER);
+        self.day = self.present >> DAY;
+        let mut events = std::mem::take(&mut slot.events);
+        self.today.clear();
+        if level == 0 {
+            std::mem::swap(&mut events, &mut self.today);
+        } else {
+            for &(at, event) in &events {
+                match at.0 >> DAY == self.day {
+                    true => self.today.push((at, event)),
+                    false => self.file(at, event),
+                }
+            }
+            events.clear();
+        }
+        self.spare.push(events);
+        self.done = 0;
+        self.order.clear();
+        self.order.extend(self.today.iter().enumerate().map(|(position, &(at, _))| key(at, position)));
+        self.order.sort_unstable();
+        self.next_key = *self.order.first()?;
+        Some(())
     }
 }
 
-/// The level of a time that differs so from the wheel's present.
-#[inline(always)]
-fn level_of(differs: u64) -> u32 {
-    // The lowest bit does not change the level.
-    ((differs | 1).ilog2() + FEWER) / BITS
+/// The key of an event of the current day: time within the day, then position.
+#[inline]
+fn key(at: Picos, position: usize) -> u64 {
+    offset(at.0) << 32 | position as u64
+}
+
+/// A time within its day.
+#[inline]
+fn offset(time: u64) -> u64 {
+    time & ((1 << DAY) - 1)
 }
 
 #[cfg(test)]
@@ -287,49 +276,57 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A push so much later than the present, or the moment so much later.
-    fn action() -> impl Strategy<Value = Result<u64, u64>> {
-        let span = || prop_oneof![Just(0u64), 0u64..10, 0u64..5000, 0u64..1 << 40];
-        prop_oneof![3 => span().prop_map(Ok), 2 => span().prop_map(Err)]
-    }
-
     proptest! {
+        /// Any mixture of pushes (some far ahead, up to the end of time) and pops is a stable sort.
         #[test]
-        fn gives_by_time_and_first_in_first_out(actions in prop::collection::vec(action(), 0..400)) {
-            let (mut queue, mut plain, mut now) = (Queue::new(), Vec::new(), 0);
-            for (item, action) in (0u32..).zip(actions) {
-                match action {
-                    Ok(later) => {
-                        queue.push(Picos(now + later), item);
-                        plain.push((Picos(now + later), item));
+        fn is_a_stable_sort(steps in prop::collection::vec(
+            prop_oneof![
+                (0u64..40).prop_map(Some), (0u64..1 << 20).prop_map(Some), (0u64..1 << 40).prop_map(Some),
+                Just(Some(0)), Just(Some(u64::MAX)), Just(None), Just(None)
+            ], 0..400))
+        {
+            let (mut queue, mut heap) = (Queue::<usize>::new(), BinaryHeap::new());
+            let mut now = 0u64;
+            for (n, step) in steps.into_iter().enumerate() {
+                match step {
+                    Some(ahead) => {
+                        let at = now.saturating_add(ahead);
+                        queue.push(Picos(at), n);
+                        heap.push(Reverse((at, n)));
                     }
-                    Err(later) => {
-                        now += later;
-                        plain.sort_by_key(|&(at, _)| at);
-                        prop_assert_eq!(queue.next(), plain.first().map(|&(at, _)| at));
-                        let first = plain.first().copied().filter(|&(at, _)| at.0 <= now);
-                        prop_assert_eq!(queue.pop(Picos(now)), first);
-                        if first.is_some() {
-                            plain.remove(0);
+                    None => {
+                        let expected = heap.pop().map(|Reverse((at, n))| (Picos(at), n));
+                        prop_assert_eq!(queue.next(), expected.map(|(at, _)| at));
+                        prop_assert_eq!(queue.is_empty(), expected.is_none());
+                        if let Some((at, _)) = expected && at.0 > 0 {
+                            prop_assert_eq!(queue.pop(Picos(at.0 - 1)), None);
                         }
+                        if n % 3 == 0 && let Some(day) = queue.begin_day(Picos::MAX) {
+                            let first = day.iter().min_by_key(|(at, _)| *at);
+                            prop_assert_eq!(first.map(|(at, _)| *at), expected.map(|(at, _)| at));
+                        }
+                        prop_assert_eq!(queue.pop(Picos::MAX), expected);
+                        now = expected.map_or(now, |(at, _)| at.0);
                     }
                 }
             }
-            plain.sort_by_key(|&(at, _)| at);
-            for event in plain {
-                prop_assert_eq!(queue.pop(Picos::MAX), Some(event));
-            }
-            prop_assert!(queue.is_empty() && queue.next().is_none());
         }
     }
 
     #[test]
-    fn the_end_of_time_has_a_slot() {
-        let mut queue = Queue::new();
-        for at in [u64::MAX, u64::MAX - 1, 1 << 63, 0] {
-            queue.push(Picos(at), ());
+    fn equal_times_come_out_in_order_of_entry() {
+        let mut queue = Queue::<u64>::new();
+        for n in 0..100u64 {
+            queue.push(Picos(1000 + n % 3), n);
         }
-        let order: Vec<u64> = std::iter::from_fn(|| queue.pop(Picos::MAX)).map(|(at, ())| at.0).collect();
-        assert_eq!(order, [0, 1 << 63, u64::MAX - 1, u64::MAX]);
+        queue.push(Picos(5), 777);
+        assert_eq!(queue.pop(Picos::MAX), Some((Picos(5), 777)));
+        queue.push(Picos(1000), 100);
+        queue.push(Picos(5), 778);
+        assert_eq!(queue.pop(Picos::MAX), Some((Picos(5), 778)));
+        let order: Vec<u64> = std::iter::from_fn(|| queue.pop(Picos::MAX)).map(|(_, n)| n).collect();
+        let class = |c: u64| (0..=100).filter(move |n| if *n == 100 { c == 0 } else { n % 3 == c });
+        assert_eq!(order, class(0).chain(class(1)).chain(class(2)).collect::<Vec<_>>());
+        assert_eq!((queue.next(), queue.pop(Picos::MAX)), (None, None));
     }
 }

@@ -50,7 +50,6 @@ pub mod traffic;
 
 mod division;
 mod histogram;
-mod queue;
 mod random;
 
 pub use accounts::TaskTimes;

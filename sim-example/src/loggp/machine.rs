@@ -7,7 +7,7 @@ use vef_format::units::{Bytes, Picos};
 
 use super::LogGp;
 use crate::model::OutOfTime;
-use crate::queue::Queue;
+use replay::Queue;
 
 /// When an interface can send and receive again.
 #[derive(Clone, Copy, Debug, Default)]
@@ -140,23 +140,23 @@ impl<T: Copy + Ord> Agenda<T> {
 
     /// The next operation to try. Before the first one of a new day of the queue, calls `fetch` with all of that day.
     #[inline]
-    pub(super) fn next(&mut self, fetch: impl FnOnce(&[(u64, Entry<T>)])) -> Option<(Picos, Entry<T>)> {
+    pub(super) fn next(&mut self, fetch: impl FnOnce(&[(Picos, Entry<T>)])) -> Option<(Picos, Entry<T>)> {
         if !self.past.is_empty() {
             return self.past.pop().map(|Reverse(first)| first);
         }
         if let Some(entry) = self.batch.pop() {
             return Some((self.now, entry));
         }
-        if let Some(today) = self.queue.begins_day(Picos::MAX) {
+        if let Some(today) = self.queue.begin_day(Picos::MAX) {
             fetch(today);
         }
-        let (now, first) = self.queue.pop_until(Picos::MAX)?;
+        let (now, first) = self.queue.pop(Picos::MAX)?;
         self.now = now;
         if self.queue.next() != Some(now) {
             return Some((now, first));
         }
         self.batch.push(first);
-        while let Some((_, entry)) = self.queue.pop_until(now) {
+        while let Some((_, entry)) = self.queue.pop(now) {
             self.batch.push(entry);
         }
         // Usually sorted already.

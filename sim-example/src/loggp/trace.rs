@@ -485,7 +485,7 @@ impl<'a> Run<'a> {
 
 /// Loads what a day's operations need into the cache. These loads are independent, so cache misses overlap; the
 /// operations themselves would take one miss after the other.
-fn fetch(today: &[(u64, Entry<Try>)], tasks: &[Task], flights: &Slab<Flight>, engine: &Engine) {
+fn fetch(today: &[(Picos, Entry<Try>)], tasks: &[Task], flights: &Slab<Flight>, engine: &Engine) {
     let read = |what: Try| match what {
         Try::Step(task) => match tasks[task as usize].steps.first() {
             Some(Step::Send { to, .. }) => u64::from(*to),
@@ -507,6 +507,6 @@ mod tests {
     #[test]
     fn what_each_message_needs_is_small() {
         assert_eq!((size_of::<Step>(), size_of::<Task>()), (32, 64));
-        assert_eq!(size_of::<(u64, Entry<Try>)>(), 24);
+        assert_eq!(size_of::<(Picos, Entry<Try>)>(), 24);
     }
 }

@@ -10,10 +10,10 @@ use vef_format::units::{Bytes, Picos};
 
 use super::links::{Links, Serial, Usage};
 use super::{Carried, Happened, Model, Network, OutOfTime};
-use crate::queue::Queue;
 use crate::routing::{Decide, Load, Router, Walk};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
+use replay::Queue;
 
 /// A network of whole messages.
 pub(crate) struct Messages<'a> {
@@ -214,7 +214,7 @@ impl<'a> Messages<'a> {
 
 /// Loads the flights and links of a day's events into the cache. These loads are independent, so cache misses overlap; the events
 /// themselves would take one miss after the other.
-fn fetch(today: &[(u64, Event)], flights: &Slab<Flight>, links: &Serial) {
+fn fetch(today: &[(Picos, Event)], flights: &Slab<Flight>, links: &Serial) {
     let read = |event: &Event| {
         flights.get(event.slot as usize).map_or(0, |flight| flight.last_byte.0) ^ links.free(event.link).0
     };
@@ -246,10 +246,10 @@ impl Network for Messages<'_> {
     #[inline]
     fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
         loop {
-            if let Some(today) = self.queue.begins_day(limit) {
+            if let Some(today) = self.queue.begin_day(limit) {
                 fetch(today, &self.flights, &self.links);
             }
-            let Some((now, event)) = self.queue.pop_until(limit) else { return Ok(None) };
+            let Some((now, event)) = self.queue.pop(limit) else { return Ok(None) };
             let slot = event.slot;
             match event.what {
                 What::Start => self.start(slot, event.link, now)?,

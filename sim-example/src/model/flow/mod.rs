@@ -13,10 +13,10 @@ use vef_format::units::{Bytes, Picos};
 use self::shares::Shares;
 use super::links::{LinkSpeed, Links, Usage};
 use super::{Carried, Happened, Network, OutOfTime, Weights};
-use crate::queue::Queue;
 use crate::routing::{Decide, Load, Router};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
+use replay::Queue;
 
 /// A network of flows.
 pub(crate) struct Flows<'a> {
@@ -151,7 +151,7 @@ impl Fluid {
             if self.dirty && self.queue.next() != Some(self.now) {
                 self.share()?;
             }
-            let Some((now, event)) = self.queue.pop_until(limit) else { return Ok(None) };
+            let Some((now, event)) = self.queue.pop(limit) else { return Ok(None) };
             match event {
                 Event::Step(flow) => {
                     self.now = now;

@@ -35,7 +35,6 @@ use vef_format::units::{Bytes, Picos};
 
 use super::links::{Links, Usage};
 use super::{Carried, Happened, ModelError, Network, OutOfTime};
-use crate::queue::Queue;
 use crate::routing::channels::describe;
 use crate::routing::{Decide, Router};
 use crate::topology::{LinkClass, LinkId};
@@ -43,6 +42,7 @@ use crate::watch::{Crossing, Watch};
 use border::Border;
 pub(crate) use border::{Announced, Crossed};
 use parts::*;
+use replay::Queue;
 use settings::room;
 pub use settings::{Arbiter, Buffers, PacketSettings};
 
@@ -502,7 +502,7 @@ impl Network for Packets<'_> {
                     continue;
                 }
             }
-            let Some((now, event)) = self.queue.pop_until(limit) else { return Ok(None) };
+            let Some((now, event)) = self.queue.pop(limit) else { return Ok(None) };
             self.now = now;
             let index = event.index();
             match event.0 & 7 {
