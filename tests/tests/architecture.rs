@@ -118,3 +118,32 @@ fn the_lockfile_keeps_the_minimum_rust_version() {
         }
     }
 }
+
+/// Pages whose file names must be those of files. A name may stand behind a longer one, and continue from one of its folders.
+const PAGES: &[&str] = &["docs/architecture.md"];
+
+#[test]
+fn files_that_the_pages_name_are_there() {
+    let root = vef_tests::root();
+    for page in PAGES {
+        let text = std::fs::read_to_string(root.join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        let mut named = 0;
+        for line in text.lines() {
+            let mut folder = std::path::PathBuf::new();
+            let is_file = |name: &&str| {
+                let letters = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+                name.chars().all(letters)
+                    && !name.starts_with('/')
+                    && (name.contains(".rs") || name.contains('/'))
+            };
+            for name in line.split('`').skip(1).step_by(2).filter(is_file) {
+                let found =
+                    folder.ancestors().map(|folder| folder.join(name)).find(|path| root.join(path).exists());
+                let found = found.unwrap_or_else(|| panic!("{page}: there is no {name}: {line}"));
+                folder = if found.is_dir() { found } else { found.parent().unwrap_or(&found).to_path_buf() };
+                named += 1;
+            }
+        }
+        assert!(named > 5, "{page} names {named} files");
+    }
+}
