@@ -279,8 +279,9 @@ impl Uses<'_> {
             return self.method_of_self(method);
         }
         let Some((module, rest)) = self.of.resolve(self.path, path, 16) else { return };
-        self.found.insert(self.of.modules[&module].file.clone(), path.join("::"));
+        // The name of a module alone is a local variable of this name, or an import; what uses that names an item.
         let Some(name) = rest.first() else { return };
+        self.found.insert(self.of.modules[&module].file.clone(), path.join("::"));
         let of = (module, name.clone());
         if let Some(method) = rest.get(1) {
             self.method_of(&(of.clone(), method.clone()));
@@ -412,6 +413,16 @@ mod tests {
 
     fn uses(of: &Crate, file: &str) -> Vec<String> {
         of.dependencies()[&format!("src/{file}")].keys().map(|file| file.replace("src/", "")).collect()
+    }
+
+    #[test]
+    fn a_variable_named_like_a_module_is_no_use_of_it() {
+        let of = load(&[
+            ("lib.rs", "mod text; pub struct Table; fn f(text: u8) -> u8 { text }"),
+            ("text.rs", "use crate::Table; pub fn write(_: Table) {}"),
+        ]);
+        assert_eq!(uses(&of, "lib.rs"), [""; 0]);
+        assert_eq!(uses(&of, "text.rs"), ["lib.rs"]);
     }
 
     #[test]

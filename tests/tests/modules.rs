@@ -23,7 +23,6 @@ const KNOWN: &[&[&str]] = &[
     ],
     &["mixer/src/read.rs", "mixer/src/tally.rs"],
     &["mixer/src/walk/collective.rs", "mixer/src/walk/mod.rs"],
-    &["mpi-abi/src/api/comm.rs", "mpi-abi/src/api/datatype.rs", "mpi-abi/src/api/mod.rs"],
     &["replay/src/collective.rs", "replay/src/engine.rs", "replay/src/partition.rs", "replay/src/run.rs"],
     &["reports/src/report/describe.rs", "reports/src/report/who.rs"],
     &[
