@@ -159,7 +159,7 @@ impl Network {
         let (model, default) = (settings.model, Self::of_no_options());
         let is_packet = model == Model::Packet;
         let has_links = model != Model::LogGp;
-        let has_groups = has_links && matches!(settings.topology, TopologySpec::Dragonfly { .. });
+        let has_groups = has_links && has_groups(&settings.topology);
         let options = [
             ("--routing", self.routing != default.routing, has_links),
             ("--bandwidth", self.bandwidth != default.bandwidth, has_links),
@@ -209,5 +209,13 @@ impl Network {
             network: Network,
         }
         Alone::parse_from(["vef"]).network
+    }
+}
+
+/// Whether a topology has global links.
+fn has_groups(topology: &TopologySpec) -> bool {
+    match topology {
+        TopologySpec::Known(topology) => topology.switches_per_group().is_some(),
+        TopologySpec::Auto | TopologySpec::File(_) => false,
     }
 }

@@ -6,11 +6,10 @@
 //! link.
 
 use std::collections::BTreeMap;
-use std::f64::consts::TAU;
 use std::fmt::Write;
 
 use crate::report::Report;
-use crate::topology::{LinkId, Shape, Topology, Vertex};
+use crate::topology::{Drawing, Fabric, LinkId, Vertex};
 
 /// Most cables of a drawing; a larger one is unreadable, and slow to open.
 pub const MOST_CABLES: usize = 20_000;
@@ -29,24 +28,26 @@ struct Cable {
     links: Vec<LinkId>,
 }
 
-/// Margin of the drawing, and least distance of two vertices.
+/// Margin of the drawing.
 const MARGIN: f64 = 40.0;
-const STEP: f64 = 26.0;
+/// Distance of neighbouring vertices.
+const STEP: f64 = Drawing::STEP;
 
 /// Draws a topology. With a report that has [`Observe::links`](crate::Observe), links are coloured by
 /// utilisation.
 ///
 /// # Errors
 /// The topology has more than [`MOST_CABLES`] cables.
-pub fn svg(topology: &Topology, report: Option<&Report>) -> Result<String, TooManyCables> {
-    let with_nodes = matches!(topology.shape(), Shape::Tree(_));
+pub fn svg(topology: &Fabric, report: Option<&Report>) -> Result<String, TooManyCables> {
+    let drawing = topology.topology().drawing(topology.wiring());
     let mut cables: BTreeMap<(Vertex, Vertex), Cable> = BTreeMap::new();
     let mut of_nodes: BTreeMap<u32, Vec<LinkId>> = BTreeMap::new();
     for link in (0..topology.links()).map(LinkId) {
         let Some((from, to)) = topology.ends(link) else { continue };
         match (from, to) {
-            (Vertex::Node(_), Vertex::Switch(switch)) | (Vertex::Switch(switch), Vertex::Node(_))
-                if !with_nodes =>
+            (node @ Vertex::Node(_), Vertex::Switch(switch))
+            | (Vertex::Switch(switch), node @ Vertex::Node(_))
+                if !drawing.places.contains_key(&node) =>
             {
                 of_nodes.entry(switch).or_default().push(link);
             }
@@ -60,15 +61,14 @@ pub fn svg(topology: &Topology, report: Option<&Report>) -> Result<String, TooMa
         .and_then(|report| report.links.all.as_ref())
         .map(|links| links.iter().map(|link| (link.number, link.utilisation)).collect())
         .unwrap_or_default();
-    let places = places(topology, with_nodes);
     let (mut width, mut height) = (0f64, 0f64);
-    for &(x, y) in places.values() {
+    for &(x, y) in drawing.places.values() {
         (width, height) = (width.max(x), height.max(y));
     }
     let (width, height) = (width + 2.0 * MARGIN, height + 2.0 * MARGIN + 30.0);
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = draw(&mut out, topology, report, &cables, &of_nodes, &used, &places, (width, height));
+    let _ = draw(&mut out, topology, report, &cables, &of_nodes, &used, &drawing, (width, height));
     Ok(out)
 }
 
@@ -94,7 +94,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The tooltip of links: names and, with a report, utilisations.
-fn words(topology: &Topology, used: &BTreeMap<u32, f64>, links: &[LinkId], shown: bool) -> String {
+fn words(topology: &Fabric, used: &BTreeMap<u32, f64>, links: &[LinkId], shown: bool) -> String {
     let one = |link: &LinkId| {
         let name = escaped(&topology.link_name(*link));
         match shown {
@@ -108,12 +108,12 @@ fn words(topology: &Topology, used: &BTreeMap<u32, f64>, links: &[LinkId], shown
 #[expect(clippy::too_many_arguments, reason = "the parts of one picture")]
 fn draw(
     out: &mut String,
-    topology: &Topology,
+    topology: &Fabric,
     report: Option<&Report>,
     cables: &BTreeMap<(Vertex, Vertex), Cable>,
     of_nodes: &BTreeMap<u32, Vec<LinkId>>,
     used: &BTreeMap<u32, f64>,
-    places: &BTreeMap<Vertex, (f64, f64)>,
+    Drawing { places, straight }: &Drawing,
     (width, height): (f64, f64),
 ) -> std::fmt::Result {
     let shown = report.is_some();
@@ -146,8 +146,7 @@ fn draw(
         let ((x1, y1), (x2, y2)) = (place(from), place(to));
         let (length, count) = ((x2 - x1).hypot(y2 - y1), cable.links.len() / 2);
         // Draw long cables as arcs, clear of the vertices between their ends.
-        let bow =
-            if length > 1.5 * STEP * 2.0 && !matches!(topology.shape(), Shape::Tree(_)) { 0.12 } else { 0.0 };
+        let bow = if length > 1.5 * STEP * 2.0 && !straight { 0.12 } else { 0.0 };
         let (cx, cy) = ((x1 + x2) / 2.0 - bow * (y2 - y1), (y1 + y2) / 2.0 + bow * (x2 - x1));
         writeln!(
             out,
@@ -206,79 +205,6 @@ fn draw(
     writeln!(out, "</svg>")
 }
 
-/// The coordinates of all vertices.
-fn places(topology: &Topology, with_nodes: bool) -> BTreeMap<Vertex, (f64, f64)> {
-    let mut places = BTreeMap::new();
-    let switches = topology.switches();
-    match topology.shape() {
-        Shape::Tree(tree) => {
-            let levels = tree.levels();
-            let widest = f64::from(topology.nodes().max(switches)).min(4000.0);
-            let width = (widest * STEP / 2.0).max(300.0);
-            let rows = levels.len() as f64;
-            let row = (width / 6.0).clamp(90.0, 220.0);
-            let even = |n: u32, of: u32| (f64::from(n) + 0.5) * width / f64::from(of);
-            for node in 0..if with_nodes { topology.nodes() } else { 0 } {
-                places.insert(Vertex::Node(node), (even(node, topology.nodes()), rows * row));
-            }
-            for switch in 0..switches {
-                let level = tree.level_of(switch);
-                let first = levels[level].first_switch;
-                let behind = levels.get(level + 1).map_or(switches, |level| level.first_switch);
-                let y = (rows - 1.0 - level as f64) * row;
-                places.insert(Vertex::Switch(switch), (even(switch - first, behind - first), y));
-            }
-        }
-        Shape::Torus(torus) => {
-            let sizes: Vec<u32> = torus.dimensions().iter().map(|dimension| dimension.size).collect();
-            in_planes(&mut places, &sizes, switches);
-        }
-        Shape::HyperX(hyperx) => {
-            let sizes: Vec<u32> = hyperx.dimensions().iter().map(|row| row.size).collect();
-            in_planes(&mut places, &sizes, switches);
-        }
-        Shape::Dragonfly(dragonfly) => {
-            let (groups, routers) = (f64::from(dragonfly.groups()), f64::from(dragonfly.routers()));
-            let inner = (routers * STEP / TAU).max(STEP);
-            let outer = (groups * (2.0 * inner + 2.0 * STEP) / TAU).max(inner + 2.0 * STEP);
-            for router in 0..switches {
-                let (group, own) = dragonfly.place(router);
-                let (at, turn) = (TAU * f64::from(group) / groups, TAU * f64::from(own) / routers);
-                let centre = outer + inner;
-                let x = centre + outer * at.sin() + inner * (at + turn).sin();
-                let y = centre - outer * at.cos() - inner * (at + turn).cos();
-                places.insert(Vertex::Switch(router), (x, y));
-            }
-        }
-        Shape::Given(_) => {
-            let radius = (f64::from(switches) * STEP / TAU).max(2.0 * STEP);
-            for switch in 0..switches {
-                let turn = TAU * f64::from(switch) / f64::from(switches);
-                places.insert(
-                    Vertex::Switch(switch),
-                    (radius * (1.0 + turn.sin()), radius * (1.0 - turn.cos())),
-                );
-            }
-        }
-    }
-    places
-}
-
-/// The first two dimensions are a plane. The planes of the third dimension are side by side, those of further
-/// dimensions one below the other.
-fn in_planes(places: &mut BTreeMap<Vertex, (f64, f64)>, sizes: &[u32], switches: u32) {
-    let step = 2.0 * STEP;
-    let size = |dimension: usize| sizes.get(dimension).copied().unwrap_or(1).max(1);
-    for router in 0..switches {
-        let (x, rest) = (router % size(0), router / size(0));
-        let (y, rest) = (rest % size(1), rest / size(1));
-        let (z, further) = (rest % size(2), rest / size(2));
-        let x = f64::from(x) + f64::from(z) * (f64::from(size(0)) + 1.0);
-        let y = f64::from(y) + f64::from(further) * (f64::from(size(1)) + 1.0);
-        places.insert(Vertex::Switch(router), (x * step, y * step));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,7 +237,7 @@ mod tests {
         ends.sort_unstable();
         ends.dedup();
         assert_eq!((cables, switches), (ends.len(), topology.switches() as usize), "{text}");
-        let places = places(&topology, nodes > 0);
+        let places = topology.topology().drawing(topology.wiring()).places;
         let mut found: Vec<(i64, i64)> =
             places.values().map(|(x, y)| ((x * 4.0) as i64, (y * 4.0) as i64)).collect();
         found.sort_unstable();
@@ -340,7 +266,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(30))]
         #[test]
         fn any_topology(spec in specs()) {
-            check(&spec.to_string());
+            check(&spec);
         }
     }
 }

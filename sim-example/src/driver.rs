@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::report::{ComputingReport, Outcome, Report};
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
-use crate::topology::Topology;
+use crate::topology::Fabric;
 use crate::watch::Observe;
 
 /// Runs the traces of `settings` on its network, and calls `progress` from time to time.
@@ -155,7 +155,7 @@ pub fn run_observed(
 }
 
 fn run_loggp(
-    topology: &Topology,
+    topology: &Fabric,
     mut engine: Engine,
     settings: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),
@@ -182,7 +182,7 @@ fn run_loggp(
 fn run_on<N: Network>(
     mut network: N,
     observe: Observe,
-    topology: &Topology,
+    topology: &Fabric,
     engine: Engine,
     settings: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),

@@ -57,7 +57,7 @@ pub(crate) fn run(
     }
     let engines = builder.partitions(threads.into(), |node| parts.of_node(node).into()).ok()?;
     let report_sent = engines[0].send_completion() == SendCompletion::WhenSent;
-    let router = Router::new(&topology, settings.routing, settings.seed).ok()?;
+    let router = Router::new(&topology, &*settings.routing, settings.seed).ok()?;
     let whole = Packets::new(router, settings.packet, &settings.links, report_sent).ok()?;
     let (networks, lookahead) = whole.divide(&parts, &settings.links);
     if lookahead == Picos::ZERO {

@@ -20,7 +20,7 @@ use crate::model::{Model, Usage};
 use crate::noise::NoiseReport;
 use crate::quantity::Bandwidth;
 use crate::settings::NetworkSettings;
-use crate::topology::{LinkClass, Topology};
+use crate::topology::{Fabric, LinkClass};
 use crate::watch::Watch;
 
 pub(crate) use figures::kind;
@@ -209,7 +209,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) events: u64,
     pub(crate) watch: Option<&'a Watch>,
     pub(crate) latencies: Latencies,
-    pub(crate) topology: &'a Topology,
+    pub(crate) topology: &'a Fabric,
     pub(crate) settings: &'a NetworkSettings,
     pub(crate) wall: Duration,
 }
@@ -323,11 +323,11 @@ impl JobReport {
 }
 
 impl NetworkReport {
-    fn new(topology: &Topology, settings: &NetworkSettings) -> Self {
-        let NetworkSettings { topology: spec, links, model, routing, loggp, .. } = settings;
+    fn new(topology: &Fabric, settings: &NetworkSettings) -> Self {
+        let NetworkSettings { links, model, routing, loggp, .. } = settings;
         let of_nodes = links.of(LinkClass::NODE);
         Self {
-            topology: spec.resolved(topology.nodes()).to_string(),
+            topology: topology.topology().name(),
             routing: routing.to_string(),
             nodes: topology.nodes(),
             links: topology.links(),

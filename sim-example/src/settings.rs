@@ -13,8 +13,8 @@ use crate::model::{LinkSpeed, Links, Model, PacketSettings, Protocol, Weights};
 use crate::noise::ComputeNoise;
 use crate::places::Places;
 use crate::quantity::Bandwidth;
-use crate::routing::Routing;
-use crate::topology::{LinkId, Speed, Topology, TopologySpec};
+use crate::routing::RoutingSpec;
+use crate::topology::{Fabric, LinkId, Speed, TopologySpec};
 use crate::watch::Observe;
 
 /// All that determines the result of a simulation.
@@ -50,7 +50,7 @@ impl Settings {
         }
         let mut ideal = self.clone();
         ideal.network.model = Model::Latency;
-        ideal.network.routing = Routing::default();
+        ideal.network.routing = RoutingSpec::default();
         ideal.observe = Observe::default();
         Some(ideal)
     }
@@ -82,7 +82,7 @@ pub struct NetworkSettings {
     /// Parameters of the packet model.
     pub packet: PacketSettings,
     /// The routing.
-    pub routing: Routing,
+    pub routing: RoutingSpec,
     /// Seed of all random choices.
     pub seed: u64,
     /// A link that gets twice its bandwidth, by its number in the topology.
@@ -91,7 +91,7 @@ pub struct NetworkSettings {
 
 impl NetworkSettings {
     /// The topology for tasks of which job, task and node are given.
-    pub(crate) fn topology_for(&self, tasks: &[(u32, u32, u32)]) -> Result<Topology, SimError> {
+    pub(crate) fn topology_for(&self, tasks: &[(u32, u32, u32)]) -> Result<Fabric, SimError> {
         let needed = tasks.iter().map(|&(_, _, node)| node).max().unwrap_or(0).saturating_add(1);
         let mut topology = self.topology.build(needed)?;
         if let Some(link) = self.doubled.map(LinkId).filter(|link| link.0 < topology.links()) {

@@ -1,7 +1,6 @@
 //! Whole simulations of all models: they agree where nothing waits, and carry the same messages everywhere.
 
 use sim_example::model::{Model, Weights};
-use sim_example::routing::Routing;
 use sim_example::{Settings, SimError, Workload, simulate};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -152,7 +151,7 @@ fn every_topology_routing_and_model_carries_all_messages() {
             let topology = topology.replace("FILE", &format!("file:{}", file.display()));
             settings.network.topology = topology.parse().unwrap();
             for routing in routings {
-                settings.network.routing = routing.parse::<Routing>().unwrap();
+                settings.network.routing = routing.parse().unwrap();
                 for model in Model::ALL {
                     settings.network.model = model;
                     let about = format!("{}, {topology}, {routing}, {model}", trace.display());

@@ -7,7 +7,6 @@ use std::path::Path;
 use proptest::prelude::*;
 use replay::{Engine, Job, Link, Next, Sink, yardstick};
 use sim_example::model::Model;
-use sim_example::routing::Routing;
 use sim_example::{Observe, Picos, Places, Report, SameNode, SendCompletion, Settings, Workload, simulate};
 use tempfile::NamedTempFile;
 use vef_format::container::{About, Settings as ContainerSettings, Writer};
@@ -211,7 +210,7 @@ fn links_carry_what_is_sent_over_them() {
             let mut settings = settings(file.path());
             settings.network.topology = "torus:5x3".parse().unwrap();
             settings.network.model = model;
-            settings.network.routing = Routing::DimensionOrder;
+            settings.network.routing = "dor".parse().unwrap();
             let report = run(&settings);
             let carried: BTreeMap<String, u64> = report
                 .links

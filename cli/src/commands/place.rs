@@ -8,7 +8,7 @@ use clap::Args;
 use placement::optimise::{self, CommMatrix, Distances, Optimised, Options};
 use placement::{Format, LAUNCHERS, Launcher, Placement, RecordedHost, Request};
 use replay::{Job, Replay};
-use sim_example::topology::{Topology, TopologySpec};
+use sim_example::topology::{Fabric, TopologySpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vef_format::capture::Capture;
@@ -166,7 +166,7 @@ fn optimised(place: &Arguments, trace: &Path, spec: &TopologySpec) -> Result<Opt
             Placement::block(ranks, network.nodes(), ranks.div_ceil(network.nodes().max(1)))?
         }
     };
-    let network = Network { topology: spec.build(before.nodes.len() as u32)?, spec };
+    let network = Network(spec.build(before.nodes.len() as u32)?);
     let mut matrix = traffic(job).map_err(|error| trace.error(error))?;
     Ok(optimise::optimise(
         &mut matrix,
@@ -177,30 +177,21 @@ fn optimised(place: &Arguments, trace: &Path, spec: &TopologySpec) -> Result<Opt
 }
 
 /// The topology of a simulator as distances for the optimiser.
-struct Network<'a> {
-    topology: Topology,
-    spec: &'a TopologySpec,
-}
+struct Network(Fabric);
 
-impl Distances for Network<'_> {
+impl Distances for Network {
     fn nodes(&self) -> u32 {
-        self.topology.nodes()
+        self.0.nodes()
     }
 
-    /// The nodes of a tree are numbered along its leaves.
     fn order(&self) -> Vec<u32> {
-        match self.spec {
-            TopologySpec::Torus { sizes, nodes_per_router, .. } => {
-                optimise::box_order(&[&[*nodes_per_router], &sizes[..]].concat())
-            }
-            _ => (0..self.nodes()).collect(),
-        }
+        self.0.topology().order(self.nodes())
     }
 
     fn hops(&self, a: u32, b: u32) -> u32 {
         match a == b {
             true => 0,
-            false => self.topology.distance(a, b),
+            false => self.0.distance(a, b),
         }
     }
 }

@@ -20,7 +20,7 @@ use vef_format::units::Picos;
 
 use crate::model::{LinkSpeed, Model};
 use crate::settings::NetworkSettings;
-use crate::topology::{LinkId, Topology};
+use crate::topology::{Fabric, LinkId};
 use crate::watch::Crossing;
 use nodes::{Edge, Nodes, ROOT};
 use shares::{Sent, Shares, Trip};
@@ -40,7 +40,7 @@ struct About {
 /// Records what releases tasks and messages.
 #[derive(Debug)]
 pub(crate) struct Causes<'a> {
-    topology: &'a Topology,
+    topology: &'a Fabric,
     settings: &'a NetworkSettings,
     speeds: Vec<LinkSpeed>,
     nodes: Nodes<About>,
@@ -63,7 +63,7 @@ pub(crate) struct Causes<'a> {
 
 impl<'a> Causes<'a> {
     /// For an engine that has not begun; `starts` are the start times of the tasks' jobs.
-    pub(crate) fn new(topology: &'a Topology, settings: &'a NetworkSettings, starts: &[Picos]) -> Self {
+    pub(crate) fn new(topology: &'a Fabric, settings: &'a NetworkSettings, starts: &[Picos]) -> Self {
         let none = Sent { start: Picos::ZERO, src: 0, dst: 0, bytes: replay::Bytes(0), kind: 0, record: 0 };
         let root = About { sent: none, src_node: 0, trip: Trip::default() };
         let edge = |&at: &Picos| Edge { node: ROOT, at, by_send: false };

@@ -8,7 +8,7 @@ use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Picos};
 
 use super::shares::{Shares, Step, What};
-use crate::topology::{LinkId, Topology};
+use crate::topology::{Fabric, LinkId};
 
 /// The critical path: a chain of computing and messages in which each piece begins where the previous one
 /// ends. Its times add up to the run time exactly. If several paths have that length, this is one of them.
@@ -122,7 +122,7 @@ pub enum CriticalStep {
 /// Most links and tasks in a report.
 const LISTED: usize = 10;
 
-pub(super) fn of(shares: &Shares, topology: &Topology, first_tasks: &[u32]) -> CriticalPath {
+pub(super) fn of(shares: &Shares, topology: &Fabric, first_tasks: &[u32]) -> CriticalPath {
     let place = |number: u32| {
         let job = first_tasks.partition_point(|&first| first <= number).saturating_sub(1);
         (job as u32, Rank(number - first_tasks.get(job).copied().unwrap_or(0)))

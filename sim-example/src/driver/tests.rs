@@ -4,7 +4,7 @@ use super::*;
 use crate::computing::ComputeScale;
 use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets};
 use crate::places::Places;
-use crate::routing::Router;
+use crate::routing::tests::router;
 use crate::settings::Workload;
 use crate::topology::TopologySpec;
 use replay::{Link, Replay, SameNode};
@@ -289,7 +289,7 @@ fn a_deadlocked_network_names_its_channels() {
     for buffers in [Buffers::Input, Buffers::Output] {
         let mut settings = settings(file.path()).network;
         settings.packet = PacketSettings { buffer: Some(Bytes(4096)), buffers, ..settings.packet };
-        let router = Router::new(&topology, settings.routing, 1).unwrap();
+        let router = router(&topology, "minimal", 1).unwrap();
         let network = Packets::with_channels(router, 1, settings.packet, &settings.links, false).unwrap();
         let engine = Engine::builder().job(Job::open(file.path()).unwrap()).engine().unwrap();
         let error =

@@ -3,7 +3,7 @@
 use vef_format::units::{Bytes, Picos};
 
 use crate::quantity::Bandwidth;
-use crate::topology::{LinkClass, LinkId, Topology};
+use crate::topology::{Fabric, LinkClass, LinkId};
 
 /// Speeds of links, and delays of interfaces and switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Links {
     }
 
     /// The speeds of all classes of a topology, by class number.
-    pub(crate) fn speeds(&self, topology: &Topology) -> Vec<LinkSpeed> {
+    pub(crate) fn speeds(&self, topology: &Fabric) -> Vec<LinkSpeed> {
         let given = topology.given_speeds().iter().map(|(speed, otherwise)| {
             let LinkSpeed { latency, bandwidth } = self.of(*otherwise);
             LinkSpeed {
@@ -144,7 +144,7 @@ pub(crate) struct SerialLink {
 }
 
 impl Serial {
-    pub(crate) fn new(topology: &Topology, links: &Links) -> Self {
+    pub(crate) fn new(topology: &Fabric, links: &Links) -> Self {
         let idle = |link| SerialLink {
             free: Picos::ZERO,
             class: topology.class(LinkId(link)),

@@ -10,8 +10,9 @@ use vef_format::units::{Bytes, Picos};
 
 use super::links::{Links, Serial, Usage};
 use super::{Carried, Happened, Model, Network, OutOfTime};
-use crate::routing::{Decide, Load, Router, Walk};
-use crate::topology::LinkId;
+use crate::quantity::Bandwidth;
+use crate::routing::{Load, Router};
+use crate::topology::{LinkId, Route};
 use crate::watch::{Crossing, Watch};
 use replay::Queue;
 
@@ -26,8 +27,7 @@ pub(crate) struct Messages<'a> {
     report_sent: bool,
     switch_delay: Picos,
     overhead: Picos,
-    /// Threshold of UGAL, as transmission time.
-    threshold: Picos,
+    bandwidth: Bandwidth,
     links: Serial,
     flights: Slab<Flight>,
     /// The rest of each flight, by the same index.
@@ -45,7 +45,7 @@ struct Flight {
     bytes: Bytes,
     /// Arrival of its last byte at the current switch, without waits there.
     last_byte: Picos,
-    walk: Walk,
+    route: Route,
     /// Whether it is still to be reported as sent.
     unsent: bool,
     delivered: bool,
@@ -82,9 +82,10 @@ enum What {
     Delivered,
 }
 
-/// The load of a link is the time until it is free.
+/// The load of a link is the time until it is free; that of bytes, their transmission time.
 struct Backlog<'a> {
     links: &'a Serial,
+    bandwidth: Bandwidth,
     now: Picos,
 }
 
@@ -93,34 +94,32 @@ impl Load for Backlog<'_> {
     fn load(&self, link: LinkId) -> u64 {
         self.links.free(link).saturating_sub(self.now).0
     }
+
+    fn of_bytes(&self, bytes: Bytes) -> u64 {
+        self.bandwidth.time(bytes).unwrap_or(Picos::MAX).0
+    }
 }
 
 impl<'a> Messages<'a> {
     /// An empty network. Reports [`Happened::Sent`] only if `report_sent`.
-    pub(crate) fn new(
-        router: Router<'a>,
-        model: Model,
-        links: &Links,
-        report_sent: bool,
-    ) -> Result<Self, OutOfTime> {
-        let topology = router.topology();
-        let threshold = links.bandwidth.time(router.threshold());
-        Ok(Self {
+    pub(crate) fn new(router: Router<'a>, model: Model, links: &Links, report_sent: bool) -> Self {
+        let fabric = router.fabric();
+        Self {
             waits: model != Model::Latency,
             whole: model == Model::StoreAndForward,
             report_sent,
             switch_delay: links.switch_delay,
             overhead: links.overhead,
-            threshold: threshold.ok_or(OutOfTime { bytes: router.threshold() })?,
-            links: Serial::new(topology, links),
+            bandwidth: links.bandwidth,
+            links: Serial::new(fabric, links),
             flights: Slab::new(),
             about: Vec::new(),
-            sent: if router.is_random() { vec![0; topology.nodes() as usize] } else { Vec::new() },
+            sent: if router.is_random() { vec![0; fabric.nodes() as usize] } else { Vec::new() },
             queue: Queue::new(),
             events: 0,
             watch: None,
             router,
-        })
+        }
     }
 
     /// Sends a message over its injection link.
@@ -160,9 +159,8 @@ impl<'a> Messages<'a> {
     /// Chooses the next link of a message that is at a switch at `now`.
     #[inline]
     fn route(&mut self, slot: u32, now: Picos) -> Event {
-        let load = Backlog { links: &self.links, now };
-        let mut decide = Decide { pick: self.router.pick(), threshold: self.threshold.0, load: &load };
-        let hop = self.router.next(&mut self.flights[slot as usize].walk, &mut decide);
+        let load = Backlog { links: &self.links, bandwidth: self.bandwidth, now };
+        let hop = self.router.next(&mut self.flights[slot as usize].route, &load);
         let what = if hop.last { What::AtLastSwitch } else { What::AtSwitch };
         Event { slot, link: hop.link, what }
     }
@@ -232,9 +230,9 @@ impl Network for Messages<'_> {
             }
             None => 0,
         };
-        let walk = self.router.start(src, dst, self.router.key(src, dst, number));
+        let route = self.router.start(src, dst, self.router.key(src, dst, number));
         let slot =
-            self.flights.insert(Flight { bytes, last_byte: at, walk, unsent: false, delivered: false });
+            self.flights.insert(Flight { bytes, last_byte: at, route, unsent: false, delivered: false });
         if slot == self.about.len() {
             self.about.push(About::default());
         }

@@ -58,7 +58,7 @@ pub use protocol::{Delay, Protocol};
 macro_rules! with_network {
     ($topology:expr, $settings:expr, $report_sent:expr, |$network:ident| $run:expr) => {{
         let (topology, settings, report_sent) = ($topology, $settings, $report_sent);
-        let router = $crate::routing::Router::new(topology, settings.routing, settings.seed)
+        let router = $crate::routing::Router::new(topology, &*settings.routing, settings.seed)
             .map_err($crate::model::ModelError::from)?;
         match settings.model {
             $crate::model::Model::Packet => {
@@ -73,7 +73,7 @@ macro_rules! with_network {
             }
             $crate::model::Model::LogGp => return Err($crate::model::ModelError::NoLinks.into()),
             model => {
-                let $network = $crate::model::Messages::new(router, model, &settings.links, report_sent)?;
+                let $network = $crate::model::Messages::new(router, model, &settings.links, report_sent);
                 $run
             }
         }

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::quantity::Bandwidth;
-use crate::routing::{Router, Routing, Spread};
+use crate::routing::tests::router;
 use crate::settings::NetworkSettings;
-use crate::topology::{LinkId, Topology, TopologySpec};
+use crate::topology::tests::build;
+use crate::topology::{Fabric, LinkId};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use vef_format::units::{Bytes, Picos};
@@ -19,9 +20,9 @@ struct Outcome {
     usage: Vec<Usage>,
 }
 
-fn carry_over(topology: &Topology, model: Model, links: Links, load: &[Load]) -> Outcome {
-    let router = Router::new(topology, Routing::Minimal, 0).unwrap();
-    let mut network = Messages::new(router, model, &links, true).unwrap();
+fn carry_over(topology: &Fabric, model: Model, links: Links, load: &[Load]) -> Outcome {
+    let router = router(topology, "minimal", 0).unwrap();
+    let mut network = Messages::new(router, model, &links, true);
     let mut times = vec![(0, 0); load.len()];
     for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
         network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
@@ -39,7 +40,7 @@ fn carry_over(topology: &Topology, model: Model, links: Links, load: &[Load]) ->
 }
 
 fn carry(spec: &str, model: Model, links: Links, load: &[Load]) -> Outcome {
-    carry_over(&spec.parse::<TopologySpec>().unwrap().build(1).unwrap(), model, links, load)
+    carry_over(&build(spec), model, links, load)
 }
 
 fn delivered(spec: &str, model: Model, load: &[Load]) -> Vec<u64> {
@@ -170,10 +171,10 @@ fn a_fast_trunk_carries_two_slow_messages_side_by_side() {
 
 #[test]
 fn the_end_of_time_is_an_error() {
-    let topology = TopologySpec::Switch { nodes: 2 }.build(1).unwrap();
+    let topology = build("switch:2");
     let end = |at: u64, bytes: u64| {
-        let router = Router::new(&topology, Routing::Minimal, 0).unwrap();
-        let mut network = Messages::new(router, Model::CutThrough, &Links::default(), true).unwrap();
+        let router = router(&topology, "minimal", 0).unwrap();
+        let mut network = Messages::new(router, Model::CutThrough, &Links::default(), true);
         network.submit(Picos(at), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag: 0 }).unwrap();
         std::iter::repeat_with(|| network.run_until(Picos::MAX)).take(9).find(Result::is_err)
     };
@@ -185,13 +186,13 @@ fn the_end_of_time_is_an_error() {
 /// The models once more, from their description: links as rows of picoseconds that are taken or not, one picosecond after
 /// the other. `None` when two messages come to a link in the same picosecond, because then the order is not part of the
 /// description.
-fn by_the_clock(topology: &Topology, model: Model, links: Links, load: &[Load]) -> Option<Outcome> {
+fn by_the_clock(topology: &Fabric, model: Model, links: Links, load: &[Load]) -> Option<Outcome> {
     struct Traveller {
         route: VecDeque<LinkId>,
         first_byte: u64,
         last_byte: u64,
     }
-    let router = Router::new(topology, Routing::Minimal, 0).unwrap();
+    let router = router(topology, "minimal", 0).unwrap();
     let mut travellers: Vec<Traveller> = load
         .iter()
         .map(|&(at, src, dst, _)| Traveller {
@@ -272,18 +273,14 @@ impl Outcome {
     }
 }
 
-fn cases() -> impl Strategy<Value = (TopologySpec, Links, Vec<Load>)> {
+fn cases() -> impl Strategy<Value = (String, Links, Vec<Load>)> {
     let spec = prop_oneof![
-        (2u32..6).prop_map(|nodes| TopologySpec::Switch { nodes }),
-        (2u32..4, 1u32..4, 1u32..4).prop_map(|(leaves, nodes_per_leaf, spines)| {
-            TopologySpec::LeafSpine { leaves, nodes_per_leaf, spines }
-        }),
-        Just(TopologySpec::FatTree { k: 4 }),
-        prop::collection::vec(1u32..5, 1..3).prop_map(|sizes| TopologySpec::Torus {
-            sizes,
-            nodes_per_router: 1,
-            wraps: true
-        }),
+        (2u32..6).prop_map(|nodes| format!("switch:{nodes}")),
+        (2u32..4, 1u32..4, 1u32..4)
+            .prop_map(|(leaves, nodes, spines)| format!("fattree:{leaves}x{nodes}x{spines}")),
+        Just("fattree:k=4".to_owned()),
+        (1u32..5).prop_map(|size| format!("torus:{size}")),
+        (1u32..5, 1u32..5).prop_map(|(a, b)| format!("torus:{a}x{b}")),
     ];
     // 1…8 ps a byte, and some that do not divide.
     let bandwidth = || {
@@ -304,7 +301,7 @@ fn cases() -> impl Strategy<Value = (TopologySpec, Links, Vec<Load>)> {
     );
     let load = prop::collection::vec((0u64..400, any::<u32>(), any::<u32>(), 0u64..60), 1..12);
     (spec, links, load).prop_map(|(spec, links, mut load)| {
-        let nodes = spec.build(1).unwrap().nodes();
+        let nodes = build(&spec).nodes();
         load.iter_mut().for_each(|(_, src, dst, _)| (*src, *dst) = (*src % nodes, *dst % nodes));
         load.sort_unstable();
         (spec, links, load)
@@ -315,7 +312,7 @@ proptest! {
     #[test]
     fn as_by_the_clock((spec, links, load) in cases(), whole: bool) {
         let model = if whole { Model::StoreAndForward } else { Model::CutThrough };
-        let topology = spec.build(1).unwrap();
+        let topology = build(&spec);
         let (fast, slow) = (carry_over(&topology, model, links, &load), by_the_clock(&topology, model, links, &load));
         prop_assume!(slow.is_some());
         prop_assert_eq!(Some(fast.plain()), slow);
@@ -331,7 +328,7 @@ proptest! {
         let alone = carry(&spec, Model::Latency, links, &load);
         for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency] {
             let outcome = carry(&spec, model, links, &load);
-            for node in 0..spec.parse::<TopologySpec>().unwrap().build(1).unwrap().nodes() {
+            for node in 0..build(&spec).nodes() {
                 let [out, in_] = [LinkId::injection(node), LinkId::ejection(node)].map(LinkId::index);
                 prop_assert_eq!(outcome.usage[out].bytes.0, sum(&|load| load.1 == node));
                 prop_assert_eq!(outcome.usage[in_].bytes.0, sum(&|load| load.2 == node));
@@ -344,7 +341,7 @@ proptest! {
 }
 
 /// When each message is delivered, in any model.
-fn arrivals(topology: &Topology, settings: &NetworkSettings, load: &[Load]) -> Vec<u64> {
+fn arrivals(topology: &Fabric, settings: &NetworkSettings, load: &[Load]) -> Vec<u64> {
     fn run<N: Network>(mut network: N, load: &[Load]) -> Result<Vec<u64>, ModelError> {
         let mut times = vec![0; load.len()];
         for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
@@ -363,13 +360,7 @@ fn arrivals(topology: &Topology, settings: &NetworkSettings, load: &[Load]) -> V
     run().unwrap()
 }
 
-const ROUTINGS: [Routing; 5] = [
-    Routing::Minimal,
-    Routing::Ecmp(Spread::Packet),
-    Routing::Adaptive,
-    Routing::Valiant { by_router: false },
-    Routing::Ugal { threshold: Bytes(100) },
-];
+const ROUTINGS: [&str; 5] = ["minimal", "ecmp:packet", "adaptive", "valiant", "ugal:100"];
 
 proptest! {
     /// Without contention all models but store-and-forward agree, to the rounding of each packet. Packets are whole: a short last one may
@@ -380,7 +371,7 @@ proptest! {
         packets in 0u64..8, size in 1u64..50)
     {
         let bytes = packets * size;
-        let topology = spec.build(1).unwrap();
+        let topology = build(&spec);
         let node = |index: prop::sample::Index| index.index(topology.nodes() as usize) as u32;
         let load = [(5, node(src), node(dst), bytes)];
         let mut settings = NetworkSettings { links, seed: 1, ..NetworkSettings::default() };
@@ -404,16 +395,16 @@ proptest! {
         spec in crate::topology::tests::specs(), (_, links, load) in cases(), routing in 0usize..5, size in 1u64..40, vcs in 0u32..3,
         output: bool, age: bool, speedup in prop_oneof![Just(None), Just(Some(1.0)), Just(Some(2.0))])
     {
-        let topology = spec.build(1).unwrap();
+        let topology = build(&spec);
         let mut load = load;
         load.iter_mut().for_each(|load| (load.1, load.2) = (load.1 % topology.nodes(), load.2 % topology.nodes()));
-        let mut settings = NetworkSettings { links, model: Model::Packet, routing: ROUTINGS[routing], seed: 1, ..NetworkSettings::default() };
+        let mut settings = NetworkSettings { links, model: Model::Packet, routing: ROUTINGS[routing].parse().unwrap(), seed: 1, ..NetworkSettings::default() };
         settings.packet = PacketSettings {
             size: Bytes(size), header: Bytes(3), buffer: Some(Bytes(size + 3)), speedup: speedup.filter(|_| !output),
             buffers: if output { Buffers::Output } else { Buffers::Input },
             arbiter: if age { Arbiter::Age } else { Arbiter::RoundRobin }, ..PacketSettings::default()
         };
-        let router = Router::new(&topology, settings.routing, 1).unwrap();
+        let router = router(&topology, ROUTINGS[routing], 1).unwrap();
         let needed = router.classes(crate::topology::LinkClass::LOCAL).max(router.classes(crate::topology::LinkClass::GLOBAL));
         settings.packet.vcs = Some(needed + vcs);
         let times = arrivals(&topology, &settings, &load);
@@ -453,7 +444,7 @@ fn credits_bound_the_rate() {
             credit_delay: Picos(credit_delay * 1000),
             ..settings.packet
         };
-        let topology = TopologySpec::Switch { nodes: 2 }.build(1).unwrap();
+        let topology = build("switch:2");
         let took = |count: u64| arrivals(&topology, &settings, &[(0, 0, 1, count * 100)])[0];
         // Many packets more: the time that they take.
         let each = (took(1200) - took(600)) as f64 / 600.0 / 1000.0;
@@ -467,9 +458,8 @@ fn packet_settings_that_cannot_be() {
     let error = |change: &dyn Fn(&mut PacketSettings)| {
         let mut settings = NetworkSettings { model: Model::Packet, ..NetworkSettings::default() };
         change(&mut settings.packet);
-        let topology =
-            TopologySpec::Torus { sizes: vec![5], nodes_per_router: 1, wraps: true }.build(1).unwrap();
-        let router = Router::new(&topology, settings.routing, 1).unwrap();
+        let topology = build("torus:5");
+        let router = router(&topology, "minimal", 1).unwrap();
         Packets::new(router, settings.packet, &settings.links, false)
             .err()
             .map(|error| error.to_string())

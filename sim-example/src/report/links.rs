@@ -9,7 +9,7 @@ use super::figures::{Amount, kind};
 use crate::model::Usage;
 use crate::quantity::Bandwidth;
 use crate::settings::NetworkSettings;
-use crate::topology::{LinkId, Topology};
+use crate::topology::{Fabric, LinkId};
 use crate::watch::{BINS, LinkUse, Watch};
 
 /// Use of the links. The utilisation of a link is the share of the run time in which the link is busy; in
@@ -106,7 +106,7 @@ const BUSIEST: usize = 10;
 
 /// The links of a finished run.
 pub(super) struct Used<'a> {
-    pub(super) topology: &'a Topology,
+    pub(super) topology: &'a Fabric,
     pub(super) settings: &'a NetworkSettings,
     pub(super) usage: &'a [Usage],
     pub(super) watch: Option<&'a Watch>,

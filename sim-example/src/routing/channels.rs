@@ -7,9 +7,8 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::walk::{Choice, Hop, Pick, Walk};
-use super::{MAX_CLASSES, Router, Routing, RoutingError};
-use crate::topology::{LinkClass, LinkId, Shape, Vertex};
+use super::router::{Decisions, MAX_CLASSES, Router, RoutingError};
+use crate::topology::{Choice, Hop, LinkClass, LinkId, Route, Vertex};
 
 /// A class of virtual channels on a link.
 pub(crate) type Channel = (LinkId, u8);
@@ -25,16 +24,14 @@ impl Router<'_> {
     /// Assigns classes of virtual channels such that no deadlock is possible with `vcs` channels per link, by
     /// default as many as the routing needs. Returns the number of channels.
     pub(crate) fn assign_channels(&mut self, vcs: Option<u32>) -> Result<u32, RoutingError> {
-        let routing = self.routing;
-        if matches!(self.topology.shape(), Shape::Given(_)) {
+        if self.fabric().topology().can_number_classes_by_hops() {
             // The two phases of a route over an intermediate switch have separate classes.
-            let of_a_phase = match routing {
-                Routing::Valiant { .. } | Routing::Ugal { .. } => Routing::Minimal,
-                other => other,
-            };
-            let router = Self { routing: of_a_phase, by_links_taken: false, ..*self };
-            self.by_links_taken = find_cycle(&router, 1).is_some();
+            let of_a_phase =
+                self.with_policy(|policy| (policy.detours, policy.classes_by_hops) = (false, false));
+            let can_deadlock = find_cycle(&of_a_phase, 1).is_some();
+            *self = self.with_policy(|policy| policy.classes_by_hops = can_deadlock);
         }
+        let routing = self.routing().name();
         let needed = self.classes(LinkClass::LOCAL).max(self.classes(LinkClass::GLOBAL));
         if needed > MAX_CLASSES {
             return Err(RoutingError::TooManyClasses { routing, classes: needed });
@@ -64,15 +61,15 @@ struct Dependencies {
 
 impl Dependencies {
     fn of(router: &Router<'_>, classes: u32) -> Self {
-        let topology = router.topology();
+        let fabric = router.fabric();
         let mut dependencies = Self::default();
         // Nodes of one switch have the same routes, but for the injection link.
-        let mut sources: Vec<u32> = (0..topology.nodes()).collect();
-        if !matches!(topology.shape(), Shape::Given(given) if given.has_given_routes()) {
-            sources.dedup_by_key(|node| topology.switch_of(*node));
+        let mut sources: Vec<u32> = (0..fabric.nodes()).collect();
+        if fabric.topology().routes_are_those_of_the_switch() {
+            sources.dedup_by_key(|node| fabric.switch_of(*node));
         }
         let mut left = BUDGET;
-        for dst in spread(topology.nodes()) {
+        for dst in spread(fabric.nodes()) {
             let mut seen = HashSet::new();
             for &src in &sources {
                 if seen.len() >= left {
@@ -85,23 +82,23 @@ impl Dependencies {
         dependencies
     }
 
-    /// Adds the dependencies of all routes from `walk` on.
+    /// Adds the dependencies of all routes from `route` on.
     fn follow(
         &mut self,
         router: &Router<'_>,
         classes: u32,
-        walk: Walk,
-        seen: &mut HashSet<(Option<u32>, Walk)>,
+        route: Route,
+        seen: &mut HashSet<(Option<u32>, Route)>,
     ) {
-        let mut open = vec![(None, walk)];
-        while let Some((from, walk)) = open.pop() {
-            if !seen.insert((from, walk)) {
+        let mut open = vec![(None, route)];
+        while let Some((from, route)) = open.pop() {
+            if !seen.insert((from, route)) {
                 continue;
             }
-            let mut script = Script { pick: router.pick(), ..Script::default() };
+            let mut script = Script::new(router.is_deterministic());
             loop {
-                let mut next = walk;
-                let Hop { link, class, last } = router.next(&mut next, script.rewound());
+                let mut next = route;
+                let Hop { link, class, last } = router.next_by(&mut next, script.rewound());
                 if !last {
                     let class = u32::from(class).min(classes - 1) as u8;
                     let channel = self.place((link, class));
@@ -177,15 +174,18 @@ fn spread(n: u32) -> impl Iterator<Item = u32> {
 }
 
 /// Enumerates all combinations of choices.
-#[derive(Default)]
 struct Script {
-    pick: Pick,
+    is_deterministic: bool,
     /// The choices made, and the number of options of each.
     made: Vec<(u32, u32)>,
     at: usize,
 }
 
 impl Script {
+    fn new(is_deterministic: bool) -> Self {
+        Self { is_deterministic, made: Vec::new(), at: 0 }
+    }
+
     fn rewound(&mut self) -> &mut Self {
         self.at = 0;
         self
@@ -214,29 +214,28 @@ impl Script {
 }
 
 impl Choice for Script {
-    fn among(&mut self, _: &Walk, n: u32, fixed: u32, _: impl Fn(u32) -> LinkId) -> u32 {
-        match self.pick {
-            Pick::Fixed => fixed,
-            _ => self.choose(n),
-        }
+    fn among(&mut self, _: &Route, n: u32, fixed: u32, _: &dyn Fn(u32) -> LinkId) -> u32 {
+        if self.is_deterministic { fixed } else { self.choose(n) }
     }
 
-    fn draw(&mut self, _: &Walk, n: u32, _: u32) -> u32 {
+    fn draw(&mut self, _: &Route, n: u32, _: u32) -> u32 {
         let tried = n.min(TRIED);
         (u64::from(self.choose(tried)) * u64::from(n) / u64::from(tried)) as u32
     }
+}
 
-    fn detours(&mut self, _: (LinkId, u32), _: (LinkId, u32)) -> bool {
+impl Decisions for Script {
+    fn takes_detour(&mut self, _: (LinkId, u32), _: (LinkId, u32)) -> bool {
         self.choose(2) == 1
     }
 }
 
 /// A cycle in text.
 pub(crate) fn describe(router: &Router<'_>, cycle: &[Channel]) -> String {
-    let topology = router.topology();
+    let fabric = router.fabric();
     let name = |&(link, class): &Channel| {
-        let to = topology.ends(link).map_or(Vertex::Switch(0), |(from, _)| from);
-        format!("{} (channel {class})", topology.vertex_name(to))
+        let to = fabric.ends(link).map_or(Vertex::Switch(0), |(from, _)| from);
+        format!("{} (channel {class})", fabric.vertex_name(to))
     };
     const SHOWN: usize = 8;
     let mut names: Vec<String> = cycle.iter().take(SHOWN).map(name).collect();

@@ -1,14 +1,27 @@
 //! Routes, checked against breadth-first search, by hand, and for cycles of channel dependencies.
 
+use super::router::Decisions;
 use super::*;
 use crate::random::Random;
 use crate::topology::tests::{build, specs};
-use crate::topology::{LinkId, Vertex};
+use crate::topology::{Choice, Fabric, Hop, LinkClass, LinkId, Route, Vertex};
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
+use vef_format::units::Bytes;
 
-fn names(topology: &Topology, src: u32, dst: u32) -> Vec<String> {
-    let router = Router::new(topology, Routing::Minimal, 0).unwrap();
+pub(crate) fn routing(text: &str) -> RoutingSpec {
+    text.parse().unwrap()
+}
+
+/// A router of the routing with this name.
+pub(crate) fn router<'a>(topology: &'a Fabric, name: &str, seed: u64) -> Result<Router<'a>, RoutingError> {
+    // Tests end soon.
+    let routing: &'static RoutingSpec = Box::leak(Box::new(routing(name)));
+    Router::new(topology, &**routing, seed)
+}
+
+fn names(topology: &Fabric, src: u32, dst: u32) -> Vec<String> {
+    let router = router(topology, "minimal", 0).unwrap();
     router.route(src, dst).map(|link| topology.link_name(link)).collect()
 }
 
@@ -19,17 +32,20 @@ impl Load for Unloaded {
     fn load(&self, _: LinkId) -> u64 {
         0
     }
+
+    fn of_bytes(&self, bytes: Bytes) -> u64 {
+        bytes.0
+    }
 }
 
 impl Router<'_> {
     /// The links from `src` to `dst` in an unloaded network, injection and ejection included.
     pub(crate) fn route(&self, src: u32, dst: u32) -> impl Iterator<Item = LinkId> + use<'_> {
-        let mut walk = Some(self.start(src, dst, self.key(src, dst, 0)));
+        let mut route = Some(self.start(src, dst, self.key(src, dst, 0)));
         let rest = std::iter::from_fn(move || {
-            let mut decide = Decide { pick: self.pick(), threshold: 0, load: &Unloaded };
-            let hop = self.next(walk.as_mut()?, &mut decide);
+            let hop = self.next(route.as_mut()?, &Unloaded);
             if hop.last {
-                walk = None;
+                route = None;
             }
             Some(hop.link)
         });
@@ -37,18 +53,11 @@ impl Router<'_> {
     }
 }
 
-const ALL: [Routing; 7] = [
-    Routing::Minimal,
-    Routing::Ecmp(Spread::Pair),
-    Routing::Ecmp(Spread::Packet),
-    Routing::Adaptive,
-    Routing::Valiant { by_router: false },
-    Routing::Valiant { by_router: true },
-    Routing::Ugal { threshold: Bytes::ZERO },
-];
+const ALL: [&str; 7] =
+    ["minimal", "ecmp:pair", "ecmp:packet", "adaptive", "valiant", "valiant:router", "ugal"];
 
 /// Links from node `src` to every vertex, by breadth-first search.
-fn distances(topology: &Topology, src: u32) -> HashMap<Vertex, u32> {
+fn distances(topology: &Fabric, src: u32) -> HashMap<Vertex, u32> {
     let mut outgoing: HashMap<Vertex, Vec<Vertex>> = HashMap::new();
     for link in 0..topology.links() {
         let (from, to) = topology.ends(LinkId(link)).unwrap();
@@ -76,32 +85,34 @@ struct AtRandom {
 }
 
 impl Choice for AtRandom {
-    fn among(&mut self, _: &Walk, n: u32, fixed: u32, link: impl Fn(u32) -> LinkId) -> u32 {
+    fn among(&mut self, _: &Route, n: u32, fixed: u32, link: &dyn Fn(u32) -> LinkId) -> u32 {
         assert!(n > 1 && fixed < n);
         let links: std::collections::HashSet<LinkId> = (0..n).map(link).collect();
         assert!(links.len() == n as usize || !self.distinct, "two choices are the same link");
         self.random.below(n)
     }
 
-    fn draw(&mut self, _: &Walk, n: u32, _: u32) -> u32 {
+    fn draw(&mut self, _: &Route, n: u32, _: u32) -> u32 {
         self.random.below(n)
     }
+}
 
-    fn detours(&mut self, short: (LinkId, u32), round: (LinkId, u32)) -> bool {
+impl Decisions for AtRandom {
+    fn takes_detour(&mut self, short: (LinkId, u32), detour: (LinkId, u32)) -> bool {
         // In a dragonfly, two global links may be shorter than one with local links before and behind.
-        assert!(short.1 > 0 && round.1 >= short.1.min(2), "{short:?} {round:?}");
+        assert!(short.1 > 0 && detour.1 >= short.1.min(2), "{short:?} {detour:?}");
         self.random.below(2) == 0
     }
 }
 
 /// The links of a route with random choices, and their classes.
 fn way(router: &Router<'_>, src: u32, dst: u32, seed: u64) -> Vec<(LinkId, u8)> {
-    let mut walk = router.start(src, dst, seed as u32);
-    let distinct = !matches!(router.topology().shape(), Shape::Dragonfly(_));
+    let mut route = router.start(src, dst, seed as u32);
+    let distinct = router.fabric().topology().switches_per_group().is_none();
     let mut choice = AtRandom { random: Random::new(seed, 7), distinct };
     let mut found = vec![(LinkId::injection(src), 0)];
     loop {
-        let Hop { link, class, last } = router.next(&mut walk, &mut choice);
+        let Hop { link, class, last } = router.next_by(&mut route, &mut choice);
         found.push((link, class));
         assert!(found.len() < 1000, "no end");
         if last {
@@ -114,12 +125,13 @@ proptest! {
     /// Any route is connected, reaches its node, has the expected length, and uses valid classes.
     #[test]
     fn ways_lead_there(spec in specs(), src: prop::sample::Index, seed: u64) {
-        let topology = spec.build(1).unwrap();
+        let topology = build(&spec);
         let src = src.index(topology.nodes() as usize) as u32;
         let shortest = distances(&topology, src);
-        let dragonfly = matches!(topology.shape(), Shape::Dragonfly(_));
-        for routing in ALL {
-            let Ok(router) = Router::new(&topology, routing, 1) else { continue };
+        let dragonfly = topology.topology().switches_per_group().is_some();
+        for name in ALL {
+            let (routing, router) = (routing(name), router(&topology, name, 1));
+            let Ok(router) = router else { continue };
             let farthest = (0..topology.nodes()).map(|node| topology.distance(src, node)).max().unwrap_or(0);
             for dst in 0..topology.nodes() {
                 let way = way(&router, src, dst, seed);
@@ -131,26 +143,24 @@ proptest! {
                     prop_assert!(u32::from(class) < router.classes(topology.class(link)));
                 }
                 let length = way.len() as u32;
-                match routing {
-                    Routing::Valiant { .. } | Routing::Ugal { .. } => {
-                        let most = match topology.shape() {
-                            Shape::Dragonfly(_) => 8,
-                            Shape::Tree(tree) => 2 * tree.levels().len() as u32,
-                            _ => 2 * farthest,
-                        };
+                match () {
+                    () if routing.detours() != Detours::Never => {
+                        let is_tree = topology.topology().minimal_routing() == "dmodk";
+                        let levels = topology.topology().levels(topology.wiring()).len() as u32;
+                        let most = if dragonfly { 8 } else if is_tree { 2 * levels } else { 2 * farthest };
                         prop_assert!(length <= most);
                     }
                     // In a dragonfly a shortest route has at most one global link.
-                    _ if dragonfly => {
+                    () if dragonfly => {
                         let globals = way.iter().filter(|(link, _)| topology.class(*link) == LinkClass::GLOBAL).count();
                         prop_assert!(globals <= 1 && length >= topology.distance(src, dst) && length <= 5);
                     }
-                    _ if src != dst => {
+                    () if src != dst => {
                         prop_assert_eq!(length, shortest[&Vertex::Node(dst)]);
                         prop_assert_eq!(length, topology.distance(src, dst));
                         prop_assert_eq!(length, topology.distance(dst, src));
                     }
-                    _ => prop_assert_eq!(length, 2),
+                    () => prop_assert_eq!(length, 2),
                 }
             }
         }
@@ -159,11 +169,11 @@ proptest! {
     /// With the classes that a routing needs, no deadlock is possible.
     #[test]
     fn channels_do_not_depend_on_themselves(spec in specs()) {
-        let topology = spec.build(1).unwrap();
+        let topology = build(&spec);
         prop_assume!(topology.switches() <= 40);
-        for routing in ALL {
-            if let Ok(mut router) = Router::new(&topology, routing, 1) {
-                prop_assert!(router.assign_channels(None).is_ok(), "{} {}", spec, routing);
+        for name in ALL {
+            if let Ok(mut router) = router(&topology, name, 1) {
+                prop_assert!(router.assign_channels(None).is_ok(), "{} {}", spec, name);
             }
         }
     }
@@ -172,30 +182,27 @@ proptest! {
 #[test]
 fn too_few_channels_are_refused_with_the_cycle() {
     for (topology, routing, needed) in [
-        ("torus:5", Routing::Minimal, 2),
-        ("torus:6x4", Routing::Minimal, 2),
-        ("torus:5x5", Routing::Valiant { by_router: false }, 4),
-        ("torus:5x5", Routing::Adaptive, 6),
-        ("torus:3x3x3", Routing::Adaptive, 16),
-        ("mesh:4x4", Routing::Valiant { by_router: false }, 2),
-        ("mesh:3x3", Routing::Adaptive, 2),
-        ("hyperx:3x3", Routing::Ecmp(Spread::Packet), 2),
-        ("hyperx:3x3x3:1", Routing::Adaptive, 3),
-        ("hyperx:3x3:2", Routing::Ugal { threshold: Bytes(64) }, 2),
-        ("dragonfly:2x4x2", Routing::Minimal, 2),
-        ("dragonfly:2x4x2", Routing::Ugal { threshold: Bytes(64) }, 3),
-        ("dragonfly:1x3x1", Routing::Valiant { by_router: true }, 4),
+        ("torus:5", "minimal", 2),
+        ("torus:6x4", "minimal", 2),
+        ("torus:5x5", "valiant", 4),
+        ("torus:5x5", "adaptive", 6),
+        ("torus:3x3x3", "adaptive", 16),
+        ("mesh:4x4", "valiant", 2),
+        ("mesh:3x3", "adaptive", 2),
+        ("hyperx:3x3", "ecmp:packet", 2),
+        ("hyperx:3x3x3:1", "adaptive", 3),
+        ("hyperx:3x3:2", "ugal:64", 2),
+        ("dragonfly:2x4x2", "minimal", 2),
+        ("dragonfly:2x4x2", "ugal:64", 3),
+        ("dragonfly:1x3x1", "valiant:router", 4),
     ] {
         let built = build(topology);
-        let mut router = Router::new(&built, routing, 1).unwrap();
+        let mut router = router(&built, routing, 1).unwrap();
         assert_eq!(router.assign_channels(None).unwrap(), needed, "{topology} {routing}");
         assert!(router.assign_channels(Some(needed + 1)).is_ok());
         // For adaptive routing in a torus one class less need not close a cycle; half as many do.
-        let few = if topology.starts_with("torus") && routing == Routing::Adaptive {
-            needed / 2
-        } else {
-            needed - 1
-        };
+        let few =
+            if topology.starts_with("torus") && routing == "adaptive" { needed / 2 } else { needed - 1 };
         let refused = router.assign_channels(Some(few));
         let error = refused.expect_err(&format!("{topology} {routing}")).to_string();
         assert!(
@@ -205,17 +212,17 @@ fn too_few_channels_are_refused_with_the_cycle() {
         assert!(error.contains(" -> "), "{error}");
     }
     for (topology, routing) in [
-        ("mesh:4x4", Routing::Minimal),
-        ("fattree:k=4", Routing::Adaptive),
-        ("hyperx:4x4", Routing::Minimal),
-        ("karytree:2x3", Routing::Ugal { threshold: Bytes(0) }),
+        ("mesh:4x4", "minimal"),
+        ("fattree:k=4", "adaptive"),
+        ("hyperx:4x4", "minimal"),
+        ("karytree:2x3", "ugal"),
     ] {
         let built = build(topology);
-        let mut router = Router::new(&built, routing, 1).unwrap();
+        let mut router = router(&built, routing, 1).unwrap();
         assert_eq!(router.assign_channels(None).unwrap(), 1, "{topology} {routing}");
     }
     let many = build("torus:3x3x3x3x3x3x3x3");
-    let mut router = Router::new(&many, Routing::Adaptive, 1).unwrap();
+    let mut router = router(&many, "adaptive", 1).unwrap();
     assert!(router.assign_channels(None).unwrap_err().to_string().contains("needs 1152 virtual channels"));
 }
 
@@ -238,31 +245,25 @@ fn a_graph_from_a_file_gets_as_many_channels_as_it_needs() {
     };
     // A ring of five can deadlock, unless the class is the number of links taken; a line cannot.
     let five = topology(&ring(5));
-    assert_eq!(Router::new(&five, Routing::Minimal, 1).unwrap().assign_channels(None), Ok(2));
-    assert_eq!(
-        Router::new(&five, Routing::Valiant { by_router: false }, 1).unwrap().assign_channels(None),
-        Ok(4)
-    );
+    assert_eq!(router(&five, "minimal", 1).unwrap().assign_channels(None), Ok(2));
+    assert_eq!(router(&five, "valiant", 1).unwrap().assign_channels(None), Ok(4));
     let line = topology(&ring(5).replace("link s4 s0\n", ""));
-    assert_eq!(Router::new(&line, Routing::Adaptive, 1).unwrap().assign_channels(None), Ok(1));
-    assert_eq!(
-        Router::new(&line, Routing::Ugal { threshold: Bytes(0) }, 1).unwrap().assign_channels(None),
-        Ok(2)
-    );
+    assert_eq!(router(&line, "adaptive", 1).unwrap().assign_channels(None), Ok(1));
+    assert_eq!(router(&line, "ugal", 1).unwrap().assign_channels(None), Ok(2));
     // Given routes are used, and checked for cycles.
     let given = topology(&format!("{}route n0 n1 s0 s4 s3 s2 s1\n", ring(5)));
     assert_eq!(names(&given, 0, 1), ["n0->s0", "s0->s4", "s4->s3", "s3->s2", "s2->s1", "s1->n1"]);
     assert_eq!(names(&given, 1, 0), ["n1->s1", "s1->s0", "s0->n0"]);
-    assert_eq!(Router::new(&given, Routing::Minimal, 1).unwrap().assign_channels(None), Ok(4));
+    assert_eq!(router(&given, "minimal", 1).unwrap().assign_channels(None), Ok(4));
     // In an even ring the two routes to the opposite switch are equally short: chosen by destination, or by
     // hash.
     let six = topology(&ring(6));
     assert_eq!(names(&six, 0, 3)[1], "s0->s5");
     assert_eq!(names(&six, 2, 5)[1], "s2->s3");
-    let router = Router::new(&six, Routing::Ecmp(Spread::Message), 1).unwrap();
+    let router = router(&six, "ecmp:message", 1).unwrap();
     let first = |message| {
-        let mut walk = router.start(0, 3, router.key(0, 3, message));
-        router.next(&mut walk, &mut Decide { pick: router.pick(), threshold: 0, load: &Unloaded }).link
+        let mut route = router.start(0, 3, router.key(0, 3, message));
+        router.next(&mut route, &Unloaded).link
     };
     let taken: std::collections::HashSet<LinkId> = (0..20).map(first).collect();
     assert_eq!(taken.len(), 2);
@@ -323,8 +324,8 @@ fn routes_by_hand() {
 /// Destinations are spread over parallel cables and parents.
 #[test]
 fn destinations_spread_over_parallel_cables() {
-    let links_used = |topology: &Topology, src: u32, hop: usize| {
-        let router = Router::new(topology, Routing::Minimal, 0).unwrap();
+    let links_used = |topology: &Fabric, src: u32, hop: usize| {
+        let router = router(topology, "minimal", 0).unwrap();
         let used: std::collections::HashSet<_> = (0..topology.nodes())
             .filter_map(|dst| router.route(src, dst).nth(hop))
             .filter(|link| link.0 >= 2 * topology.nodes())
@@ -342,7 +343,7 @@ fn destinations_spread_over_parallel_cables() {
 fn shifts_of_a_full_tree_do_not_meet() {
     for text in ["fattree:4x4x4", "fattree:k=4", "karytree:3x3", "xgft:4,4;1,2;1,2"] {
         let topology = build(text);
-        let router = Router::new(&topology, Routing::DModK, 0).unwrap();
+        let router = router(&topology, "dmodk", 0).unwrap();
         for shift in 1..topology.nodes() {
             let mut used = std::collections::HashSet::new();
             for src in 0..topology.nodes() {
@@ -361,54 +362,51 @@ fn loads_decide() {
         fn load(&self, link: LinkId) -> u64 {
             if link == self.0 { self.1 } else { 0 }
         }
+
+        fn of_bytes(&self, bytes: Bytes) -> u64 {
+            bytes.0
+        }
     }
-    let decide = |routing: Routing, text: &str, dst: u32, loaded: usize, load: u64, seed: u64| {
+    let decide = |routing: &str, text: &str, dst: u32, loaded: usize, load: u64, seed: u64| {
         let topology = build(text);
-        let router = Router::new(&topology, routing, seed).unwrap();
-        let minimal = Router::new(&topology, Routing::Minimal, 0).unwrap();
+        let (router, minimal) =
+            (router(&topology, routing, seed).unwrap(), router(&topology, "minimal", 0).unwrap());
         let link = minimal.route(0, dst).nth(loaded).unwrap();
-        let mut walk = router.start(0, dst, router.key(0, dst, seed));
-        let threshold = router.threshold().0;
-        let mut decide = Decide { pick: router.pick(), threshold, load: &One(link, load) };
-        router.next(&mut walk, &mut decide).link == link
+        let mut route = router.start(0, dst, router.key(0, dst, seed));
+        router.next(&mut route, &One(link, load)).link == link
     };
     for seed in 0..20 {
         // Adaptive routing avoids the loaded link; ECMP does not.
-        assert!(!decide(Routing::Adaptive, "fattree:4x4x4", 7, 1, 1, seed));
-        assert!(!decide(Routing::Adaptive, "torus:5x5", 6, 1, 1, seed));
-        assert!(!decide(Routing::Adaptive, "hyperx:3x3", 4, 1, 1, seed));
+        assert!(!decide("adaptive", "fattree:4x4x4", 7, 1, 1, seed));
+        assert!(!decide("adaptive", "torus:5x5", 6, 1, 1, seed));
+        assert!(!decide("adaptive", "hyperx:3x3", 4, 1, 1, seed));
         // UGAL takes the detour only if the load times length of the shortest route exceeds the threshold.
-        let ugal = |load| decide(Routing::Ugal { threshold: Bytes(100) }, "hyperx:4", 1, 1, load, seed);
+        let ugal = |load| decide("ugal:100", "hyperx:4", 1, 1, load, seed);
         assert!(ugal(100) && !ugal(101));
-        let ugal = |load| decide(Routing::Ugal { threshold: Bytes(100) }, "hyperx:4x4", 5, 1, load, seed);
+        let ugal = |load| decide("ugal:100", "hyperx:4x4", 5, 1, load, seed);
         assert!(ugal(50) && (!ugal(51) || ugal(51)));
     }
-    let hashed =
-        (0..20).filter(|&seed| decide(Routing::Ecmp(Spread::Message), "fattree:4x4x4", 7, 1, 9, seed));
+    let hashed = (0..20).filter(|&seed| decide("ecmp:message", "fattree:4x4x4", 7, 1, 9, seed));
     assert!((1..15).contains(&hashed.count()));
-    let both = (0..20).filter(|&seed| decide(Routing::Adaptive, "torus:5x5", 6, 1, 0, seed));
+    let both = (0..20).filter(|&seed| decide("adaptive", "torus:5x5", 6, 1, 0, seed));
     assert!((1..20).contains(&both.count()), "without load either dimension comes first");
 }
 
 #[test]
 fn names_read_back() {
-    for routing in ALL.into_iter().chain([
-        Routing::DimensionOrder,
-        Routing::DModK,
-        Routing::Ecmp(Spread::Message),
-        Routing::Ugal { threshold: Bytes(4096) },
-    ]) {
-        assert_eq!(routing.to_string().parse(), Ok(routing));
+    for name in ALL.into_iter().chain(["dor", "dmodk", "ecmp:message", "ugal:4096"]) {
+        assert_eq!(routing(name).to_string(), name);
     }
-    assert_eq!("ecmp".parse(), Ok(Routing::Ecmp(Spread::Pair)));
+    assert_eq!(routing("ecmp").name(), "ecmp:pair");
+    assert_eq!(routing("ugal:64KiB").name(), "ugal:65536");
     for text in ["", "shortest", "ecmp:flow", "valiant:group", "ugal:", "ugal:many", "minimal:"] {
-        let error = text.parse::<Routing>().unwrap_err().to_string();
+        let error = text.parse::<RoutingSpec>().unwrap_err().to_string();
         assert!(error.contains("write minimal, dor, dmodk"), "{error}");
     }
     let tree = build("fattree:k=4");
-    let error = |routing| Router::new(&tree, routing, 0).unwrap_err().to_string();
-    assert!(error(Routing::DimensionOrder).starts_with("routing dor is for tori, meshes and HyperX"));
-    assert!(error(Routing::Valiant { by_router: true }).contains("for dragonflies"));
+    let error = |name| router(&tree, name, 0).unwrap_err().to_string();
+    assert!(error("dor").starts_with("routing dor is for tori, meshes and HyperX"));
+    assert!(error("valiant:router").contains("for dragonflies"));
     let torus = build("torus:4");
-    assert!(Router::new(&torus, Routing::DModK, 0).unwrap_err().to_string().contains("for trees"));
+    assert!(router(&torus, "dmodk", 0).unwrap_err().to_string().contains("for trees"));
 }

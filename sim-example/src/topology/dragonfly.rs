@@ -14,18 +14,57 @@
 //! *palmtree*, port k of group i leads to group i + 1 + ((a·h − 1 − k) mod (g − 1)), under *relative* to i +
 //! 1 + (k mod (g − 1)); both at port a·h − 1 − k.
 //!
+//! A shortest route has at most one local link to the router with the global cable, that cable, and
+//! one local link in the destination's group. Among several cables between two groups, deterministic routing
+//! chooses by destination.
+//!
+//! Valiant routes have an intermediate group (l g l g l) or an intermediate router (l g l, l g l). The class
+//! of a link is the number of global links before it; behind an intermediate router it is higher by two
+//! (local) or one (global). So classes depend only on higher classes.
+//!
 //! Sources: J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008;
 //! C. Camarero, E. Vallejo, R. Beivide, "Topological characterization of Hamming and dragonfly networks", TACO 2014.
 
-use super::TopologyProblem;
-use super::graph::{Graph, LinkClass, LinkId, checked_links, product};
+use std::f64::consts::TAU;
+
+use super::drawing::Drawing;
+use super::error::TopologyProblem;
+use super::form::{Form, Parsed, numbers};
+use super::interface::{Level, Topology};
+use super::route::{Choice, Field, Hop, Policy, Route, other_than};
+use super::wiring::{LinkClass, LinkId, Vertex, Wiring, checked_links, product};
 use crate::division::Divisor;
 
+pub(super) const FORMS: &[Form] = &[Form {
+    kind: "dragonfly",
+    form: "dragonfly:NODESxROUTERSxGLOBAL[xGROUPS][:palmtree|absolute|relative]",
+    example: "dragonfly:2x4x2, dragonfly:2x4x2x5 or dragonfly:2x4x2:absolute",
+    help: "NODES per router, ROUTERS per group, GLOBAL cables per router, by default as many groups as possible; and the arrangement of the global cables",
+    parse,
+}];
+
+fn parse(text: &str) -> Option<Parsed> {
+    let (sizes, arrangement) = text.split_once(':').unwrap_or((text, "palmtree"));
+    let arrangement = Arrangement::ALL.into_iter().find(|known| known.name() == arrangement)?;
+    let (nodes, routers, global, groups) = match numbers(sizes, 'x')?[..] {
+        [nodes, routers, global] => (nodes, routers, global, None),
+        [nodes, routers, global, groups] => (nodes, routers, global, Some(groups)),
+        _ => return None,
+    };
+    Some(Dragonfly::new(nodes, routers, global, groups, arrangement).map(Into::into))
+}
+
+/// The global port that the route leads to, plus one; 0 if none is chosen.
+const PORT: Field<0, 32> = Field;
+/// Global links taken in this phase.
+const GLOBAL: Field<32, 2> = Field;
+/// Whether the route has passed the intermediate router.
+const PHASE: Field<34, 1> = Field;
+
 /// The arrangement of the global cables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Arrangement {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrangement {
     /// Consecutive ports lead to the preceding groups.
-    #[default]
     Palmtree,
     /// Port k leads to group k; the own group is skipped.
     Absolute,
@@ -34,12 +73,9 @@ pub enum Arrangement {
 }
 
 impl Arrangement {
-    /// All arrangements, with their names.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("palmtree", Self::Palmtree), ("absolute", Self::Absolute), ("relative", Self::Relative)];
+    const ALL: [Self; 3] = [Self::Palmtree, Self::Absolute, Self::Relative];
 
-    /// Its name in text forms.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Palmtree => "palmtree",
             Self::Absolute => "absolute",
@@ -50,9 +86,9 @@ impl Arrangement {
 
 /// A dragonfly.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dragonfly {
+struct Dragonfly {
+    name: String,
     nodes: u32,
-    links: u32,
     groups: u32,
     per_router: Divisor,
     per_group: Divisor,
@@ -68,7 +104,7 @@ pub struct Dragonfly {
 impl Dragonfly {
     /// A dragonfly of `nodes` per router, `routers` per group, `global` cables per router and `groups`, by
     /// default as many as possible.
-    pub(super) fn new(
+    fn new(
         nodes: u32,
         routers: u32,
         global: u32,
@@ -78,6 +114,12 @@ impl Dragonfly {
         if [nodes, routers, global].contains(&0) || groups == Some(0) {
             return Err(TopologyProblem::Zero);
         }
+        let given = groups.map_or(String::new(), |groups| format!("x{groups}"));
+        let arranged = match arrangement {
+            Arrangement::Palmtree => String::new(),
+            other => format!(":{}", other.name()),
+        };
+        let name = format!("dragonfly:{nodes}x{routers}x{global}{given}{arranged}");
         let ports = product([routers, global])?;
         let groups = groups.unwrap_or(ports + 1);
         let divides = groups > 1 && ports.is_multiple_of(groups - 1);
@@ -93,10 +135,10 @@ impl Dragonfly {
         let all_nodes = product([all_routers, nodes])?;
         let local = u64::from(all_routers) * u64::from(routers - 1);
         let first_global = checked_links(2 * u64::from(all_nodes) + local)?;
-        let links = checked_links(u64::from(first_global) + u64::from(groups) * u64::from(ports))?;
+        checked_links(u64::from(first_global) + u64::from(groups) * u64::from(ports))?;
         Ok(Self {
+            name,
             nodes: all_nodes,
-            links,
             groups,
             per_router: Divisor::new(nodes),
             per_group: Divisor::new(routers),
@@ -108,66 +150,38 @@ impl Dragonfly {
         })
     }
 
-    /// The links.
-    pub(super) fn graph(&self) -> Graph {
-        let routers = self.groups * self.routers();
-        let mut graph = Graph::new(self.nodes, routers, self.links, |node| self.switch_of(node));
-        for router in 0..routers {
-            let (group, own) = self.per_group.divide(router);
-            for to in (0..self.routers()).filter(|&to| to != own) {
-                graph.link(router, group * self.routers() + to, LinkClass::LOCAL);
-            }
-        }
-        for group in 0..self.groups {
-            for port in 0..self.ports {
-                let (to, to_port) = self.peer(group, port);
-                graph.link(
-                    self.router_of_port(group, port),
-                    self.router_of_port(to, to_port),
-                    LinkClass::GLOBAL,
-                );
-            }
-        }
-        graph
-    }
-
-    /// Number of groups.
-    pub(crate) fn groups(&self) -> u32 {
-        self.groups
-    }
-
     /// Routers of a group.
-    pub(crate) fn routers(&self) -> u32 {
+    fn routers(&self) -> u32 {
         self.per_group.get()
     }
 
     /// The router of `node`.
     #[inline(always)]
-    pub(crate) fn switch_of(&self, node: u32) -> u32 {
+    fn switch_of(&self, node: u32) -> u32 {
         self.per_router.quotient(node)
     }
 
     /// The group of `router`, and its number in the group.
     #[inline(always)]
-    pub(crate) fn place(&self, router: u32) -> (u32, u32) {
+    fn group_of(&self, router: u32) -> (u32, u32) {
         self.per_group.divide(router)
     }
 
     /// The router with `port` of `group`.
     #[inline(always)]
-    pub(crate) fn router_of_port(&self, group: u32, port: u32) -> u32 {
+    fn router_of_port(&self, group: u32, port: u32) -> u32 {
         group * self.per_group.get() + self.per_router_global.quotient(port)
     }
 
     /// Cables between each two groups.
     #[inline(always)]
-    pub(crate) fn cables_between(&self) -> u32 {
+    fn cables_between(&self) -> u32 {
         self.other_groups.quotient(self.ports)
     }
 
     /// The port of `group` with the `n`-th cable to another group `to`.
     #[inline(always)]
-    pub(crate) fn port_to(&self, group: u32, to: u32, n: u32) -> u32 {
+    fn port_to(&self, group: u32, to: u32, n: u32) -> u32 {
         let others = self.other_groups.get();
         // Distance in groups, from 0 for the next group.
         let ahead = if to > group { to - group - 1 } else { to + self.groups - group - 1 };
@@ -180,7 +194,7 @@ impl Dragonfly {
 
     /// The group and port at the other end of `port` of `group`.
     #[inline]
-    pub(crate) fn peer(&self, group: u32, port: u32) -> (u32, u32) {
+    fn peer(&self, group: u32, port: u32) -> (u32, u32) {
         let further = |ahead: u32| {
             let to = group + 1 + ahead;
             if to >= self.groups { to - self.groups } else { to }
@@ -200,20 +214,20 @@ impl Dragonfly {
 
     /// The link within a group from `router`, which is number `own`, to router number `to`.
     #[inline(always)]
-    pub(crate) fn local_link(&self, router: u32, own: u32, to: u32) -> LinkId {
+    fn local_link(&self, router: u32, own: u32, to: u32) -> LinkId {
         let first = 2 * self.nodes + router * (self.per_group.get() - 1);
         LinkId(first + to - u32::from(to > own))
     }
 
     /// The link out of `port` of `group`.
     #[inline(always)]
-    pub(crate) fn global_link(&self, group: u32, port: u32) -> LinkId {
+    fn global_link(&self, group: u32, port: u32) -> LinkId {
         LinkId(self.first_global + group * self.ports + port)
     }
 
     /// Links between two routers over the `n`-th cable between their groups.
-    pub(crate) fn hops_by(&self, from: u32, to: u32, n: u32) -> u32 {
-        let ((group, _), (to_group, _)) = (self.place(from), self.place(to));
+    fn hops_by(&self, from: u32, to: u32, n: u32) -> u32 {
+        let ((group, _), (to_group, _)) = (self.group_of(from), self.group_of(to));
         if group == to_group {
             return u32::from(from != to);
         }
@@ -223,14 +237,177 @@ impl Dragonfly {
         1 + u32::from(exit != from) + u32::from(entry != to)
     }
 
-    /// Links on a shortest route between two routers.
-    pub(crate) fn hops(&self, from: u32, to: u32) -> u32 {
-        (0..self.cables_between().max(1)).map(|n| self.hops_by(from, to, n)).min().unwrap_or(0)
+    /// The first link from `router` to a port of its group, and over it.
+    #[inline]
+    fn first_link(&self, router: u32, port: u32) -> LinkId {
+        let (group, own) = self.group_of(router);
+        let exit = self.router_of_port(group, port);
+        match exit == router {
+            true => self.global_link(group, port),
+            false => self.local_link(router, own, self.group_of(exit).1),
+        }
+    }
+
+    /// Links between switches on the route over an intermediate group, by the first cable between each two
+    /// groups.
+    fn length_by_group(&self, route: &Route, to: u32, via: u32) -> u32 {
+        let ((group, _), (to_group, _)) = (self.group_of(route.at), self.group_of(to));
+        let out = self.port_to(group, via, 0);
+        let (_, entry) = self.peer(group, out);
+        let middle = self.router_of_port(via, entry);
+        let to_middle = 1 + u32::from(self.router_of_port(group, out) != route.at);
+        match via == to_group {
+            true => to_middle + u32::from(middle != to),
+            false => to_middle + self.hops_by(middle, to, 0),
+        }
+    }
+}
+
+impl Topology for Dragonfly {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn wiring(&self) -> Wiring {
+        let routers = self.groups * self.routers();
+        let mut wiring = Wiring::new(self.nodes, routers, |node| self.switch_of(node));
+        for router in 0..routers {
+            let (group, own) = self.per_group.divide(router);
+            for to in (0..self.routers()).filter(|&to| to != own) {
+                wiring.link(router, group * self.routers() + to, LinkClass::LOCAL);
+            }
+        }
+        for group in 0..self.groups {
+            for port in 0..self.ports {
+                let (to, to_port) = self.peer(group, port);
+                wiring.link(
+                    self.router_of_port(group, port),
+                    self.router_of_port(to, to_port),
+                    LinkClass::GLOBAL,
+                );
+            }
+        }
+        wiring
     }
 
     /// Group and number: `g3.r1`.
-    pub(super) fn switch_name(&self, router: u32) -> String {
-        let (group, index) = self.place(router);
+    fn switch_name(&self, router: u32) -> String {
+        let (group, index) = self.group_of(router);
         format!("g{group}.r{index}")
+    }
+
+    fn hops(&self, from: u32, to: u32) -> u32 {
+        (0..self.cables_between().max(1)).map(|n| self.hops_by(from, to, n)).min().unwrap_or(0)
+    }
+
+    /// [`Route::via`] is a group, or with [`Policy::via_switch`] a router.
+    fn next(&self, route: &mut Route, policy: Policy, choice: &mut dyn Choice) -> Hop {
+        let (group, own) = self.group_of(route.at);
+        if route.via != Route::NO_DETOUR && route.via == if policy.via_switch { route.at } else { group } {
+            route.via = Route::NO_DETOUR;
+            if policy.via_switch {
+                PHASE.set(&mut route.state, 1);
+                GLOBAL.set(&mut route.state, 0);
+            }
+        }
+        let target = match route.via {
+            Route::NO_DETOUR => self.switch_of(route.dst),
+            via if policy.via_switch => via,
+            via => via * self.routers(),
+        };
+        if target == route.at && route.via == Route::NO_DETOUR {
+            return Hop::to_node(route.dst);
+        }
+        let (to_group, index) = self.group_of(target);
+        let (taken, phase) = (GLOBAL.get(route.state), PHASE.get(route.state));
+        if group == to_group {
+            let link = self.local_link(route.at, own, index);
+            route.at = target;
+            return Hop::to_switch(link, taken + 2 * phase);
+        }
+        let port = match PORT.get(route.state) {
+            0 => {
+                let way = match self.cables_between() {
+                    1 => 0,
+                    n => {
+                        let link = |way: u32| self.first_link(route.at, self.port_to(group, to_group, way));
+                        choice.among(route, n, route.dst % n, &link)
+                    }
+                };
+                self.port_to(group, to_group, way)
+            }
+            chosen => chosen - 1,
+        };
+        let exit = self.router_of_port(group, port);
+        let link = self.first_link(route.at, port);
+        if exit != route.at {
+            route.at = exit;
+            PORT.set(&mut route.state, port + 1);
+            return Hop::to_switch(link, taken + 2 * phase);
+        }
+        let (arrived, entry) = self.peer(group, port);
+        route.at = self.router_of_port(arrived, entry);
+        PORT.set(&mut route.state, 0);
+        GLOBAL.set(&mut route.state, taken + 1);
+        Hop::to_switch(link, taken + phase)
+    }
+
+    fn channel_classes(&self, policy: Policy, class: LinkClass) -> u32 {
+        match (policy.detours, policy.via_switch) {
+            _ if class == LinkClass::GLOBAL => policy.phases(),
+            (false, _) => 2,
+            (true, false) => 3,
+            (true, true) => 4,
+        }
+    }
+
+    fn intermediate(
+        &self,
+        from: u32,
+        to: u32,
+        policy: Policy,
+        draw: &mut dyn FnMut(u32) -> u32,
+    ) -> Option<u32> {
+        match policy.via_switch {
+            true => other_than(from, to, self.groups * self.routers(), draw),
+            false => other_than(self.group_of(from).0, self.group_of(to).0, self.groups, draw),
+        }
+    }
+
+    fn lengths(&self, route: &Route, to: u32, via: u32, policy: Policy) -> (u32, u32) {
+        let detour = match policy.via_switch {
+            true => self.hops(route.at, via) + self.hops(via, to),
+            false => self.length_by_group(route, to, via),
+        };
+        (self.hops(route.at, to), detour)
+    }
+
+    fn switches_per_group(&self) -> Option<u32> {
+        Some(self.routers())
+    }
+
+    fn levels(&self, wiring: &Wiring) -> Vec<Level> {
+        let of_nodes = 2 * self.nodes;
+        vec![
+            Level::new("nodes", 0..of_nodes),
+            Level::new("local", of_nodes..self.first_global),
+            Level::new("global", self.first_global..wiring.links()),
+        ]
+    }
+
+    /// Groups on a ring, each with its routers on a ring.
+    fn drawing(&self, wiring: &Wiring) -> Drawing {
+        let (groups, routers) = (f64::from(self.groups), f64::from(self.routers()));
+        let inner = (routers * Drawing::STEP / TAU).max(Drawing::STEP);
+        let outer = (groups * (2.0 * inner + 2.0 * Drawing::STEP) / TAU).max(inner + 2.0 * Drawing::STEP);
+        let place = |router: u32| {
+            let (group, own) = self.group_of(router);
+            let (at, turn) = (TAU * f64::from(group) / groups, TAU * f64::from(own) / routers);
+            let centre = outer + inner;
+            let x = centre + outer * at.sin() + inner * (at + turn).sin();
+            let y = centre - outer * at.cos() - inner * (at + turn).cos();
+            (Vertex::Switch(router), (x, y))
+        };
+        Drawing { places: (0..wiring.switches()).map(place).collect(), straight: false }
     }
 }

@@ -17,14 +17,11 @@ pub struct TopologyError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyProblem {
     /// The kind is unknown.
-    #[error(
-        "unknown kind; write auto, switch:N, fattree:LEAVESxNODESxSPINES, fattree:k=PORTS, karytree:KxLEVELS, \
-         xgft:CHILDREN;PARENTS, torus:AxBxC, mesh:AxBxC, hyperx:AxB:NODES, dragonfly:NODESxROUTERSxGLOBAL or file:PATH"
-    )]
-    Kind,
-    /// The part behind the colon is invalid.
-    #[error("expected {0}")]
-    Form(&'static str),
+    #[error("unknown kind; write auto, {0}")]
+    Kind(String),
+    /// The part behind the colon does not have this form; then an example.
+    #[error("expected {0}, like {1}")]
+    Form(&'static str, &'static str),
     /// A number is zero.
     #[error("every number must be at least 1")]
     Zero,

@@ -2,24 +2,48 @@
 //!
 //! Shortest routes follow a table of distances between all pairs of switches. Routes given in the file take
 //! precedence.
+//!
+//! Among the n links that lead closer, deterministic routing takes number `dst mod n`. Whether one class of
+//! virtual channels per phase suffices depends on the graph. If it does not, the class is the number of links
+//! taken, so that each class depends only on the next.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
 use super::file::{self, Description, FileError, FileProblem, Kind, Speed};
-use super::graph::{Graph, LinkClass, LinkId, Vertex};
+use super::form::{Form, TopologySpec};
+use super::interface::Topology;
 use super::limits::{MAX_LINKS, MAX_SWITCHES};
+use super::route::{Choice, Field, Hop, Policy, Route, other_than};
+use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
+
+pub(super) const FORMS: &[Form] = &[Form {
+    kind: "file",
+    form: "file:PATH",
+    example: "file:net.graphml, file:net.dot or file:net.txt",
+    help: "any graph, from a .graphml, .dot or .txt file",
+    parse: |path| (!path.is_empty()).then(|| Ok(TopologySpec::File(path.into()))),
+}];
+
+/// The next link of a given route, plus one; 0 without a given route.
+const GIVEN: Field<0, 32> = Field;
+/// Links left on the given route.
+const LEFT: Field<32, 14> = Field;
+/// Links taken.
+const TAKEN: Field<46, 16> = Field;
+/// Whether the route has passed the intermediate switch.
+const PHASE: Field<62, 1> = Field;
 
 /// Unreachable.
 const FAR: u16 = u16::MAX;
 
 /// A network from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub(super) struct Given {
+    name: String,
     node_names: Vec<String>,
     switch_names: Vec<String>,
-    switch_of: Vec<u32>,
-    graph: Graph,
+    wiring: Wiring,
     /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     speeds: Vec<(Speed, LinkClass)>,
     /// Links out of each switch to other switches, grouped by switch: (link, to).
@@ -36,10 +60,10 @@ pub struct Given {
 
 impl Given {
     pub(super) fn read(path: &Path) -> Result<Self, FileError> {
-        Self::new(&file::read(path)?)
+        Self::new(format!("file:{}", path.display()), &file::read(path)?)
     }
 
-    pub(super) fn new(description: &Description) -> Result<Self, FileError> {
+    fn new(name: String, description: &Description) -> Result<Self, FileError> {
         let numbered = Numbered::new(description)?;
         let Numbered { nodes, switches, .. } = &numbered;
         if nodes.is_empty() {
@@ -48,7 +72,7 @@ impl Given {
         if switches.len() > MAX_SWITCHES {
             return Err(FileProblem::TooManySwitches { switches: switches.len() }.at(0));
         }
-        let name = |place: usize| description.vertices[place].name.clone();
+        let name_of = |place: usize| description.vertices[place].name.clone();
         let mut switch_of = vec![None; nodes.len()];
         let mut cables = vec![0; nodes.len()];
         let (mut classes, mut links) = (Classes::default(), 2 * nodes.len() as u64);
@@ -58,10 +82,10 @@ impl Given {
             let wrong = |problem: FileProblem| problem.at(edge.line);
             match (numbered.place(from), numbered.place(to)) {
                 (Place::Node(_), Place::Node(_)) => {
-                    return Err(wrong(FileProblem::NodeToNode(name(from), name(to))));
+                    return Err(wrong(FileProblem::NodeToNode(name_of(from), name_of(to))));
                 }
                 (Place::Switch(a), Place::Switch(b)) if a == b => {
-                    return Err(wrong(FileProblem::OneWay(name(from), name(to))));
+                    return Err(wrong(FileProblem::OneWay(name_of(from), name_of(to))));
                 }
                 (Place::Switch(_), Place::Switch(_)) => {
                     links += u64::from(edge.cables) * if edge.one_way { 1 } else { 2 };
@@ -79,14 +103,14 @@ impl Given {
             }
         }
         if let Some(node) = (0..nodes.len()).find(|&node| cables[node] != 1) {
-            return Err(FileProblem::Cables { name: name(nodes[node]), cables: cables[node] }.at(0));
+            return Err(FileProblem::Cables { name: name_of(nodes[node]), cables: cables[node] }.at(0));
         }
         let switch_of: Vec<u32> = switch_of.into_iter().flatten().collect();
         let (node_count, switch_count) = (nodes.len() as u32, switches.len() as u32);
-        let mut graph = Graph::new(node_count, switch_count, links as u32, |node| switch_of[node as usize]);
+        let mut wiring = Wiring::new(node_count, switch_count, |node| switch_of[node as usize]);
         for (node, &class) in (0..).zip(&class_of_node) {
-            graph.set_class(LinkId::injection(node), class);
-            graph.set_class(LinkId::ejection(node), class);
+            wiring.set_class(LinkId::injection(node), class);
+            wiring.set_class(LinkId::ejection(node), class);
         }
         for edge in &description.edges {
             if let (Place::Switch(a), Place::Switch(b)) =
@@ -95,39 +119,39 @@ impl Given {
                 let class =
                     classes.of(edge.speed, LinkClass::LOCAL).map_err(|problem| problem.at(edge.line))?;
                 for _ in 0..edge.cables {
-                    graph.link(a, b, class);
+                    wiring.link(a, b, class);
                     if !edge.one_way {
-                        graph.link(b, a, class);
+                        wiring.link(b, a, class);
                     }
                 }
             }
         }
         let mut given = Self {
-            node_names: nodes.iter().map(|&place| name(place)).collect(),
-            switch_names: switches.iter().map(|&place| name(place)).collect(),
-            switch_of,
+            name,
+            node_names: nodes.iter().map(|&place| name_of(place)).collect(),
+            switch_names: switches.iter().map(|&place| name_of(place)).collect(),
             out: Vec::new(),
             first_out: Vec::new(),
             distances: Vec::new(),
             route_links: Vec::new(),
             routes: HashMap::new(),
             speeds: classes.speeds,
-            graph,
+            wiring,
         };
         given.find_neighbours();
         given.find_distances()?;
         for route in &description.routes {
-            given.add_route(&numbered, route, &name)?;
+            given.add_route(&numbered, route, &name_of)?;
         }
         Ok(given)
     }
 
     /// Lists the links out of each switch.
     fn find_neighbours(&mut self) {
-        let (nodes, switches) = (self.graph.nodes(), self.graph.switches());
+        let (nodes, switches) = (self.wiring.nodes(), self.wiring.switches());
         let mut by_switch: Vec<Vec<(LinkId, u32)>> = vec![Vec::new(); switches as usize];
-        for link in (2 * nodes..self.graph.links()).map(LinkId) {
-            if let Some((Vertex::Switch(from), Vertex::Switch(to))) = self.graph.ends(link) {
+        for link in (2 * nodes..self.wiring.links()).map(LinkId) {
+            if let Some((Vertex::Switch(from), Vertex::Switch(to))) = self.wiring.ends(link) {
                 by_switch[from as usize].push((link, to));
             }
         }
@@ -140,7 +164,7 @@ impl Given {
 
     /// Breadth-first search backwards from each switch.
     fn find_distances(&mut self) -> Result<(), FileError> {
-        let switches = self.graph.switches() as usize;
+        let switches = self.wiring.switches() as usize;
         let mut into: Vec<Vec<u32>> = vec![Vec::new(); switches];
         for from in 0..switches as u32 {
             self.neighbours(from).iter().for_each(|&(_, to)| into[to as usize].push(from));
@@ -161,10 +185,10 @@ impl Given {
             }
         }
         let unreachable = |&(a, b): &(u32, u32)| {
-            self.hops(self.switch_of[a as usize], self.switch_of[b as usize]).is_none()
+            self.distance(self.wiring.switch_of(a), self.wiring.switch_of(b)).is_none()
         };
         // All nodes are connected if each is connected with node 0 in both directions.
-        let pairs = (1..self.graph.nodes()).flat_map(|node| [(0, node), (node, 0)]);
+        let pairs = (1..self.wiring.nodes()).flat_map(|node| [(0, node), (node, 0)]);
         match pairs.into_iter().find(unreachable) {
             None => Ok(()),
             Some((a, b)) => {
@@ -195,7 +219,7 @@ impl Given {
             }
         }
         for (end, node, place) in [(switches.first(), src, route.src), (switches.last(), dst, route.dst)] {
-            if end != Some(&self.switch_of[node as usize]) {
+            if end != Some(&self.wiring.switch_of(node)) {
                 return Err(wrong(format!("{:?} is not connected to that switch", name(place))));
             }
         }
@@ -213,49 +237,22 @@ impl Given {
         }
     }
 
-    pub(super) fn graph(&self) -> Graph {
-        self.graph.clone()
-    }
-
-    /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
-    pub(crate) fn speeds(&self) -> &[(Speed, LinkClass)] {
-        &self.speeds
-    }
-
-    /// The switch of `node`.
-    #[inline(always)]
-    pub(crate) fn switch_of(&self, node: u32) -> u32 {
-        self.switch_of[node as usize]
-    }
-
     /// The links out of a switch to other switches: (link, to).
     #[inline(always)]
-    pub(crate) fn neighbours(&self, switch: u32) -> &[(LinkId, u32)] {
+    fn neighbours(&self, switch: u32) -> &[(LinkId, u32)] {
         let range = self.first_out[switch as usize] as usize..self.first_out[switch as usize + 1] as usize;
         &self.out[range]
     }
 
     /// Links between two switches; `None` if unreachable.
     #[inline(always)]
-    pub(crate) fn hops(&self, from: u32, to: u32) -> Option<u16> {
-        let distance = self.distances[to as usize * self.graph.switches() as usize + from as usize];
+    fn distance(&self, from: u32, to: u32) -> Option<u16> {
+        let distance = self.distances[to as usize * self.wiring.switches() as usize + from as usize];
         (distance != FAR).then_some(distance)
     }
 
-    /// Whether the file gives routes.
-    pub(crate) fn has_given_routes(&self) -> bool {
-        !self.routes.is_empty()
-    }
-
-    /// Most links between two switches, on given routes too.
-    pub(crate) fn diameter(&self) -> u32 {
-        let shortest = self.distances.iter().filter(|&&distance| distance != FAR).max();
-        let given = self.routes.values().map(|&(_, links)| links).max();
-        u32::from(shortest.copied().unwrap_or(0)).max(given.unwrap_or(0))
-    }
-
     /// The given route between two nodes: index of its first [`Given::route_link`], and number of links.
-    pub(crate) fn given_route(&self, src: u32, dst: u32) -> Option<(u32, u32)> {
+    fn given_route(&self, src: u32, dst: u32) -> Option<(u32, u32)> {
         if self.routes.is_empty() {
             return None;
         }
@@ -264,16 +261,101 @@ impl Given {
 
     /// Link number `at` of the given routes, and the switch it leads to.
     #[inline]
-    pub(crate) fn route_link(&self, at: u32) -> (LinkId, u32) {
+    fn route_link(&self, at: u32) -> (LinkId, u32) {
         self.route_links[at as usize]
     }
+    /// Most links between two switches, on given routes too.
+    fn diameter(&self) -> u32 {
+        let shortest = self.distances.iter().filter(|&&distance| distance != FAR).max();
+        let given = self.routes.values().map(|&(_, links)| links).max();
+        u32::from(shortest.copied().unwrap_or(0)).max(given.unwrap_or(0))
+    }
+}
 
-    pub(super) fn node_name(&self, node: u32) -> &str {
-        &self.node_names[node as usize]
+impl Topology for Given {
+    fn name(&self) -> String {
+        self.name.clone()
     }
 
-    pub(super) fn switch_name(&self, switch: u32) -> &str {
-        &self.switch_names[switch as usize]
+    fn wiring(&self) -> Wiring {
+        self.wiring.clone()
+    }
+
+    fn switch_name(&self, switch: u32) -> String {
+        self.switch_names[switch as usize].clone()
+    }
+
+    fn node_name(&self, node: u32) -> String {
+        self.node_names[node as usize].clone()
+    }
+
+    fn hops(&self, from: u32, to: u32) -> u32 {
+        self.distance(from, to).map_or(0, u32::from)
+    }
+
+    fn next(&self, route: &mut Route, policy: Policy, choice: &mut dyn Choice) -> Hop {
+        if route.via == route.at {
+            route.via = Route::NO_DETOUR;
+            PHASE.set(&mut route.state, 1);
+        }
+        let taken = TAKEN.get(route.state);
+        let class = if policy.classes_by_hops { taken } else { PHASE.get(route.state) };
+        TAKEN.set(&mut route.state, taken + 1);
+        if let Some(at) = GIVEN.get(route.state).checked_sub(1) {
+            let left = LEFT.get(route.state);
+            if left == 0 {
+                return Hop::to_node(route.dst);
+            }
+            GIVEN.set(&mut route.state, at + 2);
+            LEFT.set(&mut route.state, left - 1);
+            let link;
+            (link, route.at) = self.route_link(at);
+            return Hop::to_switch(link, class);
+        }
+        let target = if route.via == Route::NO_DETOUR { self.wiring.switch_of(route.dst) } else { route.via };
+        let Some(left @ 1..) = self.distance(route.at, target) else { return Hop::to_node(route.dst) };
+        let shorter = || {
+            let is_shorter = move |&&(_, to): &&(_, u32)| self.distance(to, target) == Some(left - 1);
+            self.neighbours(route.at).iter().filter(is_shorter)
+        };
+        // A switch at a distance has a closer neighbour.
+        let nth = |way: u32| shorter().nth(way as usize).copied().unwrap_or_default();
+        let way = match shorter().count() as u32 {
+            1 => 0,
+            n => choice.among(route, n, route.dst % n, &|way| nth(way).0),
+        };
+        let link;
+        (link, route.at) = nth(way);
+        Hop::to_switch(link, class)
+    }
+
+    fn channel_classes(&self, policy: Policy, _: LinkClass) -> u32 {
+        policy.phases() * if policy.classes_by_hops { self.diameter().max(1) } else { 1 }
+    }
+
+    fn can_number_classes_by_hops(&self) -> bool {
+        true
+    }
+
+    /// A route that the file gives has no detour.
+    fn start(&self, src: u32, route: &mut Route) {
+        if let Some((first, links)) = self.given_route(src, route.dst) {
+            route.via = Route::NO_DETOUR;
+            GIVEN.set(&mut route.state, first + 1);
+            LEFT.set(&mut route.state, links);
+        }
+    }
+
+    fn routes_are_those_of_the_switch(&self) -> bool {
+        self.routes.is_empty()
+    }
+
+    fn intermediate(&self, from: u32, to: u32, _: Policy, draw: &mut dyn FnMut(u32) -> u32) -> Option<u32> {
+        other_than(from, to, self.wiring.switches(), draw)
+    }
+
+    fn speeds(&self) -> Vec<(Speed, LinkClass)> {
+        self.speeds.clone()
     }
 }
 

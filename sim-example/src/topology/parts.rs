@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::{LinkId, Topology, Vertex};
+use super::fabric::Fabric;
+use super::wiring::{LinkId, Vertex};
 
 /// The part of each switch, with the nodes at it.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Parts {
     }
 }
 
-impl Topology {
+impl Fabric {
     /// Divides the network into `count` parts of about as many tasks each, of which `tasks` are the nodes. Nodes with
     /// neighbouring numbers are in one part where possible, and a switch without nodes is where most of its neighbours are.
     pub(crate) fn parts(&self, count: u16, tasks: impl Iterator<Item = u32>) -> Parts {

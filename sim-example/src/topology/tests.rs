@@ -4,37 +4,45 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-pub(crate) fn build(text: &str) -> Topology {
+pub(crate) fn build(text: &str) -> Fabric {
     text.parse::<TopologySpec>().unwrap().build(1).unwrap()
 }
 
+fn joined(numbers: &[u32], separator: &str) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(separator)
+}
+
 /// Small networks of all kinds but files.
-pub(crate) fn specs() -> impl Strategy<Value = TopologySpec> {
+pub(crate) fn specs() -> impl Strategy<Value = String> {
     let sizes = |most: u32| prop::collection::vec(1u32..most, 1..4);
+    let per_router = |nodes: u32| if nodes == 1 { String::new() } else { format!(":{nodes}") };
     prop_oneof![
-        (1u32..20).prop_map(|nodes| TopologySpec::Switch { nodes }),
-        (1u32..6, 1u32..6, 1u32..6).prop_map(|(leaves, nodes_per_leaf, spines)| TopologySpec::LeafSpine {
-            leaves,
-            nodes_per_leaf,
-            spines
+        (1u32..20).prop_map(|nodes| format!("switch:{nodes}")),
+        (1u32..6, 1u32..6, 1u32..6)
+            .prop_map(|(leaves, nodes, spines)| format!("fattree:{leaves}x{nodes}x{spines}")),
+        (1u32..4).prop_map(|half| format!("fattree:k={}", 2 * half)),
+        (1u32..4, 1u32..4).prop_map(|(k, levels)| format!("karytree:{k}x{levels}")),
+        (prop::collection::vec((1u32..4, 1u32..4, 1u32..3), 1..5), any::<bool>()).prop_map(
+            |(levels, with_cables)| {
+                let children: Vec<u32> = levels.iter().map(|level| level.0).collect();
+                let (mut parents, mut cables): (Vec<_>, Vec<_>) =
+                    levels.into_iter().map(|(_, w, p)| (w, p)).unzip();
+                (parents[0], cables[0]) = (1, 1);
+                let cables = if with_cables { format!(";{}", joined(&cables, ",")) } else { String::new() };
+                format!("xgft:{};{}{cables}", joined(&children, ","), joined(&parents, ","))
+            }
+        ),
+        (sizes(7), 1u32..3, any::<bool>()).prop_map(move |(sizes, nodes, wraps)| {
+            let kind = if wraps { "torus" } else { "mesh" };
+            format!("{kind}:{}{}", joined(&sizes, "x"), per_router(nodes))
         }),
-        (1u32..4).prop_map(|half| TopologySpec::FatTree { k: 2 * half }),
-        (1u32..4, 1u32..4).prop_map(|(k, levels)| TopologySpec::KAryTree { k, levels }),
-        prop::collection::vec((1u32..4, 1u32..4, 1u32..3), 1..5).prop_map(|levels| {
-            let children = levels.iter().map(|level| level.0).collect();
-            let (mut parents, mut cables): (Vec<_>, Vec<_>) =
-                levels.into_iter().map(|(_, w, p)| (w, p)).unzip();
-            (parents[0], cables[0]) = (1, 1);
-            let cables = if cables.iter().all(|&cables| cables == 1) { Vec::new() } else { cables };
-            TopologySpec::Xgft { children, parents, cables }
-        }),
-        (sizes(7), 1u32..3, any::<bool>()).prop_map(|(sizes, nodes_per_router, wraps)| {
-            TopologySpec::Torus { sizes, nodes_per_router, wraps }
-        }),
-        (sizes(5), 1u32..3)
-            .prop_map(|(sizes, nodes_per_router)| TopologySpec::HyperX { sizes, nodes_per_router }),
+        (sizes(5), 1u32..3).prop_map(move |(sizes, nodes)| format!(
+            "hyperx:{}{}",
+            joined(&sizes, "x"),
+            per_router(nodes)
+        )),
         (1u32..3, 1u32..5, 1u32..4, any::<prop::sample::Index>(), any::<prop::sample::Index>()).prop_map(
-            |(nodes_per_router, routers, global, groups, arrangement)| {
+            |(nodes, routers, global, groups, arrangement)| {
                 let ports = routers * global;
                 let possible: Vec<Option<u32>> = [None, Some(1)]
                     .into_iter()
@@ -42,11 +50,12 @@ pub(crate) fn specs() -> impl Strategy<Value = TopologySpec> {
                     .collect();
                 let groups = possible[groups.index(possible.len())];
                 let arrangement = match arrangement.index(3) {
-                    1 if groups.is_none_or(|groups| groups == ports + 1) => Arrangement::Absolute,
-                    2 => Arrangement::Relative,
-                    _ => Arrangement::Palmtree,
+                    1 if groups.is_none_or(|groups| groups == ports + 1) => ":absolute",
+                    2 => ":relative",
+                    _ => "",
                 };
-                TopologySpec::Dragonfly { nodes_per_router, routers, global, groups, arrangement }
+                let groups = groups.map_or(String::new(), |groups| format!("x{groups}"));
+                format!("dragonfly:{nodes}x{routers}x{global}{groups}{arrangement}")
             }
         ),
     ]
@@ -56,7 +65,7 @@ proptest! {
     /// Each link has an opposite link, each node one cable, and the network is connected.
     #[test]
     fn links_are_cables_of_two(spec in specs()) {
-        let topology = spec.build(1).unwrap();
+        let topology = build(&spec);
         let mut between: HashMap<(Vertex, Vertex), i32> = HashMap::new();
         for link in 0..topology.links() {
             let (from, to) = topology.ends(LinkId(link)).unwrap();
@@ -80,7 +89,7 @@ proptest! {
 
     #[test]
     fn a_spec_reads_back(spec in specs()) {
-        prop_assert_eq!(spec.to_string().parse(), Ok(spec));
+        prop_assert_eq!(build(&spec).topology().name(), spec);
     }
 
     #[test]
@@ -148,12 +157,14 @@ fn global_cables_lead_where_the_arrangement_says() {
             }
         }
     }
-    // Fewer groups, palmtree: port k of i to i + 1 + ((a·h − 1 − k) mod (g − 1)).
+    // Fewer groups, palmtree: port k of i to i + 1 + ((a·h − 1 − k) mod (g − 1)), port a·h − 1 − k.
     let topology = build("dragonfly:1x4x2x5");
-    let Shape::Dragonfly(dragonfly) = topology.shape() else { unreachable!() };
+    let first = 40 + 20 * 3;
     for i in 0..5 {
         for k in 0..8 {
-            assert_eq!(dragonfly.peer(i, k), ((i + 1 + (7 - k) % 4) % 5, 7 - k));
+            let to = (i + 1 + (7 - k) % 4) % 5;
+            let ends = (Vertex::Switch(i * 4 + k / 2), Vertex::Switch(to * 4 + (7 - k) / 2));
+            assert_eq!(topology.ends(LinkId(first + i * 8 + k)), Some(ends), "{i} {k}");
         }
     }
 }
@@ -200,7 +211,7 @@ fn what_is_no_topology_says_why() {
 }
 
 /// The network in a file with that suffix, or the error.
-fn described(suffix: &str, text: &str) -> Result<Topology, String> {
+fn described(suffix: &str, text: &str) -> Result<Fabric, String> {
     let file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let spec: TopologySpec = format!("file:{}", file.path().display()).parse().unwrap();
@@ -245,7 +256,7 @@ fn the_same_network_in_three_formats() {
     let digraph = "digraph { node [type=node] a b c node [type=switch] s t
         a -> s -> a  s -> b -> s [latency=\"1us\"]  t -> c -> t [bandwidth=\"1Gbit/s\"]
         s -> t [cables=2 bandwidth=\"40Gbit/s\" latency=\"2us\"] t -> s [cables=2 bandwidth=\"40Gbit/s\" latency=\"2us\"] }";
-    let cables = |topology: &Topology| {
+    let cables = |topology: &Fabric| {
         let speeds = crate::model::Links::default().speeds(topology);
         let mut cables: Vec<(String, u64, u64)> = (0..topology.links())
             .map(|link| {
@@ -340,5 +351,95 @@ proptest! {
             let _ = described(suffix, &text);
             let _ = described(suffix, &format!("graph {{ {text} }}"));
         }
+    }
+}
+
+/// Each link is in one level, and the first level has those of the nodes, unless a tree has one switch.
+#[test]
+fn levels_divide_the_links() {
+    for (text, names) in [
+        ("switch:3", &["nodes"][..]),
+        ("fattree:2x2x2", &["nodes", "leaf-spine"]),
+        ("fattree:k=4", &["nodes", "edge-aggregation", "aggregation-core"]),
+        ("karytree:2x4", &["nodes", "level1-level2", "level2-level3", "level3-level4"]),
+        ("torus:4x3x2:2", &["nodes", "dimension 0", "dimension 1", "dimension 2"]),
+        ("hyperx:3x4:2", &["nodes", "dimension 0", "dimension 1"]),
+        ("dragonfly:2x4x2", &["nodes", "local", "global"]),
+    ] {
+        let fabric = build(text);
+        let levels = fabric.topology().levels(fabric.wiring());
+        assert_eq!(levels.iter().map(|level| level.name.as_str()).collect::<Vec<_>>(), names, "{text}");
+        assert_eq!(levels[0].links, 0..2 * fabric.nodes());
+        assert!(levels.windows(2).all(|pair| pair[0].links.end == pair[1].links.start), "{text}: {levels:?}");
+        assert_eq!(levels[levels.len() - 1].links.end, fabric.links());
+    }
+    // Links of a dimension lead along it; of a level, between two kinds of switches.
+    let torus = build("torus:4x3");
+    let rows = torus.topology().levels(torus.wiring())[1].links.clone();
+    assert!(rows.clone().all(|link| {
+        let Some((Vertex::Switch(from), Vertex::Switch(to))) = torus.ends(LinkId(link)) else { return false };
+        from / 4 == to / 4
+    }));
+    assert_eq!(rows.len(), 2 * 12);
+    let tree = build("fattree:k=4");
+    let core = tree.topology().levels(tree.wiring())[2].links.clone();
+    assert!(core.clone().all(|link| tree.link_name(LinkId(link)).contains("core")));
+    assert_eq!(core.len(), 2 * 16);
+}
+
+/// The least links between two halves of the nodes, of all halves and all divisions of the switches.
+fn narrowest(fabric: &Fabric) -> u32 {
+    let (nodes, switches) = (fabric.nodes(), fabric.switches());
+    let ends: Vec<(u32, u32)> = (2 * nodes..fabric.links())
+        .filter_map(|link| match fabric.ends(LinkId(link))? {
+            (Vertex::Switch(from), Vertex::Switch(to)) => Some((from, to)),
+            _ => None,
+        })
+        .collect();
+    let mut of_switch = vec![0; switches as usize];
+    (0..nodes).for_each(|node| of_switch[fabric.switch_of(node) as usize] += 1);
+    // By how many nodes of a division's switches are on their side, the fewest links of nodes that lead to the other side.
+    let cut = |side: u32| {
+        let is_in = |switch: u32| side >> switch & 1 == 1;
+        let between = ends.iter().filter(|(from, to)| is_in(*from) && !is_in(*to)).count() as u32;
+        let inside: u32 =
+            (0..switches).filter(|&switch| is_in(switch)).map(|switch| of_switch[switch as usize]).sum();
+        between + inside.abs_diff(nodes / 2)
+    };
+    (0..1 << switches).map(cut).min().unwrap_or(0)
+}
+
+#[test]
+fn bisections_are_the_narrowest_cuts() {
+    for text in [
+        "switch:6",
+        "fattree:4x3x2",
+        "fattree:4x1x3",
+        "fattree:2x6x2",
+        "xgft:2,2,2;1,1,1",
+        "xgft:2,4;1,2;1,3",
+        "karytree:2x3",
+        "torus:4x3",
+        "torus:4x4",
+        "torus:6x2",
+        "torus:4:3",
+        "torus:2x2x2",
+        "torus:8",
+        "mesh:4x3",
+        "mesh:4x4:2",
+        "mesh:6x2",
+        "hyperx:4",
+        "hyperx:4:3",
+        "hyperx:4x2:3",
+        "hyperx:2x2x2:4",
+        "hyperx:6:9",
+        "hyperx:4x4:2",
+        "hyperx:4x4:9",
+    ] {
+        let fabric = build(text);
+        assert_eq!(fabric.topology().bisection(), Some(narrowest(&fabric)), "{text}");
+    }
+    for text in ["fattree:3x4x2", "torus:5x4", "hyperx:3x2", "dragonfly:2x4x2", "switch:3"] {
+        assert_eq!(build(text).topology().bisection(), None, "{text}");
     }
 }

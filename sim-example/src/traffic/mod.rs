@@ -16,7 +16,7 @@ use crate::quantity::Bandwidth;
 use crate::random::Random;
 use crate::report::Latency;
 use crate::settings::NetworkSettings;
-use crate::topology::{LinkClass, Topology};
+use crate::topology::{Fabric, LinkClass};
 
 pub(crate) use pattern::Destinations;
 pub use pattern::{Pattern, PatternError, UnknownPattern};
@@ -107,7 +107,7 @@ pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> R
 }
 
 pub(crate) fn run_between(
-    topology: &Topology,
+    topology: &Fabric,
     settings: &NetworkSettings,
     traffic: &Traffic,
     destinations: &Destinations,
@@ -125,7 +125,7 @@ pub(crate) fn run_between(
 
 fn run_on<N: Network>(
     mut network: N,
-    topology: &Topology,
+    topology: &Fabric,
     settings: &NetworkSettings,
     traffic: &Traffic,
     destinations: &Destinations,

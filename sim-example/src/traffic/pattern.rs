@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::random::Random;
-use crate::topology::{Shape, Topology};
+use crate::topology::Fabric;
 
 /// A traffic pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Pattern {
     }
 
     /// The destinations in a network; `seed` determines a permutation.
-    pub(crate) fn destinations(self, topology: &Topology, seed: u64) -> Result<Destinations, PatternError> {
+    pub(crate) fn destinations(self, topology: &Fabric, seed: u64) -> Result<Destinations, PatternError> {
         let nodes = topology.nodes();
         let needs = |needs| Err(PatternError { pattern: self, needs, nodes });
         let bits = nodes.trailing_zeros();
@@ -106,32 +106,25 @@ impl Pattern {
 }
 
 /// The node at distance `by(size)` in each dimension.
-fn shifted(topology: &Topology, node: u32, by: impl Fn(u32) -> u32) -> u32 {
-    let switch = topology.switch_of(node);
-    let (routers, sizes): (u32, Vec<(u32, u32)>) = match topology.shape() {
-        Shape::Torus(torus) => {
-            (topology.switches(), torus.dimensions().iter().map(|d| (d.size, d.stride)).collect())
-        }
-        Shape::HyperX(hyperx) => {
-            (topology.switches(), hyperx.dimensions().iter().map(|d| (d.size, d.stride)).collect())
-        }
-        _ => {
-            return ((u64::from(node) + u64::from(by(topology.nodes()))) % u64::from(topology.nodes()))
-                as u32;
-        }
-    };
-    let to = sizes.iter().fold(0, |to, &(size, stride)| to + (switch / stride + by(size)) % size * stride);
-    let per_router = topology.nodes() / routers;
+fn shifted(topology: &Fabric, node: u32, by: impl Fn(u32) -> u32) -> u32 {
+    let (nodes, sizes) = (topology.nodes(), topology.topology().dimensions());
+    if sizes.is_empty() {
+        return ((u64::from(node) + u64::from(by(nodes))) % u64::from(nodes)) as u32;
+    }
+    let (switch, per_router) = (topology.switch_of(node), nodes / topology.switches());
+    let (mut to, mut stride) = (0, 1);
+    for size in sizes {
+        to += (switch / stride + by(size)) % size * stride;
+        stride *= size;
+    }
     to * per_router + node % per_router
 }
 
 /// The nodes of a group, or of a switch, send to those of the next group or switch with nodes.
-fn adversarial(topology: &Topology) -> Destinations {
+fn adversarial(topology: &Fabric) -> Destinations {
     let nodes = topology.nodes();
-    let group = |node: u32| match topology.shape() {
-        Shape::Dragonfly(dragonfly) => dragonfly.place(dragonfly.switch_of(node)).0,
-        _ => topology.switch_of(node),
-    };
+    let per_group = topology.topology().switches_per_group().unwrap_or(1);
+    let group = |node: u32| topology.switch_of(node) / per_group;
     let mut members: Vec<Vec<u32>> = Vec::new();
     let mut of_group = std::collections::HashMap::new();
     let mut place = Vec::new();

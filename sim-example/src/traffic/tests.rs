@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::model::{Arbiter, Buffers, Links, Model, PacketSettings};
-use crate::routing::{Routing, Spread};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -45,10 +44,11 @@ fn booksim(case: &serde_json::Value) -> (NetworkSettings, Pattern) {
     };
     let routing = match word("routing_function") {
         // Of two ways round that are equally long, a random one; of parents, too.
-        "dim_order" | "nca" => Routing::Ecmp(Spread::Packet),
-        "ran_min" | "min" => Routing::Minimal,
-        "valiant" => Routing::Valiant { by_router: false },
-        "ugal" => Routing::Ugal { threshold: Bytes(if word("topology") == "flatfly" { 2 } else { 30 }) },
+        "dim_order" | "nca" => "ecmp:packet",
+        "ran_min" | "min" => "minimal",
+        "valiant" => "valiant",
+        "ugal" if word("topology") == "flatfly" => "ugal:2",
+        "ugal" => "ugal:30",
         other => panic!("{other}"),
     };
     let pattern = match word("traffic") {
@@ -63,7 +63,7 @@ fn booksim(case: &serde_json::Value) -> (NetworkSettings, Pattern) {
         credit_delay: cycles(2),
         ..PacketSettings::default()
     };
-    let topology = topology.parse().unwrap();
+    let (topology, routing) = (topology.parse().unwrap(), routing.parse().unwrap());
     let model = Model::Packet;
     (
         NetworkSettings { topology, model, routing, links, packet, seed: 1, ..NetworkSettings::default() },
@@ -238,37 +238,25 @@ fn a_switch_with_output_and_with_input_queues() {
 #[test]
 fn saturation_stays_below_the_bounds() {
     let cases = [
-        ("torus8x8_uniform_bound", "torus:8x8", Routing::Ecmp(Spread::Packet), Pattern::Uniform, 0.85),
-        ("torus16x16_uniform_bound", "torus:16x16", Routing::Ecmp(Spread::Packet), Pattern::Uniform, 0.85),
-        ("torus8x8_dor_tornado_bound", "torus:8x8", Routing::DimensionOrder, Pattern::Tornado, 0.9),
-        (
-            "torus8x8_valiant_bound",
-            "torus:8x8",
-            Routing::Valiant { by_router: false },
-            Pattern::Uniform,
-            0.85,
-        ),
-        ("mesh8x8_dor_uniform_bound", "mesh:8x8", Routing::DimensionOrder, Pattern::Uniform, 0.9),
+        ("torus8x8_uniform_bound", "torus:8x8", "ecmp:packet", Pattern::Uniform, 0.85),
+        ("torus16x16_uniform_bound", "torus:16x16", "ecmp:packet", Pattern::Uniform, 0.85),
+        ("torus8x8_dor_tornado_bound", "torus:8x8", "dor", Pattern::Tornado, 0.9),
+        ("torus8x8_valiant_bound", "torus:8x8", "valiant", Pattern::Uniform, 0.85),
+        ("mesh8x8_dor_uniform_bound", "mesh:8x8", "dor", Pattern::Uniform, 0.9),
         (
             "dragonfly_2_4_2_min_adversarial_bound",
             "dragonfly:2x4x2:absolute",
-            Routing::Minimal,
+            "minimal",
             Pattern::Adversarial,
             0.9,
         ),
-        (
-            "dragonfly_balanced_valiant_bound",
-            "dragonfly:2x4x2:absolute",
-            Routing::Valiant { by_router: false },
-            Pattern::Uniform,
-            0.85,
-        ),
-        ("fattree_dmodk_shift", "karytree:4x3", Routing::DModK, Pattern::Tornado, 0.99),
+        ("dragonfly_balanced_valiant_bound", "dragonfly:2x4x2:absolute", "valiant", Pattern::Uniform, 0.85),
+        ("fattree_dmodk_shift", "karytree:4x3", "dmodk", Pattern::Tornado, 0.99),
     ];
     for (quantity, topology, routing, pattern, share) in cases {
         let bound = closed(quantity);
         let mut settings = network(topology, Model::Packet);
-        settings.routing = routing;
+        settings.routing = routing.parse().unwrap();
         (settings.links.latency, settings.links.switch_delay) = (cycles(1), cycles(2));
         (settings.packet.vcs, settings.packet.buffer) = (Some(4), Some(Bytes(16)));
         settings.packet.arbiter = Arbiter::Age;

@@ -13,7 +13,7 @@ use vef_format::units::{Bytes, Picos};
 use self::shares::Shares;
 use super::links::{LinkSpeed, Links, Usage};
 use super::{Carried, Happened, Network, OutOfTime, Weights};
-use crate::routing::{Decide, Load, Router};
+use crate::routing::{Load, Router};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
 use replay::Queue;
@@ -188,19 +188,23 @@ impl Fluid {
     }
 }
 
-/// The load of a link is its number of flows.
+/// The load of a link is its number of flows; bytes are no load.
 struct FlowCount<'a>(&'a Shares);
 
 impl Load for FlowCount<'_> {
     fn load(&self, link: LinkId) -> u64 {
         self.0.flows_over(link.0) as u64
     }
+
+    fn of_bytes(&self, _: Bytes) -> u64 {
+        0
+    }
 }
 
 impl<'a> Flows<'a> {
     /// An empty network. Reports [`Happened::Sent`] only if `report_sent`, when all bytes have passed.
     pub(crate) fn new(router: Router<'a>, weights: Weights, links: &Links, report_sent: bool) -> Self {
-        let topology = router.topology();
+        let topology = router.fabric();
         let speeds = links.speeds(topology);
         let speed = |link| &speeds[usize::from(topology.class(LinkId(link)).0)];
         let capacity = |link| speed(link).bandwidth.bits_per_second() as f64 / 8e12;
@@ -224,7 +228,7 @@ impl<'a> Flows<'a> {
 
     #[inline]
     fn speed(&self, link: LinkId) -> LinkSpeed {
-        self.speeds[usize::from(self.router.topology().class(link).0)]
+        self.speeds[usize::from(self.router.fabric().class(link).0)]
     }
 
     /// Chooses the route of a message and schedules its share for the arrival of its first byte.
@@ -233,11 +237,9 @@ impl<'a> Flows<'a> {
         let mut link = LinkId::injection(src);
         let mut latency = self.speed(link).latency;
         self.fluid.shares.add_link(flow, link.0);
-        let mut walk = self.router.start(src, dst, key);
+        let mut route = self.router.start(src, dst, key);
         loop {
-            let load = FlowCount(&self.fluid.shares);
-            let mut decide = Decide { pick: self.router.pick(), threshold: 0, load: &load };
-            let hop = self.router.next(&mut walk, &mut decide);
+            let hop = self.router.next(&mut route, &FlowCount(&self.fluid.shares));
             link = hop.link;
             self.fluid.shares.add_link(flow, link.0);
             latency = latency.saturating_add(self.switch_delay).saturating_add(self.speed(link).latency);

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::model::Model;
+use crate::routing::tests::router;
 use crate::settings::NetworkSettings;
-use crate::topology::TopologySpec;
+use crate::topology::tests::build;
 use crate::traffic::tests::reference;
 use std::collections::BTreeMap;
 
@@ -93,8 +94,8 @@ fn over_topology(text: &str, weights: Weights) -> Vec<(f64, f64)> {
         links.node_bandwidth = Some("1000TB/s".parse().unwrap());
         links.node_latency = Some(Picos::ZERO);
     }
-    let topology = spec.parse::<TopologySpec>().unwrap().build(1).unwrap();
-    let router = Router::new(&topology, crate::routing::Routing::Minimal, 0).unwrap();
+    let topology = build(spec);
+    let router = router(&topology, "minimal", 0).unwrap();
     let mut network = Flows::new(router, weights, &links, false);
     let mut flows = Vec::new();
     for line in text.lines().skip(2) {
@@ -165,8 +166,8 @@ fn two_flows_by_hand() {
 
 #[test]
 fn a_message_without_bytes_and_one_that_is_reported_as_sent() {
-    let topology = "switch:2".parse::<TopologySpec>().unwrap().build(1).unwrap();
-    let router = Router::new(&topology, crate::routing::Routing::Minimal, 0).unwrap();
+    let topology = build("switch:2");
+    let router = router(&topology, "minimal", 0).unwrap();
     let settings = NetworkSettings { model: Model::Flow, ..NetworkSettings::default() };
     let mut network = Flows::new(router, Weights::Equal, &settings.links, true);
     for (tag, bytes) in [(1, 0), (2, 1000)] {

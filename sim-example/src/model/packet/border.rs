@@ -3,8 +3,7 @@
 use hashbrown::HashMap;
 use vef_format::units::{Bytes, Picos};
 
-use crate::routing::Walk;
-use crate::topology::{LinkId, Parts};
+use crate::topology::{LinkId, Parts, Route};
 
 #[derive(Debug)]
 pub(super) struct Border<'a> {
@@ -38,7 +37,7 @@ pub(crate) enum Crossed {
         buffer: u32,
         ready: Picos,
         last_byte: Picos,
-        walk: Walk,
+        route: Route,
         bytes: u32,
         /// Source and number of its message, and when that was submitted.
         message: (u32, u32, Picos),

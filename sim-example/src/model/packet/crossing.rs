@@ -58,17 +58,17 @@ impl<'a> Packets<'a> {
     pub(crate) fn enter(&mut self, crossed: Crossed) {
         match crossed {
             Crossed::Credit { at, buffer, bytes } => self.queue.push(at, Event::new(CREDIT, buffer, bytes)),
-            Crossed::Packet { buffer, ready, last_byte, walk, bytes, message: (src, number, submitted) } => {
+            Crossed::Packet { buffer, ready, last_byte, route, bytes, message: (src, number, submitted) } => {
                 let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
                 let message = known.copied().unwrap_or_else(|| {
-                    let message = Message::sent_elsewhere((src, number), walk.dst, submitted, bytes.into());
+                    let message = Message::sent_elsewhere((src, number), route.dst, submitted, bytes.into());
                     let passing = Message { passing: true, ..message };
                     self.messages.insert(passing) as u32
                 });
                 let packet = Packet {
                     ready,
                     last_byte,
-                    walk,
+                    route,
                     message,
                     bytes,
                     next: NONE,
@@ -85,7 +85,7 @@ impl<'a> Packets<'a> {
 
     /// A packet leaves for a buffer of another part.
     pub(super) fn leave(&mut self, room: u32, slot: u32, ready: Picos, last_byte: Picos) {
-        let Packet { walk, message: at, bytes, .. } = self.packets.remove(slot as usize);
+        let Packet { route, message: at, bytes, .. } = self.packets.remove(slot as usize);
         let Some(border) = &mut self.border else { return };
         let message = &mut self.messages[at as usize];
         let (source, number) = (message.src, message.number);
@@ -93,7 +93,7 @@ impl<'a> Packets<'a> {
             buffer: room,
             ready,
             last_byte,
-            walk,
+            route,
             bytes,
             message: (source, number, message.submitted),
         };

@@ -47,11 +47,11 @@ impl Packets<'_> {
         message.packets = message.packets.wrapping_add(1);
         message.to_send -= u64::from(bytes);
         let all_sent = message.to_send == 0;
-        let walk = self.router.start(message.src, message.dst, key);
+        let route = self.router.start(message.src, message.dst, key);
         let packet = Packet {
             ready: Picos::ZERO,
             last_byte: Picos::ZERO,
-            walk,
+            route,
             message: slot,
             bytes,
             next: NONE,

@@ -35,8 +35,8 @@ use vef_format::units::{Bytes, Picos};
 
 use super::links::{Links, Usage};
 use super::{Carried, Happened, ModelError, Network, OutOfTime};
+use crate::routing::Router;
 use crate::routing::channels::describe;
-use crate::routing::{Decide, Router};
 use crate::topology::{LinkClass, LinkId};
 use crate::watch::{Crossing, Watch};
 use border::Border;
@@ -101,7 +101,7 @@ impl<'a> Packets<'a> {
         links: &Links,
         report_sent: bool,
     ) -> Result<Self, ModelError> {
-        let topology = router.topology();
+        let topology = router.fabric();
         // Divide the channels evenly among the classes.
         let channels = [LinkClass::LOCAL, LinkClass::GLOBAL].map(|class| {
             let classes = router.classes(class).min(vcs);
@@ -304,9 +304,7 @@ impl<'a> Packets<'a> {
     fn route(&mut self, slot: u32) {
         let packet = &mut self.packets[slot as usize];
         let loads = Loads(&self.links);
-        let mut decide =
-            Decide { pick: self.router.pick(), threshold: self.router.threshold().0, load: &loads };
-        let hop = self.router.next(&mut packet.walk, &mut decide);
+        let hop = self.router.next(&mut packet.route, &loads);
         let link = &mut self.links[hop.link.index()];
         packet.link = hop.link.0;
         packet.last = hop.last;

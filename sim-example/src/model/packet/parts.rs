@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use vef_format::units::Picos;
+use vef_format::units::{Bytes, Picos};
 
 use crate::model::links::LinkSpeed;
-use crate::routing::{Load, Walk};
-use crate::topology::{LinkClass, LinkId};
+use crate::routing::Load;
+use crate::topology::{LinkClass, LinkId, Route};
 
 /// Speed of a class of links.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ pub(super) struct Packet {
     pub(super) ready: Picos,
     /// The same for the last byte.
     pub(super) last_byte: Picos,
-    pub(super) walk: Walk,
+    pub(super) route: Route,
     pub(super) message: u32,
     /// Payload.
     pub(super) bytes: u32,
@@ -179,5 +179,9 @@ impl Load for Loads<'_> {
     #[inline]
     fn load(&self, link: LinkId) -> u64 {
         self.0[link.index()].load.into()
+    }
+
+    fn of_bytes(&self, bytes: Bytes) -> u64 {
+        bytes.0
     }
 }

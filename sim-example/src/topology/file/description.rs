@@ -48,9 +48,11 @@ pub(crate) struct Edge {
 
 /// Bandwidth and latency, as far as given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Speed {
-    pub(crate) bandwidth: Option<Bandwidth>,
-    pub(crate) latency: Option<Picos>,
+pub struct Speed {
+    /// The bandwidth.
+    pub bandwidth: Option<Bandwidth>,
+    /// The latency.
+    pub latency: Option<Picos>,
 }
 
 /// A given route: source and destination nodes, and the switches between.

@@ -12,7 +12,7 @@ mod error;
 
 use std::path::Path;
 
-pub(crate) use description::Speed;
+pub use description::Speed;
 pub(super) use description::{Description, Kind, RouteLine};
 pub use error::{FileError, FileProblem};
 

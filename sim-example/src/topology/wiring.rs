@@ -57,7 +57,7 @@ impl LinkClass {
 
 /// The ends and classes of all links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Graph {
+pub struct Wiring {
     nodes: u32,
     switches: u32,
     /// From and to: nodes, then switches.
@@ -65,17 +65,16 @@ pub(crate) struct Graph {
     classes: Vec<LinkClass>,
 }
 
-impl Graph {
+impl Wiring {
     /// Nodes and their switches, without links between switches; `switch_of(n)` is the switch of node `n`.
-    pub(super) fn new(nodes: u32, switches: u32, links: u32, switch_of: impl Fn(u32) -> u32) -> Self {
-        let (ends, classes) = (Vec::with_capacity(links as usize), Vec::with_capacity(links as usize));
-        let mut graph = Self { nodes, switches, ends, classes };
+    pub fn new(nodes: u32, switches: u32, switch_of: impl Fn(u32) -> u32) -> Self {
+        let mut wiring = Self { nodes, switches, ends: Vec::new(), classes: Vec::new() };
         for node in 0..nodes {
             let switch = nodes + switch_of(node);
-            graph.push(node, switch, LinkClass::NODE);
-            graph.push(switch, node, LinkClass::NODE);
+            wiring.push(node, switch, LinkClass::NODE);
+            wiring.push(switch, node, LinkClass::NODE);
         }
-        graph
+        wiring
     }
 
     fn push(&mut self, from: u32, to: u32, class: LinkClass) {
@@ -84,12 +83,12 @@ impl Graph {
     }
 
     /// Adds a directed link between switches, with the next number.
-    pub(super) fn link(&mut self, from: u32, to: u32, class: LinkClass) {
+    pub fn link(&mut self, from: u32, to: u32, class: LinkClass) {
         self.push(self.nodes + from, self.nodes + to, class);
     }
 
     /// Adds the two links of a cable between switches, `from → to` first.
-    pub(super) fn cable(&mut self, from: u32, to: u32, class: LinkClass) {
+    pub fn cable(&mut self, from: u32, to: u32, class: LinkClass) {
         self.link(from, to, class);
         self.link(to, from, class);
     }
@@ -99,24 +98,35 @@ impl Graph {
         self.classes[link.index()] = class;
     }
 
-    pub(super) fn nodes(&self) -> u32 {
+    /// Number of end nodes.
+    pub fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    pub(super) fn switches(&self) -> u32 {
+    /// Number of switches.
+    pub fn switches(&self) -> u32 {
         self.switches
     }
 
-    pub(super) fn links(&self) -> u32 {
+    /// Number of directed links, those of the nodes included.
+    pub fn links(&self) -> u32 {
         self.ends.len() as u32
     }
 
-    pub(super) fn ends(&self, link: LinkId) -> Option<(Vertex, Vertex)> {
+    /// The two ends of `link`; `None` if the link does not exist.
+    pub fn ends(&self, link: LinkId) -> Option<(Vertex, Vertex)> {
         self.ends.get(link.index()).map(|&(from, to)| (self.vertex(from), self.vertex(to)))
     }
 
-    pub(super) fn class(&self, link: LinkId) -> LinkClass {
+    /// The speed class of `link`, which must exist.
+    pub fn class(&self, link: LinkId) -> LinkClass {
         self.classes[link.index()]
+    }
+
+    /// The switch of `node`, which must exist.
+    #[inline]
+    pub fn switch_of(&self, node: u32) -> u32 {
+        self.ends[LinkId::injection(node).index()].1 - self.nodes
     }
 
     fn vertex(&self, at: u32) -> Vertex {

@@ -1,0 +1,113 @@
+//! A network that has been built: its links, and their speeds.
+
+use std::sync::Arc;
+
+use super::file::Speed;
+use super::interface::Topology;
+use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
+
+/// A network's nodes, switches and links.
+#[derive(Clone, Debug)]
+pub struct Fabric {
+    topology: Arc<dyn Topology>,
+    wiring: Wiring,
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
+    speeds: Vec<(Speed, LinkClass)>,
+}
+
+impl Fabric {
+    /// The network of a topology.
+    pub fn new(topology: Arc<dyn Topology>) -> Self {
+        Self { wiring: topology.wiring(), speeds: topology.speeds(), topology }
+    }
+
+    pub(super) fn of(topology: impl Topology + 'static) -> Self {
+        Self::new(Arc::new(topology))
+    }
+
+    /// Its topology.
+    pub fn topology(&self) -> &dyn Topology {
+        &*self.topology
+    }
+
+    /// Its links.
+    pub fn wiring(&self) -> &Wiring {
+        &self.wiring
+    }
+
+    /// Number of end nodes.
+    pub fn nodes(&self) -> u32 {
+        self.wiring.nodes()
+    }
+
+    /// Number of switches.
+    pub fn switches(&self) -> u32 {
+        self.wiring.switches()
+    }
+
+    /// Number of directed links, those of the nodes included.
+    pub fn links(&self) -> u32 {
+        self.wiring.links()
+    }
+
+    /// The two ends of `link`; `None` if the link does not exist.
+    pub fn ends(&self, link: LinkId) -> Option<(Vertex, Vertex)> {
+        self.wiring.ends(link)
+    }
+
+    /// The speed class of `link`, which must exist.
+    pub fn class(&self, link: LinkId) -> LinkClass {
+        self.wiring.class(link)
+    }
+
+    /// The switch of `node`, which must be below [`Fabric::nodes`].
+    #[inline]
+    pub fn switch_of(&self, node: u32) -> u32 {
+        self.wiring.switch_of(node)
+    }
+
+    /// Links on a shortest route between nodes `src` and `dst`, both below [`Fabric::nodes`]. The route of
+    /// a node to itself leads to its switch and back.
+    pub fn distance(&self, src: u32, dst: u32) -> u32 {
+        2 + self.topology.hops(self.switch_of(src), self.switch_of(dst))
+    }
+
+    /// The name of `vertex`.
+    pub fn vertex_name(&self, vertex: Vertex) -> String {
+        match vertex {
+            Vertex::Node(node) => self.topology.node_name(node),
+            Vertex::Switch(switch) => self.topology.switch_name(switch),
+        }
+    }
+
+    /// The name of `link`, such as `node3->leaf0`; empty if the link does not exist.
+    pub fn link_name(&self, link: LinkId) -> String {
+        match self.ends(link) {
+            Some((from, to)) => format!("{}->{}", self.vertex_name(from), self.vertex_name(to)),
+            None => String::new(),
+        }
+    }
+
+    /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
+    pub(crate) fn given_speeds(&self) -> &[(Speed, LinkClass)] {
+        &self.speeds
+    }
+
+    /// The class of `link` without regard to a speed of its own.
+    pub(crate) fn kind(&self, link: LinkId) -> LinkClass {
+        let class = self.class(link);
+        match class.0.checked_sub(LinkClass::GIVEN.0) {
+            None => class,
+            Some(given) => self.speeds[usize::from(given)].1,
+        }
+    }
+
+    /// Gives a link its own speed; without effect if there is no number left for another class.
+    pub(crate) fn set_speed(&mut self, link: LinkId, speed: Speed) {
+        let class = usize::from(LinkClass::GIVEN.0) + self.speeds.len();
+        if let Ok(class) = u16::try_from(class) {
+            self.speeds.push((speed, self.kind(link)));
+            self.wiring.set_class(link, LinkClass(class));
+        }
+    }
+}
