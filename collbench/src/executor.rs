@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use collectives::{Buffer, Choice, Combine, Cursor, Data, Shape, Sizes, Step};
+use collectives::{Buffer, Choice, Combine, Cursor, Data, Member, Sizes, Step};
 use mpi_abi::api::{Envelope, Mpi};
 use mpi_abi::handles::{Comm, Datatype, Op, Request};
 
@@ -49,13 +49,13 @@ enum Act {
 const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Work, Buffer::Arrival];
 
 impl Program {
-    /// Compiles the steps of this rank; elements are as wide as `shape.unit`.
+    /// Compiles the steps of this rank; elements are as wide as `member.unit`.
     ///
     /// # Errors
     /// Where there is no such schedule.
     pub fn new(
         (mpi, comm): (&Mpi, Comm),
-        shape: Shape,
+        member: Member,
         choice: Choice,
         sizes: Sizes<'_>,
         (datatype, op): (Datatype, Op),
@@ -66,8 +66,8 @@ impl Program {
             end = (start + bytes as usize).next_multiple_of(64);
             start..start + bytes as usize
         };
-        let places = BUFFERS.map(|buffer| take(shape.buffer_bytes(buffer, sizes)));
-        let size_of = |buffer: Buffer| shape.buffer_bytes(buffer, sizes);
+        let places = BUFFERS.map(|buffer| take(member.buffer_bytes(buffer, sizes)));
+        let size_of = |buffer: Buffer| member.buffer_bytes(buffer, sizes);
         let ranges = |data: Data| -> Vec<Range<usize>> {
             let start = places[data.buffer as usize].start;
             data.pieces(size_of(data.buffer))
@@ -76,7 +76,7 @@ impl Program {
         };
         let mut acts = Vec::new();
         let mut after_wait = Vec::new();
-        let mut cursor = Cursor::new(shape, choice, sizes)?;
+        let mut cursor = Cursor::new(member, choice, sizes)?;
         while let Some(step) = cursor.next(sizes) {
             match step {
                 Step::Send { to, data } => {
@@ -119,7 +119,7 @@ impl Program {
             acts,
             memory: vec![0; end.div_ceil(8)].into_boxed_slice(),
             places,
-            unit: shape.unit as usize,
+            unit: member.unit as usize,
             datatype,
             op,
             requests: Vec::new(),

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-use collectives::{Buffer, Operation, Shape, Sizes};
+use collectives::{Buffer, Member, Operation, Sizes};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use mpi_abi::api::Mpi;
 use mpi_abi::handles::{Comm, Datatype};
@@ -287,8 +287,8 @@ impl OwnAlgorithm {
     pub fn prepare(&'static self, world: &World, root: u32, bytes: u64, numbers: Numbers) -> Result<Call> {
         let unit = numbers.width() as u32;
         let bytes = if self.operation == Operation::Barrier { 0 } else { bytes };
-        let shape = Shape { operation: self.operation, ranks: world.size, rank: world.rank, root, unit };
-        let room = |buffer| vec![0u64; shape.buffer_bytes(buffer, Sizes::Bytes(bytes)).div_ceil(8) as usize];
+        let member = Member { operation: self.operation, ranks: world.size, rank: world.rank, root, unit };
+        let room = |buffer| vec![0u64; member.buffer_bytes(buffer, Sizes::Bytes(bytes)).div_ceil(8) as usize];
         let count = c_int::try_from(bytes / u64::from(unit)).map_err(|_| Error::Setting {
             what: "size",
             given: bytes.to_string(),
@@ -299,7 +299,7 @@ impl OwnAlgorithm {
             algorithm: self,
             buffers: [room(Buffer::Input), room(Buffer::Output)],
             bytes: [Buffer::Input, Buffer::Output]
-                .map(|buffer| shape.buffer_bytes(buffer, Sizes::Bytes(bytes)) as usize),
+                .map(|buffer| member.buffer_bytes(buffer, Sizes::Bytes(bytes)) as usize),
             count,
             datatype: numbers.datatype(&world.mpi),
             root: root as c_int,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use collectives::{Choice, Cursor, Operation, Shape, Sizes, Step};
+use collectives::{Choice, Cursor, Member, Operation, Sizes, Step};
 use plotters::prelude::*;
 
 use crate::check::Cell;
@@ -138,9 +138,9 @@ pub fn schedule_dot(
         let _ = writeln!(dot, "  {root} [style=filled, fillcolor=lightgrey];");
     }
     for rank in 0..ranks {
-        let shape = Shape { operation, ranks, rank, root, unit: 1 };
+        let member = Member { operation, ranks, rank, root, unit: 1 };
         let sizes = Sizes::Bytes(if operation == Operation::Barrier { 0 } else { bytes });
-        let mut cursor = Cursor::new(shape, choice, sizes)?;
+        let mut cursor = Cursor::new(member, choice, sizes)?;
         let mut number = 0;
         while let Some(step) = cursor.next(sizes) {
             if let Step::Send { to, data } = step {

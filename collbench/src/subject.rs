@@ -1,6 +1,6 @@
 //! What is timed: an MPI collective, a schedule of ours, a message pattern, a function of the user's, or a known time.
 
-use collectives::{Algorithm, Buffer, Choice, Operation, Shape};
+use collectives::{Algorithm, Buffer, Choice, Member, Operation};
 use mpi_abi::api::{Blocks, Collective, Envelope, Form, OwnedCollective};
 use mpi_abi::handles::Comm;
 use vef_format::operation::Sizing;
@@ -272,7 +272,7 @@ fn numbers(task: &Task, bytes: u64) -> Numbers {
 
 fn program(world: &World, request: &Request, numbers: Numbers) -> Result<Program> {
     let Task::Schedule(operation, choice) = request.task else { unreachable!("called for schedules") };
-    let shape = Shape {
+    let member = Member {
         operation,
         ranks: world.size,
         rank: world.rank,
@@ -296,7 +296,7 @@ fn program(world: &World, request: &Request, numbers: Numbers) -> Result<Program
         None => collectives::Sizes::Bytes(bytes),
     };
     let types = (numbers.datatype(&world.mpi), world.mpi.sum());
-    let mut program = Program::new((&world.mpi, world.comm), shape, choice, sizes, types)?;
+    let mut program = Program::new((&world.mpi, world.comm), member, choice, sizes, types)?;
     if let Some(buffer) = contributed(operation, world, request) {
         numbers.fill(program.buffer(buffer), world.rank);
     }

@@ -4,7 +4,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use collectives::{Algorithm, Choice, Cursor, Operation, Shape, Sizes, Step};
+use collectives::{Algorithm, Choice, Cursor, Member, Operation, Sizes, Step};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -19,8 +19,8 @@ fn main() -> Result<(), collectives::Error> {
             let begin = Instant::now();
             let (mut messages, mut rank) = (0u64, 0);
             while begin.elapsed().as_millis() < 50 {
-                let shape = Shape { operation, ranks, rank, root: 0, unit: 1 };
-                let mut cursor = Cursor::new(shape, Choice::plain(algorithm), black_box(sizes))?;
+                let member = Member { operation, ranks, rank, root: 0, unit: 1 };
+                let mut cursor = Cursor::new(member, Choice::plain(algorithm), black_box(sizes))?;
                 while let Some(step) = cursor.next(sizes) {
                     messages += u64::from(matches!(black_box(step), Step::Send { .. } | Step::Recv { .. }));
                 }

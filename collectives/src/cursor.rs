@@ -1,12 +1,10 @@
-//! What a schedule is asked for, and the place in it: plain numbers, on which [`crate::phases`] works and which
-//! [`crate::schedule`] moves on.
+//! A position in one rank's schedule: plain numbers, and what phases compute from them.
 
-use crate::phase::Phase;
-use crate::{Algorithm, Operation, Order, Tree};
+use crate::{Operation, Sizes, Step, Tree};
 
-/// What is asked of a rank: the operation and its place in the communicator.
+/// One rank's part of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct Member {
     /// The operation.
     pub operation: Operation,
     /// Communicator size, 1 to [`MAX_RANKS`](crate::MAX_RANKS).
@@ -19,68 +17,14 @@ pub struct Shape {
     pub unit: u32,
 }
 
-/// An algorithm with its parameters, the same at every rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// The algorithm.
-    pub algorithm: Algorithm,
-    /// Segment of the segmented algorithms, bytes; 0: do not segment.
-    pub segment: u64,
-    /// [`Algorithm::Chain`]: chains hanging from the root. [`Algorithm::Knomial`]: k. [`Algorithm::RingChannels`]: channels. [`Algorithm::Linear`] all-to-all: exchanges posted
-    /// at once, 0 for all. 0 elsewhere means the
-    /// least there can be.
-    pub fanout: u32,
-    /// The order of blocks of the sorted algorithms ([`Algorithm::sorts`]).
-    pub order: Order,
-    /// The tree of [`Algorithm::LinearGatherBcast`], [`Algorithm::ReduceThenScatter`] and [`Algorithm::ReduceThenLinearScatter`].
-    pub tree: Tree,
-}
-
-impl Choice {
-    /// The algorithm unsegmented, with one chain and no limit of messages posted at once, the largest block first.
-    pub const fn plain(algorithm: Algorithm) -> Choice {
-        Choice { algorithm, segment: 0, fanout: 0, order: Order::Descending, tree: Tree::Binomial }
-    }
-
-    /// The same in segments of that many bytes.
-    pub const fn segmented(self, segment: u64) -> Choice {
-        Choice { segment, ..self }
-    }
-
-    /// Whether values are reduced in rank order, so that the operation need not be commutative. It needs to be associative always.
-    pub fn keeps_order(self, operation: Operation, root: u32) -> bool {
-        use Algorithm::*;
-        let algorithm = self.algorithm;
-        match operation {
-            Operation::Reduce => {
-                matches!(algorithm, Linear | Rabenseifner)
-                    || (root == 0 && matches!(algorithm, Binomial | Chain))
-            }
-            Operation::Allreduce => {
-                matches!(
-                    algorithm,
-                    Linear | ReduceBcast | RecursiveDoubling | Rabenseifner | RabenseifnerHalves
-                )
-            }
-            Operation::ReduceScatter | Operation::ReduceScatterBlock => match algorithm {
-                ReduceThenScatter | ReduceThenLinearScatter => {
-                    matches!(self.tree, Tree::Binomial | Tree::Chain | Tree::Flat)
-                }
-                _ => matches!(algorithm, Butterfly | RecursiveDoubling),
-            },
-            _ => true,
-        }
-    }
-}
-
-/// A place in one rank's schedule.
+/// A position in one rank's schedule.
 ///
 /// It borrows nothing: the sizes are handed to every [`Cursor::next`], so that whoever keeps many cursors of
 /// one collective keeps the sizes once.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
     pub(crate) phases: &'static [Phase],
-    /// Place inside the first phase.
+    /// Position inside the first phase.
     pub(crate) lap: u32,
     pub(crate) round: u32,
     pub(crate) pos: u32,
@@ -103,15 +47,28 @@ pub struct Cursor {
     pub(crate) segment: u64,
 }
 
-/// A round of a schedule: [`Step::Send`](crate::Step::Send), [`Step::Recv`](crate::Step::Recv) and [`Step::Wait`](crate::Step::Wait).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
-    /// The receiver of what is sent.
-    pub to: u32,
-    /// How much that is.
-    pub bytes: u64,
-    /// The sender of what is received.
-    pub from: u32,
+/// A building block of programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Phase {
+    /// Any steps.
+    Steps(fn(&Cursor, Sizes<'_>) -> Next),
+    /// In each round the whole output is sent to a rank, that of another (or the same) is received and reduced with it, and
+    /// both are waited for. The function returns the receiver and the sender; `None`: the rounds are over.
+    Exchanges(fn(&Cursor) -> Option<(u32, u32)>),
+}
+
+/// What a phase returns.
+pub(crate) enum Next {
+    /// This step; then the next position.
+    Step(Step),
+    /// Nothing here; go to the next position.
+    Skip,
+    /// Go to the next round.
+    Round,
+    /// Go to the next lap.
+    Lap,
+    /// The phase is over.
+    Done,
 }
 
 /// How `total` falls into pieces.
@@ -125,4 +82,128 @@ pub(crate) enum Split {
     Table,
     /// In two, and these in two again, each left part being the shorter one if there is one.
     Halves,
+}
+
+/// How the ranks' pieces are numbered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Which {
+    /// By rank.
+    Rank,
+    /// From the root on.
+    Virtual,
+    /// By the rank after.
+    Following,
+    /// By the rank before.
+    Preceding,
+}
+
+/// What phases ask of the communicator's numbers and the split of the data.
+impl Cursor {
+    /// (a + b) mod p for a, b ≤ p.
+    pub(crate) fn plus(&self, a: u32, b: u32) -> u32 {
+        let sum = a + b;
+        if sum >= self.ranks { sum - self.ranks } else { sum }
+    }
+
+    /// (a − b) mod p for a < p, b ≤ p.
+    pub(crate) fn minus(&self, a: u32, b: u32) -> u32 {
+        if a >= b { a - b } else { a + self.ranks - b }
+    }
+
+    /// This rank counted from the root.
+    pub(crate) fn virtual_rank(&self) -> u32 {
+        self.minus(self.rank, self.root)
+    }
+
+    /// The rank `v` places after the root.
+    pub(crate) fn real_rank(&self, v: u32) -> u32 {
+        self.plus(v, self.root)
+    }
+
+    /// This rank's number in a numbering of the pieces.
+    pub(crate) fn number(&self, which: Which) -> u32 {
+        match which {
+            Which::Rank => self.rank,
+            Which::Virtual => self.virtual_rank(),
+            Which::Following => self.plus(self.rank, 1),
+            Which::Preceding => self.minus(self.rank, 1),
+        }
+    }
+
+    /// Half 0 or 1 of the vector, the first one being the larger.
+    pub(crate) fn half(&self, half: u32) -> (u64, u64) {
+        let unit = u64::from(self.unit);
+        let first = (self.total / unit).div_ceil(2) * unit;
+        if half == 0 { (0, first) } else { (first, self.total - first) }
+    }
+
+    /// A round of two messages and a wait for both.
+    #[inline]
+    pub(crate) fn round_of(&self, first: impl FnOnce() -> Next, second: impl FnOnce() -> Next) -> Next {
+        match self.pos {
+            0 => first(),
+            1 => second(),
+            2 => Next::Step(Step::Wait),
+            _ => Next::Round,
+        }
+    }
+
+    /// All bytes, (offset, length).
+    pub(crate) fn all(&self) -> (u64, u64) {
+        (0, self.total)
+    }
+
+    /// The length of a segment of `bytes` bytes, for the one asked for (0: none), and `bytes`.
+    pub(crate) fn cut(&self, bytes: u64, segment: u64) -> (u64, u64) {
+        let unit = u64::from(self.unit);
+        match segment {
+            1.. if segment < bytes => ((segment / unit * unit).max(unit), bytes),
+            _ => (bytes.max(1), bytes),
+        }
+    }
+
+    /// The bytes of a segment of the whole vector.
+    pub(crate) fn segment(&self, segment: u32) -> (u64, u64) {
+        let offset = u64::from(segment) * self.segment;
+        (offset, self.segment.min(self.total - offset))
+    }
+
+    /// Bytes before piece `i`.
+    pub(crate) fn start(&self, sizes: Sizes<'_>, i: u32) -> u64 {
+        match self.split {
+            Split::Even => u64::from(i) * self.piece + u64::from(i.min(self.wide)) * u64::from(self.unit),
+            Split::Ceil => self.total.min(u64::from(i) * self.piece),
+            // The vector is one piece, which only the halving divides.
+            Split::Halves => {
+                if i == 0 {
+                    0
+                } else {
+                    self.total
+                }
+            }
+            Split::Table => match sizes {
+                Sizes::Blocks(counts) | Sizes::Pairs { send: counts, .. } => counts.start(i),
+                // Not reached: the table is only chosen with counts.
+                Sizes::Bytes(_) | Sizes::Sums { .. } => 0,
+            },
+        }
+    }
+
+    /// The bytes of piece `i`.
+    pub(crate) fn piece(&self, sizes: Sizes<'_>, i: u32) -> (u64, u64) {
+        let start = self.start(sizes, i);
+        (start, self.start(sizes, i + 1) - start)
+    }
+
+    /// The bytes of `count` ≤ p pieces from `first` < p on, the last being followed by the first.
+    pub(crate) fn span(&self, sizes: Sizes<'_>, first: u32, count: u32) -> (u64, u64) {
+        let start = self.start(sizes, first);
+        let end = first + count;
+        let len = match end.checked_sub(self.ranks) {
+            None => self.start(sizes, end) - start,
+            Some(wrapped) => self.total - start + self.start(sizes, wrapped),
+        };
+        // Behind the last byte, where empty pieces lie, comes the first.
+        (if start == self.total { 0 } else { start }, len)
+    }
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a request for a schedule.
 
-use crate::{Algorithm, Operation};
+use crate::Operation;
 
 /// Why there is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,15 +25,13 @@ pub enum Error {
         /// What was to be done.
         operation: Operation,
         /// How.
-        algorithm: Algorithm,
+        algorithm: &'static str,
     },
-    /// The algorithm needs another number of ranks.
-    #[error("'{algorithm}' needs {needs}, not {ranks}")]
-    WrongRanks {
+    /// The algorithm needs an even number of ranks.
+    #[error("'{algorithm}' needs an even number of ranks, not {ranks}")]
+    OddRanks {
         /// The algorithm.
-        algorithm: Algorithm,
-        /// What it needs.
-        needs: &'static str,
+        algorithm: &'static str,
         /// The communicator's size.
         ranks: u32,
     },
@@ -43,7 +41,7 @@ pub enum Error {
         /// What was to be done.
         operation: Operation,
         /// How.
-        algorithm: Algorithm,
+        algorithm: &'static str,
         /// What it needs.
         needs: &'static str,
     },

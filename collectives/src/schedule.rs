@@ -1,26 +1,36 @@
-//! From a request to steps: the table of programs, and the cursor that walks one.
-//!
-//! An algorithm is a short list of *phases* ([`program`]); a phase is a function from (round, position) to a
-//! step, written in [`crate::phases`]. The cursor holds the place in that list and the communicator's numbers.
+//! From a request to steps: a cursor for the program of an algorithm, and the steps that it yields.
 
-use crate::cursor::{Choice, Cursor, Exchange, Shape, Split};
-use crate::phase::{Lap, Next, Phase, Which};
-use crate::{Algorithm, Buffer, Error, MAX_RANKS, Operation, Sizes, Step, Tree};
+use crate::algorithms::{Algorithm, Choice};
+use crate::cursor::{Cursor, Member, Next, Phase, Split};
+use crate::program::{self, Needs, Pieces};
+use crate::{Buffer, Counts, Error, MAX_RANKS, Operation, Sizes, Step};
+use vef_format::operation::{Root, Sizing};
+
+/// A round of a schedule: [`Step::Send`](crate::Step::Send), [`Step::Recv`](crate::Step::Recv) and [`Step::Wait`](crate::Step::Wait).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The receiver of what is sent.
+    pub to: u32,
+    /// How much that is.
+    pub bytes: u64,
+    /// The sender of what is received.
+    pub from: u32,
+}
 
 /// The steps of one rank as an iterator; `sizes` stay borrowed.
 pub fn steps<'a>(
-    shape: Shape,
+    member: Member,
     choice: Choice,
     sizes: Sizes<'a>,
 ) -> Result<impl Iterator<Item = Step> + use<'a>, Error> {
-    let mut cursor = Cursor::new(shape, choice, sizes)?;
+    let mut cursor = Cursor::new(member, choice, sizes)?;
     Ok(std::iter::from_fn(move || cursor.next(sizes)))
 }
 
 impl Cursor {
     /// The beginning of a rank's schedule. Costs a few divisions and nothing else.
-    pub fn new(shape: Shape, choice: Choice, sizes: Sizes<'_>) -> Result<Cursor, Error> {
-        let Shape { operation, ranks, rank, root, unit } = shape;
+    pub fn new(member: Member, choice: Choice, sizes: Sizes<'_>) -> Result<Cursor, Error> {
+        let Member { operation, ranks, rank, root, unit } = member;
         let Choice { algorithm, segment, fanout, tree, .. } = choice;
         if ranks == 0 || ranks > MAX_RANKS {
             return Err(Error::Ranks { ranks: ranks.into() });
@@ -29,17 +39,18 @@ impl Cursor {
         if let Some(&rank) = [rank, root].iter().find(|&&rank| rank >= ranks) {
             return Err(Error::RankOutside { rank, ranks });
         }
-        let phases = program(operation, algorithm).ok_or(Error::NoSuchAlgorithm { operation, algorithm })?;
-        if algorithm == Algorithm::NeighborExchange && ranks % 2 == 1 && ranks > 1 {
-            return Err(Error::WrongRanks { algorithm, needs: "an even number of ranks", ranks });
+        let program = algorithm.program(operation);
+        let program = program.ok_or(Error::NoSuchAlgorithm { operation, algorithm: algorithm.name() })?;
+        let description = algorithm.description();
+        if description.even_ranks && ranks % 2 == 1 && ranks > 1 {
+            return Err(Error::OddRanks { algorithm: algorithm.name(), ranks });
         }
-        let parts = shape.parts(algorithm, sizes)?;
-        if algorithm == Algorithm::Nothing && parts.total > 0 && ranks > 1 {
-            return Err(Error::NeedsCounts { operation, algorithm, needs: "zero bytes" });
+        let Parts { split, total, piece, wide } = member.parts(algorithm, sizes)?;
+        if algorithm == Algorithm::Nothing && total > 0 && ranks > 1 {
+            return Err(Error::NeedsCounts { operation, algorithm: algorithm.name(), needs: "zero bytes" });
         }
-
         let mut cursor = Cursor {
-            phases,
+            phases: program.phases,
             lap: 0,
             round: 0,
             pos: 0,
@@ -48,23 +59,20 @@ impl Cursor {
             root,
             unit,
             operation,
-            split: parts.split,
+            split,
             tree,
             fanout,
-            total: parts.total,
-            piece: parts.piece,
-            wide: parts.wide,
+            total,
+            piece,
+            wide,
             segments: 1,
-            segment: parts.total,
+            segment: total,
         };
-        cursor.cut_segments(algorithm, segment)?;
-        if operation == Operation::Allgatherv && algorithm == Algorithm::SegmentedRing {
-            let shortest = match sizes {
-                Sizes::Blocks(counts) => counts.shortest(),
-                _ => parts.piece,
-            };
-            cursor.segment = segment.max(shortest).max(1);
-        }
+        let (length, of) = (description.segments)(&cursor, sizes, segment);
+        cursor.segment = length;
+        let segments = of.div_ceil(length).max(1);
+        cursor.segments =
+            u32::try_from(segments).map_err(|_| Error::TooManySegments { bytes: of, segment })?;
         Ok(cursor)
     }
 
@@ -72,7 +80,10 @@ impl Cursor {
     #[inline]
     pub fn next(&mut self, sizes: Sizes<'_>) -> Option<Step> {
         loop {
-            let next = self.phases.first()?.at(self, sizes);
+            let next = match self.phases.first()? {
+                Phase::Steps(steps) => steps(self, sizes),
+                Phase::Exchanges(round) => self.exchange_step(round(self)),
+            };
             match next {
                 Next::Step(step) => {
                     self.pos += 1;
@@ -98,45 +109,30 @@ impl Cursor {
         }
     }
 
+    /// The step of a round of [`Phase::Exchanges`].
+    fn exchange_step(&self, round: Option<(u32, u32)>) -> Next {
+        let Some((to, from)) = round else { return Next::Done };
+        match self.pos {
+            0 => program::send(to, Buffer::Output, self.all()),
+            1 => program::reduce(from, Buffer::Output, self.all(), program::order_of(from, self.rank)),
+            2 => program::WAIT,
+            _ => Next::Round,
+        }
+    }
+
     /// The next round, if it is a message out, a message in and a wait for both, of one of the phases in which every
     /// round is like that and which make up most messages: [`Cursor::next`] would give its steps one by one. `None`
     /// otherwise, and in the middle of a round.
     #[inline]
     pub fn exchange(&mut self) -> Option<Exchange> {
-        if self.pos != 0 {
-            return None;
-        }
-        let exchange = match self.phases.first()? {
-            Phase::Dissemination => self.dissemination_round()?,
-            Phase::Doubling => self.doubling_round()?,
-            _ => return None,
-        };
+        let Phase::Exchanges(round) = self.phases.first().filter(|_| self.pos == 0)? else { return None };
+        let (to, from) = round(self)?;
         self.round += 1;
-        Some(exchange)
-    }
-
-    fn cut_segments(&mut self, algorithm: Algorithm, segment: u64) -> Result<(), Error> {
-        let longest = match algorithm {
-            Algorithm::SegmentedRing => self.piece + u64::from(self.unit),
-            Algorithm::SplitBinary | Algorithm::DoubleTree => self.half(0).1,
-            Algorithm::RingChannels => {
-                let elements = self.piece / u64::from(self.unit) + u64::from(self.wide > 0);
-                elements.div_ceil(self.fanout.max(1).into()) * u64::from(self.unit)
-            }
-            _ => self.total,
-        };
-        self.segment = longest.max(1);
-        if segment > 0 && segment < longest {
-            let unit = u64::from(self.unit);
-            self.segment = (segment / unit * unit).max(unit);
-        }
-        let segments = longest.div_ceil(self.segment).max(1);
-        self.segments =
-            u32::try_from(segments).map_err(|_| Error::TooManySegments { bytes: longest, segment })?;
-        Ok(())
+        Some(Exchange { to, bytes: self.total, from })
     }
 }
 
+/// How the data falls into pieces; see [`Cursor`].
 struct Parts {
     split: Split,
     total: u64,
@@ -144,19 +140,18 @@ struct Parts {
     wide: u32,
 }
 
-impl Shape {
+impl Member {
     /// Bytes of a buffer of this rank, under sizes that [`Cursor::new`] accepts.
     pub fn buffer_bytes(&self, buffer: Buffer, sizes: Sizes<'_>) -> u64 {
         use Operation::*;
-        let ranks = u64::from(self.ranks);
         let (total, own) = match sizes {
             Sizes::Blocks(counts) => (counts.total(), counts.of(self.rank)),
             Sizes::Pairs { send, recv } if buffer == Buffer::Input => (send.total(), recv.total()),
             Sizes::Pairs { recv, .. } => (recv.total(), recv.total()),
             Sizes::Sums { send, recv } => (send.max(recv), send.min(recv)),
-            Sizes::Bytes(block) => match self.operation {
-                Bcast | Reduce | Allreduce | Scan | Exscan | Barrier => (block, block),
-                _ => (block.saturating_mul(ranks), block),
+            Sizes::Bytes(bytes) => match self.operation.sizing() {
+                Sizing::None | Sizing::Vector => (bytes, bytes),
+                _ => (bytes.saturating_mul(self.ranks.into()), bytes),
             },
         };
         match (self.operation, buffer) {
@@ -167,182 +162,63 @@ impl Shape {
     }
 
     fn parts(&self, algorithm: Algorithm, sizes: Sizes<'_>) -> Result<Parts, Error> {
-        use Operation::*;
-        let Shape { operation, ranks, unit, .. } = *self;
-        let wrong = |sizes| Error::WrongSizes { operation, sizes };
-        let needs = |needs| Error::NeedsCounts { operation, algorithm, needs };
-        let for_all = |counts: &crate::Counts| match counts.ranks() == ranks {
+        let Member { operation, ranks, unit, .. } = *self;
+        let needs = |needs| Error::NeedsCounts { operation, algorithm: algorithm.name(), needs };
+        let wrong = |sizes| Err(Error::WrongSizes { operation, sizes });
+        let for_all = |counts: &Counts| match counts.ranks() == ranks {
             true => Ok(()),
             false => Err(Error::CountsMismatch { counts: counts.ranks(), ranks }),
         };
-        let is_linear = matches!(algorithm, Algorithm::Linear | Algorithm::LinearSync);
-        let sorts = algorithm.sorts();
-        let (total, pieces) = match (sizes, operation) {
-            (Sizes::Bytes(bytes), Bcast | Reduce | Allreduce | Scan | Exscan | Barrier) => (bytes, ranks),
-            (Sizes::Bytes(_), _) if sorts => return Err(needs("every rank's size, sorted")),
+        let table = |counts: &Counts| Parts { split: Split::Table, total: counts.total(), piece: 0, wide: 0 };
+        let known = algorithm.description().needs;
+        let (total, pieces) = match (sizes, operation.sizing()) {
+            (Sizes::Bytes(bytes), Sizing::None | Sizing::Vector) => (bytes, ranks),
+            (Sizes::Bytes(_), _) if known == Needs::Sorted => return Err(needs("every rank's size, sorted")),
             (Sizes::Bytes(block), _) => (block.checked_mul(ranks.into()).ok_or(Error::TooLarge)?, ranks),
-            (Sizes::Blocks(counts), Gatherv | Scatterv | Allgatherv | ReduceScatter) => {
+            (Sizes::Blocks(counts), Sizing::Blocks) => {
                 for_all(counts)?;
-                if sorts && !counts.is_sorted_for(self.root) {
+                if known == Needs::Sorted && !counts.is_sorted_for(self.root) {
                     return Err(needs("the sizes sorted for this root"));
                 }
-                return Ok(Parts { split: Split::Table, total: counts.total(), piece: 0, wide: 0 });
+                return Ok(table(counts));
             }
-            (Sizes::Pairs { send, recv }, Alltoallv | Alltoallw) => {
+            (Sizes::Pairs { send, recv }, Sizing::Pairs) => {
                 for_all(send)?;
                 for_all(recv)?;
-                return Ok(Parts { split: Split::Table, total: send.total(), piece: 0, wide: 0 });
+                return Ok(table(send));
             }
-            (Sizes::Sums { send, .. }, Alltoallv | Alltoallw | ReduceScatter) => (send, ranks),
-            (Sizes::Sums { recv, .. }, Allgatherv) => (recv, ranks),
-            (Sizes::Sums { send, recv }, Gatherv | Scatterv) if is_linear => {
-                (send.max(recv), (ranks - 1).max(1))
-            }
-            (Sizes::Sums { .. }, Gatherv | Scatterv) => return Err(needs("every rank's size")),
-            (Sizes::Blocks(_), _) => return Err(wrong("blocks")),
-            (Sizes::Pairs { .. }, _) => return Err(wrong("pairs")),
-            (Sizes::Sums { .. }, _) => return Err(wrong("sums")),
+            (Sizes::Sums { send, .. }, Sizing::Pairs) => (send, ranks),
+            (Sizes::Sums { send, recv }, Sizing::Blocks) => match operation.root() {
+                None if operation.reduces() => (send, ranks),
+                None => (recv, ranks),
+                Some(Root::Sends | Root::Receives) if known != Needs::Own => {
+                    return Err(needs("every rank's size"));
+                }
+                Some(Root::Sends | Root::Receives) => (send.max(recv), (ranks - 1).max(1)),
+            },
+            (Sizes::Blocks(_), _) => return wrong("blocks"),
+            (Sizes::Pairs { .. }, _) => return wrong("pairs"),
+            (Sizes::Sums { .. }, _) => return wrong("sums"),
         };
         if unit == 0 || !total.is_multiple_of(unit.into()) {
             return Err(Error::Unit { bytes: total, unit });
         }
         let (elements, pieces, unit) = (total / u64::from(unit), u64::from(pieces), u64::from(unit));
-        Ok(match algorithm {
-            // MPI libraries scatter a broadcast's vector in equal pieces, the last ones shorter or empty.
-            Algorithm::ScatterRing | Algorithm::ScatterDoubling => {
+        let even = |pieces: u64| Parts {
+            split: Split::Even,
+            total,
+            piece: elements / pieces * unit,
+            wide: (elements % pieces) as u32,
+        };
+        Ok(match algorithm.description().pieces {
+            Pieces::Even => even(pieces),
+            Pieces::OfCore => even(1 << ranks.ilog2()),
+            Pieces::RoundedUp => {
                 Parts { split: Split::Ceil, total, piece: elements.div_ceil(pieces) * unit, wide: 0 }
             }
-            Algorithm::RabenseifnerHalves => Parts { split: Split::Halves, total, piece: 0, wide: 0 },
-            // Halving needs a power of two of pieces: those of the ranks at work.
-            Algorithm::Rabenseifner => {
-                let log = ranks.ilog2();
-                let wide = elements & ((1 << log) - 1);
-                Parts { split: Split::Even, total, piece: (elements >> log) * unit, wide: wide as u32 }
-            }
-            _ => Parts {
-                split: Split::Even,
-                total,
-                piece: elements / pieces * unit,
-                wide: (elements % pieces) as u32,
-            },
+            Pieces::Halves => Parts { split: Split::Halves, total, piece: 0, wide: 0 },
         })
     }
-}
-
-impl Algorithm {
-    /// The algorithms there are for `operation`.
-    pub fn of(operation: Operation) -> impl Iterator<Item = Algorithm> {
-        Algorithm::ALL.iter().copied().filter(move |&algorithm| program(operation, algorithm).is_some())
-    }
-}
-
-/// The phases of an algorithm: the whole table of operation × algorithm.
-pub(crate) fn program(operation: Operation, algorithm: Algorithm) -> Option<&'static [Phase]> {
-    use Algorithm as A;
-    use Buffer::{Input, Output, Work};
-    use Operation::*;
-    use Phase::*;
-    use Which::{Following, Preceding, Rank, Virtual};
-
-    Some(match (operation, algorithm) {
-        (Barrier, A::Nothing) => return None,
-        (_, A::Nothing) => &[],
-
-        (Bcast, A::Linear) => &[TreeDown(Tree::Flat)],
-        (Bcast, A::Binomial) => &[TreeDown(Tree::Binomial)],
-        (Bcast, A::BinomialSpread) => &[TreeDown(Tree::BinomialSpread)],
-        (Bcast, A::Knomial) => &[TreeDown(Tree::Knomial)],
-        (Bcast, A::Chain) => &[TreeDown(Tree::Chain)],
-        (Bcast, A::Binary) => &[TreeDown(Tree::Binary)],
-        (Bcast, A::SplitBinary) => &[SplitDown, SplitExchange],
-        (Bcast, A::ScatterRing) => &[ScatterDown(Output, Virtual), RingGather(Virtual)],
-        (Bcast, A::ScatterDoubling) => &[ScatterDown(Output, Virtual), DoublingSpread],
-
-        (Reduce, A::Linear) => &[ReduceInOrder],
-        (Reduce, A::Binomial) => &[CopyIn(Output), TreeUp(Tree::Binomial, Output)],
-        (Reduce, A::Chain) => &[CopyIn(Output), TreeUp(Tree::Chain, Output)],
-        (Reduce, A::Binary) => &[CopyIn(Output), TreeUp(Tree::Binary, Output)],
-        (Reduce, A::Rabenseifner) => {
-            &[CopyIn(Output), Fold(Output), HalvingNear(Output), HandToRoot, GatherToRoot]
-        }
-
-        (Allreduce, A::Linear) => &[ReduceInOrder, TreeDown(Tree::Flat)],
-        (Allreduce, A::ReduceBcast) => {
-            &[CopyIn(Output), TreeUp(Tree::Binomial, Output), TreeDown(Tree::Binomial)]
-        }
-        (Allreduce, A::RecursiveDoubling) => &[CopyIn(Output), Fold(Output), Doubling, Unfold],
-        (Allreduce, A::Ring | A::SegmentedRing) => {
-            &[CopyIn(Output), RingReduce(Output, Rank), RingGather(Following)]
-        }
-        (Allreduce, A::RingChannels) => &[CopyIn(Output), RingChannels(Output, Rank, Lap::Both)],
-        (Allreduce, A::DoubleTree) => &[CopyIn(Output), TwoTrees],
-        (Allreduce, A::Rabenseifner) => {
-            &[CopyIn(Output), Fold(Output), HalvingNear(Output), DoublingBack, Unfold]
-        }
-        (Allreduce, A::RabenseifnerHalves) => {
-            &[CopyIn(Output), FoldHalves, HalvingNear(Output), DoublingBack, Unfold]
-        }
-
-        (Gather | Gatherv, A::Linear) => &[GatherLinear { from: Input, sorted: false }],
-        (Gather | Gatherv, A::LinearSync) => &[GatherSync],
-        (Gather | Gatherv, A::Binomial) => &[CopyOwn, GatherUp],
-        (Gatherv, A::SortedLinear) => &[GatherLinear { from: Input, sorted: true }],
-        (Gatherv, A::SortedBinomial) => &[SortedGatherUp],
-        (Gatherv, A::Traff) => &[CopyOwn, TraffUp],
-
-        (Scatter | Scatterv, A::Linear) => &[ScatterLinear { from: Input, sorted: false }],
-        (Scatter | Scatterv, A::Binomial) => &[ScatterDown(Input, Rank), TakeOwn],
-        (Scatterv, A::SortedLinear) => &[ScatterLinear { from: Input, sorted: true }],
-        (Scatterv, A::SortedBinomial) => &[SortedScatterDown],
-        (Scatterv, A::Traff) => &[TraffDown, TakeOwn],
-
-        (Allgather | Allgatherv, A::Ring) => &[CopyOwn, RingGather(Rank)],
-        (Allgather, A::RingChannels) => &[CopyOwn, RingChannels(Output, Rank, Lap::Gather)],
-        (Allgather | Allgatherv, A::Bruck) => &[CopyOwn, BruckGather],
-        (Allgather | Allgatherv, A::RecursiveDoubling) => &[CopyOwn, FoldPiece, DoublingGather, UnfoldPieces],
-        (Allgather | Allgatherv, A::NeighborExchange) => &[CopyOwn, Neighbors],
-        (Allgather | Allgatherv, A::GatherBcast) => &[CopyOwn, GatherUp, TreeDown(Tree::Binomial)],
-        (Allgather | Allgatherv, A::LinearGatherBcast) => {
-            &[CopyOwn, GatherLinear { from: Output, sorted: false }, ChosenTreeDown]
-        }
-        (Allgatherv, A::SegmentedRing) => &[CopyOwn, RingGatherSegments],
-
-        (Alltoall | Alltoallv | Alltoallw, A::Linear) => &[CopyOwnPair, ExchangeAll { empty: false }],
-        (Alltoallv | Alltoallw, A::LinearEmpty) => &[CopyOwnPair, ExchangeAll { empty: true }],
-        (Alltoall | Alltoallv | Alltoallw, A::Pairwise) => &[CopyOwnPair, ExchangePairwise],
-        (Alltoall, A::Bruck) => &[BruckExchange],
-
-        (ReduceScatter | ReduceScatterBlock, A::ReduceThenScatter) => {
-            &[CopyIn(Work), ChosenTreeUp(Work), ScatterDown(Work, Rank), TakeOwn]
-        }
-        (ReduceScatter | ReduceScatterBlock, A::ReduceThenLinearScatter) => {
-            &[CopyIn(Work), ChosenTreeUp(Work), ScatterLinear { from: Work, sorted: false }, TakeOwn]
-        }
-        (ReduceScatter | ReduceScatterBlock, A::Butterfly) => {
-            &[MirrorIn, Fold(Work), HalvingNear(Work), MirrorOut]
-        }
-        (ReduceScatterBlock, A::RecursiveDoubling) => &[CopyIn(Work), DoublingReduce, TakeOwn],
-        (ReduceScatter | ReduceScatterBlock, A::RecursiveHalving) => {
-            &[CopyIn(Work), Fold(Work), HalvingFar, UnfoldOwn, TakeOwn]
-        }
-        (ReduceScatter | ReduceScatterBlock, A::Ring) => {
-            &[CopyIn(Work), RingReduce(Work, Preceding), TakeOwn]
-        }
-        (ReduceScatterBlock, A::RingChannels) => {
-            &[CopyIn(Work), RingChannels(Work, Preceding, Lap::Reduce), TakeOwn]
-        }
-        (ReduceScatter | ReduceScatterBlock, A::Pairwise) => &[ReducePairwise],
-
-        (Scan, A::Linear) => &[ScanChain],
-        (Exscan, A::Linear) => &[ExscanChain],
-        (Scan | Exscan, A::RecursiveDoubling) => &[ScanDoubling],
-
-        (Barrier, A::Linear) => &[TreeUp(Tree::Flat, Output), TreeDown(Tree::Flat)],
-        (Barrier, A::Binomial) => &[TreeUp(Tree::Binomial, Output), TreeDown(Tree::Binomial)],
-        (Barrier, A::RecursiveDoubling) => &[Fold(Output), Doubling, Unfold],
-        (Barrier, A::Dissemination) => &[Dissemination],
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -371,8 +247,8 @@ mod tests {
             for algorithm in Algorithm::of(operation) {
                 for (ranks, rank) in (1..20).flat_map(|ranks| (0..ranks).map(move |rank| (ranks, rank))) {
                     let sizes = Sizes::Bytes(if operation == Operation::Barrier { 0 } else { 24 });
-                    let shape = Shape { operation, ranks, rank, root: ranks / 2, unit: 8 };
-                    let Ok(cursor) = Cursor::new(shape, Choice::plain(algorithm), sizes) else { continue };
+                    let member = Member { operation, ranks, rank, root: ranks / 2, unit: 8 };
+                    let Ok(cursor) = Cursor::new(member, Choice::plain(algorithm), sizes) else { continue };
                     let (mut slow, mut fast, mut steps) = (cursor, cursor, Vec::new());
                     loop {
                         while let Some(Exchange { to, bytes, from }) = fast.exchange() {
@@ -384,7 +260,7 @@ mod tests {
                     }
                     let expected: Vec<_> =
                         std::iter::from_fn(|| slow.next(sizes)).filter_map(moved).collect();
-                    assert_eq!(steps, expected, "{shape:?} {algorithm}");
+                    assert_eq!(steps, expected, "{member:?} {algorithm}");
                 }
             }
         }

@@ -5,6 +5,7 @@
 
 use crate::{Error, Operation};
 use serde::Deserialize;
+use vef_format::operation::{Root, Sizing};
 
 /// The sizes one rank's schedule is made from.
 ///
@@ -52,22 +53,19 @@ impl Sizes<'_> {
     ///
     /// `ranks` is the communicator's size, at least 1.
     pub fn from_sums(operation: Operation, ranks: u32, send: u64, recv: u64) -> Sizes<'static> {
-        use Operation::*;
         let most = send.max(recv);
         let ranks = u64::from(ranks.max(1));
-        match operation {
-            Barrier => Sizes::Bytes(0),
-            Bcast | Reduce | Allreduce | Scan | Exscan => Sizes::Bytes(most),
-            // The root's sum is of p − 1 blocks, everybody else's is one block.
-            Gather if recv > 0 => Sizes::Bytes(recv / (ranks - 1).max(1)),
-            Scatter if send > 0 => Sizes::Bytes(send / (ranks - 1).max(1)),
-            Gather | Scatter => Sizes::Bytes(most),
-            Allgather => Sizes::Bytes(send),
-            Alltoall => Sizes::Bytes(send / ranks),
-            ReduceScatterBlock => Sizes::Bytes(recv),
-            Gatherv | Scatterv | Allgatherv | Alltoallv | Alltoallw | ReduceScatter => {
-                Sizes::Sums { send, recv }
-            }
+        // The root's sum is of p − 1 blocks, everybody else's is one block.
+        let others = (ranks - 1).max(1);
+        match (operation.sizing(), operation.root()) {
+            (Sizing::None, _) => Sizes::Bytes(0),
+            (Sizing::Vector, _) => Sizes::Bytes(most),
+            (Sizing::EqualBlocks, Some(Root::Receives)) if recv > 0 => Sizes::Bytes(recv / others),
+            (Sizing::EqualBlocks, Some(Root::Sends)) if send > 0 => Sizes::Bytes(send / others),
+            (Sizing::EqualBlocks, Some(_)) => Sizes::Bytes(most),
+            (Sizing::EqualBlocks, None) => Sizes::Bytes(if operation.reduces() { recv } else { send }),
+            (Sizing::EqualPairs, _) => Sizes::Bytes(send / ranks),
+            (Sizing::Blocks | Sizing::Pairs, _) => Sizes::Sums { send, recv },
         }
     }
 }
@@ -147,8 +145,8 @@ impl Counts {
         self.start(self.ranks())
     }
 
-    /// Bytes before the block of `rank`.
-    pub(crate) fn start(&self, rank: u32) -> u64 {
+    /// Bytes before the block of `rank`, which may be the number of ranks.
+    pub fn start(&self, rank: u32) -> u64 {
         self.starts[rank as usize]
     }
 

@@ -4,7 +4,7 @@
 //! receive buffers, blocks in rank order without gaps; where MPI gives a rank none (the output of a reduction
 //! elsewhere than at the root, say), whoever executes the steps lends one of the same size, because inner
 //! nodes of trees keep data in transit there. [`Buffer::Work`] and [`Buffer::Arrival`] are scratch.
-//! [`crate::Shape::buffer_bytes`] tells how large each is.
+//! [`crate::Member::buffer_bytes`] tells how large each is.
 
 /// What a rank does next.
 ///

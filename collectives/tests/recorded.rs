@@ -6,7 +6,7 @@
 //! exchanges exactly the recorded number of messages and bytes. Where the two libraries are installed, they are recorded anew for a few ranks.
 
 use collectives::choose::Table;
-use collectives::{Algorithm as A, Counts, Operation, Operation::*, Shape, Sizes, Step, steps};
+use collectives::{Algorithm as A, Counts, Member, Operation, Operation::*, Sizes, Step, steps};
 use std::collections::BTreeMap;
 
 /// Operations whose schedules are the nearest there are, not the same: with the algorithm chosen and the number of cases.
@@ -85,10 +85,10 @@ fn scheduled(table: &Table, operation: Operation, bytes: u64, ranks: u32, root: 
         Alltoallv | Alltoallw => Sizes::Pairs { send: &rows[rank as usize], recv: &rows[rank as usize] },
         _ => Sizes::Bytes(bytes),
     };
-    let choice = table.choose(&Shape { operation, ranks, rank: 0, root, unit: 1 }, sizes_of(0));
+    let choice = table.choose(&Member { operation, ranks, rank: 0, root, unit: 1 }, sizes_of(0));
     let mut pairs = Pairs::new();
     for rank in 0..ranks {
-        let shape = Shape { operation, ranks, rank, root, unit: 1 };
+        let shape = Member { operation, ranks, rank, root, unit: 1 };
         for step in steps(shape, choice, sizes_of(rank)).unwrap() {
             if let Step::Send { to, data } = step {
                 let pair = pairs.entry((rank, to)).or_default();

@@ -2,7 +2,7 @@
 #![no_main]
 
 use collectives::choose::Table;
-use collectives::{Operation, Shape, Sizes, steps};
+use collectives::{Operation, Member, Sizes, steps};
 use std::path::Path;
 use vef_format::operation::OpCodes;
 
@@ -18,11 +18,11 @@ fn decisions(text: &str) {
     let Ok(table) = Table::from_toml(text) else { return };
     for &operation in Operation::ALL {
         for ranks in [1, 2, 3, 8] {
-            let shape = Shape { operation, ranks, rank: ranks - 1, root: 0, unit: 1 };
+            let member = Member { operation, ranks, rank: ranks - 1, root: 0, unit: 1 };
             for bytes in [0, 1, 1000] {
-                let choice = table.choose(&shape, Sizes::Bytes(bytes));
+                let choice = table.choose(&member, Sizes::Bytes(bytes));
                 // Counted, so that they are made.
-                if let Ok(steps) = steps(shape, choice, Sizes::Bytes(bytes)) {
+                if let Ok(steps) = steps(member, choice, Sizes::Bytes(bytes)) {
                     assert!(ranks > 1 || steps.count() < 100);
                 }
             }

@@ -4,7 +4,7 @@
 //! the true count of its peer wherever the capture has it.
 
 use collectives::choose::Table;
-use collectives::{Algorithm, Choice, Counts, Cursor, Error, Shape, Sizes, Step};
+use collectives::{Algorithm, Choice, Counts, Cursor, Error, Member, Sizes, Step};
 use vef_format::capture::event::Collective;
 use vef_format::operation::{Amounts, Operation};
 
@@ -62,13 +62,13 @@ impl Steps {
         }
         let sizes = Known::of(call, ranks)?;
         let root = call.root.map_or(0, |root| root.0);
-        let shape = Shape { operation: call.operation, ranks, rank, root, unit: 1 };
+        let member = Member { operation: call.operation, ranks, rank, root, unit: 1 };
         let choice = match vector {
             // Only the root knows all counts, so the other members could not follow another algorithm.
             true => Choice::plain(Algorithm::Linear),
-            false => table.choose(&shape, sizes.sizes()),
+            false => table.choose(&member, sizes.sizes()),
         };
-        Ok(Self { rest: Some((Cursor::new(shape, choice, sizes.sizes())?, sizes)) })
+        Ok(Self { rest: Some((Cursor::new(member, choice, sizes.sizes())?, sizes)) })
     }
 
     /// The next step; `None` at the end.

@@ -21,7 +21,7 @@ use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};
 use crate::walk::Departure;
-use collectives::{Counts, Cursor, Exchange, Shape, Sizes, Step as Stage};
+use collectives::{Counts, Cursor, Exchange, Member, Sizes, Step as Stage};
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
 use vef_format::record::LocalCollective;
@@ -75,7 +75,7 @@ impl Engine {
             }
             part => part,
         };
-        let shape = Shape { operation, ranks, rank, root, unit: 1 };
+        let member = Member { operation, ranks, rank, root, unit: 1 };
         let open = &mut collectives.open[open as usize];
         let sizes = PartSizes::of(open, record, &mut job.source, sequence.records)?;
         if matches!(sizes, PartSizes::Own(Sizes::Sums { .. }))
@@ -84,7 +84,7 @@ impl Engine {
         {
             self.departures.stats.split_evenly += 1;
         }
-        let cursor = Cursor::new(shape, choice, sizes.sizes(open)).map_err(CollectiveProblem::Schedule)?;
+        let cursor = Cursor::new(member, choice, sizes.sizes(open)).map_err(CollectiveProblem::Schedule)?;
         let part_entry = &mut collectives.parts[part as usize];
         part_entry.cursor = Some(cursor);
         part_entry.sizes = sizes;
@@ -340,12 +340,12 @@ impl Collectives {
             Some(root) => members.rank_of(root).ok_or(CollectiveProblem::NotAMember(record.comm))?,
         };
         let mut blocks = has_blocks.then(|| members.blocks(&facts.blocks)).transpose()?;
-        let shape = Shape { operation, ranks, rank, root, unit: 1 };
+        let member = Member { operation, ranks, rank, root, unit: 1 };
         let sizes = match &blocks {
             Some(blocks) => Sizes::Blocks(blocks),
             None => Sizes::from_sums(operation, ranks, record.amounts.send.0, record.amounts.recv.0),
         };
-        let choice = self.table.choose(&shape, sizes);
+        let choice = self.table.choose(&member, sizes);
         if choice.algorithm.sorts() {
             let sort = |blocks: Counts| blocks.sorted(root, choice.order);
             blocks = blocks.map(sort).transpose().map_err(CollectiveProblem::Schedule)?;

@@ -7,7 +7,7 @@
 
 use crate::demand::{Block, Data, Demand};
 use crate::messages::{Code, Messages, code_of};
-use collectives::{Buffer, Combine, Cursor, Operation, Shape, Sizes, Step};
+use collectives::{Buffer, Combine, Cursor, Member, Operation, Sizes, Step};
 use mpi_abi::api::{Layout, Mpi};
 use mpi_abi::handles::{Comm, Datatype, Op};
 use mpi_abi::prototypes::Call;
@@ -38,7 +38,7 @@ pub(crate) struct Run<'a> {
     mpi: &'a Mpi,
     comm: Comm,
     messages: Messages<'a>,
-    shape: Shape,
+    member: Member,
     sizes: Sizes<'a>,
     datatype: Datatype,
     layout: Layout,
@@ -56,7 +56,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(crate) fn new(
         (mpi, comm, messages): (&'a Mpi, Comm, Messages<'a>),
-        (shape, sizes): (Shape, Sizes<'a>),
+        (member, sizes): (Member, Sizes<'a>),
         demand: &Demand,
     ) -> Self {
         let byte = Layout { size: 1, extent: 1, true_lower: 0, true_extent: 1, is_plain: true };
@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
             mpi,
             comm,
             messages,
-            shape,
+            member,
             sizes,
             datatype,
             layout,
@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
     }
 
     unsafe fn steps(&mut self, mut cursor: Cursor, demand: &Demand) -> Result<(), Code> {
-        let sends = demand.operation == Operation::Bcast && self.shape.rank == demand.root;
+        let sends = demand.operation == Operation::Bcast && self.member.rank == demand.root;
         // SAFETY: the contract: the program's data; the schedule is one for it.
         unsafe {
             if let Some(data) = &demand.input {
@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
         if let Some(at) = self.places[buffer as usize] {
             return at;
         }
-        let elements = self.shape.buffer_bytes(buffer, self.sizes) / u64::from(self.shape.unit);
+        let elements = self.member.buffer_bytes(buffer, self.sizes) / u64::from(self.member.unit);
         let room = self.room(elements);
         let at = self.rooms[room].at;
         self.places[buffer as usize] = Some(at);
@@ -191,8 +191,8 @@ impl<'a> Run<'a> {
     /// The pieces of some data of a schedule's, in elements.
     fn pieces(&mut self, data: collectives::Data) -> Vec<Piece> {
         let at = self.buffer(data.buffer);
-        let unit = u64::from(self.shape.unit);
-        let pieces = data.pieces(self.shape.buffer_bytes(data.buffer, self.sizes));
+        let unit = u64::from(self.member.unit);
+        let pieces = data.pieces(self.member.buffer_bytes(data.buffer, self.sizes));
         pieces.map(|(from, len)| (self.address(at, from / unit), len / unit)).collect()
     }
 
@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
                         [] => (0, 0),
                         [piece] => piece,
                         _ => {
-                            let len = data.len / u64::from(self.shape.unit);
+                            let len = data.len / u64::from(self.member.unit);
                             let room = self.room(len);
                             self.leaving.push(room);
                             let whole = (self.rooms[room].at, len);
@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
                         [] => (0, 0),
                         [piece] if combine == Combine::Store => piece,
                         _ => {
-                            let len = data.len / u64::from(self.shape.unit);
+                            let len = data.len / u64::from(self.member.unit);
                             let room = self.room(len);
                             let whole = (self.rooms[room].at, len);
                             self.arrivals.push(Arrival { room, into: pieces, len, combine });

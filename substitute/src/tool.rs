@@ -6,7 +6,7 @@ use crate::messages::{Code, Messages};
 use crate::run::Run;
 use crate::usage::Usage;
 use collectives::choose::{Rule, Table};
-use collectives::{Algorithm, Choice, Counts, Cursor, Operation, Shape, Sizes};
+use collectives::{Algorithm, Choice, Counts, Cursor, Member, Operation, Sizes};
 use mpi_abi::api::{Layout, Mpi};
 use mpi_abi::handles::Comm;
 use mpi_abi::prototypes::{Call, Category, Timing};
@@ -167,10 +167,10 @@ impl Substitute {
             Some(op) => mpi.op_is_commutative(op) == Ok(false),
             None => false,
         };
-        let shape = Shape { operation, ranks, rank, root: demand.root, unit };
+        let member = Member { operation, ranks, rank, root: demand.root, unit };
         let decide = |sizes: Sizes<'_>| {
             let acceptable = |choice: &Choice| !keeps_order || choice.keeps_order(operation, demand.root);
-            self.table.decide(&shape, sizes, acceptable)
+            self.table.decide(&member, sizes, acceptable)
         };
         let mut counts = None;
         let mut choice = None;
@@ -211,10 +211,10 @@ impl Substitute {
             _ => None,
         };
         let sizes = sorted.as_ref().map_or(sizes, Sizes::Blocks);
-        let Ok(cursor) = Cursor::new(shape, choice, sizes) else { return left("no schedule") };
+        let Ok(cursor) = Cursor::new(member, choice, sizes) else { return left("no schedule") };
         let own = self.own(mpi, call, comm)?;
         self.usage.count(function, Ok(&choice));
-        let run = Run::new((mpi, own, Messages::new(call, mpi, own)), (shape, sizes), &demand);
+        let run = Run::new((mpi, own, Messages::new(call, mpi, own)), (member, sizes), &demand);
         // SAFETY: the demand of this call.
         Ok(Some(unsafe { run.carry_out(cursor, &demand) }))
     }
@@ -311,11 +311,11 @@ fn share(
         output: Some(Data { blocks: vec![block], in_place: false }),
         op: None,
     };
-    let shape = Shape { operation, ranks: numbers.len() as u32, rank, root, unit: 1 };
+    let member = Member { operation, ranks: numbers.len() as u32, rank, root, unit: 1 };
     let choice = Choice::plain(Algorithm::Binomial);
     let sizes = Sizes::Bytes(bytes);
-    let cursor = Cursor::new(shape, choice, sizes).map_err(|_| mpi_abi::ERR_NO_SUCH_FUNCTION)?;
-    let run = Run::new((mpi, own, Messages::new(call, mpi, own)), (shape, sizes), &demand);
+    let cursor = Cursor::new(member, choice, sizes).map_err(|_| mpi_abi::ERR_NO_SUCH_FUNCTION)?;
+    let run = Run::new((mpi, own, Messages::new(call, mpi, own)), (member, sizes), &demand);
     // SAFETY: the numbers are there until it is over.
     unsafe { run.carry_out(cursor, &demand) }
 }

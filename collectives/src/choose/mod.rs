@@ -17,66 +17,14 @@
 //! differ: for alltoallv and alltoallw, and for gatherv and scatterv of which only sums are known, `bytes` is 0.
 
 mod read;
+mod rule;
 
 pub use read::TableError;
+pub use rule::Rule;
 
-use crate::{Algorithm, Choice, Operation, Order, Shape, Sizes, Tree};
-use serde::Deserialize;
-
-/// Conditions, and what to use where they hold. Absent bounds hold always; all bounds are inclusive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// Fewest ranks.
-    #[serde(default)]
-    pub min_ranks: u32,
-    /// Most ranks.
-    #[serde(default = "u32_max")]
-    pub max_ranks: u32,
-    /// Fewest bytes: of the vector, or of one rank's block (the mean one if they differ).
-    #[serde(default)]
-    pub min_bytes: u64,
-    /// Most bytes of the same.
-    #[serde(default = "u64_max")]
-    pub max_bytes: u64,
-    /// Fewest bytes of all ranks' blocks together (of the vector where there are no blocks).
-    #[serde(default)]
-    pub min_total: u64,
-    /// Most bytes of the same.
-    #[serde(default = "u64_max")]
-    pub max_total: u64,
-    /// Whether the number of ranks must be (or must not be) a power of two.
-    #[serde(default)]
-    pub power_of_two: Option<bool>,
-    /// Whether there must be (or must not be) an element of the vector for every rank.
-    #[serde(default)]
-    pub element_each: Option<bool>,
-    /// The same for the ranks of the largest power of two among them.
-    #[serde(default)]
-    pub element_each_core: Option<bool>,
-    /// The algorithm.
-    pub algorithm: Algorithm,
-    /// See [`Choice::segment`].
-    #[serde(default)]
-    pub segment: u64,
-    /// See [`Choice::fanout`].
-    #[serde(default)]
-    pub fanout: u32,
-    /// See [`Choice::order`]: `ascending` or `descending`.
-    #[serde(default)]
-    pub order: Order,
-    /// See [`Choice::tree`].
-    #[serde(default)]
-    pub tree: Tree,
-}
-
-fn u32_max() -> u32 {
-    u32::MAX
-}
-
-fn u64_max() -> u64 {
-    u64::MAX
-}
+use crate::program::Needs;
+use crate::{Algorithm, Choice, Member, Operation, Sizes};
+use vef_format::operation::Sizing;
 
 /// A decision table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +41,11 @@ impl Default for Table {
 }
 
 impl Table {
+    /// Reads a table. Operations that it does not name are left to [`fallback`].
+    pub fn from_toml(text: &str) -> Result<Table, TableError> {
+        read::rules(text).map(|rules| Table { rules })
+    }
+
     /// Names of the tables that ship.
     pub const BUILTIN: &[&str] = &["default", "openmpi", "mpich", "nccl"];
 
@@ -110,21 +63,21 @@ impl Table {
     }
 
     /// What to use. It can be scheduled whenever [`fallback`]'s algorithm can, once counts are sorted for an algorithm that sorts.
-    pub fn choose(&self, shape: &Shape, sizes: Sizes<'_>) -> Choice {
-        self.decide(shape, sizes, |_| true).unwrap_or(Choice::plain(fallback(shape.operation)))
+    pub fn choose(&self, member: &Member, sizes: Sizes<'_>) -> Choice {
+        self.decide(member, sizes, |_| true).unwrap_or(Choice::plain(fallback(member.operation)))
     }
 
     /// The choice of the first rule that holds among those whose choice is `acceptable`; `None`: no such rule holds.
     pub fn decide(
         &self,
-        shape: &Shape,
+        member: &Member,
         sizes: Sizes<'_>,
         acceptable: impl Fn(&Choice) -> bool,
     ) -> Option<Choice> {
-        let (bytes, total) = shape.common_bytes(sizes);
-        self.rules(shape.operation)
+        let (bytes, total) = common_bytes(member, sizes);
+        self.rules(member.operation)
             .iter()
-            .filter(|rule| rule.holds(shape, bytes, total) && rule.algorithm.is_usable(shape, sizes))
+            .filter(|rule| rule.holds(member, bytes, total) && is_usable(rule.algorithm, member, sizes))
             .map(Rule::choice)
             .find(acceptable)
     }
@@ -135,24 +88,6 @@ impl Table {
     }
 }
 
-impl Rule {
-    /// What it says to use.
-    pub fn choice(&self) -> Choice {
-        let Rule { algorithm, segment, fanout, order, tree, .. } = *self;
-        Choice { algorithm, segment, fanout, order, tree }
-    }
-
-    fn holds(&self, shape: &Shape, bytes: u64, total: u64) -> bool {
-        let (ranks, unit) = (shape.ranks, u64::from(shape.unit.max(1)));
-        (self.min_ranks..=self.max_ranks).contains(&ranks)
-            && (self.min_bytes..=self.max_bytes).contains(&bytes)
-            && (self.min_total..=self.max_total).contains(&total)
-            && self.power_of_two.is_none_or(|wanted| wanted == ranks.is_power_of_two())
-            && self.element_each.is_none_or(|wanted| wanted == (total / unit >= ranks.into()))
-            && self.element_each_core.is_none_or(|wanted| wanted == (total / unit >= 1 << ranks.ilog2()))
-    }
-}
-
 /// An algorithm that can be used whatever the communicator and the sizes.
 pub fn fallback(operation: Operation) -> Algorithm {
     use Operation::*;
@@ -160,41 +95,40 @@ pub fn fallback(operation: Operation) -> Algorithm {
         Barrier => Algorithm::Dissemination,
         Allgather | Allgatherv => Algorithm::Ring,
         ReduceScatter | ReduceScatterBlock => Algorithm::Pairwise,
-        _ => Algorithm::Linear,
+        Bcast | Reduce | Allreduce | Gather | Scatter | Alltoall | Gatherv | Scatterv | Alltoallv
+        | Alltoallw | Scan | Exscan => Algorithm::Linear,
     }
 }
 
-impl Shape {
-    /// (bytes, total) as all members see them.
-    fn common_bytes(&self, sizes: Sizes<'_>) -> (u64, u64) {
-        use Operation::*;
-        let ranks = u64::from(self.ranks.max(1));
-        match (sizes, self.operation) {
-            (Sizes::Bytes(bytes), Bcast | Reduce | Allreduce | Scan | Exscan | Barrier) => (bytes, bytes),
-            (Sizes::Bytes(block), _) => (block, block.saturating_mul(ranks)),
-            (Sizes::Blocks(counts), _) => (counts.total() / ranks, counts.total()),
-            (Sizes::Sums { recv, .. }, Allgatherv) => (recv / ranks, recv),
-            (Sizes::Sums { send, .. }, ReduceScatter) => (send / ranks, send),
-            (Sizes::Sums { .. } | Sizes::Pairs { .. }, _) => (0, 0),
-        }
+/// (bytes, total) as all members see them.
+fn common_bytes(member: &Member, sizes: Sizes<'_>) -> (u64, u64) {
+    let Member { operation, ranks, .. } = *member;
+    let ranks = u64::from(ranks.max(1));
+    match (sizes, operation.sizing()) {
+        (Sizes::Bytes(bytes), Sizing::None | Sizing::Vector) => (bytes, bytes),
+        (Sizes::Bytes(block), _) => (block, block.saturating_mul(ranks)),
+        (Sizes::Blocks(counts), _) => (counts.total() / ranks, counts.total()),
+        (Sizes::Sums { send, .. }, Sizing::Blocks) if operation.reduces() => (send / ranks, send),
+        (Sizes::Sums { recv, .. }, Sizing::Blocks) if !operation.is_rooted() => (recv / ranks, recv),
+        (Sizes::Sums { .. } | Sizes::Pairs { .. }, _) => (0, 0),
     }
 }
 
-impl Algorithm {
-    /// Whether every member can use it; the same at all of them.
-    fn is_usable(self, shape: &Shape, sizes: Sizes<'_>) -> bool {
-        use Operation::*;
-        let is_needy = matches!(shape.operation, Gatherv | Scatterv);
-        match self {
-            Algorithm::Nothing => match sizes {
-                Sizes::Bytes(bytes) => bytes == 0,
-                Sizes::Blocks(counts) => counts.total() == 0,
-                Sizes::Sums { .. } | Sizes::Pairs { .. } => false,
-            },
-            Algorithm::NeighborExchange => shape.ranks.is_multiple_of(2),
-            Algorithm::SortedLinear | Algorithm::SortedBinomial => matches!(sizes, Sizes::Blocks(_)),
-            Algorithm::Linear => true,
-            _ => !(is_needy && matches!(sizes, Sizes::Sums { .. })),
-        }
-    }
+/// Whether every member can use an algorithm; the same at all of them.
+fn is_usable(algorithm: Algorithm, member: &Member, sizes: Sizes<'_>) -> bool {
+    let description = algorithm.description();
+    let is_known = match (description.needs, sizes) {
+        (Needs::Own, _) => true,
+        (Needs::Sorted, _) => matches!(sizes, Sizes::Blocks(_)),
+        (Needs::Blocks, Sizes::Sums { .. }) => !member.operation.is_rooted(),
+        (Needs::Blocks, _) => true,
+    };
+    let is_empty = match sizes {
+        Sizes::Bytes(bytes) => bytes == 0,
+        Sizes::Blocks(counts) => counts.total() == 0,
+        Sizes::Sums { .. } | Sizes::Pairs { .. } => false,
+    };
+    is_known
+        && (!description.even_ranks || member.ranks.is_multiple_of(2))
+        && (algorithm != Algorithm::Nothing || is_empty)
 }

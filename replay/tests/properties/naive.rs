@@ -5,7 +5,7 @@
 use crate::Sent;
 use crate::generator::{Call, Program};
 use collectives::choose::Table;
-use collectives::{Counts, Shape, Sizes, Step};
+use collectives::{Counts, Member, Sizes, Step};
 use replay::{Kind, SendCompletion};
 use std::collections::{BTreeMap, HashMap};
 use vef_format::operation::Operation;
@@ -218,9 +218,9 @@ fn steps(call: &Call, rank: usize, setting: Setting) -> Vec<Step> {
         _ => Sizes::Bytes(call.bytes),
     };
     // Whatever is not rooted does not look at the root.
-    let shape = Shape { operation, ranks, rank: rank as u32, root: root(call), unit: 1 };
-    let choice = Table::default().choose(&shape, sizes);
-    let steps: Vec<Step> = collectives::steps(shape, choice, sizes).unwrap().collect();
+    let member = Member { operation, ranks, rank: rank as u32, root: root(call), unit: 1 };
+    let choice = Table::default().choose(&member, sizes);
+    let steps: Vec<Step> = collectives::steps(member, choice, sizes).unwrap().collect();
     if let Sizes::Sums { send, .. } = sizes {
         even_shares(&steps, send, ranks);
     }

@@ -3,10 +3,12 @@
 //!
 //! Each (size, root) is proven with some of the lengths in turn; `cargo test -p collectives -- --ignored` runs the whole product.
 
-use crate::prove::{Case, Flaw, Proof};
-use crate::{Algorithm, Choice, Counts, Error, Operation, Order, Sizes, Tree, choose};
+mod prove;
+
 use Algorithm as A;
 use Operation::*;
+use collectives::{Algorithm, Choice, Counts, Error, Member, Operation, Order, Sizes, Tree, choose};
+use prove::{Case, Flaw, Proof};
 
 const MOST: u32 = 65;
 
@@ -410,8 +412,8 @@ fn what_tables_choose_can_be_proven() {
                 for bytes in [0, 1, 8, 200] {
                     let sizes = Sizes::Bytes(if operation == Barrier { 0 } else { bytes });
                     let root = ranks - 1;
-                    let shape = crate::Shape { operation, ranks, rank: 0, root, unit: 1 };
-                    let choice = table.choose(&shape, sizes);
+                    let member = Member { operation, ranks, rank: 0, root, unit: 1 };
+                    let choice = table.choose(&member, sizes);
                     if choice.algorithm == A::Nothing {
                         assert_eq!(bytes, 0);
                     } else {

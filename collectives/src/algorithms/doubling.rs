@@ -4,11 +4,24 @@
 //! served at the end. The *core* ranks left over are renumbered 0…2ⁿ−1 in order, so contributions stay in rank
 //! order. In a barrier, where order is nothing, the surplus ranks are the last ones.
 
-use super::{WAIT, is_silent, local, recv, reduce, send};
-use crate::cursor::Split;
-use crate::phase::Next;
-use crate::{Buffer, Combine, Cursor, Exchange, Operation, Sizes};
+use crate::Buffer::{self, Arrival, Output, Work};
+use crate::cursor::{Cursor, Next, Split, Which};
+use crate::program::{Description, Pieces, WAIT, is_silent, local, order_of, programs, recv, reduce, send};
+use crate::{Combine, Operation, Sizes};
 use std::cmp::Ordering;
+
+pub(super) const RECURSIVE_DOUBLING: Description = Description::new(programs! {
+    Allreduce [Always]: copy_in(Output), fold(Output), double, unfold();
+    Allgather | Allgatherv: copy_own(), fold_piece(), doubling_gather(), unfold_pieces();
+    ReduceScatterBlock [Always]: copy_in(Work), doubling_reduce(), take_own();
+    Scan | Exscan [Always]: scan_doubling();
+    Barrier: fold(Output), double, unfold();
+});
+
+pub(super) const SCATTER_DOUBLING: Description = Description {
+    pieces: Pieces::RoundedUp,
+    ..Description::new(programs! { Bcast: scatter_down(Output, Which::Virtual), doubling_spread(); })
+};
 
 /// What a rank does while the powers of two are at work.
 pub(crate) enum Role {
@@ -70,105 +83,89 @@ impl Cursor {
         (start, self.start(sizes, number(first + count)) - start)
     }
 
-    pub(crate) fn fold(&self, buffer: Buffer) -> Next {
-        match (self.role(self.rank), self.pos) {
-            (Role::Core { serves: None, .. }, _) => Next::Done,
-            (Role::Core { serves: Some(partner), .. }, 0) => {
-                reduce(partner, buffer, self.all(), order_of(partner, self.rank))
-            }
-            (Role::Surplus { partner }, 0) => send(partner, buffer, self.all()),
-            (_, 1) => WAIT,
+    /// This rank's pair, if it is of one: the core rank and the surplus rank.
+    fn pair(&self) -> Option<(u32, u32)> {
+        match self.role(self.rank) {
+            Role::Core { serves, .. } => serves.map(|surplus| (self.rank, surplus)),
+            Role::Surplus { partner } => Some((partner, self.rank)),
+        }
+    }
+
+    /// A message of each pair from the surplus rank to the core rank, or the other way: the bytes that `of` gives for the surplus
+    /// rank.
+    fn in_pairs(
+        &self,
+        to_core: bool,
+        buffer: Buffer,
+        of: impl Fn(u32) -> (u64, u64),
+        combine: Combine,
+    ) -> Next {
+        let Some((core, surplus)) = self.pair() else { return Next::Done };
+        let (from, to) = if to_core { (surplus, core) } else { (core, surplus) };
+        match self.pos {
+            0 if self.rank == from => send(to, buffer, of(surplus)),
+            0 => reduce(from, buffer, of(surplus), combine),
+            1 => WAIT,
             _ => Next::Done,
         }
+    }
+
+    /// The surplus ranks' vectors are reduced into their partners'.
+    pub(crate) fn fold(&self, buffer: Buffer, _: Sizes<'_>) -> Next {
+        let combine = self.pair().map_or(Combine::Store, |(core, surplus)| order_of(surplus, core));
+        self.in_pairs(true, buffer, |_| self.all(), combine)
     }
 
     /// Of a pair the core member reduces the left half and the other one the right half, which then goes to the core member.
-    pub(crate) fn fold_halves(&self) -> Next {
+    pub(crate) fn fold_halves(&self, _: Sizes<'_>) -> Next {
+        let Some((core, surplus)) = self.pair() else { return Next::Done };
         let unit = u64::from(self.unit);
         let left = self.total / unit / 2 * unit;
         let (left, right) = ((0, left), (left, self.total - left));
-        let (partner, is_core) = match self.role(self.rank) {
-            Role::Core { serves: None, .. } => return Next::Done,
-            Role::Core { serves: Some(partner), .. } => (partner, true),
-            Role::Surplus { partner } => (partner, false),
-        };
-        let (given, kept) = if is_core { (right, left) } else { (left, right) };
+        let is_core = self.rank == core;
+        let (partner, given, kept) = if is_core { (surplus, right, left) } else { (core, left, right) };
         match self.pos {
-            0 => send(partner, Buffer::Output, given),
-            1 => reduce(partner, Buffer::Output, kept, order_of(partner, self.rank)),
+            0 => send(partner, Output, given),
+            1 => reduce(partner, Output, kept, order_of(partner, self.rank)),
             2 | 4 => WAIT,
-            3 if is_core => recv(partner, Buffer::Output, right),
-            3 => send(partner, Buffer::Output, right),
+            3 if is_core => recv(partner, Output, right),
+            3 => send(partner, Output, right),
             _ => Next::Done,
         }
     }
 
-    pub(crate) fn unfold(&self) -> Next {
-        match (self.role(self.rank), self.pos) {
-            (Role::Core { serves: None, .. }, _) => Next::Done,
-            (Role::Core { serves: Some(partner), .. }, 0) => send(partner, Buffer::Output, self.all()),
-            (Role::Surplus { partner }, 0) => recv(partner, Buffer::Output, self.all()),
-            (_, 1) => WAIT,
-            _ => Next::Done,
-        }
+    /// The surplus ranks get the result.
+    pub(crate) fn unfold(&self, _: Sizes<'_>) -> Next {
+        self.in_pairs(false, Output, |_| self.all(), Combine::Store)
     }
 
+    /// The surplus ranks' pieces go to their partners.
     pub(crate) fn fold_piece(&self, sizes: Sizes<'_>) -> Next {
-        match (self.role(self.rank), self.pos) {
-            (Role::Core { serves: None, .. }, _) => Next::Done,
-            (Role::Core { serves: Some(partner), .. }, 0) => {
-                recv(partner, Buffer::Output, self.piece(sizes, partner))
-            }
-            (Role::Surplus { partner }, 0) => send(partner, Buffer::Output, self.piece(sizes, self.rank)),
-            (_, 1) => WAIT,
-            _ => Next::Done,
-        }
+        self.in_pairs(true, Output, |surplus| self.piece(sizes, surplus), Combine::Store)
     }
 
+    /// The surplus ranks get all pieces but their own.
     pub(crate) fn unfold_pieces(&self, sizes: Sizes<'_>) -> Next {
         let all_but = |number| self.span(sizes, self.plus(number, 1), self.ranks - 1);
-        match (self.role(self.rank), self.pos) {
-            (Role::Core { serves: None, .. }, _) => Next::Done,
-            (Role::Core { serves: Some(partner), .. }, 0) => send(partner, Buffer::Output, all_but(partner)),
-            (Role::Surplus { partner }, 0) => recv(partner, Buffer::Output, all_but(self.rank)),
-            (_, 1) => WAIT,
-            _ => Next::Done,
-        }
+        self.in_pairs(false, Output, all_but, Combine::Store)
     }
 
+    /// The surplus ranks get their own piece.
     pub(crate) fn unfold_own(&self, sizes: Sizes<'_>) -> Next {
-        let role = self.role(self.rank);
-        let piece = match role {
-            Role::Core { serves: None, .. } => return Next::Done,
-            Role::Core { serves: Some(partner), .. } => self.piece(sizes, partner),
-            Role::Surplus { .. } => self.piece(sizes, self.rank),
-        };
-        match (role, self.pos) {
-            (_, 0) if is_silent(piece, sizes) => Next::Done,
-            (Role::Core { serves: Some(partner), .. }, 0) => send(partner, Buffer::Work, piece),
-            (Role::Surplus { partner }, 0) => recv(partner, Buffer::Work, piece),
-            (_, 1) => WAIT,
-            _ => Next::Done,
+        match self.pair() {
+            Some((_, surplus)) if is_silent(self.piece(sizes, surplus), sizes) => Next::Done,
+            _ => self.in_pairs(false, Work, |surplus| self.piece(sizes, surplus), Combine::Store),
         }
     }
 
-    pub(crate) fn doubling(&self) -> Next {
-        let Some(Exchange { to: partner, .. }) = self.doubling_round() else { return Next::Done };
-        match self.pos {
-            0 => send(partner, Buffer::Output, self.all()),
-            1 => reduce(partner, Buffer::Output, self.all(), order_of(partner, self.rank)),
-            2 => WAIT,
-            _ => Next::Round,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn doubling_round(&self) -> Option<Exchange> {
+    /// Round k: with the core rank whose number differs in bit k.
+    pub(crate) fn double(&self) -> Option<(u32, u32)> {
         let Role::Core { core, .. } = self.role(self.rank) else { return None };
-        let partner = || self.core_number(core ^ (1 << self.round));
-        (self.round < self.log_core()).then(|| Exchange { to: partner(), bytes: self.total, from: partner() })
+        let partner = (self.round < self.log_core()).then(|| self.core_number(core ^ (1 << self.round)))?;
+        Some((partner, partner))
     }
 
+    /// All pieces held exchanged at distance 1, 2, 4 …
     pub(crate) fn doubling_gather(&self, sizes: Sizes<'_>) -> Next {
         let Role::Core { core, .. } = self.role(self.rank) else { return Next::Done };
         if self.round == self.log_core() {
@@ -177,12 +174,10 @@ impl Cursor {
         let held = 1 << self.round;
         let first = core & !(held - 1);
         let partner = self.core_number(core ^ held);
-        match self.pos {
-            0 => send(partner, Buffer::Output, self.core_pieces(first, held, sizes)),
-            1 => recv(partner, Buffer::Output, self.core_pieces(first ^ held, held, sizes)),
-            2 => WAIT,
-            _ => Next::Round,
-        }
+        self.round_of(
+            || send(partner, Output, self.core_pieces(first, held, sizes)),
+            || recv(partner, Output, self.core_pieces(first ^ held, held, sizes)),
+        )
     }
 
     /// Round k among trees of 2ᵏ consecutive numbers: a rank exchanges with its partner in the neighbouring tree; ranks whose partner does
@@ -231,10 +226,8 @@ impl Cursor {
             (start, self.start(sizes, (tree + (1 << self.round)).min(self.ranks)) - start)
         };
         match self.tree_round() {
-            TreeRound::Send { to, tree } | TreeRound::PassOn { to, tree } => {
-                send(to, Buffer::Output, pieces(tree))
-            }
-            TreeRound::Receive { from, tree } => recv(from, Buffer::Output, pieces(tree)),
+            TreeRound::Send { to, tree } | TreeRound::PassOn { to, tree } => send(to, Output, pieces(tree)),
+            TreeRound::Receive { from, tree } => recv(from, Output, pieces(tree)),
             TreeRound::Wait => WAIT,
             TreeRound::Skip => Next::Skip,
             TreeRound::Received { .. } | TreeRound::Next => Next::Round,
@@ -249,12 +242,12 @@ impl Cursor {
             self.span(sizes, end % self.ranks, self.ranks - (end - tree))
         };
         match self.tree_round() {
-            TreeRound::Send { to, tree } => send(to, Buffer::Work, outside(tree)),
-            TreeRound::PassOn { to, tree } => send(to, Buffer::Arrival, outside(tree)),
-            TreeRound::Receive { from, tree } => recv(from, Buffer::Arrival, outside(tree)),
+            TreeRound::Send { to, tree } => send(to, Work, outside(tree)),
+            TreeRound::PassOn { to, tree } => send(to, Arrival, outside(tree)),
+            TreeRound::Receive { from, tree } => recv(from, Arrival, outside(tree)),
             TreeRound::Received { tree } => {
                 let bytes = outside(tree);
-                local((Buffer::Arrival, bytes), (Buffer::Work, bytes), order_of(tree, self.rank))
+                local((Arrival, bytes), (Work, bytes), order_of(tree, self.rank))
             }
             TreeRound::Wait => WAIT,
             TreeRound::Skip => Next::Skip,
@@ -289,9 +282,4 @@ enum TreeRound {
     Skip,
     Next,
     Done,
-}
-
-/// How what comes from `from` is reduced with what rank `at` has.
-pub(crate) fn order_of(from: u32, at: u32) -> Combine {
-    if from < at { Combine::Before } else { Combine::After }
 }

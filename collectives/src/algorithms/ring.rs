@@ -1,25 +1,81 @@
 //! Around the ring: each rank sends to the next and receives from the one before; or, in pairs, to and from
 //! both neighbours in turn.
 
-use super::{WAIT, recv, reduce, send};
-use crate::phase::{Lap, Next, Which};
-use crate::{Buffer, Combine, Cursor, Sizes};
+use crate::Buffer::{self, Output, Work};
+use crate::cursor::{Cursor, Next, Which};
+use crate::program::{Description, Pieces, WAIT, programs, recv, reduce, send};
+use crate::{Combine, Operation, Sizes};
+
+pub(super) const RING: Description = Description::new(programs! {
+    Allreduce: copy_in(Output), ring_reduce(Output, Which::Rank), ring_gather(Which::Following);
+    Allgather | Allgatherv: copy_own(), ring_gather(Which::Rank);
+    ReduceScatter | ReduceScatterBlock: copy_in(Work), ring_reduce(Work, Which::Preceding), take_own();
+});
+
+pub(super) const SEGMENTED_RING: Description = Description {
+    segments: |c, sizes, segment| match sizes {
+        // As long as the shortest block at least.
+        _ if c.operation == Operation::Allgatherv => {
+            let shortest = if let Sizes::Blocks(counts) = sizes { counts.shortest() } else { c.piece };
+            (segment.max(shortest).max(1), 1)
+        }
+        _ => c.cut(c.piece + u64::from(c.unit), segment),
+    },
+    ..Description::new(programs! {
+        Allreduce: copy_in(Output), ring_reduce(Output, Which::Rank), ring_gather(Which::Following);
+        Allgatherv: copy_own(), ring_gather_segments();
+    })
+};
+
+pub(super) const RING_CHANNELS: Description = Description {
+    segments: |c, _, segment| {
+        let elements = c.piece / u64::from(c.unit) + u64::from(c.wide > 0);
+        c.cut(elements.div_ceil(c.fanout.max(1).into()) * u64::from(c.unit), segment)
+    },
+    ..Description::new(programs! {
+        Allreduce: copy_in(Output), ring_channels(Output, Which::Rank, Lap::Both);
+        Allgather: copy_own(), ring_channels(Output, Which::Rank, Lap::Gather);
+        ReduceScatterBlock: copy_in(Work), ring_channels(Work, Which::Preceding, Lap::Reduce), take_own();
+    })
+};
+
+pub(super) const SCATTER_RING: Description = Description {
+    pieces: Pieces::RoundedUp,
+    ..Description::new(
+        programs! { Bcast: scatter_down(Output, Which::Virtual), ring_gather(Which::Virtual); },
+    )
+};
+
+pub(super) const NEIGHBOR_EXCHANGE: Description = Description {
+    even_ranks: true,
+    ..Description::new(programs! { Allgather | Allgatherv: copy_own(), neighbors(); })
+};
+
+/// What a lap of [`Cursor::ring_channels`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lap {
+    /// Reduces: everybody ends with one piece.
+    Reduce,
+    /// Passes on: everybody ends with all pieces.
+    Gather,
+    /// One after the other.
+    Both,
+}
 
 impl Cursor {
+    /// Pieces reduced around the ring, in laps of one segment of each piece; `Which` is sent first.
     pub(crate) fn ring_reduce(&self, buffer: Buffer, which: Which, sizes: Sizes<'_>) -> Next {
         if self.round + 1 == self.ranks {
             return if self.lap + 1 == self.segments { Next::Done } else { Next::Lap };
         }
         let sent = self.minus(self.number(which), self.round);
-        match self.pos {
-            0 => send(self.plus(self.rank, 1), buffer, self.lap_of(self.piece(sizes, sent))),
-            1 => {
+        self.round_of(
+            || send(self.plus(self.rank, 1), buffer, self.lap_of(self.piece(sizes, sent))),
+            || {
                 let piece = self.piece(sizes, self.minus(sent, 1));
                 reduce(self.minus(self.rank, 1), buffer, self.lap_of(piece), Combine::Before)
-            }
-            2 => WAIT,
-            _ => Next::Round,
-        }
+            },
+        )
     }
 
     /// The part of a piece that this lap carries.
@@ -31,17 +87,16 @@ impl Cursor {
         (start + skip, self.segment.min(len - skip))
     }
 
+    /// Pieces passed around the ring; `Which` is held at the beginning.
     pub(crate) fn ring_gather(&self, which: Which, sizes: Sizes<'_>) -> Next {
         if self.round + 1 == self.ranks {
             return Next::Done;
         }
         let sent = self.minus(self.number(which), self.round);
-        match self.pos {
-            0 => send(self.plus(self.rank, 1), Buffer::Output, self.piece(sizes, sent)),
-            1 => recv(self.minus(self.rank, 1), Buffer::Output, self.piece(sizes, self.minus(sent, 1))),
-            2 => WAIT,
-            _ => Next::Round,
-        }
+        self.round_of(
+            || send(self.plus(self.rank, 1), Output, self.piece(sizes, sent)),
+            || recv(self.minus(self.rank, 1), Output, self.piece(sizes, self.minus(sent, 1))),
+        )
     }
 
     /// Round: a block to the next rank and one from the rank before, segment by segment.
@@ -59,15 +114,15 @@ impl Cursor {
             |(start, len): (u64, u64)| (start + skip.min(len), self.segment.min(len.saturating_sub(skip)));
         match self.pos % 3 {
             0 if part(leaves).1 == 0 => Next::Skip,
-            0 => send(self.plus(self.rank, 1), Buffer::Output, part(leaves)),
+            0 => send(self.plus(self.rank, 1), Output, part(leaves)),
             1 if part(comes).1 == 0 => Next::Skip,
-            1 => recv(self.minus(self.rank, 1), Buffer::Output, part(comes)),
+            1 => recv(self.minus(self.rank, 1), Output, part(comes)),
             _ => WAIT,
         }
     }
 
     /// A round sends and receives one segment a channel. A lap goes on to the next segment when the one before is through, as NCCL's loops do.
-    pub(crate) fn ring_channels(&self, buffer: Buffer, which: Which, lap: Lap, sizes: Sizes<'_>) -> Next {
+    fn ring_channels(&self, buffer: Buffer, which: Which, lap: Lap, sizes: Sizes<'_>) -> Next {
         let once = self.ranks - 1;
         let rounds = if lap == Lap::Both { 2 * once } else { once };
         if self.round == rounds {
@@ -124,10 +179,10 @@ impl Cursor {
             self.span(sizes, 2 * pair, 2)
         };
         match self.pos {
-            0 if i == 0 => send(partner, Buffer::Output, self.piece(sizes, self.rank)),
-            0 => send(partner, Buffer::Output, got(i - 1)),
-            1 if i == 0 => recv(partner, Buffer::Output, self.piece(sizes, inside)),
-            1 => recv(partner, Buffer::Output, got(i)),
+            0 if i == 0 => send(partner, Output, self.piece(sizes, self.rank)),
+            0 => send(partner, Output, got(i - 1)),
+            1 if i == 0 => recv(partner, Output, self.piece(sizes, inside)),
+            1 => recv(partner, Output, got(i)),
             2 => WAIT,
             _ => Next::Round,
         }

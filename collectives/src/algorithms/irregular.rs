@@ -7,18 +7,41 @@
 //! gather and scatter collectives", Parallel Computing 75, 2018). Prefix sums stand in for the paper's exchange
 //! of sizes, which costs it further small messages.
 
-use super::{WAIT, local, recv, send, tree::binomial_subtree};
-use crate::Tree;
-use crate::phase::Next;
-use crate::{Buffer, Combine, Counts, Cursor, Sizes};
+use super::tree::binomial_subtree;
+use crate::Buffer::{self, Input, Output, Work};
+use crate::cursor::{Cursor, Next};
+use crate::program::{Description, Needs, WAIT, local, programs, recv, send};
+use crate::{Combine, Counts, Sizes, Tree};
+
+pub(super) const SORTED_LINEAR: Description = Description {
+    needs: Needs::Sorted,
+    ..Description::new(programs! {
+        Gatherv: gather_linear(Input, true);
+        Scatterv: scatter_linear(Input, true);
+    })
+};
+
+pub(super) const SORTED_BINOMIAL: Description = Description {
+    needs: Needs::Sorted,
+    ..Description::new(programs! {
+        Gatherv: sorted_gather_up();
+        Scatterv: sorted_scatter_down();
+    })
+};
+
+pub(super) const TRAFF: Description = Description::new(programs! {
+    Gatherv: copy_own(), traff_up();
+    Scatterv: traff_down(), take_own();
+});
 
 impl Cursor {
     /// The packed bytes of the subtree below a place.
     fn packed(&self, counts: &Counts, place: u32, places: u32) -> (Buffer, (u64, u64)) {
         let start = counts.sorted_start(place);
-        (Buffer::Work, (start, counts.sorted_start(place + places) - start))
+        (Work, (start, counts.sorted_start(place + places) - start))
     }
 
+    /// Blocks up a binomial tree over the ranks sorted by size.
     pub(crate) fn sorted_gather_up(&self, sizes: Sizes<'_>) -> Next {
         // Not reached without: the cursor is refused.
         let Sizes::Blocks(counts) = sizes else { return Next::Done };
@@ -26,19 +49,15 @@ impl Cursor {
         let children = self.children(Tree::Binomial, place);
         let subtree = |place| self.packed(counts, place, binomial_subtree(place, self.ranks)).1;
         match self.pos {
-            0 => local(
-                (Buffer::Input, (0, counts.of(self.rank))),
-                self.packed(counts, place, 1),
-                Combine::Store,
-            ),
+            0 => local((Input, (0, counts.of(self.rank))), self.packed(counts, place, 1), Combine::Store),
             pos if pos <= children => {
                 let child = self.child(Tree::Binomial, place, pos - 1);
-                recv(counts.rank_at(child), Buffer::Work, subtree(child))
+                recv(counts.rank_at(child), Work, subtree(child))
             }
             pos if pos == children + 1 && children > 0 => WAIT,
             pos if pos == children + 1 => Next::Skip,
             pos if place != 0 => match pos - children {
-                2 => send(counts.rank_at(self.parent(Tree::Binomial, place)), Buffer::Work, subtree(place)),
+                2 => send(counts.rank_at(self.parent(Tree::Binomial, place)), Work, subtree(place)),
                 3 => WAIT,
                 _ => Next::Done,
             },
@@ -46,12 +65,13 @@ impl Cursor {
             pos if pos - children - 2 < self.ranks => {
                 let place = pos - children - 2;
                 let block = self.piece(sizes, counts.rank_at(place));
-                local(self.packed(counts, place, 1), (Buffer::Output, block), Combine::Store)
+                local(self.packed(counts, place, 1), (Output, block), Combine::Store)
             }
             _ => Next::Done,
         }
     }
 
+    /// Blocks down that tree.
     pub(crate) fn sorted_scatter_down(&self, sizes: Sizes<'_>) -> Next {
         let Sizes::Blocks(counts) = sizes else { return Next::Done };
         let place = counts.place_of(self.rank);
@@ -62,10 +82,10 @@ impl Cursor {
             return match self.pos {
                 pos if place == 0 && pos < self.ranks => {
                     let block = self.piece(sizes, counts.rank_at(pos));
-                    local((Buffer::Input, block), self.packed(counts, pos, 1), Combine::Store)
+                    local((Input, block), self.packed(counts, pos, 1), Combine::Store)
                 }
                 0 if place != 0 => {
-                    recv(counts.rank_at(self.parent(Tree::Binomial, place)), Buffer::Work, subtree(place))
+                    recv(counts.rank_at(self.parent(Tree::Binomial, place)), Work, subtree(place))
                 }
                 1 if place != 0 => WAIT,
                 _ => Next::Round,
@@ -74,15 +94,13 @@ impl Cursor {
         match self.pos {
             pos if pos < children => {
                 let child = self.child(Tree::Binomial, place, children - 1 - pos);
-                send(counts.rank_at(child), Buffer::Work, subtree(child))
+                send(counts.rank_at(child), Work, subtree(child))
             }
             pos if pos == children && children > 0 => WAIT,
             pos if pos == children => Next::Skip,
-            pos if pos == children + 1 => local(
-                self.packed(counts, place, 1),
-                (Buffer::Output, (0, counts.of(self.rank))),
-                Combine::Store,
-            ),
+            pos if pos == children + 1 => {
+                local(self.packed(counts, place, 1), (Output, (0, counts.of(self.rank))), Combine::Store)
+            }
             _ => Next::Done,
         }
     }
@@ -129,14 +147,14 @@ impl Cursor {
         let partner = self.leader(other, dim, sizes);
         if self.cube_wins(mine.min(other), mine.max(other), dim, sizes) == (mine < other) {
             return match self.pos {
-                0 => recv(partner, Buffer::Output, self.cube(other, dim, sizes)),
+                0 => recv(partner, Output, self.cube(other, dim, sizes)),
                 _ => Next::Round,
             };
         }
         match self.pos {
             0 if dim > 0 => WAIT,
             0 => Next::Skip,
-            1 => send(partner, Buffer::Output, self.cube(mine, dim, sizes)),
+            1 => send(partner, Output, self.cube(mine, dim, sizes)),
             2 => WAIT,
             _ => Next::Done,
         }
@@ -154,12 +172,12 @@ impl Cursor {
         let partner = self.leader(other, dim, sizes);
         if self.cube_wins(mine.min(other), mine.max(other), dim, sizes) == (mine < other) {
             return match self.pos {
-                0 => send(partner, Buffer::Input, self.cube(other, dim, sizes)),
+                0 => send(partner, Input, self.cube(other, dim, sizes)),
                 _ => Next::Round,
             };
         }
         match self.pos {
-            0 => recv(partner, Buffer::Input, self.cube(mine, dim, sizes)),
+            0 => recv(partner, Input, self.cube(mine, dim, sizes)),
             1 => WAIT,
             _ => Next::Round,
         }

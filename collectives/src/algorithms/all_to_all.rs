@@ -1,8 +1,24 @@
 //! Everybody with everybody, in p − 1 exchanges or in ⌈log₂ p⌉ rounds.
 
-use super::{WAIT, is_silent, local, recv, reduce, send};
-use crate::phase::Next;
-use crate::{Buffer, Combine, Cursor, Data, Exchange, Layout, Sizes, Step};
+use crate::Buffer::{Arrival, Input, Output, Work};
+use crate::cursor::{Cursor, Next};
+use crate::program::{Description, WAIT, is_silent, local, programs, recv, reduce, send};
+use crate::{Combine, Data, Layout, Sizes, Step};
+
+pub(super) const LINEAR_EMPTY: Description =
+    Description::new(programs! { Alltoallv | Alltoallw: copy_own_pair(), exchange_all(true); });
+
+pub(super) const PAIRWISE: Description = Description::new(programs! {
+    Alltoall | Alltoallv | Alltoallw: copy_own_pair(), exchange_pairwise();
+    ReduceScatter | ReduceScatterBlock: reduce_pairwise();
+});
+
+pub(super) const BRUCK: Description = Description::new(programs! {
+    Allgather | Allgatherv: copy_own(), bruck_gather();
+    Alltoall: bruck_exchange();
+});
+
+pub(super) const DISSEMINATION: Description = Description::new(programs! { Barrier: disseminate; });
 
 impl Cursor {
     /// Where the block from a rank goes in an all-to-all. Under sums the length is a guess.
@@ -17,6 +33,16 @@ impl Cursor {
         }
     }
 
+    /// The input's block for oneself to the output.
+    pub(crate) fn copy_own_pair(&self, sizes: Sizes<'_>) -> Next {
+        let own = self.piece(sizes, self.rank);
+        let (place, _) = self.block_from(sizes, self.rank);
+        match self.pos {
+            0 => local((Input, own), (Output, (place, own.1)), Combine::Store),
+            _ => Next::Done,
+        }
+    }
+
     /// Round i ≥ 1: to the rank i after, from the rank i before. Known empty blocks cause no message, unless `empty`.
     pub(crate) fn exchange_all(&self, empty: bool, sizes: Sizes<'_>) -> Next {
         let i = self.round + 1;
@@ -27,31 +53,31 @@ impl Cursor {
         match self.pos {
             0 => match self.block_from(sizes, from) {
                 bytes if !empty && is_silent(bytes, sizes) => Next::Skip,
-                bytes => recv(from, Buffer::Output, bytes),
+                bytes => recv(from, Output, bytes),
             },
             1 => match self.piece(sizes, to) {
                 bytes if !empty && is_silent(bytes, sizes) => Next::Skip,
-                bytes => send(to, Buffer::Input, bytes),
+                bytes => send(to, Input, bytes),
             },
             2 if i + 1 == self.ranks || (self.fanout > 0 && i.is_multiple_of(self.fanout)) => WAIT,
             _ => Next::Round,
         }
     }
 
+    /// Blocks exchanged with one rank a round.
     pub(crate) fn exchange_pairwise(&self, sizes: Sizes<'_>) -> Next {
         let i = self.round + 1;
         if i >= self.ranks {
             return Next::Done;
         }
         let (to, from) = (self.plus(self.rank, i), self.minus(self.rank, i));
-        match self.pos {
-            0 => send(to, Buffer::Input, self.piece(sizes, to)),
-            1 => recv(from, Buffer::Output, self.block_from(sizes, from)),
-            2 => WAIT,
-            _ => Next::Round,
-        }
+        self.round_of(
+            || send(to, Input, self.piece(sizes, to)),
+            || recv(from, Output, self.block_from(sizes, from)),
+        )
     }
 
+    /// Blocks exchanged with one rank a round, and reduced.
     pub(crate) fn reduce_pairwise(&self, sizes: Sizes<'_>) -> Next {
         let i = self.round;
         if i == self.ranks {
@@ -60,10 +86,10 @@ impl Cursor {
         let (to, from) = (self.plus(self.rank, i), self.minus(self.rank, i));
         let own = self.piece(sizes, self.rank);
         match self.pos {
-            0 if i == 0 => local((Buffer::Input, own), (Buffer::Output, (0, own.1)), Combine::Store),
+            0 if i == 0 => local((Input, own), (Output, (0, own.1)), Combine::Store),
             _ if i == 0 => Next::Round,
-            0 => send(to, Buffer::Input, self.piece(sizes, to)),
-            1 => reduce(from, Buffer::Output, (0, own.1), Combine::Before),
+            0 => send(to, Input, self.piece(sizes, to)),
+            1 => reduce(from, Output, (0, own.1), Combine::Before),
             2 => WAIT,
             _ => Next::Round,
         }
@@ -77,22 +103,20 @@ impl Cursor {
         }
         let count = held.min(self.ranks - held);
         let from = self.plus(self.rank, held);
-        match self.pos {
-            0 => send(self.minus(self.rank, held), Buffer::Output, self.span(sizes, self.rank, count)),
-            1 => recv(from, Buffer::Output, self.span(sizes, from, count)),
-            2 => WAIT,
-            _ => Next::Round,
-        }
+        self.round_of(
+            || send(self.minus(self.rank, held), Output, self.span(sizes, self.rank, count)),
+            || recv(from, Output, self.span(sizes, from, count)),
+        )
     }
 
     /// Lap 0: work block i is the block for the rank i after. Lap 1, round k: blocks with bit k set go 2ᵏ on.
     /// Lap 2: work block i is what the rank i before has sent.
-    pub(crate) fn bruck_exchange(&self) -> Next {
+    pub(crate) fn bruck_exchange(&self, _: Sizes<'_>) -> Next {
         let (block, all) = (self.piece, self.all());
         let own = u64::from(self.rank) * block;
         match self.lap {
             0 => match self.pos {
-                0 => local((Buffer::Input, (own, all.1)), (Buffer::Work, all), Combine::Store),
+                0 => local((Input, (own, all.1)), (Work, all), Combine::Store),
                 _ => Next::Lap,
             },
             1 => {
@@ -108,28 +132,21 @@ impl Cursor {
                 };
                 let combine = Combine::Store;
                 match self.pos {
-                    0 => Next::Step(Step::Send {
-                        to: self.plus(self.rank, distance),
-                        data: data(Buffer::Work),
-                    }),
+                    0 => Next::Step(Step::Send { to: self.plus(self.rank, distance), data: data(Work) }),
                     1 => {
                         let from = self.minus(self.rank, distance);
-                        Next::Step(Step::Recv { from, data: data(Buffer::Arrival), combine })
+                        Next::Step(Step::Recv { from, data: data(Arrival), combine })
                     }
                     2 => WAIT,
-                    3 => Next::Step(Step::Local {
-                        from: data(Buffer::Arrival),
-                        into: data(Buffer::Work),
-                        combine,
-                    }),
+                    3 => Next::Step(Step::Local { from: data(Arrival), into: data(Work), combine }),
                     _ => Next::Round,
                 }
             }
             _ => match self.pos {
                 0 => Next::Step(Step::Local {
-                    from: Data::new(Buffer::Work, all),
+                    from: Data::new(Work, all),
                     into: Data {
-                        buffer: Buffer::Output,
+                        buffer: Output,
                         offset: own,
                         len: all.1,
                         layout: Layout::Backwards { block },
@@ -141,24 +158,10 @@ impl Cursor {
         }
     }
 
-    pub(crate) fn dissemination(&self) -> Next {
-        let Some(Exchange { to, from, .. }) = self.dissemination_round() else { return Next::Done };
-        match self.pos {
-            0 => send(to, Buffer::Input, (0, 0)),
-            1 => recv(from, Buffer::Output, (0, 0)),
-            2 => WAIT,
-            _ => Next::Round,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn dissemination_round(&self) -> Option<Exchange> {
+    /// Round k: to the rank 2ᵏ further on.
+    pub(crate) fn disseminate(&self) -> Option<(u32, u32)> {
         let distance = 1 << self.round;
-        (distance < self.ranks).then(|| Exchange {
-            to: self.plus(self.rank, distance),
-            bytes: 0,
-            from: self.minus(self.rank, distance),
-        })
+        (distance < self.ranks).then(|| (self.plus(self.rank, distance), self.minus(self.rank, distance)))
     }
 }
 

@@ -7,9 +7,15 @@
 //! next. With trees of height h, a node at depth d hands segment s up in round s + h − d, and passes it down in round s + h + d. So nobody waits in
 //! a round for what depends on another's wait of the same round, whichever of two nodes is above the other in which tree.
 
-use super::{WAIT, recv, reduce, send};
-use crate::phase::Next;
-use crate::{Buffer, Combine, Cursor};
+use crate::Buffer::Output;
+use crate::cursor::{Cursor, Next};
+use crate::program::{Description, WAIT, programs, recv, reduce, send};
+use crate::{Combine, Sizes};
+
+pub(super) const DOUBLE_TREE: Description = Description {
+    segments: |c, _, segment| c.cut(c.half(0).1, segment),
+    ..Description::new(programs! { Allreduce: copy_in(Output), two_trees(); })
+};
 
 /// One of the two trees.
 type Side = u32;
@@ -73,7 +79,7 @@ impl Cursor {
 
     /// A round has the places 0…5 for what comes, then a wait, then 7…12 for what goes; in each six, three a tree: the parent (for what
     /// goes up, or comes down) and two children.
-    pub(crate) fn two_trees(&self) -> Next {
+    pub(crate) fn two_trees(&self, _: Sizes<'_>) -> Next {
         if self.ranks == 1 {
             return Next::Done;
         }
@@ -100,9 +106,9 @@ impl Cursor {
         let (Some(peer), Some(segment)) = (peer, segment) else { return Next::Skip };
         let peer = self.rank_of_node(side, peer);
         match (comes, place % 3) {
-            (true, 0) => recv(peer, Buffer::Output, segment),
-            (true, _) => reduce(peer, Buffer::Output, segment, Combine::After),
-            (false, _) => send(peer, Buffer::Output, segment),
+            (true, 0) => recv(peer, Output, segment),
+            (true, _) => reduce(peer, Output, segment, Combine::After),
+            (false, _) => send(peer, Output, segment),
         }
     }
 }

@@ -2,9 +2,43 @@
 //!
 //! Empty blocks of known sizes cause no message here, as in MPI libraries.
 
-use super::{WAIT, is_silent, local, recv, reduce, send};
-use crate::phase::Next;
-use crate::{Buffer, Combine, Cursor, Sizes};
+use crate::Buffer::{self, Arrival, Input, Output, Work};
+use crate::cursor::{Cursor, Next};
+use crate::program::{Description, Needs, WAIT, is_silent, local, programs, recv, reduce, send};
+use crate::{Combine, Sizes, Tree};
+
+/// Any operation of zero bytes.
+pub(super) const NOTHING: Description = Description::new(programs! {
+    Bcast | Reduce | Allreduce | Gather | Scatter | Allgather | Alltoall | Gatherv | Scatterv | Allgatherv | Alltoallv
+    | Alltoallw | ReduceScatter | ReduceScatterBlock | Scan | Exscan [Always]: ;
+});
+
+pub(super) const LINEAR: Description = Description {
+    needs: Needs::Own,
+    ..Description::new(programs! {
+        Bcast: tree_down(Tree::Flat);
+        Reduce [Always]: reduce_in_order();
+        Allreduce [Always]: reduce_in_order(), tree_down(Tree::Flat);
+        Gather | Gatherv: gather_linear(Input, false);
+        Scatter | Scatterv: scatter_linear(Input, false);
+        Alltoall | Alltoallv | Alltoallw: copy_own_pair(), exchange_all(false);
+        Scan [Always]: scan_chain();
+        Exscan [Always]: exscan_chain();
+        Barrier: tree_up(Tree::Flat, Output), tree_down(Tree::Flat);
+    })
+};
+
+pub(super) const LINEAR_SYNC: Description =
+    Description { needs: Needs::Own, ..Description::new(programs! { Gather | Gatherv: gather_sync(); }) };
+
+pub(super) const LINEAR_GATHER_BCAST: Description = Description::new(programs! {
+    Allgather | Allgatherv: copy_own(), gather_linear(Output, false), chosen_tree_down();
+});
+
+pub(super) const REDUCE_THEN_LINEAR_SCATTER: Description = Description::new(programs! {
+    ReduceScatter | ReduceScatterBlock [ByTree]:
+        copy_in(Work), chosen_tree_up(Work), scatter_linear(Work, false), take_own();
+});
 
 impl Cursor {
     /// The block of a rank at the root. Under sums the root's own block is unknown and left out.
@@ -33,8 +67,9 @@ impl Cursor {
         }
     }
 
+    /// All blocks to the root, from the input, or from their places in another buffer.
     pub(crate) fn gather_linear(&self, from: Buffer, sorted: bool, sizes: Sizes<'_>) -> Next {
-        let in_place = from != Buffer::Input;
+        let in_place = from != Input;
         if self.rank != self.root {
             let own = if in_place { self.piece(sizes, self.rank) } else { self.own(sizes) };
             return match self.pos {
@@ -50,22 +85,23 @@ impl Cursor {
             return if peer == self.root && in_place {
                 Next::Skip
             } else if peer == self.root {
-                local((Buffer::Input, (0, block.1)), (Buffer::Output, block), Combine::Store)
+                local((Input, (0, block.1)), (Output, block), Combine::Store)
             } else if is_silent(block, sizes) {
                 Next::Skip
             } else {
-                recv(peer, Buffer::Output, block)
+                recv(peer, Output, block)
             };
         }
         if self.pos == self.ranks { WAIT } else { Next::Done }
     }
 
+    /// All blocks from the root's input to the output, or from their places in another buffer to the same places.
     pub(crate) fn scatter_linear(&self, from: Buffer, sorted: bool, sizes: Sizes<'_>) -> Next {
-        let in_place = from != Buffer::Input;
+        let in_place = from != Input;
         if self.rank != self.root {
             let (into, own) = match in_place {
                 true => (from, self.piece(sizes, self.rank)),
-                false => (Buffer::Output, self.own(sizes)),
+                false => (Output, self.own(sizes)),
             };
             return match self.pos {
                 0 if is_silent(own, sizes) => Next::Done,
@@ -80,7 +116,7 @@ impl Cursor {
             return if peer == self.root && in_place {
                 Next::Skip
             } else if peer == self.root {
-                local((Buffer::Input, block), (Buffer::Output, (0, block.1)), Combine::Store)
+                local((Input, block), (Output, (0, block.1)), Combine::Store)
             } else if is_silent(block, sizes) {
                 Next::Skip
             } else {
@@ -98,10 +134,10 @@ impl Cursor {
         if self.rank != self.root {
             let own = self.own(sizes);
             return match self.pos {
-                0 => recv(self.root, Buffer::Arrival, (0, 0)),
+                0 => recv(self.root, Arrival, (0, 0)),
                 1 => WAIT,
-                2 => send(self.root, Buffer::Input, first(own)),
-                3 => send(self.root, Buffer::Input, rest(own)),
+                2 => send(self.root, Input, first(own)),
+                3 => send(self.root, Input, rest(own)),
                 4 => WAIT,
                 _ => Next::Done,
             };
@@ -112,23 +148,21 @@ impl Cursor {
         }
         let block = self.block(peer, sizes);
         match self.pos {
-            0 if peer == self.root => {
-                local((Buffer::Input, (0, block.1)), (Buffer::Output, block), Combine::Store)
-            }
+            0 if peer == self.root => local((Input, (0, block.1)), (Output, block), Combine::Store),
             _ if peer == self.root => Next::Round,
-            0 => recv(peer, Buffer::Output, first(block)),
-            1 => send(peer, Buffer::Arrival, (0, 0)),
-            2 => recv(peer, Buffer::Output, rest(block)),
+            0 => recv(peer, Output, first(block)),
+            1 => send(peer, Arrival, (0, 0)),
+            2 => recv(peer, Output, rest(block)),
             3 => WAIT,
             _ => Next::Round,
         }
     }
 
     /// From the highest rank down, so that the operation's order is kept with one vector of scratch.
-    pub(crate) fn reduce_in_order(&self) -> Next {
+    pub(crate) fn reduce_in_order(&self, _: Sizes<'_>) -> Next {
         if self.rank != self.root {
             return match self.pos {
-                0 => send(self.root, Buffer::Input, self.all()),
+                0 => send(self.root, Input, self.all()),
                 1 => WAIT,
                 _ => Next::Done,
             };
@@ -136,10 +170,8 @@ impl Cursor {
         let Some(peer) = (self.ranks - 1).checked_sub(self.round) else { return Next::Done };
         let combine = if self.round == 0 { Combine::Store } else { Combine::Before };
         match self.pos {
-            0 if peer == self.root => {
-                local((Buffer::Input, self.all()), (Buffer::Output, self.all()), combine)
-            }
-            0 => reduce(peer, Buffer::Output, self.all(), combine),
+            0 if peer == self.root => local((Input, self.all()), (Output, self.all()), combine),
+            0 => reduce(peer, Output, self.all(), combine),
             1 if peer != self.root => WAIT,
             _ => Next::Round,
         }

@@ -1,37 +1,39 @@
 //! Prefix reductions.
 
-use super::doubling::order_of;
-use super::{WAIT, local, recv, reduce, send};
-use crate::phase::Next;
-use crate::{Buffer, Combine, Cursor, Operation};
+use crate::Buffer::{Arrival, Input, Output, Work};
+use crate::cursor::{Cursor, Next};
+use crate::program::{WAIT, local, order_of, recv, reduce, send};
+use crate::{Combine, Operation, Sizes};
 
 impl Cursor {
     fn is_last(&self) -> bool {
         self.rank + 1 == self.ranks
     }
 
-    pub(crate) fn scan_chain(&self) -> Next {
+    /// From rank to rank, inclusive.
+    pub(crate) fn scan_chain(&self, _: Sizes<'_>) -> Next {
         let all = self.all();
         match self.pos {
-            0 => local((Buffer::Input, all), (Buffer::Output, all), Combine::Store),
-            1 if self.rank > 0 => reduce(self.rank - 1, Buffer::Output, all, Combine::Before),
+            0 => local((Input, all), (Output, all), Combine::Store),
+            1 if self.rank > 0 => reduce(self.rank - 1, Output, all, Combine::Before),
             2 if self.rank > 0 => WAIT,
-            3 if !self.is_last() => send(self.rank + 1, Buffer::Output, all),
+            3 if !self.is_last() => send(self.rank + 1, Output, all),
             4 if !self.is_last() => WAIT,
             1..=4 => Next::Skip,
             _ => Next::Done,
         }
     }
 
-    pub(crate) fn exscan_chain(&self) -> Next {
+    /// From rank to rank, exclusive.
+    pub(crate) fn exscan_chain(&self, _: Sizes<'_>) -> Next {
         let all = self.all();
-        let work = (Buffer::Work, all);
+        let work = (Work, all);
         match self.pos {
-            0 if self.rank > 0 => recv(self.rank - 1, Buffer::Output, all),
+            0 if self.rank > 0 => recv(self.rank - 1, Output, all),
             1 if self.rank > 0 => WAIT,
-            2 if !self.is_last() => local((Buffer::Input, all), work, Combine::Store),
-            3 if !self.is_last() && self.rank > 0 => local((Buffer::Output, all), work, Combine::Before),
-            4 if !self.is_last() => send(self.rank + 1, Buffer::Work, all),
+            2 if !self.is_last() => local((Input, all), work, Combine::Store),
+            3 if !self.is_last() && self.rank > 0 => local((Output, all), work, Combine::Before),
+            4 if !self.is_last() => send(self.rank + 1, Work, all),
             5 if !self.is_last() => WAIT,
             0..=5 => Next::Skip,
             _ => Next::Done,
@@ -40,10 +42,10 @@ impl Cursor {
 
     /// Work: the reduction over the cube of 2ᵏ ranks around this one (its last part may be missing where no
     /// higher rank exists to need it). Output: the part of it at and below (exclusive: below) this rank.
-    pub(crate) fn scan_doubling(&self) -> Next {
+    pub(crate) fn scan_doubling(&self, _: Sizes<'_>) -> Next {
         let all = self.all();
-        let (input, output) = ((Buffer::Input, all), (Buffer::Output, all));
-        let (work, arrival) = ((Buffer::Work, all), (Buffer::Arrival, all));
+        let (input, output) = ((Input, all), (Output, all));
+        let (work, arrival) = ((Work, all), (Arrival, all));
         let is_exclusive = self.operation == Operation::Exscan;
         if self.lap == 0 {
             return match self.pos {
@@ -61,8 +63,8 @@ impl Cursor {
             return Next::Round;
         }
         match self.pos {
-            0 => send(partner, Buffer::Work, all),
-            1 => recv(partner, Buffer::Arrival, all),
+            0 => send(partner, Work, all),
+            1 => recv(partner, Arrival, all),
             2 => WAIT,
             3 => local(arrival, work, order_of(partner, self.rank)),
             4 if partner < self.rank => {

@@ -2,9 +2,46 @@
 //!
 //! Nodes are virtual ranks, the root being 0.
 
-use super::{WAIT, recv, reduce, send};
-use crate::phase::{Next, Which};
-use crate::{Buffer, Combine, Cursor, Sizes, Tree};
+use crate::Buffer::{self, Input, Output, Work};
+use crate::cursor::{Cursor, Next, Which};
+use crate::program::{Description, WAIT, programs, recv, reduce, send};
+use crate::{Combine, Sizes, Tree};
+
+pub(super) const BINOMIAL: Description = Description::new(programs! {
+    Bcast: tree_down(Tree::Binomial);
+    Reduce [FromRank0]: copy_in(Output), tree_up(Tree::Binomial, Output);
+    Gather | Gatherv: copy_own(), gather_up();
+    Scatter | Scatterv: scatter_down(Input, Which::Rank), take_own();
+    Barrier: tree_up(Tree::Binomial, Output), tree_down(Tree::Binomial);
+});
+
+pub(super) const BINOMIAL_SPREAD: Description =
+    Description::new(programs! { Bcast: tree_down(Tree::BinomialSpread); });
+
+pub(super) const KNOMIAL: Description = Description::new(programs! { Bcast: tree_down(Tree::Knomial); });
+
+pub(super) const CHAIN: Description = Description::new(programs! {
+    Bcast: tree_down(Tree::Chain);
+    Reduce [FromRank0]: copy_in(Output), tree_up(Tree::Chain, Output);
+});
+
+pub(super) const BINARY: Description = Description::new(programs! {
+    Bcast: tree_down(Tree::Binary);
+    Reduce: copy_in(Output), tree_up(Tree::Binary, Output);
+});
+
+pub(super) const REDUCE_BCAST: Description = Description::new(programs! {
+    Allreduce [Always]: copy_in(Output), tree_up(Tree::Binomial, Output), tree_down(Tree::Binomial);
+});
+
+pub(super) const GATHER_BCAST: Description = Description::new(programs! {
+    Allgather | Allgatherv: copy_own(), gather_up(), tree_down(Tree::Binomial);
+});
+
+pub(super) const REDUCE_THEN_SCATTER: Description = Description::new(programs! {
+    ReduceScatter | ReduceScatterBlock [ByTree]:
+        copy_in(Work), chosen_tree_up(Work), scatter_down(Work, Which::Rank), take_own();
+});
 
 /// Bits needed to write `x`; 0 for 0.
 fn bits(x: u32) -> u32 {
@@ -111,24 +148,20 @@ impl Cursor {
     }
 
     /// Round s: wait for segment s, ask for segment s + 1, pass segment s on.
-    pub(crate) fn tree_down(&self, tree: Tree) -> Next {
+    pub(crate) fn tree_down(&self, tree: Tree, _: Sizes<'_>) -> Next {
         let v = self.virtual_rank();
         let (s, last) = (self.round, self.round + 1 == self.segments);
         let children = self.children(tree, v);
         match self.pos {
-            0 if v != 0 && s == 0 => {
-                recv(self.real_rank(self.parent(tree, v)), Buffer::Output, self.segment(0))
-            }
+            0 if v != 0 && s == 0 => recv(self.real_rank(self.parent(tree, v)), Output, self.segment(0)),
             1 if v != 0 => WAIT,
-            2 if v != 0 && !last => {
-                recv(self.real_rank(self.parent(tree, v)), Buffer::Output, self.segment(s + 1))
-            }
+            2 if v != 0 && !last => recv(self.real_rank(self.parent(tree, v)), Output, self.segment(s + 1)),
             0..=2 => Next::Skip,
             pos if pos - 3 < children => {
                 // The flat tree and the spread one go upwards as MPI libraries do, the others serve the largest subtree first.
                 let i = pos - 3;
                 let i = if matches!(tree, Tree::Binomial | Tree::Knomial) { children - 1 - i } else { i };
-                send(self.real_rank(self.child(tree, v, i)), Buffer::Output, self.segment(s))
+                send(self.real_rank(self.child(tree, v, i)), Output, self.segment(s))
             }
             pos if pos - 3 == children && children > 0 && (v == 0 || last) => WAIT,
             _ if last => Next::Done,
@@ -136,8 +169,18 @@ impl Cursor {
         }
     }
 
+    /// [`Cursor::tree_down`] along the tree of the choice.
+    pub(crate) fn chosen_tree_down(&self, sizes: Sizes<'_>) -> Next {
+        self.tree_down(self.tree, sizes)
+    }
+
+    /// [`Cursor::tree_up`] along the tree of the choice.
+    pub(crate) fn chosen_tree_up(&self, buffer: Buffer, sizes: Sizes<'_>) -> Next {
+        self.tree_up(self.tree, buffer, sizes)
+    }
+
     /// Round s: segment s from all children, then to the parent while the next one arrives.
-    pub(crate) fn tree_up(&self, tree: Tree, buffer: Buffer) -> Next {
+    pub(crate) fn tree_up(&self, tree: Tree, buffer: Buffer, _: Sizes<'_>) -> Next {
         let v = self.virtual_rank();
         let (s, last) = (self.round, self.round + 1 == self.segments);
         let children = self.children(tree, v);
@@ -157,25 +200,27 @@ impl Cursor {
         }
     }
 
+    /// Blocks up a binomial tree.
     pub(crate) fn gather_up(&self, sizes: Sizes<'_>) -> Next {
         let v = self.virtual_rank();
         let children = self.children(Tree::Binomial, v);
         match self.pos {
             pos if pos < children => {
                 let child = self.child(Tree::Binomial, v, pos);
-                recv(self.real_rank(child), Buffer::Output, self.subtree(child, Which::Rank, sizes))
+                recv(self.real_rank(child), Output, self.subtree(child, Which::Rank, sizes))
             }
             pos if pos == children && children > 0 => WAIT,
             pos if pos == children => Next::Skip,
             pos if pos == children + 1 && v != 0 => {
                 let parent = self.real_rank(self.parent(Tree::Binomial, v));
-                send(parent, Buffer::Output, self.subtree(v, Which::Rank, sizes))
+                send(parent, Output, self.subtree(v, Which::Rank, sizes))
             }
             pos if pos == children + 2 && v != 0 => WAIT,
             _ => Next::Done,
         }
     }
 
+    /// Pieces down a binomial tree: rank i's block (`Rank`) or the i-th piece counted from the root (`Virtual`).
     pub(crate) fn scatter_down(&self, buffer: Buffer, which: Which, sizes: Sizes<'_>) -> Next {
         let v = self.virtual_rank();
         let children = self.children(Tree::Binomial, v);

@@ -5,12 +5,36 @@
 //! in rank order. In a reduce-scatter the pieces are the core ranks' blocks, and that of core rank c ends at the rank whose number has
 //! its bits reversed. *Far*: partners at distance p/2, p/4 …; core rank c ends with its own piece.
 
-use super::doubling::{Role, order_of};
-use super::{WAIT, is_silent, local, recv, reduce, send};
-use crate::cursor::Split;
-use crate::phase::Next;
-use crate::{Buffer, Combine, Cursor, Operation, Sizes};
+use super::doubling::Role;
+use crate::Buffer::{self, Input, Output, Work};
+use crate::cursor::{Cursor, Next, Split};
+use crate::program::{Description, Pieces, WAIT, is_silent, local, order_of, programs, recv, reduce, send};
+use crate::{Combine, Operation, Sizes};
 use vef_format::operation::Sizing;
+
+pub(super) const RECURSIVE_HALVING: Description = Description::new(programs! {
+    ReduceScatter | ReduceScatterBlock: copy_in(Work), fold(Work), halving_far(), unfold_own(), take_own();
+});
+
+/// Halving needs a power of two of pieces: those of the ranks at work.
+pub(super) const RABENSEIFNER: Description = Description {
+    pieces: Pieces::OfCore,
+    ..Description::new(programs! {
+        Reduce [Always]: copy_in(Output), fold(Output), halving_near(Output), hand_to_root(), gather_to_root();
+        Allreduce [Always]: copy_in(Output), fold(Output), halving_near(Output), doubling_back(), unfold();
+    })
+};
+
+pub(super) const RABENSEIFNER_HALVES: Description = Description {
+    pieces: Pieces::Halves,
+    ..Description::new(programs! {
+        Allreduce [Always]: copy_in(Output), fold_halves(), halving_near(Output), doubling_back(), unfold();
+    })
+};
+
+pub(super) const BUTTERFLY: Description = Description::new(programs! {
+    ReduceScatter | ReduceScatterBlock [Always]: mirror_in(), fold(Work), halving_near(Work), mirror_out();
+});
 
 impl Cursor {
     /// What core rank `core` holds after k near rounds.
@@ -38,6 +62,7 @@ impl Cursor {
         ((u64::from(core) << 32).reverse_bits() >> (32 - self.log_core())) as u32
     }
 
+    /// Half of what is left of a buffer reduced at distance 1, 2, 4 …
     pub(crate) fn halving_near(&self, buffer: Buffer, sizes: Sizes<'_>) -> Next {
         let Role::Core { core, .. } = self.role(self.rank) else { return Next::Done };
         let k = self.round;
@@ -46,25 +71,22 @@ impl Cursor {
         }
         let other = core ^ (1 << k);
         let partner = self.core_number(other);
-        match self.pos {
-            0 => send(partner, buffer, self.near(other, k + 1, sizes)),
-            1 => reduce(partner, buffer, self.near(core, k + 1, sizes), order_of(partner, self.rank)),
-            2 => WAIT,
-            _ => Next::Round,
-        }
+        self.round_of(
+            || send(partner, buffer, self.near(other, k + 1, sizes)),
+            || reduce(partner, buffer, self.near(core, k + 1, sizes), order_of(partner, self.rank)),
+        )
     }
 
+    /// The way of [`Cursor::halving_near`] back: everybody gets everything.
     pub(crate) fn doubling_back(&self, sizes: Sizes<'_>) -> Next {
         let Role::Core { core, .. } = self.role(self.rank) else { return Next::Done };
         let Some(k) = self.log_core().checked_sub(self.round + 1) else { return Next::Done };
         let other = core ^ (1 << k);
         let partner = self.core_number(other);
-        match self.pos {
-            0 => send(partner, Buffer::Output, self.near(core, k + 1, sizes)),
-            1 => recv(partner, Buffer::Output, self.near(other, k + 1, sizes)),
-            2 => WAIT,
-            _ => Next::Round,
-        }
+        self.round_of(
+            || send(partner, Output, self.near(core, k + 1, sizes)),
+            || recv(partner, Output, self.near(other, k + 1, sizes)),
+        )
     }
 
     /// Whether the root has handed over to its partner.
@@ -72,19 +94,21 @@ impl Cursor {
         matches!(self.role(self.root), Role::Surplus { .. })
     }
 
+    /// A root that is a surplus rank gets what rank 0 has reduced, and takes its place.
     pub(crate) fn hand_to_root(&self, sizes: Sizes<'_>) -> Next {
         if !self.root_is_surplus() {
             return Next::Done;
         }
         let reduced = self.near(0, self.log_core(), sizes);
         match (self.core_number(0), self.pos) {
-            (first, 0) if self.rank == first => send(self.root, Buffer::Output, reduced),
-            (first, 0) if self.rank == self.root => recv(first, Buffer::Output, reduced),
+            (first, 0) if self.rank == first => send(self.root, Output, reduced),
+            (first, 0) if self.rank == self.root => recv(first, Output, reduced),
             (first, 1) if self.rank == first || self.rank == self.root => WAIT,
             _ => Next::Done,
         }
     }
 
+    /// The way of [`Cursor::halving_near`] back: the root gets everything.
     pub(crate) fn gather_to_root(&self, sizes: Sizes<'_>) -> Next {
         let moved = self.root_is_surplus();
         let core = match self.role(self.rank) {
@@ -104,8 +128,8 @@ impl Cursor {
         let other = core ^ (1 << k);
         let partner = if moved && other == 0 { self.root } else { self.core_number(other) };
         match self.pos {
-            0 if (core ^ root) >> k == 0 => recv(partner, Buffer::Output, self.near(other, k + 1, sizes)),
-            0 => send(partner, Buffer::Output, self.near(core, k + 1, sizes)),
+            0 if (core ^ root) >> k == 0 => recv(partner, Output, self.near(other, k + 1, sizes)),
+            0 => send(partner, Output, self.near(core, k + 1, sizes)),
             1 => WAIT,
             _ => Next::Round,
         }
@@ -116,17 +140,19 @@ impl Cursor {
         self.operation == Operation::ReduceScatterBlock && self.surplus() == 0
     }
 
+    /// The input into the work buffer; of a power of two of equal blocks, each to the place whose number has its bits reversed.
     pub(crate) fn mirror_in(&self, sizes: Sizes<'_>) -> Next {
         if !self.mirrors_first() {
-            return self.copy_in(Buffer::Work);
+            return self.copy_in(Work, sizes);
         }
         if self.pos == self.ranks {
             return Next::Done;
         }
         let [from, into] = [self.pos, self.mirror(self.pos)].map(|piece| self.piece(sizes, piece));
-        local((Buffer::Input, from), (Buffer::Work, into), Combine::Store)
+        local((Input, from), (Work, into), Combine::Store)
     }
 
+    /// Each block that [`Cursor::halving_near`] has reduced to its rank's output.
     pub(crate) fn mirror_out(&self, sizes: Sizes<'_>) -> Next {
         let own = self.piece(sizes, self.rank);
         let core = match self.role(self.rank) {
@@ -134,7 +160,7 @@ impl Cursor {
             Role::Surplus { .. } => {
                 let holder = self.core_number(self.mirror(self.rank >> 1));
                 return match self.pos {
-                    0 => recv(holder, Buffer::Output, (0, own.1)),
+                    0 => recv(holder, Output, (0, own.1)),
                     1 => WAIT,
                     _ => Next::Done,
                 };
@@ -147,12 +173,10 @@ impl Cursor {
             // What it holds is its own; and its partner's, which it serves.
             let served = self.serve(held, sizes);
             return match self.pos {
-                0 if self.mirrors_first() => local(
-                    (Buffer::Work, self.piece(sizes, held)),
-                    (Buffer::Output, (0, own.1)),
-                    Combine::Store,
-                ),
-                0 => local((Buffer::Work, own), (Buffer::Output, (0, own.1)), Combine::Store),
+                0 if self.mirrors_first() => {
+                    local((Work, self.piece(sizes, held)), (Output, (0, own.1)), Combine::Store)
+                }
+                0 => local((Work, own), (Output, (0, own.1)), Combine::Store),
                 1 => served,
                 2 if matches!(served, Next::Step(_)) => WAIT,
                 _ => Next::Done,
@@ -160,8 +184,8 @@ impl Cursor {
         }
         match self.pos {
             0 => self.serve(held, sizes),
-            1 => send(rank, Buffer::Work, block),
-            2 => recv(rank, Buffer::Output, (0, own.1)),
+            1 => send(rank, Work, block),
+            2 => recv(rank, Output, (0, own.1)),
             3 => WAIT,
             _ => Next::Done,
         }
@@ -173,9 +197,10 @@ impl Cursor {
             return Next::Skip;
         }
         let surplus = self.core_number(pair) ^ 1;
-        send(surplus, Buffer::Work, self.piece(sizes, surplus))
+        send(surplus, Work, self.piece(sizes, surplus))
     }
 
+    /// Half of what is left reduced at distance p/2, p/4 …; ends with the rank's own piece.
     pub(crate) fn halving_far(&self, sizes: Sizes<'_>) -> Next {
         let Role::Core { core, .. } = self.role(self.rank) else { return Next::Done };
         let Some(k) = self.log_core().checked_sub(self.round + 1) else { return Next::Done };
@@ -185,9 +210,9 @@ impl Cursor {
         let (sent, kept) = (self.core_pieces(keep ^ half, half, sizes), self.core_pieces(keep, half, sizes));
         match self.pos {
             0 if is_silent(sent, sizes) => Next::Skip,
-            0 => send(partner, Buffer::Work, sent),
+            0 => send(partner, Work, sent),
             1 if is_silent(kept, sizes) => Next::Skip,
-            1 => reduce(partner, Buffer::Work, kept, order_of(partner, self.rank)),
+            1 => reduce(partner, Work, kept, order_of(partner, self.rank)),
             2 => WAIT,
             _ => Next::Round,
         }

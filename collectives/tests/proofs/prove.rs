@@ -6,48 +6,48 @@
 //! nobody receives, lengths that differ, bytes read before they are there, buffers touched while a message uses
 //! them, elements torn by a split, contributions missing, doubled or misplaced.
 
-use crate::{Buffer, Choice, Combine, Cursor, Data, Error, Operation, Shape, Sizes, Step};
+use collectives::{Buffer, Choice, Combine, Cursor, Data, Error, Member, Operation, Sizes, Step};
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Most ranks of a case: contributions are bits of a `u128`.
-pub const MAX_PROVABLE_RANKS: u32 = 128;
+pub(crate) const MAX_PROVABLE_RANKS: u32 = 128;
 
 /// One collective, to be run by all its ranks.
 #[derive(Clone, Debug)]
-pub struct Case<'a> {
+pub(crate) struct Case<'a> {
     /// The operation.
-    pub operation: Operation,
+    pub(crate) operation: Operation,
     /// Communicator size, 1 to [`MAX_PROVABLE_RANKS`].
-    pub ranks: u32,
+    pub(crate) ranks: u32,
     /// The root.
-    pub root: u32,
+    pub(crate) root: u32,
     /// Bytes of an element.
-    pub unit: u32,
+    pub(crate) unit: u32,
     /// The algorithm.
-    pub choice: Choice,
+    pub(crate) choice: Choice,
     /// Each rank's sizes; a single one is every rank's.
-    pub sizes: &'a [Sizes<'a>],
+    pub(crate) sizes: &'a [Sizes<'a>],
 }
 
 /// What a proven schedule costs, and gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proof {
+pub(crate) struct Proof {
     /// Messages of all ranks.
-    pub messages: u64,
+    pub(crate) messages: u64,
     /// Their bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Most messages sent by one rank.
-    pub most_sent: u64,
+    pub(crate) most_sent: u64,
     /// Whether every reduction took place in rank order.
-    pub ordered: bool,
+    pub(crate) ordered: bool,
     /// Bytes from rank a to rank b at [a · ranks + b].
-    pub pairs: Vec<(u64, u64)>,
+    pub(crate) pairs: Vec<(u64, u64)>,
 }
 
 /// What is wrong with a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// There is none.
     #[error("rank {rank}: {error}")]
     NoSchedule {
@@ -147,13 +147,13 @@ pub enum Flaw {
 
 /// What an element holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Value {
+pub(crate) struct Value {
     /// Bit r: a contribution of rank r; none: nothing.
-    pub of: u128,
+    pub(crate) of: u128,
     /// Which element of the contributors' input.
-    pub element: u64,
+    pub(crate) element: u64,
     /// Some reduction was not in rank order.
-    pub disordered: bool,
+    pub(crate) disordered: bool,
 }
 
 impl Value {
@@ -174,17 +174,17 @@ impl Value {
 impl Case<'_> {
     /// Runs all ranks to their end and checks every output. Where a rank knows only sums, lengths and
     /// contents are not checked, the rest is.
-    pub fn prove(&self) -> Result<Proof, Flaw> {
+    pub(crate) fn prove(&self) -> Result<Proof, Flaw> {
         self.prove_steps(|rank| {
             let sizes = self.sizes(rank);
-            let cursor = Cursor::new(self.shape(rank), self.choice, sizes);
+            let cursor = Cursor::new(self.member(rank), self.choice, sizes);
             let mut cursor = cursor.map_err(|error| Flaw::NoSchedule { rank, error })?;
             Ok(std::iter::from_fn(move || cursor.next(sizes)))
         })
     }
 
     /// The same for steps of one's own; `choice` is not looked at.
-    pub fn prove_steps<I>(&self, steps: impl FnMut(u32) -> Result<I, Flaw>) -> Result<Proof, Flaw>
+    pub(crate) fn prove_steps<I>(&self, steps: impl FnMut(u32) -> Result<I, Flaw>) -> Result<Proof, Flaw>
     where
         I: Iterator<Item = Step>,
     {
@@ -196,8 +196,8 @@ impl Case<'_> {
         machine.check()
     }
 
-    fn shape(&self, rank: u32) -> Shape {
-        Shape { operation: self.operation, ranks: self.ranks, rank, root: self.root, unit: self.unit }
+    fn member(&self, rank: u32) -> Member {
+        Member { operation: self.operation, ranks: self.ranks, rank, root: self.root, unit: self.unit }
     }
 
     fn sizes(&self, rank: u32) -> Sizes<'_> {
@@ -303,10 +303,10 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
         let with_contents = !case.sizes.iter().any(|sizes| matches!(sizes, Sizes::Sums { .. }));
         let mut nodes = Vec::new();
         for rank in 0..case.ranks {
-            let (shape, sizes) = (case.shape(rank), case.sizes(rank));
+            let (member, sizes) = (case.member(rank), case.sizes(rank));
             let unit = u64::from(case.unit);
             let lens = BUFFERS.map(|buffer| match with_contents {
-                true => (shape.buffer_bytes(buffer, sizes) / unit) as usize,
+                true => (member.buffer_bytes(buffer, sizes) / unit) as usize,
                 false => 0,
             });
             let mut buffers = BUFFERS.map(|_| Vec::new());
@@ -568,10 +568,9 @@ impl<'c, I: Iterator<Item = Step>> Machine<'c, I> {
     }
 }
 
-#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Algorithm;
+    use collectives::{Algorithm, Layout};
 
     /// What the proof says of a schedule whose steps have been tampered with.
     fn tampered(operation: Operation, algorithm: Algorithm, tamper: impl Fn(u32, &mut Vec<Step>)) -> Flaw {
@@ -581,7 +580,7 @@ mod tests {
         assert!(case.prove().is_ok());
         case.prove_steps(|rank| {
             let mut steps: Vec<Step> =
-                crate::steps(case.shape(rank), case.choice, sizes[0]).unwrap().collect();
+                collectives::steps(case.member(rank), case.choice, sizes[0]).unwrap().collect();
             tamper(rank, &mut steps);
             Ok(steps.into_iter())
         })
@@ -637,10 +636,8 @@ mod tests {
         assert!(matches!(flaw, Flaw::Deadlock { rank: 5 }), "{flaw}");
         let flaw = tampered(Operation::Gather, Algorithm::Linear, |rank, steps| {
             if rank == 0 {
-                steps.insert(
-                    0,
-                    Step::Recv { from: 0, data: Data::new(Buffer::Output, (0, 0)), combine: Combine::Store },
-                );
+                let data = Data { buffer: Buffer::Output, offset: 0, len: 0, layout: Layout::Cyclic };
+                steps.insert(0, Step::Recv { from: 0, data, combine: Combine::Store });
             }
         });
         assert!(matches!(flaw, Flaw::Peer { rank: 0, .. }), "{flaw}");
