@@ -17,8 +17,8 @@ use std::hint::black_box;
 use std::path::Path;
 use vef_benches::traces::Trace;
 use vef_format::container::Settings;
-use vef_format::units::{Bytes, Ticks};
-use workloads::{Kernel, Workload};
+use vef_format::units::Bytes;
+use workloads::{Workload, pattern};
 
 fn network(topology: &str, model: Model) -> NetworkSettings {
     let topology = topology.parse().expect("a topology");
@@ -69,26 +69,18 @@ fn simulations(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("flow");
     group.sample_size(10);
-    for kernel in [Kernel::Ring { tasks: 512 }, Kernel::Random { tasks: 512 }] {
-        let iterations = 200;
-        let workload = Workload {
-            kernel,
-            bytes: Bytes(100_000),
-            iterations,
-            compute: Ticks(10_000),
-            noise: 0.5,
-            ..Workload::default()
-        };
-        let path = in_folder(&format!("{}.vefx", kernel.name()));
+    for name in ["ring", "random"] {
+        let workload = Workload::new(pattern(name).expect("a pattern"), 512);
+        let workload = Workload { bytes: Bytes(100_000), iterations: 200, noise: 0.5, ..workload };
+        let path = in_folder(&format!("{name}.vefx"));
         let file = std::fs::File::create(&path).expect("a file");
         workload.write_container(file, Settings::default()).expect("a trace");
-        bench(&mut group, kernel.name(), &path, &network("karytree:8x3", Model::Flow));
+        bench(&mut group, name, &path, &network("karytree:8x3", Model::Flow));
     }
     group.finish();
 
     let shifts = in_folder("shifts.vefx");
-    let workload =
-        Workload { kernel: Kernel::Random { tasks: 256 }, iterations: 1000, ..Workload::default() };
+    let workload = Workload { iterations: 1000, ..Workload::new(pattern("random").expect("a pattern"), 256) };
     let file = std::fs::File::create(&shifts).expect("a file");
     workload.write_container(file, Settings::default()).expect("a trace");
     let mut group = criterion.benchmark_group("random 8 KiB, 256 ranks");

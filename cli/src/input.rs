@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use vef_format::capture::{Capture, CaptureError};
-use vef_format::container::{self, About, Reader};
+use vef_format::container::{About, Reader};
+use vef_format::format::Format;
 use vef_format::new_file::hidden_beside;
 use vef_format::operation::OpCodes;
 
@@ -77,8 +78,7 @@ impl Input {
     /// # Errors
     /// The file cannot be read.
     pub fn is_container(&self) -> Result<bool, Failure> {
-        container::is_container(&self.path)
-            .map_err(|error| format!("{}: {error}", self.name.display()).into())
+        Format::is_container(&self.path).map_err(|error| format!("{}: {error}", self.name.display()).into())
     }
 
     /// The codes of collectives that the user gives for a text trace; a container has its own.

@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 use vef_format::capture::{Capture, legacy};
-use vef_format::container::named_container;
+use vef_format::format::named_container;
 use vef_format::ids::Rank;
 use vef_format::record::{Communicator, Header, Version};
 use vef_format::units::{Bytes, Picos};

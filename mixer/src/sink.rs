@@ -14,6 +14,7 @@ use std::fs::File;
 use std::ops::Range;
 use vef_format::capture::Capture;
 use vef_format::container::{self, About, ContainerWriteError, Note, Section, Settings};
+use vef_format::format::named_container;
 use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
 use vef_format::record::{Communicator, Header};
@@ -33,7 +34,7 @@ impl<'a> Sink<'a> {
         communicators: &[Communicator],
         (capture, op_codes, summary): (&Capture, &OpCodes, &Summary),
     ) -> Result<Self, MixError> {
-        if !container::named_container(output.path()) {
+        if !named_container(output.path()) {
             let failed = |error| output.error(error);
             let mut writer = text::Writer::new(output.file(), header).map_err(failed)?;
             let mut all = communicators.iter();

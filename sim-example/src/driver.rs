@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use replay::{Builder, Engine, Job, LoadError, SendCompletion, Stream};
-use vef_format::container::{About, Reader, is_container};
+use vef_format::container::{About, Reader};
+use vef_format::format::Format;
 use vef_format::units::Picos;
 
 use crate::accounts::Accounts;
@@ -105,7 +106,7 @@ fn not_in_trace(trace: &Path) -> Vec<String> {
 fn open(workload: &Workload) -> Result<Job, SimError> {
     let Workload { trace, op_codes, .. } = workload;
     match op_codes {
-        Some(codes) if !is_container(trace).is_ok_and(|is_container| is_container) => {
+        Some(codes) if !Format::is_container(trace).is_ok_and(|is_container| is_container) => {
             Ok(Job::stream(Stream::with_codes(trace, codes.clone()).map_err(LoadError::from)?))
         }
         _ => Ok(Job::open(trace)?),

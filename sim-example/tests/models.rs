@@ -5,7 +5,6 @@ use sim_example::{Settings, SimError, Workload, simulate};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use vef_format::units::{Bytes, Picos, Ticks};
-use workloads::Kernel;
 
 fn settings(trace: &Path) -> Settings {
     Settings { jobs: vec![Workload::new(trace)], ..Settings::default() }
@@ -45,24 +44,18 @@ fn models_agree_where_nothing_waits() {
 
 /// Traces of all patterns, and the real ones at hand.
 fn traces(folder: &Path) -> Vec<PathBuf> {
-    let names =
-        ["ring", "halo2d", "halo3d", "alltoall", "allreduce", "random", "incast", "sweep", "fft", "training"];
-    let mut traces: Vec<PathBuf> = names
+    let mut traces: Vec<PathBuf> = workloads::PATTERNS
         .iter()
-        .map(|name| {
-            let mut kernel = Kernel::named(name, 12).unwrap();
-            if let Kernel::Training { gradient, .. } = &mut kernel {
-                *gradient = Bytes(30_000);
-            }
+        .map(|pattern| {
             let workload = workloads::Workload {
-                kernel,
                 bytes: Bytes(5000),
                 iterations: 2,
                 compute: Ticks(500),
                 noise: 0.5,
-                ..workloads::Workload::default()
+                gradient: Bytes(30_000),
+                ..workloads::Workload::new(pattern, 12)
             };
-            let path = folder.join(format!("{name}.vef"));
+            let path = folder.join(format!("{}.vef", pattern.name));
             workload.write_text(std::fs::File::create(&path).unwrap()).unwrap();
             path
         })

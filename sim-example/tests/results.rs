@@ -13,10 +13,7 @@ use vef_format::container::{About, Settings as ContainerSettings, Writer};
 use vef_format::ids::{MessageId, Rank};
 use vef_format::record::{Dependency, Header, Message};
 use vef_format::units::{Bytes, Ticks};
-use workloads::Kernel;
-
-const PATTERNS: [&str; 10] =
-    ["ring", "halo2d", "halo3d", "alltoall", "allreduce", "random", "incast", "sweep", "fft", "training"];
+use workloads::PATTERNS;
 
 const EVERYTHING: Observe = Observe { links: true, critical_path: true };
 
@@ -39,13 +36,13 @@ fn workload() -> impl Strategy<Value = workloads::Workload> {
     let bytes = prop_oneof![Just(0u64), 1u64..100, 1000u64..100_000];
     (0..PATTERNS.len(), 2u32..17, 1u32..5, bytes, 0u64..30_000, 0.0f64..1.0, any::<u64>()).prop_map(
         |(pattern, tasks, iterations, bytes, compute, noise, seed)| workloads::Workload {
-            kernel: Kernel::named(PATTERNS[pattern], tasks).unwrap(),
             bytes: Bytes(bytes),
             iterations,
             compute: Ticks(compute),
             imbalance: noise / 2.0,
             noise,
             seed,
+            ..workloads::Workload::new(&PATTERNS[pattern], tasks)
         },
     )
 }
@@ -181,8 +178,8 @@ impl Sink for Seen {
 fn links_carry_what_is_sent_over_them() {
     let sides = [5u32, 3];
     for pattern in ["random", "halo2d", "allreduce", "fft"] {
-        let kernel = Kernel::named(pattern, 15).unwrap();
-        let file = write(&workloads::Workload { kernel, iterations: 7, ..workloads::Workload::default() });
+        let workload = workloads::Workload::new(workloads::pattern(pattern).unwrap(), 15);
+        let file = write(&workloads::Workload { iterations: 7, ..workload });
         let mut seen = Seen::default();
         let mut engine = Engine::builder().job(Job::open(file.path()).unwrap()).engine().unwrap();
         yardstick::watch(&mut engine, &yardstick::default_link(), Picos::MAX, &mut seen).unwrap();
@@ -263,12 +260,7 @@ fn a_critical_path_by_hand() {
 #[test]
 fn what_the_trace_lacks_is_told() {
     let file = NamedTempFile::new().unwrap();
-    let header = Header {
-        tasks: 1,
-        messages: 1,
-        clock: Picos(1000),
-        ..workloads::Workload::default().header().unwrap()
-    };
+    let header = Header { tasks: 1, messages: 1, clock: Picos(1000), ..Header::default() };
     let tell = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let origin = vec![tell("program", "app"), tell(About::NOT_IN_TRACE, "MPI_Put: 3 calls, 24 B")];
     let about = About { origin, ..About::default() };

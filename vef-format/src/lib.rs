@@ -21,8 +21,11 @@ pub mod varint;
 
 pub mod capture;
 pub mod container;
+pub mod convert;
+pub mod format;
 pub mod text;
 pub mod time_independent;
+pub mod trace;
 pub mod validate;
 
 mod id_set;

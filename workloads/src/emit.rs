@@ -1,55 +1,22 @@
-//! Emits the records of all tasks in program order and tracks their dependencies, so that kernels only state
+//! Emits the records of all tasks in program order and tracks their dependencies, so that patterns only state
 //! the next operation of a task.
 
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
-use vef_format::operation::{Amounts, Operation};
-use vef_format::record::{Dependency, LocalCollective, Message};
+use vef_format::operation::Operation;
+use vef_format::record::{Dependency, Line, LocalCollective, Message};
 use vef_format::units::{Bytes, Ticks};
 
-use crate::Workload;
 use crate::error::WorkloadError;
 
-/// Accepts records.
-pub trait Sink {
-    /// Accepts a communicator.
-    fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), WorkloadError>;
-    /// Accepts a message or a mark.
-    fn message(&mut self, message: &Message) -> Result<(), WorkloadError>;
-    /// Accepts a task's part of a collective.
-    fn collective(&mut self, part: &LocalCollective) -> Result<(), WorkloadError>;
-}
-
-/// A sink that counts records.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) messages: u64,
-    pub(crate) communicators: u64,
-    pub(crate) collectives: u64,
-    pub(crate) local_collectives: u64,
-}
-
-impl Sink for Counts {
-    fn communicator(&mut self, _: CommId, _: &[Rank]) -> Result<(), WorkloadError> {
-        self.communicators += 1;
-        Ok(())
-    }
-
-    fn message(&mut self, _: &Message) -> Result<(), WorkloadError> {
-        self.messages += 1;
-        Ok(())
-    }
-
-    fn collective(&mut self, part: &LocalCollective) -> Result<(), WorkloadError> {
-        self.local_collectives += 1;
-        self.collectives = self.collectives.max(part.id.0 + 1);
-        Ok(())
-    }
-}
+/// Takes the lines of a trace.
+pub(crate) type Sink<'s> = &'s mut dyn FnMut(&Line<'_>) -> Result<(), WorkloadError>;
 
 /// Emits records to a sink.
-pub(crate) struct Emitter<'a, S> {
-    sink: &'a mut S,
-    workload: &'a Workload,
+pub(crate) struct Emitter<'s> {
+    sink: Sink<'s>,
+    /// Computing of a task per iteration, and the largest deviation of an iteration's factor for it from 1.
+    compute: f64,
+    noise: f64,
     tasks: Vec<Task>,
     random: u64,
     messages: u64,
@@ -67,19 +34,27 @@ struct Task {
     factor: f64,
 }
 
-impl<'a, S: Sink> Emitter<'a, S> {
-    pub(crate) fn new(workload: &'a Workload, sink: &'a mut S) -> Self {
+impl<'s> Emitter<'s> {
+    /// For so many tasks, whose factors of computing differ from 1 by at most `imbalance`.
+    pub(crate) fn new(
+        sink: Sink<'s>,
+        tasks: u32,
+        compute: Ticks,
+        (imbalance, noise): (f64, f64),
+        seed: u64,
+    ) -> Self {
         let mut emitter = Self {
             sink,
-            workload,
+            compute: compute.0 as f64,
+            noise,
             tasks: Vec::new(),
-            random: workload.seed,
+            random: seed,
             messages: 0,
             collectives: 0,
             communicators: 0,
         };
-        for _ in 0..workload.kernel.tasks() {
-            let factor = emitter.around_one(workload.imbalance);
+        for _ in 0..tasks {
+            let factor = emitter.around_one(imbalance);
             emitter.tasks.push(Task { after: Dependency::Start, computing: 0, factor });
         }
         emitter
@@ -112,9 +87,9 @@ impl<'a, S: Sink> Emitter<'a, S> {
 
     /// A task computes for `share` of its time per iteration.
     pub(crate) fn compute(&mut self, task: u32, share: f64) {
-        let noise = self.around_one(self.workload.noise);
+        let noise = self.around_one(self.noise);
         let task = &mut self.tasks[task as usize];
-        task.computing += (self.workload.compute.0 as f64 * share * task.factor * noise).round() as u64;
+        task.computing += (self.compute * share * task.factor * noise).round() as u64;
     }
 
     /// A task sends a message, for which the receiver must wait.
@@ -143,15 +118,8 @@ impl<'a, S: Sink> Emitter<'a, S> {
         self.messages += 1;
         let task = &mut self.tasks[src as usize];
         let time = Ticks(std::mem::take(&mut task.computing));
-        self.sink.message(&Message {
-            id,
-            src: Rank(src),
-            dst: Rank(dst),
-            bytes,
-            awaited,
-            after: task.after,
-            time,
-        })
+        let (src, dst, after) = (Rank(src), Rank(dst), task.after);
+        (self.sink)(&Line::Message(Message { id, src, dst, bytes, awaited, after, time }))
     }
 
     /// Creates a communicator.
@@ -159,18 +127,28 @@ impl<'a, S: Sink> Emitter<'a, S> {
         let id = CommId(self.communicators);
         self.communicators += 1;
         let members: Vec<Rank> = members.iter().map(|&task| Rank(task)).collect();
-        self.sink.communicator(id, &members)?;
+        (self.sink)(&Line::Communicator { id, members: &members })?;
         Ok(id)
     }
 
-    /// The members of a communicator enter a collective with equal amounts.
+    /// Creates a communicator for each group of members.
+    pub(crate) fn communicators(
+        &mut self,
+        groups: impl Iterator<Item = Vec<u32>>,
+    ) -> Result<Vec<(CommId, Vec<u32>)>, WorkloadError> {
+        groups.map(|members| Ok((self.communicator(&members)?, members))).collect()
+    }
+
+    /// The members of a communicator enter a collective in which each has `bytes`, of its vector or its block for each member.
     pub(crate) fn collective(
         &mut self,
         comm: CommId,
         members: &[u32],
         operation: Operation,
-        amounts: Amounts,
+        bytes: Bytes,
     ) -> Result<(), WorkloadError> {
+        let all = Bytes(bytes.0.saturating_mul(members.len() as u64));
+        let amounts = operation.amounts(false, bytes, all);
         let id = CollectiveId(self.collectives);
         self.collectives += 1;
         for &member in members {
@@ -178,7 +156,8 @@ impl<'a, S: Sink> Emitter<'a, S> {
             let time = Ticks(std::mem::take(&mut task.computing));
             let (op, task_rank, after) = (operation.default_code(), Rank(member), task.after);
             task.after = Dependency::Collective(id);
-            self.sink.collective(&LocalCollective { id, comm, op, task: task_rank, amounts, after, time })?;
+            let part = LocalCollective { id, comm, op, task: task_rank, amounts, after, time };
+            (self.sink)(&Line::Collective(part))?;
         }
         Ok(())
     }

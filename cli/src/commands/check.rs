@@ -94,17 +94,11 @@ fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
 
 /// Validates a trace; returns the job to replay if it is valid.
 fn validate(trace: &Input, options: &Options) -> Result<(Report, Option<Job>), Failure> {
-    let (report, job) = match trace.is_container()? {
-        true => {
-            let report = validate::validate_container(&trace.path, options)?;
-            let job = report.is_complete().then(|| Job::open(&trace.path)).transpose()?;
-            (report, job)
-        }
-        false => {
-            let report = validate::validate(&trace.path, options)?;
-            let job = report.is_complete().then(|| stream(&trace.path, options)).transpose()?;
-            (report, job)
-        }
+    let report = validate::validate(&trace.path, options)?;
+    let job = match (report.is_complete(), trace.is_container()?) {
+        (false, _) => None,
+        (true, true) => Some(Job::open(&trace.path)?),
+        (true, false) => Some(stream(&trace.path, options)?),
     };
     Ok((report, job))
 }

@@ -5,7 +5,9 @@ use crate::input::Input;
 use crate::output::{self, Failure, written_trace};
 use crate::progress::Bar;
 use std::path::{Path, PathBuf};
-use vef_format::container::{self, About, Settings};
+use vef_format::container::{About, Settings};
+use vef_format::convert::convert;
+use vef_format::format::named_container;
 use vef_format::units::Grouped;
 
 /// Convert a trace: text (.vef) to container (.vefx), or back
@@ -27,23 +29,23 @@ pub struct Arguments {
     pub codes: OpCodesFile,
 }
 
-pub fn run(convert: &Arguments) -> Result<(), Failure> {
-    if convert.compress && !convert.to.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx")) {
+pub fn run(options: &Arguments) -> Result<(), Failure> {
+    if options.compress && !named_container(&options.to) {
         return Err("--compress is for containers: OUT.vefx".into());
     }
-    let settings = Settings { compress: convert.compress, ..Settings::default() };
+    let settings = Settings { compress: options.compress, ..Settings::default() };
     let bar = Bar::new("converting");
-    let from = Input::of(&convert.from)?;
-    let op_codes = convert.codes.read(&from)?.unwrap_or_default();
+    let from = Input::of(&options.from)?;
+    let op_codes = options.codes.read(&from)?.unwrap_or_default();
     let about = About { op_codes, ..About::default() };
-    container::convert(&from.path, &convert.to, &about, settings).map_err(|error| from.error(error))?;
+    convert(&from.path, &options.to, &about, settings).map_err(|error| from.error(error))?;
     drop(bar);
     // Of a pipe the size is not known.
     let size = |path: &Path| match std::fs::metadata(path) {
         Ok(file) if file.is_file() => format!(" ({} bytes)", Grouped(file.len())),
         _ => String::new(),
     };
-    let (of_input, of_output) = (size(&from.path), size(&convert.to));
-    let text = format!("{}{of_input} → {}{of_output}", convert.from.display(), convert.to.display());
-    output::about(&convert.to, text)
+    let (of_input, of_output) = (size(&from.path), size(&options.to));
+    let text = format!("{}{of_input} → {}{of_output}", options.from.display(), options.to.display());
+    output::about(&options.to, text)
 }

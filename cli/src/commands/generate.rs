@@ -6,9 +6,10 @@ use sim_example::quantity::{parse_bytes, parse_time};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use vef_format::container::Settings;
+use vef_format::format::named_container;
 use vef_format::new_file::NewFile;
 use vef_format::units::{Bytes, Grouped, Picos, Ticks};
-use workloads::{Kernel, Workload};
+use workloads::{Layout, Pattern, Workload, pattern};
 
 /// Generate a trace of a known communication pattern
 #[derive(clap::Args)]
@@ -69,7 +70,7 @@ pub struct Arguments {
 
 pub fn run(options: &Arguments) -> Result<(), Failure> {
     let workload = workload(options)?;
-    let contained = options.output.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("vefx"));
+    let contained = named_container(&options.output);
     if options.compress && !contained {
         return Err("--compress is for containers: OUT.vefx".into());
     }
@@ -95,7 +96,7 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
         options.output.display(),
         Grouped(u64::from(header.tasks)),
         Grouped(u64::from(workload.iterations)),
-        workload.kernel,
+        workload,
         Grouped(header.messages),
         Grouped(header.collectives)
     );
@@ -111,38 +112,37 @@ fn nanoseconds(text: &str) -> Result<Ticks, String> {
 }
 
 fn workload(options: &Arguments) -> Result<Workload, Failure> {
-    let mut kernel = Kernel::named(&options.pattern, options.ranks.unwrap_or(1))?;
-    kernel = match (kernel, &options.grid[..]) {
-        (kernel, []) => kernel,
-        (Kernel::Halo2d { .. }, &[x, y]) => Kernel::Halo2d { grid: [x, y] },
-        (Kernel::Sweep { .. }, &[x, y]) => Kernel::Sweep { grid: [x, y] },
-        (Kernel::Fft { .. }, &[x, y]) => Kernel::Fft { grid: [x, y] },
-        (Kernel::Halo3d { .. }, &[x, y, z]) => Kernel::Halo3d { grid: [x, y, z] },
-        (kernel, _) if kernel.grid().is_none() => {
-            return Err(format!("--grid: {} has no grid", kernel.name()).into());
+    let mut workload = Workload::new(pattern(&options.pattern)?, options.ranks.unwrap_or(1));
+    let Pattern { name, layout, .. } = *workload.pattern;
+    if !options.grid.is_empty() {
+        let form = match layout {
+            Layout::Grid2d => "AxB",
+            Layout::Grid3d => "AxBxC",
+            Layout::Row | Layout::Model => return Err(format!("--grid: {name} has no grid").into()),
+        };
+        if options.grid.len() != layout.dimensions() {
+            return Err(format!("--grid: write {form} for {name}").into());
         }
-        (kernel, _) => {
-            let form = if let Kernel::Halo3d { .. } = kernel { "AxBxC" } else { "AxB" };
-            return Err(format!("--grid: write {form} for {}", kernel.name()).into());
+        workload.sizes.clone_from(&options.grid);
+    }
+    if layout == Layout::Model {
+        if !options.parallel.is_empty() {
+            if options.parallel.len() != layout.dimensions() {
+                return Err("--parallel: write replicas, ranks of a tensor group, stages: 4,8,2".into());
+            }
+            workload.sizes.clone_from(&options.parallel);
         }
-    };
-    if let Kernel::Training { data, tensor, pipeline, micro_batches, gradient } = &mut kernel {
-        match options.parallel[..] {
-            [] => {}
-            [d, t, p] => (*data, *tensor, *pipeline) = (d, t, p),
-            _ => return Err("--parallel: write replicas, ranks of a tensor group, stages: 4,8,2".into()),
-        }
-        (*micro_batches, *gradient) = (options.micro_batches, options.gradient);
+        (workload.micro_batches, workload.gradient) = (options.micro_batches, options.gradient);
     } else if !options.parallel.is_empty() {
-        return Err(format!("--parallel is for training, not for {}", kernel.name()).into());
+        return Err(format!("--parallel is for training, not for {name}").into());
     }
     Ok(Workload {
-        kernel,
         bytes: options.bytes,
         iterations: options.iterations,
         compute: options.compute,
         imbalance: options.imbalance,
         noise: options.noise,
         seed: options.seed,
+        ..workload
     })
 }

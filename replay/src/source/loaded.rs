@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vef_format::container::{self, ContainerError};
+use vef_format::format::Format;
 use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
@@ -134,7 +135,7 @@ impl Loaded {
 
 /// Whether the file begins like a container.
 pub(crate) fn is_container(path: &Path) -> Result<bool, LoadError> {
-    container::is_container(path).map_err(|error| LoadError::Open { path: path.to_path_buf(), error })
+    Format::is_container(path).map_err(|error| LoadError::Open { path: path.to_path_buf(), error })
 }
 
 /// A trace on its way into memory.

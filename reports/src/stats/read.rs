@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use vef_format::container::{
     self, About, ContainerError, Note, Notes, Reader, Section, SectionStream, Span, TakeRaw as _,
 };
+use vef_format::format::Format;
 use vef_format::ids::Rank;
 use vef_format::raw::Raw;
 use vef_format::record::{Header, Version};
@@ -84,7 +85,7 @@ const OFTEN: u64 = 1 << 20;
 /// Adds up the trace in the file `path`.
 pub(super) fn read(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let failed = |error| StatsError::Io { path: path.to_path_buf(), error };
-    match container::is_container(path).map_err(failed)? {
+    match Format::is_container(path).map_err(failed)? {
         true => read_container(path, progress),
         false => read_text(path, progress),
     }

@@ -10,7 +10,8 @@ use replay::{
     Engine, Job, Left, Link, LoadError, Next, OpCodes, Picos, Raw, Sink, Started, Stream, Stuck, yardstick,
 };
 use std::path::Path;
-use vef_format::container::{Note, Notes, Reader, Section, is_container};
+use vef_format::container::{Note, Notes, Reader, Section};
+use vef_format::format::Format;
 use vef_format::ids::Rank;
 use vef_format::operation::OpCode;
 use vef_format::raw::RawKind;
@@ -23,10 +24,11 @@ pub(super) fn draw(
     settings: &Settings,
     drawing: &mut Drawing<'_>,
 ) -> Result<Option<Stuck>, TimelineError> {
-    let reader = match is_container(path).map_err(|error| TimelineError::Read { path: path.into(), error })? {
-        true => Some(Reader::open(path)?),
-        false => None,
-    };
+    let reader =
+        match Format::is_container(path).map_err(|error| TimelineError::Read { path: path.into(), error })? {
+            true => Some(Reader::open(path)?),
+            false => None,
+        };
     let (job, op_codes) = match (&reader, op_codes) {
         (Some(reader), _) => (Job::open(path)?, reader.about().op_codes.clone()),
         (None, None) => (Job::open(path)?, OpCodes::default()),

@@ -13,7 +13,7 @@ use crate::stats::Stats;
 use replay::{BuildError, Engine, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, yardstick};
 use std::io;
 use std::path::Path;
-use vef_format::container::is_container;
+use vef_format::format::Format;
 use watcher::Watcher;
 
 /// Why a trace cannot be replayed.
@@ -60,7 +60,7 @@ pub fn replay(
 
 fn job(path: &Path, op_codes: Option<&OpCodes>) -> Result<Job, ReplayedError> {
     match op_codes {
-        Some(codes) if !is_container(path)? => {
+        Some(codes) if !Format::is_container(path)? => {
             let stream = Stream::with_codes(path, codes.clone()).map_err(LoadError::from)?;
             Ok(Job::stream(stream))
         }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use replay::{Link, Picos, SameNode};
 use tempfile::NamedTempFile;
 use vef_format::units::{Bytes, Ticks};
-use workloads::Kernel;
+use workloads::pattern;
 
 /// The reports of one thread and of `threads`, without how long they took.
 fn reports(settings: &Settings, threads: u16) -> [Report; 2] {
@@ -45,16 +45,9 @@ fn network() -> impl Strategy<Value = (&'static str, &'static str)> {
     (prop::sample::select(topologies.to_vec()), prop::sample::select(any.to_vec()))
 }
 
-fn kernel() -> impl Strategy<Value = Kernel> {
-    prop_oneof![
-        Just(Kernel::Ring { tasks: 16 }),
-        Just(Kernel::Halo2d { grid: [4, 4] }),
-        Just(Kernel::Random { tasks: 16 }),
-        Just(Kernel::Incast { tasks: 13 }),
-        Just(Kernel::Alltoall { tasks: 12 }),
-        Just(Kernel::Allreduce { tasks: 16 }),
-    ]
-}
+/// Patterns, with so many tasks.
+const PATTERNS: [(&str, u32); 6] =
+    [("ring", 16), ("halo2d", 16), ("random", 16), ("incast", 13), ("alltoall", 12), ("allreduce", 16)];
 
 fn packets() -> impl Strategy<Value = PacketSettings> {
     let buffers = prop_oneof![
@@ -82,13 +75,14 @@ proptest! {
 
     #[test]
     fn several_threads_give_the_report_of_one(
-        (topology, routing) in network(), kernel in kernel(), packet in packets(), threads in 2u16..5,
+        (topology, routing) in network(), (name, tasks) in prop::sample::select(PATTERNS.to_vec()), packet in packets(), threads in 2u16..5,
         (bytes, compute, noise) in (0u64..20_000, 0u64..3000, prop::sample::select(vec![0.0, 0.3])),
         (latency, delay, overhead) in (1u64..300, 0u64..100, 0u64..50),
         (per_node, sent, inside, delayed) in (1u32..3, any::<bool>(), any::<bool>(), any::<bool>()), seed in 0u64..1000,
     ) {
         let workload = workloads::Workload {
-            kernel, bytes: Bytes(bytes), iterations: 3, compute: Ticks(compute), imbalance: noise, noise, seed,
+            bytes: Bytes(bytes), iterations: 3, compute: Ticks(compute), imbalance: noise, noise, seed,
+            ..workloads::Workload::new(pattern(name).unwrap(), tasks)
         };
         let mut file = NamedTempFile::new().unwrap();
         workload.write_text(&mut file).unwrap();
@@ -120,11 +114,8 @@ proptest! {
 /// One thread runs what several cannot, and finds the errors.
 #[test]
 fn one_thread_runs_what_several_cannot() {
-    let workload = workloads::Workload {
-        kernel: Kernel::Halo2d { grid: [32, 32] },
-        iterations: 1,
-        ..workloads::Workload::default()
-    };
+    let workload =
+        workloads::Workload { iterations: 1, ..workloads::Workload::new(pattern("halo2d").unwrap(), 1024) };
     let mut file = NamedTempFile::new().unwrap();
     workload.write_text(&mut file).unwrap();
     let mut settings = Settings { jobs: vec![Workload::new(file.path())], threads: 2, ..Settings::default() };

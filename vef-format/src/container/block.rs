@@ -4,7 +4,7 @@ use super::error::{ContainerWriteError, Problem};
 use super::version;
 
 /// The first bytes of a file; the version follows.
-pub(super) const MAGIC: [u8; 4] = *b"VEFX";
+pub const MAGIC: [u8; 4] = *b"VEFX";
 /// Text-mode transfers damage these bytes.
 pub(super) const MAGIC_END: [u8; 3] = *b"\r\n\x1a";
 /// Major version. A reader reads every minor version of its major version, unless [`Footer::required`], a block's flags or

@@ -43,7 +43,7 @@ impl Facts {
     }
 
     /// Do not look for roots.
-    pub(super) fn leave_roots(&mut self) {
+    pub(crate) fn leave_roots(&mut self) {
         self.roots = false;
     }
 

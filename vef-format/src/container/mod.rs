@@ -18,7 +18,6 @@
 
 mod block;
 mod code;
-mod convert;
 mod error;
 mod facts;
 mod index;
@@ -35,7 +34,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use convert::{ConvertError, convert, named_container};
+pub use block::MAGIC;
 pub use error::{ContainerError, ContainerWriteError, Problem};
 pub use index::About;
 pub use notes::{Note, Notes, Span, TaskNotes};
@@ -47,19 +46,5 @@ pub use streams::Streams;
 pub use version::VERSION;
 pub use writer::{Settings, Writer};
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
 /// Maximum bytes of a writer's incomplete blocks, all tasks together.
 pub const BUFFERED: usize = 16 << 20;
-
-/// Whether the file `path` begins like a container, whatever its name.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn is_container(path: &Path) -> io::Result<bool> {
-    let mut begin = Vec::new();
-    File::open(path)?.take(block::MAGIC.len() as u64).read_to_end(&mut begin)?;
-    Ok(begin == block::MAGIC)
-}

@@ -4,7 +4,8 @@ use super::block::{self, Block, Footer, checksum};
 use super::code::{Packed, Runs};
 use super::index::{Places, about_to_bytes};
 use super::record::Encoder;
-use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Streams, Writer, convert};
+use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Streams, Writer};
+use crate::convert::convert;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes};
 use crate::raw::Raw;
@@ -12,7 +13,7 @@ use crate::record::{Dependency, Header, LocalCollective, Message, Record};
 use crate::testing::trace;
 use crate::text;
 use crate::units::{Bytes, Ticks};
-use crate::validate::{Kind, validate_container};
+use crate::validate::{Kind, validate};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs;
@@ -281,7 +282,7 @@ fn later_minor_versions_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.vefx");
     fs::write(&path, &file).unwrap();
-    let report = validate_container(&path, &Default::default()).unwrap();
+    let report = validate(&path, &Default::default()).unwrap();
     let warning = report.problems.iter().find(|problem| problem.kind == Kind::LaterVersion).unwrap();
     assert_eq!(warning.to_string(), "line 1: warning: version 4.9: what it has beyond 4.0 was passed by");
 }
@@ -787,7 +788,7 @@ fn blocks_are_found_out() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to.vefx"));
         std::fs::write(&from, input).unwrap();
-        super::convert(&from, &to, &About::default(), PLAIN).unwrap();
+        convert(&from, &to, &About::default(), PLAIN).unwrap();
         std::fs::read(to).unwrap()
     };
     // If the roots come first, as in a converted container, another conversion changes nothing.

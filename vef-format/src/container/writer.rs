@@ -363,7 +363,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Do not look for roots: they are copied.
-    pub(super) fn leave_roots(&mut self) {
+    pub(crate) fn leave_roots(&mut self) {
         self.facts.leave_roots();
     }
 

@@ -7,6 +7,7 @@
 use super::error::{Expected, Field, Problem, TextError};
 use super::scan::{Cursor, Fault, quote};
 use crate::error::Place;
+use crate::format::Format;
 use crate::id_set::IdSet;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
@@ -223,8 +224,10 @@ impl<R: Read> Reader<R> {
             Some(b"VEF2 " | b"VEF2\t") => Version::V2,
             _ => {
                 let begin = &reader.block[..reader.whole];
-                return Err(match other_format(begin) {
-                    Some(what) => TextError { place: Place::file(path), problem: Problem::Other(what) },
+                return Err(match Format::of_bytes(begin) {
+                    Some(format) => {
+                        TextError { place: Place::file(path), problem: Problem::Other(format.what()) }
+                    }
                     None => located(path, 1, Problem::NotATrace { found: quote(begin, 0) }),
                 });
             }
@@ -394,19 +397,4 @@ fn communicator(cursor: &mut Cursor<'_>, header: &Header, members: &mut Vec<Rank
     }
     cursor.end(Field::Member)?;
     Ok(id)
-}
-
-/// The known format of a file that begins so, other than a trace in text.
-fn other_format(begin: &[u8]) -> Option<&'static str> {
-    let formats: [(&[u8], &str); 5] = [
-        (b"\x1f\x8b", "compressed by gzip: zcat FILE | vef … -"),
-        (b"\x28\xb5\x2f\xfd", "compressed by zstd: zstdcat FILE | vef … -"),
-        (b"\xfd7zXZ", "compressed by xz: xzcat FILE | vef … -"),
-        (b"BZh", "compressed by bzip2: bzcat FILE | vef … -"),
-        (
-            b"\x89VEFCAP\n",
-            "the file of one rank of a capture: convert the capture with vef mix -i DIR -o OUT.vef",
-        ),
-    ];
-    formats.iter().find(|(magic, _)| begin.starts_with(magic)).map(|&(_, what)| what)
 }

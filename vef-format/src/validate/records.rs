@@ -1,16 +1,30 @@
 //! Checks records: counts, local errors, and the graph for the check of dependencies.
 
-use super::Options;
 use super::communicators::{Communicators, Wrong};
 use super::report::{Kind, Log, OperationTally, Tallies};
 use crate::container::VERSION;
 use crate::id_table::{Chunks, IdTable, NONE};
 use crate::ids::{CommId, Rank};
-use crate::operation::{Amounts, OpCode, Operation, Root};
+use crate::operation::{Amounts, OpCode, OpCodes, Operation, Root};
 use crate::record::{Dependency, Header, LocalCollective, Message, Version};
 use crate::text::Line;
 use crate::units::{Bytes, Picos, Ticks};
 use std::collections::{HashMap, HashSet};
+
+/// Options of validation.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The codes of collective operations.
+    pub op_codes: OpCodes,
+    /// Maximum number of problems kept with their text; all are counted.
+    pub keep: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { op_codes: OpCodes::default(), keep: 20 }
+    }
+}
 
 /// Validates a trace record by record; the lines of a task must come in its program order.
 #[derive(Debug)]

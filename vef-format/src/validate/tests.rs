@@ -1,7 +1,8 @@
 //! One trace for each thing that can be wrong between lines, and traces with nothing wrong.
 
-use super::{Kind, Options, Report, Validator, validate, validate_container};
-use crate::container::{About, Settings, convert};
+use super::{Kind, Options, Report, Validator, validate};
+use crate::container::{About, Settings};
+use crate::convert::convert;
 use crate::operation::OpCodes;
 use crate::text::Reader;
 use std::path::Path;
@@ -84,7 +85,7 @@ fn a_container_has_the_problems_of_its_text() {
     std::fs::write(&text, cyclic).unwrap();
     let about = About { op_codes: OpCodes::verified(), origin: vec![] };
     convert(&text, &packed, &about, Settings::default()).unwrap();
-    let report = validate_container(&packed, &Options::default()).unwrap();
+    let report = validate(&packed, &Options::default()).unwrap();
     assert_eq!(report.kinds[&Kind::Cycle], 1);
     assert_eq!(report, validate(&text, &Options::default()).unwrap());
 }

@@ -15,7 +15,8 @@ mod tests;
 
 pub use changes::{Change, Mended};
 
-use super::{Options, Report, Validator};
+use super::records::{Options, Validator};
+use super::report::Report;
 use crate::error::Place;
 use crate::new_file::NewFile;
 use crate::record::{Header, Record};

@@ -1,0 +1,110 @@
+//! Converts text to containers and back; the names of the files determine the direction.
+
+use crate::container::{About, ContainerWriteError, Section, Settings, Writer};
+use crate::error::Place;
+use crate::format::named_container;
+use crate::new_file::NewFile;
+use crate::record::Line;
+use crate::text;
+use crate::trace::{Trace, TraceError, TraceWriter};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Why a trace cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] TraceError),
+    /// The result would overwrite the trace.
+    #[error("{}: the output is the trace itself; choose another name", .0.display())]
+    Same(PathBuf),
+    /// A collective has a code that the container's table lacks.
+    #[error("{place}: operation code {code} is not in the table of codes (--op-codes names another)")]
+    Code {
+        /// The trace.
+        place: Place,
+        /// The code.
+        code: u16,
+    },
+    /// The result cannot be written.
+    #[error("{place}: {error}")]
+    Write {
+        /// The file.
+        place: Place,
+        /// The error.
+        error: ContainerWriteError,
+    },
+}
+
+/// Converts the trace in the file `from` into the file `to`: a container if the name ends in `.vefx`, otherwise text.
+///
+/// `about` describes the trace in a container made from text; a container made from another one keeps that one's, and its
+/// extension sections. `to` appears only when it is complete ([`NewFile`]).
+pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Result<(), ConvertError> {
+    let failed = |error: ContainerWriteError| ConvertError::Write { place: Place::file(to), error };
+    if let (Ok(from), Ok(to)) = (from.canonicalize(), to.canonicalize())
+        && from == to
+        && from.is_file()
+    {
+        return Err(ConvertError::Same(to));
+    }
+    let trace = Trace::open(from)?;
+    let new = NewFile::create(to).map_err(|error| failed(error.into()))?;
+    let is_text = matches!(trace, Trace::Text(_));
+    let (mut writer, codes) = match named_container(to) {
+        true => {
+            let about = if let Trace::Container(reader) = &trace { reader.about() } else { about };
+            let codes = about.op_codes.clone();
+            let writer = container_writer(&trace, new.file(), about, settings, &failed)?;
+            (TraceWriter::Container(Box::new(writer)), Some(codes))
+        }
+        false => {
+            let writer = text::Writer::new(new.file(), trace.header());
+            (TraceWriter::Text(writer.map_err(|error| failed(error.into()))?), None)
+        }
+    };
+    trace.each(|number, line| {
+        if let (Line::Collective(part), Some(codes)) = (&line, &codes)
+            && codes.name(part.op).is_none()
+        {
+            let place = if is_text { Place::line(from, number) } else { Place::file(from) };
+            return Err(ConvertError::Code { place, code: part.op.0 });
+        }
+        writer.line(&line).map_err(failed)
+    })?;
+    writer.finish().map_err(failed)?;
+    new.finish().map_err(|error| failed(error.into()))
+}
+
+/// Begins a container; copies the sections of one.
+fn container_writer<'f>(
+    trace: &Trace,
+    file: &'f File,
+    about: &About,
+    settings: Settings,
+    failed: &impl Fn(ContainerWriteError) -> ConvertError,
+) -> Result<Writer<&'f File>, ConvertError> {
+    let Trace::Container(reader) = trace else {
+        return Writer::new(file, trace.header(), about, settings).map_err(failed);
+    };
+    // A container without an order of tasks has none to keep.
+    let settings = Settings { keep_order: settings.keep_order && reader.keeps_order(), ..settings };
+    let mut writer = Writer::new(file, reader.header(), about, settings).map_err(failed)?;
+    // The writer makes the blocks of collectives again.
+    for name in reader.section_names().filter(|&name| name != Section::Blocks.name()) {
+        for stream in reader.section(name).map_err(TraceError::Container)? {
+            let mut pieces = reader.pieces(&stream);
+            while let Some(piece) = pieces.next(reader).map_err(TraceError::Container)? {
+                writer.section(name, stream.task, &piece).map_err(failed)?;
+            }
+        }
+        if reader.is_required(name) {
+            writer.require_section(name);
+        }
+        if name == Section::Roots.name() {
+            writer.leave_roots();
+        }
+    }
+    Ok(writer)
+}

@@ -1,0 +1,115 @@
+//! Traces in any format: opened by their content, written by their names.
+
+use crate::container::{self, ContainerError, ContainerWriteError};
+use crate::error::Place;
+use crate::format::{Format, named_container};
+use crate::record::{Header, Line};
+use crate::text::{self, TextError};
+use std::io::Write;
+use std::path::Path;
+
+/// An open trace.
+#[derive(Debug)]
+pub enum Trace {
+    /// In text.
+    Text(Box<text::Reader>),
+    /// In a container.
+    Container(Box<container::Reader>),
+}
+
+/// Why a trace cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum TraceError {
+    /// In text.
+    Text(#[from] TextError),
+    /// In a container.
+    Container(#[from] ContainerError),
+}
+
+impl Trace {
+    /// Opens the trace in the file `path`, whatever its name; only a pipe, which can be read once, is opened by its name.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let is_file = std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0);
+        let format = match is_file {
+            true => Format::of(path)
+                .map_err(|error| TextError { place: Place::file(path), problem: text::Problem::Io(error) })?,
+            false => named_container(path).then_some(Format::Container),
+        };
+        Ok(match format {
+            Some(Format::Container) => Self::Container(Box::new(container::Reader::open(path)?)),
+            // The reader of text says of any other format what it is.
+            None
+            | Some(
+                Format::Text | Format::Capture | Format::Gzip | Format::Zstd | Format::Xz | Format::Bzip2,
+            ) => Self::Text(Box::new(text::Reader::open(path)?)),
+        })
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        match self {
+            Self::Text(reader) => reader.header(),
+            Self::Container(reader) => reader.header(),
+        }
+    }
+
+    /// Passes every line after the header to `take`, with its number: that of the line of the trace in text, from 1.
+    pub fn each<E: From<TraceError>>(
+        self,
+        mut take: impl FnMut(u64, Line<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self {
+            Self::Text(mut reader) => {
+                while let Some((number, line)) = reader.next_numbered().map_err(TraceError::Text)? {
+                    take(number, line)?;
+                }
+            }
+            Self::Container(reader) => {
+                let mut lines = reader.lines();
+                let mut number = 1;
+                while let Some(line) = lines.next().map_err(TraceError::Container)? {
+                    number += 1;
+                    take(number, line)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a trace, in text or a container.
+#[derive(Debug)]
+pub enum TraceWriter<W: Write> {
+    /// In text.
+    Text(text::Writer<W>),
+    /// In a container.
+    Container(Box<container::Writer<W>>),
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// Writes a line; the lines of each task must come in its program order.
+    #[inline]
+    pub fn line(&mut self, line: &Line<'_>) -> Result<(), ContainerWriteError> {
+        match (self, line) {
+            (Self::Text(text), Line::Communicator { id, members }) => text.communicator(*id, members)?,
+            (Self::Text(text), Line::Message(message)) => text.message(message)?,
+            (Self::Text(text), Line::Collective(part)) => text.collective(part)?,
+            (Self::Container(container), Line::Communicator { id, members }) => {
+                container.communicator(*id, members)?;
+            }
+            (Self::Container(container), Line::Message(message)) => container.message(message)?,
+            (Self::Container(container), Line::Collective(part)) => container.collective(part)?,
+        }
+        Ok(())
+    }
+
+    /// Completes the trace and compares the counts of its header with what was written.
+    pub fn finish(self) -> Result<(), ContainerWriteError> {
+        match self {
+            Self::Text(text) => drop(text.finish()?),
+            Self::Container(container) => drop(container.finish()?),
+        }
+        Ok(())
+    }
+}
