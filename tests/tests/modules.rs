@@ -17,8 +17,6 @@ const KNOWN: &[&[&str]] = &[
         "sim-example/src/model/packet/injection.rs",
         "sim-example/src/model/packet/mod.rs",
     ],
-    &["vef-format/src/validate/mod.rs", "vef-format/src/validate/records.rs"],
-    &["workloads/src/emit.rs", "workloads/src/kernels.rs", "workloads/src/lib.rs"],
 ];
 
 #[test]
