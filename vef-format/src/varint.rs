@@ -48,6 +48,21 @@ pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
+/// Takes a value from the front of `bytes`; `None`: they end within it.
+#[inline(always)]
+pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+    if let Some((first, rest)) = bytes.split_first()
+        && first & 1 == 1
+    {
+        *bytes = rest;
+        return Some(u64::from(first >> 1));
+    }
+    let mut source = Source::new(bytes, 0);
+    let value = source.get().ok()?;
+    *bytes = &bytes[source.position()..];
+    Some(value)
+}
+
 /// Writes into a slice; notes if it is too short.
 #[derive(Debug)]
 pub struct Sink<'a> {

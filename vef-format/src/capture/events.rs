@@ -188,13 +188,17 @@ impl FileEvents {
         (0..self.threads.len()).try_for_each(|index| self.enqueue(index))?;
         while let Some(Reverse((_, index))) = self.order.pop() {
             let Self { file, lists, threads, definitions, .. } = self;
-            let until = self.order.peek().map_or((u64::MAX, usize::MAX), |next| next.0);
+            let until = match self.order.peek() {
+                None => u64::MAX,
+                // Of calls that start together, that of the lower thread is the first.
+                Some(&Reverse((start, other))) => start.saturating_sub(u64::from(other < index)),
+            };
             let Thread { chunk, next, shapes, .. } = &mut threads[index];
             // A local copy need not be stored after every record.
             let mut here = *next;
             let ended = loop {
                 let mut slot = None;
-                let event = match here.decode(file, chunk, shapes, lists, &mut slot, (until, index)) {
+                let event = match here.decode(file, chunk, shapes, lists, &mut slot, until) {
                     Ok(Some(event)) => event,
                     Ok(None) => break Ok(()),
                     Err(fault) => break Err(fault),
@@ -235,7 +239,7 @@ impl FileEvents {
                 let Thread { chunk, next, shapes, .. } = &mut threads[index];
                 let begin = next.at;
                 let mut slot = None;
-                let decoded = next.decode(file, chunk, shapes, lists, &mut slot, ALL);
+                let decoded = next.decode(file, chunk, shapes, lists, &mut slot, u64::MAX);
                 let defines = decoded.map(|event| Needs::of(&event?.action).defines);
                 if let Some((class, id)) = defines.map_err(|fault| self.located(index, &fault))? {
                     let thread = &self.threads[index];
@@ -322,12 +326,9 @@ impl Thread {
     }
 }
 
-/// Decodes a record whatever its start.
-const ALL: ((u64, usize), usize) = ((u64::MAX, usize::MAX), 0);
-
 impl Next {
     /// Decodes the record that begins here in `chunk`, and advances unless there is a fault. Returns
-    /// `None` at the end of the chunk, and if the record's start and `index` are later than `until`.
+    /// `None` at the end of the chunk, and if the record starts after `until`.
     #[inline(always)]
     fn decode<'a>(
         &mut self,
@@ -336,13 +337,13 @@ impl Next {
         shapes: &'a mut Shapes,
         lists: &'a mut Lists,
         slot: &'a mut Option<Event<'a>>,
-        (until, index): ((u64, usize), usize),
+        until: u64,
     ) -> Result<Option<&'a Event<'a>>, Fault> {
         if chunk.get(self.at).is_none_or(|&kind| kind == 0) {
             return Ok(None);
         }
         let head = self.parse(chunk)?;
-        if (head.start, index) > until {
+        if head.start > until {
             return Ok(None);
         }
         let next = RequestId { thread: self.thread, number: self.requests };
@@ -513,7 +514,7 @@ impl Definitions {
             let (mut next, mut shapes, mut lists) =
                 (Next { thread, ..Next::default() }, Shapes::default(), Lists::default());
             // It was decoded before, so there is no fault.
-            if let Ok(Some(event)) = next.decode(file, &bytes, &mut shapes, &mut lists, &mut None, ALL) {
+            if let Ok(Some(event)) = next.decode(file, &bytes, &mut shapes, &mut lists, &mut None, u64::MAX) {
                 take(&Event { start, end, ..event.clone() })?;
             }
         }

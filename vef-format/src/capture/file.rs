@@ -148,12 +148,11 @@ impl Chunk {
     /// Reads all bytes, including the header.
     pub(super) fn read(&self, file: &RankFile, into: &mut Vec<u8>) -> Result<(), CaptureError> {
         let at = self.start - CHUNK_HEADER;
-        into.resize(self.end - at, 0);
-        let read =
-            file.input.read_at(into, at as u64).map_err(|error| CaptureError::io(&file.path, error))?;
-        if read < into.len() {
+        let length = self.end - at;
+        file.input.read_at(into, length, at as u64).map_err(|error| CaptureError::io(&file.path, error))?;
+        if into.len() < length {
             // The file was truncated after it was opened.
-            let (promised, present) = (file.input.length(), (at + read) as u64);
+            let (promised, present) = (file.input.length(), (at + into.len()) as u64);
             return Err(CaptureError::Truncated { place: Place::file(&file.path), promised, present });
         }
         let header = into.first_chunk().map(ChunkHeader::from_bytes);
@@ -203,9 +202,9 @@ impl RankFile {
     pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
         let io = |error| CaptureError::io(path, error);
         let input = Input::open(path).map_err(io)?;
-        let mut first = vec![0; FACTS_END];
-        let read = input.read_at(&mut first, 0).map_err(io)?;
-        let header = Header::parse(path, &first[..read], input.length())?;
+        let mut first = Vec::new();
+        input.read_at(&mut first, FACTS_END, 0).map_err(io)?;
+        let header = Header::parse(path, &first, input.length())?;
         let (threads, pairs) = find_chunks(path, &input, &header)?;
         let clock = Clock::new(header.pairs.into_iter().chain(pairs));
         let calls = call_table(path, &input, &header, &clock)?;
@@ -240,23 +239,21 @@ fn find_chunks(
         State::Finished | State::Stopped => input.length().min(header.length),
     };
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    let mut at = header.chunks_at;
+    let (mut at, mut raw) = (header.chunks_at, Vec::new());
     while len.checked_sub(at).is_some_and(|left| left >= CHUNK_HEADER) {
-        let raw = &mut [0; CHUNK_HEADER];
-        let read = input.read_at(raw, at as u64).map_err(|error| CaptureError::io(path, error))?;
-        if read < CHUNK_HEADER {
-            let (place, promised, present) = (Place::file(path), len as u64, (at + read) as u64);
+        input.read_at(&mut raw, CHUNK_HEADER, at as u64).map_err(|error| CaptureError::io(path, error))?;
+        let Some(chunk) = raw.first_chunk().map(ChunkHeader::from_bytes) else {
+            let (place, promised, present) = (Place::file(path), len as u64, (at + raw.len()) as u64);
             return Err(CaptureError::Truncated { place, promised, present });
-        }
-        let chunk = ChunkHeader::from_bytes(raw);
+        };
         let span = (chunk.span as usize).max(1).saturating_mul(header.chunk_size);
-        let next = match u32_at(raw, 0) {
+        let next = match u32_at(&raw, 0) {
             CHUNK_MARK | HOLE_MARK => at.saturating_add(span),
             // Reserved, but the thread has not used it.
             0 => at + header.chunk_size,
             _ => return Err(damaged(path, at, "no chunk begins here".into())),
         };
-        if u32_at(raw, 0) == CHUNK_MARK {
+        if u32_at(&raw, 0) == CHUNK_MARK {
             let used = chunk.used as usize;
             if used > span || (used != 0 && used < CHUNK_HEADER) {
                 return Err(damaged(path, at, format!("chunk of {used} bytes")));
@@ -307,11 +304,11 @@ fn call_table(
     header: &Header,
     clock: &Clock,
 ) -> Result<Vec<Function>, CaptureError> {
-    let mut table = vec![0; header.calls * CALL_ENTRY];
-    let read = input.read_at(&mut table, header.calls_at as u64);
-    let read = read.map_err(|error| CaptureError::io(path, error))?;
-    if read < table.len() {
-        let (place, present) = (Place::file(path), (header.calls_at + read) as u64);
+    let (mut table, length) = (Vec::new(), header.calls * CALL_ENTRY);
+    let read = input.read_at(&mut table, length, header.calls_at as u64);
+    read.map_err(|error| CaptureError::io(path, error))?;
+    if table.len() < length {
+        let (place, present) = (Place::file(path), (header.calls_at + table.len()) as u64);
         return Err(CaptureError::Truncated { place, promised: header.chunks_at as u64, present });
     }
     let function = |(i, entry): (usize, &[u8])| {

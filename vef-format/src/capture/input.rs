@@ -2,7 +2,9 @@
 //! to meanwhile, reads return fewer or other bytes, and no signal is raised.
 
 use super::compressed;
+use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
+use rustix::io::{pread, retry_on_intr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -32,18 +34,18 @@ impl Input {
         self.length
     }
 
-    /// Reads from `at` on until `into` is full or the file ends; returns the number of bytes.
-    pub(super) fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        let mut read = 0;
-        while read < into.len() {
-            match self.file.read_at(&mut into[read..], at + read as u64) {
-                Ok(0) => break,
-                Ok(more) => read += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+    /// Reads up to `length` bytes from `at` on; fewer if the file ends before.
+    pub(super) fn read_at(&self, into: &mut Vec<u8>, length: usize, at: u64) -> io::Result<()> {
+        into.clear();
+        into.reserve_exact(length);
+        while into.len() < length {
+            let next = at + into.len() as u64;
+            if retry_on_intr(|| pread(&self.file, spare_capacity(into), next))? == 0 {
+                break;
             }
         }
-        Ok(read)
+        into.truncate(length);
+        Ok(())
     }
 }
 
