@@ -5,38 +5,33 @@
 //! gets its channel when it completes but keeps its posting position. Grouped by channel, sends and receives are two
 //! lists, and a match is the same index in both: no search is necessary.
 
-use crate::communicators::Identity;
 use crate::fit::fit;
-use hashbrown::hash_table::Entry;
-use hashbrown::{DefaultHashBuilder, HashTable};
-use std::hash::BuildHasher;
+use crate::index::{ChannelIndex, CommIndex};
+use hashbrown::DefaultHashBuilder;
+use indexmap::IndexSet;
 use vef_format::ids::Rank;
-
-/// No channel, or no partner.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// One end of a channel, as the task that owns the table sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Channel {
     /// The communicator.
-    pub(crate) comm: Identity,
+    pub(crate) comm: CommIndex,
     /// The task at the other end.
     pub(crate) peer: Rank,
     /// The tag.
     pub(crate) tag: i32,
+    /// Whether its messages are those of lowered collectives, which no other receive matches.
+    pub(crate) lowered: bool,
     /// Message length, where the capture does not record communicators; otherwise 0.
     pub(crate) length: u64,
 }
 
-/// All sends, or all receives, of one task.
+/// All sends, or all receives, of one task. An operation is a send or a receive; its index counts in posting order.
 #[derive(Debug, Default)]
 pub(crate) struct Side {
-    channels: Vec<Channel>,
-    /// The indices of `channels`, by channel.
-    numbers: HashTable<u32>,
-    hasher: DefaultHashBuilder,
-    /// Channel of each operation, in posting order; [`NONE`]: unknown.
-    of: Vec<u32>,
+    channels: IndexSet<Channel, DefaultHashBuilder>,
+    /// Channel of each operation; [`ChannelIndex::NONE`]: unknown.
+    of: Vec<ChannelIndex>,
 }
 
 /// The operations of a [`Side`] grouped by channel.
@@ -54,32 +49,22 @@ impl Side {
         Self { of: Vec::with_capacity(operations), ..Self::default() }
     }
 
-    /// The number of `channel`, added if it is new.
-    pub(crate) fn channel(&mut self, channel: Channel) -> u32 {
-        let Self { channels, numbers, hasher, .. } = self;
-        let hash = |number: &u32| hasher.hash_one(channels[*number as usize]);
-        let same = |number: &u32| channels[*number as usize] == channel;
-        match numbers.entry(hasher.hash_one(channel), same, hash) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(free) => {
-                let number = *free.insert(channels.len() as u32).get();
-                channels.push(channel);
-                number
-            }
-        }
+    /// The index of `channel`, added if it is new.
+    pub(crate) fn channel(&mut self, channel: Channel) -> ChannelIndex {
+        ChannelIndex(self.channels.insert_full(channel).0 as u32)
     }
 
-    /// Adds an operation on channel `number` ([`NONE`]: unknown) and returns its index.
+    /// Adds an operation on `channel` ([`ChannelIndex::NONE`]: unknown) and returns its index.
     #[inline]
-    pub(crate) fn post(&mut self, number: u32) -> u32 {
-        self.of.push(number);
+    pub(crate) fn post(&mut self, channel: ChannelIndex) -> u32 {
+        self.of.push(channel);
         self.of.len() as u32 - 1
     }
 
     /// Sets the channel of an operation.
     #[inline]
-    pub(crate) fn assign(&mut self, operation: u32, number: u32) {
-        self.of[operation as usize] = number;
+    pub(crate) fn assign(&mut self, operation: u32, channel: ChannelIndex) {
+        self.of[operation as usize] = channel;
     }
 
     /// Number of operations.
@@ -87,41 +72,47 @@ impl Side {
         self.of.len()
     }
 
-    /// The channel number of an operation, or [`NONE`].
+    /// The channel of an operation, or [`ChannelIndex::NONE`].
     #[inline]
-    pub(crate) fn number(&self, operation: u32) -> u32 {
+    pub(crate) fn channel_of(&self, operation: u32) -> ChannelIndex {
         self.of[operation as usize]
     }
 
     /// The channel of an operation.
     #[inline]
-    pub(crate) fn of(&self, operation: u32) -> Option<Channel> {
-        self.channels.get(self.number(operation) as usize).copied()
+    pub(crate) fn get(&self, operation: u32) -> Option<Channel> {
+        self.channels.get_index(self.channel_of(operation).index()).copied()
     }
 
-    /// All channels with their numbers.
-    pub(crate) fn channels(&self) -> impl ExactSizeIterator<Item = (u32, Channel)> {
-        self.channels.iter().enumerate().map(|(number, &channel)| (number as u32, channel))
+    /// All channels with their indices.
+    pub(crate) fn channels(&self) -> impl ExactSizeIterator<Item = (ChannelIndex, Channel)> {
+        self.channels.iter().enumerate().map(|(at, &channel)| (ChannelIndex(at as u32), channel))
     }
 
-    /// The number of `channel`, if it has operations.
-    pub(crate) fn find(&self, channel: &Channel) -> Option<u32> {
-        let same = |number: &u32| self.channels[*number as usize] == *channel;
-        self.numbers.find(self.hasher.hash_one(channel), same).copied()
+    /// The index of `channel`, if it has operations.
+    pub(crate) fn find(&self, channel: &Channel) -> Option<ChannelIndex> {
+        self.channels.get_index_of(channel).map(|at| ChannelIndex(at as u32))
+    }
+
+    /// Replaces the communicators of all channels, which remain different.
+    pub(crate) fn rename_communicators(&mut self, names: &[CommIndex]) {
+        let renamed = |channel: Channel| Channel { comm: names[channel.comm.index()], ..channel };
+        self.channels = std::mem::take(&mut self.channels).into_iter().map(renamed).collect();
     }
 
     /// Approximate allocated bytes.
     pub(crate) fn memory(&self) -> usize {
-        let hashed = 2 * size_of::<u32>() * self.numbers.capacity();
-        size_of::<u32>() * self.of.capacity() + size_of::<Channel>() * self.channels.capacity() + hashed
+        // A hash and two numbers beside each channel.
+        let each = size_of::<Channel>() + 3 * size_of::<usize>();
+        size_of::<ChannelIndex>() * self.of.capacity() + each * self.channels.capacity()
     }
 
     /// Groups the operations by channel, in linear time.
     pub(crate) fn group(&self) -> Grouped {
         let mut begins = vec![0u32; self.channels.len() + 1];
-        for &number in &self.of {
+        for channel in &self.of {
             // NONE has no entry.
-            if let Some(begin) = begins.get_mut(number as usize) {
+            if let Some(begin) = begins.get_mut(channel.index()) {
                 *begin += 1;
             }
         }
@@ -132,8 +123,8 @@ impl Side {
         }
         // Filling backwards moves each entry of `begins` from its channel's end to its start.
         let mut order = vec![0; sum as usize];
-        for (operation, &number) in self.of.iter().enumerate().rev() {
-            if let Some(begin) = begins.get_mut(number as usize) {
+        for (operation, channel) in self.of.iter().enumerate().rev() {
+            if let Some(begin) = begins.get_mut(channel.index()) {
                 *begin -= 1;
                 order[*begin as usize] = operation as u32;
             }
@@ -141,9 +132,11 @@ impl Side {
         Grouped { begins, order }
     }
 
-    /// The task at the other end of each operation; [`NONE`]: unknown.
+    /// The task at the other end of each operation; `u32::MAX`: unknown.
     pub(crate) fn into_peers(self) -> Vec<Rank> {
-        let peer = |number| self.channels.get(number as usize).map_or(Rank(NONE), |channel| channel.peer);
+        let peer = |at: ChannelIndex| {
+            self.channels.get_index(at.index()).map_or(Rank(u32::MAX), |channel| channel.peer)
+        };
         // In place.
         self.of.into_iter().map(peer).collect()
     }
@@ -151,12 +144,12 @@ impl Side {
     /// Releases unused capacity.
     pub(crate) fn shrink(&mut self) {
         fit(&mut self.of);
-        fit(&mut self.channels);
+        self.channels.shrink_to_fit();
     }
 }
 
 impl Grouped {
-    /// The operations of each channel, by number.
+    /// The operations of each channel.
     pub(crate) fn all(&self) -> impl Iterator<Item = &[u32]> {
         self.begins.windows(2).map(|bounds| &self.order[bounds[0] as usize..bounds[1] as usize])
     }
@@ -207,12 +200,12 @@ mod tests {
 
     #[test]
     fn concurrent_receives_are_ordered_by_when_they_were_over() {
-        let one = Channel { comm: Identity(0), peer: Rank(1), tag: 5, length: 0 };
+        let one = Channel { comm: CommIndex(0), peer: Rank(1), tag: 5, lowered: false, length: 0 };
         let order = |postings: &[(u64, u64, u64)]| {
             let mut side = Side::default();
-            let number = side.channel(one);
+            let channel = side.channel(one);
             for _ in postings {
-                side.post(number);
+                side.post(channel);
             }
             let mut grouped = side.group();
             let posting = |&(start, end, done)| Posting { start, end, done };
@@ -232,10 +225,11 @@ mod tests {
 
     #[test]
     fn a_receive_keeps_the_place_where_it_was_posted() {
-        let channel = |peer| Channel { comm: Identity(0), peer: Rank(peer), tag: 5, length: 0 };
+        let channel =
+            |peer| Channel { comm: CommIndex(0), peer: Rank(peer), tag: 5, lowered: false, length: 0 };
         let mut side = Side::default();
-        let wildcard = side.post(NONE);
-        let never = side.post(NONE);
+        let wildcard = side.post(ChannelIndex::NONE);
+        let never = side.post(ChannelIndex::NONE);
         let one = side.channel(channel(1));
         let direct = side.post(one);
         let other = side.channel(channel(2));
@@ -244,10 +238,10 @@ mod tests {
         let resolved = side.channel(channel(1));
         side.assign(wildcard, resolved);
         let grouped = side.group();
-        assert_eq!((one, other), (0, 1));
+        assert_eq!((one, other), (ChannelIndex(0), ChannelIndex(1)));
         assert!(grouped.all().eq([&[wildcard, direct, last][..], &[third]]));
-        assert_eq!(side.of(never), None);
-        assert_eq!(side.of(third), Some(channel(2)));
+        assert_eq!(side.get(never), None);
+        assert_eq!(side.get(third), Some(channel(2)));
         assert_eq!(side.find(&channel(3)), None);
     }
 }

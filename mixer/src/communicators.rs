@@ -1,76 +1,26 @@
-//! Identifies communicators across tasks.
+//! The communicators of a run: which of the tasks' communicators are the same, and their ids in the trace.
 //!
-//! Each task numbers its communicators on its own. Two tasks have the same communicator if it was created by the same
-//! call on the same parent with the same members ([`Origin`]). The parent is identified in the same way; interning
-//! turns this recursive identity into one number.
+//! Each task numbers its communicators on its own ([`CommId`] in a capture). How a communicator, say of `MPI_Comm_split`, gets
+//! its id in the trace:
+//!
+//! 1. The recorder describes it by its members and by the call that created it ([`Origin`]): the parent, and the index of
+//!    the call among the creating calls on the parent.
+//! 2. The walk over each task interns it here. Tasks whose communicator has the same origin and the same members get the same
+//!    [`CommIndex`]; the parent is identified in the same way.
+//! 3. The processes of a job merge their tables ([`Communicators::merge`]).
+//! 4. [`ids_in_trace`] sorts those with collectives by the lowest task that has them.
 
-use crate::bytes::{Encoder, Garbled, Reader};
 use crate::error::{MixError, Problem};
+use crate::index::CommIndex;
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vef_format::capture::Group;
 use vef_format::capture::event::{Members, Origin};
 use vef_format::ids::{CommId, Rank};
+use vef_format::record::Communicator;
 
-/// Number of a communicator within one mix. It depends on the scheduling of threads, so the output must not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Identity(pub(crate) u32);
-
-/// Marks the communicator of a lowered collective's messages.
-const LOWERED: u32 = 1 << 31;
-
-impl Identity {
-    /// The communicator that the messages of its lowered collectives use.
-    pub(crate) fn lowered(self) -> Self {
-        Self(self.0 | LOWERED)
-    }
-}
-
-/// Maps this process's communicator numbers to the common numbers of all processes, and back.
-#[derive(Debug)]
-pub(crate) struct Names {
-    common: Vec<u32>,
-    own: HashMap<u32, u32>,
-}
-
-impl Names {
-    /// `common[own]` is the common number of communicator `own`.
-    pub(crate) fn new(common: Vec<u32>) -> Self {
-        let own = (0..).zip(&common).map(|(own, &common)| (common, own)).collect();
-        Self { common, own }
-    }
-
-    /// The common number of each own communicator.
-    pub(crate) fn common(&self) -> &[u32] {
-        &self.common
-    }
-
-    /// The common number of an own communicator, lowered or not.
-    pub(crate) fn of_own(&self, own: u32) -> u32 {
-        // All own communicators have common numbers.
-        self.common.get((own & !LOWERED) as usize).map_or(u32::MAX, |common| common | own & LOWERED)
-    }
-
-    /// The own number of a communicator; `None` if this process does not have it.
-    pub(crate) fn own(&self, common: u32) -> Option<u32> {
-        self.own.get(&(common & !LOWERED)).map(|own| own | common & LOWERED)
-    }
-}
-
-/// How a communicator was created; the parent by identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Birth {
-    World,
-    SelfOnly,
-    Child { parent: Identity, ordinal: u32 },
-    Group { parent: Identity, tag: i32, ordinal: u32 },
-    Unseen { ordinal: u32 },
-}
-
-/// Limit on identities; the other numbers are for lowered collectives.
-const MOST: usize = LOWERED as usize;
-
-/// All communicators of a capture.
+/// The communicators that the tasks read so far have.
 #[derive(Debug)]
 pub(crate) struct Communicators {
     tasks: u32,
@@ -80,93 +30,60 @@ pub(crate) struct Communicators {
 
 #[derive(Debug, Default)]
 struct Table {
-    identities: HashMap<(Birth, Arc<Group>), Identity>,
-    known: Vec<Known>,
-    births: Vec<Birth>,
+    indices: HashMap<(Origin<CommIndex>, Arc<Group>), CommIndex>,
+    all: Vec<CommFacts>,
 }
 
 /// A communicator as all tasks together describe it.
-#[derive(Clone, Debug)]
-pub(crate) struct Known {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CommFacts {
+    /// How it was created.
+    origin: Origin<CommIndex>,
     /// The members.
     pub(crate) group: Arc<Group>,
     /// The lowest task that has it and that task's number for it: the order of communicators in the trace.
     pub(crate) order: (Rank, u32),
-    /// Whether it is `MPI_COMM_WORLD`.
-    pub(crate) world: bool,
 }
 
 impl Communicators {
     /// An empty table, for a run of `tasks` tasks.
     pub(crate) fn new(tasks: u32) -> Self {
-        Self::with_room(tasks, MOST)
+        Self { tasks, most: CommIndex::NONE.index(), table: Mutex::default() }
     }
 
-    /// Like [`Communicators::new`], with at most `most` communicators.
-    fn with_room(tasks: u32, most: usize) -> Self {
-        Self { tasks, most, table: Mutex::default() }
-    }
-
-    /// Returns the identity and the members of the communicator that `task` calls `number`. `parent` returns the identity
-    /// of an earlier communicator of the task.
+    /// Returns the index and the members of the communicator that `task` calls `number`. `parent` returns the index of an
+    /// earlier communicator of the task.
     pub(crate) fn intern(
         &self,
         task: Rank,
         number: u32,
         origin: Origin,
         members: Members<'_>,
-        mut parent: impl FnMut(CommId) -> Option<Identity>,
-    ) -> Result<(Identity, Arc<Group>), Problem> {
+        mut parent: impl FnMut(CommId) -> Option<CommIndex>,
+    ) -> Result<(CommIndex, Arc<Group>), Problem> {
         let group = Group::new(members, self.tasks).ok_or(Problem::Members(number))?;
-        let mut parent_of = |comm: CommId| parent(comm).ok_or(Problem::UnknownCommunicator(comm.0));
-        let birth = match origin {
-            Origin::World => Birth::World,
-            Origin::SelfOnly => Birth::SelfOnly,
-            Origin::Child { parent, ordinal } => Birth::Child { parent: parent_of(parent)?, ordinal },
-            Origin::Group { parent, tag, ordinal } => {
-                Birth::Group { parent: parent_of(parent)?, tag, ordinal }
-            }
-            Origin::Unseen { ordinal } => Birth::Unseen { ordinal },
-        };
-        let group = Arc::new(group);
+        let origin = origin.with_parent(|comm| parent(comm).ok_or(Problem::UnknownCommunicator(comm.0)))?;
         let mut table = self.lock();
-        let interned = table.intern(birth, group, (task, number));
-        if table.known.len() > self.most { Err(Problem::TooManyCommunicators(number)) } else { Ok(interned) }
+        let interned = table.intern(origin, Arc::new(group), (task, number));
+        if table.all.len() > self.most { Err(Problem::TooManyCommunicators(number)) } else { Ok(interned) }
     }
 
-    /// All communicators, by identity.
-    pub(crate) fn known(&self) -> Vec<Known> {
-        self.lock().known.clone()
+    /// All communicators, by index.
+    pub(crate) fn all(&self) -> Vec<CommFacts> {
+        self.lock().all.clone()
     }
 
-    /// Encodes all communicators for other processes.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let table = self.lock();
-        let mut encoder = Encoder::default();
-        for (known, birth) in table.known.iter().zip(&table.births) {
-            birth.encode(&mut encoder);
-            encode_members(known.group.members(), &mut encoder);
-            encoder.put(known.order.0.0.into());
-            encoder.put(known.order.1.into());
-        }
-        encoder.0
-    }
-
-    /// Adds the communicators that another process encoded; returns the identity here of each identity there.
-    pub(crate) fn import_peer(&self, bytes: &[u8]) -> Result<Vec<u32>, MixError> {
+    /// Adds the communicators of another process; returns the index here of each index there.
+    pub(crate) fn merge(&self, others: Vec<CommFacts>) -> Result<Vec<CommIndex>, MixError> {
         let mut table = self.lock();
-        let mut reader = Reader::new(bytes);
-        let mut here = Vec::new();
-        while reader.more() {
-            let birth = Birth::decode(&mut reader, &here)?;
-            let group = Arc::new(decode_group(&mut reader)?);
-            let order = (Rank(reader.get_u32()?), reader.get_u32()?);
-            here.push(table.intern(birth, group, order).0.0);
-            if table.known.len() > self.most {
-                return Err(MixError::TooMany("communicators"));
-            }
+        let mut here: Vec<CommIndex> = Vec::with_capacity(others.len());
+        for CommFacts { origin, group, order } in others {
+            // A parent comes before its children.
+            let origin =
+                origin.with_parent(|parent| here.get(parent.index()).copied().ok_or(MixError::Garbled))?;
+            here.push(table.intern(origin, group, order).0);
         }
-        Ok(here)
+        if table.all.len() > self.most { Err(MixError::TooMany("communicators")) } else { Ok(here) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -176,77 +93,58 @@ impl Communicators {
 }
 
 impl Table {
-    fn intern(&mut self, birth: Birth, group: Arc<Group>, order: (Rank, u32)) -> (Identity, Arc<Group>) {
-        let next = Identity(self.known.len() as u32);
-        let identity = *self.identities.entry((birth, group.clone())).or_insert(next);
-        if identity == next {
-            self.known.push(Known { group, order, world: birth == Birth::World });
-            self.births.push(birth);
+    fn intern(
+        &mut self,
+        origin: Origin<CommIndex>,
+        group: Arc<Group>,
+        order: (Rank, u32),
+    ) -> (CommIndex, Arc<Group>) {
+        let next = CommIndex(self.all.len() as u32);
+        let index = *self.indices.entry((origin, group.clone())).or_insert(next);
+        if index == next {
+            self.all.push(CommFacts { origin, group, order });
         }
-        let known = &mut self.known[identity.0 as usize];
-        known.order = known.order.min(order);
-        (identity, known.group.clone())
+        let facts = &mut self.all[index.index()];
+        facts.order = facts.order.min(order);
+        (index, facts.group.clone())
     }
 }
 
-impl Birth {
-    fn encode(&self, encoder: &mut Encoder) {
-        let (kind, parent, tag, ordinal) = match *self {
-            Self::World => (0, 0, 0, 0),
-            Self::SelfOnly => (1, 0, 0, 0),
-            Self::Child { parent, ordinal } => (2, parent.0, 0, ordinal),
-            Self::Group { parent, tag, ordinal } => (3, parent.0, tag, ordinal),
-            Self::Unseen { ordinal } => (4, 0, 0, ordinal),
-        };
-        let fields = [kind, parent.into(), tag as u32 as u64, ordinal.into()];
-        fields.into_iter().for_each(|value| encoder.put(value));
-    }
-
-    /// `here` are the identities of the communicators decoded before; a parent is one of them.
-    fn decode(reader: &mut Reader<'_>, here: &[u32]) -> Result<Self, Garbled> {
-        let (kind, at) = (reader.get()?, reader.get_u32()?);
-        let (tag, ordinal) = (reader.get_u32()? as i32, reader.get_u32()?);
-        let parent = || here.get(at as usize).map(|&at| Identity(at)).ok_or(Garbled);
-        Ok(match kind {
-            0 => Self::World,
-            1 => Self::SelfOnly,
-            2 => Self::Child { parent: parent()?, ordinal },
-            3 => Self::Group { parent: parent()?, tag, ordinal },
-            4 => Self::Unseen { ordinal },
-            _ => return Err(Garbled),
-        })
-    }
+/// A communicator in the trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InTrace {
+    /// Its id; [`u32::MAX`]: none, because it has no collectives.
+    pub(crate) id: CommId,
+    /// Number of members.
+    pub(crate) members: u32,
 }
 
-fn encode_members(members: Members<'_>, encoder: &mut Encoder) {
-    match members {
-        Members::All => unreachable!("a group is in canonical form"),
-        Members::Strided { first, stride, count } => {
-            encoder.put(0);
-            encoder.put(first.0.into());
-            encoder.put_signed(stride);
-            encoder.put(count.into());
-        }
-        Members::List(list) => {
-            encoder.put(list.len() as u64);
-            list.iter().for_each(|rank| encoder.put(rank.0.into()));
-        }
+/// The communicators of the trace: all tasks first, then those with collectives, by the lowest task that has them and its
+/// number for them. Also the id of each communicator in `all`. `has_operations` says of an index in `all` whether the trace has
+/// operations on it.
+pub(crate) fn ids_in_trace(
+    tasks: u32,
+    all: &[CommFacts],
+    has_operations: impl Fn(usize) -> bool,
+) -> (Vec<Communicator>, Vec<InTrace>) {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_unstable_by_key(|&at| all[at].order);
+    let first = |is: &dyn Fn(&CommFacts) -> bool| order.iter().copied().find(|&at| is(&all[at]));
+    let everybody = Members::Strided { first: Rank(0), stride: 1, count: tasks };
+    let world = first(&|facts| facts.origin == Origin::World)
+        .or_else(|| first(&|facts| facts.group.members() == everybody));
+    let rest = order.iter().copied().filter(|&at| Some(at) != world && has_operations(at));
+    let no_id = |facts: &CommFacts| InTrace { id: CommId(u32::MAX), members: facts.group.count() };
+    let mut ids: Vec<InTrace> = all.iter().map(no_id).collect();
+    let mut communicators = vec![Communicator { id: CommId(0), members: (0..tasks).map(Rank).collect() }];
+    if let Some(world) = world {
+        ids[world].id = CommId(0);
     }
-}
-
-fn decode_group(reader: &mut Reader<'_>) -> Result<Group, Garbled> {
-    let list: Vec<Rank>;
-    let members = match reader.get()? {
-        0 => {
-            let (first, stride) = (Rank(reader.get_u32()?), reader.get_signed()?);
-            Members::Strided { first, stride, count: reader.get_u32()? }
-        }
-        count => {
-            list = (0..count).map(|_| reader.get_u32().map(Rank)).collect::<Result<_, _>>()?;
-            Members::List(&list)
-        }
-    };
-    Group::new(members, u32::MAX).ok_or(Garbled)
+    for (number, at) in (1..).zip(rest) {
+        ids[at].id = CommId(number);
+        communicators.push(Communicator { id: CommId(number), members: all[at].group.iter().collect() });
+    }
+    (communicators, ids)
 }
 
 #[cfg(test)]
@@ -269,25 +167,23 @@ mod tests {
         assert_eq!(even, child(0, 3, 0, &[0, 2].map(Rank)));
         assert_ne!(even, child(1, 3, 0, &[1, 3].map(Rank)));
         assert_ne!(even, child(0, 4, 1, &[0, 2].map(Rank)));
-        let known = all.known();
+        let known = all.all();
         // Another process that added them in another order.
         let other = Communicators::new(4);
         other.intern(Rank(3), 1, Origin::SelfOnly, Members::List(&[3].map(Rank)), none).unwrap();
-        let there = other.import_peer(&all.encode()).unwrap();
-        assert_eq!(there[world.0 as usize], 1);
-        assert_eq!(
-            other.import_peer(&other.encode()).unwrap(),
-            (0..known.len() as u32 + 1).collect::<Vec<_>>()
-        );
-        assert_eq!(other.known()[there[even.0 as usize] as usize].order, (Rank(0), 3));
-        assert_eq!(known[even.0 as usize].order, (Rank(0), 3));
-        assert_eq!(known[world.0 as usize].order, (Rank(0), 0));
+        let there = other.merge(all.all()).unwrap();
+        assert_eq!(there[world.index()], CommIndex(1));
+        let same: Vec<_> = (0..known.len() as u32 + 1).map(CommIndex).collect();
+        assert_eq!(other.merge(other.all()).unwrap(), same);
+        assert_eq!(other.all()[there[even.index()].index()].order, (Rank(0), 3));
+        assert_eq!(known[even.index()].order, (Rank(0), 3));
+        assert_eq!(known[world.index()].order, (Rank(0), 0));
     }
 
     #[test]
     fn more_than_there_are_numbers_for_are_refused() {
         let none = |_| None;
-        let all = Communicators::with_room(4, 1);
+        let all = Communicators { most: 1, ..Communicators::new(4) };
         let world =
             |all: &Communicators, task, number| all.intern(task, number, Origin::World, Members::All, none);
         let alone = |all: &Communicators, task, number| {
@@ -297,7 +193,7 @@ mod tests {
         assert_eq!(world(&all, Rank(0), 0).unwrap().0, world(&all, Rank(1), 5).unwrap().0);
         let peer = Communicators::new(4);
         alone(&peer, 2, 1).unwrap();
-        assert!(matches!(all.import_peer(&peer.encode()), Err(MixError::TooMany("communicators"))));
+        assert!(matches!(all.merge(peer.all()), Err(MixError::TooMany("communicators"))));
         assert_eq!(alone(&all, 3, 7).unwrap_err(), Problem::TooManyCommunicators(7));
     }
 

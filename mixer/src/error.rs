@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use vef_format::ids::Rank;
 use vef_format::operation::Operation;
+use vef_format::varint::Ended;
 
 /// Why a capture cannot be mixed.
 #[derive(Debug, thiserror::Error)]
@@ -62,15 +63,21 @@ pub enum MixError {
     /// Another process of the job reports the error.
     #[error("another process of the job reports the error")]
     ReportedByPeer,
-    /// A message between parts or processes is invalid.
-    #[error(transparent)]
-    Garbled(#[from] crate::bytes::Garbled),
+    /// A message between parts or processes is invalid, which is a defect of the program.
+    #[error("a message between parts of the mix is invalid")]
+    Garbled,
     /// The user's table of operation codes lacks an operation of the capture.
     #[error("the table of codes has none for {0}, which the capture contains")]
     NoCode(Operation),
     /// More items than there are ids.
     #[error("too many {0}")]
     TooMany(&'static str),
+}
+
+impl From<Ended> for MixError {
+    fn from(_: Ended) -> Self {
+        Self::Garbled
+    }
 }
 
 /// Why the processes of a job cannot mix together.

@@ -40,8 +40,8 @@ impl Function {
     pub(crate) const WAIT: Self = Self(2 * 6);
     pub(crate) const FINALIZE: Self = Self(2 * 7);
 
-    #[inline(always)]
     /// That of a send.
+    #[inline(always)]
     pub(crate) fn send(send: &Send) -> Self {
         Self(2 * send.mode as u8 + u8::from(send.request.is_some()))
     }

@@ -1,28 +1,25 @@
-//! The processes of an MPI job that mix one capture together: `mpirun -n P vef mix …`.
+//! The processes of an MPI job that mix one capture together: `mpirun -n P vef mix …`. A process that was not started by a
+//! launcher is a job of one.
 //!
 //! Each process reads its share of the ranks, in parts if necessary. Each pair of processes exchanges the ends of the
 //! channels between them. Rank 0 requests the records of the others window by window, merges them and writes. MPI is
 //! loaded at run time. A process that waits sleeps, so there may be more processes than cores.
 
-use crate::agreement::{Operations, Rolls};
-use crate::bytes::{Coded, Reader};
-use crate::communicators::{Communicators, Known, Names};
 use crate::error::{JobError, MixError};
-use crate::matching::Matched;
-use crate::order::{End, Samples};
 use crate::parts::Parts;
-use crate::summary::Summary;
 use crate::window::Window;
 use crate::wire;
 use mpi_abi::api::{Envelope, Mpi};
 use mpi_abi::handles::Comm;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::ops::Range;
 
-/// The processes of an MPI job, and the rank of this one.
+/// The processes that share a mix, and the rank of this one.
 #[derive(Debug)]
 pub struct Job {
-    mpi: Mpi,
-    comm: Comm,
+    /// `None`: this process is alone, and sends nothing.
+    mpi: Option<(Mpi, Comm)>,
     rank: u32,
     size: u32,
 }
@@ -41,16 +38,20 @@ pub(crate) const FAILED: &[u8] = &[0];
 type Outcome<T> = Result<T, MixError>;
 
 impl Job {
-    /// Returns the job if this process's launcher started several; initialises MPI then.
+    /// The job of this process alone.
+    pub fn alone() -> Self {
+        Self { mpi: None, rank: 0, size: 1 }
+    }
+
+    /// The job of the processes that the launcher of this one started; initialises MPI if there are several.
     ///
     /// # Errors
     /// [`MixError::Job`].
-    pub fn of_launcher() -> Outcome<Option<Self>> {
-        let promised = launched(|variable| std::env::var(variable).ok());
-        if promised < 2 {
-            return Ok(None);
+    pub fn of_launcher() -> Outcome<Self> {
+        match launched(|variable| std::env::var(variable).ok()) {
+            promised @ 2.. => Ok(Self::start(promised)?),
+            _ => Ok(Self::alone()),
         }
-        Ok(Some(Self::start(promised)?))
     }
 
     fn start(promised: u32) -> Result<Self, JobError> {
@@ -62,7 +63,7 @@ impl Job {
             let library = mpi.abi().version.lines().next().unwrap_or_default().to_owned();
             return Err(JobError::OtherMpi { promised, found: size, library });
         }
-        Ok(Self { mpi, comm, rank, size })
+        Ok(Self { mpi: Some((mpi, comm)), rank, size })
     }
 
     /// Rank of this process. Rank 0 talks to the user.
@@ -82,7 +83,7 @@ impl Job {
     pub fn finish(self) -> Outcome<()> {
         // Sleeps until all processes are here; MPI_Finalize may poll.
         self.agree(Ok(())).ok();
-        Ok(self.mpi.finalize().map_err(JobError::from)?)
+        Ok(self.mpi.map_or(Ok(()), |(mpi, _)| mpi.finalize()).map_err(JobError::from)?)
     }
 
     /// The ranks of the capture that this process reads.
@@ -95,7 +96,7 @@ impl Job {
         // Without a host name each process counts as alone on its node.
         let nameless = || format!("process {}", self.rank);
         let node = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| nameless());
-        Ok(self.all(&node)?.iter().filter(|&other| *other == node).count() as u64)
+        Ok(self.all(node.clone())?.into_iter().filter(|other| *other == node).count() as u64)
     }
 
     /// Collects the parts of all processes; `own` are those of this one.
@@ -105,84 +106,25 @@ impl Job {
             let mut begin = share(tasks, rank, self.size).start;
             ends.into_iter().map(|end| std::mem::replace(&mut begin, end)..end).collect()
         };
-        Ok(Parts::new((0..).zip(self.all(&ends)?).map(of), self.rank))
+        Ok(Parts::new((0..).zip(self.all(ends)?).map(of), self.rank))
     }
 
     /// Returns `outcome` if the step succeeded in all processes. Otherwise rank 0 returns the error of the lowest rank.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
-        let data = match &outcome {
+        let text = match &outcome {
             // `ReportedByPeer` means that another process has the error.
-            Ok(_) | Err(MixError::ReportedByPeer) => Vec::new(),
-            Err(error) => complete_text(error).into_bytes(),
+            Ok(_) | Err(MixError::ReportedByPeer) => None,
+            Err(error) => Some(complete_text(error)),
         };
-        let mut first = None;
-        self.gather(&data, |from, data| {
-            if !data.is_empty() && first.is_none() {
-                first = Some((from, String::from_utf8_lossy(&data).into_owned()));
-            }
-            Ok(())
-        })?;
-        let well = self.spread(&[u8::from(first.is_none())])?;
-        match (well.as_slice(), first, outcome) {
-            ([1], _, outcome) => outcome,
+        let texts = self.gather(text)?;
+        let first = (0..).zip(texts).find_map(|(from, text)| Some((from, text?)));
+        match (self.spread(first.is_none())?, first, outcome) {
+            (true, _, outcome) => outcome,
             // Rank 0's own error keeps its type.
-            (_, Some((0, _)), Err(own)) => Err(own),
-            (_, Some((_, text)), _) => Err(MixError::PeerError(text)),
-            (_, None, _) => Err(MixError::ReportedByPeer),
+            (false, Some((0, _)), Err(own)) => Err(own),
+            (false, Some((_, text)), _) => Err(MixError::PeerError(text)),
+            (false, None, _) => Err(MixError::ReportedByPeer),
         }
-    }
-
-    /// Sums the counts of all processes in rank 0, and tells all processes which tasks were killed.
-    pub(crate) fn gather_walked(&self, summary: &mut Summary) -> Outcome<()> {
-        let own = summary.encode_walked();
-        self.gather(
-            &own,
-            |from, counts| if from > 0 { Ok(summary.import_walked(&counts)?) } else { Ok(()) },
-        )?;
-        summary.killed = self.broadcast(&summary.killed)?;
-        Ok(())
-    }
-
-    /// All communicators of all processes, and the common numbers of this one's.
-    pub(crate) fn all_communicators(&self, own: &Communicators, tasks: u32) -> Outcome<(Names, Vec<Known>)> {
-        let (all, mut names) = (Communicators::new(tasks), Vec::new());
-        for (rank, table) in (0..).zip(self.all(&own.encode())?) {
-            let here = all.import_peer(&table)?;
-            if rank == self.rank {
-                names = here;
-            }
-        }
-        Ok((Names::new(names), all.known()))
-    }
-
-    /// Compares the collective calls of all members of all communicators.
-    pub(crate) fn compare(
-        &self,
-        mut rolls: Rolls,
-        names: &Names,
-        known: &[Known],
-        lenient: bool,
-    ) -> Outcome<Vec<Operations>> {
-        let own = rolls.encode(&|own| names.of_own(own));
-        // Rank 0's numbers are the common numbers: it imports its own table first.
-        self.gather(&own, |from, encoded| if from > 0 { Ok(rolls.import_peer(&encoded)?) } else { Ok(()) })?;
-        let compared = match self.rank {
-            0 => rolls.compare(known, lenient).map_err(MixError::Disagreement),
-            _ => Ok(Vec::new()),
-        };
-        self.broadcast(&self.agree(compared)?)
-    }
-
-    /// Ends of windows of about `window` records, from the samples of all processes.
-    pub(crate) fn ends(&self, mut samples: Samples, window: usize) -> Outcome<Vec<End>> {
-        // Limits the total that rank 0 receives.
-        samples.thin_to((1 << 18) / self.size as usize);
-        let mut all = Samples::new();
-        self.gather(&samples.encode(), |_, encoded| {
-            all.merge(Samples::decode(&encoded)?);
-            Ok(())
-        })?;
-        self.broadcast(&if self.rank == 0 { all.ends(window) } else { Vec::new() })
     }
 
     /// Exchanges data between processes: `export(part)` returns the data for another process's part, `import(part, data)` takes
@@ -218,17 +160,6 @@ impl Job {
             }
         }
         outcome
-    }
-
-    /// Sums the results of matching of all processes in rank 0.
-    pub(crate) fn gather_matched(&self, matched: &mut Matched) -> Outcome<()> {
-        let own = matched.encode();
-        self.gather(&own, |from, encoded| {
-            if from > 0 {
-                matched.merge(Matched::decode(&encoded)?);
-            }
-            Ok(())
-        })
     }
 
     /// Passes the data of all processes, by ascending rank, to `each` in rank 0. After an error a process continues to
@@ -268,20 +199,37 @@ impl Job {
     }
 
     /// The values of all processes, by rank.
-    pub(crate) fn all<T: Coded>(&self, own: &T) -> Outcome<Vec<T>> {
-        let mut all = Vec::new();
-        self.gather(&own.encode(), |_, value| {
-            all.extend(value);
-            Ok(())
-        })?;
-        let all = self.spread(&all)?;
-        let mut reader = Reader::new(&all);
-        (0..self.size).map(|_| Ok(T::get(&mut reader)?)).collect()
+    pub(crate) fn all<T: Serialize + DeserializeOwned>(&self, own: T) -> Outcome<Vec<T>> {
+        self.spread(self.gather(own)?)
     }
 
-    /// Rank 0's value.
-    fn broadcast<T: Coded>(&self, value: &T) -> Outcome<T> {
-        Ok(T::decode(&self.spread(&value.encode())?)?)
+    /// The values of all processes, by rank, in rank 0; none in the others.
+    pub(crate) fn gather<T: Serialize + DeserializeOwned>(&self, own: T) -> Outcome<Vec<T>> {
+        if self.rank > 0 {
+            self.send(&encoded(&own)?, 0)?;
+            return Ok(Vec::new());
+        }
+        // Receive from all processes even after an error, so that none blocks.
+        let received: Vec<Outcome<T>> =
+            (1..self.size).map(|from| self.receive(from).and_then(|data| decoded(&data))).collect();
+        std::iter::once(Ok(own)).chain(received).collect()
+    }
+
+    /// Rank 0's value, which is passed down a binary tree.
+    pub(crate) fn spread<T: Serialize + DeserializeOwned>(&self, own: T) -> Outcome<T> {
+        if self.size == 1 {
+            return Ok(own);
+        }
+        let data = match self.rank {
+            0 => encoded(&own)?,
+            rank => self.receive((rank - 1) / 2)?,
+        };
+        for child in [2 * self.rank + 1, 2 * self.rank + 2] {
+            if child < self.size {
+                self.send(&data, child)?;
+            }
+        }
+        decoded(&data)
     }
 
     /// Waits for rank 0's request and sends it `block`; returns `false` if rank 0 requests no more.
@@ -292,34 +240,6 @@ impl Job {
             self.send(block, 0)?;
         }
         Ok(word == [GO])
-    }
-
-    /// Passes the data of each process, by ascending rank, to `each` in rank 0.
-    fn gather(&self, own: &[u8], mut each: impl FnMut(u32, Vec<u8>) -> Outcome<()>) -> Outcome<()> {
-        if self.rank > 0 {
-            return self.send(own, 0);
-        }
-        // Receive from all processes even after an error, so that none blocks.
-        let mut outcome = each(0, own.to_vec());
-        for from in 1..self.size {
-            let data = self.receive(from)?;
-            outcome = outcome.and_then(|()| each(from, data));
-        }
-        outcome
-    }
-
-    /// Broadcasts rank 0's data down a binary tree.
-    fn spread(&self, data: &[u8]) -> Outcome<Vec<u8>> {
-        let data = match self.rank {
-            0 => data.to_vec(),
-            rank => self.receive((rank - 1) / 2)?,
-        };
-        for child in [2 * self.rank + 1, 2 * self.rank + 2] {
-            if child < self.size {
-                self.send(&data, child)?;
-            }
-        }
-        Ok(data)
     }
 
     fn send(&self, bytes: &[u8], to: u32) -> Outcome<()> {
@@ -347,11 +267,20 @@ impl Job {
 
     fn transfer(&self, out: Option<(&[u8], u32)>, into: Option<(&mut [u8], u32)>) -> Outcome<()> {
         const TAG: i32 = 1;
-        let with = |rank: u32| Envelope::new(rank as i32, TAG, self.comm);
+        let Some((mpi, comm)) = &self.mpi else { return Ok(()) };
+        let with = |rank: u32| Envelope::new(rank as i32, TAG, *comm);
         let out = out.map(|(bytes, to)| (bytes, with(to)));
         let into = into.map(|(bytes, from)| (bytes, with(from)));
-        Ok(self.mpi.transfer_asleep(out, into).map_err(JobError::from)?)
+        Ok(mpi.transfer_asleep(out, into).map_err(JobError::from)?)
     }
+}
+
+fn encoded<T: Serialize>(value: &T) -> Outcome<Vec<u8>> {
+    postcard::to_allocvec(value).map_err(|_| MixError::Garbled)
+}
+
+fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Outcome<T> {
+    postcard::from_bytes(bytes).map_err(|_| MixError::Garbled)
 }
 
 /// Rank 0's requests for windows of the other processes: a few at a time, to bound memory.

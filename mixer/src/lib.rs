@@ -1,25 +1,67 @@
 //! Converts a capture into a trace: the events of each task become records that name their dependency and the
 //! computing time in front of them. `docs/mixing.md` has the rules.
 //!
-//! ```text
-//! events ─ task ─▶ records, places in channels ─ matching ─▶ partners ─┐
-//!          (all tasks at once)                                         ├─ number ─▶ lines ─▶ trace
-//!                    starts ─ order ─▶ turns ─ prepare ─▶ windows ──────┘
+//! ```
+//! use mixer::{Options, Quiet, mix};
+//! use std::path::Path;
+//! use vef_format::text::{Line, Reader};
+//!
+//! // A program with four ranks, as `vef run` recorded it.
+//! let capture = Path::new("../cli/demo/capture");
+//! let directory = tempfile::tempdir()?;
+//! let trace = directory.path().join("halo.vef");
+//! let summary = mix(capture, &trace, &Options::default(), &Quiet)?;
+//! assert_eq!((summary.tasks, summary.matched), (4, summary.messages));
+//!
+//! let mut reader = Reader::open(&trace)?;
+//! let mut lines = 0;
+//! while let Some(line) = reader.next()? {
+//!     lines += u64::from(!matches!(line, Line::Communicator { .. }));
+//! }
+//! assert_eq!(lines, summary.records);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Every step is linear in the number of records, whatever the distance between a send and its receive. The output
-//! depends neither on the number of threads nor on their scheduling. This crate never prints and knows no simulator.
+//! # From a call to its line
+//!
+//! ```text
+//! events ─ walk ─▶ records, channels ─ matching ─▶ partners ─┐
+//!          (all tasks at once)                               ├─ prepare ─▶ windows ─ numbering ─▶ lines ─▶ trace
+//!                   starts ─ order ─▶ ends of windows ───────┘
+//! ```
+//!
+//! `mix.rs` drives these stages, in this order:
+//!
+//! | stage | file | from → to |
+//! |---|---|---|
+//! | walk | `read.rs`, `walk/` | events of a rank file → a `Task` (`task.rs`): its `Record`s (`records.rs`, some 7 bytes each), and of each message and receive the channel (`channels.rs`) |
+//! | | `walk/timeline.rs` | start and end of a call → computing time and dependency of its records |
+//! | | `counts.rs` | call table → time in MPI and outside; counts of the summary |
+//! | | `communicators.rs`, `agreement.rs` | the tasks' own communicators → those of the run, and the operations that all members called |
+//! | matching | `matching.rs` | both ends of each channel → the message of each receive, the fate of each message |
+//! | prepare | `order.rs`, `prepare.rs` | records and partners → a window of `Prepared` records, which lack ids only |
+//! | output | `numbering.rs` | records in the order of their starts → ids, each line behind its dependency |
+//! | | `write.rs`, `sink.rs` | numbered records → text or a container; `thread_notes.rs` places the notes of tasks with several threads |
+//!
+//! A capture that does not fit into memory is mixed in parts (`parts.rs`), and by several processes (`job.rs`): parts and
+//! processes exchange channel ends and prepared windows (`wire.rs`), through a file (`store.rs`) or MPI. A capture in memory
+//! is one part of one process. Indices of one kind are not taken for those of another (`index.rs`).
+//!
+//! Every stage is linear in the number of records, whatever the distance between a send and its receive. The output
+//! depends neither on the number of threads nor on their scheduling, nor on parts and processes. This crate never prints and
+//! knows no simulator.
 
 #![forbid(unsafe_code)]
 
 mod error;
+mod index;
 mod summary;
 
 mod mix;
 
+mod counts;
 mod function;
 mod read;
-mod tally;
 mod task;
 mod thread_notes;
 mod walk;
@@ -28,10 +70,11 @@ mod communicators;
 mod lower;
 
 mod channels;
-mod packed;
+mod records;
 
 mod agreement;
 mod matching;
+mod totals;
 
 mod numbering;
 mod order;
@@ -45,13 +88,12 @@ mod sink;
 mod write;
 
 mod available;
-mod bytes;
 mod fit;
 mod job;
 mod parts;
+mod store;
 mod wire;
 
-pub use bytes::Garbled;
 pub use error::{Call, Disagreement, JobError, MixError, Problem, Waiting};
 pub use job::Job;
 pub use mix::{mix, mix_among};

@@ -12,18 +12,18 @@ use vef_format::operation::{Amounts, Operation};
 #[derive(Debug)]
 pub(crate) struct Steps {
     /// The cursor over the steps, and the sizes; `None`: no steps.
-    rest: Option<(Cursor, Known)>,
+    rest: Option<(Cursor, KnownSizes)>,
 }
 
 /// The sizes that the task knows.
 #[derive(Debug)]
-enum Known {
+enum KnownSizes {
     Sums(Sizes<'static>),
     Blocks(Counts),
     Pairs { send: Counts, recv: Counts },
 }
 
-impl Known {
+impl KnownSizes {
     fn of(call: &Collective<'_>, ranks: u32) -> Result<Self, Error> {
         let counts = |list: &[u64]| Counts::new(list.iter().copied());
         let given = |list: &[u64]| !list.is_empty();
@@ -60,7 +60,7 @@ impl Steps {
         if vector && !is_root && call.amounts == Amounts::default() {
             return Ok(Self { rest: None });
         }
-        let sizes = Known::of(call, ranks)?;
+        let sizes = KnownSizes::of(call, ranks)?;
         let root = call.root.map_or(0, |root| root.0);
         let member = Member { operation: call.operation, ranks, rank, root, unit: 1 };
         let choice = match vector {

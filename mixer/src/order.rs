@@ -3,8 +3,9 @@
 //!
 //! Records are ordered window by window. A window is sorted by radix in linear time. The ends of windows do not influence the order.
 
-use crate::bytes::coded;
-use crate::packed::{Records, SAMPLE};
+use crate::index::Slot;
+use crate::records::{Records, SAMPLE};
+use serde::{Deserialize, Serialize};
 use vef_format::ids::Rank;
 
 /// Maximum number of samples kept.
@@ -15,7 +16,7 @@ const KEPT: usize = 1 << 18;
 pub(crate) struct Sorter {
     /// The high bits are the record's start, as far as it fits; the low bits are its index.
     keys: Vec<u64>,
-    place_bits: u32,
+    slot_bits: u32,
     spare: Vec<u64>,
 }
 
@@ -27,27 +28,27 @@ impl Sorter {
     pub(crate) fn sort<R>(&mut self, records: &[R], start: impl Fn(&R) -> u64) {
         let wider = |(from, to): (u64, u64), start: u64| (from.min(start), to.max(start));
         let (begin, end) = records.iter().map(&start).fold((u64::MAX, 0), wider);
-        let place_bits = records.len().next_power_of_two().trailing_zeros();
+        let slot_bits = records.len().next_power_of_two().trailing_zeros();
         let time_bits = 64 - end.saturating_sub(begin).leading_zeros();
         let Self { keys, spare, .. } = self;
-        self.place_bits = place_bits;
+        self.slot_bits = slot_bits;
         keys.clear();
-        if time_bits + place_bits > 64 {
+        if time_bits + slot_bits > 64 {
             keys.extend(0..records.len() as u64);
-            keys.sort_unstable_by_key(|&place| (start(&records[place as usize]), place));
+            keys.sort_unstable_by_key(|&at| (start(&records[at as usize]), at));
             return;
         }
-        keys.extend((0..).zip(records).map(|(place, record)| (start(record) - begin) << place_bits | place));
-        for low in (place_bits..place_bits + time_bits).step_by(DIGIT as usize) {
+        keys.extend((0..).zip(records).map(|(at, record)| (start(record) - begin) << slot_bits | at));
+        for low in (slot_bits..slot_bits + time_bits).step_by(DIGIT as usize) {
             distribute(keys, spare, low);
             std::mem::swap(keys, spare);
         }
     }
 
-    /// The indices in sorted order.
-    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + Clone {
-        let places = (1 << self.place_bits) - 1;
-        self.keys.iter().map(move |key| (key & places) as usize)
+    /// The records in sorted order.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> + Clone {
+        let slots = (1 << self.slot_bits) - 1;
+        self.keys.iter().map(move |key| Slot((key & slots) as u32))
     }
 }
 
@@ -75,7 +76,7 @@ fn distribute(keys: &[u64], sorted: &mut Vec<u64>, low: u32) {
 
 /// The end of a window, inclusive: all records with an earlier start, and those with this start of tasks up to this one.
 /// So windows stay small even if a coarse clock gives very many records the same start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct End {
     pub(crate) start: u64,
     pub(crate) task: u32,
@@ -90,7 +91,7 @@ impl End {
 }
 
 /// A sample of many records' starts, to choose windows by.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Samples {
     /// Start and task of each sample.
     starts: Vec<End>,
@@ -99,15 +100,13 @@ pub(crate) struct Samples {
     latest: u64,
 }
 
-coded!(End { start, task });
-coded!(Samples { each, latest, starts });
-
-impl Samples {
-    /// No samples.
-    pub(crate) fn new() -> Self {
+impl Default for Samples {
+    fn default() -> Self {
         Self { starts: Vec::new(), each: SAMPLE, latest: 0 }
     }
+}
 
+impl Samples {
     /// Samples the records of `task`; `shift` converts their clock to the common clock.
     pub(crate) fn of(task: Rank, records: &Records, shift: i64) -> Self {
         let (starts, last) = records.samples();
@@ -127,25 +126,17 @@ impl Samples {
         }
         self.latest = self.latest.max(other.latest);
         self.starts.append(&mut other.starts);
-        self.thin();
-    }
-
-    fn thin(&mut self) {
         self.thin_to(KEPT);
     }
 
-    /// Halves the samples until there are at most `most`.
-    pub(crate) fn thin_to(&mut self, most: usize) {
-        while self.starts.len() > most.max(1) {
-            self.halve();
-        }
+    /// Halves the samples until those of `processes` together are at most as many as one may have.
+    pub(crate) fn thin_among(&mut self, processes: u32) {
+        self.thin_to(KEPT / processes as usize);
     }
 
-    /// Adds `shift` to all times.
-    pub(crate) fn shift(&mut self, shift: i64) {
-        self.latest = self.latest.saturating_add_signed(shift);
-        for end in &mut self.starts {
-            end.start = end.start.saturating_add_signed(shift);
+    fn thin_to(&mut self, most: usize) {
+        while self.starts.len() > most.max(1) {
+            self.halve();
         }
     }
 
@@ -173,7 +164,7 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packed::{After, Body, Record};
+    use crate::records::{After, Body, Record};
     use proptest::prelude::*;
     use vef_format::ids::Rank;
 
@@ -183,10 +174,10 @@ mod tests {
         let records: Vec<(u64, u32)> = (0..).zip(times).flat_map(of_task).collect();
         let starts: Vec<u64> = records.iter().map(|&(start, _)| start).collect();
         // State of an earlier window must not matter.
-        let mut sorter = Sorter { keys: vec![7], place_bits: 7, spare: vec![7] };
+        let mut sorter = Sorter { keys: vec![7], slot_bits: 7, spare: vec![7] };
         sorter.sort(&starts, |&start| start);
-        assert!(sorter.places().is_sorted_by_key(|place| (starts[place], place)));
-        sorter.places().map(|place| records[place].1).collect()
+        assert!(sorter.slots().is_sorted_by_key(|slot| (starts[slot.index()], slot)));
+        sorter.slots().map(|slot| records[slot.index()].1).collect()
     }
 
     fn marks(starts: impl Iterator<Item = u64>) -> Records {
@@ -234,7 +225,7 @@ mod tests {
     #[test]
     fn windows_of_tasks_in_step_are_even() {
         let starts = |rank: u64| (0..3000).map(move |at| at / 12 * 100_000 + at % 12 * 300 + rank);
-        let mut all = Samples::new();
+        let mut all = Samples::default();
         for rank in 0..240 {
             let mut records = Records::of(Rank(rank), false, 0);
             let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
@@ -253,7 +244,7 @@ mod tests {
     /// A coarse clock: all records of all tasks have one of a few starts.
     #[test]
     fn windows_of_one_instant_are_even() {
-        let mut all = Samples::new();
+        let mut all = Samples::default();
         for rank in 0..500 {
             let mut records = Records::of(Rank(rank), false, 0);
             let mark = Record { thread: 0, body: Body::Mark, after: After::Sent, time: 0 };
@@ -281,7 +272,7 @@ mod tests {
     #[test]
     fn samples_of_several_merge_to_a_bounded_number() {
         let records = marks(0..1_000_000);
-        let mut all = Samples::new();
+        let mut all = Samples::default();
         for _ in 0..40 {
             all.merge(Samples::of(Rank(0), &records, 0));
         }

@@ -1,7 +1,5 @@
 //! Reads the events of tasks, in parallel.
 
-use crate::Options;
-use crate::Progress;
 use crate::communicators::Communicators;
 use crate::error::MixError;
 use crate::order::Samples;
@@ -9,6 +7,7 @@ use crate::parts;
 use crate::summary::Spent;
 use crate::task::Task;
 use crate::walk::{Walk, WalkOptions};
+use crate::{Options, Progress};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
@@ -16,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use vef_format::capture::{Capture, CaptureError, Ending, Layout, rank_file};
 use vef_format::error::Place;
+use vef_format::format::named_container;
 use vef_format::ids::Rank;
 use vef_format::units::Bytes;
 
@@ -27,8 +27,9 @@ const WHEN_MATCHED: (u64, u64) = (3, 2);
 pub(crate) struct Reading<'a> {
     pub(crate) capture: &'a Capture,
     path: &'a Path,
-    options: &'a Options,
     progress: &'a dyn Progress,
+    lenient: bool,
+    walk_options: WalkOptions<'a>,
     /// Number of records of the last task that was read, at most [`EXPECTED`]: tasks are often alike.
     expected: AtomicUsize,
 }
@@ -36,119 +37,104 @@ pub(crate) struct Reading<'a> {
 /// Maximum number of records for which memory is reserved.
 const EXPECTED: usize = 1 << 14;
 
-/// Result of the first reading of a process's share.
-pub(crate) enum FirstReading {
-    /// All its tasks.
-    Whole(Vec<Walked>),
-    /// The parts that fit into memory.
-    Parts(Vec<Range<u32>>),
-}
-
-/// A task, and what its file says beside events.
-pub(crate) struct Walked {
-    pub(crate) task: Task,
-    pub(crate) skipped: u64,
-    pub(crate) torn: u64,
-    pub(crate) spent: Spent,
+/// Result of a reading.
+pub(crate) struct Read {
+    /// When each task entered `MPI_Init`.
+    pub(crate) zeros: Vec<u64>,
+    /// Consecutive tasks that fit into memory together.
+    pub(crate) parts: Vec<Range<u32>>,
+    /// All tasks, if they fit.
+    pub(crate) tasks: Option<Vec<Task>>,
 }
 
 impl<'a> Reading<'a> {
-    /// Reads `capture`, which is at `path`.
+    /// Reads `capture`, which is at `path`, for `trace`.
     pub(crate) fn new(
         capture: &'a Capture,
         path: &'a Path,
+        trace: &Path,
         options: &'a Options,
         progress: &'a dyn Progress,
     ) -> Self {
-        Self { capture, path, options, progress, expected: AtomicUsize::new(0) }
-    }
-
-    fn walk_options(&self) -> WalkOptions<'_> {
-        WalkOptions {
-            with_notes: false,
-            by_length: self.capture.layout() == Layout::Prospector,
+        let walk_options = WalkOptions {
+            with_notes: named_container(trace),
+            by_length: capture.layout() == Layout::Prospector,
             with_room: false,
-            polls: self.options.polls,
-            lower: self.options.lower_collectives.as_ref(),
+            polls: options.polls,
+            lower: options.lower_collectives.as_ref(),
+        };
+        Self {
+            capture,
+            path,
+            progress,
+            lenient: options.lenient,
+            walk_options,
+            expected: AtomicUsize::new(0),
         }
     }
 
-    /// Reads the tasks of `share`. Returns them if they fit into `allowed` bytes, otherwise the parts that do: how much memory
-    /// a task takes is known only after reading, because events may be compressed or become many records.
+    /// Reads the tasks of `share`, and keeps them if they fit into `room` bytes: how much memory a task takes is known only
+    /// after reading, because events may be compressed or become many records.
     pub(crate) fn read(
         &self,
         share: Range<u32>,
-        allowed: u64,
+        room: u64,
         communicators: &Communicators,
-        with_notes: bool,
-    ) -> Result<FirstReading, MixError> {
-        // A quarter remains for windows, tables and output buffers.
-        let room = allowed / 4 * 3;
-        let options = WalkOptions { with_notes, ..self.walk_options() };
-        let kept: Vec<Mutex<Option<Walked>>> = share.clone().map(|_| Mutex::default()).collect();
+    ) -> Result<Read, MixError> {
+        let kept: Vec<Mutex<Option<Task>>> = share.clone().map(|_| Mutex::default()).collect();
         let of =
             |rank: u32| kept[(rank - share.start) as usize].lock().unwrap_or_else(PoisonError::into_inner);
         let (sum, over) = (AtomicU64::new(0), AtomicBool::new(false));
         let read = |rank: u32| {
-            let walked = self.walk_in(Rank(rank), communicators, options);
+            let task = self.walk(Rank(rank), communicators, self.walk_options);
             self.progress.advance(1);
-            let walked = walked?;
-            let need = walked.task.memory() as u64 * WHEN_MATCHED.0 / WHEN_MATCHED.1;
+            let task = task?;
+            let (zero, need) = (task.zero.0, task.memory() as u64 * WHEN_MATCHED.0 / WHEN_MATCHED.1);
             let all = sum.fetch_add(need, Ordering::Relaxed).saturating_add(need);
             if all > room && share.len() > 1 && !over.swap(true, Ordering::SeqCst) {
                 share.clone().for_each(|rank| *of(rank) = None);
             }
-            *of(rank) = Some(walked);
+            *of(rank) = Some(task);
             if over.load(Ordering::SeqCst) {
                 *of(rank) = None;
             }
-            Ok(need)
+            Ok((zero, need))
         };
         // Collect first: the error of the lowest task is returned, not the earliest.
-        let needs: Vec<Result<u64, MixError>> = share.clone().into_par_iter().map(read).collect();
-        let needs = needs.into_iter().collect::<Result<Vec<u64>, _>>()?;
+        let read: Vec<Result<(u64, u64), MixError>> = share.clone().into_par_iter().map(read).collect();
+        let (zeros, needs) = read.into_iter().collect::<Result<(Vec<u64>, Vec<u64>), _>>()?;
         if over.into_inner() {
-            let need = |rank: u32| needs[(rank - share.start) as usize];
-            return Ok(FirstReading::Parts(parts::plan(share.clone(), room, need)));
+            let parts = parts::plan(share.clone(), room, |rank| needs[(rank - share.start) as usize]);
+            return Ok(Read { zeros, parts, tasks: None });
         }
         let kept = kept.into_iter().map(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner));
-        Ok(FirstReading::Whole(kept.flatten().collect()))
+        Ok(Read { zeros, parts: vec![share.clone()], tasks: Some(kept.flatten().collect()) })
     }
 
-    /// Reads the tasks of `part`, with or without notes for a container.
-    pub(crate) fn walk(
+    /// Reads the tasks of a part again.
+    pub(crate) fn read_again(
         &self,
         part: Range<u32>,
         communicators: &Communicators,
-        with_notes: bool,
-    ) -> Result<Vec<Walked>, MixError> {
-        let options = WalkOptions { with_notes, ..self.walk_options() };
-        let walk = |rank| {
-            let walked = self.walk_in(Rank(rank), communicators, options);
-            self.progress.advance(1);
-            walked
-        };
-        // Collect first: the error of the lowest task is returned, not the earliest.
-        let walked: Vec<_> = part.into_par_iter().map(walk).collect();
-        walked.into_iter().collect()
+    ) -> Result<Vec<Task>, MixError> {
+        Ok(self.read(part, u64::MAX, communicators)?.tasks.unwrap_or_default())
     }
 
     /// Walks over all events of one task.
-    fn walk_in(
+    fn walk(
         &self,
         rank: Rank,
         communicators: &Communicators,
         options: WalkOptions<'_>,
-    ) -> Result<Walked, MixError> {
+    ) -> Result<Task, MixError> {
         let mut events = self.capture.events(rank)?;
         let expected = self.expected.load(Ordering::Relaxed);
         let (threads, functions) = (events.has_many_threads(), events.functions());
         let mut walk = Walk::new(rank, communicators, options, threads, functions, expected);
         events.each_to(&mut walk)?;
-        self.expected.store(EXPECTED.min(walk.records() as usize), Ordering::Relaxed);
-        let skipped = events.skipped().values().sum();
+        self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);
         let torn = match events.ending() {
-            Ending::Cut { .. } if !self.options.lenient && self.capture.is_being_written(rank) => {
+            Ending::Cut { .. } if !self.lenient && self.capture.is_being_written(rank) => {
                 return Err(CaptureError::InUse(Place::file(&rank_file(self.path, rank))).into());
             }
             Ending::Cut { torn } => torn.into(),
@@ -156,16 +142,18 @@ impl<'a> Reading<'a> {
         };
         let (begin, end) = events.span();
         let spent = Spent::of(end.0.saturating_sub(begin.0), events.functions());
-        let task = walk.finish(events.functions());
-        let spent = Spent { awaited: task.counts.polled, send_waits: task.counts.send_waits, ..spent };
-        Ok(Walked { task, skipped, torn, spent })
+        let mut task = walk.finish(events.functions());
+        let Spent { awaited, send_waits, .. } = task.counts.spent;
+        let counts = &mut task.counts;
+        counts.spent = Spent { awaited, send_waits, ..spent };
+        (counts.skipped_unknown, counts.torn) = (events.skipped().values().sum(), torn);
+        Ok(task)
     }
 
     /// The buffer size of a receive. It is not kept; the few that are reported are read again.
     pub(crate) fn room(&self, rank: Rank, receive: u32, communicators: &Communicators) -> Option<Bytes> {
-        let options = WalkOptions { with_room: true, ..self.walk_options() };
-        let walked = self.walk_in(rank, communicators, options).ok()?;
-        walked.task.room?.get(receive as usize).copied()
+        let options = WalkOptions { with_room: true, ..self.walk_options };
+        self.walk(rank, communicators, options).ok()?.room?.get(receive as usize).copied()
     }
 }
 
@@ -175,7 +163,7 @@ pub(crate) fn sample(first: Rank, tasks: &[Task], shifts: &[i64]) -> Samples {
         Samples::of(Rank(first.0 + at as u32), &task.records, shift)
     };
     let sampled: Vec<_> = tasks.par_iter().zip(shifts).enumerate().map(of).collect();
-    let mut all = Samples::new();
+    let mut all = Samples::default();
     sampled.into_iter().for_each(|samples| all.merge(samples));
     all
 }

@@ -1,15 +1,16 @@
 //! Where lines go: text, or a container, which also has notes that text cannot hold.
 
-use crate::agreement::{Calls, Operations};
-use crate::bytes::{Encoder, Reader};
+use crate::agreement::Calls;
 use crate::error::MixError;
-use crate::matching::{Fate, Matches};
+use crate::index::OperationIndex;
+use crate::matching::Matches;
 use crate::output::Output;
-use crate::parts::{Place, Spill};
+use crate::prepare::Shared;
+use crate::prepared::OperationRef;
+use crate::store::{Store, Stored};
 use crate::summary::Summary;
-use crate::task::Task;
-use crate::thread_notes::{self, Sequence};
-use hashbrown::HashMap;
+use crate::task::{Fate, Task};
+use crate::thread_notes::{self, Sequences, UnplacedNotes};
 use std::fs::File;
 use std::ops::Range;
 use vef_format::capture::Capture;
@@ -19,9 +20,16 @@ use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
 use vef_format::record::{Communicator, Header};
 use vef_format::text;
+use vef_format::varint::{self, Source};
 
 /// A trace that is being written.
-pub(crate) enum Sink<'a> {
+pub(crate) struct Sink<'a> {
+    pub(crate) output: &'a Output,
+    pub(crate) format: Format<'a>,
+}
+
+/// The form of the trace.
+pub(crate) enum Format<'a> {
     Text(text::Writer<&'a File>),
     Container(Box<container::Writer<&'a File>>),
 }
@@ -34,126 +42,114 @@ impl<'a> Sink<'a> {
         communicators: &[Communicator],
         (capture, op_codes, summary): (&Capture, &OpCodes, &Summary),
     ) -> Result<Self, MixError> {
-        if !named_container(output.path()) {
+        let mut all = communicators.iter();
+        let format = if named_container(output.path()) {
+            let failed = |error: ContainerWriteError| output.error(error);
+            let about = About { op_codes: op_codes.clone(), origin: origin(capture, summary) };
+            let settings = Settings::default();
+            let mut writer =
+                container::Writer::new(output.file(), header, &about, settings).map_err(failed)?;
+            placement(capture, &mut writer).map_err(failed)?;
+            all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
+            Format::Container(Box::new(writer))
+        } else {
             let failed = |error| output.error(error);
             let mut writer = text::Writer::new(output.file(), header).map_err(failed)?;
-            let mut all = communicators.iter();
             all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
-            return Ok(Self::Text(writer));
-        }
-        let failed = |error: ContainerWriteError| output.error(error);
-        let about = About { op_codes: op_codes.clone(), origin: origin(capture, summary) };
-        let mut writer =
-            container::Writer::new(output.file(), header, &about, Settings::default()).map_err(failed)?;
-        placement(capture, &mut writer).map_err(failed)?;
-        let mut all = communicators.iter();
-        all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
-        Ok(Self::Container(Box::new(writer)))
+            Format::Text(writer)
+        };
+        Ok(Self { output, format })
     }
 
-    /// Writes the notes of a task that [`KeptNotes::read`] encoded; those of a task with several threads after its records, of
+    /// Writes the notes of a task that [`AllNotes::take`] encoded; those of a task with several threads after its records, of
     /// which `sequences` has the order.
-    pub(crate) fn notes(
-        &mut self,
-        notes: &[u8],
-        sequences: &HashMap<Rank, Sequence>,
-        output: &Output,
-    ) -> Result<(), MixError> {
-        let Self::Container(writer) = self else { return Ok(()) };
-        let mut reader = Reader::new(notes);
-        while reader.more() {
-            let (task, section) = (Rank(reader.get_u32()?), reader.get()? as usize);
-            let piece = reader.get_bytes()?;
-            let mut write = |section: Section, piece: &[u8]| {
-                writer.section(section.name(), Some(task), piece).map_err(|error| output.error(error))
-            };
-            match (Section::ALL.get(section), sequences.get(&task)) {
-                (Some(&section), _) => write(section, piece)?,
-                (None, Some(sequence)) => {
-                    let placed = thread_notes::place(piece, sequence)?;
+    pub(crate) fn notes(&mut self, notes: &[u8], sequences: &Sequences) -> Result<(), MixError> {
+        let Format::Container(writer) = &mut self.format else { return Ok(()) };
+        let mut source = Source::new(notes, 0);
+        let task = Rank(source.get()? as u32);
+        let mut write = |section: Section, piece: &[u8]| {
+            writer.section(section.name(), Some(task), piece).map_err(|error| self.output.error(error))
+        };
+        while source.remaining() > 0 {
+            let (section, piece) = (source.get()? as usize, source.text()?);
+            match Section::ALL.get(section) {
+                Some(&section) => write(section, piece)?,
+                None => {
+                    let placed = thread_notes::place(task, piece, sequences)?;
                     placed.into_iter().try_for_each(|(section, piece)| write(section, &piece))?;
                 }
-                // No record of the task is in the trace.
-                (None, None) => {}
             }
         }
         Ok(())
     }
 
     /// Completes the trace; an error if the counts differ from the header's.
-    pub(crate) fn finish(self, output: &Output) -> Result<(), MixError> {
-        match self {
-            Self::Text(writer) => writer.finish().map(drop).map_err(|error| output.error(error)),
-            Self::Container(writer) => writer.finish().map(drop).map_err(|error| output.error(error)),
+    pub(crate) fn finish(self) -> Result<(), MixError> {
+        match self.format {
+            Format::Text(writer) => writer.finish().map(drop).map_err(|error| self.output.error(error)),
+            Format::Container(writer) => writer.finish().map(drop).map_err(|error| self.output.error(error)),
         }
     }
 }
 
-/// The notes of a task between walk and output.
-#[derive(Debug)]
-pub(crate) enum KeptNotes {
-    Here(Rank, Vec<(Section, Vec<u8>)>),
-    /// Of a task with several threads.
-    OfThreads(Rank, Vec<u8>),
-    Spilled(Place),
+/// The notes of all tasks between walk and output.
+#[derive(Debug, Default)]
+pub(crate) struct AllNotes {
+    /// Those that are written before the records.
+    pub(crate) placed: Vec<Stored>,
+    /// Those that are written after them, because their places are known then.
+    pub(crate) unplaced: Vec<Stored>,
 }
 
-impl KeptNotes {
-    /// Encodes the notes.
-    pub(crate) fn read(&self, spill: Option<&Spill>) -> Result<Vec<u8>, MixError> {
-        let mut encoder = Encoder::default();
-        match (self, spill) {
-            (Self::Here(task, notes), _) => {
-                for (section, piece) in notes {
-                    encoder.put_all([task.0.into(), *section as u64]);
-                    encoder.put_bytes(piece);
-                }
+impl AllNotes {
+    /// Stores the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans`, because notes
+    /// refer to records by their index in the walk.
+    pub(crate) fn take(
+        &mut self,
+        first: Rank,
+        tasks: &mut [Task],
+        matches: &[Matches],
+        shared: &Shared<'_>,
+        store: &Store,
+    ) -> Result<(), MixError> {
+        for ((rank, task), matches) in (first.0..).zip(tasks).zip(matches) {
+            let (mut notes, unplaced) = (std::mem::take(&mut task.notes), task.unplaced_notes.take());
+            if notes.is_empty() && unplaced.is_none() {
+                continue;
             }
-            (Self::OfThreads(task, notes), _) => {
-                encoder.put_all([task.0.into(), Section::ALL.len() as u64]);
-                encoder.put_bytes(notes);
+            let last = |calls: &Calls| calls.made.len().checked_sub(1).map(OperationIndex);
+            let is_whole = |calls: &Calls| {
+                last(calls).is_none_or(|operation| shared.has(OperationRef { comm: calls.comm, operation }))
+            };
+            let whole = !matches.fates.contains(&Fate::Dropped)
+                && (task.collectives == 0 || task.calls.iter().all(is_whole));
+            // The times in MPI are independent of records.
+            notes.retain(|&(section, _)| whole || section == Section::Spans);
+            let mut bytes = Vec::new();
+            varint::put(&mut bytes, rank.into());
+            for (section, piece) in notes {
+                put(&mut bytes, section as u64, &piece);
             }
-            (Self::Spilled(place), Some(spill)) => return spill.read(*place),
-            (Self::Spilled(_), None) => {}
+            self.placed.push(store.add(bytes)?);
+            if let Some(UnplacedNotes(notes)) = unplaced.filter(|_| whole) {
+                let mut bytes = Vec::new();
+                varint::put(&mut bytes, rank.into());
+                put(&mut bytes, UNPLACED, &notes);
+                self.unplaced.push(store.add(bytes)?);
+            }
         }
-        Ok(encoder.0)
-    }
-
-    /// Moves the notes to the file.
-    pub(crate) fn spill(&self, spill: &Spill) -> Result<Self, MixError> {
-        Ok(Self::Spilled(spill.add(&self.read(None)?)?))
+        Ok(())
     }
 }
 
-/// The notes of all tasks that are written before the records, and those that are written after them, because their places are
-/// known then.
-pub(crate) type AllNotes = [Vec<KeptNotes>; 2];
+/// Instead of a section: [`UnplacedNotes`].
+const UNPLACED: u64 = Section::ALL.len() as u64;
 
-/// Takes the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans`, because notes
-/// refer to records by their index in the walk.
-pub(crate) fn take_notes(
-    first: Rank,
-    tasks: &mut [Task],
-    matches: &[Matches],
-    operations: &[Operations],
-) -> AllNotes {
-    let mut all = AllNotes::default();
-    for ((rank, task), matches) in (first.0..).map(Rank).zip(tasks).zip(matches) {
-        let mut notes = std::mem::take(&mut task.notes);
-        let of_threads = task.thread_notes.take();
-        let is_whole = |calls: &Calls| {
-            let operations = operations.get(calls.comm.0 as usize);
-            operations.is_some_and(|operations| calls.made.len() as u64 <= operations.complete)
-        };
-        // The times in MPI are independent of records.
-        let whole = notes.is_empty() && of_threads.is_none()
-            || !matches.fates.contains(&Fate::Dropped)
-                && (task.counts.collectives == 0 || task.calls.iter().all(is_whole));
-        notes.retain(|&(section, _)| whole || section == Section::Spans);
-        all[0].push(KeptNotes::Here(rank, notes));
-        all[1].extend(of_threads.filter(|_| whole).map(|notes| KeptNotes::OfThreads(rank, notes)));
-    }
-    all
+/// Appends a piece of notes.
+fn put(bytes: &mut Vec<u8>, section: u64, piece: &[u8]) {
+    varint::put(bytes, section);
+    varint::put(bytes, piece.len() as u64);
+    bytes.extend_from_slice(piece);
 }
 
 /// Origin of the trace, and facts on the capture.

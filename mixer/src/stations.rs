@@ -2,27 +2,41 @@
 //! cache. Sequential stations take the windows in order; their state is small compared with a window.
 
 use crate::error::MixError;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+#[cfg(test)]
+use shuttle::sync;
+#[cfg(not(test))]
+use std::sync;
+use sync::atomic::{AtomicUsize, Ordering};
+use sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 type Outcome = Result<(), MixError>;
 
 /// A step of work on windows of type `W`.
+#[cfg_attr(
+    test,
+    expect(clippy::large_enum_variant, reason = "shuttle's mutex is larger than the standard library's")
+)]
 pub(crate) enum Station<'a, W> {
     /// One window at a time, in order.
-    Sequential(Mutex<Sequential<'a, W>>),
+    Sequential(Mutex<Sequential<'a, W>>, Condvar),
     /// Any number of windows at once.
     Parallel(Parallel<'a, W>),
 }
 
+/// A sequential station, which waits for the window `next`.
+pub(crate) struct Sequential<'a, W> {
+    next: usize,
+    work: SequentialWork<'a, W>,
+}
+
 /// The first argument is the index of the window.
-type Sequential<'a, W> = Box<dyn FnMut(usize, &mut W) -> Outcome + Send + 'a>;
+type SequentialWork<'a, W> = Box<dyn FnMut(usize, &mut W) -> Outcome + Send + 'a>;
 type Parallel<'a, W> = Box<dyn Fn(&mut W) -> Outcome + Send + Sync + 'a>;
 
 impl<'a, W> Station<'a, W> {
     /// A station that takes one window at a time, in order.
     pub(crate) fn sequential(work: impl FnMut(usize, &mut W) -> Outcome + Send + 'a) -> Self {
-        Self::Sequential(Mutex::new(Box::new(work)))
+        Self::Sequential(Mutex::new(Sequential { next: 0, work: Box::new(work) }), Condvar::new())
     }
 
     /// A station that takes windows in parallel.
@@ -41,22 +55,22 @@ pub(crate) fn pass<W: Send>(
     window: impl Fn() -> W + Sync,
     count: usize,
 ) -> Outcome {
-    let turns = stations.iter().map(|_| Turn::default()).collect();
-    let work =
-        Work { stations, turns, count, begun: AtomicUsize::new(0), failed: AtomicUsize::new(usize::MAX) };
-    let outcomes = rayon::broadcast(|thread| match thread.index() < MOST {
-        true => work.run_thread(window()),
+    let line = Line::new(stations, count);
+    first_error(rayon::broadcast(|thread| match thread.index() < MOST {
+        true => line.run_thread(window()),
         false => Ok(()),
-    });
-    // The error of the first window is returned, not the earliest.
+    }))
+}
+
+/// The error of the first window is returned, not the earliest.
+fn first_error(outcomes: Vec<Result<(), (usize, MixError)>>) -> Outcome {
     let failures = outcomes.into_iter().filter_map(Result::err);
     failures.min_by_key(|&(number, _)| number).map_or(Ok(()), |(_, error)| Err(error))
 }
 
-struct Work<'a, 'b, W> {
+/// The stations, and how far the windows are.
+struct Line<'a, 'b, W> {
     stations: &'a [Station<'b, W>],
-    /// One for each station.
-    turns: Vec<Turn>,
     count: usize,
     /// Number of windows begun.
     begun: AtomicUsize,
@@ -64,45 +78,11 @@ struct Work<'a, 'b, W> {
     failed: AtomicUsize,
 }
 
-/// The next window of a station.
-#[derive(Default)]
-struct Turn {
-    number: Mutex<usize>,
-    changed: Condvar,
-}
-
-impl Turn {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.number.lock().unwrap_or_else(PoisonError::into_inner)
+impl<'a, 'b, W> Line<'a, 'b, W> {
+    fn new(stations: &'a [Station<'b, W>], count: usize) -> Self {
+        Self { stations, count, begun: AtomicUsize::new(0), failed: AtomicUsize::new(usize::MAX) }
     }
 
-    /// Waits for the turn of window `number`; `false`: an earlier window failed.
-    fn wait(&self, number: usize, failed: &AtomicUsize) -> bool {
-        let mut turn = self.lock();
-        while *turn != number {
-            if failed.load(Ordering::Acquire) < number {
-                return false;
-            }
-            turn = self.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
-        }
-        true
-    }
-
-    /// Passes the turn to the next window.
-    fn pass(&self) {
-        *self.lock() += 1;
-        self.changed.notify_all();
-    }
-
-    /// Wakes all threads that wait.
-    fn wake(&self) {
-        // A thread that is about to sleep holds the lock until it sleeps.
-        drop(self.lock());
-        self.changed.notify_all();
-    }
-}
-
-impl<W> Work<'_, '_, W> {
     /// The work of one thread.
     fn run_thread(&self, mut window: W) -> Result<(), (usize, MixError)> {
         loop {
@@ -110,18 +90,23 @@ impl<W> Work<'_, '_, W> {
             if number >= self.count || number > self.failed.load(Ordering::Acquire) {
                 return Ok(());
             }
-            let guard = Guard { work: self, number };
-            for (station, turn) in self.stations.iter().zip(&self.turns) {
+            let guard = Guard { line: self, number };
+            for station in self.stations {
                 match station {
                     Station::Parallel(work) => work(&mut window).map_err(|error| (number, error))?,
-                    Station::Sequential(work) => {
-                        if !turn.wait(number, &self.failed) {
-                            return Ok(());
+                    Station::Sequential(state, changed) => {
+                        let mut state = lock(state);
+                        while state.next != number {
+                            // An earlier window failed, and does not come.
+                            if self.failed.load(Ordering::Acquire) < number {
+                                return Ok(());
+                            }
+                            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                         }
-                        let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
-                        work(number, &mut window).map_err(|error| (number, error))?;
-                        drop(work);
-                        turn.pass();
+                        (state.work)(number, &mut window).map_err(|error| (number, error))?;
+                        state.next += 1;
+                        drop(state);
+                        changed.notify_all();
                     }
                 }
             }
@@ -130,17 +115,27 @@ impl<W> Work<'_, '_, W> {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Marks the window as failed if its thread returns an error or panics, so that later windows stop. Earlier windows
 /// continue, so the error that is returned does not depend on timing.
 struct Guard<'a, 'b, 'c, W> {
-    work: &'c Work<'a, 'b, W>,
+    line: &'c Line<'a, 'b, W>,
     number: usize,
 }
 
 impl<W> Drop for Guard<'_, '_, '_, W> {
     fn drop(&mut self) {
-        self.work.failed.fetch_min(self.number, Ordering::AcqRel);
-        self.work.turns.iter().for_each(Turn::wake);
+        self.line.failed.fetch_min(self.number, Ordering::AcqRel);
+        for station in self.line.stations {
+            if let Station::Sequential(state, changed) = station {
+                // A thread that is about to sleep holds the lock until it sleeps.
+                drop(lock(state));
+                changed.notify_all();
+            }
+        }
     }
 }
 
@@ -148,7 +143,21 @@ impl<W> Drop for Guard<'_, '_, '_, W> {
 mod tests {
     use super::*;
 
-    /// Takes 500 windows through four stations; the third fails at window `fails`.
+    /// Takes windows through `stations`, with threads in random interleavings.
+    fn pass_with<W: Send>(
+        threads: usize,
+        stations: &[Station<'_, W>],
+        window: fn() -> W,
+        count: usize,
+    ) -> Outcome {
+        let line = Line::new(stations, count);
+        first_error(shuttle::thread::scope(|scope| {
+            let running: Vec<_> = (0..threads).map(|_| scope.spawn(|| line.run_thread(window()))).collect();
+            running.into_iter().map(|thread| thread.join().unwrap()).collect()
+        }))
+    }
+
+    /// Takes 6 windows through four stations; the third fails at window `fails`.
     fn take(threads: usize, fails: Option<usize>) -> (Vec<usize>, Outcome) {
         let (mut first, mut last) = (0, Vec::new());
         let stations = [
@@ -160,6 +169,7 @@ mod tests {
                 Ok(())
             }),
             Station::parallel(|window: &mut Vec<usize>| {
+                shuttle::thread::yield_now();
                 window.push(7);
                 Ok(())
             }),
@@ -173,33 +183,37 @@ mod tests {
                 Ok(())
             }),
         ];
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let outcome = pool.install(|| pass(&stations, Vec::new, 500));
+        let outcome = pass_with(threads, &stations, Vec::new, 6);
         drop(stations);
         (last, outcome)
     }
 
     #[test]
     fn windows_pass_each_station_in_their_order() {
-        for threads in 1..5 {
-            let (passed, outcome) = take(threads, None);
-            assert!(outcome.is_ok() && passed.into_iter().eq(0..500));
+        for threads in 1..4 {
+            let pass = move || {
+                let (passed, outcome) = take(threads, None);
+                assert!(outcome.is_ok() && passed.into_iter().eq(0..6));
+            };
+            shuttle::check_random(pass, 300);
         }
     }
 
     #[test]
-    fn a_failure_ends_all() {
-        for threads in [1, 3] {
-            let (passed, outcome) = take(threads, Some(200));
-            assert!(matches!(outcome, Err(MixError::TooMany("tests"))));
-            assert!(passed.len() <= 200 && passed.is_sorted());
+    fn a_failure_ends_all_but_the_windows_before() {
+        for threads in 1..4 {
+            let pass = move || {
+                let (passed, outcome) = take(threads, Some(3));
+                assert!(matches!(outcome, Err(MixError::TooMany("tests"))));
+                assert!(passed.into_iter().eq(0..3));
+            };
+            shuttle::check_random(pass, 300);
         }
     }
 
     #[test]
     fn the_first_window_that_fails_tells_why() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
-        for round in 0..200 {
+        let pass = || {
             let stations = [
                 Station::sequential(|number, window: &mut usize| {
                     *window = number;
@@ -207,16 +221,17 @@ mod tests {
                 }),
                 // Later windows fail sooner.
                 Station::parallel(|window: &mut usize| match *window {
-                    number if number > 20 + round % 7 => Err(MixError::TooMany("late windows")),
+                    3.. => Err(MixError::TooMany("late windows")),
                     _ => Ok(()),
                 }),
-                Station::sequential(|number, _| match number == 20 {
+                Station::sequential(|number, _| match number == 2 {
                     true => Err(MixError::TooMany("first windows")),
                     false => Ok(()),
                 }),
             ];
-            let outcome = pool.install(|| pass(&stations, || 0, 100));
+            let outcome = pass_with(3, &stations, || 0, 6);
             assert!(matches!(outcome, Err(MixError::TooMany("first windows"))), "{outcome:?}");
-        }
+        };
+        shuttle::check_random(pass, 500);
     }
 }

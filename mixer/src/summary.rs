@@ -128,7 +128,7 @@ pub struct Dropped {
 
 /// Where the tasks spent their time, in nanoseconds summed over all tasks, by the capture's call table; all zero if it has
 /// none. Sums saturate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Spent {
     /// From `MPI_Init` to the end of the recording.
     #[serde(rename = "total_ns")]
@@ -191,7 +191,7 @@ fn nanos<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, 
 }
 
 /// A number of calls and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Tally {
     /// Number of calls.
     pub count: u64,
@@ -214,7 +214,7 @@ impl Tally {
 }
 
 /// Sends and receives without a partner.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Unmatched {
     /// Sends without a receive.
     pub sends: u64,
@@ -225,7 +225,7 @@ pub struct Unmatched {
 }
 
 /// A send or a receive without a partner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct UnmatchedMessage {
     /// Which of the two.
     pub kind: UnmatchedKind,
@@ -240,7 +240,7 @@ pub struct UnmatchedMessage {
 }
 
 /// A send or a receive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnmatchedKind {
     /// A send.
@@ -262,9 +262,10 @@ impl Unmatched {
     pub(crate) fn merge(&mut self, other: Self) {
         self.sends = self.sends.saturating_add(other.sends);
         self.receives = self.receives.saturating_add(other.receives);
-        for kind in [UnmatchedKind::Send, UnmatchedKind::Receive] {
-            let room = SHOWN - self.first.iter().filter(|message| message.kind == kind).count();
-            self.first.extend(other.first.iter().filter(|message| message.kind == kind).take(room));
+        for message in other.first {
+            if self.first.iter().filter(|known| known.kind == message.kind).count() < SHOWN {
+                self.first.push(message);
+            }
         }
     }
 }
@@ -305,6 +306,23 @@ impl std::error::Error for Unmatched {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unmatched_messages_stay_in_the_order_of_their_tasks() {
+        let message =
+            |kind, task| UnmatchedMessage { kind, task: Rank(task), peer: None, tag: None, bytes: None };
+        let of_task = |task| {
+            let first = vec![message(UnmatchedKind::Send, task), message(UnmatchedKind::Receive, task)];
+            Unmatched { sends: 1, receives: 1, first }
+        };
+        let mut of_process = Unmatched::default();
+        (0..7).for_each(|task| of_process.merge(of_task(task)));
+        let mut all = Unmatched::default();
+        all.merge(of_process.clone());
+        assert_eq!(all, of_process);
+        let tasks: Vec<u32> = all.first.iter().map(|message| message.task.0).collect();
+        assert_eq!(tasks, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+    }
 
     /// Fences and windows are named, but move nothing.
     #[test]

@@ -2,10 +2,11 @@
 
 use crate::agreement::Calls;
 use crate::channels::{Grouped, Posting, Side};
+use crate::counts::Counts;
 use crate::fit::fit;
-use crate::packed::Records;
-use crate::summary::Tally;
-use std::collections::BTreeMap;
+use crate::index::CommIndex;
+use crate::records::Records;
+use crate::thread_notes::UnplacedNotes;
 use vef_format::container::Section;
 use vef_format::units::{Bytes, Nanos};
 
@@ -20,65 +21,40 @@ pub(crate) struct Task {
     pub(crate) receives: Side,
     /// Of a task with several threads: the times of each receive.
     pub(crate) postings: Option<Vec<Posting>>,
-    /// For each receive, whether a call waited for it.
-    pub(crate) waits: Vec<Wait>,
+    /// The fate that each receive gives to its message.
+    pub(crate) fates: Vec<Fate>,
     /// Its collective calls, by communicator.
     pub(crate) calls: Vec<Calls>,
+    /// Number of its collectives.
+    pub(crate) collectives: u32,
     /// The largest distance, in collectives, from a record to the collective it depends on; the latest has distance 1.
     pub(crate) reach: u32,
     /// When it entered `MPI_Init`.
     pub(crate) zero: Nanos,
     /// Its counts.
     pub(crate) counts: Counts,
-    /// Calls that a trace cannot represent, by function.
-    pub(crate) not_representable: BTreeMap<String, Tally>,
     /// Notes for a container, if requested.
     pub(crate) notes: Vec<(Section, Vec<u8>)>,
-    /// The same of a task with several threads, as [`ThreadNotes`](crate::thread_notes::ThreadNotes).
-    pub(crate) thread_notes: Option<Vec<u8>>,
-    /// Buffer size of each receive in posting order, if requested.
+    /// Those notes of a task with several threads whose places are not known yet.
+    pub(crate) unplaced_notes: Option<UnplacedNotes>,
+    /// Buffer size of each receive, if requested.
     pub(crate) room: Option<Vec<Bytes>>,
 }
 
-/// Whether a call waited for a receive.
+/// What becomes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// No.
-    Not,
-    /// Yes.
-    Waited,
-    /// Yes, and a record depends on it.
-    Followed,
-}
-
-/// Counts of one task.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) events: u64,
-    pub(crate) collectives: u64,
-    /// Payload of its messages.
-    pub(crate) bytes: u64,
-    pub(crate) negative_times: u64,
-    pub(crate) unknown_requests: u64,
-    pub(crate) never_completed: u64,
-    /// Duration of the failed polls that count as waiting, in nanoseconds.
-    pub(crate) polled: u64,
-    /// Duration of the waits that made no record, in nanoseconds: those for own sends, or for what a trace cannot represent.
-    pub(crate) send_waits: u64,
-    pub(crate) finalized: bool,
+pub(crate) enum Fate {
+    /// Received; no call waited for it.
+    Unawaited,
+    /// Received; a call waited for it.
+    Awaited,
+    /// Received; a call waited for it, and a record depends on that.
+    HasDependent,
+    /// Not in the trace.
+    Dropped,
 }
 
 impl Task {
-    /// Number of messages.
-    pub(crate) fn messages(&self) -> u64 {
-        self.sends.len() as u64
-    }
-
-    /// Number of marks.
-    pub(crate) fn marks(&self) -> u64 {
-        self.records.len() as u64 - self.messages() - self.counts.collectives
-    }
-
     /// Its receives by channel.
     pub(crate) fn grouped_receives(&self) -> Grouped {
         let mut grouped = self.receives.group();
@@ -88,14 +64,21 @@ impl Task {
         grouped
     }
 
+    /// Gives its communicators the indices `names`.
+    pub(crate) fn rename_communicators(&mut self, names: &[CommIndex]) {
+        self.sends.rename_communicators(names);
+        self.receives.rename_communicators(names);
+        self.calls.iter_mut().for_each(|calls| calls.comm = names[calls.comm.index()]);
+    }
+
     /// Approximate allocated bytes.
     pub(crate) fn memory(&self) -> usize {
         let calls: usize = self.calls.iter().map(|calls| calls.made.memory()).sum();
         let sides = self.sends.memory() + self.receives.memory();
         let postings = size_of::<Posting>() * self.postings.as_ref().map_or(0, Vec::capacity);
         let notes: usize = self.notes.iter().map(|(_, piece)| piece.capacity()).sum();
-        let thread_notes = self.thread_notes.as_ref().map_or(0, Vec::capacity);
-        notes + thread_notes + self.records.memory() + sides + postings + self.waits.capacity() + calls
+        let unplaced = self.unplaced_notes.as_ref().map_or(0, |notes| notes.0.capacity());
+        notes + unplaced + self.records.memory() + sides + postings + self.fates.capacity() + calls
     }
 
     /// Releases unused capacity.
@@ -103,7 +86,7 @@ impl Task {
         self.records.shrink();
         self.sends.shrink();
         self.receives.shrink();
-        fit(&mut self.waits);
+        fit(&mut self.fates);
         self.calls.iter_mut().for_each(|calls| calls.made.shrink());
     }
 }

@@ -1,98 +1,133 @@
 //! Notes of tasks with several threads. The records of a thread keep their order, but those of different threads have their
-//! order in the trace only when they are numbered. Until then the notes of a task are a stream of bytes in the order of the
-//! walk.
+//! order in the trace only when they are numbered. Until then the notes of a task are a list of entries in the order of the
+//! walk ([`UnplacedNotes`]); [`place`] then puts each at its record.
 
-use crate::bytes::{Encoder, Garbled, Reader};
+use crate::error::MixError;
 use crate::fit::fit;
 use crate::function::Function;
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 use vef_format::container::{Note, Section, TaskNotes};
+use vef_format::ids::Rank;
 use vef_format::units::Ticks;
+use vef_format::varint::{self, Source};
 
-/// The notes of a task in the order of the walk.
+/// The notes of a task in the order of the walk: encoded [entries](Entry).
+#[derive(Debug)]
+pub(crate) struct UnplacedNotes(pub(crate) Vec<u8>);
+
+/// Makes [`UnplacedNotes`].
 #[derive(Debug, Default)]
 pub(crate) struct ThreadNotes {
-    encoder: Encoder,
+    entries: Vec<u8>,
     /// Number of records so far.
     made: u64,
 }
 
-/// Entries of the stream: a record of a thread.
-const MADE: u64 = 0;
-/// The function of all records since the entry before.
-const FUNCTION: u64 = 1;
-/// On a record: the tag of a send.
-const TAG: u64 = 2;
-/// On a record.
-const DETACHED: u64 = 3;
-/// On a record.
-const COUNTS: u64 = 4;
-/// On the next record of a thread.
-const WAIT: u64 = 5;
-/// On the next record of a thread: a phase ends, or (6 + 1) begins.
-const PHASE: u64 = 6;
+/// An entry. A record is given by the number of records made since, itself included.
+#[derive(Serialize, Deserialize)]
+enum Entry<'a> {
+    /// The next record is of this thread.
+    Record { thread: u16 },
+    /// The function of all records since the last entry of this kind.
+    Function(u8),
+    /// The tag of a sent message.
+    Tag { record: u64, tag: i32 },
+    /// A send that returns before it is complete.
+    Detached { record: u64 },
+    /// The counts of a vector collective.
+    Counts { record: u64, sent: Cow<'a, [u64]>, received: Cow<'a, [u64]> },
+    /// In front of the thread's next record: a wait for the send of a record.
+    Wait { thread: u16, send: u64, before: u64, took: u64 },
+    /// In front of the thread's next record: a phase begins or ends.
+    Phase { thread: u16, begin: bool, name: &'a str },
+}
 
 impl ThreadNotes {
+    fn add(&mut self, entry: &Entry<'_>) {
+        // Appending to a list does not fail.
+        if let Ok(entries) = postcard::to_extend(entry, std::mem::take(&mut self.entries)) {
+            self.entries = entries;
+        }
+    }
+
     /// The next record is of `thread`.
     pub(crate) fn made(&mut self, thread: u16) {
-        self.encoder.put_all([MADE, thread.into()]);
+        self.add(&Entry::Record { thread });
         self.made += 1;
     }
 
     /// `function` made the latest records.
     pub(crate) fn made_by(&mut self, function: Function) {
-        self.encoder.put_all([FUNCTION, function.number() as u64]);
+        self.add(&Entry::Function(function.number() as u8));
     }
 
     /// Adds a note of the current event, which is of `thread`. A tag, a detached send and counts belong to the record `place`,
     /// which has been made; a wait and a phase to the thread's next record.
     pub(crate) fn put(&mut self, thread: u16, place: u64, note: &Note<'_>) {
-        let back = self.made.saturating_sub(place);
-        match *note {
-            Note::Tag(tag) => {
-                self.encoder.put_all([TAG, back]);
-                self.encoder.put_signed(tag.into());
-            }
-            Note::Detached => self.encoder.put_all([DETACHED, back]),
+        let record = self.made.saturating_sub(place);
+        let entry = match *note {
+            Note::Tag(tag) => Entry::Tag { record, tag },
+            Note::Detached => Entry::Detached { record },
             Note::Counts { sent, received } => {
-                self.encoder.put_all([COUNTS, back, sent.len() as u64, received.len() as u64]);
-                sent.iter().chain(received).for_each(|&count| self.encoder.put(count));
+                Entry::Counts { record, sent: sent.into(), received: received.into() }
             }
             Note::SendWait { send, before, took } => {
-                self.encoder.put_all([WAIT, thread.into(), self.made - send, before.0, took.0]);
+                Entry::Wait { thread, send: self.made - send, before: before.0, took: took.0 }
             }
-            Note::Phase { begin, name } => {
-                self.encoder.put_all([PHASE + u64::from(begin), thread.into()]);
-                self.encoder.put_bytes(name.as_bytes());
-            }
-            // The others are of the task as a whole, or have a function of their own.
-            _ => {}
-        }
+            Note::Phase { begin, name } => Entry::Phase { thread, begin, name },
+            // `made_by` has the calls; the others are of the task or of the trace as a whole.
+            Note::Call(_)
+            | Note::Initialised(_)
+            | Note::Finalised(_)
+            | Note::Host(_)
+            | Note::Root(_)
+            | Note::Blocks { .. } => return,
+        };
+        self.add(&entry);
     }
 
     /// All notes.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        fit(&mut self.encoder.0);
-        self.encoder.0
+    pub(crate) fn finish(mut self) -> UnplacedNotes {
+        fit(&mut self.entries);
+        UnplacedNotes(self.entries)
     }
 }
 
-/// The records of a task with several threads, in the order of the trace.
+/// The records of tasks with several threads, in the order of the trace: of each, its thread and its lost time.
 #[derive(Debug, Default)]
-pub(crate) struct Sequence(Encoder);
+pub(crate) struct Sequences(HashMap<Rank, Vec<u8>>);
 
-impl Sequence {
-    /// Adds a record of `thread`. By so much is its time less than from its thread's previous event, because the record in
-    /// front started later.
-    pub(crate) fn add(&mut self, thread: u16, lost: u64) {
-        self.0.put_all([thread.into(), lost]);
+impl Sequences {
+    /// Adds a record of `thread`. `lost` is the part of its computing time that overlaps the record in front.
+    pub(crate) fn add(&mut self, task: Rank, thread: u16, lost: u64) {
+        let sequence = self.0.entry(task).or_default();
+        varint::put(sequence, thread.into());
+        varint::put(sequence, lost);
     }
 }
 
-/// What one note says.
-enum Said<'a> {
+/// Places the notes of `task`, by the sequence of its records in the trace. None, if no record of it is in the trace.
+pub(crate) fn place(
+    task: Rank,
+    mut notes: &[u8],
+    sequences: &Sequences,
+) -> Result<Vec<(Section, Vec<u8>)>, MixError> {
+    let Some(sequence) = sequences.0.get(&task) else { return Ok(Vec::new()) };
+    let mut placed = Placed::new(sequence)?;
+    while !notes.is_empty() {
+        let (entry, rest) = postcard::take_from_bytes(notes).map_err(|_| MixError::Garbled)?;
+        placed.take(entry)?;
+        notes = rest;
+    }
+    placed.finish()
+}
+
+/// What a note says that has a place, or waits for one.
+enum PendingNote<'a> {
     Plain(Note<'a>),
     Wait {
         send: u64,
@@ -103,159 +138,141 @@ enum Said<'a> {
     Counts(Range<usize>, Range<usize>),
 }
 
-/// Places the notes of a task, by the `sequence` of its records in the trace.
-pub(crate) fn place(notes: &[u8], sequence: &Sequence) -> Result<Vec<(Section, Vec<u8>)>, Garbled> {
-    let mut placed = Placed::new(sequence)?;
-    let mut reader = Reader::new(notes);
-    while reader.more() {
-        placed.take(&mut reader)?;
-    }
-    placed.finish()
-}
+/// A record of the task, by its index in the trace.
+type LineIndex = u32;
 
 /// Notes with their places in the trace.
 #[derive(Default)]
 struct Placed<'a> {
-    threads: HashMap<u64, Thread<'a>>,
+    threads: HashMap<u16, Thread<'a>>,
     /// Number of notes so far that were on the next record of a thread.
     awaiting: usize,
-    /// By so much is the time of each record less; waits in front of it have taken their part.
+    /// Lost time of each line that is not yet subtracted from a wait.
     lost: Vec<u64>,
-    /// The index in the trace of each record made.
-    made: Vec<u32>,
+    /// The line of each record made.
+    made: Vec<LineIndex>,
     /// How many of them have a function.
     named: usize,
-    /// The function of each record, by its index in the trace.
-    calls: Vec<u8>,
-    tags: Vec<(u32, i32)>,
-    notes: Vec<(u32, Said<'a>)>,
+    /// The function of each line.
+    functions: Vec<u8>,
+    tags: Vec<(LineIndex, i32)>,
+    notes: Vec<(LineIndex, PendingNote<'a>)>,
     counts: Vec<u64>,
 }
 
 /// A thread of the task.
 #[derive(Default)]
 struct Thread<'a> {
-    /// The indices in the trace of its records that have not been made.
-    next: VecDeque<u32>,
+    /// The lines of its records that have not been made.
+    next: VecDeque<LineIndex>,
     /// Notes on the next one, numbered over all threads.
-    pending: Vec<(usize, Said<'a>)>,
+    pending: Vec<(usize, PendingNote<'a>)>,
 }
 
 impl<'a> Placed<'a> {
-    fn new(sequence: &Sequence) -> Result<Self, Garbled> {
+    fn new(sequence: &[u8]) -> Result<Self, MixError> {
         let mut placed = Self::default();
-        let mut reader = Reader::new(&sequence.0.0);
-        while reader.more() {
-            let place = placed.lost.len() as u32;
-            placed.threads.entry(reader.get()?).or_default().next.push_back(place);
-            placed.lost.push(reader.get()?);
+        let mut source = Source::new(sequence, 0);
+        while source.remaining() > 0 {
+            let [thread, lost] = source.fields::<2, 0>()?;
+            let line = placed.lost.len() as LineIndex;
+            placed.threads.entry(thread as u16).or_default().next.push_back(line);
+            placed.lost.push(lost);
         }
-        placed.calls = vec![u8::MAX; placed.lost.len()];
+        placed.functions = vec![u8::MAX; placed.lost.len()];
         Ok(placed)
     }
 
     /// Takes the next entry.
-    fn take(&mut self, reader: &mut Reader<'a>) -> Result<(), Garbled> {
-        let kind = reader.get()?;
-        match kind {
-            MADE => {
-                let thread = self.threads.get_mut(&reader.get()?).ok_or(Garbled)?;
-                let place = thread.next.pop_front().ok_or(Garbled)?;
-                self.made.push(place);
-                self.notes.extend(thread.pending.drain(..).map(|(_, said)| (place, said)));
+    fn take(&mut self, entry: Entry<'a>) -> Result<(), MixError> {
+        match entry {
+            Entry::Record { thread } => {
+                let thread = self.threads.get_mut(&thread).ok_or(MixError::Garbled)?;
+                let line = thread.next.pop_front().ok_or(MixError::Garbled)?;
+                self.made.push(line);
+                self.notes.extend(thread.pending.drain(..).map(|(_, note)| (line, note)));
             }
-            FUNCTION => {
-                let function = u8::try_from(reader.get()?).map_err(|_| Garbled)?;
-                for &place in &self.made[self.named..] {
-                    self.calls[place as usize] = function;
+            Entry::Function(function) => {
+                for &line in &self.made[self.named..] {
+                    self.functions[line as usize] = function;
                 }
                 self.named = self.made.len();
             }
-            TAG => {
-                let place = self.record(reader.get()?)?;
-                self.tags.push((place, reader.get_signed()? as i32));
+            Entry::Tag { record, tag } => self.tags.push((self.line(record)?, tag)),
+            Entry::Detached { record } => {
+                self.notes.push((self.line(record)?, PendingNote::Plain(Note::Detached)));
             }
-            DETACHED | COUNTS => {
-                let place = self.record(reader.get()?)?;
-                let said = match kind {
-                    DETACHED => Said::Plain(Note::Detached),
-                    _ => {
-                        let (sent, received) = (reader.get()? as usize, reader.get()? as usize);
-                        let first = self.counts.len();
-                        for _ in 0..sent + received {
-                            self.counts.push(reader.get()?);
-                        }
-                        Said::Counts(first..first + sent, first + sent..self.counts.len())
-                    }
-                };
-                self.notes.push((place, said));
+            Entry::Counts { record, sent, received } => {
+                let first = self.counts.len();
+                let second = first + sent.len();
+                self.counts.extend(sent.iter().chain(&*received));
+                let note = PendingNote::Counts(first..second, second..self.counts.len());
+                self.notes.push((self.line(record)?, note));
             }
-            WAIT => {
-                let (thread, back) = (reader.get()?, reader.get()?);
-                let (send, before, took) = (self.record(back)?.into(), reader.get()?, reader.get()?);
-                self.await_record(thread, Said::Wait { send, before, took });
+            Entry::Wait { thread, send, before, took } => {
+                let send = self.line(send)?.into();
+                self.await_record(thread, PendingNote::Wait { send, before, took });
             }
-            _ => {
-                let thread = reader.get()?;
-                let name = std::str::from_utf8(reader.get_bytes()?).map_err(|_| Garbled)?;
-                let note = Note::Phase { begin: kind > PHASE, name };
-                self.await_record(thread, Said::Plain(note));
+            Entry::Phase { thread, begin, name } => {
+                self.await_record(thread, PendingNote::Plain(Note::Phase { begin, name }));
             }
         }
         Ok(())
     }
 
     /// Puts a note on the next record of a thread.
-    fn await_record(&mut self, thread: u64, said: Said<'a>) {
-        self.threads.entry(thread).or_default().pending.push((self.awaiting, said));
+    fn await_record(&mut self, thread: u16, note: PendingNote<'a>) {
+        self.threads.entry(thread).or_default().pending.push((self.awaiting, note));
         self.awaiting += 1;
     }
 
-    /// The index in the trace of the record made so many records ago.
-    fn record(&self, back: u64) -> Result<u32, Garbled> {
-        let at = self.made.len().checked_sub(back as usize);
-        at.and_then(|at| self.made.get(at)).copied().ok_or(Garbled)
+    /// The line of a record, by the number of records made since.
+    fn line(&self, record: u64) -> Result<LineIndex, MixError> {
+        let at = self.made.len().checked_sub(record as usize);
+        at.and_then(|at| self.made.get(at)).copied().ok_or(MixError::Garbled)
     }
 
     /// The notes, by section.
-    fn finish(mut self) -> Result<Vec<(Section, Vec<u8>)>, Garbled> {
+    fn finish(mut self) -> Result<Vec<(Section, Vec<u8>)>, MixError> {
         let Self { threads, mut tags, mut notes, counts, .. } = self;
         let mut pending: Vec<_> = threads.into_values().flat_map(|thread| thread.pending).collect();
         pending.sort_unstable_by_key(|&(number, _)| number);
         // Behind a thread's last record: the task's last record, MPI_Finalize, waits for its sends.
-        let end = self.lost.len() as u32;
-        notes.extend(pending.into_iter().filter_map(|(_, said)| match said {
-            Said::Wait { send, .. } => Some((end.checked_sub(1)?, Said::Wait { send, before: 0, took: 0 })),
-            said => Some((end, said)),
+        let end = self.lost.len() as LineIndex;
+        notes.extend(pending.into_iter().filter_map(|(_, note)| match note {
+            PendingNote::Wait { send, .. } => {
+                Some((end.checked_sub(1)?, PendingNote::Wait { send, before: 0, took: 0 }))
+            }
+            note => Some((end, note)),
         }));
-        notes.sort_by_key(|&(place, _)| place);
-        tags.sort_by_key(|&(place, _)| place);
+        notes.sort_by_key(|&(line, _)| line);
+        tags.sort_by_key(|&(line, _)| line);
         tags.dedup_by_key(|&mut (_, tag)| tag);
         let mut placed = TaskNotes::default();
-        for (place, tag) in tags {
-            placed.put(place.into(), &Note::Tag(tag));
+        for (line, tag) in tags {
+            placed.put(line.into(), &Note::Tag(tag));
         }
         let (names, mut before) = (Function::names(), u8::MAX);
-        for (place, function) in (0..).zip(self.calls).filter(|&(_, function)| function != u8::MAX) {
+        for (line, function) in (0..).zip(self.functions).filter(|&(_, function)| function != u8::MAX) {
             if std::mem::replace(&mut before, function) != function {
-                placed.put(place, &Note::Call(names.get(usize::from(function)).ok_or(Garbled)?));
+                placed.put(line, &Note::Call(names.get(usize::from(function)).ok_or(MixError::Garbled)?));
             }
         }
-        for (place, said) in notes {
-            let note = match said {
-                Said::Plain(note) => note,
+        for (line, note) in notes {
+            let note = match note {
+                PendingNote::Plain(note) => note,
                 // The replay of another order cannot wait for a send that is not started yet.
-                Said::Wait { send, .. } if send >= place.into() => continue,
-                Said::Wait { send, before, took } => {
-                    let lost = &mut self.lost[place as usize];
+                PendingNote::Wait { send, .. } if send >= line.into() => continue,
+                PendingNote::Wait { send, before, took } => {
+                    let lost = &mut self.lost[line as usize];
                     let (before, took) = (take_from(before, lost), take_from(took, lost));
                     Note::SendWait { send, before: Ticks(before), took: Ticks(took) }
                 }
-                Said::Counts(sent, received) => {
+                PendingNote::Counts(sent, received) => {
                     Note::Counts { sent: &counts[sent], received: &counts[received] }
                 }
             };
-            placed.put(place.into(), &note);
+            placed.put(line.into(), &note);
         }
         Ok(placed.into_pieces())
     }

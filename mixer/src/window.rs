@@ -1,13 +1,14 @@
-//! A window: records between two points in time. They are added by task; numbering completes them in their places, and
-//! keeps their order in the trace.
+//! A window: records between two points in time. They are added by task; numbering completes them where they are, and keeps
+//! their order in the trace.
 
+use crate::index::Slot;
 use crate::prepared::Prepared;
 
 /// The records of a window, and its lines.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     pub(crate) records: Vec<Prepared>,
-    /// The places of numbered records, in the order of the trace.
+    /// The [slots](Slot) of numbered records, in the order of the trace.
     pub(crate) lines: Vec<u32>,
 }
 
@@ -18,14 +19,14 @@ impl Window {
         self.lines.clear();
     }
 
-    /// Adds a record; returns its place.
+    /// Adds a record.
     #[inline(always)]
-    pub(crate) fn push(&mut self, record: Prepared) -> usize {
+    pub(crate) fn push(&mut self, record: Prepared) -> Slot {
         self.records.push(record);
-        self.records.len() - 1
+        Slot(self.records.len() as u32 - 1)
     }
 
-    /// Adds a record that `complete` completes in its place, unless it returns `false`.
+    /// Adds a record that `complete` completes where it is, unless it returns `false`.
     #[inline(always)]
     pub(crate) fn push_if(&mut self, begun: Prepared, complete: impl FnOnce(&mut Prepared) -> bool) {
         self.records.push(begun);
@@ -40,7 +41,7 @@ impl Window {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::prepared::{EXPECTED, join};
+    use crate::prepared::HAS_DEPENDENT;
     use proptest::prelude::*;
     use vef_format::ids::Rank;
     use vef_format::raw::{AWAITED, COLLECTIVE, MARK, MESSAGE, Raw};
@@ -51,8 +52,8 @@ pub(crate) mod tests {
 
     /// Any record of task 0 with start 0.
     pub(crate) fn record() -> impl Strategy<Value = Prepared> {
-        let expected =
-            any::<(u32, bool)>().prop_map(|(number, is)| u64::from(number) | if is { EXPECTED } else { 0 });
+        let expected = any::<(u32, bool)>()
+            .prop_map(|(number, is)| u64::from(number) | if is { HAS_DEPENDENT } else { 0 });
         let of_message = (expected, number(), any::<(u32, bool)>()).prop_map(|(id, bytes, (to, awaited))| {
             let tag = if awaited { MESSAGE | AWAITED } else { MESSAGE };
             Raw { tag, id, bytes, to, ..Raw::NOTHING }
@@ -71,7 +72,7 @@ pub(crate) mod tests {
         (any_raw, 0u8..4, any::<(u32, u32)>(), number(), any::<Option<u16>>()).prop_map(
             |(mut raw, dependency, (at, number), time, thread)| {
                 (raw.tag, raw.time) = (raw.tag | dependency, time);
-                raw.after = if dependency >= 2 { join(at, number) } else { 0 };
+                raw.after = if dependency >= 2 { u64::from(at) << 32 | u64::from(number) } else { 0 };
                 Prepared { raw, start: 0, task: Rank(0), thread }
             },
         )

@@ -3,98 +3,91 @@
 //! By task: distance from the previous task, number of records, start; then for each record a byte of shape (tag, fate), and
 //! its fields as numbers.
 
-use crate::bytes::{Encoder, Garbled, Reader};
-use crate::prepared::{EXPECTED, Prepared, join, split};
+use crate::error::MixError;
+use crate::prepared::{HAS_DEPENDENT, Prepared};
 use crate::window::Window;
 use vef_format::ids::Rank;
 use vef_format::raw::{Raw, RawKind};
+use vef_format::varint::{self, Source};
 
 /// Added to a tag, which is below: a record depends on this message.
-const IS_EXPECTED: u64 = 32;
+const DEPENDENT: u64 = 32;
 /// Added to a tag: the thread's number follows.
 const THREADED: u64 = 64;
 
-/// Encodes the records of `window`; `comm` maps an own communicator to its common number.
-pub(crate) fn encode(window: &Window, comm: &dyn Fn(u32) -> u32) -> Vec<u8> {
-    let mut encoder = Encoder(Vec::with_capacity(16 * window.records.len()));
+/// Encodes the records of `window`.
+pub(crate) fn encode(window: &Window) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(16 * window.records.len());
     let mut last = 0;
     for records in window.records.chunk_by(|a, b| a.task == b.task) {
         let Prepared { task, start, .. } = records[0];
-        encoder.put((task.0 - last).into());
-        encoder.put(records.len() as u64);
-        encoder.put(start);
+        for field in [(task.0 - last).into(), records.len() as u64, start] {
+            varint::put(&mut bytes, field);
+        }
         last = task.0;
         let mut before = start;
         for record in records {
-            put(&mut encoder, record, record.start - before, comm);
+            put(&mut bytes, record, record.start - before);
             before = record.start;
         }
     }
-    encoder.0
+    bytes
 }
 
-fn put(encoder: &mut Encoder, record: &Prepared, step: u64, comm: &dyn Fn(u32) -> u32) {
+fn put(bytes: &mut Vec<u8>, record: &Prepared, step: u64) {
     let raw = &record.raw;
-    let expected = if !raw.is_collective() && raw.id & EXPECTED != 0 { IS_EXPECTED } else { 0 };
+    let dependent = if !raw.is_collective() && raw.id & HAS_DEPENDENT != 0 { DEPENDENT } else { 0 };
     // Below 128: one byte.
-    encoder.put(u64::from(raw.tag) | expected | record.thread.map_or(0, |_| THREADED));
-    if let Some(thread) = record.thread {
-        encoder.put(thread.into());
-    }
-    encoder.put(step);
-    encoder.put(raw.time);
-    let (at, number) = split(raw.after);
+    varint::put(bytes, u64::from(raw.tag) | dependent | record.thread.map_or(0, |_| THREADED));
+    record.thread.into_iter().for_each(|thread| varint::put(bytes, thread.into()));
+    varint::put(bytes, step);
+    varint::put(bytes, raw.time);
     if raw.dependency_code() >= 2 {
-        encoder.put(if raw.dependency_code() == 3 { comm(at) } else { at }.into());
-        encoder.put(number.into());
+        varint::put(bytes, raw.after >> 32);
+        varint::put(bytes, raw.after & u64::from(u32::MAX));
     }
     if raw.kind() != RawKind::Mark {
-        encoder.put((raw.id as u32).into());
-        encoder.put(if raw.is_collective() { comm(raw.to) } else { raw.to }.into());
-        encoder.put(raw.bytes);
+        varint::put(bytes, raw.id & !HAS_DEPENDENT);
+        varint::put(bytes, raw.to.into());
+        varint::put(bytes, raw.bytes);
     }
     if raw.is_collective() {
-        encoder.put(raw.recv);
-        encoder.put(raw.op.into());
+        varint::put(bytes, raw.recv);
+        varint::put(bytes, raw.op.into());
     }
 }
 
-/// Appends the encoded records to `window`.
-pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), Garbled> {
-    let mut reader = Reader::new(bytes);
-    let mut task = 0u32;
-    while reader.more() {
-        task = task.checked_add(reader.get_u32()?).ok_or(Garbled)?;
-        let count = reader.get()?;
-        let mut start = reader.get()?;
+/// Appends the encoded records to `window`. The bytes are of [`encode`], so an error is a defect of the program.
+pub(crate) fn decode(bytes: &[u8], window: &mut Window) -> Result<(), MixError> {
+    let mut source = Source::new(bytes, 0);
+    let mut task = Rank(0);
+    while source.remaining() > 0 {
+        let [distance, count, mut start] = source.fields::<3, 0>()?;
+        task.0 += distance as u32;
         for _ in 0..count {
-            window.push(get(&mut reader, Rank(task), &mut start)?);
+            window.push(get(&mut source, task, &mut start)?);
         }
     }
     Ok(())
 }
 
 #[inline]
-fn get(reader: &mut Reader<'_>, task: Rank, start: &mut u64) -> Result<Prepared, Garbled> {
-    let shape = reader.get()?;
-    let thread = match shape & THREADED {
-        0 => None,
-        _ => Some(u16::try_from(reader.get()?).map_err(|_| Garbled)?),
-    };
-    *start = start.checked_add(reader.get()?).ok_or(Garbled)?;
-    let tag = shape as u8 % IS_EXPECTED as u8;
-    let mut raw = Raw { time: reader.get()?, to: task.0, tag, ..Raw::NOTHING };
+fn get(source: &mut Source<'_>, task: Rank, start: &mut u64) -> Result<Prepared, MixError> {
+    let shape = source.get()?;
+    let thread = if shape & THREADED == 0 { None } else { Some(source.get()? as u16) };
+    *start += source.get()?;
+    let tag = (shape % DEPENDENT) as u8;
+    let mut raw = Raw { time: source.get()?, to: task.0, tag, ..Raw::NOTHING };
     if raw.dependency_code() >= 2 {
-        raw.after = join(reader.get_u32()?, reader.get_u32()?);
+        raw.after = source.get()? << 32 | source.get()?;
     }
     if raw.kind() != RawKind::Mark {
-        let expected = if shape & IS_EXPECTED != 0 { EXPECTED } else { 0 };
-        raw.id = u64::from(reader.get_u32()?) | expected;
-        (raw.to, raw.bytes) = (reader.get_u32()?, reader.get()?);
+        let dependent = if shape & DEPENDENT != 0 { HAS_DEPENDENT } else { 0 };
+        raw.id = source.get()? | dependent;
+        (raw.to, raw.bytes) = (source.get()? as u32, source.get()?);
     }
     if raw.is_collective() {
-        raw.recv = reader.get()?;
-        raw.op = u16::try_from(reader.get()?).map_err(|_| Garbled)?;
+        (raw.recv, raw.op) = (source.get()?, source.get()? as u16);
     }
     Ok(Prepared { raw, start: *start, task, thread })
 }
@@ -107,7 +100,7 @@ mod tests {
 
     #[test]
     fn no_window_says_that_there_is_none() {
-        assert_eq!(encode(&Window::default(), &|comm| comm), []);
+        assert_eq!(encode(&Window::default()), []);
         assert!(decode(crate::job::FAILED, &mut Window::default()).is_err());
     }
 
@@ -133,9 +126,9 @@ mod tests {
             for &record in &records {
                 window.push(record);
             }
-            let bytes = encode(&window, &|comm| comm);
+            let bytes = encode(&window);
             let mut decoded = Window::default();
-            prop_assert_eq!(decode(&bytes, &mut decoded), Ok(()));
+            prop_assert!(decode(&bytes, &mut decoded).is_ok());
             prop_assert_eq!(records, decoded.records);
             // Truncation must not panic.
             let _ = decode(&bytes[..cut % (bytes.len() + 1)], &mut Window::default());

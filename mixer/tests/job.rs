@@ -42,7 +42,8 @@ fn one_process() {
     let trace = std::env::var_os(TRACE).expect("started by another test");
     let temporary = std::env::var_os(TEMPORARY).map(Into::into);
     let options = Options { memory, temporary, ..options(lower) };
-    let job = Job::of_launcher().expect("MPI starts").expect("one of several processes");
+    let job = Job::of_launcher().expect("MPI starts");
+    assert!(job.size() > 1, "one of several processes");
     let outcome = mix_among(&place.join("capture"), &place.join("out").join(trace), &options, &Quiet, &job);
     let said = match outcome {
         Ok(summary) if job.rank() == 0 => {

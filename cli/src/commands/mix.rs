@@ -65,12 +65,7 @@ pub struct Arguments {
 }
 
 pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
-    let Some(job) = Job::of_launcher()? else {
-        let summary = mixer::mix(&mix.input, &mix.output, &options(mix)?, &Progress::new());
-        let summary = summary.map_err(|error| placed(mix, error))?;
-        show(mix, &summary)?;
-        return Ok(ExitCode::SUCCESS);
-    };
+    let job = Job::of_launcher()?;
     // Only one process prints.
     let first = job.rank() == 0;
     let mixed = options(mix).and_then(|options| {
@@ -81,6 +76,7 @@ pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
         mixed.map_err(|error| placed(mix, error))
     });
     let shown = mixed.and_then(|summary| if first { show(mix, &summary) } else { Ok(()) });
+    // Before the launcher sees that a process ends.
     if let (Err(error), true) = (&shown, first) {
         output::error(error);
     }

@@ -1,7 +1,7 @@
 //! The communicators of one task, by the task's own numbers.
 
-use crate::communicators::Identity;
 use crate::error::Problem;
+use crate::index::CommIndex;
 use hashbrown::HashMap;
 use std::sync::Arc;
 use vef_format::capture::Group;
@@ -10,7 +10,7 @@ use vef_format::ids::{CommId, CommRank, Rank};
 /// A communicator of this task.
 #[derive(Debug)]
 pub(super) struct Local {
-    pub(super) identity: Identity,
+    pub(super) index: CommIndex,
     pub(super) group: Arc<Group>,
     /// Whether the trace cannot represent it.
     pub(super) foreign: bool,
@@ -24,7 +24,8 @@ pub(super) struct Local {
 #[derive(Debug, Default)]
 pub(super) struct Locals {
     list: Vec<Local>,
-    places: HashMap<CommId, usize>,
+    /// Index of each in `list`.
+    numbers: HashMap<CommId, usize>,
     last: Option<(CommId, usize)>,
 }
 
@@ -32,23 +33,23 @@ impl Locals {
     /// The communicator with the task's number `id`.
     #[inline(always)]
     pub(super) fn get(&mut self, id: CommId) -> Result<&mut Local, Problem> {
-        let place = match self.last {
-            Some((last, place)) if last == id => place,
+        let at = match self.last {
+            Some((last, at)) if last == id => at,
             _ => {
-                let place = *self.places.get(&id).ok_or(Problem::UnknownCommunicator(id.0))?;
-                self.last = Some((id, place));
-                place
+                let at = *self.numbers.get(&id).ok_or(Problem::UnknownCommunicator(id.0))?;
+                self.last = Some((id, at));
+                at
             }
         };
-        Ok(&mut self.list[place])
+        Ok(&mut self.list[at])
     }
 
     /// Adds a communicator; an error if `id` is another one already.
     pub(super) fn add(&mut self, id: CommId, local: Local) -> Result<(), Problem> {
-        let place = *self.places.entry(id).or_insert(self.list.len());
-        match self.list.get(place) {
+        let at = *self.numbers.entry(id).or_insert(self.list.len());
+        match self.list.get(at) {
             None => self.list.push(local),
-            Some(known) if known.identity == local.identity => {}
+            Some(known) if known.index == local.index => {}
             Some(_) => return Err(Problem::DescribedTwice(id.0)),
         }
         Ok(())
@@ -56,19 +57,23 @@ impl Locals {
 
     /// The communicator, and the task with `rank` in it; `None` if the trace cannot represent it.
     #[inline(always)]
-    pub(super) fn peer(&mut self, comm: CommId, rank: CommRank) -> Result<Option<(Identity, Rank)>, Problem> {
+    pub(super) fn peer(
+        &mut self,
+        comm: CommId,
+        rank: CommRank,
+    ) -> Result<Option<(CommIndex, Rank)>, Problem> {
         let local = self.get(comm)?;
         if local.foreign {
             return Ok(None);
         }
         match local.group.get(rank) {
-            Some(peer) => Ok(Some((local.identity, peer))),
+            Some(peer) => Ok(Some((local.index, peer))),
             None => Err(Problem::Peer { comm: comm.0, size: local.group.count(), rank: rank.0 }),
         }
     }
 
-    /// The task with `rank` in the communicator `identity`.
-    pub(super) fn rank_of(&self, identity: Identity, rank: CommRank) -> Option<Rank> {
-        self.list.iter().find(|local| local.identity == identity)?.group.get(rank)
+    /// The task with `rank` in the communicator `comm`.
+    pub(super) fn rank_of(&self, comm: CommIndex, rank: CommRank) -> Option<Rank> {
+        self.list.iter().find(|local| local.index == comm)?.group.get(rank)
     }
 }

@@ -2,25 +2,24 @@
 
 use crate::Polls;
 use crate::function::Function;
-use crate::thread_notes::ThreadNotes;
+use crate::index::RecordIndex;
+use crate::thread_notes::{ThreadNotes, UnplacedNotes};
 use std::ops::Range;
 use vef_format::capture;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
-use vef_format::container::{Note, TaskNotes};
+use vef_format::container::{Note, Section, TaskNotes};
 use vef_format::units::Ticks;
 
 /// Makes the notes of one task, which refer to records by their index in the walk.
 #[derive(Debug, Default)]
 pub(super) struct NoteTaker {
     notes: TaskNotes,
-    /// Of a task with several threads: its notes but those of the task as a whole.
+    /// Of a task with several threads: the notes of single threads.
     threads: Option<Box<ThreadNotes>>,
-    /// The thread of the current event, and since when it computes.
-    thread: (u16, Since),
-    /// The same of the other threads.
-    others: Vec<(u16, Since)>,
+    /// By thread: since when it computes.
+    since: Vec<Since>,
     /// Records of the sends that the current event completes.
-    sent: Vec<u32>,
+    sent: Vec<RecordIndex>,
     tag: Option<i32>,
     call: Option<Function>,
     /// When the task entered `MPI_Init`.
@@ -48,20 +47,27 @@ impl NoteTaker {
 
     /// The current event completes the send of `record`.
     #[inline(always)]
-    pub(super) fn completed(&mut self, record: u32) {
+    pub(super) fn completed(&mut self, record: RecordIndex) {
         self.sent.push(record);
     }
 
     /// Takes an event that made `records`; those in front of its own are marks of the threads `joined`.
     #[inline(always)]
     pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>, joined: &[u16]) {
-        if self.threads.is_some() {
-            self.enter(event, &records, joined);
+        let thread = usize::from(event.thread);
+        if thread >= self.since.len() {
+            self.since.resize(thread + 1, Since { end: self.zero.unwrap_or_default(), polled: 0 });
+        }
+        if let Some(threads) = &mut self.threads {
+            let joined = if let Action::Finalize = event.action { joined } else { &[] };
+            for (_, at) in records.clone().zip(0..) {
+                threads.made(joined.get(at).copied().unwrap_or(event.thread));
+            }
         }
         let function = match &event.action {
             Action::Send(send) => {
                 if !records.is_empty() {
-                    self.send(send, records.start);
+                    self.send(event.thread, send, records.start);
                 }
                 Function::send(send)
             }
@@ -69,8 +75,7 @@ impl NoteTaker {
                 self.complete(event, &records);
                 Function::WAIT
             }
-            // A copy, so that the events above can be in registers.
-            _ => match self.other(&event.clone(), &records) {
+            _ => match self.other(event, &records) {
                 Some(function) => function,
                 None => return,
             },
@@ -78,7 +83,7 @@ impl NoteTaker {
         if !records.is_empty() {
             let called = event.call.index().and_then(|slot| *self.called.get(slot)?);
             let function = called.unwrap_or(function);
-            self.thread.1 = Since { end: event.end.0, polled: 0 };
+            self.since[thread] = Since { end: event.end.0, polled: 0 };
             match &mut self.threads {
                 Some(threads) => threads.made_by(function),
                 None if self.call == Some(function) => {}
@@ -90,36 +95,21 @@ impl NoteTaker {
         }
     }
 
-    /// Makes the thread of `event` the current one, and keeps whose its records are.
-    #[cold]
-    fn enter(&mut self, event: &Event<'_>, records: &Range<u64>, joined: &[u16]) {
-        if self.thread.0 != event.thread {
-            let new = || (event.thread, Since { end: self.zero.unwrap_or_default(), polled: 0 });
-            let known = self.others.iter().position(|other| other.0 == event.thread);
-            let next = known.map_or_else(new, |at| self.others.swap_remove(at));
-            self.others.push(std::mem::replace(&mut self.thread, next));
-        }
-        let Some(threads) = &mut self.threads else { return };
-        let joined = if let Action::Finalize = event.action { joined } else { &[] };
-        for (_, at) in records.clone().zip(0..) {
-            threads.made(joined.get(at).copied().unwrap_or(event.thread));
-        }
-    }
-
     #[inline(always)]
-    fn put(&mut self, place: u64, note: &Note<'_>) {
+    fn put(&mut self, thread: u16, place: u64, note: &Note<'_>) {
         match &mut self.threads {
             None => self.notes.put(place, note),
-            Some(threads) => threads.put(self.thread.0, place, note),
+            Some(threads) => threads.put(thread, place, note),
         }
     }
 
     /// Takes an event of the less frequent kinds; returns its function if it may make records.
     #[inline(never)]
     fn other(&mut self, event: &Event<'_>, records: &Range<u64>) -> Option<Function> {
+        let thread = usize::from(event.thread);
         match &event.action {
             Action::Init if self.zero.is_none() => {
-                (self.zero, self.thread.1.end) = (Some(event.start.0), event.start.0);
+                (self.zero, self.since[thread].end) = (Some(event.start.0), event.start.0);
                 self.notes.put(0, &Note::Initialised(Ticks(event.end.0.saturating_sub(event.start.0))));
             }
             Action::Finalize => {
@@ -131,46 +121,48 @@ impl NoteTaker {
             Action::Receive(_) => return Some(Function::RECEIVE),
             Action::Exchange { send, .. } => {
                 if records.end > records.start + 1 {
-                    self.send(send, records.start);
+                    self.send(event.thread, send, records.start);
                 }
                 return Some(Function::EXCHANGE);
             }
             Action::Collective(call) => {
                 if !records.is_empty() {
-                    self.collective(call, records.end);
+                    self.collective(event.thread, call, records.end);
                 }
                 return Some(Function::collective(call));
             }
             Action::Polls { .. } if self.polls == Polls::Wait => {
                 let took = event.end.0.saturating_sub(event.start.0);
-                self.thread.1.polled = self.thread.1.polled.saturating_add(took);
+                self.since[thread].polled = self.since[thread].polled.saturating_add(took);
             }
-            Action::Phase { begin, name } => self.put(records.end, &Note::Phase { begin: *begin, name }),
+            Action::Phase { begin, name } => {
+                self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });
+            }
             _ => {}
         }
         None
     }
 
-    /// The notes of all events: those whose places are known, and the others.
-    pub(super) fn finish(self) -> (TaskNotes, Option<Vec<u8>>) {
-        (self.notes, self.threads.map(|threads| threads.finish()))
+    /// The notes of all events: those whose places are known, by section, and the others.
+    pub(super) fn finish(self) -> (Vec<(Section, Vec<u8>)>, Option<UnplacedNotes>) {
+        (self.notes.into_pieces(), self.threads.map(|threads| threads.finish()))
     }
 
     #[inline(always)]
-    fn send(&mut self, send: &Send, record: u64) {
+    fn send(&mut self, thread: u16, send: &Send, record: u64) {
         if self.tag != Some(send.tag) || self.threads.is_some() {
             self.tag = Some(send.tag);
-            self.put(record, &Note::Tag(send.tag));
+            self.put(thread, record, &Note::Tag(send.tag));
         }
         if send.request.is_some() || send.mode == SendMode::Buffered {
-            self.put(record, &Note::Detached);
+            self.put(thread, record, &Note::Detached);
         }
     }
 
     #[inline(always)]
     fn complete(&mut self, event: &Event<'_>, records: &Range<u64>) {
         // Without sends, the polls waited for requests that the trace cannot represent.
-        let since = &mut self.thread.1;
+        let since = &mut self.since[usize::from(event.thread)];
         let polled = std::mem::take(&mut since.polled);
         if self.sent.is_empty() {
             return;
@@ -184,18 +176,22 @@ impl NoteTaker {
         }
         since.end = event.end.0.max(since.end);
         for at in 0..self.sent.len() {
-            let send = self.sent[at].into();
-            self.put(records.end, &Note::SendWait { send, before: Ticks(before), took: Ticks(took) });
+            let send = self.sent[at].0.into();
+            self.put(
+                event.thread,
+                records.end,
+                &Note::SendWait { send, before: Ticks(before), took: Ticks(took) },
+            );
             (before, took) = (0, 0);
         }
         self.sent.clear();
     }
 
-    fn collective(&mut self, call: &Collective<'_>, after: u64) {
+    fn collective(&mut self, thread: u16, call: &Collective<'_>, after: u64) {
         let (sent, received) = (call.send_counts, call.recv_counts);
         if !sent.is_empty() || !received.is_empty() {
             // The record of a non-blocking collective is behind its mark.
-            self.put(after - 1, &Note::Counts { sent, received });
+            self.put(thread, after - 1, &Note::Counts { sent, received });
         }
     }
 }

@@ -1,9 +1,10 @@
 //! A cache of recently used channels, by the arguments of calls.
 
+use crate::index::ChannelIndex;
 use vef_format::ids::{CommId, CommRank};
 
 /// Number of entries.
-const PLACES: usize = 256;
+const ENTRIES: usize = 256;
 
 /// How a call names a channel: communicator, rank in it, tag.
 pub(super) type Name = (CommId, CommRank, i32);
@@ -12,27 +13,27 @@ pub(super) type Name = (CommId, CommRank, i32);
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     /// Empty until the first channel.
-    places: Vec<Option<(Name, u32)>>,
+    entries: Vec<Option<(Name, ChannelIndex)>>,
 }
 
 impl Recent {
-    /// The number of the channel, if it is cached.
+    /// The channel, if it is cached.
     #[inline(always)]
-    pub(super) fn find(&self, name: Name) -> Option<u32> {
-        match self.places.get(place(name)) {
-            Some(&Some((known, number))) if known == name => Some(number),
+    pub(super) fn find(&self, name: Name) -> Option<ChannelIndex> {
+        match self.entries.get(entry(name)) {
+            Some(&Some((known, channel))) if known == name => Some(channel),
             _ => None,
         }
     }
 
-    /// Caches the number of a channel.
-    pub(super) fn remember(&mut self, name: Name, number: u32) {
-        self.places.resize(PLACES, None);
-        self.places[place(name)] = Some((name, number));
+    /// Caches a channel.
+    pub(super) fn remember(&mut self, name: Name, channel: ChannelIndex) {
+        self.entries.resize(ENTRIES, None);
+        self.entries[entry(name)] = Some((name, channel));
     }
 }
 
 #[inline(always)]
-fn place((_, rank, tag): Name) -> usize {
-    rank.0.wrapping_mul(31).wrapping_add(tag as u32) as usize % PLACES
+fn entry((_, rank, tag): Name) -> usize {
+    rank.0.wrapping_mul(31).wrapping_add(tag as u32) as usize % ENTRIES
 }

@@ -2,8 +2,8 @@
 //!
 //! Each thread has its own timeline: its records depend on its own events only (`docs/mixing.md`, "Several threads").
 
-use crate::packed::{After, Body, Record};
-use crate::task::{Task, Wait};
+use crate::records::{After, Body, Record};
+use crate::task::{Fate, Task};
 use vef_format::capture::event::{Action, Event};
 use vef_format::units::Nanos;
 
@@ -30,49 +30,51 @@ struct Previous {
     after: After,
 }
 
+/// The records of one call so far: what the next one depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chain(Option<After>);
+
 impl Timeline {
-    /// Call first for each event.
-    #[inline(always)]
-    pub(super) fn release_due(&mut self, task: &mut Task, event: &Event<'_>) {
-        if !self.delayed.is_empty() {
-            self.release(task, event.start.0, Some(event.thread));
+    /// Rule 1: starts the task's time with `event`, unless it has started before.
+    pub(super) fn begin(&mut self, task: &mut Task, event: &Event<'_>) {
+        if self.zero.is_none() {
+            (self.zero, task.zero) = (Some(event.start), event.start);
         }
     }
 
-    /// Adds the delayed records that begin by `now`, or belong to `thread`.
-    #[cold]
-    pub(super) fn release(&mut self, task: &mut Task, now: u64, thread: Option<u16>) {
-        let due = |(start, record): &(u64, Record)| *start <= now || Some(record.thread) == thread;
-        let end = self.delayed.iter().rposition(due).map_or(0, |last| last + 1);
-        for (start, record) in self.delayed.drain(..end) {
-            task.records.push(start, &record);
+    /// Adds a record of the call `event`; what follows depends on `after`. The call's first record begins with it, and is timed
+    /// from the thread's previous event. The further ones begin at `later`, and each depends on the one before.
+    #[inline(always)]
+    pub(super) fn record(
+        &mut self,
+        task: &mut Task,
+        event: &Event<'_>,
+        later: Nanos,
+        chain: &mut Chain,
+        body: Body,
+        after: After,
+    ) {
+        let (start, time, previous) = match chain.0 {
+            None => {
+                let (time, previous) = self.since_previous(task, event);
+                (event.start, time, previous)
+            }
+            Some(previous) => (later, 0, previous),
+        };
+        self.add(task, event, start, Record { thread: event.thread, body, after: previous, time });
+        chain.0 = Some(after);
+    }
+
+    /// Ends a call: its thread's next record depends on its last one. Returns `false` if it made no record.
+    #[inline(always)]
+    pub(super) fn end(&mut self, event: &Event<'_>, chain: &Chain) -> bool {
+        let Some(after) = chain.0 else { return false };
+        let thread = usize::from(event.thread);
+        if thread >= self.previous.len() {
+            self.previous.resize(thread + 1, None);
         }
-    }
-
-    /// Number of delayed records.
-    #[inline(always)]
-    pub(super) fn delayed(&self) -> usize {
-        self.delayed.len()
-    }
-
-    /// The threads of the marks that [`Timeline::join`] made.
-    #[inline(always)]
-    pub(super) fn joined(&self) -> &[u16] {
-        &self.joined
-    }
-
-    /// Rule 1: starts the task's time with `event`; returns `false` if it has started before.
-    pub(super) fn begin(&mut self, event: &Event<'_>) -> bool {
-        let begins = self.zero.is_none();
-        self.zero.get_or_insert(event.start);
-        begins
-    }
-
-    /// Adds a record at the start of `event`, timed from the thread's previous event.
-    #[inline(always)]
-    pub(super) fn place(&mut self, task: &mut Task, event: &Event<'_>, body: Body) {
-        let (time, after) = self.since_previous(task, event);
-        self.add(task, event, event.start, Record { thread: event.thread, body, after, time });
+        self.previous[thread] = Some(Previous { end: event.end, after });
+        true
     }
 
     /// Rule 7: `event` ends MPI for all threads; the others' previous events get a mark each.
@@ -90,33 +92,28 @@ impl Timeline {
         }
     }
 
-    /// Adds one of several records of `event`, each of which depends on the one before (`chained`). The first has the time;
-    /// the others begin at `later`.
+    /// The threads of the marks that [`Timeline::join`] made.
     #[inline(always)]
-    pub(super) fn chain(
-        &mut self,
-        task: &mut Task,
-        event: &Event<'_>,
-        later: Nanos,
-        chained: &mut Option<After>,
-        (body, after): (Body, After),
-    ) {
-        let (start, time, previous) = match *chained {
-            None => {
-                let (time, previous) = self.since_previous(task, event);
-                (event.start, time, previous)
-            }
-            Some(previous) => (later, 0, previous),
-        };
-        self.add(task, event, start, Record { thread: event.thread, body, after: previous, time });
-        *chained = Some(after);
+    pub(super) fn joined(&self) -> &[u16] {
+        &self.joined
     }
 
-    /// Adds a record without time that depends on the previous record of `event`.
+    /// Failed polls: they are waiting if the thread's next record completes a receive or a collective.
+    pub(super) fn polled(&mut self, event: &Event<'_>) {
+        let thread = usize::from(event.thread);
+        if thread >= self.polled.len() {
+            self.polled.resize(thread + 1, 0);
+        }
+        let took = event.end.since(event.start).unwrap_or(0);
+        self.polled[thread] = self.polled[thread].saturating_add(took);
+    }
+
+    /// Drops the polls before `event`: they waited for a request that makes no record.
     #[inline(always)]
-    pub(super) fn follow(&mut self, task: &mut Task, event: &Event<'_>, body: Body) {
-        let record = Record { thread: event.thread, body, after: After::Sent, time: 0 };
-        self.add(task, event, event.start, record);
+    pub(super) fn forget_polls(&mut self, event: &Event<'_>) {
+        if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
+            *polled = 0;
+        }
     }
 
     /// Time and dependency of a record at the start of `event`.
@@ -140,24 +137,6 @@ impl Timeline {
         }
     }
 
-    /// Takes failed polls.
-    pub(super) fn polled(&mut self, event: &Event<'_>) {
-        let thread = usize::from(event.thread);
-        if thread >= self.polled.len() {
-            self.polled.resize(thread + 1, 0);
-        }
-        let took = event.end.since(event.start).unwrap_or(0);
-        self.polled[thread] = self.polled[thread].saturating_add(took);
-    }
-
-    /// Drops the polls before `event`: they waited for a request that makes no record.
-    #[inline(always)]
-    pub(super) fn forget_polls(&mut self, event: &Event<'_>) {
-        if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
-            *polled = 0;
-        }
-    }
-
     /// The part of `time`, before an event, in which the thread polled for what the event `receives`.
     #[inline(never)]
     fn take_polled(&mut self, task: &mut Task, thread: u16, receives: bool, time: u64) -> u64 {
@@ -166,18 +145,9 @@ impl Timeline {
             return 0;
         }
         let waited = polled.min(time);
-        task.counts.polled = task.counts.polled.saturating_add(waited);
+        let sum = &mut task.counts.spent.awaited;
+        *sum = sum.saturating_add(waited);
         waited
-    }
-
-    /// `event` has ended; its thread's next record depends on `after`.
-    #[inline(always)]
-    pub(super) fn done(&mut self, event: &Event<'_>, after: After) {
-        let thread = usize::from(event.thread);
-        if thread >= self.previous.len() {
-            self.previous.resize(thread + 1, None);
-        }
-        self.previous[thread] = Some(Previous { end: event.end, after });
     }
 
     /// Adds a record that begins at `start`, or later than the start of `event`.
@@ -185,9 +155,9 @@ impl Timeline {
     fn add(&mut self, task: &mut Task, event: &Event<'_>, start: Nanos, record: Record) {
         match record.after {
             After::Start | After::Sent => {}
-            After::Received(number) => task.waits[number as usize] = Wait::Followed,
-            After::Collective(number) => {
-                task.reach = task.reach.max(task.counts.collectives as u32 - number);
+            After::Received(receive) => task.fates[receive.index()] = Fate::HasDependent,
+            After::Collective(collective) => {
+                task.reach = task.reach.max(task.collectives - collective.0);
             }
         }
         if start > event.start && task.records.has_threads() {
@@ -196,5 +166,29 @@ impl Timeline {
         } else {
             task.records.push(start.0, &record);
         }
+    }
+
+    /// Call first for each event.
+    #[inline(always)]
+    pub(super) fn release_due(&mut self, task: &mut Task, event: &Event<'_>) {
+        if !self.delayed.is_empty() {
+            self.release(task, event.start.0, Some(event.thread));
+        }
+    }
+
+    /// Adds the delayed records that begin by `now`, or belong to `thread`.
+    #[cold]
+    pub(super) fn release(&mut self, task: &mut Task, now: u64, thread: Option<u16>) {
+        let due = |(start, record): &(u64, Record)| *start <= now || Some(record.thread) == thread;
+        let end = self.delayed.iter().rposition(due).map_or(0, |last| last + 1);
+        for (start, record) in self.delayed.drain(..end) {
+            task.records.push(start, &record);
+        }
+    }
+
+    /// Number of delayed records.
+    #[inline(always)]
+    pub(super) fn delayed(&self) -> usize {
+        self.delayed.len()
     }
 }

@@ -2,6 +2,7 @@
 //! are delta-coded.
 
 use crate::fit::fit;
+use crate::index::{CollectiveIndex, ReceiveIndex};
 use vef_format::ids::Rank;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::prefetch::prefetch;
@@ -14,10 +15,10 @@ pub(crate) enum After {
     Start,
     /// The latest message or mark of its thread.
     Sent,
-    /// The message that a receive, by posting order, matched.
-    Received(u32),
-    /// A collective, by index among the task's collectives.
-    Collective(u32),
+    /// The message that a receive matched.
+    Received(ReceiveIndex),
+    /// A collective.
+    Collective(CollectiveIndex),
 }
 
 /// Kind of a record.
@@ -134,10 +135,10 @@ impl Origin {
             After::Start => (START, 0),
             After::Sent => (SENT, 0),
             After::Received(receive) => {
-                let step = receive.wrapping_sub(self.receive) as i32;
+                let step = receive.0.wrapping_sub(self.receive) as i32;
                 (RECEIVED, ((step << 1) ^ (step >> 31)) as u32)
             }
-            After::Collective(number) => (RECEIVED + 1, self.collectives.wrapping_sub(number)),
+            After::Collective(number) => (RECEIVED + 1, self.collectives.wrapping_sub(number.0)),
         }
     }
 
@@ -145,7 +146,7 @@ impl Origin {
     #[inline]
     fn advance(&mut self, after: After, is_collective: bool) {
         if let After::Received(receive) = after {
-            self.receive = receive.wrapping_add(1);
+            self.receive = receive.0.wrapping_add(1);
         }
         self.collectives += u32::from(is_collective);
     }
@@ -259,8 +260,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// The receive that a record probably refers to next.
-    pub(crate) fn receive(&self) -> usize {
-        self.origin.receive as usize
+    pub(crate) fn next_receive(&self) -> ReceiveIndex {
+        ReceiveIndex(self.origin.receive)
     }
 
     /// Prefetches the next records; a window has about eight of each of many tasks.
@@ -297,8 +298,8 @@ impl<'a> Cursor<'a> {
         let after = match what {
             START => After::Start,
             SENT => After::Sent,
-            RECEIVED => After::Received(number),
-            _ => After::Collective(number),
+            RECEIVED => After::Received(ReceiveIndex(number)),
+            _ => After::Collective(CollectiveIndex(number)),
         };
         let body = match head & 3 {
             MARK => Body::Mark,
@@ -324,8 +325,8 @@ mod tests {
         let after = prop_oneof![
             Just(After::Start),
             Just(After::Sent),
-            any::<u32>().prop_map(After::Received),
-            any::<u32>().prop_map(After::Collective),
+            any::<u32>().prop_map(|at| After::Received(ReceiveIndex(at))),
+            any::<u32>().prop_map(|at| After::Collective(CollectiveIndex(at))),
         ];
         let body = prop_oneof![
             Just(Body::Mark),
@@ -382,7 +383,7 @@ mod tests {
                 1 => (Body::Message(Bytes(1 << 13)), 1000),
                 _ => (Body::Collective(records.add_part(part)), 10_000),
             };
-            let record = Record { thread: 0, body, after: After::Received(at), time };
+            let record = Record { thread: 0, body, after: After::Received(ReceiveIndex(at)), time };
             records.push(u64::from(at) * 1_000_000, &record);
         }
         // Heads: 2; steps: 3; times: 1, 2, 2; distances: 0; values: 0, 2, 0. The first step is 0.

@@ -1,0 +1,308 @@
+//! What the rules of the walk share: the task that is being made, its communicators, channels and pending requests.
+
+use super::locals::{Local, Locals};
+use super::notes::NoteTaker;
+use super::recent::{Name, Recent};
+use super::requests::Requests;
+use super::timeline::{Chain, Timeline};
+use crate::Polls;
+use crate::channels::{Channel, Posting, Side};
+use crate::communicators::Communicators;
+use crate::error::{MixError, Problem};
+use crate::index::{ChannelIndex, CollectiveIndex, CommIndex, MessageIndex, ReceiveIndex, RecordIndex};
+use crate::records::{After, Body, Records};
+use crate::summary::Tally;
+use crate::task::{Fate, Task};
+use ::collectives::choose::Table;
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vef_format::capture::Function;
+use vef_format::capture::event::{CallSlot, Communicator, Event, RequestId};
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::units::Bytes;
+
+/// Options of a walk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WalkOptions<'a> {
+    /// Whether channels differ by message length ([`Channel::length`]), because the capture
+    /// has no communicators.
+    pub(crate) by_length: bool,
+    /// Whether to keep the buffer size of each receive ([`Task::room`]).
+    pub(crate) with_room: bool,
+    /// Whether to make notes for a container ([`Task::notes`]).
+    pub(crate) with_notes: bool,
+    /// How failed polls count.
+    pub(crate) polls: Polls,
+    /// The decision table, if collectives are to be replaced by messages.
+    pub(crate) lower: Option<&'a Table>,
+}
+
+/// Makes a [`Task`].
+pub(super) struct Builder<'a> {
+    pub(super) rank: Rank,
+    communicators: &'a Communicators,
+    pub(super) options: WalkOptions<'a>,
+    pub(super) comms: Locals,
+    /// Caches of send and receive channels; not used if channels differ by length.
+    recent: [Recent; 2],
+    pub(super) requests: Requests<Pending>,
+    /// Pending wildcard receives.
+    pub(super) wildcards: HashMap<ReceiveIndex, Wildcard>,
+    /// The receives of pending lowered collectives ([`Pending::Lowered`]).
+    pub(super) lowered: Vec<Vec<ReceiveIndex>>,
+    pub(super) timeline: Timeline,
+    /// Calls that a trace cannot represent, by function.
+    not_representable: BTreeMap<CallSlot, Tally>,
+    pub(super) notes: Option<Box<NoteTaker>>,
+    /// Whether `MPI_Finalize` was called.
+    finalized: bool,
+    /// How many events the task may have, less the messages and receives of lowered collectives: so each message, receive and
+    /// collective has an index.
+    pub(super) most: u64,
+    pub(super) task: Task,
+}
+
+/// A pending request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pending {
+    /// Its completion makes no record.
+    NoCompletionRecord,
+    /// A send.
+    Send { message: MessageIndex, record: RecordIndex },
+    /// A receive.
+    Receive(ReceiveIndex),
+    /// A collective.
+    Collective(CollectiveIndex),
+    /// A collective replaced by messages, by index in [`Builder::lowered`].
+    Lowered(usize),
+}
+
+/// The arguments of a wildcard receive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wildcard {
+    pub(super) comm: CommId,
+    pub(super) source: Option<Rank>,
+    pub(super) tag: Option<i32>,
+    pub(super) room: Bytes,
+}
+
+/// One of the task's sides, and the index of its cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SideOf {
+    Sends = 0,
+    Receives = 1,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        rank: Rank,
+        communicators: &'a Communicators,
+        options: WalkOptions<'a>,
+        threads: bool,
+        notes: Option<Box<NoteTaker>>,
+        expected: usize,
+    ) -> Self {
+        let side = || Side::with_capacity(expected / 2);
+        let task = Task {
+            records: Records::of(rank, threads, expected),
+            sends: side(),
+            receives: side(),
+            fates: Vec::with_capacity(expected / 2),
+            postings: threads.then(Vec::new),
+            room: options.with_room.then(Vec::new),
+            ..Task::default()
+        };
+        Self {
+            rank,
+            communicators,
+            options,
+            comms: Locals::default(),
+            recent: Default::default(),
+            requests: Requests::new(),
+            wildcards: HashMap::new(),
+            lowered: Vec::new(),
+            timeline: Timeline::default(),
+            not_representable: BTreeMap::new(),
+            notes,
+            finalized: false,
+            most: MessageIndex::NONE.0.into(),
+            task,
+        }
+    }
+
+    /// Begins an event.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, event: &Event<'_>) -> Result<(), Problem> {
+        self.task.counts.events += 1;
+        self.timeline.release_due(&mut self.task, event);
+        self.has_indices()
+    }
+
+    /// Counts a message or receive of a lowered collective.
+    pub(super) fn count_lowered(&mut self) -> Result<(), Problem> {
+        self.most = self.most.saturating_sub(1);
+        self.has_indices()
+    }
+
+    /// Ends an event that made the records from `before` on.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, event: &Event<'_>, before: usize) {
+        if let Some(notes) = &mut self.notes {
+            let after = self.task.records.len() + self.timeline.delayed();
+            notes.event(event, before as u64..after as u64, self.timeline.joined());
+        }
+    }
+
+    /// The error for `problem` in the current event.
+    #[cold]
+    pub(super) fn error(&self, problem: Problem) -> MixError {
+        MixError::Event { task: self.rank, event: self.task.counts.events - 1, problem }
+    }
+
+    #[inline(always)]
+    fn has_indices(&self) -> Result<(), Problem> {
+        if self.task.counts.events <= self.most { Ok(()) } else { Err(Problem::TooManyEvents) }
+    }
+
+    /// Number of records so far.
+    #[inline(always)]
+    pub(super) fn records(&self) -> usize {
+        self.task.records.len() + self.timeline.delayed()
+    }
+
+    /// Makes the only record of the call `event`; what follows the call depends on `after`.
+    #[inline(always)]
+    pub(super) fn record(&mut self, event: &Event<'_>, body: Body, after: After) {
+        let mut chain = Chain::default();
+        self.timeline.record(&mut self.task, event, event.start, &mut chain, body, after);
+        self.timeline.end(event, &chain);
+    }
+
+    /// Keeps what the completion of `request` needs, if the call starts one.
+    #[inline(always)]
+    pub(super) fn start(&mut self, request: Option<RequestId>, pending: Pending) -> Result<(), Problem> {
+        let Some(request) = request else { return Ok(()) };
+        match self.requests.insert(request, pending) {
+            true => Ok(()),
+            false => Err(Problem::Request { thread: request.thread, number: request.number }),
+        }
+    }
+
+    /// Adds a message; returns its index and the body of its record.
+    #[inline(always)]
+    pub(super) fn add_message(&mut self, channel: ChannelIndex, bytes: Bytes) -> (MessageIndex, Body) {
+        let counts = &mut self.task.counts;
+        counts.bytes = counts.bytes.saturating_add(bytes.0);
+        (MessageIndex(self.task.sends.post(channel)), Body::Message(bytes))
+    }
+
+    /// Adds a receive that `event` posts; `fate` is what is known so far.
+    #[inline(always)]
+    pub(super) fn add_receive(
+        &mut self,
+        event: &Event<'_>,
+        channel: ChannelIndex,
+        fate: Fate,
+        room: Bytes,
+    ) -> ReceiveIndex {
+        if let Some(postings) = &mut self.task.postings {
+            postings.push(Posting { start: event.start.0, end: event.end.0, done: u64::MAX });
+        }
+        self.task.fates.push(fate);
+        if let Some(rooms) = &mut self.task.room {
+            rooms.push(room);
+        }
+        ReceiveIndex(self.task.receives.post(channel))
+    }
+
+    /// The call `event` waited for a receive.
+    #[inline(always)]
+    pub(super) fn completed_receive(&mut self, event: &Event<'_>, receive: ReceiveIndex) {
+        self.task.fates[receive.index()] = Fate::Awaited;
+        if let Some(postings) = &mut self.task.postings {
+            postings[receive.index()].done = event.end.0;
+        }
+    }
+
+    /// The channel of a send or receive; `None` if the trace cannot represent its communicator.
+    #[inline(always)]
+    pub(super) fn channel(
+        &mut self,
+        side: SideOf,
+        name: Name,
+        bytes: Bytes,
+    ) -> Result<Option<ChannelIndex>, Problem> {
+        match self.recent[side as usize].find(name) {
+            Some(channel) => Ok(Some(channel)),
+            None => self.look_up(side, name, bytes),
+        }
+    }
+
+    /// [`Builder::channel`] of one that is not in the cache.
+    #[inline(never)]
+    fn look_up(&mut self, side: SideOf, name: Name, bytes: Bytes) -> Result<Option<ChannelIndex>, Problem> {
+        let (comm, rank, tag) = name;
+        let Some((comm, peer)) = self.comms.peer(comm, rank)? else { return Ok(None) };
+        let length = if self.options.by_length { bytes.0 } else { 0 };
+        let channel = Channel { comm, peer, tag, lowered: false, length };
+        let index = match side {
+            SideOf::Sends => self.task.sends.channel(channel),
+            SideOf::Receives => self.task.receives.channel(channel),
+        };
+        if !self.options.by_length {
+            self.recent[side as usize].remember(name, index);
+        }
+        Ok(Some(index))
+    }
+
+    /// Interns a communicator of the task.
+    pub(super) fn communicator(&mut self, described: &Communicator<'_>) -> Result<(), Problem> {
+        let (index, group) = if described.foreign {
+            // The members may belong to another `MPI_COMM_WORLD`, so they are not recorded.
+            (CommIndex::NONE, Arc::default())
+        } else {
+            let Communicator { id, origin, members, .. } = *described;
+            let parent = |comm| self.comms.get(comm).ok().map(|local| local.index);
+            self.communicators.intern(self.rank, id.0, origin, members, parent)?
+        };
+        let foreign = described.foreign;
+        self.comms.add(described.id, Local { index, group, foreign, slot: None, rank: CommRank(0) })
+    }
+
+    /// Rule 7.
+    pub(super) fn finalize(&mut self, event: &Event<'_>) {
+        self.finalized = true;
+        self.timeline.join(&mut self.task, event);
+        self.record(event, Body::Mark, After::Sent);
+    }
+
+    #[cold]
+    pub(super) fn not_representable(&mut self, call: CallSlot, bytes: Bytes) {
+        self.not_representable.entry(call).or_default().add(bytes);
+    }
+
+    /// Completes the task; `functions` is the capture's call table.
+    pub(super) fn finish(mut self, functions: &[Function]) -> Task {
+        self.timeline.release(&mut self.task, u64::MAX, None);
+        let Self { mut task, not_representable, notes, .. } = self;
+        let counts = &mut task.counts;
+        for (call, tally) in not_representable {
+            let function = call.index().and_then(|at| functions.get(at));
+            let name = function.map_or("calls between communicators", |function| &function.name);
+            counts.not_representable.insert(name.to_owned(), tally);
+        }
+        counts.messages = task.sends.len() as u64;
+        counts.local_collectives = task.collectives.into();
+        counts.marks = task.records.len() as u64 - counts.messages - counts.local_collectives;
+        counts.threaded = task.records.has_threads().into();
+        if !self.finalized {
+            counts.killed.push(self.rank);
+        }
+        if let Some(notes) = notes {
+            (task.notes, task.unplaced_notes) = notes.finish();
+        }
+        task.shrink();
+        task
+    }
+}
