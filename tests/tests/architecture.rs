@@ -140,7 +140,11 @@ fn files_that_the_pages_name_are_there() {
                 let found =
                     folder.ancestors().map(|folder| folder.join(name)).find(|path| root.join(path).exists());
                 let found = found.unwrap_or_else(|| panic!("{page}: there is no {name}: {line}"));
-                folder = if found.is_dir() { found } else { found.parent().unwrap_or(&found).to_path_buf() };
+                folder = if root.join(&found).is_dir() {
+                    found
+                } else {
+                    found.parent().unwrap_or(&found).to_path_buf()
+                };
                 named += 1;
             }
         }
