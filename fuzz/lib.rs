@@ -35,12 +35,7 @@ pub fn read_text(bytes: &[u8]) -> Result<(Header, Vec<Record>), TextError> {
 pub fn write_text(header: &Header, records: &[Record]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), header).expect("a vector takes everything");
     for record in records {
-        match record {
-            Record::Communicator(comm) => writer.communicator(comm.id, &comm.members),
-            Record::Message(message) => writer.message(message),
-            Record::Collective(part) => writer.collective(part),
-        }
-        .expect("what was read can be written");
+        writer.line(&record.borrowed()).expect("what was read can be written");
     }
     writer.finish().expect("the counts were checked by the reader")
 }

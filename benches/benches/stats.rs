@@ -6,7 +6,6 @@ use std::hint::black_box;
 use std::path::Path;
 use vef_benches::traces::Trace;
 use vef_format::container;
-use vef_format::raw::Raw;
 use vef_format::text::Reader;
 
 /// Some 50 million records each: a message and a mark each time, to one neighbour or to four.
@@ -29,8 +28,7 @@ fn read_container(path: &Path) -> u64 {
     let Ok(reader) = container::Reader::open(path) else { return 0 };
     let mut records = 0;
     for task in reader.tasks() {
-        let read =
-            reader.task(task).each_raw(&mut |raw: &Raw| records += u64::from(black_box(raw).to < u32::MAX));
+        let read = reader.task(task).each_raw(|raw| records += u64::from(black_box(raw).to < u32::MAX));
         assert!(read.is_ok());
     }
     records

@@ -7,12 +7,12 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
-use vef_format::container::{self, About, ContainerWriteError};
+use vef_format::container::{self, About};
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::operation::{Amounts, Operation};
-use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
-use vef_format::text::{Line, Reader, WriteError, Writer};
+use vef_format::record::{Dependency, Header, LocalCollective, Message, Record, Version};
+use vef_format::text::{Reader, WriteError, Writer};
 use vef_format::units::{Bytes, Picos, Ticks};
 
 /// A trace to be made.
@@ -60,13 +60,7 @@ impl Trace {
         let header = *reader.header();
         let mut records = Vec::new();
         while let Some(line) = reader.next()? {
-            records.push(match line {
-                Line::Communicator { id, members } => {
-                    Record::Communicator(Communicator { id, members: members.to_vec() })
-                }
-                Line::Message(message) => Record::Message(message),
-                Line::Collective(part) => Record::Collective(part),
-            });
+            records.push(line.to_record());
         }
         let loaded = Loaded::from_records(header, OpCodes::default(), records.iter().cloned())?;
         let mut once = Engine::builder().job(Job::loaded(&Arc::new(loaded))).engine()?;
@@ -149,8 +143,8 @@ impl Trace {
                     };
                     for record in records {
                         match *record {
-                            Record::Communicator(_) if time > 0 => {}
-                            Record::Communicator(_) => take(record.clone())?,
+                            Record::Communicator { .. } if time > 0 => {}
+                            Record::Communicator { .. } => take(record.clone())?,
                             Record::Message(message) => take(Record::Message(Message {
                                 id: line(message.id),
                                 after: after(message.after),
@@ -243,7 +237,7 @@ impl Trace {
             }
             Self::Barriers { tasks, rounds } => {
                 let members = (0..tasks).map(Rank).collect();
-                take(Record::Communicator(Communicator { id: CommId(0), members }))?;
+                take(Record::Communicator { id: CommId(0), members })?;
                 for round in 0..rounds {
                     for rank in 0..tasks {
                         let before = round.checked_sub(1).map(|before| CollectiveId(before.into()));
@@ -266,26 +260,14 @@ impl Trace {
     /// Writes it as text.
     pub fn write_text(&self, path: &Path) -> Result<(), WriteError> {
         let mut writer = Writer::new(create(path)?, &self.header())?;
-        self.records(|record| match &record {
-            Record::Communicator(communicator) => writer.communicator(communicator.id, &communicator.members),
-            Record::Message(message) => writer.message(message),
-            Record::Collective(part) => writer.collective(part),
-        })?;
+        self.records(|record| writer.line(&record.borrowed()))?;
         writer.finish().map(drop)
     }
 
     /// Writes it as a container.
-    pub fn write_container(
-        &self,
-        path: &Path,
-        settings: container::Settings,
-    ) -> Result<(), ContainerWriteError> {
+    pub fn write_container(&self, path: &Path, settings: container::Settings) -> Result<(), WriteError> {
         let mut writer = container::Writer::new(create(path)?, &self.header(), &About::default(), settings)?;
-        self.records(|record| match &record {
-            Record::Communicator(communicator) => writer.communicator(communicator.id, &communicator.members),
-            Record::Message(message) => writer.message(message),
-            Record::Collective(part) => writer.collective(part),
-        })?;
+        self.records(|record| writer.line(&record.borrowed()))?;
         writer.finish().map(drop)
     }
 }

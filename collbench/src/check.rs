@@ -12,7 +12,7 @@ use sim_example::calibration::Calibration;
 use sim_example::{Settings, run};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::{OpCodes, Operation};
-use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Record, Version};
+use vef_format::record::{Dependency, Header, LocalCollective, Record, Version};
 use vef_format::units::{Bytes, Picos, Ticks};
 
 use crate::error::{Error, Result};
@@ -164,7 +164,7 @@ fn records(call: &Call) -> Result<Vec<Record>> {
     let ranks = call.nodes.len() as u32;
     let (block, all) = (Bytes(call.bytes), Bytes(call.bytes * u64::from(ranks)));
     let members = (0..ranks).map(Rank).collect();
-    let mut records = vec![Record::Communicator(Communicator { id: CommId(0), members })];
+    let mut records = vec![Record::Communicator { id: CommId(0), members }];
     for rank in 0..ranks {
         records.push(Record::Collective(LocalCollective {
             id: CollectiveId(0),

@@ -14,11 +14,11 @@ use crate::thread_notes::{self, Sequences, UnplacedNotes};
 use std::fs::File;
 use std::ops::Range;
 use vef_format::capture::Capture;
-use vef_format::container::{self, About, ContainerWriteError, Note, Section, Settings};
+use vef_format::container::{self, About, Note, Section, Settings};
 use vef_format::format::named_container;
 use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
-use vef_format::record::{Communicator, Header};
+use vef_format::record::{Communicator, Header, WriteError};
 use vef_format::text;
 use vef_format::varint::{self, Source};
 
@@ -44,7 +44,7 @@ impl<'a> Sink<'a> {
     ) -> Result<Self, MixError> {
         let mut all = communicators.iter();
         let format = if named_container(output.path()) {
-            let failed = |error: ContainerWriteError| output.error(error);
+            let failed = |error: WriteError| output.error(error);
             let about = About { op_codes: op_codes.clone(), origin: origin(capture, summary) };
             let settings = Settings::default();
             let mut writer =
@@ -203,7 +203,7 @@ fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
 const MOST_PROGRAMS: usize = 64;
 
 /// Notes each task's host, if the capture has the hosts of all tasks.
-fn placement(capture: &Capture, writer: &mut container::Writer<&File>) -> Result<(), ContainerWriteError> {
+fn placement(capture: &Capture, writer: &mut container::Writer<&File>) -> Result<(), WriteError> {
     let host =
         |rank: u32| capture.rank(Rank(rank)).map(|info| info.host.as_str()).filter(|host| !host.is_empty());
     if (0..capture.tasks()).any(|rank| host(rank).is_none()) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, Operation};
-use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
+use vef_format::record::{Dependency, Header, LocalCollective, Message, Record, Version};
 use vef_format::units::{Bytes, Ticks};
 
 /// The end of every task, by one engine and by so many threads.
@@ -45,8 +45,7 @@ fn halo(tasks: u32, rounds: u64) -> Arc<Loaded> {
         received: 0,
         clock: Picos(1000),
     };
-    let mut records =
-        vec![Record::Communicator(Communicator { id: CommId(0), members: (0..tasks).map(Rank).collect() })];
+    let mut records = vec![Record::Communicator { id: CommId(0), members: (0..tasks).map(Rank).collect() }];
     let (mut id, mut last) = (0, vec![Dependency::Start; tasks as usize]);
     for round in 0..rounds {
         let first = id;

@@ -1,54 +1,22 @@
 //! Converts text to containers and back; the names of the files determine the direction.
 
-use crate::container::{About, ContainerWriteError, Section, Settings, Writer};
-use crate::error::Place;
+use crate::container::{About, Section, Settings, Writer};
+use crate::error::{Located, Place};
 use crate::format::named_container;
 use crate::new_file::NewFile;
-use crate::record::Line;
+use crate::record::{Line, WriteError};
 use crate::text;
-use crate::trace::{Trace, TraceError, TraceWriter};
+use crate::trace::{CopyError, Trace, TraceError, TraceWriter};
 use std::fs::File;
-use std::path::{Path, PathBuf};
-
-/// Why a trace cannot be converted.
-#[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
-    /// The trace cannot be read.
-    #[error(transparent)]
-    Read(#[from] TraceError),
-    /// The result would overwrite the trace.
-    #[error("{}: the output is the trace itself; choose another name", .0.display())]
-    Same(PathBuf),
-    /// A collective has a code that the container's table lacks.
-    #[error("{place}: operation code {code} is not in the table of codes (--op-codes names another)")]
-    Code {
-        /// The trace.
-        place: Place,
-        /// The code.
-        code: u16,
-    },
-    /// The result cannot be written.
-    #[error("{place}: {error}")]
-    Write {
-        /// The file.
-        place: Place,
-        /// The error.
-        error: ContainerWriteError,
-    },
-}
+use std::path::Path;
 
 /// Converts the trace in the file `from` into the file `to`: a container if the name ends in `.vefx`, otherwise text.
 ///
 /// `about` describes the trace in a container made from text; a container made from another one keeps that one's, and its
 /// extension sections. `to` appears only when it is complete ([`NewFile`]).
-pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Result<(), ConvertError> {
-    let failed = |error: ContainerWriteError| ConvertError::Write { place: Place::file(to), error };
-    if let (Ok(from), Ok(to)) = (from.canonicalize(), to.canonicalize())
-        && from == to
-        && from.is_file()
-    {
-        return Err(ConvertError::Same(to));
-    }
+pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Result<(), CopyError> {
+    let failed = |error: WriteError| CopyError::Write(Located::file(to, error));
+    CopyError::if_same(from, to)?;
     let trace = Trace::open(from)?;
     let new = NewFile::create(to).map_err(|error| failed(error.into()))?;
     let is_text = matches!(trace, Trace::Text(_));
@@ -61,7 +29,7 @@ pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Res
         }
         false => {
             let writer = text::Writer::new(new.file(), trace.header());
-            (TraceWriter::Text(writer.map_err(|error| failed(error.into()))?), None)
+            (TraceWriter::Text(writer.map_err(failed)?), None)
         }
     };
     trace.each(|number, line| {
@@ -69,7 +37,7 @@ pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Res
             && codes.name(part.op).is_none()
         {
             let place = if is_text { Place::line(from, number) } else { Place::file(from) };
-            return Err(ConvertError::Code { place, code: part.op.0 });
+            return Err(CopyError::Code { place, code: part.op.0 });
         }
         writer.line(&line).map_err(failed)
     })?;
@@ -83,8 +51,8 @@ fn container_writer<'f>(
     file: &'f File,
     about: &About,
     settings: Settings,
-    failed: &impl Fn(ContainerWriteError) -> ConvertError,
-) -> Result<Writer<&'f File>, ConvertError> {
+    failed: &impl Fn(WriteError) -> CopyError,
+) -> Result<Writer<&'f File>, CopyError> {
     let Trace::Container(reader) = trace else {
         return Writer::new(file, trace.header(), about, settings).map_err(failed);
     };
@@ -98,9 +66,6 @@ fn container_writer<'f>(
             while let Some(piece) = pieces.next(reader).map_err(TraceError::Container)? {
                 writer.section(name, stream.task, &piece).map_err(failed)?;
             }
-        }
-        if reader.is_required(name) {
-            writer.require_section(name);
         }
         if name == Section::Roots.name() {
             writer.leave_roots();

@@ -15,6 +15,18 @@ pub struct Located<P: Error + 'static> {
     pub problem: P,
 }
 
+impl<P: Error> Located<P> {
+    /// A problem of the whole of `path`.
+    pub fn file(path: &Path, problem: impl Into<P>) -> Self {
+        Self { place: Place::file(path), problem: problem.into() }
+    }
+
+    /// A problem of line `line` (1-based) of `path`.
+    pub fn line(path: &Path, line: u64, problem: impl Into<P>) -> Self {
+        Self { place: Place::line(path, line), problem: problem.into() }
+    }
+}
+
 /// A file and a position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {

@@ -1,7 +1,6 @@
-//! Compact containers for very many items: a map from ids to numbers, and a list that never reallocates.
+//! A compact map from ids to numbers.
 
 use std::collections::HashMap;
-use std::ops::{Index, IndexMut};
 
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -50,59 +49,6 @@ impl IdTable {
     }
 }
 
-/// Items of a chunk.
-const CHUNK: usize = 1 << 14;
-
-/// A list in chunks: growing copies nothing.
-#[derive(Debug)]
-pub(crate) struct Chunks<T>(Vec<Vec<T>>);
-
-impl<T> Default for Chunks<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<T> Chunks<T> {
-    /// Appends `item`.
-    #[inline]
-    pub(crate) fn push(&mut self, item: T) {
-        match self.0.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(item),
-            _ => {
-                let mut chunk = Vec::with_capacity(CHUNK);
-                chunk.push(item);
-                self.0.push(chunk);
-            }
-        }
-    }
-
-    /// Number of items.
-    pub(crate) fn len(&self) -> usize {
-        self.0.last().map_or(0, |last| (self.0.len() - 1) * CHUNK + last.len())
-    }
-
-    /// The items in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flatten()
-    }
-}
-
-impl<T> Index<u32> for Chunks<T> {
-    type Output = T;
-    #[inline]
-    fn index(&self, index: u32) -> &T {
-        &self.0[index as usize / CHUNK][index as usize % CHUNK]
-    }
-}
-
-impl<T> IndexMut<u32> for Chunks<T> {
-    #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.0[index as usize / CHUNK][index as usize % CHUNK]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,18 +72,5 @@ mod tests {
         assert_eq!(table.len(), plain.len() as u64);
         assert_eq!(table.insert(u64::MAX, 5), None);
         assert_eq!((table.get(u64::MAX), table.dense.len() < 200_000), (Some(5), true));
-    }
-
-    #[test]
-    fn chunks_are_a_list() {
-        let mut list = Chunks::default();
-        assert_eq!(list.len(), 0);
-        for item in 0..50_000u32 {
-            list.push(item);
-            assert_eq!(list.len(), item as usize + 1);
-        }
-        list[40_000] = 7;
-        assert!((0..50_000).all(|at| list[at] == if at == 40_000 { 7 } else { at }));
-        assert_eq!(list.iter().copied().filter(|&item| item == 7).count(), 2);
     }
 }

@@ -4,7 +4,7 @@
 //! Codes 0, 2 and 6 occur in traces of the original tools; no trace shows the others, which are this project's choice.
 //! [`OpCodes`] replaces them for other traces.
 
-use crate::error::{Located, Place};
+use crate::error::Located;
 use crate::units::Bytes;
 use std::fmt;
 use std::io;
@@ -239,21 +239,9 @@ pub enum OpCodesProblem {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A line is not a code and a name.
-    #[error("`{0}` is not a line of the form `code name`")]
-    Line(String),
-    /// A code is not a number from 0 to 65535.
-    #[error("code `{0}` is not a number from 0 to 65535")]
-    Code(String),
-    /// No operation has the name.
-    #[error("no collective operation is called `{0}`")]
-    Name(String),
-    /// An earlier line has the code or the operation.
-    #[error("{0} is in the table already")]
-    Twice(String),
-    /// The table has no lines.
-    #[error("the table is empty")]
-    Empty,
+    /// The table is not one: which line, and why.
+    #[error("{0}")]
+    Table(String),
 }
 
 impl OpCodes {
@@ -271,7 +259,7 @@ impl OpCodes {
     pub fn open(path: &Path) -> Result<Self, OpCodesError> {
         match std::fs::read(path) {
             Ok(text) => Self::parse(&String::from_utf8_lossy(&text), path),
-            Err(error) => Err(OpCodesError { place: Place::file(path), problem: OpCodesProblem::Io(error) }),
+            Err(error) => Err(OpCodesError::file(path, error)),
         }
     }
 
@@ -286,16 +274,17 @@ impl OpCodes {
             let row = table_row(text).and_then(|(code, operation)| {
                 match codes.iter().find(|&&(other, named)| other == code || named == operation) {
                     Some((other, _)) if *other == code => {
-                        Err(OpCodesProblem::Twice(format!("code {}", code.0)))
+                        Err(format!("code {} is in the table already", code.0))
                     }
-                    Some(_) => Err(OpCodesProblem::Twice(operation.name().to_owned())),
+                    Some(_) => Err(format!("{operation} is in the table already")),
                     None => Ok((code, operation)),
                 }
             });
-            codes.push(row.map_err(|problem| OpCodesError { place: Place::line(path, line), problem })?);
+            let wrong = |text| OpCodesError::line(path, line, OpCodesProblem::Table(text));
+            codes.push(row.map_err(wrong)?);
         }
         if codes.is_empty() {
-            return Err(OpCodesError { place: Place::file(path), problem: OpCodesProblem::Empty });
+            return Err(OpCodesError::file(path, OpCodesProblem::Table("the table is empty".to_owned())));
         }
         Ok(Self { codes, unknown: Vec::new() })
     }
@@ -345,19 +334,22 @@ impl OpCodes {
 }
 
 /// Parses a row of a user's table.
-fn table_row(text: &str) -> Result<(OpCode, Operation), OpCodesProblem> {
+fn table_row(text: &str) -> Result<(OpCode, Operation), String> {
     let quoted = |text: &str| text.chars().take(40).flat_map(char::escape_debug).collect::<String>();
     let mut words = text.split_whitespace();
-    let (Some(code), Some(name), None) = (words.next(), words.next(), words.next()) else {
-        return Err(OpCodesProblem::Line(quoted(text)));
+    let (Some(digits), Some(name), None) = (words.next(), words.next(), words.next()) else {
+        return Err(format!("`{}` is not a line of the form `code name`", quoted(text)));
     };
-    if !code.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(OpCodesProblem::Code(quoted(code)));
-    }
-    let code = code.parse().map(OpCode).map_err(|_| OpCodesProblem::Code(quoted(code)))?;
+    let code = match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => digits.parse().ok().map(OpCode),
+        false => None,
+    };
+    let code = code.ok_or_else(|| format!("code `{}` is not a number from 0 to 65535", quoted(digits)))?;
     let prefix = name.get(..4).filter(|prefix| prefix.eq_ignore_ascii_case("MPI_"));
     let bare = &name[prefix.map_or(0, str::len)..];
-    let operation = Operation::named(bare).ok_or_else(|| OpCodesProblem::Name(quoted(name)))?;
+    let operation = Operation::named(bare);
+    let operation =
+        operation.ok_or_else(|| format!("no collective operation is called `{}`", quoted(name)))?;
     Ok((code, operation))
 }
 

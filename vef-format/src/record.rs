@@ -12,6 +12,7 @@
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
 use crate::units::{Bytes, Picos, Ticks};
+use std::io;
 
 /// The version of a trace's grammar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,98 @@ pub struct Header {
     pub received: u64,
     /// Picoseconds in one [`Ticks`].
     pub clock: Picos,
+}
+
+/// Numbers of lines of a trace, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Point-to-point lines, local marks included.
+    pub messages: u64,
+    /// Communicator lines.
+    pub communicators: u64,
+    /// Distinct `G` ids.
+    pub collectives: u64,
+    /// `G` lines.
+    pub local_collectives: u64,
+}
+
+/// A kind of lines of which the header has another number than there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongCount {
+    /// The kind.
+    pub kind: &'static str,
+    /// The number in the header.
+    pub promised: u64,
+    /// The number of lines.
+    pub found: u64,
+}
+
+impl Header {
+    /// The counts of the header that are not those `found`.
+    pub fn wrong_counts(&self, found: &Counts) -> impl Iterator<Item = WrongCount> {
+        let kinds = [
+            ("point-to-point lines", self.messages, found.messages),
+            ("communicators", self.communicators, found.communicators),
+            ("collectives", self.collectives, found.collectives),
+            ("lines of collectives", self.local_collectives, found.local_collectives),
+        ];
+        let wrong = kinds.into_iter().filter(|(_, promised, found)| promised != found);
+        wrong.map(|(kind, promised, found)| WrongCount { kind, promised, found })
+    }
+}
+
+/// Why a trace cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The output cannot be written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A rank outside of the header's tasks.
+    #[error("task {task} in a trace of {tasks} tasks")]
+    Rank {
+        /// The rank.
+        task: u32,
+        /// Number of tasks in the header.
+        tasks: u32,
+    },
+    /// A communicator without members.
+    #[error("communicator C{0} has no members")]
+    NoMembers(u32),
+    /// The header, already written, has another number of lines.
+    #[error("the header promises {} {}, {} were written", .0.promised, .0.kind, .0.found)]
+    Count(WrongCount),
+    /// Compression was requested, and this program has no zstd.
+    #[error("compression needs a program that was built with zstd")]
+    NoZstd,
+    /// A note of a task's section for the trace, or the reverse.
+    #[error("a note of section {section} for {}", match .task {
+        Some(task) => format!("task {task}"),
+        None => "no task".to_owned(),
+    })]
+    Note {
+        /// Its section.
+        section: &'static str,
+        /// Its task.
+        task: Option<Rank>,
+    },
+    /// Something does not fit into a block of a container.
+    #[error("{what} of {bytes} bytes: a block holds at most {most}")]
+    TooLarge {
+        /// What does not fit.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The maximum.
+        most: usize,
+    },
+}
+
+impl WriteError {
+    /// Refuses a task that a trace of `tasks` tasks does not have.
+    #[inline(always)]
+    pub(crate) fn unless_task(task: Rank, tasks: u32) -> Result<(), Self> {
+        if task.0 < tasks { Ok(()) } else { Err(Self::Rank { task: task.0, tasks }) }
+    }
 }
 
 /// The dependency of a record: its computing time begins when this is satisfied.
@@ -117,7 +210,7 @@ pub struct LocalCollective {
     pub time: Ticks,
 }
 
-/// A `C` line.
+/// A communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communicator {
     /// Unique among communicators.
@@ -126,26 +219,15 @@ pub struct Communicator {
     pub members: Vec<Rank>,
 }
 
-/// Any line after the header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
-    /// A `C` line.
-    Communicator(Communicator),
-    /// A point-to-point line.
-    Message(Message),
-    /// A `G` line.
-    Collective(LocalCollective),
-}
-
-/// A line of a trace; the members of a communicator are borrowed from the reader.
+/// Any line after the header, with the members of a communicator as `M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum AnyLine<M> {
     /// A `C` line.
     Communicator {
         /// Unique among communicators.
         id: CommId,
         /// World ranks of the members, in communicator-rank order; at least one, at most the number of tasks.
-        members: &'a [Rank],
+        members: M,
     },
     /// A point-to-point line.
     Message(Message),
@@ -153,24 +235,48 @@ pub enum Line<'a> {
     Collective(LocalCollective),
 }
 
-impl<'a> Line<'a> {
-    /// Borrows `record` as a line.
-    pub fn of(record: &'a Record) -> Self {
-        match record {
-            Record::Communicator(comm) => Self::Communicator { id: comm.id, members: &comm.members },
-            Record::Message(message) => Self::Message(*message),
-            Record::Collective(part) => Self::Collective(*part),
+/// A line of a trace; the members of a communicator are borrowed from the reader.
+pub type Line<'a> = AnyLine<&'a [Rank]>;
+
+/// A line of a trace that borrows nothing.
+pub type Record = AnyLine<Vec<Rank>>;
+
+impl<M: AsRef<[Rank]>> AnyLine<M> {
+    /// Borrows the line.
+    pub fn borrowed(&self) -> Line<'_> {
+        match self {
+            Self::Communicator { id, members } => Line::Communicator { id: *id, members: members.as_ref() },
+            Self::Message(message) => Line::Message(*message),
+            Self::Collective(part) => Line::Collective(*part),
         }
     }
 
     /// Copies the line.
     pub fn to_record(&self) -> Record {
-        match *self {
+        match self {
             Self::Communicator { id, members } => {
-                Record::Communicator(Communicator { id, members: members.to_vec() })
+                Record::Communicator { id: *id, members: members.as_ref().to_vec() }
             }
-            Self::Message(message) => Record::Message(message),
-            Self::Collective(collective) => Record::Collective(collective),
+            Self::Message(message) => Record::Message(*message),
+            Self::Collective(part) => Record::Collective(*part),
+        }
+    }
+
+    /// The task of a record; `None` for a communicator.
+    pub fn task(&self) -> Option<Rank> {
+        match self {
+            Self::Communicator { .. } => None,
+            Self::Message(message) => Some(message.src),
+            Self::Collective(part) => Some(part.task),
+        }
+    }
+
+    /// The dependency of a record; [`Dependency::Start`] for a communicator.
+    pub fn after(&self) -> Dependency {
+        match self {
+            Self::Communicator { .. } => Dependency::Start,
+            Self::Message(message) => message.after,
+            Self::Collective(part) => part.after,
         }
     }
 }

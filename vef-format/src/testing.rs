@@ -2,7 +2,7 @@
 
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
+use crate::record::{Dependency, Header, LocalCollective, Message, Record, Version};
 use crate::units::{Bytes, Picos, Ticks};
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn number() -> impl Strategy<Value = u64> {
 fn record(tasks: u32) -> impl Strategy<Value = Record> {
     let communicator =
         (any::<u32>(), proptest::collection::vec((0..tasks).prop_map(Rank), 1..=(tasks as usize).min(40)))
-            .prop_map(|(id, members)| Record::Communicator(Communicator { id: CommId(id), members }));
+            .prop_map(|(id, members)| Record::Communicator { id: CommId(id), members });
     let message = (number(), 0..tasks, 0..tasks, number(), any::<bool>(), dependency(), number()).prop_map(
         |(id, src, dst, bytes, awaited, after, time)| {
             Record::Message(Message {
@@ -66,7 +66,7 @@ prop_compose! {
             version: Version::V3,
             tasks,
             messages: count(|record| matches!(record, Record::Message(_))),
-            communicators: count(|record| matches!(record, Record::Communicator(_))),
+            communicators: count(|record| matches!(record, Record::Communicator { .. })),
             collectives,
             local_collectives: count(|record| matches!(record, Record::Collective(_))),
             received: 0,

@@ -1,12 +1,12 @@
 //! Traces in any format: opened by their content, written by their names.
 
-use crate::container::{self, ContainerError, ContainerWriteError};
-use crate::error::Place;
+use crate::container::{self, ContainerError};
+use crate::error::{Located, Place};
 use crate::format::{Format, named_container};
-use crate::record::{Header, Line};
+use crate::record::{Header, Line, WriteError};
 use crate::text::{self, TextError};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An open trace.
 #[derive(Debug)]
@@ -27,13 +27,44 @@ pub enum TraceError {
     Container(#[from] ContainerError),
 }
 
+/// Why a trace cannot be read, or a changed copy of it cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] TraceError),
+    /// The copy would overwrite the trace.
+    #[error("{}: the output is the trace itself; choose another name", .0.display())]
+    Same(PathBuf),
+    /// A collective has a code that the container's table lacks.
+    #[error("{place}: operation code {code} is not in the table of codes (--op-codes names another)")]
+    Code {
+        /// The trace.
+        place: Place,
+        /// The code.
+        code: u16,
+    },
+    /// The copy cannot be written.
+    #[error(transparent)]
+    Write(#[from] Located<WriteError>),
+}
+
+impl CopyError {
+    /// Refuses to write `to` if it is the trace `from`, unless that is a pipe.
+    pub(crate) fn if_same(from: &Path, to: &Path) -> Result<(), Self> {
+        match (from.canonicalize(), to.canonicalize()) {
+            (Ok(from), Ok(to)) if from == to && from.is_file() => Err(Self::Same(to)),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Trace {
     /// Opens the trace in the file `path`, whatever its name; only a pipe, which can be read once, is opened by its name.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let is_file = std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0);
         let format = match is_file {
-            true => Format::of(path)
-                .map_err(|error| TextError { place: Place::file(path), problem: text::Problem::Io(error) })?,
+            true => Format::of(path).map_err(|error| TextError::file(path, error))?,
             false => named_container(path).then_some(Format::Container),
         };
         Ok(match format {
@@ -90,22 +121,15 @@ pub enum TraceWriter<W: Write> {
 impl<W: Write> TraceWriter<W> {
     /// Writes a line; the lines of each task must come in its program order.
     #[inline]
-    pub fn line(&mut self, line: &Line<'_>) -> Result<(), ContainerWriteError> {
-        match (self, line) {
-            (Self::Text(text), Line::Communicator { id, members }) => text.communicator(*id, members)?,
-            (Self::Text(text), Line::Message(message)) => text.message(message)?,
-            (Self::Text(text), Line::Collective(part)) => text.collective(part)?,
-            (Self::Container(container), Line::Communicator { id, members }) => {
-                container.communicator(*id, members)?;
-            }
-            (Self::Container(container), Line::Message(message)) => container.message(message)?,
-            (Self::Container(container), Line::Collective(part)) => container.collective(part)?,
+    pub fn line(&mut self, line: &Line<'_>) -> Result<(), WriteError> {
+        match self {
+            Self::Text(text) => Ok(text.line(line)?),
+            Self::Container(container) => container.line(line),
         }
-        Ok(())
     }
 
     /// Completes the trace and compares the counts of its header with what was written.
-    pub fn finish(self) -> Result<(), ContainerWriteError> {
+    pub fn finish(self) -> Result<(), WriteError> {
         match self {
             Self::Text(text) => drop(text.finish()?),
             Self::Container(container) => drop(container.finish()?),

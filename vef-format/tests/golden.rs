@@ -10,7 +10,7 @@ use vef_format::container::{About, ContainerError, Note, Reader, Section, Settin
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, OpCode};
 use vef_format::record::{Dependency, Header, LocalCollective, Message, Version};
-use vef_format::text::{Line, Writer as TextWriter};
+use vef_format::text::Writer as TextWriter;
 use vef_format::units::{Bytes, Picos, Ticks};
 
 /// A longer text is shown by its beginning and a checksum.
@@ -22,12 +22,7 @@ fn told(path: &Path) -> Result<String, ContainerError> {
     let mut writer = TextWriter::new(Vec::new(), reader.header()).expect("in memory");
     let mut lines = reader.lines();
     while let Some(line) = lines.next()? {
-        match line {
-            Line::Communicator { id, members } => writer.communicator(id, members),
-            Line::Message(message) => writer.message(&message),
-            Line::Collective(part) => writer.collective(&part),
-        }
-        .expect("in memory");
+        writer.line(&line).expect("in memory");
     }
     let mut text = String::from_utf8(writer.finish().expect("in memory")).expect("text");
     if text.len() > LONG {

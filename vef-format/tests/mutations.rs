@@ -54,7 +54,9 @@ fn differences(a: &(Header, Vec<Record>), b: &(Header, Vec<Record>)) -> BTreeSet
     note((a.0.tasks, a.1.len()) != (b.0.tasks, b.1.len()), "tasks or records");
     for pair in a.1.iter().zip(&b.1) {
         match pair {
-            (Record::Communicator(a), Record::Communicator(b)) => note(a != b, "communicator"),
+            (a @ Record::Communicator { .. }, b @ Record::Communicator { .. }) => {
+                note(a != b, "communicator")
+            }
             (Record::Message(a), Record::Message(b)) => {
                 note(a.id != b.id, if a.is_mark() { "id of a mark" } else { "id of a message" });
                 note(a.src != b.src, "src");

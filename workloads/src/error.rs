@@ -1,7 +1,6 @@
 //! Errors in a workload.
 
-use vef_format::container::ContainerWriteError;
-use vef_format::text::WriteError;
+use vef_format::record::WriteError;
 
 /// An invalid workload, or an error in writing it.
 #[derive(Debug, thiserror::Error)]
@@ -14,10 +13,7 @@ pub enum WorkloadError {
         /// The error.
         problem: String,
     },
-    /// The text cannot be written.
+    /// The trace cannot be written.
     #[error(transparent)]
-    Text(#[from] WriteError),
-    /// The container cannot be written.
-    #[error(transparent)]
-    Container(#[from] ContainerWriteError),
+    Write(#[from] WriteError),
 }

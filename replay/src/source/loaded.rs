@@ -12,7 +12,7 @@ use vef_format::format::Format;
 use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
-use vef_format::record::{Communicator, Header, LocalCollective, Message, Record};
+use vef_format::record::{Header, LocalCollective, Message, Record};
 use vef_format::text::{Line, Reader, TextError};
 
 /// A trace in memory. [`Job::loaded`](crate::Job::loaded) starts a reading of it; any number of them can be in progress at once.
@@ -97,11 +97,7 @@ impl Loaded {
     ) -> Result<Self, LoadError> {
         let mut loading = Loading::new(header, codes);
         for record in records {
-            match record {
-                Record::Communicator(Communicator { id, members }) => loading.communicator(id, members)?,
-                Record::Message(message) => loading.message(&message)?,
-                Record::Collective(part) => loading.collective(&part)?,
-            }
+            loading.line(record.borrowed())?;
         }
         Ok(loading.finish())
     }

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use replay::{Bytes, Picos};
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::{Amounts, Operation};
-use vef_format::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
+use vef_format::record::{Dependency, Header, LocalCollective, Message, Record, Version};
 use vef_format::units::Ticks;
 
 /// A trace.
@@ -249,9 +249,8 @@ impl Writing {
             clock: Picos(100),
         };
         let members = self.comms.into_iter().zip(0..);
-        let mut records: Vec<Record> = members
-            .map(|(members, id)| Record::Communicator(Communicator { id: CommId(id), members }))
-            .collect();
+        let mut records: Vec<Record> =
+            members.map(|(members, id)| Record::Communicator { id: CommId(id), members }).collect();
         // Lines of one task keep their order; between tasks the order is free.
         let mut lines: Vec<_> = self.lines.into_iter().map(Vec::into_iter).collect();
         let mut left: Vec<usize> = (0..lines.len()).collect();

@@ -209,11 +209,7 @@ fn text(program: &Program) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
     let mut writer = Writer::new(Vec::new(), &program.header).unwrap();
     for record in &program.records {
-        match record {
-            Record::Communicator(group) => writer.communicator(group.id, &group.members).unwrap(),
-            Record::Message(message) => writer.message(message).unwrap(),
-            Record::Collective(part) => writer.collective(part).unwrap(),
-        }
+        writer.line(&record.borrowed()).unwrap();
     }
     file.write_all(&writer.finish().unwrap()).unwrap();
     file
@@ -231,7 +227,7 @@ fn container_with_counts(program: &Program) -> Container {
     };
     for record in &program.records {
         match record {
-            Record::Communicator(group) => writer.communicator(group.id, &group.members).unwrap(),
+            Record::Communicator { id, members } => writer.communicator(*id, members).unwrap(),
             Record::Message(message) => {
                 place(message.src);
                 writer.message(message).unwrap();
@@ -372,7 +368,7 @@ proptest! {
             let of_task = |record: &&Record| match record {
                 Record::Message(message) => message.src.index() == task,
                 Record::Collective(part) => part.task.index() == task,
-                Record::Communicator(_) => false,
+                Record::Communicator { .. } => false,
             };
             for (number, (told, record)) in told.iter().zip(program.records.iter().filter(of_task)).enumerate() {
                 prop_assert_eq!((told.number, told.job), (number as u64, 0));

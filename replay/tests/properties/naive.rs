@@ -79,7 +79,7 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
     let mut lists = vec![Vec::new(); tasks];
     for record in &program.records {
         match record {
-            Record::Communicator(_) => {}
+            Record::Communicator { .. } => {}
             Record::Message(message) => lists[message.src.index()].push(record.clone()),
             Record::Collective(part) => lists[part.task.index()].push(record.clone()),
         }
@@ -102,7 +102,7 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                 let (after, time) = match record {
                     Record::Message(message) => (message.after, message.time),
                     Record::Collective(part) => (part.after, part.time),
-                    Record::Communicator(_) => unreachable!(),
+                    Record::Communicator { .. } => unreachable!(),
                 };
                 let release = match after {
                     Dependency::Start => Some(0),
@@ -140,7 +140,7 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                         };
                         parts.insert((part.id.0, task as u32), part_at);
                     }
-                    Record::Communicator(_) => unreachable!(),
+                    Record::Communicator { .. } => unreachable!(),
                 }
                 next[task] += 1;
                 moved = true;

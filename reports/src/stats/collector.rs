@@ -7,7 +7,6 @@ use super::recent::{Alike, Recent};
 use super::sizes::Sizes;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
-use vef_format::container::TakeRaw;
 use vef_format::ids::CommId;
 use vef_format::raw::{AWAITED, DEPENDENCY, KIND, Raw, RawKind};
 use vef_format::record::Header;
@@ -182,15 +181,14 @@ pub(super) struct OfTask<'a> {
     tally: TaskTally,
 }
 
-impl TakeRaw for OfTask<'_> {
+impl OfTask<'_> {
+    /// Adds a record.
     #[inline(always)]
-    fn take(&mut self, raw: &Raw) {
+    pub(super) fn take(&mut self, raw: &Raw) {
         self.tally.count(raw);
         self.sums.add_untallied(self.task, raw);
     }
-}
 
-impl OfTask<'_> {
     /// Adds the sums of the task. Its messages are settled, so that those of the next task find places.
     pub(super) fn finish(self) {
         self.sums.tasks[self.task as usize].add(self.tally);

@@ -12,9 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use vef_format::container::{
-    self, About, ContainerError, Note, Notes, Reader, Section, SectionStream, Span, TakeRaw as _,
-};
+use vef_format::container::{self, About, ContainerError, Note, Notes, Reader, Section, SectionStream, Span};
 use vef_format::format::Format;
 use vef_format::ids::Rank;
 use vef_format::raw::Raw;
@@ -183,13 +181,13 @@ fn add_task(
     let mut records = reader.task(task);
     let mut tally = sums.of_task(task.0);
     let Some((notes, initialised)) = phases else {
-        records.each_raw(&mut tally)?;
+        records.each_raw(|raw| tally.take(raw))?;
         tally.finish();
         return Ok(());
     };
     let mut phases = PhasesOfTask::new(reader, notes, initialised)?;
     let mut followed = Ok(());
-    records.each_raw(&mut |raw: &Raw| {
+    records.each_raw(|raw| {
         tally.take(raw);
         if followed.is_ok() {
             followed = phases.add(raw);

@@ -1,7 +1,8 @@
 //! Blocks: a frame of 24 bytes and its content.
 
-use super::error::{ContainerWriteError, Problem};
+use super::error::Problem;
 use super::version;
+use crate::record::WriteError;
 
 /// The first bytes of a file; the version follows.
 pub const MAGIC: [u8; 4] = *b"VEFX";
@@ -54,10 +55,10 @@ pub(super) struct Block<'a> {
 
 impl Block<'_> {
     /// Appends the bytes of the block to `out`; returns its checksum.
-    pub(super) fn encode(self, compress: bool, out: &mut Vec<u8>) -> Result<u32, ContainerWriteError> {
+    pub(super) fn encode(self, compress: bool, out: &mut Vec<u8>) -> Result<u32, WriteError> {
         let (bytes, most) = (self.raw.len(), u32::MAX as usize);
         if bytes > most {
-            return Err(ContainerWriteError::TooLarge { what: "a block", bytes, most });
+            return Err(WriteError::TooLarge { what: "a block", bytes, most });
         }
         let packed = if compress && self.kind != Kind::Index { Some(pack(self.raw)?) } else { None };
         // A block that compression does not make smaller is stored uncompressed.
@@ -163,13 +164,13 @@ pub(super) fn checksum(frame: &[u8], stored: &[u8]) -> u32 {
 }
 
 #[cfg(feature = "zstd")]
-fn pack(raw: &[u8]) -> Result<Vec<u8>, ContainerWriteError> {
+fn pack(raw: &[u8]) -> Result<Vec<u8>, WriteError> {
     Ok(zstd::bulk::compress(raw, zstd::DEFAULT_COMPRESSION_LEVEL)?)
 }
 
 #[cfg(not(feature = "zstd"))]
-fn pack(_: &[u8]) -> Result<Vec<u8>, ContainerWriteError> {
-    Err(ContainerWriteError::NoZstd)
+fn pack(_: &[u8]) -> Result<Vec<u8>, WriteError> {
+    Err(WriteError::NoZstd)
 }
 
 #[cfg(feature = "zstd")]

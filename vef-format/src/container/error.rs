@@ -1,9 +1,7 @@
-//! Errors of reading and writing containers.
+//! Errors of reading containers.
 
 use super::version::VERSION;
 use crate::error::Located;
-use crate::ids::Rank;
-use crate::text::WriteError;
 use std::io;
 
 /// Why a container cannot be read.
@@ -36,42 +34,4 @@ pub enum Problem {
     /// The block is compressed, and this program has no zstd.
     #[error("the block is compressed, and this program was built without zstd")]
     NoZstd,
-}
-
-/// Why a container cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum ContainerWriteError {
-    /// An error that text has, too.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// Compression was requested, and this program has no zstd.
-    #[error("compression needs a program that was built with zstd")]
-    NoZstd,
-    /// A note of a task's section for the trace, or the reverse.
-    #[error("a note of section {section} for {}", match .task {
-        Some(task) => format!("task {task}"),
-        None => "no task".to_owned(),
-    })]
-    Note {
-        /// Its section.
-        section: &'static str,
-        /// Its task.
-        task: Option<Rank>,
-    },
-    /// Something does not fit into a block.
-    #[error("{what} of {bytes} bytes: a block holds at most {most}")]
-    TooLarge {
-        /// What does not fit.
-        what: &'static str,
-        /// Its size.
-        bytes: usize,
-        /// The maximum.
-        most: usize,
-    },
-}
-
-impl From<io::Error> for ContainerWriteError {
-    fn from(error: io::Error) -> Self {
-        Self::Write(WriteError::Io(error))
-    }
 }

@@ -30,7 +30,7 @@ struct Open {
 
 /// The facts that the last part of a collective completes.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct Complete {
     /// The root of a rooted operation.
     pub(super) root: Option<Rank>,
     /// The members' blocks by world rank; empty if the operation has none.
@@ -60,7 +60,7 @@ impl Facts {
 
     /// Takes a part; after the last one returns the facts. The root is the member whose amounts show it, the one that was set, or
     /// communicator rank 0.
-    pub(super) fn see(&mut self, task: Rank, part: &Raw) -> Option<Known> {
+    pub(super) fn see(&mut self, task: Rank, part: &Raw) -> Option<Complete> {
         let operation = self.codes.operation(OpCode(part.op))?;
         let amounts = Amounts { send: Bytes(part.bytes), recv: Bytes(part.recv) };
         let block = operation.own_block(amounts);
@@ -85,7 +85,7 @@ impl Facts {
         let mut open = self.open.remove(&part.id)?;
         open.blocks.sort_unstable();
         let blocks = open.blocks.into_iter().map(|(_, bytes)| bytes).collect();
-        Some(Known { root: open.root.or(open.first), blocks })
+        Some(Complete { root: open.root.or(open.first), blocks })
     }
 
     /// The known roots of incomplete collectives, by id.

@@ -119,18 +119,9 @@ pub(super) struct Listings {
     pub(super) about: Listing,
     pub(super) communicators: Listing,
     pub(super) order: Listing,
-    /// By name.
-    pub(super) sections: BTreeMap<String, SectionListing>,
+    /// By name, and by task (0: the trace; otherwise the rank plus one).
+    pub(super) sections: BTreeMap<String, BTreeMap<u64, Listing>>,
     pub(super) tasks: BTreeMap<u32, Listing>,
-}
-
-/// A section under construction.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SectionListing {
-    /// Whether a reader that does not know it must refuse the file.
-    pub(super) required: bool,
-    /// By task (0: the trace; otherwise the rank plus one).
-    pub(super) tasks: BTreeMap<u64, Listing>,
 }
 
 impl Listings {
@@ -141,9 +132,10 @@ impl Listings {
             listing.put(&mut out);
         }
         out.put(&[self.sections.len() as u64]);
-        for (name, SectionListing { required, tasks }) in &self.sections {
+        for (name, tasks) in &self.sections {
             out.text(name);
-            out.put(&[(*required).into()]);
+            // No section is one that a reader must know.
+            out.put(&[0]);
             put_tasks(&mut out, tasks.iter().map(|(&task, listing)| (task, listing)), tasks.len());
         }
         let tasks = self.tasks.iter().map(|(&task, listing)| (u64::from(task), listing));
@@ -349,34 +341,6 @@ impl Places {
 
     /// The next place; the block ends before `most`, the offset of the index.
     pub(super) fn next(&mut self, input: &Input, most: u64) -> Result<Option<Spot>, Problem> {
-        Ok(self.read(input, most, |_| Ok(()))?.map(|(spot, ())| spot))
-    }
-
-    /// Like [`Places::next`] for a list of blocks of records, with their summaries.
-    pub(super) fn next_records(
-        &mut self,
-        input: &Input,
-        most: u64,
-    ) -> Result<Option<(Spot, Content)>, Problem> {
-        self.read(input, most, |from| {
-            let (computing, messages) = (from.get()?, from.get()?);
-            let messages = u32::try_from(messages).map_err(|_| Garbled::Value("a number of messages"))?;
-            let mut range = || {
-                let (least, above) = (from.get()?, from.get()?);
-                let greatest = least.checked_add(above).ok_or(Garbled::Value("a range of ids"))?;
-                Ok::<_, Garbled>((least, greatest))
-            };
-            Ok(Content { computing, messages, message_ids: range()?, collective_ids: range()? })
-        })
-    }
-
-    /// The next place, and the result of `more` for its further numbers.
-    fn read<T>(
-        &mut self,
-        input: &Input,
-        most: u64,
-        more: impl FnOnce(&mut Source<'_>) -> Result<T, Garbled>,
-    ) -> Result<Option<(Spot, T)>, Problem> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -385,14 +349,13 @@ impl Places {
         let bytes = input.some_at(&mut bytes[..room], self.at)?;
         let mut from = Source::new(bytes, 0);
         let spot = spot::<Garbled>(self.end, most, || Ok(from.get()?))?;
-        let read = more(&mut from.clone())?;
         for _ in PLACE..self.numbers.into() {
             from.get().map_err(Garbled::from)?;
         }
         self.left -= 1;
         self.at += from.position() as u64;
         self.end = spot.offset + spot.length;
-        Ok(Some((spot, read)))
+        Ok(Some(spot))
     }
 }
 

@@ -22,6 +22,7 @@ mod error;
 mod facts;
 mod index;
 mod input;
+mod lines;
 mod notes;
 mod proof;
 mod reader;
@@ -35,14 +36,13 @@ mod writer;
 mod tests;
 
 pub use block::MAGIC;
-pub use error::{ContainerError, ContainerWriteError, Problem};
+pub use error::{ContainerError, Problem};
 pub use index::About;
+pub use lines::{Communicators, Lines};
 pub use notes::{Note, Notes, Span, TaskNotes};
-pub use reader::{
-    BlockContent, Blocks, Communicators, Lines, Pieces, Reader, SectionStream, TakeRaw, TaskRecords,
-};
+pub use reader::{Pieces, Reader, SectionStream};
 pub use section::Section;
-pub use streams::Streams;
+pub use streams::{Streams, TaskRecords};
 pub use version::VERSION;
 pub use writer::{Settings, Writer};
 

@@ -1,33 +1,24 @@
-//! Reads a container: as a whole in the order of the file, or task by task.
+//! Opens a container: its index, its header, and the blocks that the index names.
 
 use super::block::{Block, FOOTER, FRAME, Footer, Frame, Kind, MAGIC, MAGIC_END, START, VERSION};
-use super::code::{Garbled, Runs};
-use super::index::{Content, Index, List, Places, Section, Spot, read_about};
+use super::code::Garbled;
+use super::index::{Index, List, Places, Section, Spot, read_about};
 use super::input::{Input, Scan};
 use super::proof;
-use super::record::{Decoder, ROOM};
 use super::{About, ContainerError, Problem};
 use crate::error::Place;
-use crate::ids::{CollectiveId, CommId, MessageId, Rank};
-use crate::raw::Raw;
+use crate::ids::Rank;
 use crate::record::Header;
-use crate::text::Line;
-use crate::units::Ticks;
-use crate::varint::Source;
-use std::collections::HashMap;
 use std::fs::File;
-use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-
-/// Maximum number of members of a communicator in a file of fewer bytes.
-const MANY_MEMBERS: u64 = 4 << 20;
 
 /// An open container. Several streams, and several threads, can read it at once.
 #[derive(Debug)]
 pub struct Reader {
     pub(super) input: Input,
     path: PathBuf,
-    length: u64,
+    /// Bytes of the file.
+    pub(super) length: u64,
     minor: u16,
     header: Header,
     about: About,
@@ -178,59 +169,8 @@ impl Reader {
         self.list_of(task).items
     }
 
-    fn list_of(&self, task: Rank) -> List {
+    pub(super) fn list_of(&self, task: Rank) -> List {
         self.index.number_of(task.0).map_or(List::default(), |number| self.index.tasks[number].list)
-    }
-
-    /// The records of `task` in program order; reads only blocks of this task.
-    pub fn task(&self, task: Rank) -> TaskRecords<'_> {
-        self.records_from(task, Places::new(self.list_of(task)))
-    }
-
-    fn records_from(&self, task: Rank, places: Places) -> TaskRecords<'_> {
-        TaskRecords {
-            reader: self,
-            task,
-            places,
-            offset: 0,
-            block: Vec::new(),
-            end: 0,
-            at: 0,
-            left: 0,
-            decoder: Decoder::default(),
-            behind: None,
-        }
-    }
-
-    /// Summaries of the blocks of `task`, in order, without reading the blocks.
-    pub fn blocks(&self, task: Rank) -> Blocks<'_> {
-        let places = Places::new(self.list_of(task));
-        Blocks { reader: self, task, places, records: 0, computing: Ticks(0) }
-    }
-
-    /// All lines: communicators first, then records in the order of the text, or task by task.
-    pub fn lines(&self) -> Lines<'_> {
-        Lines {
-            reader: self,
-            communicators: self.communicators(),
-            order: BlockItems::new(self.index.order),
-            runs: Runs::default(),
-            tasks: HashMap::new(),
-            in_turn: match self.keeps_order() {
-                true => Vec::new(),
-                false => self.index.tasks.iter().rev().map(|list| list.task).collect(),
-            },
-        }
-    }
-
-    /// The communicators, in their order.
-    pub fn communicators(&self) -> Communicators<'_> {
-        Communicators { reader: self, blocks: BlockItems::new(self.index.communicators), members: Vec::new() }
-    }
-
-    /// Whether readers that do not know the extension section `name` must refuse the container.
-    pub fn is_required(&self, name: &str) -> bool {
-        self.index.section(name).is_some_and(|section| section.required)
     }
 
     /// Names of the extension sections that a copy of the trace keeps. The proof is not among them: it is valid for this file only.
@@ -292,11 +232,6 @@ impl Reader {
         places.next(&self.input, self.blocks_end).map_err(|problem| self.error(self.blocks_end, problem))
     }
 
-    fn next_records_place(&self, places: &mut Places) -> Result<Option<(Spot, Content)>, ContainerError> {
-        let next = places.next_records(&self.input, self.blocks_end);
-        next.map_err(|problem| self.error(self.blocks_end, problem))
-    }
-
     /// The content of the block at `spot`; the index scan has checked that it is within the file.
     pub(super) fn content(&self, kind: Kind, task: u32, spot: Spot) -> Result<Vec<u8>, ContainerError> {
         let length = usize::try_from(spot.length).unwrap_or(usize::MAX);
@@ -349,304 +284,5 @@ impl Pieces {
             Some(spot) => reader.content(Kind::Section, self.task, spot).map(Some),
             None => Ok(None),
         }
-    }
-}
-
-/// Takes records ([`TaskRecords::each_raw`]): a closure, or a type whose method is inlined wherever it is called.
-pub trait TakeRaw {
-    /// Takes the next record.
-    fn take(&mut self, raw: &Raw);
-}
-
-impl<F: FnMut(&Raw)> TakeRaw for F {
-    #[inline(always)]
-    fn take(&mut self, raw: &Raw) {
-        self(raw);
-    }
-}
-
-/// The records of one task, in program order.
-#[derive(Debug)]
-pub struct TaskRecords<'a> {
-    reader: &'a Reader,
-    task: Rank,
-    places: Places,
-    offset: u64,
-    /// The current block, and padding behind it.
-    block: Vec<u8>,
-    end: usize,
-    at: usize,
-    left: u32,
-    decoder: Decoder,
-    /// The message that was decoded together with the last mark.
-    behind: Option<Raw>,
-}
-
-impl TaskRecords<'_> {
-    /// The next record (never a communicator), or `None` at the end.
-    #[inline]
-    #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
-    pub fn next(&mut self) -> Result<Option<Line<'static>>, ContainerError> {
-        let task = self.task;
-        Ok(self.next_raw()?.map(|raw| raw.line(task)))
-    }
-
-    /// Like [`TaskRecords::next`], as plain numbers.
-    #[inline]
-    pub fn next_raw(&mut self) -> Result<Option<Raw>, ContainerError> {
-        if !self.fetch()? {
-            return Ok(None);
-        }
-        self.left -= 1;
-        if let Some(raw) = self.behind.take() {
-            return Ok(Some(raw));
-        }
-        match self.decoder.read(&self.block, &mut self.at, self.end, (self.task, self.reader.header.tasks)) {
-            Ok((None, raw)) => Ok(Some(raw)),
-            Ok((Some(mark), raw)) if self.left > 0 => {
-                self.behind = Some(raw);
-                Ok(Some(mark.raw(self.task)))
-            }
-            Ok(_) => Err(self.reader.garbled(self.offset, Garbled::Length)),
-            Err(garbled) => Err(self.reader.garbled(self.offset, garbled)),
-        }
-    }
-
-    /// Passes all remaining records to `sink`; faster than [`TaskRecords::next_raw`].
-    #[inline]
-    pub fn each_raw(&mut self, sink: &mut impl TakeRaw) -> Result<(), ContainerError> {
-        while self.fetch()? {
-            if let Some(raw) = self.behind.take() {
-                sink.take(&raw);
-                self.left -= 1;
-            }
-            let (of, mut at, mut decoder) = ((self.task, self.reader.header.tasks), self.at, self.decoder);
-            while self.left > 0 {
-                match decoder.read(&self.block, &mut at, self.end, of) {
-                    Ok((None, raw)) => {
-                        sink.take(&raw);
-                        self.left -= 1;
-                    }
-                    Ok((Some(mark), raw)) if self.left > 1 => {
-                        sink.take(&mark.raw(self.task));
-                        sink.take(&raw);
-                        self.left -= 2;
-                    }
-                    Ok(_) => return Err(self.reader.garbled(self.offset, Garbled::Length)),
-                    Err(garbled) => return Err(self.reader.garbled(self.offset, garbled)),
-                }
-            }
-            self.at = at;
-        }
-        Ok(())
-    }
-
-    /// Advances to the next block if necessary; `false` at the end.
-    #[inline]
-    fn fetch(&mut self) -> Result<bool, ContainerError> {
-        while self.left == 0 {
-            if self.at != self.end {
-                return Err(self.reader.garbled(self.offset, Garbled::Length));
-            }
-            let Some(spot) = self.reader.next_place(&mut self.places)? else { return Ok(false) };
-            self.block = self.reader.content(Kind::Records, self.task.0, spot)?;
-            self.end = self.block.len();
-            self.block.resize(self.end + ROOM, 0);
-            (self.offset, self.at, self.left, self.decoder) =
-                (spot.offset, 0, spot.items, Decoder::default());
-        }
-        Ok(true)
-    }
-}
-
-/// Summary of a block of a task's records, from the index.
-#[derive(Clone, Debug)]
-pub struct BlockContent {
-    /// Indices of its records in their task.
-    pub records: Range<u64>,
-    /// The task's computing time (sum of the times of its records) before and after the block.
-    pub computing: Range<Ticks>,
-    /// Least and greatest id of its messages and marks, if it has any.
-    pub messages: Option<RangeInclusive<MessageId>>,
-    /// Least and greatest id of its collectives, if it has any.
-    pub collectives: Option<RangeInclusive<CollectiveId>>,
-    /// Positioned at the block.
-    places: Places,
-}
-
-/// The blocks of one task's records.
-#[derive(Debug)]
-pub struct Blocks<'a> {
-    reader: &'a Reader,
-    task: Rank,
-    places: Places,
-    records: u64,
-    computing: Ticks,
-}
-
-impl<'a> Blocks<'a> {
-    /// The summary of the next block; `None` at the end.
-    #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
-    pub fn next(&mut self) -> Result<Option<BlockContent>, ContainerError> {
-        let places = self.places;
-        let Some((spot, content)) = self.reader.next_records_place(&mut self.places)? else {
-            return Ok(None);
-        };
-        let records = self.records..self.records + u64::from(spot.items);
-        let computing = self.computing..Ticks(self.computing.0.saturating_add(content.computing));
-        (self.records, self.computing) = (records.end, computing.end);
-        let (least, greatest) = content.message_ids;
-        let messages = (content.messages > 0).then_some(MessageId(least)..=MessageId(greatest));
-        let (least, greatest) = content.collective_ids;
-        let any = content.messages < spot.items;
-        let collectives = any.then_some(CollectiveId(least)..=CollectiveId(greatest));
-        Ok(Some(BlockContent { records, computing, messages, collectives, places }))
-    }
-
-    /// The task's records from the beginning of `block` on.
-    pub fn records_from(&self, block: &BlockContent) -> TaskRecords<'a> {
-        self.reader.records_from(self.task, block.places)
-    }
-}
-
-/// Reads blocks of one list in order.
-#[derive(Debug)]
-struct BlockItems {
-    places: Places,
-    offset: u64,
-    block: Vec<u8>,
-    at: usize,
-    left: u32,
-}
-
-impl BlockItems {
-    fn new(list: List) -> Self {
-        Self { places: Places::new(list), offset: 0, block: Vec::new(), at: 0, left: 0 }
-    }
-
-    /// Advances to the next item; `Some(true)` if it is the first of a block, `None` at the end.
-    fn advance(&mut self, reader: &Reader, kind: Kind) -> Result<Option<bool>, ContainerError> {
-        let mut fresh = false;
-        while self.left == 0 {
-            if self.at != self.block.len() {
-                return Err(reader.garbled(self.offset, Garbled::Length));
-            }
-            let Some(spot) = reader.next_place(&mut self.places)? else { return Ok(None) };
-            self.block = reader.content(kind, 0, spot)?;
-            (self.offset, self.at, self.left) = (spot.offset, 0, spot.items);
-            fresh = true;
-        }
-        self.left -= 1;
-        Ok(Some(fresh))
-    }
-}
-
-/// The communicators of a container.
-#[derive(Debug)]
-pub struct Communicators<'a> {
-    reader: &'a Reader,
-    blocks: BlockItems,
-    members: Vec<Rank>,
-}
-
-impl Communicators<'_> {
-    /// The next communicator and its members' world ranks, or `None` at the end.
-    #[expect(clippy::should_implement_trait, reason = "the members borrow from the reader")]
-    pub fn next(&mut self) -> Result<Option<(CommId, &[Rank])>, ContainerError> {
-        if self.advance()? { self.read().map(Some) } else { Ok(None) }
-    }
-
-    fn advance(&mut self) -> Result<bool, ContainerError> {
-        self.blocks.advance(self.reader, Kind::Communicators).map(|there| there.is_some())
-    }
-
-    fn read(&mut self) -> Result<(CommId, &[Rank]), ContainerError> {
-        match self.read_members() {
-            Ok(id) => Ok((id, &self.members)),
-            Err(garbled) => Err(self.reader.garbled(self.blocks.offset, garbled)),
-        }
-    }
-
-    /// Decodes the next communicator of the block.
-    fn read_members(&mut self) -> Result<CommId, Garbled> {
-        let mut from = Source::new(&self.blocks.block, self.blocks.at);
-        let id = u32::try_from(from.get()?).map_err(|_| Garbled::Value("a communicator's id"))?;
-        let count = from.get()?;
-        let tasks = self.reader.header.tasks;
-        // A run of a few bytes may have any number of members; a trace with so many tasks has a larger file.
-        if count == 0 || count > u64::from(tasks) || count > self.reader.length.max(MANY_MEMBERS) {
-            return Err(Garbled::Value("a communicator's size"));
-        }
-        self.members.clear();
-        let mut runs = Runs::default();
-        for _ in 0..count {
-            self.members.push(Rank(runs.next(&mut from, tasks)?));
-        }
-        if !runs.is_over() {
-            return Err(Garbled::Length);
-        }
-        self.blocks.at = from.position();
-        Ok(CommId(id))
-    }
-}
-
-/// All lines of a container.
-#[derive(Debug)]
-pub struct Lines<'a> {
-    reader: &'a Reader,
-    communicators: Communicators<'a>,
-    order: BlockItems,
-    runs: Runs,
-    /// The reader of each task; one block of each that has begun.
-    tasks: HashMap<u32, TaskRecords<'a>>,
-    /// Without order blocks: the remaining tasks, the next one last.
-    in_turn: Vec<u32>,
-}
-
-impl Lines<'_> {
-    /// The next line, or `None` at the end.
-    #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, ContainerError> {
-        if self.communicators.advance()? {
-            return self.communicators.read().map(|(id, members)| Some(Line::Communicator { id, members }));
-        }
-        if !self.reader.keeps_order() {
-            while let Some(&task) = self.in_turn.last() {
-                let records = self.tasks.entry(task).or_insert_with(|| self.reader.task(Rank(task)));
-                if let Some(line) = records.next()? {
-                    return Ok(Some(line));
-                }
-                self.tasks.remove(&task);
-                self.in_turn.pop();
-            }
-            return Ok(None);
-        }
-        let Some(fresh) = self.order.advance(self.reader, Kind::Order)? else { return self.end() };
-        if fresh {
-            self.runs = Runs::default();
-        }
-        let mut from = Source::new(&self.order.block, self.order.at);
-        let task = self.runs.next(&mut from, self.reader.header.tasks);
-        self.order.at = from.position();
-        let task = task.map_err(|garbled| self.reader.garbled(self.order.offset, garbled))?;
-        if self.order.left == 0 && !self.runs.is_over() {
-            return Err(self.reader.garbled(self.order.offset, Garbled::Length));
-        }
-        let records = self.tasks.entry(task).or_insert_with(|| self.reader.task(Rank(task)));
-        let line = records.next()?;
-        if line.is_none() {
-            let text = format!("an order with more records of task {task} than there are");
-            return Err(self.reader.error(self.order.offset, Problem::Inconsistent(text)));
-        }
-        Ok(line)
-    }
-
-    /// Checks the end: the order has as many items as there are records and no task too often, so all were read.
-    fn end(&mut self) -> Result<Option<Line<'_>>, ContainerError> {
-        for records in self.tasks.values_mut() {
-            // Detects a block that is longer than its records.
-            records.next()?;
-        }
-        Ok(None)
     }
 }

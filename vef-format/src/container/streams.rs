@@ -1,12 +1,11 @@
-//! Reads the records of all tasks concurrently, each task at its own pace, in memory that does not depend on the length of
-//! the trace.
+//! Reads the records of tasks, each task at its own pace, in memory that does not depend on the length of the trace.
 //!
 //! Each task has a window of the content of its current block. A block's checksum is verified when the block is begun; what
 //! does not fit into the window is read again when it is needed.
 
 use super::block::{FRAME, Frame, Kind, MOST_RAW, checksum};
 use super::code::Garbled;
-use super::index::{Places, Spot};
+use super::index::{List, Places, Spot};
 use super::reader::Reader;
 use super::record::{Decoder, LONGEST, ROOM};
 use super::{ContainerError, Problem};
@@ -25,6 +24,51 @@ const LINE: usize = 64;
 /// Distance in bytes from a task's next record to the bytes that are prefetched.
 const AHEAD: usize = 2 * LINE;
 
+impl Reader {
+    /// The records of `task` in program order; reads only blocks of this task.
+    pub fn task(&self, task: Rank) -> TaskRecords<'_> {
+        let lists = [self.list_of(task)].into_iter();
+        TaskRecords { reader: self, task, cursors: Cursors::new(lists, self.header().tasks) }
+    }
+}
+
+/// The records of one task, in program order.
+#[derive(Debug)]
+pub struct TaskRecords<'a> {
+    reader: &'a Reader,
+    task: Rank,
+    cursors: Cursors,
+}
+
+impl TaskRecords<'_> {
+    /// The next record (never a communicator), or `None` at the end.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "as all readers of the crate")]
+    pub fn next(&mut self) -> Result<Option<Line<'static>>, ContainerError> {
+        let task = self.task;
+        Ok(self.next_raw()?.map(|raw| raw.line(task)))
+    }
+
+    /// Like [`TaskRecords::next`], as plain numbers.
+    #[inline]
+    pub fn next_raw(&mut self) -> Result<Option<Raw>, ContainerError> {
+        self.cursors.next_raw(self.reader, 0, self.task).map_err(|error| *error)
+    }
+
+    /// Passes all remaining records to `take`; faster than [`TaskRecords::next_raw`].
+    #[inline]
+    pub fn each_raw(&mut self, mut take: impl FnMut(&Raw)) -> Result<(), ContainerError> {
+        let Self { reader, task, cursors } = self;
+        while let Some(raw) = cursors.next_raw(reader, 0, *task).map_err(|error| *error)? {
+            take(&raw);
+            if cursors.streams[0].left < HALF {
+                cursors.each_at_hand(reader, 0, *task, &mut take).map_err(|error| *error)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Readers of all tasks of a container.
 ///
 /// Memory: 88 bytes and a window for each task. The windows have 64 KiB in traces of less than a hundred tasks, 6 MiB in all
@@ -32,6 +76,65 @@ const AHEAD: usize = 2 * LINE;
 #[derive(Debug)]
 pub struct Streams {
     reader: Arc<Reader>,
+    cursors: Cursors,
+    /// Whether the first tasks have records and no others.
+    dense: bool,
+}
+
+impl Streams {
+    /// At the first record of every task.
+    pub fn new(reader: Arc<Reader>) -> Self {
+        let tasks = &reader.index.tasks;
+        let cursors = Cursors::new(tasks.iter().map(|task| task.list), reader.header().tasks);
+        let dense = tasks.last().is_none_or(|last| last.task as usize == tasks.len() - 1);
+        Self { reader, cursors, dense }
+    }
+
+    /// The container.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// A shared reference to the container, for another reader.
+    pub fn shared_reader(&self) -> Arc<Reader> {
+        self.reader.clone()
+    }
+
+    /// The next record of `task` (never a communicator), or `None` behind its last.
+    #[inline]
+    pub fn next(&mut self, task: Rank) -> Result<Option<Line<'static>>, ContainerError> {
+        let raw = self.next_raw(task).map_err(|error| *error)?;
+        Ok(raw.map(|raw| raw.line(task)))
+    }
+
+    /// Like [`Streams::next`], but returns the record as a [`Raw`].
+    #[inline(always)]
+    pub fn next_raw(&mut self, task: Rank) -> Result<Option<Raw>, Box<ContainerError>> {
+        match self.number_of(task) {
+            Some(number) => self.cursors.next_raw(&self.reader, number, task),
+            None => Ok(None),
+        }
+    }
+
+    /// The next two records of `task`, if they are a mark that waits for `after` and a message, the container has them together and
+    /// they are at hand: the message goes to `next`, the mark is returned. Otherwise neither is read: call [`Streams::next_raw`].
+    #[inline(always)]
+    pub fn next_pair(&mut self, task: Rank, after: u64, next: &mut Raw) -> Option<LeadingMark> {
+        let number = self.number_of(task)?;
+        self.cursors.next_pair(number, task, after, next)
+    }
+
+    /// Index of a task among those that have records.
+    #[inline(always)]
+    fn number_of(&self, task: Rank) -> Option<usize> {
+        // In most traces every task has records.
+        if self.dense { Some(task.index()) } else { self.reader.index.number_of(task.0) }
+    }
+}
+
+/// Positions in the records of tasks. The reader, and the task with its number from 0, are arguments of each call.
+#[derive(Debug)]
+pub(super) struct Cursors {
     streams: Vec<Stream>,
     blocks: Vec<Present>,
     windows: Vec<u8>,
@@ -41,8 +144,6 @@ pub struct Streams {
     scratch: Vec<u8>,
     /// Tasks of the trace.
     tasks: u32,
-    /// Whether the first tasks have records and no others.
-    dense: bool,
 }
 
 /// Position of one task: the state that every record needs.
@@ -83,49 +184,36 @@ impl Stream {
     }
 }
 
-impl Streams {
-    /// At the first record of every task.
-    pub fn new(reader: Arc<Reader>) -> Self {
-        let tasks = &reader.index.tasks;
-        let nowhere = Spot { offset: 0, length: 0, items: 0 };
-        let block = |list| Present { places: Places::new(list), spot: nowhere, raw: 0, read: 0 };
-        let blocks: Vec<_> = tasks.iter().map(|task| block(task.list)).collect();
-        let streams = vec![Stream::new(0); tasks.len()];
-        let mut window = (WINDOWS / streams.len().max(1)).clamp(SMALLEST, LARGEST);
+impl Cursors {
+    /// At the first record of each list, in a trace of `tasks` tasks.
+    pub(super) fn new(lists: impl Iterator<Item = List>, tasks: u32) -> Self {
+        let spot = Spot { offset: 0, length: 0, items: 0 };
+        let block = |list| Present { places: Places::new(list), spot, raw: 0, read: 0 };
+        let blocks: Vec<_> = lists.map(block).collect();
+        let streams = vec![Stream::new(0); blocks.len()];
+        let mut window = match streams.len() {
+            0 | 1 => 0,
+            tasks => (WINDOWS / tasks).clamp(SMALLEST, LARGEST),
+        };
         if window > LINE * LINE {
             // An odd number of cache lines: otherwise tasks that advance in step would all use the same few cache sets.
             window = (window - window % LINE) | LINE;
         }
         // Untouched pages take no memory.
         let windows = vec![0; window * streams.len() + ROOM];
-        let dense = tasks.last().is_none_or(|last| last.task as usize == streams.len() - 1);
-        let tasks = reader.header().tasks;
-        Self { reader, streams, blocks, windows, window, scratch: Vec::new(), tasks, dense }
+        Self { streams, blocks, windows, window, scratch: Vec::new(), tasks }
     }
 
-    /// The container.
-    pub fn reader(&self) -> &Reader {
-        &self.reader
-    }
-
-    /// A shared reference to the container, for another reader.
-    pub fn shared_reader(&self) -> Arc<Reader> {
-        self.reader.clone()
-    }
-
-    /// The next record of `task` (never a communicator), or `None` behind its last.
-    #[inline]
-    pub fn next(&mut self, task: Rank) -> Result<Option<Line<'static>>, ContainerError> {
-        let raw = self.next_raw(task).map_err(|error| *error)?;
-        Ok(raw.map(|raw| raw.line(task)))
-    }
-
-    /// Like [`Streams::next`], but returns the record as a [`Raw`].
+    /// The next record of a task, or `None` behind its last.
     #[inline(always)]
-    pub fn next_raw(&mut self, task: Rank) -> Result<Option<Raw>, Box<ContainerError>> {
-        let Some(number) = self.number_of(task) else { return Ok(None) };
+    pub(super) fn next_raw(
+        &mut self,
+        reader: &Reader,
+        number: usize,
+        task: Rank,
+    ) -> Result<Option<Raw>, Box<ContainerError>> {
         while self.streams.get(number).is_none_or(Stream::must_fetch) {
-            if number >= self.streams.len() || !self.fetch(number, task)? {
+            if number >= self.streams.len() || !self.fetch(reader, number, task)? {
                 return Ok(None);
             }
         }
@@ -135,9 +223,9 @@ impl Streams {
         let (mut at, end) = (window + stream.at as usize, window + stream.end as usize);
         let mut decoder = stream.decoder;
         let (mark, raw) = match decoder.read(&self.windows, &mut at, end, (task, self.tasks)) {
-            Ok((Some(_), _)) if stream.left < 2 => return Err(self.garbled(number, Garbled::Length)),
+            Ok((Some(_), _)) if stream.left < 2 => return Err(self.garbled(reader, number, Garbled::Length)),
             Ok(read) => read,
-            Err(garbled) => return Err(self.garbled(number, garbled)),
+            Err(garbled) => return Err(self.garbled(reader, number, garbled)),
         };
         match mark {
             Some(mark) if stream.left < HALF => {
@@ -153,11 +241,41 @@ impl Streams {
         }
     }
 
-    /// The next two records of `task`, if they are a mark that waits for `after` and a message, the container has them together and
-    /// they are at hand: the message goes to `next`, the mark is returned. Otherwise neither is read: call [`Streams::next_raw`].
+    /// Passes the records in the window of a task to `take`; the mark of the next pair has not been returned.
     #[inline(always)]
-    pub fn next_pair(&mut self, task: Rank, after: u64, next: &mut Raw) -> Option<LeadingMark> {
-        let number = self.number_of(task)?;
+    fn each_at_hand(
+        &mut self,
+        reader: &Reader,
+        number: usize,
+        task: Rank,
+        take: &mut impl FnMut(&Raw),
+    ) -> Result<(), Box<ContainerError>> {
+        let window = number * self.window;
+        let Stream { mut decoder, at, end, refill_at, mut left } = self.streams[number];
+        let [mut at, end, refill_at] = [at, end, refill_at].map(|at| window + at as usize);
+        while left > 0 && at <= refill_at {
+            match decoder.read(&self.windows, &mut at, end, (task, self.tasks)) {
+                Ok((None, raw)) => {
+                    take(&raw);
+                    left -= 1;
+                }
+                Ok((Some(mark), raw)) if left > 1 => {
+                    take(&mark.raw(task));
+                    take(&raw);
+                    left -= 2;
+                }
+                Ok(_) => return Err(self.garbled(reader, number, Garbled::Length)),
+                Err(garbled) => return Err(self.garbled(reader, number, garbled)),
+            }
+        }
+        let stream = &mut self.streams[number];
+        (stream.decoder, stream.at, stream.left) = (decoder, (at - window) as u32, left);
+        Ok(())
+    }
+
+    /// See [`Streams::next_pair`].
+    #[inline(always)]
+    fn next_pair(&mut self, number: usize, task: Rank, after: u64, next: &mut Raw) -> Option<LeadingMark> {
         let stream = self.streams.get_mut(number)?;
         if stream.at > stream.refill_at || !(2..HALF).contains(&stream.left) {
             return None;
@@ -176,33 +294,26 @@ impl Streams {
         Some(mark)
     }
 
-    /// Index of a task among those that have records.
-    #[inline(always)]
-    fn number_of(&self, task: Rank) -> Option<usize> {
-        // In most traces every task has records.
-        if self.dense { Some(task.index()) } else { self.reader.index.number_of(task.0) }
-    }
-
     /// Reads more of a task's records into its window; returns `false` if there are none.
     #[cold]
-    fn fetch(&mut self, number: usize, task: Rank) -> Result<bool, Box<ContainerError>> {
+    fn fetch(&mut self, reader: &Reader, number: usize, task: Rank) -> Result<bool, Box<ContainerError>> {
         while self.streams[number].left == 0 {
             let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
             if stream.at != stream.end || block.read != block.raw {
-                return Err(self.garbled(number, Garbled::Length));
+                return Err(self.garbled(reader, number, Garbled::Length));
             }
-            let Some(spot) = self.reader.next_place(&mut block.places)? else { return Ok(false) };
+            let Some(spot) = reader.next_place(&mut block.places)? else { return Ok(false) };
             if spot.items >= HALF {
-                return Err(Box::new(self.reader.garbled(spot.offset, Garbled::Length)));
+                return Err(Box::new(reader.garbled(spot.offset, Garbled::Length)));
             }
             block.spot = spot;
             block.read = 0;
             *stream = Stream::new(spot.items);
-            self.begin(number, task)?;
+            self.begin(reader, number, task)?;
         }
         let (stream, block) = (&self.streams[number], &self.blocks[number]);
         if stream.end - stream.at < LONGEST as u32 && block.read < block.raw {
-            self.refill(number, task)?;
+            self.refill(reader, number, task)?;
         }
         let (stream, block) = (&mut self.streams[number], &self.blocks[number]);
         stream.refill_at = match block.read < block.raw {
@@ -213,24 +324,30 @@ impl Streams {
     }
 
     /// Verifies the current block and reads its beginning.
-    fn begin(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
-        let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
+    fn begin(&mut self, reader: &Reader, number: usize, task: Rank) -> Result<(), ContainerError> {
+        let block = &mut self.blocks[number];
         let spot = block.spot;
-        let wrong = |problem| self.reader.error(spot.offset, problem);
+        let wrong = |problem| reader.error(spot.offset, problem);
         if spot.length > (FRAME + 2 * MOST_RAW) as u64 {
             return Err(wrong(Problem::Inconsistent("a block of records that is too long".to_owned())));
         }
         self.scratch.resize(spot.length as usize, 0);
-        self.reader.read_at(&mut self.scratch, spot.offset)?;
+        reader.read_at(&mut self.scratch, spot.offset)?;
         let Some((frame, stored)) = self.scratch.split_first_chunk::<FRAME>() else {
-            return Err(self.reader.garbled(spot.offset, Garbled::Length));
+            return Err(reader.garbled(spot.offset, Garbled::Length));
         };
         let frame = Frame::read(frame);
         let crc = checksum(&frame.bytes, stored);
         frame.check(Kind::Records, task.0, spot.items, stored.len() as u64, crc).map_err(wrong)?;
         block.raw = frame.raw;
+        if self.streams.len() == 1 && self.window < LARGEST {
+            // The only window is as long as the longest block so far.
+            self.window = self.window.max(LARGEST.min(frame.raw as usize));
+            self.windows.resize(self.window + ROOM, 0);
+        }
+        let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
         if frame.packed() {
-            return self.refill(number, task);
+            return self.refill(reader, number, task);
         }
         let part = stored.len().min(self.window);
         self.windows[number * self.window..][..part].copy_from_slice(&stored[..part]);
@@ -239,7 +356,7 @@ impl Streams {
     }
 
     /// Moves the rest of the window to its front and fills the window from the block.
-    fn refill(&mut self, number: usize, task: Rank) -> Result<(), ContainerError> {
+    fn refill(&mut self, reader: &Reader, number: usize, task: Rank) -> Result<(), ContainerError> {
         let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
         let window = &mut self.windows[number * self.window..][..self.window];
         window.copy_within(stream.at as usize..stream.end as usize, 0);
@@ -248,14 +365,14 @@ impl Streams {
         let into = &mut window[kept..kept + part];
         let spot = block.spot;
         if spot.length == FRAME as u64 + u64::from(block.raw) {
-            self.reader.read_at(into, spot.offset + FRAME as u64 + u64::from(block.read))?;
+            reader.read_at(into, spot.offset + FRAME as u64 + u64::from(block.read))?;
         } else {
             // Compressed content can only be read as a whole.
-            let content = self.reader.content(Kind::Records, task.0, spot)?;
+            let content = reader.content(Kind::Records, task.0, spot)?;
             let from = content.get(block.read as usize..).and_then(|rest| rest.get(..part));
             match from {
                 Some(from) => into.copy_from_slice(from),
-                None => return Err(self.reader.garbled(spot.offset, Garbled::Length)),
+                None => return Err(reader.garbled(spot.offset, Garbled::Length)),
             }
         }
         (stream.at, stream.end) = (0, (kept + part) as u32);
@@ -264,8 +381,8 @@ impl Streams {
     }
 
     #[cold]
-    fn garbled(&self, number: usize, garbled: Garbled) -> Box<ContainerError> {
-        Box::new(self.reader.garbled(self.blocks[number].spot.offset, garbled))
+    fn garbled(&self, reader: &Reader, number: usize, garbled: Garbled) -> Box<ContainerError> {
+        Box::new(reader.garbled(self.blocks[number].spot.offset, garbled))
     }
 }
 

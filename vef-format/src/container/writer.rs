@@ -2,20 +2,19 @@
 
 use super::block::{Block, Footer, Kind, MAGIC, MAGIC_END, MINOR, MOST_RAW, START, VERSION};
 use super::code::{Packed, Runs};
-use super::facts::{Facts, Known};
+use super::facts::{Complete, Facts};
 use super::index::{Content, Listings, Spot, about_to_bytes};
 use super::notes::{Note, Piece};
 use super::proof::{self, Proving};
 use super::record::Encoder;
 use super::section::Section;
-use super::{About, BUFFERED, ContainerWriteError};
+use super::{About, BUFFERED};
 use crate::id_set::IdSet;
 use crate::id_table::IdTable;
 use crate::ids::{CommId, Rank};
 use crate::prefetch::prefetch;
 use crate::raw::Raw;
-use crate::record::{Header, LocalCollective, Message};
-use crate::text::WriteError;
+use crate::record::{Counts, Header, Line, LocalCollective, Message, WriteError};
 use std::collections::HashMap;
 use std::io::Write;
 use std::slice::from_ref;
@@ -80,11 +79,8 @@ pub struct Writer<W: Write> {
     facts: Facts,
     proving: Proving,
     record_blocks: proof::Blocks,
-    messages: u64,
-    communicators_given: u64,
-    local_collectives: u64,
+    written: Counts,
     collectives: IdSet,
-    collectives_given: u64,
 }
 
 /// An incomplete block.
@@ -141,12 +137,7 @@ impl Batch {
 
 impl<W: Write> Writer<W> {
     /// Begins a container; [`Writer::finish`] compares the counts of `header` with what was written.
-    pub fn new(
-        out: W,
-        header: &Header,
-        about: &About,
-        settings: Settings,
-    ) -> Result<Self, ContainerWriteError> {
+    pub fn new(out: W, header: &Header, about: &About, settings: Settings) -> Result<Self, WriteError> {
         let mut writer = Self {
             out,
             offset: START as u64,
@@ -168,11 +159,8 @@ impl<W: Write> Writer<W> {
             facts: Facts::new(&about.op_codes),
             proving: Proving::new(),
             record_blocks: proof::Blocks::default(),
-            messages: 0,
-            communicators_given: 0,
-            local_collectives: 0,
+            written: Counts::default(),
             collectives: IdSet::default(),
-            collectives_given: 0,
         };
         writer.out.write_all(&MAGIC)?;
         writer.out.write_all(&[VERSION])?;
@@ -185,14 +173,14 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes the communicator `id`; `members` are world ranks in communicator-rank order.
-    pub fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), ContainerWriteError> {
+    pub fn communicator(&mut self, id: CommId, members: &[Rank]) -> Result<(), WriteError> {
         if members.is_empty() {
-            return Err(WriteError::NoMembers(id.0).into());
+            return Err(WriteError::NoMembers(id.0));
         }
         for &member in members {
             self.known(member)?;
         }
-        self.communicators_given += 1;
+        self.written.communicators += 1;
         self.facts.communicator(id, members);
         let begun = &mut self.communicators;
         begun.items += 1;
@@ -206,13 +194,23 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes a message or a local mark.
-    pub fn message(&mut self, message: &Message) -> Result<(), ContainerWriteError> {
+    pub fn message(&mut self, message: &Message) -> Result<(), WriteError> {
         self.record(message.src, &Raw::of_message(message))
     }
 
     /// Writes one task's part of a collective operation.
-    pub fn collective(&mut self, part: &LocalCollective) -> Result<(), ContainerWriteError> {
+    pub fn collective(&mut self, part: &LocalCollective) -> Result<(), WriteError> {
         self.record(part.task, &Raw::of_collective(part))
+    }
+
+    /// Writes a line.
+    #[inline]
+    pub fn line(&mut self, line: &Line<'_>) -> Result<(), WriteError> {
+        match line {
+            Line::Communicator { id, members } => self.communicator(*id, members),
+            Line::Message(message) => self.message(message),
+            Line::Collective(part) => self.collective(part),
+        }
     }
 
     /// Writes the records that `record` returns, each with its task, for the numbers in `order`. It encodes them task by task,
@@ -221,10 +219,10 @@ impl<W: Write> Writer<W> {
         &mut self,
         mut order: &[u32],
         record: impl Fn(u32) -> (Rank, &'r Raw),
-    ) -> Result<(), ContainerWriteError> {
+    ) -> Result<(), WriteError> {
         let mut batch = std::mem::take(&mut self.batch);
         while !order.is_empty() {
-            let room = STEP - (self.messages + self.local_collectives) % STEP;
+            let room = STEP - self.written_records() % STEP;
             let (now, later) = order.split_at(order.len().min(room as usize));
             order = later;
             batch.places.clear();
@@ -251,7 +249,7 @@ impl<W: Write> Writer<W> {
     }
 
     #[inline(never)]
-    fn record(&mut self, task: Rank, raw: &Raw) -> Result<(), ContainerWriteError> {
+    fn record(&mut self, task: Rank, raw: &Raw) -> Result<(), WriteError> {
         let place = self.enter(task, raw)?;
         self.put_order(task);
         self.encode(place, std::iter::once(raw));
@@ -263,24 +261,16 @@ impl<W: Write> Writer<W> {
     ///
     /// The writer finds roots and blocks itself: only the root of a collective that moves no data may have to be given, before
     /// its last part.
-    pub fn note(
-        &mut self,
-        task: Option<Rank>,
-        place: u64,
-        note: &Note<'_>,
-    ) -> Result<(), ContainerWriteError> {
+    pub fn note(&mut self, task: Option<Rank>, place: u64, note: &Note<'_>) -> Result<(), WriteError> {
         if task.is_some() == note.section().of_trace() {
-            return Err(ContainerWriteError::Note { section: note.section().name(), task });
+            return Err(WriteError::Note { section: note.section().name(), task });
         }
         if let Some(task) = task {
             self.known(task)?;
         }
         match *note {
             Note::Root(root) => {
-                self.header
-                    .tasks
-                    .checked_sub(root.0 + 1)
-                    .ok_or(WriteError::Rank { task: root.0, tasks: self.header.tasks })?;
+                self.known(root)?;
                 self.facts.set_root(place, root);
                 Ok(())
             }
@@ -289,22 +279,18 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes the facts on a collective.
-    fn facts_known(&mut self, id: u64, known: &Known) -> Result<(), ContainerWriteError> {
-        if let Some(root) = known.root {
+    fn put_facts(&mut self, id: u64, complete: &Complete) -> Result<(), WriteError> {
+        if let Some(root) = complete.root {
             self.put_note(None, id, &Note::Root(root))?;
         }
-        for (first, bytes) in (0..).step_by(Note::MOST_BLOCKS).zip(known.blocks.chunks(Note::MOST_BLOCKS)) {
+        for (first, bytes) in (0..).step_by(Note::MOST_BLOCKS).zip(complete.blocks.chunks(Note::MOST_BLOCKS))
+        {
             self.put_note(None, id, &Note::Blocks { first, bytes })?;
         }
         Ok(())
     }
 
-    fn put_note(
-        &mut self,
-        task: Option<Rank>,
-        place: u64,
-        note: &Note<'_>,
-    ) -> Result<(), ContainerWriteError> {
+    fn put_note(&mut self, task: Option<Rank>, place: u64, note: &Note<'_>) -> Result<(), WriteError> {
         let full = (BUFFERED / 4 / self.notes.len().max(1)).clamp(SMALL / 4, self.most);
         let key = (note.section(), task.map_or(0, |task| task.0));
         let piece = self.notes.entry(key).or_default();
@@ -319,7 +305,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn end_notes(&mut self) -> Result<(), ContainerWriteError> {
+    fn end_notes(&mut self) -> Result<(), WriteError> {
         for (id, root) in self.facts.rest() {
             self.put_note(None, id, &Note::Root(root))?;
         }
@@ -335,31 +321,14 @@ impl<W: Write> Writer<W> {
     /// Writes a piece of the extension section `name`, of one task or of the trace, which readers that do not know it skip.
     /// Pieces are read in the order in which they are given. Sections of notes are written by [`Writer::note`], unless their
     /// pieces were made apart ([`TaskNotes`](super::TaskNotes)); copying one does not require understanding it.
-    pub fn section(
-        &mut self,
-        name: &str,
-        task: Option<Rank>,
-        piece: &[u8],
-    ) -> Result<(), ContainerWriteError> {
+    pub fn section(&mut self, name: &str, task: Option<Rank>, piece: &[u8]) -> Result<(), WriteError> {
         fits("a piece of a section", piece.len())?;
         fits("the name of a section", name.len())?;
         let spot = self.block(Kind::Section, task.map_or(0, |task| task.0), 1, piece)?;
         let task = task.map_or(0, |task| u64::from(task.0) + 1);
-        if !self.index.sections.contains_key(name) {
-            self.index.sections.insert(name.to_owned(), Default::default());
-        }
-        if let Some(section) = self.index.sections.get_mut(name) {
-            section.tasks.entry(task).or_default().push(spot);
-        }
+        let section = self.index.sections.entry(name.to_owned()).or_default();
+        section.entry(task).or_default().push(spot);
         Ok(())
-    }
-
-    /// Makes readers that do not know the section `name` refuse the file, because the trace cannot be read correctly without
-    /// it. The section must have pieces.
-    pub fn require_section(&mut self, name: &str) {
-        if let Some(section) = self.index.sections.get_mut(name) {
-            section.required = true;
-        }
     }
 
     /// Do not look for roots: they are copied.
@@ -368,7 +337,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes incomplete blocks, index and footer, compares the counts with the header's, and returns the output.
-    pub fn finish(mut self) -> Result<W, ContainerWriteError> {
+    pub fn finish(mut self) -> Result<W, WriteError> {
         self.end_communicators()?;
         for place in 0..self.begun.len() {
             if self.begun[place].1.items > 0 {
@@ -387,32 +356,25 @@ impl<W: Write> Writer<W> {
         self.encoded.extend(footer.to_bytes());
         self.out.write_all(&self.encoded)?;
         self.out.flush()?;
-        for (kind, promised, written) in [
-            ("point-to-point lines", self.header.messages, self.messages),
-            ("communicators", self.header.communicators, self.communicators_given),
-            ("collectives", self.header.collectives, self.collectives_given),
-            ("lines of collectives", self.header.local_collectives, self.local_collectives),
-        ] {
-            if promised != written {
-                return Err(WriteError::Count { kind, promised, written }.into());
-            }
+        match self.header.wrong_counts(&self.written).next() {
+            Some(wrong) => Err(WriteError::Count(wrong)),
+            None => Ok(self.out),
         }
-        Ok(self.out)
     }
 
     /// Checks and counts the next record of the file; returns the place of its task.
     #[inline]
-    fn enter(&mut self, task: Rank, raw: &Raw) -> Result<usize, ContainerWriteError> {
+    fn enter(&mut self, task: Rank, raw: &Raw) -> Result<usize, WriteError> {
         self.known(task)?;
         if raw.is_collective() {
-            self.local_collectives += 1;
-            self.collectives_given += u64::from(self.collectives.insert(raw.id));
-            if let Some(known) = self.facts.see(task, raw) {
-                self.facts_known(raw.id, &known)?;
+            self.written.local_collectives += 1;
+            self.written.collectives += u64::from(self.collectives.insert(raw.id));
+            if let Some(complete) = self.facts.see(task, raw) {
+                self.put_facts(raw.id, &complete)?;
             }
         } else {
             self.known(Rank(raw.to))?;
-            self.messages += 1;
+            self.written.messages += 1;
             self.proving.id(raw.id);
         }
         Ok(match self.places.get(task.0.into()) {
@@ -446,10 +408,14 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    fn written_records(&self) -> u64 {
+        self.written.messages + self.written.local_collectives
+    }
+
     /// Writes complete blocks if a step ends here.
     #[inline]
-    fn end_step(&mut self) -> Result<(), ContainerWriteError> {
-        match (self.messages + self.local_collectives) % STEP {
+    fn end_step(&mut self) -> Result<(), WriteError> {
+        match self.written_records() % STEP {
             0 => self.write_ended(),
             _ => Ok(()),
         }
@@ -478,7 +444,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes the blocks of records that have ended, by task, and reuses their buffers.
     #[cold]
-    fn write_ended(&mut self) -> Result<(), ContainerWriteError> {
+    fn write_ended(&mut self) -> Result<(), WriteError> {
         if self.order.content.len() >= self.most || self.order.items > u32::MAX / 2 {
             self.end_order()?;
         }
@@ -495,7 +461,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn end_communicators(&mut self) -> Result<(), ContainerWriteError> {
+    fn end_communicators(&mut self) -> Result<(), WriteError> {
         let begun = std::mem::take(&mut self.communicators);
         if begun.items > 0 {
             let spot = self.block(Kind::Communicators, 0, begun.items, begun.content.bytes())?;
@@ -504,7 +470,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn end_order(&mut self) -> Result<(), ContainerWriteError> {
+    fn end_order(&mut self) -> Result<(), WriteError> {
         let mut begun = std::mem::take(&mut self.order);
         std::mem::take(&mut self.runs).end(&mut begun.content);
         if begun.items > 0 {
@@ -514,7 +480,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn block(&mut self, kind: Kind, task: u32, items: u32, raw: &[u8]) -> Result<Spot, ContainerWriteError> {
+    fn block(&mut self, kind: Kind, task: u32, items: u32, raw: &[u8]) -> Result<Spot, WriteError> {
         self.block_with_checksum(kind, task, items, raw).map(|(spot, _)| spot)
     }
 
@@ -524,7 +490,7 @@ impl<W: Write> Writer<W> {
         task: u32,
         items: u32,
         raw: &[u8],
-    ) -> Result<(Spot, u32), ContainerWriteError> {
+    ) -> Result<(Spot, u32), WriteError> {
         // A longer block (a communicator of very many runs) cannot be compressed.
         let compress = self.settings.compress && raw.len() <= MOST_RAW;
         let begin = self.encoded.len();
@@ -540,16 +506,13 @@ impl<W: Write> Writer<W> {
 
     #[inline]
     fn known(&self, task: Rank) -> Result<(), WriteError> {
-        if task.0 >= self.header.tasks {
-            return Err(WriteError::Rank { task: task.0, tasks: self.header.tasks });
-        }
-        Ok(())
+        WriteError::unless_task(task, self.header.tasks)
     }
 }
 
-fn fits(what: &'static str, bytes: usize) -> Result<(), ContainerWriteError> {
+fn fits(what: &'static str, bytes: usize) -> Result<(), WriteError> {
     if bytes > MOST_RAW {
-        return Err(ContainerWriteError::TooLarge { what, bytes, most: MOST_RAW });
+        return Err(WriteError::TooLarge { what, bytes, most: MOST_RAW });
     }
     Ok(())
 }

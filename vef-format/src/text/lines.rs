@@ -1,10 +1,9 @@
 //! Formats lines of a trace in memory.
 
-use super::error::WriteError;
 use super::numerals::{self, LONGEST, ROOM};
 use crate::ids::{CommId, Rank};
 use crate::raw::{AWAITED, DEPENDENCY, Raw};
-use crate::record::Header;
+use crate::record::{Header, WriteError};
 
 /// Maximum bytes of a point-to-point or collective line: nine numbers, each with a letter and a blank.
 const LINE: usize = 9 * (LONGEST + 1) + 8;
@@ -50,7 +49,7 @@ impl Lines {
     /// [`WriteError::Rank`]
     #[inline]
     pub fn raw(&mut self, task: Rank, raw: &Raw) -> Result<(), WriteError> {
-        self.known(task)?;
+        WriteError::unless_task(task, self.tasks)?;
         let mut line;
         if raw.is_collective() {
             self.local_collectives += 1;
@@ -64,7 +63,7 @@ impl Lines {
             line.number(raw.bytes);
             line.number(raw.recv);
         } else {
-            self.known(Rank(raw.to))?;
+            WriteError::unless_task(Rank(raw.to), self.tasks)?;
             self.messages += 1;
             line = self.row();
             line.number(raw.id);
@@ -99,7 +98,7 @@ impl Lines {
         line.number(id.0.into());
         self.at = line.end();
         for &member in members {
-            self.known(member)?;
+            WriteError::unless_task(member, self.tasks)?;
             let mut line = self.row();
             line.number(member.0.into());
             self.at = line.end();
@@ -126,14 +125,6 @@ impl Lines {
     #[cold]
     fn grow(&mut self) {
         self.text.resize(2 * self.text.len() + 4 * ROOM, 0);
-    }
-
-    #[inline(always)]
-    fn known(&self, task: Rank) -> Result<(), WriteError> {
-        if task.0 >= self.tasks {
-            return Err(WriteError::Rank { task: task.0, tasks: self.tasks });
-        }
-        Ok(())
     }
 }
 

@@ -23,8 +23,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use crate::record::Line;
-pub use error::{Expected, Field, Problem, TextError, WriteError};
+pub use crate::record::{Line, WriteError};
+pub use error::{Problem, TextError};
 pub use lines::Lines;
 pub use reader::Reader;
 pub use writer::Writer;

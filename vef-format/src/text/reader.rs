@@ -4,14 +4,13 @@
 //! for their ends. Only a line longer than a block (a communicator of very many tasks) makes the block grow, as its bytes
 //! arrive.
 
-use super::error::{Expected, Field, Problem, TextError};
-use super::scan::{Cursor, Fault, quote};
-use crate::error::Place;
+use super::error::{Problem, TextError};
+use super::scan::{Cursor, Expected, Fault, quote};
 use crate::format::Format;
 use crate::id_set::IdSet;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::record::{Dependency, Header, Line, LocalCollective, Message, Version};
+use crate::record::{Counts, Dependency, Header, Line, LocalCollective, Message, Version};
 use crate::units::{Bytes, Picos, Ticks};
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -49,22 +48,13 @@ pub struct Reader<R = File> {
     awaited: IdSet,
 }
 
-/// Number of lines, by kind.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    messages: u64,
-    communicators: u64,
-    local_collectives: u64,
-}
-
 impl Reader<File> {
     /// Opens the trace in the file `path` and reads its header.
     ///
     /// A version 2 trace is read twice: the first pass collects the receive dependencies, which determine the awaited messages
     /// (an eighth of a byte a message if ids are dense).
     pub fn open(path: &Path) -> Result<Self, TextError> {
-        let file = File::open(path)
-            .map_err(|error| TextError { place: Place::file(path), problem: Problem::Io(error) })?;
+        let file = File::open(path).map_err(|error| TextError::file(path, error))?;
         Self::new(file, path)
     }
 }
@@ -93,7 +83,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         let mut input = reader.input;
         if input.rewind().is_err() {
-            return Err(TextError { place: Place::file(path), problem: Problem::Stream });
+            return Err(TextError::file(path, Problem::Stream));
         }
         Ok(Self { awaited, ..Self::at_header(input, path)? })
     }
@@ -105,7 +95,7 @@ impl<R: Read> Reader<R> {
         let reader = Self::at_header(input, path)?;
         match reader.header.version {
             Version::V3 => Ok(reader),
-            Version::V2 => Err(TextError { place: Place::file(path), problem: Problem::Stream }),
+            Version::V2 => Err(TextError::file(path, Problem::Stream)),
         }
     }
 
@@ -176,7 +166,8 @@ impl<R: Read> Reader<R> {
             }
             _ => {
                 let found = quote(&self.block, begin);
-                return Err(located(&self.path, self.line, Problem::UnknownLine { found }));
+                let text = format!("a line begins with a number, G or C; this one with `{found}`");
+                return Err(TextError::line(&self.path, self.line, Problem::Line(text)));
             }
         };
         match parsed {
@@ -184,7 +175,7 @@ impl<R: Read> Reader<R> {
                 self.at = cursor.at;
                 Ok(Some((self.line, line)))
             }
-            Err(fault) => Err(located(&self.path, self.line, fault.problem(&self.block))),
+            Err(fault) => Err(TextError::line(&self.path, self.line, fault.problem(&self.block))),
         }
     }
 
@@ -200,23 +191,14 @@ impl<R: Read> Reader<R> {
             before: 0,
             line: 1,
             longest: BLOCK as u64,
-            header: Header {
-                version: Version::V3,
-                tasks: 0,
-                messages: 0,
-                communicators: 0,
-                collectives: 0,
-                local_collectives: 0,
-                received: 0,
-                clock: Picos(1),
-            },
+            header: Header::default(),
             found: Counts::default(),
             check_counts: true,
             members: Vec::new(),
             awaited: IdSet::default(),
         };
         if !reader.refill()? {
-            return Err(TextError { place: Place::file(path), problem: Problem::Empty });
+            return Err(TextError::file(path, Problem::Empty));
         }
         let mut cursor = Cursor { block: &reader.block, at: 0 };
         let version = match reader.block.first_chunk::<5>() {
@@ -226,15 +208,19 @@ impl<R: Read> Reader<R> {
                 let begin = &reader.block[..reader.whole];
                 return Err(match Format::of_bytes(begin) {
                     Some(format) => {
-                        TextError { place: Place::file(path), problem: Problem::Other(format.what()) }
+                        TextError::file(path, Problem::NotATrace(format!(", but {}", format.what())))
                     }
-                    None => located(path, 1, Problem::NotATrace { found: quote(begin, 0) }),
+                    None => {
+                        let found = quote(begin, 0);
+                        let text = format!(": it begins with `{found}`, not with VEF3 or VEF2");
+                        TextError::line(path, 1, Problem::NotATrace(text))
+                    }
                 });
             }
         };
         cursor.at = 4;
-        reader.header =
-            header(&mut cursor, version).map_err(|fault| located(path, 1, fault.problem(&reader.block)))?;
+        reader.header = header(&mut cursor, version)
+            .map_err(|fault| TextError::line(path, 1, fault.problem(&reader.block)))?;
         reader.at = cursor.at;
         // Each member of a communicator takes at most ten digits and, normally, one blank.
         reader.longest = BLOCK as u64 + 11 * u64::from(reader.header.tasks);
@@ -253,7 +239,7 @@ impl<R: Read> Reader<R> {
             if self.filled == room {
                 if room as u64 >= self.longest {
                     let limit = self.longest;
-                    return Err(located(&self.path, self.line + 1, Problem::LongLine { limit }));
+                    return Err(TextError::line(&self.path, self.line + 1, Problem::LongLine { limit }));
                 }
                 self.block.resize(2 * room + PADDING, b'\n');
                 continue;
@@ -261,12 +247,12 @@ impl<R: Read> Reader<R> {
             let read = match self.input.read(&mut self.block[self.filled..room]) {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(located(&self.path, self.line, Problem::Io(error))),
+                Err(error) => return Err(TextError::line(&self.path, self.line, error)),
             };
             if read == 0 {
                 return match self.filled {
                     0 => Ok(false),
-                    _ => Err(located(&self.path, self.line + 1, Problem::Cut)),
+                    _ => Err(TextError::line(&self.path, self.line + 1, Problem::Cut)),
                 };
             }
             let end = self.filled + read;
@@ -281,37 +267,27 @@ impl<R: Read> Reader<R> {
     }
 
     fn compare_counts(&self) -> Result<(), TextError> {
-        let (header, found) = (&self.header, &self.found);
-        for (kind, promised, found) in [
-            ("point-to-point lines", header.messages, found.messages),
-            ("communicators", header.communicators, found.communicators),
-            ("lines of collectives", header.local_collectives, found.local_collectives),
-        ] {
-            if promised != found {
-                return Err(located(&self.path, 1, Problem::Count { kind, promised, found }));
-            }
+        // The ids of collectives are not compared.
+        let found = Counts { collectives: self.header.collectives, ..self.found };
+        match self.header.wrong_counts(&found).next() {
+            Some(wrong) => Err(TextError::line(&self.path, 1, Problem::Count(wrong))),
+            None => Ok(()),
         }
-        Ok(())
     }
-}
-
-#[cold]
-fn located(path: &Path, line: u64, problem: Problem) -> TextError {
-    TextError { place: Place::line(path, line), problem }
 }
 
 fn header(cursor: &mut Cursor<'_>, version: Version) -> Result<Header, Fault> {
     let header = Header {
         version,
-        tasks: cursor.number_in(Field::NTasks, Field::NTasks, 1, MOST_TASKS)? as u32,
-        messages: cursor.number(Field::NTasks, Field::NMsgs)?,
-        communicators: cursor.number(Field::NMsgs, Field::NComm)?,
-        collectives: cursor.number(Field::NComm, Field::NCollComm)?,
-        local_collectives: cursor.number(Field::NCollComm, Field::NLocalCollComm)?,
-        received: cursor.number(Field::NLocalCollComm, Field::NRecvDep)?,
-        clock: Picos(cursor.number_in(Field::NRecvDep, Field::Clock, 1, u64::MAX)?),
+        tasks: cursor.number_in(1, MOST_TASKS)? as u32,
+        messages: cursor.number()?,
+        communicators: cursor.number()?,
+        collectives: cursor.number()?,
+        local_collectives: cursor.number()?,
+        received: cursor.number()?,
+        clock: Picos(cursor.number_in(1, u64::MAX)?),
     };
-    cursor.end(Field::Clock)?;
+    cursor.end()?;
     Ok(header)
 }
 
@@ -322,14 +298,14 @@ fn message(cursor: &mut Cursor<'_>, header: &Header) -> Result<Message, Fault> {
         Version::V2 => 3,
         Version::V3 => 7,
     };
-    let id = MessageId(cursor.digits(Field::Id)?);
-    let src = Rank(cursor.number_in(Field::Id, Field::Src, 0, last)? as u32);
-    let dst = Rank(cursor.number_in(Field::Src, Field::Dst, 0, last)? as u32);
-    let bytes = Bytes(cursor.number(Field::Dst, Field::Bytes)?);
-    let dep = cursor.number_in(Field::Bytes, Field::Dep, 0, most_dep)? as u8;
-    let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
+    let id = MessageId(cursor.digits()?);
+    let src = Rank(cursor.number_in(0, last)? as u32);
+    let dst = Rank(cursor.number_in(0, last)? as u32);
+    let bytes = Bytes(cursor.number()?);
+    let dep = cursor.number_in(0, most_dep)? as u8;
+    let time = Ticks(cursor.number()?);
     let after = dependency(cursor, dep & 3)?;
-    cursor.end(Field::IdDep)?;
+    cursor.end()?;
     Ok(Message { id, src, dst, bytes, awaited: dep & 4 != 0, after, time })
 }
 
@@ -337,64 +313,52 @@ fn message(cursor: &mut Cursor<'_>, header: &Header) -> Result<Message, Fault> {
 fn collective(cursor: &mut Cursor<'_>, header: &Header) -> Result<LocalCollective, Fault> {
     let last = u64::from(header.tasks) - 1;
     cursor.at += 1;
-    let id = CollectiveId(cursor.digits(Field::Id)?);
-    let comm = cursor.prefixed(b'C', Field::Id, Field::Comm, Expected::CommId, u64::from(u32::MAX))?;
-    let op = cursor.number_in(Field::Comm, Field::Op, 0, u64::from(u16::MAX))?;
-    let task = Rank(cursor.number_in(Field::Op, Field::Task, 0, last)? as u32);
-    let send = Bytes(cursor.number(Field::Task, Field::SendBytes)?);
-    let recv = Bytes(cursor.number(Field::SendBytes, Field::RecvBytes)?);
-    let dep = cursor.number_in(Field::RecvBytes, Field::Dep, 0, 3)? as u8;
-    let time = Ticks(cursor.number(Field::Dep, Field::Time)?);
+    let id = CollectiveId(cursor.digits()?);
+    cursor.prefix(b"C", Expected::CommId)?;
+    let comm = cursor.digits_in(0, u64::from(u32::MAX))?;
+    let op = cursor.number_in(0, u64::from(u16::MAX))?;
+    let task = Rank(cursor.number_in(0, last)? as u32);
+    let send = Bytes(cursor.number()?);
+    let recv = Bytes(cursor.number()?);
+    let dep = cursor.number_in(0, 3)? as u8;
+    let time = Ticks(cursor.number()?);
     let after = dependency(cursor, dep)?;
-    cursor.end(Field::IdDep)?;
+    cursor.end()?;
     let (comm, op) = (CommId(comm as u32), OpCode(op as u16));
     Ok(LocalCollective { id, comm, op, task, amounts: Amounts { send, recv }, after, time })
 }
 
-/// The last field of a record; `dep` has the two low bits of its field.
+/// The last field of a record; `kind` is the two low bits of its field `dep`.
 #[inline(always)]
 fn dependency(cursor: &mut Cursor<'_>, kind: u8) -> Result<Dependency, Fault> {
-    let (before, field) = (Field::Time, Field::IdDep);
     Ok(match kind {
         0 => {
-            cursor.minus_one(before, field)?;
+            cursor.prefix(b"-1", Expected::NoId)?;
             Dependency::Start
         }
         3 => {
-            let id = cursor.prefixed(b'G', before, field, Expected::CollectiveId, u64::MAX)?;
-            Dependency::Collective(CollectiveId(id))
+            cursor.prefix(b"G", Expected::CollectiveId)?;
+            Dependency::Collective(CollectiveId(cursor.digits()?))
         }
         kind => {
-            let id = match cursor.quick_number() {
-                Some(id) => MessageId(id),
-                None => message_id(cursor, before, field)?,
-            };
+            let id = MessageId(cursor.message_id()?);
             if kind == 1 { Dependency::Sent(id) } else { Dependency::Received(id) }
         }
     })
 }
 
-/// [`Cursor::number_in`] for the id of a point-to-point line, between any blanks, with errors.
-#[cold]
-fn message_id(cursor: &mut Cursor<'_>, before: Field, field: Field) -> Result<MessageId, Fault> {
-    if !cursor.goes_on(before)? || !cursor.byte().is_ascii_digit() {
-        return Err(cursor.fault(field, Expected::MessageId));
-    }
-    cursor.digits(field).map(MessageId)
-}
-
 fn communicator(cursor: &mut Cursor<'_>, header: &Header, members: &mut Vec<Rank>) -> Result<CommId, Fault> {
     let last = u64::from(header.tasks) - 1;
     cursor.at += 1;
-    let id = CommId(cursor.digits_in(Field::Id, 0, u64::from(u32::MAX))? as u32);
+    let id = CommId(cursor.digits_in(0, u64::from(u32::MAX))? as u32);
     members.clear();
-    members.push(Rank(cursor.number_in(Field::Id, Field::Member, 0, last)? as u32));
-    while cursor.goes_on(Field::Member)? {
+    members.push(Rank(cursor.number_in(0, last)? as u32));
+    while cursor.continues()? {
         if members.len() as u64 > last {
-            return Err(cursor.fault(Field::Member, Expected::Members { tasks: header.tasks }));
+            return Err(cursor.fault(Expected::Members(header.tasks)));
         }
-        members.push(Rank(cursor.digits_in(Field::Member, 0, last)? as u32));
+        members.push(Rank(cursor.digits_in(0, last)? as u32));
     }
-    cursor.end(Field::Member)?;
+    cursor.end()?;
     Ok(id)
 }

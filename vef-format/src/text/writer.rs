@@ -1,10 +1,9 @@
 //! Writes a trace of version 3.
 
-use super::error::WriteError;
 use super::lines::Lines;
 use crate::ids::{CommId, Rank};
 use crate::raw::Raw;
-use crate::record::{Header, LocalCollective, Message};
+use crate::record::{Counts, Header, Line, LocalCollective, Message, WriteError};
 use std::io::Write;
 
 /// Bytes written to the output at a time.
@@ -20,9 +19,7 @@ pub struct Writer<W: Write> {
     /// Buffered lines.
     lines: Lines,
     header: Header,
-    messages: u64,
-    communicators: u64,
-    local_collectives: u64,
+    written: Counts,
 }
 
 impl<W: Write> Writer<W> {
@@ -30,7 +27,9 @@ impl<W: Write> Writer<W> {
     pub fn new(out: W, header: &Header) -> Result<Self, WriteError> {
         let mut lines = Lines::new(header.tasks);
         lines.header(header);
-        Ok(Self { out, lines, header: *header, messages: 0, communicators: 0, local_collectives: 0 })
+        // The ids of collectives are not compared.
+        let written = Counts { collectives: header.collectives, ..Counts::default() };
+        Ok(Self { out, lines, header: *header, written })
     }
 
     /// Writes the communicator `id`; `members` are world ranks in communicator-rank order.
@@ -38,7 +37,7 @@ impl<W: Write> Writer<W> {
         if members.is_empty() {
             return Err(WriteError::NoMembers(id.0));
         }
-        self.communicators += 1;
+        self.written.communicators += 1;
         self.lines.communicator(id, members)?;
         self.hand_over(BLOCK)
     }
@@ -57,12 +56,22 @@ impl<W: Write> Writer<W> {
         self.hand_over(BLOCK)
     }
 
+    /// Writes a line.
+    #[inline]
+    pub fn line(&mut self, line: &Line<'_>) -> Result<(), WriteError> {
+        match line {
+            Line::Communicator { id, members } => self.communicator(*id, members),
+            Line::Message(message) => self.message(message),
+            Line::Collective(part) => self.collective(part),
+        }
+    }
+
     /// Writes lines that were formatted elsewhere, for the same number of tasks.
     pub fn lines(&mut self, lines: &Lines) -> Result<(), WriteError> {
         self.hand_over(0)?;
         self.out.write_all(lines.as_bytes())?;
-        self.messages += lines.messages;
-        self.local_collectives += lines.local_collectives;
+        self.written.messages += lines.messages;
+        self.written.local_collectives += lines.local_collectives;
         Ok(())
     }
 
@@ -70,16 +79,10 @@ impl<W: Write> Writer<W> {
     pub fn finish(mut self) -> Result<W, WriteError> {
         self.hand_over(0)?;
         self.out.flush()?;
-        for (kind, promised, written) in [
-            ("point-to-point lines", self.header.messages, self.messages),
-            ("communicators", self.header.communicators, self.communicators),
-            ("lines of collectives", self.header.local_collectives, self.local_collectives),
-        ] {
-            if promised != written {
-                return Err(WriteError::Count { kind, promised, written });
-            }
+        match self.header.wrong_counts(&self.written).next() {
+            Some(wrong) => Err(WriteError::Count(wrong)),
+            None => Ok(self.out),
         }
-        Ok(self.out)
     }
 
     /// Writes the buffer if it has more than `least` bytes.
@@ -88,8 +91,8 @@ impl<W: Write> Writer<W> {
         let text = self.lines.as_bytes();
         if text.len() > least {
             self.out.write_all(text)?;
-            self.messages += self.lines.messages;
-            self.local_collectives += self.lines.local_collectives;
+            self.written.messages += self.lines.messages;
+            self.written.local_collectives += self.lines.local_collectives;
             self.lines.clear();
         }
         Ok(())

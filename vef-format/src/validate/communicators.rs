@@ -16,17 +16,10 @@ pub(super) struct Communicator {
     pub(super) id: CommId,
     /// The member with communicator rank 0.
     pub(super) first: Rank,
-    members: Members,
+    /// World ranks, sorted.
+    members: Vec<Rank>,
     /// Number of collectives of each member, in the order of `members`.
     calls: Vec<u32>,
-}
-
-#[derive(Debug)]
-enum Members {
-    /// Tasks 0, 1, … in order: the usual case, without search.
-    Leading(u32),
-    /// World ranks, sorted.
-    Sorted(Vec<Rank>),
 }
 
 impl Communicators {
@@ -35,18 +28,12 @@ impl Communicators {
         if self.numbers.insert(id.0.into(), self.list.len() as u32).is_some() {
             return Err(Wrong::DuplicateId);
         }
-        let leading = members.iter().enumerate().all(|(index, rank)| rank.index() == index);
         let first = members[0];
-        let (members, twice) = if leading {
-            (Members::Leading(members.len() as u32), None)
-        } else {
-            let mut sorted = members.to_vec();
-            sorted.sort_unstable();
-            let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-            sorted.dedup();
-            (Members::Sorted(sorted), twice)
-        };
-        let calls = vec![0; members.len() as usize];
+        let mut members = members.to_vec();
+        members.sort_unstable();
+        let twice = members.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        members.dedup();
+        let calls = vec![0; members.len()];
         self.list.push(Communicator { id, first, members, calls });
         twice.map_or(Ok(()), |rank| Err(Wrong::DuplicateMember(rank)))
     }
@@ -79,37 +66,25 @@ pub(super) enum Wrong {
     DuplicateMember(Rank),
 }
 
-impl Members {
-    fn len(&self) -> u32 {
-        match self {
-            Self::Leading(count) => *count,
-            Self::Sorted(ranks) => ranks.len() as u32,
-        }
-    }
-}
-
 impl Communicator {
     /// Number of members.
     pub(super) fn size(&self) -> u32 {
-        self.members.len()
+        self.members.len() as u32
     }
 
     /// Index of `task` among the members.
     #[inline]
     pub(super) fn member(&self, task: Rank) -> Option<usize> {
-        match &self.members {
-            Members::Leading(count) => (task.0 < *count).then_some(task.index()),
-            Members::Sorted(ranks) => ranks.binary_search(&task).ok(),
+        // In a communicator of the first tasks, each is in its place.
+        match self.members.get(task.index()) {
+            Some(&member) if member == task => Some(task.index()),
+            _ => self.members.binary_search(&task).ok(),
         }
     }
 
-    /// The members, in any order.
-    pub(super) fn tasks(&self) -> impl Iterator<Item = Rank> {
-        let (leading, sorted) = match &self.members {
-            Members::Leading(count) => (*count, [].as_slice()),
-            Members::Sorted(ranks) => (0, ranks.as_slice()),
-        };
-        (0..leading).map(Rank).chain(sorted.iter().copied())
+    /// The first member that has called at most `calls` collectives.
+    pub(super) fn behind(&self, calls: u32) -> Option<Rank> {
+        self.members.iter().zip(&self.calls).find(|&(_, &called)| called <= calls).map(|(&task, _)| task)
     }
 
     /// Number of collectives that the member has called.

@@ -14,7 +14,7 @@ mod report;
 mod tests;
 
 pub use records::{Options, Validator};
-pub use repair::{Change, Mended, Repair, RepairError, repair};
+pub use repair::{Change, Mended, Repair, repair};
 pub use report::{Kind, OperationTally, Problem, Report, Severity, Tallies};
 
 use crate::trace::{Trace, TraceError};

@@ -25,11 +25,11 @@ impl Validator {
 /// Reports cycles; returns the number of tasks that do not reach their ends.
 fn check(graph: &mut Graph, log: &mut Log) -> u64 {
     graph.communicators.rewind();
-    let mut walk = Walk::new(graph);
-    walk.run();
-    let stuck = walk.cursors.iter().filter(|&&cursor| cursor != NONE).count();
+    let mut advance = Advance::new(graph);
+    advance.run();
+    let stuck = advance.cursors.iter().filter(|&&cursor| cursor != NONE).count();
     if stuck > 0 {
-        walk.report_cycles(log);
+        advance.report_cycles(log);
     }
     stuck as u64
 }
@@ -43,7 +43,7 @@ enum Wait {
     Collective(u32),
 }
 
-struct Walk<'a> {
+struct Advance<'a> {
     graph: &'a mut Graph,
     /// The next record of each task; [`NONE`]: at the end.
     cursors: Vec<u32>,
@@ -53,7 +53,7 @@ struct Walk<'a> {
     ready: Vec<u32>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Advance<'a> {
     fn new(graph: &'a mut Graph) -> Self {
         let cursors: Vec<u32> = graph.tasks.iter().map(|task| task.first).collect();
         let next_waiter = vec![NONE; cursors.len()];
@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
                 let index = self.cursors[task as usize];
                 if let Some(wait) = self.wait(index) {
                     if let Wait::Node(other) = wait {
-                        self.graph.nodes[other].flags |= WAITED;
+                        self.graph.nodes[other as usize].flags |= WAITED;
                     }
                     let before = self.waiters.insert(wait, task);
                     self.next_waiter[task as usize] = before.unwrap_or(NONE);
@@ -80,13 +80,13 @@ impl<'a> Walk<'a> {
 
     /// What the record at `index` waits for.
     fn wait(&self, index: u32) -> Option<Wait> {
-        let Node { dependency, task, flags, .. } = self.graph.nodes[index];
+        let Node { dependency, task, flags, .. } = self.graph.nodes[index as usize];
         if flags & BROKEN != 0 || flags & DEPENDENCY == 0 {
             return None;
         }
         if flags & DEPENDENCY != 3 {
             let other = self.graph.ids.get(dependency)?;
-            return (self.graph.nodes[other].flags & STARTED == 0).then_some(Wait::Node(other));
+            return (self.graph.nodes[other as usize].flags & STARTED == 0).then_some(Wait::Node(other));
         }
         let number = self.graph.collective_ids.get(dependency)?;
         (!self.is_over(number, task)).then_some(Wait::Collective(number))
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
 
     /// Whether the part of `task` in a collective is complete.
     fn is_over(&self, number: u32, task: u32) -> bool {
-        let collective = &self.graph.collectives[number];
+        let collective = &self.graph.collectives[number as usize];
         if collective.broken || collective.comm == NONE {
             return true;
         }
@@ -113,14 +113,14 @@ impl<'a> Walk<'a> {
 
     /// Whether the root has called the collective, which is not broken.
     fn root_arrived(&self, number: u32) -> bool {
-        let collective = &self.graph.collectives[number];
+        let collective = &self.graph.collectives[number as usize];
         let Some(root) = self.graph.tasks.get(collective.root as usize) else { return false };
         let communicator = self.graph.communicators.get(collective.comm);
         communicator.member(root.rank).is_some_and(|member| communicator.calls(member) > collective.position)
     }
 
     fn start(&mut self, index: u32) {
-        let node = &mut self.graph.nodes[index];
+        let node = &mut self.graph.nodes[index as usize];
         node.flags |= STARTED;
         let Node { task, other, next, flags, .. } = *node;
         self.cursors[task as usize] = next;
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
         if flags & PART == 0 {
             return;
         }
-        let collective = &mut self.graph.collectives[other];
+        let collective = &mut self.graph.collectives[other as usize];
         collective.arrived += u32::from(flags & GIVES != 0);
         let comm = collective.comm;
         let wakes = collective.arrived == collective.givers || collective.root == task;
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let Some(part) = parts.get_mut(&node.other) else { continue };
-            let collective = &self.graph.collectives[node.other];
+            let collective = &self.graph.collectives[node.other as usize];
             let needed = match collective.flow {
                 Flow::FromRoot => collective.root == node.task,
                 _ => node.flags & GIVES != 0,
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
             let mut task = start;
             while seen_in[task as usize] == NONE && needs[task as usize] != NONE {
                 seen_in[task as usize] = start;
-                task = self.graph.nodes[needs[task as usize]].task;
+                task = self.graph.nodes[needs[task as usize] as usize].task;
             }
             if seen_in[task as usize] == start && needs[task as usize] != NONE {
                 self.report_cycle(task, &needs, log);
@@ -218,7 +218,7 @@ impl<'a> Walk<'a> {
         let mut tasks = vec![first];
         loop {
             let last = tasks[tasks.len() - 1];
-            let next = self.graph.nodes[needs[last as usize]].task;
+            let next = self.graph.nodes[needs[last as usize] as usize].task;
             if next == first {
                 break;
             }
@@ -243,8 +243,8 @@ impl<'a> Walk<'a> {
         let _ = write!(text, "line {home} (task {})", graph.tasks[tasks[0] as usize].rank);
         for (step, &task) in tasks.iter().take(MAX_STEPS).enumerate() {
             let (here, needed) = (self.cursors[task as usize], needs[task as usize]);
-            let next = graph.nodes[needed].task as usize;
-            let Node { dependency, flags, .. } = graph.nodes[here];
+            let next = graph.nodes[needed as usize].task as usize;
+            let Node { dependency, flags, .. } = graph.nodes[here as usize];
             let what = if flags & DEPENDENCY == 3 { "G" } else { "record " };
             let (needed, before) = (graph.line(needed), graph.line(self.cursors[next]));
             let _ = write!(

@@ -3,11 +3,10 @@
 use super::communicators::{Communicators, Wrong};
 use super::report::{Kind, Log, OperationTally, Tallies};
 use crate::container::VERSION;
-use crate::id_table::{Chunks, IdTable, NONE};
+use crate::id_table::{IdTable, NONE};
 use crate::ids::{CommId, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes, Operation, Root};
-use crate::record::{Dependency, Header, LocalCollective, Message, Version};
-use crate::text::Line;
+use crate::record::{Counts, Dependency, Header, Line, LocalCollective, Message, Version, WrongCount};
 use crate::units::{Bytes, Picos, Ticks};
 use std::collections::{HashMap, HashSet};
 
@@ -42,7 +41,7 @@ pub struct Validator {
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     /// In file order.
-    pub(super) nodes: Chunks<Node>,
+    pub(super) nodes: Vec<Node>,
     /// From the id of a point-to-point line to its node.
     pub(super) ids: IdTable,
     /// Tasks with records, in the order of their first ones.
@@ -50,7 +49,7 @@ pub(super) struct Graph {
     /// From rank to index in `tasks`.
     pub(super) task_of_rank: IdTable,
     pub(super) communicators: Communicators,
-    pub(super) collectives: Chunks<Collective>,
+    pub(super) collectives: Vec<Collective>,
     /// Parts of collectives that receive nothing although others may: indices of collective and task.
     pub(super) takes_nothing: HashSet<(u32, u32)>,
     /// From the id of a collective to its index in `collectives`.
@@ -160,7 +159,55 @@ impl Graph {
 
     /// The rank of a node's task.
     pub(super) fn rank(&self, node: u32) -> Rank {
-        self.tasks[self.nodes[node].task as usize].rank
+        self.tasks[self.nodes[node as usize].task as usize].rank
+    }
+
+    /// What is wrong with the dependency of the record at `index`. Notes on the message that the record waits for that it is
+    /// received.
+    fn resolve(&mut self, index: usize) -> Option<(Kind, String)> {
+        let Node { dependency, task, flags, .. } = self.nodes[index];
+        let rank = self.tasks[task as usize].rank;
+        let unknown = |what| {
+            let text = format!("waits for {what}{dependency}, which does not exist");
+            Some((Kind::UnknownDependency, text))
+        };
+        let wrong = |text| Some((Kind::WrongDependency, format!("task {rank} waits for {text}")));
+        if flags & BROKEN != 0 || flags & DEPENDENCY == 0 {
+            return None;
+        }
+        if flags & DEPENDENCY == 3 {
+            let Some(number) = self.collective_ids.get(dependency) else { return unknown("G") };
+            let collective = &self.collectives[number as usize];
+            if collective.comm == NONE
+                || collective.broken
+                || self.communicators.get(collective.comm).member(rank).is_some()
+            {
+                return None;
+            }
+            return wrong(format!("G{dependency}, of which it is not a member"));
+        }
+        let Some(other) = self.ids.get(dependency) else { return unknown("record ") };
+        let target = &mut self.nodes[other as usize];
+        if flags & DEPENDENCY == 1 {
+            if target.task == task {
+                return None;
+            }
+            let other = self.tasks[target.task as usize].rank;
+            return wrong(format!("its send {dependency}, which is one of task {other}"));
+        }
+        if target.flags & MARK != 0 {
+            return wrong(format!("the reception of {dependency}, a local mark"));
+        }
+        if target.other != rank.0 {
+            let dst = target.other;
+            return wrong(format!("the reception of message {dependency}, which goes to task {dst}"));
+        }
+        target.flags |= RECEIVED;
+        if target.flags & AWAITED != 0 {
+            return None;
+        }
+        let text = format!("message {dependency}, which is not marked as awaited (dep without +4)");
+        Some((Kind::NotAwaited, format!("task {rank} waits for {text}")))
     }
 
     /// Adds a record at `line` of `rank`; returns whether it is the first of its task.
@@ -176,7 +223,7 @@ impl Graph {
         match slot {
             Some(slot) => {
                 let task = &mut self.tasks[slot as usize];
-                self.nodes[task.last].next = index;
+                self.nodes[task.last as usize].next = index;
                 task.last = index;
             }
             None => {
@@ -310,7 +357,7 @@ impl Validator {
         }
 
         let LocalCollective { id, task, comm: name, op, .. } = *part;
-        let collective = &mut graph.collectives[number];
+        let collective = &mut graph.collectives[number as usize];
         let problem = if comm.is_none() {
             Some((Kind::UnknownCommunicator, format!("no line above describes communicator {name}")))
         } else if member.is_none() {
@@ -343,7 +390,7 @@ impl Validator {
         let first = collective.first;
         self.record(line, part.task, number, flags, part.after, part.time);
         if !obtains {
-            let task = self.graph.nodes[index].task;
+            let task = self.graph.nodes[index as usize].task;
             self.graph.takes_nothing.insert((number, task));
         }
 
@@ -356,14 +403,14 @@ impl Validator {
             };
             self.log.add_with(kind, line, || (text, vec![other]));
         }
-        let collective = &mut graph.collectives[number];
+        let collective = &mut graph.collectives[number as usize];
         let is_root = match collective.flow {
             Flow::FromRoot => part.amounts.send != Bytes::ZERO,
             Flow::ToRoot => part.amounts.recv != Bytes::ZERO,
             Flow::All | Flow::Own => false,
         };
         if is_root && operation.is_some_and(Operation::is_rooted) {
-            let slot = graph.nodes[index].task;
+            let slot = graph.nodes[index as usize].task;
             if collective.root != NONE && collective.root != slot {
                 let other = graph.tasks[collective.root as usize].rank;
                 let text = || format!("{id} has two roots by its sizes: tasks {other} and {task}");
@@ -404,7 +451,7 @@ impl Validator {
             self.log
                 .add(Kind::Start, line, || format!("the first record of task {rank} waits for something"));
         }
-        let slot = self.graph.nodes[self.graph.nodes.len() as u32 - 1].task as usize;
+        let slot = self.graph.nodes[self.graph.nodes.len() - 1].task as usize;
         let task = &mut self.graph.tasks[slot];
         match time.to_picos(self.header.clock).and_then(|time| task.computing.checked_add(time)) {
             Some(sum) => task.computing = sum,
@@ -436,16 +483,15 @@ impl Validator {
     fn compare_counts(&mut self) {
         let (header, tallies) = (&self.header, &mut self.tallies);
         tallies.collectives = self.graph.collective_ids.len();
-        for (what, promised, found) in [
-            ("point-to-point lines", header.messages, tallies.messages + tallies.marks),
-            ("communicators", header.communicators, tallies.communicators),
-            ("collectives", header.collectives, tallies.collectives),
-            ("lines of collectives", header.local_collectives, tallies.local_collectives),
-        ] {
-            if promised != found {
-                let text = || format!("the header promises {promised} {what}, the file has {found}");
-                self.log.add(Kind::HeaderCount, 1, text);
-            }
+        let found = Counts {
+            messages: tallies.messages + tallies.marks,
+            communicators: tallies.communicators,
+            collectives: tallies.collectives,
+            local_collectives: tallies.local_collectives,
+        };
+        for WrongCount { kind, promised, found } in header.wrong_counts(&found) {
+            let text = || format!("the header promises {promised} {kind}, the file has {found}");
+            self.log.add(Kind::HeaderCount, 1, text);
         }
         if header.version == Version::V2 && header.received != tallies.awaited {
             let (promised, found) = (header.received, tallies.awaited);
@@ -459,77 +505,12 @@ impl Validator {
     /// Checks every dependency against its target.
     fn resolve(&mut self) {
         let graph = &mut self.graph;
-        for index in 0..graph.nodes.len() as u32 {
-            let Node { dependency, task, flags, .. } = graph.nodes[index];
-            if flags & BROKEN != 0 {
-                continue;
-            }
-            let rank = graph.tasks[task as usize].rank;
-            let wrong = |kind, text| Some((kind, text));
-            let problem = match flags & DEPENDENCY {
-                0 => None,
-                3 => match graph.collective_ids.get(dependency) {
-                    None => wrong(
-                        Kind::UnknownDependency,
-                        format!("waits for G{dependency}, which does not exist"),
-                    ),
-                    Some(number) => {
-                        let collective = &graph.collectives[number];
-                        let stranger = collective.comm != NONE
-                            && !collective.broken
-                            && graph.communicators.get(collective.comm).member(rank).is_none();
-                        stranger.then(|| {
-                            let text =
-                                format!("task {rank} waits for G{dependency}, of which it is not a member");
-                            (Kind::WrongDependency, text)
-                        })
-                    }
-                },
-                kind => match graph.ids.get(dependency) {
-                    None => wrong(
-                        Kind::UnknownDependency,
-                        format!("waits for record {dependency}, which does not exist"),
-                    ),
-                    Some(other) => {
-                        let Node { task: sender, other: dst, flags, .. } = graph.nodes[other];
-                        let what = |text: &str| format!("task {rank} waits for {text}");
-                        if kind == 1 {
-                            let other = graph.tasks[sender as usize].rank;
-                            (sender != task).then(|| {
-                                (
-                                    Kind::WrongDependency,
-                                    what(&format!("its send {dependency}, which is one of task {other}")),
-                                )
-                            })
-                        } else if flags & MARK != 0 {
-                            wrong(
-                                Kind::WrongDependency,
-                                what(&format!("the reception of {dependency}, a local mark")),
-                            )
-                        } else if dst != rank.0 {
-                            wrong(
-                                Kind::WrongDependency,
-                                what(&format!(
-                                    "the reception of message {dependency}, which goes to task {dst}"
-                                )),
-                            )
-                        } else {
-                            graph.nodes[other].flags |= RECEIVED;
-                            (flags & AWAITED == 0).then(|| {
-                                let text = format!(
-                                    "message {dependency}, which is not marked as awaited (dep without +4)"
-                                );
-                                (Kind::NotAwaited, what(&text))
-                            })
-                        }
-                    }
-                },
-            };
-            if let Some((kind, text)) = problem {
+        for index in 0..graph.nodes.len() {
+            if let Some((kind, text)) = graph.resolve(index) {
                 if kind != Kind::NotAwaited {
                     graph.nodes[index].flags |= BROKEN;
                 }
-                self.log.add(kind, graph.line(index), || text);
+                self.log.add(kind, graph.line(index as u32), || text);
             }
         }
         for (index, node) in (0..).zip(graph.nodes.iter()) {
@@ -545,7 +526,7 @@ impl Validator {
     /// Checks the lines of every collective against its communicator.
     fn members(&mut self) {
         let graph = &mut self.graph;
-        for number in 0..graph.collectives.len() as u32 {
+        for number in 0..graph.collectives.len() {
             let Collective { id, comm, first, parts, broken, position, flow, root, .. } =
                 graph.collectives[number];
             if broken || comm == NONE {
@@ -553,10 +534,8 @@ impl Validator {
             }
             let communicator = graph.communicators.get(comm);
             if parts < communicator.size() {
-                let absent = communicator.tasks().find(|&task| {
-                    communicator.member(task).is_some_and(|member| communicator.calls(member) <= position)
-                });
                 let of = format!("of {} members of {}", communicator.size(), communicator.id);
+                let absent = communicator.behind(position);
                 let who = absent.map_or(String::new(), |task| format!(": task {task} makes fewer calls"));
                 self.log.add(Kind::MissingMember, graph.line(first), || {
                     format!("G{id} has lines of {parts} {of}{who}")
@@ -573,7 +552,7 @@ impl Validator {
     fn ends(&mut self) {
         let graph = &self.graph;
         for task in &graph.tasks {
-            if graph.nodes[task.last].flags & MARK == 0 {
+            if graph.nodes[task.last as usize].flags & MARK == 0 {
                 let rank = task.rank;
                 let text = || format!("task {rank} ends here, without the local mark of MPI_Finalize");
                 self.log.add(Kind::EndsEarly, graph.line(task.last), text);

@@ -1,7 +1,7 @@
 //! The log of a repair, and helpers of its steps.
 
 use crate::ids::Rank;
-use crate::record::{Dependency, Record};
+use crate::record::Record;
 use std::collections::BTreeMap;
 
 /// A change.
@@ -59,26 +59,9 @@ impl Changes {
 pub(super) fn by_task(records: &[(u64, Record)]) -> BTreeMap<Rank, Vec<usize>> {
     let mut tasks: BTreeMap<Rank, Vec<usize>> = BTreeMap::new();
     for (at, (_, record)) in records.iter().enumerate() {
-        if let Some(task) = task_of(record) {
+        if let Some(task) = record.task() {
             tasks.entry(task).or_default().push(at);
         }
     }
     tasks
-}
-
-pub(super) fn task_of(record: &Record) -> Option<Rank> {
-    match record {
-        Record::Communicator(_) => None,
-        Record::Message(message) => Some(message.src),
-        Record::Collective(part) => Some(part.task),
-    }
-}
-
-/// The dependency of a record; [`Dependency::Start`] for a communicator.
-pub(super) fn after(record: &Record) -> Dependency {
-    match record {
-        Record::Communicator(_) => Dependency::Start,
-        Record::Message(message) => message.after,
-        Record::Collective(part) => part.after,
-    }
 }

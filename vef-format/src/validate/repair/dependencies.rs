@@ -1,6 +1,6 @@
 //! Repairs dependencies and awaited bits.
 
-use super::changes::{Changes, Mended, after, by_task, task_of};
+use super::changes::{Changes, Mended, by_task};
 use crate::ids::{CollectiveId, MessageId, Rank};
 use crate::record::{Dependency, Message, Record};
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ pub(super) fn mend(records: &mut [(u64, Record)], log: &mut Changes) {
         if let Record::Collective(part) = record {
             parts.insert((part.id, part.task));
         }
-        if let (Dependency::Received(id), Some(task)) = (after(record), task_of(record))
+        if let (Dependency::Received(id), Some(task)) = (record.after(), record.task())
             && messages.is_to(id, task)
         {
             received.insert(id);
@@ -59,13 +59,13 @@ pub(super) fn mend(records: &mut [(u64, Record)], log: &mut Changes) {
             let own = match &records[at].1 {
                 Record::Message(message) => Dependency::Sent(message.id),
                 Record::Collective(part) => Dependency::Collective(part.id),
-                Record::Communicator(_) => continue,
+                Record::Communicator { .. } => continue,
             };
             let sent_before = match &before {
                 Some(Record::Message(message)) => Some(message.id),
                 _ => None,
             };
-            let now = after(&records[at].1);
+            let now = records[at].1.after();
             let right = match now {
                 Dependency::Sent(id) if now == own || !messages.is_from(id, task) => {
                     let is_reception = unclaimed.get(&task).is_some_and(|ids| ids.contains(&id));
@@ -107,7 +107,7 @@ fn set((line, record): &mut (u64, Record), right: Dependency, why: &str, log: &m
     let place = match record {
         Record::Message(message) => &mut message.after,
         Record::Collective(part) => &mut part.after,
-        Record::Communicator(_) => return,
+        Record::Communicator { .. } => return,
     };
     let before = std::mem::replace(place, right);
     log.add(Mended::Dependency, *line, || {
@@ -132,9 +132,9 @@ pub(super) fn awaited(records: &mut [(u64, Record)], log: &mut Changes) {
     let mut uncertain = HashSet::new();
     let mut ended: HashMap<Rank, bool> = HashMap::new();
     for (_, record) in records.iter() {
-        let Some(task) = task_of(record) else { continue };
+        let Some(task) = record.task() else { continue };
         ended.insert(task, matches!(record, Record::Message(message) if message.is_mark()));
-        if let Dependency::Received(id) = after(record) {
+        if let Dependency::Received(id) = record.after() {
             match messages.is_to(id, task) {
                 true => _ = received.insert(id),
                 false => _ = uncertain.insert(task),

@@ -1,8 +1,8 @@
 //! Repairs that need not know the meaning of records: counts, positions, ids.
 
-use super::changes::{Changes, Mended, after, by_task, task_of};
-use crate::ids::{CollectiveId, CommId};
-use crate::record::{Communicator, Dependency, Header, Record, Version};
+use super::changes::{Changes, Mended, by_task};
+use crate::ids::CommId;
+use crate::record::{Counts, Dependency, Header, Record, Version, WrongCount};
 use std::collections::{HashMap, HashSet};
 
 /// Moves communicators above their first collective; removes duplicates.
@@ -12,14 +12,12 @@ pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes)
     let (mut late, mut twice) = (Vec::new(), Vec::new());
     for (at, (_, record)) in records.iter().enumerate() {
         match record {
-            Record::Communicator(comm) => match seen.get(&comm.id) {
-                Some(&first) if matches!(&records[first].1, Record::Communicator(other) if other == comm) => {
-                    twice.push(at);
-                }
+            Record::Communicator { id, .. } => match seen.get(id) {
+                Some(&first) if records[first].1 == *record => twice.push(at),
                 Some(_) => {}
                 None => {
-                    seen.insert(comm.id, at);
-                    if used.contains(&comm.id) {
+                    seen.insert(*id, at);
+                    if used.contains(id) {
                         late.push(at);
                     }
                 }
@@ -45,7 +43,7 @@ pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes)
             true => {}
         }
     }
-    let leading = kept.iter().take_while(|(_, record)| task_of(record).is_none()).count();
+    let leading = kept.iter().take_while(|(_, record)| record.task().is_none()).count();
     let behind = kept.split_off(leading);
     for (line, record) in &moved {
         log.add(Mended::Communicator, *line, || {
@@ -64,7 +62,7 @@ pub(super) fn communicators(records: &mut Vec<(u64, Record)>, log: &mut Changes)
 
 fn comm_of(record: &Record) -> CommId {
     match record {
-        Record::Communicator(Communicator { id, .. }) => *id,
+        Record::Communicator { id, .. } => *id,
         Record::Collective(part) => part.comm,
         Record::Message(_) => CommId(0),
     }
@@ -84,7 +82,7 @@ pub(super) fn ids(records: &mut [(u64, Record)], log: &mut Changes) {
             }
             lines += 1;
         }
-        if let Dependency::Sent(id) | Dependency::Received(id) = after(record) {
+        if let Dependency::Sent(id) | Dependency::Received(id) = record.after() {
             named.insert(id.0);
         }
     }
@@ -124,7 +122,7 @@ pub(super) fn order(records: &mut [(u64, Record)], log: &mut Changes) {
 /// The dependency by which other records refer to a record.
 fn name(record: &Record) -> Option<Dependency> {
     match record {
-        Record::Communicator(_) => None,
+        Record::Communicator { .. } => None,
         Record::Message(message) => Some(Dependency::Sent(message.id)),
         Record::Collective(part) => Some(Dependency::Collective(part.id)),
     }
@@ -140,7 +138,7 @@ fn in_order(records: &[(u64, Record)], places: &[usize]) -> Option<Vec<usize>> {
     // Records that must wait, by dependency.
     let mut held: HashMap<Dependency, usize> = HashMap::new();
     for (turn, &at) in places.iter().enumerate() {
-        let after = after(&records[at].1);
+        let after = records[at].1.after();
         if own.get(&after).is_some_and(|&before| before > turn) && held.insert(after, at).is_some() {
             return None;
         }
@@ -162,34 +160,31 @@ fn in_order(records: &[(u64, Record)], places: &[usize]) -> Option<Vec<usize>> {
 
 /// Sets the header's counts.
 pub(super) fn header(header: &mut Header, records: &[(u64, Record)], log: &mut Changes) {
-    let count = |kind: fn(&Record) -> bool| records.iter().filter(|(_, record)| kind(record)).count() as u64;
-    let collectives: HashSet<CollectiveId> = records
-        .iter()
-        .filter_map(|(_, record)| match record {
-            Record::Collective(part) => Some(part.id),
-            _ => None,
-        })
-        .collect();
-    for (promised, found, what) in [
-        (&mut header.messages, count(|record| matches!(record, Record::Message(_))), "point-to-point lines"),
-        (
-            &mut header.communicators,
-            count(|record| matches!(record, Record::Communicator(_))),
-            "communicators",
-        ),
-        (&mut header.collectives, collectives.len() as u64, "collectives"),
-        (
-            &mut header.local_collectives,
-            count(|record| matches!(record, Record::Collective(_))),
-            "lines of collectives",
-        ),
-    ] {
-        if *promised != found {
-            let lost = if *promised > found { "; if lines were lost, they stay lost" } else { "" };
-            log.add(Mended::HeaderCount, 1, || format!("{promised} {what} → {found}{lost}"));
-            *promised = found;
+    let mut found = Counts::default();
+    let mut collectives = HashSet::new();
+    for (_, record) in records {
+        match record {
+            Record::Communicator { .. } => found.communicators += 1,
+            Record::Message(_) => found.messages += 1,
+            Record::Collective(part) => {
+                found.local_collectives += 1;
+                found.collectives += u64::from(collectives.insert(part.id));
+            }
         }
     }
+    for WrongCount { kind, promised, found } in header.wrong_counts(&found) {
+        let lost = if promised > found { "; if lines were lost, they stay lost" } else { "" };
+        log.add(Mended::HeaderCount, 1, || format!("{promised} {kind} → {found}{lost}"));
+    }
+    let Counts { messages, communicators, collectives, local_collectives } = found;
     // The output is of version 3.
-    (header.version, header.received) = (Version::V3, 0);
+    *header = Header {
+        version: Version::V3,
+        messages,
+        communicators,
+        collectives,
+        local_collectives,
+        received: 0,
+        ..*header
+    };
 }

@@ -17,15 +17,15 @@ pub use changes::{Change, Mended};
 
 use super::records::{Options, Validator};
 use super::report::Report;
-use crate::error::Place;
+use crate::error::Located;
 use crate::new_file::NewFile;
-use crate::record::{Header, Record};
-use crate::text::{Line, Reader, TextError, WriteError, Writer};
+use crate::record::{Header, Record, WriteError};
+use crate::text::{Reader, TextError, Writer};
+use crate::trace::{CopyError, TraceError};
 use changes::Changes;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The result of a repair.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -38,40 +38,18 @@ pub struct Repair {
     pub report: Report,
 }
 
-/// Why a trace cannot be repaired.
-#[derive(Debug, thiserror::Error)]
-pub enum RepairError {
-    /// A line cannot be read.
-    #[error(transparent)]
-    Text(#[from] TextError),
-    /// The repaired trace would overwrite the original.
-    #[error("{}: the output is the trace itself; choose another name", .0.display())]
-    Same(PathBuf),
-    /// The repaired trace cannot be written.
-    #[error("{place}: {error}")]
-    Write {
-        /// The file.
-        place: Place,
-        /// The error.
-        error: WriteError,
-    },
-}
-
 /// Repairs the text trace in the file `from` and writes it to the file `to`, as text of version 3. `to` appears only if the
 /// result [is complete](Report::is_complete).
 ///
 /// # Errors
-/// See [`RepairError`].
-pub fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair, RepairError> {
-    if let (Ok(from), Ok(to)) = (fs::canonicalize(from), fs::canonicalize(to))
-        && from == to
-    {
-        return Err(RepairError::Same(to));
-    }
-    let mut trace = Trace::read(Reader::open(from)?)?;
+/// See [`CopyError`].
+pub fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair, CopyError> {
+    CopyError::if_same(from, to)?;
+    let trace = Reader::open(from).and_then(Trace::read);
+    let mut trace = trace.map_err(TraceError::Text)?;
     let repair = trace.mend(options);
     if repair.report.is_complete() {
-        trace.write(to).map_err(|error| RepairError::Write { place: Place::file(to), error })?;
+        trace.write(to).map_err(|error| Located::file(to, error))?;
     }
     Ok(repair)
 }
@@ -112,7 +90,7 @@ impl Trace {
     fn validate(&self, options: &Options) -> Report {
         let mut validator = Validator::new(&self.header, options);
         for (number, record) in &self.records {
-            validator.add(*number, &Line::of(record));
+            validator.add(*number, &record.borrowed());
         }
         validator.finish()
     }
@@ -121,11 +99,7 @@ impl Trace {
         let new = NewFile::create(to)?;
         let mut writer = Writer::new(new.file(), &self.header)?;
         for (_, record) in &self.records {
-            match record {
-                Record::Communicator(comm) => writer.communicator(comm.id, &comm.members)?,
-                Record::Message(message) => writer.message(message)?,
-                Record::Collective(part) => writer.collective(part)?,
-            }
+            writer.line(&record.borrowed())?;
         }
         writer.finish()?;
         Ok(new.finish()?)

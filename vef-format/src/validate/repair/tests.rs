@@ -1,10 +1,11 @@
 //! Sound traces, damaged in every way that can be mended: they come back byte for byte. What cannot be known stays.
 
-use super::{Mended, Repair, RepairError, Trace, repair};
+use super::{Mended, Repair, Trace, repair};
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::record::{Communicator, Dependency, Header, LocalCollective, Message, Record, Version};
+use crate::record::{Dependency, Header, LocalCollective, Message, Record, Version};
 use crate::text::Reader;
+use crate::trace::CopyError;
 use crate::units::{Bytes, Picos, Ticks};
 use crate::validate::{Options, validate};
 use proptest::prelude::*;
@@ -23,7 +24,7 @@ impl Program {
     fn new(tasks: u32) -> Self {
         let comm = |id, members: Vec<u32>| {
             let members = members.into_iter().map(Rank).collect();
-            Record::Communicator(Communicator { id: CommId(id), members })
+            Record::Communicator { id: CommId(id), members }
         };
         let mut records = vec![comm(0, (0..tasks).collect()), comm(1, vec![tasks - 1, 0])];
         if tasks > 3 {
@@ -54,15 +55,14 @@ impl Program {
     fn collective(&mut self, comm: usize) {
         let id = CollectiveId(self.collectives);
         self.collectives += 1;
-        let Record::Communicator(comm) = self.records[comm].clone() else {
+        let Record::Communicator { id: comm, members } = self.records[comm].clone() else {
             panic!("communicators come first")
         };
-        for &task in &comm.members {
+        for &task in &members {
             let previous = &mut self.previous[task.index()];
             let after = std::mem::replace(previous, Dependency::Collective(id));
             let amounts = Amounts { send: Bytes(8), recv: Bytes(8) };
-            let part =
-                LocalCollective { id, comm: comm.id, op: OpCode(2), task, amounts, after, time: Ticks(3) };
+            let part = LocalCollective { id, comm, op: OpCode(2), task, amounts, after, time: Ticks(3) };
             self.records.push(Record::Collective(part));
         }
     }
@@ -128,7 +128,7 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
     let in_task = super::changes::by_task(&trace.records);
     // The record before, in the task.
     let before = |at: usize| {
-        let places = &in_task[&super::changes::task_of(&trace.records[at].1)?];
+        let places = &in_task[&trace.records[at].1.task()?];
         places.iter().rev().find(|&&place| place < at).copied()
     };
     let unknown = 1 << 40;
@@ -141,21 +141,18 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
             Record::Message(message) => how.is_multiple_of(2) || message.bytes.0 > 0,
             _ => false,
         }),
-        WrongDependency => {
-            choose(trace, pick, |_, record| super::changes::after(record) != Dependency::Start)
-        }
+        WrongDependency => choose(trace, pick, |_, record| record.after() != Dependency::Start),
         Swap => choose(trace, pick, |at, record| {
-            matches!(super::changes::after(record), Dependency::Sent(_) | Dependency::Collective(_))
-                && before(at).is_some()
+            matches!(record.after(), Dependency::Sent(_) | Dependency::Collective(_)) && before(at).is_some()
         }),
         LateCommunicator => choose(trace, pick, |_, record| match record {
-            Record::Communicator(comm) => trace
+            Record::Communicator { id, .. } => trace
                 .records
                 .iter()
-                .any(|(_, record)| matches!(record, Record::Collective(part) if part.comm == comm.id)),
+                .any(|(_, record)| matches!(record, Record::Collective(part) if part.comm == *id)),
             _ => false,
         }),
-        Twice => choose(trace, pick, |_, record| matches!(record, Record::Communicator(_))),
+        Twice => choose(trace, pick, |_, record| matches!(record, Record::Communicator { .. })),
     };
     let Some(at) = at else { return false };
     let other = choose(trace, how, |other, record| other != at && matches!(record, Record::Message(_)));
@@ -164,7 +161,7 @@ fn damage(trace: &mut Trace, damage: Damage, pick: u32, how: u32) -> bool {
         Some(Record::Message(message)) if how.is_multiple_of(2) => message.id,
         _ => MessageId(unknown),
     };
-    let task = super::changes::task_of(&trace.records[at].1);
+    let task = trace.records[at].1.task();
     let mut others = trace.records.iter().filter_map(|(_, record)| match record {
         Record::Message(message) if Some(message.src) != task && Some(message.dst) != task => {
             Some(message.id)
@@ -350,7 +347,7 @@ fn the_trace_itself_and_unreadable_ones_are_refused() {
     let path = folder.path().join("t.vef");
     std::fs::write(&path, SOUND).unwrap();
     let same = repair(&path, &folder.path().join("./t.vef"), &Options::default()).unwrap_err();
-    assert!(matches!(same, RepairError::Same(_)), "{same}");
+    assert!(matches!(same, CopyError::Same(_)), "{same}");
     let nowhere = repair(&path, Path::new("/nowhere/t.vef"), &Options::default()).unwrap_err().to_string();
     assert!(nowhere.starts_with("/nowhere/t.vef: No such file"), "{nowhere}");
     std::fs::write(&path, &SOUND[..SOUND.len() - 3]).unwrap();
