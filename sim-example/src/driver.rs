@@ -14,7 +14,7 @@ use crate::error::SimError;
 use crate::event_loop::{Follower, Run};
 use crate::latencies::Latencies;
 use crate::loggp;
-use crate::model::{Model, Network, Usage, WithProtocol, with_network};
+use crate::model::{Build, Carrier, ModelError, Network, Usage, WithProtocol};
 use crate::noise::Noise;
 use crate::parallel;
 use crate::progress::Progress;
@@ -34,9 +34,9 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
     let network = &settings.network;
     let threads = parallel::threads(settings, nodes.iter().map(Vec::len).sum());
     let mut report = if threads > 1 {
-        match parallel::run(builder, &nodes, network, threads, progress) {
+        match parallel::run(builder, &nodes, network, threads, parallel::LEAST_HOPS, progress) {
             Some(report) => report,
-            // One thread finds the reason.
+            // One thread is as fast, or finds the reason.
             None => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
         }
     } else {
@@ -136,31 +136,26 @@ pub fn run_observed(
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
+    match network.model.info().carrier {
+        Carrier::Links(build) => run_on(engine, network, build, observe, progress),
+        Carrier::Ranks => run_loggp(engine, network, progress),
+    }
+}
+
+/// The network for the tasks of an engine.
+fn fabric(engine: &Engine, network: &NetworkSettings) -> Result<Fabric, SimError> {
     let tasks = (0..engine.jobs()).flat_map(|job| {
         (0u32..).zip(engine.progress(job)).map(move |(task, placed)| (job, task, placed.node))
     });
-    let topology = network.topology_for(&tasks.collect::<Vec<_>>())?;
-    let settings = network;
-    if settings.model == Model::LogGp {
-        return run_loggp(&topology, engine, settings, progress);
-    }
-    let report_sent = engine.send_completion() == SendCompletion::WhenSent;
-    with_network!(&topology, settings, report_sent, |network| run_on(
-        WithProtocol { network, protocol: &settings.protocol },
-        observe,
-        &topology,
-        engine,
-        settings,
-        progress
-    ))
+    network.topology_for(&tasks.collect::<Vec<_>>())
 }
 
 fn run_loggp(
-    topology: &Fabric,
     mut engine: Engine,
     settings: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
+    let topology = &fabric(&engine, settings)?;
     let outcome = loggp::run_trace(&mut engine, &settings.loggp, progress)?;
     match engine.stuck() {
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
@@ -180,16 +175,23 @@ fn run_loggp(
     }
 }
 
-fn run_on<N: Network>(
-    mut network: N,
-    observe: Observe,
-    topology: &Fabric,
+/// As [`run_observed`], on the network that `build` returns, whatever the model of `settings`: that of another crate.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn run_on(
     engine: Engine,
     settings: &NetworkSettings,
+    build: Build,
+    observe: Observe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, SimError> {
+    let topology = &fabric(&engine, settings)?;
+    let report_sent = engine.send_completion() == SendCompletion::WhenSent;
+    let network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
+    let mut network = WithProtocol { network, protocol: &settings.protocol };
     let began = Instant::now();
-    *network.watch() = observe.watch(topology.links(), topology.nodes());
+    network.set_watch(observe.watch(topology.links(), topology.nodes()));
     let accounts = Accounts::new(&engine);
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));

@@ -58,7 +58,7 @@ impl<'a, N: Network> Run<'a, N> {
                     let id = LiveId::from_raw(tag);
                     latencies.add(follower.cells[id.slot() as usize], latency.0);
                     if let Some(causes) = &mut follower.causes {
-                        let way = follower.network.watch().as_mut().map_or(&[][..], |watch| watch.way(id));
+                        let way = follower.network.watch().map_or(&[][..], |watch| watch.way(id));
                         causes.delivered(id, now, queued, way);
                     }
                     engine.delivered(id, now, follower)?;

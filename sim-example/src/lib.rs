@@ -55,7 +55,7 @@ mod random;
 pub use accounts::TaskTimes;
 pub use computing::{ComputeScale, ScaleError};
 pub use critical::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
-pub use driver::{run, run_observed, simulate};
+pub use driver::{run, run_observed, run_on, simulate};
 pub use error::SimError;
 pub use noise::{ComputeNoise, Deviations, NoiseReport, UnknownNoise};
 pub use places::{Places, UnknownRule};
@@ -66,4 +66,4 @@ pub use report::{
     OfKind, OfSize, OverTime, Performance, Report, SCHEMA, Share, SharedBy,
 };
 pub use settings::{NetworkSettings, Settings, TASKS_PER_THREAD, Workload};
-pub use watch::Observe;
+pub use watch::{Crossing, Observe, Watch};

@@ -9,11 +9,13 @@ use vef_format::units::{Bytes, Picos};
 use crate::computing::ComputeScale;
 use crate::error::SimError;
 use crate::loggp::LogGp;
-use crate::model::{LinkSpeed, Links, Model, PacketSettings, Protocol, Weights};
+use crate::model::{
+    Carrier, FLOW_HEADING, LINKS_HEADING, LinkSpeed, Links, Model, PacketSettings, Protocol, Setup, Weights,
+};
 use crate::noise::ComputeNoise;
 use crate::places::Places;
 use crate::quantity::Bandwidth;
-use crate::routing::RoutingSpec;
+use crate::routing::{Router, RoutingError, RoutingSpec};
 use crate::topology::{Fabric, LinkId, Speed, TopologySpec};
 use crate::watch::Observe;
 
@@ -45,7 +47,7 @@ impl Settings {
     /// The same traces on the same links without contention: the latency model on shortest routes, without
     /// optional results. `None` for models without contention.
     pub fn ideal(&self) -> Option<Self> {
-        if matches!(self.network.model, Model::Latency | Model::LogGp) {
+        if !self.network.model.info().is_bounded_by_latency {
             return None;
         }
         let mut ideal = self.clone();
@@ -64,28 +66,40 @@ impl Settings {
     }
 }
 
-/// A network.
-#[derive(Clone, Debug, Default)]
+/// A network, and its options on a command line. Those under a heading of a model ([`ModelInfo::options`](crate::model::ModelInfo))
+/// have no effect in other models.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
 pub struct NetworkSettings {
-    /// The topology.
+    /// Topology
+    #[arg(long, default_value_t, value_name = "T")]
     pub topology: TopologySpec,
-    /// Bandwidths and latencies.
-    pub links: Links,
-    /// How messages share links and buffers.
+    /// Network model: what messages share
+    #[arg(long, value_enum, default_value_t, value_name = "MODEL")]
     pub model: Model,
-    /// Costs of the message library.
-    pub protocol: Protocol,
-    /// Shares of concurrent messages on a link; flow model only.
-    pub weights: Weights,
-    /// Parameters of the `loggp` model.
-    pub loggp: LogGp,
-    /// Parameters of the packet model.
-    pub packet: PacketSettings,
-    /// The routing.
+    /// Routing
+    #[arg(long, default_value_t, value_name = "R", help_heading = LINKS_HEADING)]
     pub routing: RoutingSpec,
-    /// Seed of all random choices.
+    /// Seed of all random choices
+    #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
+    /// Bandwidths and latencies.
+    #[command(flatten)]
+    pub links: Links,
+    /// Parameters of the `loggp` model.
+    #[command(flatten)]
+    pub loggp: LogGp,
+    /// Shares of concurrent messages on a link
+    #[arg(long, value_enum, default_value_t, value_name = "HOW", help_heading = FLOW_HEADING)]
+    pub weights: Weights,
+    /// Parameters of the packet model.
+    #[command(flatten)]
+    pub packet: PacketSettings,
+    /// Costs of the message library.
+    #[arg(skip)]
+    pub protocol: Protocol,
     /// A link that gets twice its bandwidth, by its number in the topology.
+    #[arg(skip)]
     pub doubled: Option<u32>,
 }
 
@@ -111,15 +125,25 @@ impl NetworkSettings {
 
     /// When sends are complete in the replay: [`Model::LogGp`] has a rule of its own, the other models have the rule that was chosen.
     pub fn send_completion(&self, chosen: SendCompletion) -> SendCompletion {
-        match self.model {
-            Model::LogGp => SendCompletion::LargeWhenSent { above: self.loggp.parameters.eager },
-            _ => chosen,
+        match self.model.info().carrier {
+            Carrier::Ranks => SendCompletion::LargeWhenSent { above: self.loggp.parameters.eager },
+            Carrier::Links(_) => chosen,
         }
+    }
+
+    /// What the network of a model is built from.
+    pub(crate) fn setup<'a>(
+        &'a self,
+        fabric: &'a Fabric,
+        report_sent: bool,
+    ) -> Result<Setup<'a>, RoutingError> {
+        let router = Router::new(fabric, &*self.routing, self.seed)?;
+        Ok(Setup { router, links: &self.links, weights: self.weights, packet: self.packet, report_sent })
     }
 
     /// Bytes on a link for a message of `bytes`, with the headers of packets.
     pub(crate) fn on_the_wire(&self, bytes: Bytes) -> Option<Bytes> {
-        if self.model != Model::Packet {
+        if !self.model.info().has_packets {
             return Some(bytes);
         }
         let packets = bytes.0.div_ceil(self.packet.size.0.max(1)).max(1);
@@ -128,9 +152,9 @@ impl NetworkSettings {
 
     /// The payload of a packet, or its default in models without packets.
     pub(crate) fn message_of_one_packet(&self) -> Bytes {
-        match self.model {
-            Model::Packet => self.packet.size,
-            _ => PacketSettings::default().size,
+        match self.model.info().has_packets {
+            true => self.packet.size,
+            false => PacketSettings::default().size,
         }
     }
 }

@@ -50,20 +50,22 @@ impl Observe {
 
 /// A message, or one of its packets, that crosses a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Crossing {
-    pub(crate) link: LinkId,
+pub struct Crossing {
+    /// The link.
+    pub link: LinkId,
     /// With headers.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Time from when the link could have been used until it was.
-    pub(crate) waited: Picos,
+    pub waited: Picos,
     /// Time for which the link was busy with it, up to `end`.
-    pub(crate) time: Picos,
-    pub(crate) end: Picos,
+    pub time: Picos,
+    /// When its last byte entered the link.
+    pub end: Picos,
 }
 
-/// The recorder.
+/// The recorder of optional results.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     uses: Option<Uses>,
     ways: Option<Ways>,
     /// Even link numbers below this are injection links.
@@ -113,7 +115,7 @@ impl Watch {
 
     /// Message `tag`, or one of its packets, which the network calls `number`, crosses a link; `last` on the
     /// last link of the route.
-    pub(crate) fn crossed(&mut self, number: u32, tag: u64, crossing: &Crossing, last: bool) {
+    pub fn crossed(&mut self, number: u32, tag: u64, crossing: &Crossing, last: bool) {
         // Returned bytes belong to no message.
         if tag == RETURNED {
             return;

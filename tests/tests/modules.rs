@@ -8,13 +8,6 @@ use vef_tests::modules::Crate;
 const KNOWN: &[&[&str]] = &[
     &["replay/src/collective.rs", "replay/src/engine.rs", "replay/src/partition.rs", "replay/src/run.rs"],
     &["reports/src/report/describe.rs", "reports/src/report/who.rs"],
-    &[
-        "sim-example/src/model/packet/arbitration.rs",
-        "sim-example/src/model/packet/crossing.rs",
-        "sim-example/src/model/packet/deadlock.rs",
-        "sim-example/src/model/packet/injection.rs",
-        "sim-example/src/model/packet/mod.rs",
-    ],
 ];
 
 #[test]

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use replay::{Kind, LiveId, Message, Next, Started, Wake};
 use vef_format::units::Picos;
 
-use crate::model::{LinkSpeed, Model};
+use crate::model::LinkSpeed;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkId};
 use crate::watch::Crossing;
@@ -202,9 +202,9 @@ impl<'a> Causes<'a> {
         // Waiting behind other messages of the node, or for room between packets.
         let entered = sent.start.saturating_add(queued);
         let behind = first.end.saturating_sub(first.time).saturating_sub(entered);
-        let no_room = match self.settings.model {
-            Model::Packet => behind.saturating_sub(self.earlier_packets(sent, first.link)),
-            _ => Picos::ZERO,
+        let no_room = match self.settings.model.info().has_packets {
+            true => behind.saturating_sub(self.earlier_packets(sent, first.link)),
+            false => Picos::ZERO,
         };
         links[0].2 = take(queued.saturating_sub(overhead).saturating_add(no_room));
         let switches = self.settings.links.switch_delay.0.saturating_mul(way.len() as u64 - 1);
@@ -224,9 +224,9 @@ impl<'a> Causes<'a> {
             let time = |n: &usize| (self.speed(way[*n].link).bandwidth.bits_per_second(), *n);
             if let Some(slowest) = (0..way.len()).min_by_key(time) {
                 // Time beyond that of a single message is due to sharing.
-                let alone = match self.settings.model {
-                    Model::Flow => left.min(way[slowest].time),
-                    _ => left,
+                let alone = match self.settings.model.info().shares_bandwidth {
+                    true => left.min(way[slowest].time),
+                    false => left,
                 };
                 (links[slowest].1, links[slowest].2) =
                     (alone, links[slowest].2.saturating_add(left.saturating_sub(alone)));

@@ -2,11 +2,9 @@
 
 use super::*;
 use crate::computing::ComputeScale;
-use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets};
+use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets, Setup};
 use crate::places::Places;
-use crate::routing::tests::router;
 use crate::settings::Workload;
-use crate::topology::TopologySpec;
 use replay::{Link, Replay, SameNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -285,15 +283,15 @@ fn a_deadlocked_network_names_its_channels() {
     let messages: String =
         (0..8).map(|from| format!("{from} {from} {} 100000 0 0 -1\n", (from + 3) % 8)).collect();
     let file = trace(&format!("VEF3 8 8 0 0 0 0 1000\n{messages}"));
-    let topology = "torus:8".parse::<TopologySpec>().unwrap().build(8).unwrap();
     for buffers in [Buffers::Input, Buffers::Output] {
         let mut settings = settings(file.path()).network;
         settings.packet = PacketSettings { buffer: Some(Bytes(4096)), buffers, ..settings.packet };
-        let router = router(&topology, "minimal", 1).unwrap();
-        let network = Packets::with_channels(router, 1, settings.packet, &settings.links, false).unwrap();
+        settings.topology = "torus:8".parse().unwrap();
         let engine = Engine::builder().job(Job::open(file.path()).unwrap()).engine().unwrap();
-        let error =
-            run_on(network, Observe::default(), &topology, engine, &settings, &mut |_| {}).unwrap_err();
+        let build: Build = |Setup { router, links, packet, report_sent, .. }| {
+            Ok(Box::new(Packets::with_channels(router, 1, packet, links, report_sent)?))
+        };
+        let error = run_on(engine, &settings, build, Observe::default(), &mut |_| {}).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, SimError::Deadlock { .. }), "{text}");
         let circle: Vec<String> = (0..9).map(|switch| format!("({}) (channel 0)", switch % 8)).collect();

@@ -22,7 +22,7 @@ fn reports(settings: &Settings, threads: u16) -> [Report; 2] {
     let one =
         run_observed(prepared().builder.engine().unwrap(), &settings.network, settings.observe, &mut |_| {});
     let Prepared { builder, nodes, .. } = prepared();
-    let many = parallel::run(builder, &nodes, &settings.network, threads, &mut |_| {});
+    let many = parallel::run(builder, &nodes, &settings.network, threads, 0, &mut |_| {});
     [one.unwrap(), many.expect("a report of several threads")].map(untimed)
 }
 
@@ -109,6 +109,24 @@ proptest! {
         prop_assert_eq!(&one.jobs[0].finish_ps, &many.jobs[0].finish_ps);
         prop_assert!(one == many, "the same ends, but another report");
     }
+}
+
+/// A small simulation is not divided: the threads would wait for each other longer than they work.
+#[test]
+fn threads_with_little_to_do_give_up() {
+    let workload =
+        workloads::Workload { iterations: 40, ..workloads::Workload::new(pattern("halo2d").unwrap(), 64) };
+    let mut file = NamedTempFile::new().unwrap();
+    workload.write_text(&mut file).unwrap();
+    let mut settings = Settings { jobs: vec![Workload::new(file.path())], ..Settings::default() };
+    settings.network.model = Model::Packet;
+    settings.network.topology = "torus:8x8".parse().unwrap();
+    let divided = |least_hops| {
+        let Prepared { builder, nodes, .. } = Prepared::new(&settings).unwrap();
+        parallel::run(builder, &nodes, &settings.network, 2, least_hops, &mut |_| {}).is_some()
+    };
+    assert!(divided(0) && divided(1));
+    assert!(!divided(parallel::LEAST_HOPS));
 }
 
 /// One thread runs what several cannot, and finds the errors.

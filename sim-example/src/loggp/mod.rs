@@ -123,24 +123,32 @@ impl fmt::Display for Parameters {
 }
 
 /// The protocol of messages of more than S bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Rendezvous {
-    /// No handshake: the message is sent at once, but its send completes later. As in LogGOPSim.
+    /// No handshake: the message is sent at once, but its send completes later, as in LogGOPSim
     #[default]
     Late,
-    /// Announcement and request: one round trip.
+    /// Announcement and request: one round trip
     Handshake,
 }
 
+/// The heading of the options of the model.
+pub const HEADING: &str = "Model loggp";
+
 /// Settings of the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = HEADING)]
+#[group(skip)]
 pub struct LogGp {
-    /// The numbers.
+    /// Parameters in ns, ns per byte, and bytes (S)
+    #[arg(long = "loggp", default_value_t, value_name = "L=…,o=…")]
     pub parameters: Parameters,
-    /// The protocol of large messages.
+    /// Protocol of messages over S bytes
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub rendezvous: Rendezvous,
-    /// Whether to reproduce defects of LogGOPSim: a message of 0 bytes counts as −1 bytes, and computing does
-    /// not delay operations on other processors that depend on it.
+    /// Reproduce defects of LogGOPSim: a message of 0 bytes counts as -1 bytes, and computing does not delay operations on other
+    /// processors that depend on it
+    #[arg(long)]
     pub compat: bool,
 }
 

@@ -1,71 +1,54 @@
-//! The models by name.
+//! What a model says of itself.
 
-use std::fmt;
-use std::str::FromStr;
+use super::error::ModelError;
+use super::flow::settings::Weights;
+use super::links::Links;
+use super::network::Network;
+use super::packet::settings::PacketSettings;
+use crate::routing::Router;
 
-use serde::{Deserialize, Serialize};
-
-/// How messages share the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Model {
-    /// A switch forwards a message from its first byte; messages queue for links.
-    #[default]
-    CutThrough,
-    /// A switch forwards a message after its last byte; messages queue for links.
-    StoreAndForward,
-    /// Cut-through without contention.
-    Latency,
-    /// Packets, finite buffers and credits.
-    Packet,
-    /// Concurrent messages share the bandwidth of links.
-    Flow,
-    /// Processors and network interfaces that are busy, and a network with latency only ([`crate::loggp`]).
-    #[serde(rename = "loggp")]
-    LogGp,
+/// What a model says of itself: its name, the options that it uses, and how its network is built.
+#[derive(Debug)]
+pub struct ModelInfo {
+    /// As in `--model`.
+    pub name: &'static str,
+    /// What messages share.
+    pub help: &'static str,
+    /// The headings of the options that it uses; it has no use for those of others.
+    pub options: &'static [&'static str],
+    /// Whether the same run in the model `latency` is its bound without contention.
+    pub is_bounded_by_latency: bool,
+    /// Whether a message becomes packets.
+    pub has_packets: bool,
+    /// Whether concurrent messages share the bandwidth of a link.
+    pub shares_bandwidth: bool,
+    /// What carries the messages.
+    pub carrier: Carrier,
 }
 
-impl Model {
-    /// All models.
-    pub const ALL: [Self; 6] =
-        [Self::CutThrough, Self::StoreAndForward, Self::Latency, Self::Packet, Self::Flow, Self::LogGp];
+/// What carries the messages of a model.
+#[derive(Debug)]
+pub enum Carrier {
+    /// The links of a topology.
+    Links(Build),
+    /// Processors and interfaces of ranks; there are no links ([`crate::loggp`]).
+    Ranks,
 }
 
-/// The share of a link that each message gets in the flow model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weights {
-    /// Equal shares.
-    #[default]
-    Equal,
-    /// In inverse proportion to the latency of the route.
-    Latency,
-}
+/// Builds an empty network.
+pub type Build = for<'a> fn(Setup<'a>) -> Result<Box<dyn Network + 'a>, ModelError>;
 
-/// An unknown model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown model {0:?}; write cut-through, store-and-forward, latency, packet, flow or loggp")]
-pub struct UnknownModel(pub String);
-
-impl FromStr for Model {
-    type Err = UnknownModel;
-
-    fn from_str(text: &str) -> Result<Self, UnknownModel> {
-        Self::ALL
-            .into_iter()
-            .find(|model| model.to_string() == text)
-            .ok_or_else(|| UnknownModel(text.to_owned()))
-    }
-}
-
-impl fmt::Display for Model {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CutThrough => "cut-through",
-            Self::StoreAndForward => "store-and-forward",
-            Self::Latency => "latency",
-            Self::Packet => "packet",
-            Self::Flow => "flow",
-            Self::LogGp => "loggp",
-        })
-    }
+/// What a network is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// The routes through the topology.
+    pub router: Router<'a>,
+    /// Speeds and delays.
+    pub links: &'a Links,
+    /// Settings of the flow model.
+    pub weights: Weights,
+    /// Settings of the packet model.
+    pub packet: PacketSettings,
+    /// Whether [`Happened::Sent`](super::Happened::Sent) is to be reported.
+    pub report_sent: bool,
 }

@@ -2,30 +2,46 @@
 
 use vef_format::units::{Bytes, Picos};
 
-use crate::quantity::Bandwidth;
+use crate::quantity::{Bandwidth, parse_time};
 use crate::topology::{Fabric, LinkClass, LinkId};
 
+/// The heading of the options of links.
+pub const HEADING: &str = "Links";
+/// The heading of the options that only networks with groups use.
+pub const GROUPS_HEADING: &str = "Links between groups of a dragonfly";
+
 /// Speeds of links, and delays of interfaces and switches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = HEADING)]
+#[group(skip)]
 pub struct Links {
-    /// Bandwidth of links between switches.
+    /// Bandwidth of a link
+    #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
     pub bandwidth: Bandwidth,
-    /// Latency of links between switches.
+    /// Latency of a link
+    #[arg(long, default_value = "500ns", value_name = "TIME", value_parser = parse_time)]
     pub latency: Picos,
-    /// Bandwidth of links between nodes and switches; by default [`Self::bandwidth`].
+    /// Bandwidth of links between nodes and switches [default: --bandwidth]
+    #[arg(long, value_name = "RATE")]
     pub node_bandwidth: Option<Bandwidth>,
-    /// Latency of links between nodes and switches; by default [`Self::latency`].
+    /// Latency of links between nodes and switches [default: --latency]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub node_latency: Option<Picos>,
-    /// Bandwidth of links between groups of a dragonfly; by default [`Self::bandwidth`].
+    /// Bandwidth of links between groups of a dragonfly [default: --bandwidth]
+    #[arg(long, value_name = "RATE", help_heading = GROUPS_HEADING)]
     pub global_bandwidth: Option<Bandwidth>,
-    /// Latency of links between groups of a dragonfly; by default [`Self::latency`].
+    /// Latency of links between groups of a dragonfly [default: --latency]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = GROUPS_HEADING)]
     pub global_latency: Option<Picos>,
-    /// Delay of a switch per message (σ).
+    /// Delay of a switch per message
+    #[arg(long, default_value = "0ns", value_name = "TIME", value_parser = parse_time)]
     pub switch_delay: Picos,
-    /// Time of a node's interface per message, before the first byte enters the network (o).
+    /// Time of a node's interface per message, before the first byte enters the network
+    #[arg(long, default_value = "0ns", value_name = "TIME", value_parser = parse_time)]
     pub overhead: Picos,
     /// Bytes that pass a link at once after a pause: the depth of a token bucket. Not used by the packet
     /// model.
+    #[arg(skip)]
     pub burst: Bytes,
 }
 
@@ -88,23 +104,25 @@ impl Links {
 
 /// The use of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// Busy time.
-    pub(crate) busy: Picos,
+    pub busy: Picos,
     /// Messages, or packets in the packet model.
-    pub(crate) count: u64,
-    pub(crate) bytes: Bytes,
-    /// Waits of messages or packets for the link: sum and maximum.
-    pub(crate) waited: Picos,
-    pub(crate) longest_wait: Picos,
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Waits of messages or packets for the link: the sum.
+    pub waited: Picos,
+    /// The longest wait.
+    pub longest_wait: Picos,
     /// Time in which packets waited and none had room behind the link.
-    pub(crate) blocked: Picos,
+    pub blocked: Picos,
 }
 
 impl Usage {
     /// Adds a message or packet that took `time` after waiting for `waited`.
     #[inline]
-    pub(crate) fn add(&mut self, bytes: Bytes, time: Picos, waited: Picos) {
+    pub fn add(&mut self, bytes: Bytes, time: Picos, waited: Picos) {
         // Saturate: a hostile trace may have any sizes.
         self.busy = self.busy.saturating_add(time);
         self.count += 1;

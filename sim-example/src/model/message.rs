@@ -8,8 +8,8 @@ use std::hint::black_box;
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
-use super::links::{Links, Serial, Usage};
-use super::{Carried, Happened, Model, Network, OutOfTime};
+use super::links::{Serial, Usage};
+use super::{Carried, Happened, Network, OutOfTime, Setup};
 use crate::quantity::Bandwidth;
 use crate::routing::{Load, Router};
 use crate::topology::{LinkId, Route};
@@ -19,10 +19,7 @@ use replay::Queue;
 /// A network of whole messages.
 pub(crate) struct Messages<'a> {
     router: Router<'a>,
-    /// Whether messages wait for links.
-    waits: bool,
-    /// Whether a switch forwards a message only after its last byte.
-    whole: bool,
+    rule: Rule,
     /// Whether to report [`Happened::Sent`].
     report_sent: bool,
     switch_delay: Picos,
@@ -37,6 +34,15 @@ pub(crate) struct Messages<'a> {
     queue: Queue<Event>,
     events: u64,
     watch: Option<Box<Watch>>,
+}
+
+/// How messages cross links and switches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    /// Whether messages wait for links.
+    pub(super) waits: bool,
+    /// Whether a switch forwards a message only after its last byte.
+    pub(super) whole: bool,
 }
 
 /// A message in the network: the part used at each switch.
@@ -101,12 +107,12 @@ impl Load for Backlog<'_> {
 }
 
 impl<'a> Messages<'a> {
-    /// An empty network. Reports [`Happened::Sent`] only if `report_sent`.
-    pub(crate) fn new(router: Router<'a>, model: Model, links: &Links, report_sent: bool) -> Self {
+    /// An empty network.
+    pub(super) fn new(setup: &Setup<'a>, rule: Rule) -> Self {
+        let &Setup { router, links, report_sent, .. } = setup;
         let fabric = router.fabric();
         Self {
-            waits: model != Model::Latency,
-            whole: model == Model::StoreAndForward,
+            rule,
             report_sent,
             switch_delay: links.switch_delay,
             overhead: links.overhead,
@@ -126,7 +132,7 @@ impl<'a> Messages<'a> {
     #[inline]
     fn start(&mut self, slot: u32, link: LinkId, now: Picos) -> Result<(), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
-        let turn = if self.waits { now.max(self.links.free(link)) } else { now };
+        let turn = if self.rule.waits { now.max(self.links.free(link)) } else { now };
         let first_byte = turn.checked_add(self.overhead).ok_or(OutOfTime { bytes: flight.bytes })?;
         flight.last_byte = first_byte;
         self.about[slot as usize].entered = first_byte;
@@ -135,7 +141,7 @@ impl<'a> Messages<'a> {
             self.flights[slot as usize].unsent = true;
             self.queue.push(end, Event { slot, link, what: What::Sent });
         }
-        if !self.waits {
+        if !self.rule.waits {
             // Without contention, no other event affects the message: compute its whole route at once.
             while then.1.what != What::Delivered {
                 then = self.pass_on(then.1, then.0)?;
@@ -181,7 +187,7 @@ impl<'a> Messages<'a> {
         let time = speed.bandwidth.time(flight.bytes).ok_or(out_of_time)?;
         // Behind a slower link the message is sent in one piece that ends with its last byte.
         let ready = now.max(flight.last_byte.saturating_sub(time));
-        let start = if self.waits { ready.max(link.free) } else { ready };
+        let start = if self.rule.waits { ready.max(link.free) } else { ready };
         let waited = start.saturating_sub(ready).saturating_sub(forgiven);
         link.free = start.checked_add(time).ok_or(out_of_time)?;
         // A token bucket only passes bytes that have arrived.
@@ -197,7 +203,7 @@ impl<'a> Messages<'a> {
             return Ok((end, (there, Event { slot, link: over, what: What::Delivered })));
         }
         flight.last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
-        let passed_on = match self.whole {
+        let passed_on = match self.rule.whole {
             true => flight.last_byte,
             // Cannot overflow: not later than `last_byte`, as a message that waits is delayed as a whole.
             false => Picos(now.0 + waited.0 + speed.latency.0 + self.switch_delay.0),
@@ -290,7 +296,11 @@ impl Network for Messages<'_> {
         self.events
     }
 
-    fn watch(&mut self) -> &mut Option<Box<Watch>> {
-        &mut self.watch
+    fn set_watch(&mut self, watch: Option<Box<Watch>>) {
+        self.watch = watch;
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        self.watch.as_deref_mut()
     }
 }

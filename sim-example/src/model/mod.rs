@@ -31,9 +31,15 @@
 //!
 //! The latency model is cut-through without contention: `startᵢ = readyᵢ`.
 
+mod cut_through;
 mod flow;
-mod message;
+mod latency;
+mod loggp;
 mod packet;
+mod store_and_forward;
+
+mod list;
+mod message;
 mod protocol;
 
 mod error;
@@ -42,44 +48,17 @@ mod links;
 mod network;
 
 pub use error::ModelError;
-pub(crate) use flow::Flows;
-pub use kind::{Model, UnknownModel, Weights};
-pub use links::Links;
-pub(crate) use links::{LinkSpeed, Usage};
-pub(crate) use message::Messages;
-pub use network::OutOfTime;
-pub(crate) use network::{Carried, Happened, Network};
+pub use flow::settings::{HEADING as FLOW_HEADING, Weights};
+pub use kind::{Build, Carrier, ModelInfo, Setup};
+pub(crate) use links::LinkSpeed;
+pub use links::{GROUPS_HEADING, HEADING as LINKS_HEADING, Links, Usage};
+pub use list::{Model, UnknownModel};
+pub use network::{Carried, Happened, Network, OutOfTime};
+pub use packet::settings::HEADING as PACKET_HEADING;
 pub(crate) use packet::{Announced, Crossed, Packets};
 pub use packet::{Arbiter, Buffers, PacketSettings};
 pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};
-
-/// Runs code with the network of the model that `settings` select, compiled for each model.
-macro_rules! with_network {
-    ($topology:expr, $settings:expr, $report_sent:expr, |$network:ident| $run:expr) => {{
-        let (topology, settings, report_sent) = ($topology, $settings, $report_sent);
-        let router = $crate::routing::Router::new(topology, &*settings.routing, settings.seed)
-            .map_err($crate::model::ModelError::from)?;
-        match settings.model {
-            $crate::model::Model::Packet => {
-                let $network =
-                    $crate::model::Packets::new(router, settings.packet, &settings.links, report_sent)?;
-                $run
-            }
-            $crate::model::Model::Flow => {
-                let $network =
-                    $crate::model::Flows::new(router, settings.weights, &settings.links, report_sent);
-                $run
-            }
-            $crate::model::Model::LogGp => return Err($crate::model::ModelError::NoLinks.into()),
-            model => {
-                let $network = $crate::model::Messages::new(router, model, &settings.links, report_sent);
-                $run
-            }
-        }
-    }};
-}
-pub(crate) use with_network;
 
 #[cfg(test)]
 mod tests;

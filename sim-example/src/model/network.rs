@@ -1,4 +1,4 @@
-//! The interface of the models: a network that accepts messages and reports their delivery.
+//! The interface of the networks: messages are submitted, their delivery is reported.
 
 use vef_format::units::{Bytes, Picos};
 
@@ -15,30 +15,50 @@ pub struct OutOfTime {
 
 /// A message to carry, between nodes of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Carried {
-    pub(crate) src: u32,
-    pub(crate) dst: u32,
-    pub(crate) bytes: Bytes,
+pub struct Carried {
+    /// The node that sends.
+    pub src: u32,
+    /// The node that receives; it may be the same.
+    pub dst: u32,
+    /// Its payload.
+    pub bytes: Bytes,
     /// Chosen by the caller.
-    pub(crate) tag: u64,
+    pub tag: u64,
 }
 
 /// An event of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub enum Happened {
     /// The last byte has left the node.
-    Sent { tag: u64 },
-    /// The last byte has arrived, `latency` after submission; the first byte left the node `queued` after
-    /// submission.
-    Delivered { tag: u64, latency: Picos, queued: Picos },
+    Sent {
+        /// That of [`Carried`].
+        tag: u64,
+    },
+    /// The last byte has arrived.
+    Delivered {
+        /// That of [`Carried`].
+        tag: u64,
+        /// Time since submission.
+        latency: Picos,
+        /// Time from submission until the first byte left the node.
+        queued: Picos,
+    },
 }
 
 /// A network that carries messages.
-pub(crate) trait Network {
+///
+/// `examples/own_model.rs` is one of another crate.
+pub trait Network {
     /// Submits a message at `at`, not before the last event that was processed.
+    ///
+    /// # Errors
+    /// The message would arrive too late.
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime>;
 
-    /// Processes events up to `limit`, and returns the first one that concerns a message.
+    /// Processes events up to `limit`, and returns the first one that concerns a message, with its time.
+    ///
+    /// # Errors
+    /// A message would arrive too late.
     fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime>;
 
     /// Use of each link, by number.
@@ -52,6 +72,42 @@ pub(crate) trait Network {
         None
     }
 
-    /// The recorder of optional results, if one is set.
-    fn watch(&mut self) -> &mut Option<Box<Watch>>;
+    /// Takes the recorder of optional results (links over time, the critical path). Without one, or in a network that does not
+    /// keep it, these are empty.
+    fn set_watch(&mut self, _: Option<Box<Watch>>) {}
+
+    /// The recorder, if one is set.
+    fn watch(&mut self) -> Option<&mut Watch> {
+        None
+    }
+}
+
+impl<N: Network + ?Sized> Network for Box<N> {
+    fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
+        (**self).submit(at, message)
+    }
+
+    fn run_until(&mut self, limit: Picos) -> Result<Option<(Picos, Happened)>, OutOfTime> {
+        (**self).run_until(limit)
+    }
+
+    fn usage(&self) -> Vec<Usage> {
+        (**self).usage()
+    }
+
+    fn events(&self) -> u64 {
+        (**self).events()
+    }
+
+    fn deadlock(&self) -> Option<String> {
+        (**self).deadlock()
+    }
+
+    fn set_watch(&mut self, watch: Option<Box<Watch>>) {
+        (**self).set_watch(watch);
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        (**self).watch()
+    }
 }

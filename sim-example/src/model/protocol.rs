@@ -89,7 +89,11 @@ impl<N: Network> Network for WithProtocol<'_, N> {
         self.network.deadlock()
     }
 
-    fn watch(&mut self) -> &mut Option<Box<Watch>> {
+    fn set_watch(&mut self, watch: Option<Box<Watch>>) {
+        self.network.set_watch(watch);
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
         self.network.watch()
     }
 }

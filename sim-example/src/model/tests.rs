@@ -10,6 +10,14 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use vef_format::units::{Bytes, Picos};
 
+/// The network of a model without settings of its own.
+fn whole<'a>(topology: &'a Fabric, model: Model, links: &'a Links) -> Box<dyn Network + 'a> {
+    let router = router(topology, "minimal", 0).unwrap();
+    let (weights, packet) = (Weights::Equal, PacketSettings::default());
+    let Carrier::Links(build) = model.info().carrier else { panic!("{model} has no links") };
+    build(Setup { router, links, weights, packet, report_sent: true }).unwrap()
+}
+
 /// A message to be carried: when, from, to, bytes.
 type Load = (u64, u32, u32, u64);
 
@@ -21,8 +29,7 @@ struct Outcome {
 }
 
 fn carry_over(topology: &Fabric, model: Model, links: Links, load: &[Load]) -> Outcome {
-    let router = router(topology, "minimal", 0).unwrap();
-    let mut network = Messages::new(router, model, &links, true);
+    let mut network = whole(topology, model, &links);
     let mut times = vec![(0, 0); load.len()];
     for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
         network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
@@ -173,8 +180,8 @@ fn a_fast_trunk_carries_two_slow_messages_side_by_side() {
 fn the_end_of_time_is_an_error() {
     let topology = build("switch:2");
     let end = |at: u64, bytes: u64| {
-        let router = router(&topology, "minimal", 0).unwrap();
-        let mut network = Messages::new(router, Model::CutThrough, &Links::default(), true);
+        let links = Links::default();
+        let mut network = whole(&topology, Model::CutThrough, &links);
         network.submit(Picos(at), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag: 0 }).unwrap();
         std::iter::repeat_with(|| network.run_until(Picos::MAX)).take(9).find(Result::is_err)
     };
@@ -342,22 +349,20 @@ proptest! {
 
 /// When each message is delivered, in any model.
 fn arrivals(topology: &Fabric, settings: &NetworkSettings, load: &[Load]) -> Vec<u64> {
-    fn run<N: Network>(mut network: N, load: &[Load]) -> Result<Vec<u64>, ModelError> {
-        let mut times = vec![0; load.len()];
-        for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
-            network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag })?;
-        }
-        while let Some((now, happened)) = network.run_until(Picos::MAX)? {
-            if let Happened::Delivered { tag, .. } = happened {
-                assert_eq!(std::mem::replace(&mut times[tag as usize], now.0), 0, "delivered twice");
-            }
-        }
-        Ok(times)
-    }
-    let run = || -> Result<Vec<u64>, ModelError> {
-        with_network!(topology, settings, false, |network| run(network, load))
+    let Carrier::Links(build) = settings.model.info().carrier else {
+        panic!("{} has no links", settings.model)
     };
-    run().unwrap()
+    let mut network = build(settings.setup(topology, false).unwrap()).unwrap();
+    let mut times = vec![0; load.len()];
+    for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
+        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
+    }
+    while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
+        if let Happened::Delivered { tag, .. } = happened {
+            assert_eq!(std::mem::replace(&mut times[tag as usize], now.0), 0, "delivered twice");
+        }
+    }
+    times
 }
 
 const ROUTINGS: [&str; 5] = ["minimal", "ecmp:packet", "adaptive", "valiant", "ugal:100"];
@@ -459,8 +464,7 @@ fn packet_settings_that_cannot_be() {
         let mut settings = NetworkSettings { model: Model::Packet, ..NetworkSettings::default() };
         change(&mut settings.packet);
         let topology = build("torus:5");
-        let router = router(&topology, "minimal", 1).unwrap();
-        Packets::new(router, settings.packet, &settings.links, false)
+        Packets::new(&settings.setup(&topology, false).unwrap())
             .err()
             .map(|error| error.to_string())
             .unwrap_or_default()

@@ -4,6 +4,7 @@
 //! a warm-up, each message submitted during the measured time is followed to its delivery; its latency counts
 //! from submission. Accepted load is what arrives during the measured time.
 
+mod destinations;
 mod pattern;
 
 use serde::Serialize;
@@ -11,30 +12,37 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
 use crate::histogram::Histogram;
-use crate::model::{Carried, Happened, Network, with_network};
-use crate::quantity::Bandwidth;
+use crate::model::{Carried, Carrier, Happened, ModelError, Network};
+use crate::quantity::{Bandwidth, parse_bytes};
 use crate::random::Random;
 use crate::report::Latency;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass};
 
-pub(crate) use pattern::Destinations;
-pub use pattern::{Pattern, PatternError, UnknownPattern};
+pub(crate) use destinations::Destinations;
+pub use pattern::{Pattern, PatternError, PatternInfo, UnknownPattern};
 
 /// The traffic of a network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub struct Traffic {
-    /// The destinations.
+    /// Traffic pattern: where each node sends
+    #[arg(long, value_enum, default_value_t, value_name = "P")]
     pub pattern: Pattern,
-    /// The size of a message; by default the payload of a packet in the packet model, else 2 KiB.
+    /// Size of a message [default: one packet; 2 KiB in models without packets]
+    #[arg(long = "message", value_name = "SIZE", value_parser = parse_bytes)]
     pub bytes: Option<Bytes>,
-    /// The times at which messages are submitted.
+    /// Times at which messages are submitted
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub arrivals: Arrivals,
-    /// Length of the warm-up: messages per node at full load.
+    /// Length of the warm-up, in transmission times of a message
+    #[arg(long, default_value_t = 1000, value_name = "N")]
     pub warm_up: u32,
-    /// Length of the measured time: messages per node at full load.
+    /// Length of the measurement, in transmission times of a message
+    #[arg(long, default_value_t = 3000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
     pub measured: u32,
     /// Seed of destinations and times.
+    #[arg(skip = 1u64)]
     pub seed: u64,
 }
 
@@ -52,12 +60,12 @@ impl Default for Traffic {
 }
 
 /// The times at which messages are submitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Arrivals {
-    /// In each slot, the transmission time of a message, with the same probability.
+    /// With equal probability in each transmission time of a message
     #[default]
     Bernoulli,
-    /// After exponentially distributed intervals.
+    /// After exponentially distributed intervals
     Poisson,
 }
 
@@ -113,24 +121,10 @@ pub(crate) fn run_between(
     destinations: &Destinations,
     load: f64,
 ) -> Result<Point, SimError> {
-    with_network!(topology, settings, false, |network| run_on(
-        network,
-        topology,
-        settings,
-        traffic,
-        destinations,
-        load
-    ))
-}
-
-fn run_on<N: Network>(
-    mut network: N,
-    topology: &Fabric,
-    settings: &NetworkSettings,
-    traffic: &Traffic,
-    destinations: &Destinations,
-    load: f64,
-) -> Result<Point, SimError> {
+    let Carrier::Links(build) = settings.model.info().carrier else {
+        return Err(ModelError::NoLinks.into());
+    };
+    let mut network = build(settings.setup(topology, false).map_err(ModelError::from)?)?;
     let nodes = topology.nodes();
     let bytes = traffic.bytes.unwrap_or_else(|| settings.message_of_one_packet());
     let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;

@@ -6,17 +6,30 @@
 //! other messages, m over the least bandwidth of the route later. All starts and ends of one moment are one
 //! change.
 
+pub(super) mod settings;
 mod shares;
 
 use vef_format::units::{Bytes, Picos};
 
+use self::settings::Weights;
 use self::shares::Shares;
-use super::links::{LinkSpeed, Links, Usage};
-use super::{Carried, Happened, Network, OutOfTime, Weights};
+use super::kind::{Carrier, ModelInfo};
+use super::links::{self, LinkSpeed, Usage};
+use super::{Carried, Happened, Network, OutOfTime, Setup};
 use crate::routing::{Load, Router};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
 use replay::Queue;
+
+pub(super) const INFO: ModelInfo = ModelInfo {
+    name: "flow",
+    help: "the bandwidth of links, max-min fair",
+    options: &[links::HEADING, links::GROUPS_HEADING, settings::HEADING],
+    is_bounded_by_latency: true,
+    has_packets: false,
+    shares_bandwidth: true,
+    carrier: Carrier::Links(|setup| Ok(Box::new(Flows::new(&setup)))),
+};
 
 /// A network of flows.
 pub(crate) struct Flows<'a> {
@@ -202,8 +215,9 @@ impl Load for FlowCount<'_> {
 }
 
 impl<'a> Flows<'a> {
-    /// An empty network. Reports [`Happened::Sent`] only if `report_sent`, when all bytes have passed.
-    pub(crate) fn new(router: Router<'a>, weights: Weights, links: &Links, report_sent: bool) -> Self {
+    /// An empty network. Reports [`Happened::Sent`], if asked for, when all bytes have passed.
+    fn new(setup: &Setup<'a>) -> Self {
+        let &Setup { router, links, weights, report_sent, .. } = setup;
         let topology = router.fabric();
         let speeds = links.speeds(topology);
         let speed = |link| &speeds[usize::from(topology.class(LinkId(link)).0)];
@@ -349,8 +363,12 @@ impl Network for Flows<'_> {
         self.events
     }
 
-    fn watch(&mut self) -> &mut Option<Box<Watch>> {
-        &mut self.watch
+    fn set_watch(&mut self, watch: Option<Box<Watch>>) {
+        self.watch = watch;
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        self.watch.as_deref_mut()
     }
 }
 

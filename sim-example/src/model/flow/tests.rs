@@ -1,8 +1,7 @@
 //! SimGrid's results, and cases by hand.
 
 use super::*;
-use crate::model::Model;
-use crate::routing::tests::router;
+use crate::model::{Links, Model};
 use crate::settings::NetworkSettings;
 use crate::topology::tests::build;
 use crate::traffic::tests::reference;
@@ -95,8 +94,8 @@ fn over_topology(text: &str, weights: Weights) -> Vec<(f64, f64)> {
         links.node_latency = Some(Picos::ZERO);
     }
     let topology = build(spec);
-    let router = router(&topology, "minimal", 0).unwrap();
-    let mut network = Flows::new(router, weights, &links, false);
+    let settings = NetworkSettings { links, weights, ..NetworkSettings::default() };
+    let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
     let mut flows = Vec::new();
     for line in text.lines().skip(2) {
         let numbers: Vec<f64> = line.split(',').map(|number| number.parse().unwrap()).collect();
@@ -167,9 +166,8 @@ fn two_flows_by_hand() {
 #[test]
 fn a_message_without_bytes_and_one_that_is_reported_as_sent() {
     let topology = build("switch:2");
-    let router = router(&topology, "minimal", 0).unwrap();
     let settings = NetworkSettings { model: Model::Flow, ..NetworkSettings::default() };
-    let mut network = Flows::new(router, Weights::Equal, &settings.links, true);
+    let mut network = Flows::new(&settings.setup(&topology, true).unwrap());
     for (tag, bytes) in [(1, 0), (2, 1000)] {
         network.submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag }).unwrap();
     }

@@ -2,9 +2,9 @@
 
 use vef_format::units::Picos;
 
-use super::Packets;
 use super::parts::NONE;
 use super::settings::{Arbiter, Buffers};
+use super::state::Packets;
 use crate::model::OutOfTime;
 use crate::random::combine;
 use crate::topology::LinkId;
@@ -33,20 +33,6 @@ impl Packets<'_> {
         // Arbitration requests no arbitration.
         self.to_arbitrate = open;
         Ok(())
-    }
-
-    /// The virtual channel of `link`, within `vcs`, with the most credit, if that is at least `bytes`.
-    #[inline]
-    pub(super) fn room_for(&self, link: LinkId, bytes: u32, vcs: (u8, u8)) -> Option<u32> {
-        let first = link.0 * self.vcs;
-        let mut best: Option<(u32, u32)> = None;
-        for number in first + u32::from(vcs.0)..first + u32::from(vcs.1) {
-            let credit = self.buffers[number as usize].credit;
-            if credit >= bytes && best.is_none_or(|(most, _)| credit > most) {
-                best = Some((credit, number));
-            }
-        }
-        best.map(|(_, number)| number)
     }
 
     /// Arbitrates a link between switches or an ejection link.

@@ -8,8 +8,8 @@ use vef_format::units::Picos;
 
 use super::border::{Announced, Border, Crossed};
 use super::parts::{CREDIT, Event, Message, NONE, Packet};
-use super::{Links, Packets};
-use crate::model::links::Usage;
+use super::state::Packets;
+use crate::model::links::{Links, Usage};
 use crate::topology::{LinkId, Parts};
 
 impl<'a> Packets<'a> {

@@ -4,8 +4,8 @@ use std::iter::successors;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::Packets;
 use super::settings::Buffers;
+use super::state::Packets;
 use crate::routing::channels::Channel;
 use crate::topology::LinkId;
 

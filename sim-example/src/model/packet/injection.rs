@@ -2,8 +2,8 @@
 
 use vef_format::units::{Bytes, Picos};
 
-use super::Packets;
 use super::parts::{Event, NONE, Packet, SENT};
+use super::state::Packets;
 use crate::model::OutOfTime;
 use crate::topology::LinkId;
 use crate::watch::Crossing;

@@ -4,46 +4,60 @@ use vef_format::units::{Bytes, Picos};
 
 use super::parts::ClassSpeed;
 use crate::model::ModelError;
+use crate::quantity::{parse_bytes, parse_time};
+
+/// The heading of its options.
+pub const HEADING: &str = "Model packet";
 
 /// Settings of the packet model.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, clap::Args)]
+#[command(next_help_heading = HEADING)]
+#[group(skip)]
 pub struct PacketSettings {
-    /// Largest payload of a packet (P).
+    /// Largest payload of a packet
+    #[arg(long = "packet-size", default_value = "2KiB", value_name = "SIZE", value_parser = parse_bytes)]
     pub size: Bytes,
-    /// Header of a packet.
+    /// Header of a packet
+    #[arg(long = "packet-header", default_value = "0B", value_name = "SIZE", value_parser = parse_bytes)]
     pub header: Bytes,
-    /// Buffer of a virtual channel; by default what the bandwidth of the link needs.
+    /// Buffer of a virtual channel [default: what the bandwidth of its link needs]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub buffer: Option<Bytes>,
-    /// Virtual channels per link; by default what the routing needs, at least 2.
+    /// Virtual channels per link [default: what the routing needs, at least 2]
+    #[arg(long, value_name = "N")]
     pub vcs: Option<u32>,
-    /// Which packets may request a link.
+    /// Packets that may request a link
+    #[arg(long, value_enum, default_value_t, value_name = "WHERE")]
     pub buffers: Buffers,
-    /// Speed of a switch's inside relative to its links, with one connection per input. By default each
-    /// virtual channel has a connection of its own, as fast as its link.
+    /// Speed of a switch's inside relative to its links, with one connection per input
+    /// [default: one connection per channel, as fast as its link]
+    #[arg(long, value_name = "TIMES")]
     pub speedup: Option<f64>,
-    /// Which of the requests for a link is served.
+    /// Which of the requests for a link is served
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub arbiter: Arbiter,
-    /// Time of a switch for a credit, besides the latency of the link.
+    /// Time of a switch for a credit, besides the latency of the link
+    #[arg(long, default_value = "0ns", value_name = "TIME", value_parser = parse_time)]
     pub credit_delay: Picos,
 }
 
 /// Which of the requests for a link is served.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Arbiter {
-    /// Round-robin over the buffers.
+    /// Round-robin over the buffers
     #[default]
     RoundRobin,
-    /// The packet whose message was submitted first.
+    /// The packet whose message was submitted first
     Age,
 }
 
 /// Which packets may request a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Buffers {
-    /// The head of each virtual channel's input buffer.
+    /// The head of each virtual channel's input buffer
     #[default]
     Input,
-    /// All packets.
+    /// All packets
     Output,
 }
 

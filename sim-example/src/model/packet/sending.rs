@@ -1,0 +1,96 @@
+//! A packet leaves its buffer for the next one, or for its node.
+
+use vef_format::units::{Bytes, Picos};
+
+use super::parts::{CREDIT, DELIVERED, Event, NONE, Packet};
+use super::settings::Buffers;
+use super::state::Packets;
+use crate::model::OutOfTime;
+use crate::topology::LinkId;
+use crate::watch::Crossing;
+
+impl Packets<'_> {
+    /// Sends a packet over `link` into buffer `room`, or to the node if `room` is [`NONE`].
+    #[inline]
+    pub(super) fn send(&mut self, link: LinkId, slot: u32, room: u32) -> Result<(), OutOfTime> {
+        let now = self.now;
+        let time = self.time(self.links[link.index()].class, self.packets[slot as usize].bytes)?;
+        let packet = &mut self.packets[slot as usize];
+        let wire = packet.bytes + self.settings.header.0 as u32;
+        let out_of_time = OutOfTime { bytes: Bytes(packet.bytes.into()) };
+        let number = packet.buffer;
+        let state = &mut self.links[link.index()];
+        let latency = self.speeds[usize::from(state.class.0)].speed.latency;
+        // With a speedup the packet may leave its buffer before the link is idle.
+        let inside = match self.settings.speedup {
+            Some(speedup) => Picos((time.0 as f64 / speedup).ceil() as u64),
+            None => time,
+        };
+        let left = now.checked_add(inside).ok_or(out_of_time)?.max(packet.last_byte);
+        let start = now.max(state.free);
+        let end = start.checked_add(time).ok_or(out_of_time)?.max(packet.last_byte);
+        let usage = &mut self.usage[link.index()];
+        let (time, waited) = (Picos(end.0 - start.0), start.saturating_sub(packet.ready));
+        usage.add(Bytes(wire.into()), time, waited);
+        if let Some(watch) = &mut self.watch {
+            let crossing = Crossing { link, bytes: wire.into(), waited, time, end };
+            watch.crossed(slot, self.messages[packet.message as usize].tag, &crossing, room == NONE);
+            watch.blocked(link, state.blocked.min(now), now);
+        }
+        if state.blocked != Picos::MAX {
+            usage.blocked = usage.blocked.saturating_add(now.saturating_sub(state.blocked));
+            state.blocked = Picos::MAX;
+        }
+        (state.free, state.next_arbitration, state.winner) = (end, left, number);
+        self.hops += 1;
+        if !state.waiting.is_empty() {
+            self.schedule_arbitration(link.0);
+        }
+
+        // Advance the buffer.
+        let next = self.packets[slot as usize].next;
+        let buffer = &mut self.buffers[number as usize];
+        buffer.busy = left;
+        if self.settings.buffers == Buffers::Input {
+            (buffer.first, buffer.requests) = (next, false);
+            if next == NONE {
+                buffer.last = NONE;
+            }
+        }
+        let (input, class) = (LinkId(number / self.vcs), buffer.class);
+        if self.settings.speedup.is_some() {
+            self.links[input.index()].sending = number;
+        }
+        if self.settings.buffers == Buffers::Input && next != NONE || self.settings.speedup.is_some() {
+            self.schedule_departure(number);
+        }
+        let back = self.speeds[usize::from(class.0)].back;
+        let credit = left.checked_add(back).ok_or(out_of_time)?;
+        match &mut self.border {
+            Some(border) if border.sender_is_elsewhere(input) => {
+                border.return_credit(input, number, wire, credit)
+            }
+            _ => self.queue.push(credit, Event::new(CREDIT, number, wire)),
+        }
+
+        let there = end.checked_add(latency).ok_or(out_of_time)?;
+        if room == NONE {
+            let Packet { message, bytes, .. } = self.packets.remove(slot as usize);
+            let state = &mut self.messages[message as usize];
+            state.to_arrive -= u64::from(bytes);
+            // All packets of a message arrive over this link: the last one completes the message.
+            if state.to_arrive == 0 && state.to_send == 0 {
+                self.queue.push(there, Event::new(DELIVERED, message, 0));
+            }
+            return Ok(());
+        }
+        let last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
+        self.buffers[room as usize].credit -= wire;
+        let ready = Picos(start.0 + latency.0 + self.switch_delay.0);
+        match &self.border {
+            Some(border) if border.receiver_is_elsewhere(link) => self.leave(room, slot, ready, last_byte),
+            _ => self.enqueue(room, slot, ready, last_byte),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,336 @@
+//! The state of a packet network, and the steps of single links and buffers.
+
+use std::collections::VecDeque;
+
+use replay::Queue;
+use slab::Slab;
+use vef_format::units::{Bytes, Picos};
+
+use super::border::Border;
+use super::parts::*;
+use super::settings::{Buffers, PacketSettings, room};
+use crate::model::kind::Setup;
+use crate::model::links::{Links, Usage};
+use crate::model::{ModelError, OutOfTime};
+use crate::routing::Router;
+use crate::topology::{LinkClass, LinkId};
+use crate::watch::Watch;
+
+/// A network of packets.
+pub(crate) struct Packets<'a> {
+    pub(super) router: Router<'a>,
+    pub(super) settings: PacketSettings,
+    /// Virtual channels per link.
+    pub(super) vcs: u32,
+    /// The range of virtual channels (first, end) of each class, for local and for global links.
+    pub(super) channels: [Vec<(u8, u8)>; 2],
+    pub(super) speeds: Vec<ClassSpeed>,
+    pub(super) switch_delay: Picos,
+    pub(super) overhead: Picos,
+    pub(super) report_sent: bool,
+    pub(super) links: Vec<Link>,
+    pub(super) usage: Vec<Usage>,
+    /// By link and virtual channel.
+    pub(super) buffers: Vec<Buffer>,
+    pub(super) sources: Vec<Source>,
+    pub(super) messages: Slab<Message>,
+    pub(super) packets: Slab<Packet>,
+    pub(super) queue: Queue<Event>,
+    pub(super) now: Picos,
+    /// Buffers (output buffers: packets) whose head has arrived and needs routing.
+    pub(super) arrived: Vec<u32>,
+    /// Links that need arbitration.
+    pub(super) to_arbitrate: Vec<LinkId>,
+    pub(super) hops: u64,
+    pub(super) watch: Option<Box<Watch>>,
+    /// Set in a network that several threads divide among themselves.
+    pub(super) border: Option<Box<Border<'a>>>,
+}
+
+impl<'a> Packets<'a> {
+    /// An empty network.
+    pub(crate) fn new(setup: &Setup<'a>) -> Result<Self, ModelError> {
+        let &Setup { mut router, links, packet: settings, report_sent, .. } = setup;
+        if let Some(vcs) = settings.vcs.filter(|vcs| !(1..=u32::from(u8::MAX)).contains(vcs)) {
+            return Err(ModelError::Channels { vcs });
+        }
+        let vcs = router.assign_channels(settings.vcs)?;
+        let vcs = if settings.vcs.is_none() { vcs.max(2) } else { vcs };
+        Self::with_channels(router, vcs, settings, links, report_sent)
+    }
+
+    /// As [`Self::new`], with `vcs` virtual channels per link, which are not checked.
+    pub(crate) fn with_channels(
+        router: Router<'a>,
+        vcs: u32,
+        settings: PacketSettings,
+        links: &Links,
+        report_sent: bool,
+    ) -> Result<Self, ModelError> {
+        let topology = router.fabric();
+        // Divide the channels evenly among the classes.
+        let channels = [LinkClass::LOCAL, LinkClass::GLOBAL].map(|class| {
+            let classes = router.classes(class).min(vcs);
+            let first = |class: u32| (class * vcs / classes) as u8;
+            (0..classes).map(|class| (first(class), first(class + 1))).collect()
+        });
+        let most = settings.size.0.saturating_add(settings.header.0);
+        if settings.size.0 == 0 || most >= MOST_BYTES {
+            return Err(ModelError::PacketSize { size: settings.size, header: settings.header });
+        }
+        let whole = Bytes(most);
+        let mut speeds = Vec::new();
+        for speed in links.speeds(topology) {
+            let whole = speed.bandwidth.time(whole).ok_or(OutOfTime { bytes: whole })?;
+            let back = speed.latency.saturating_add(settings.credit_delay);
+            speeds.push(ClassSpeed { speed, whole, back });
+        }
+        let rooms = speeds
+            .iter()
+            .map(|speed| room(&settings, speed, links.switch_delay))
+            .collect::<Result<Vec<u32>, _>>()?;
+        if settings.speedup.is_some_and(|speedup| !(speedup >= 1.0 && speedup.is_finite()))
+            || settings.speedup.is_some() && settings.buffers == Buffers::Output
+        {
+            return Err(ModelError::Speedup);
+        }
+        let link = |link: u32| Link {
+            free: Picos::ZERO,
+            next_arbitration: Picos::ZERO,
+            winner: 0,
+            load: 0,
+            class: topology.class(LinkId(link)),
+            global: topology.kind(LinkId(link)) == LinkClass::GLOBAL,
+            scheduled: false,
+            requested: false,
+            blocked: Picos::MAX,
+            waiting: VecDeque::new(),
+            sending: link * vcs,
+        };
+        let all_links: Vec<Link> = (0..topology.links()).map(link).collect();
+        let buffer = |link: &Link| Buffer {
+            first: NONE,
+            last: NONE,
+            credit: rooms[usize::from(link.class.0)],
+            class: link.class,
+            requests: false,
+            scheduled: false,
+            busy: Picos::ZERO,
+        };
+        let buffers = all_links.iter().flat_map(|link| vec![buffer(link); vcs as usize]).collect();
+        Ok(Self {
+            settings,
+            vcs,
+            channels,
+            speeds,
+            switch_delay: links.switch_delay,
+            overhead: links.overhead,
+            report_sent,
+            usage: vec![Usage::default(); all_links.len()],
+            links: all_links,
+            buffers,
+            sources: (0..topology.nodes()).map(|_| Source::default()).collect(),
+            messages: Slab::new(),
+            packets: Slab::new(),
+            queue: Queue::new(),
+            now: Picos::ZERO,
+            arrived: Vec::new(),
+            to_arbitrate: Vec::new(),
+            hops: 0,
+            watch: None,
+            border: None,
+            router,
+        })
+    }
+
+    /// Requests arbitration for a link, after all other events of this moment.
+    #[inline]
+    pub(super) fn request_arbitration(&mut self, link: LinkId) {
+        let state = &mut self.links[link.index()];
+        if !state.requested {
+            state.requested = true;
+            self.to_arbitrate.push(link);
+        }
+    }
+
+    /// Schedules the next arbitration of a link.
+    #[inline]
+    pub(super) fn schedule_arbitration(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        if !state.scheduled {
+            state.scheduled = true;
+            self.queue.push(state.next_arbitration, Event::new(ARBITRATE, link, 0));
+        }
+    }
+
+    /// Schedules the departure of the packet that leaves a buffer.
+    #[inline]
+    pub(super) fn schedule_departure(&mut self, number: u32) {
+        let buffer = &mut self.buffers[number as usize];
+        if !buffer.scheduled {
+            buffer.scheduled = true;
+            self.queue.push(buffer.busy, Event::new(DEPARTED, number, 0));
+        }
+    }
+
+    /// Requests routing for the head of a buffer, once the packet before it has left.
+    #[inline]
+    pub(super) fn front(&mut self, number: u32) {
+        let buffer = &mut self.buffers[number as usize];
+        if buffer.requests {
+            return;
+        }
+        if buffer.busy > self.now {
+            return self.schedule_departure(number);
+        }
+        buffer.requests = true;
+        self.arrived.push(number);
+    }
+
+    /// A packet has arrived at its switch.
+    #[inline]
+    pub(super) fn arrive(&mut self, slot: u32) {
+        let number = self.packets[slot as usize].buffer;
+        match self.settings.buffers {
+            Buffers::Input if self.buffers[number as usize].first == slot => self.front(number),
+            Buffers::Input => {}
+            Buffers::Output => self.arrived.push(slot),
+        }
+    }
+
+    /// A link can be arbitrated again.
+    #[inline]
+    pub(super) fn arbitration_due(&mut self, link: u32) {
+        self.links[link as usize].scheduled = false;
+        self.request_arbitration(LinkId(link));
+    }
+
+    /// The packet that left a buffer has departed entirely.
+    #[inline]
+    pub(super) fn departed(&mut self, number: u32) {
+        let buffer = &mut self.buffers[number as usize];
+        buffer.scheduled = false;
+        let first = buffer.first;
+        if self.settings.buffers == Buffers::Input
+            && first != NONE
+            && self.packets[first as usize].ready <= self.now
+        {
+            self.front(number);
+        }
+        if self.settings.speedup.is_some() {
+            // The input is free for its other virtual channels.
+            let input = number - number % self.vcs;
+            for other in input..input + self.vcs {
+                let Buffer { first, requests, .. } = self.buffers[other as usize];
+                if requests && first != NONE && self.packets[first as usize].link != NONE {
+                    self.request_arbitration(LinkId(self.packets[first as usize].link));
+                }
+            }
+        }
+    }
+
+    /// A credit has returned.
+    #[inline]
+    pub(super) fn credit(&mut self, buffer: u32, bytes: u32) {
+        self.buffers[buffer as usize].credit += bytes;
+        let link = LinkId(buffer / self.vcs);
+        let state = &mut self.links[link.index()];
+        state.load -= bytes;
+        if state.blocked != Picos::MAX {
+            self.request_arbitration(link);
+        }
+    }
+
+    /// Routes all packets that have arrived.
+    pub(super) fn route_arrived(&mut self) {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        if arrived.len() > 1 && (self.router.asks_for_load() || self.settings.buffers == Buffers::Output) {
+            match self.settings.buffers {
+                Buffers::Input => arrived.sort_unstable(),
+                // By location; packets of one buffer keep their order.
+                Buffers::Output => {
+                    let packets = &self.packets;
+                    arrived
+                        .sort_by_key(|&slot| (packets[slot as usize].ready, packets[slot as usize].buffer));
+                }
+            }
+        }
+        for &number in &arrived {
+            let slot = match self.settings.buffers {
+                Buffers::Input => self.buffers[number as usize].first,
+                Buffers::Output => number,
+            };
+            self.route(slot);
+        }
+        arrived.clear();
+        self.arrived = arrived;
+    }
+
+    #[inline]
+    pub(super) fn route(&mut self, slot: u32) {
+        let packet = &mut self.packets[slot as usize];
+        let loads = Loads(&self.links);
+        let hop = self.router.next(&mut packet.route, &loads);
+        let link = &mut self.links[hop.link.index()];
+        packet.link = hop.link.0;
+        packet.last = hop.last;
+        if !hop.last {
+            let channels = &self.channels[usize::from(link.global)];
+            packet.vcs = channels[usize::from(hop.class).min(channels.len() - 1)];
+            link.load += packet.bytes + self.settings.header.0 as u32;
+        }
+        match self.settings.buffers {
+            Buffers::Output => link.waiting.push_back(slot),
+            Buffers::Input => {
+                let number = packet.buffer;
+                let place = link.waiting.partition_point(|&other| other < number);
+                link.waiting.insert(place, number);
+            }
+        }
+        self.request_arbitration(hop.link);
+    }
+
+    /// Transmission time of a packet with that payload.
+    #[inline]
+    pub(super) fn time(&self, class: LinkClass, payload: u32) -> Result<Picos, OutOfTime> {
+        let ClassSpeed { speed, whole, .. } = self.speeds[usize::from(class.0)];
+        if u64::from(payload) == self.settings.size.0 {
+            return Ok(whole);
+        }
+        let wire = Bytes(u64::from(payload) + self.settings.header.0);
+        speed.bandwidth.time(wire).ok_or(OutOfTime { bytes: Bytes(payload.into()) })
+    }
+
+    /// Puts a packet into a buffer that it is going to reach at `ready`.
+    #[inline]
+    pub(super) fn enqueue(&mut self, room: u32, slot: u32, ready: Picos, last_byte: Picos) {
+        let buffer = &mut self.buffers[room as usize];
+        if self.settings.buffers == Buffers::Input {
+            if buffer.last == NONE {
+                buffer.first = slot;
+            } else {
+                self.packets[buffer.last as usize].next = slot;
+            }
+            buffer.last = slot;
+        }
+        let packet = &mut self.packets[slot as usize];
+        (packet.next, packet.buffer) = (NONE, room);
+        (packet.ready, packet.last_byte) = (ready, last_byte);
+        packet.link = NONE;
+        self.queue.push(packet.ready, Event::new(ARRIVE, slot, 0));
+    }
+
+    /// The virtual channel of `link`, within `vcs`, with the most credit, if that is at least `bytes`.
+    #[inline]
+    pub(super) fn room_for(&self, link: LinkId, bytes: u32, vcs: (u8, u8)) -> Option<u32> {
+        let first = link.0 * self.vcs;
+        let mut best: Option<(u32, u32)> = None;
+        for number in first + u32::from(vcs.0)..first + u32::from(vcs.1) {
+            let credit = self.buffers[number as usize].credit;
+            if credit >= bytes && best.is_none_or(|(most, _)| credit > most) {
+                best = Some((credit, number));
+            }
+        }
+        best.map(|(_, number)| number)
+    }
+}
