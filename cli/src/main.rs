@@ -27,10 +27,15 @@ mod tools;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = match command_line::parse(std::env::args_os().collect()) {
+    let words: Vec<_> = std::env::args_os().collect();
+    // All ranks of a benchmark have the same command line: the first reports a mistake in it.
+    let is_reported = words.get(1).is_none_or(|command| command != "bench") || output::is_first_rank();
+    let command = match command_line::parse(words) {
         Ok(command) => command,
         Err(error) => {
-            output::remark(error);
+            if is_reported {
+                output::remark(error);
+            }
             return ExitCode::from(output::EXIT_BAD_INPUT);
         }
     };

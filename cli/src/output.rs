@@ -42,6 +42,14 @@ pub fn remark(text: impl Display) {
     let _ = io::stderr().write_all(format!("vef: {line}\n").as_bytes());
 }
 
+/// Whether the launcher calls this process rank 0, or there is none: known before MPI is initialised.
+pub fn is_first_rank() -> bool {
+    ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok())
+        .is_none_or(|rank| rank == "0")
+}
+
 /// Warns of hosts with more ranks than cores.
 pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
     for host in hosts {

@@ -1,102 +1,147 @@
 //! A whole benchmark: operations × algorithms × process counts × sizes, timed one after the other.
 
+use std::path::PathBuf;
 use std::time::SystemTime;
 
-use collectives::Operation;
-use mpi_abi::api::{Collective, Form, Mpi};
+use mpi_abi::api::Mpi;
+use sim_example::quantity::parse_time;
+use vef_format::units::Picos;
 
 use crate::error::{Error, Result};
 use crate::factors::Factors;
+use crate::library::Libraries;
 use crate::machine::{LoadMeter, Machine, free_memory};
 use crate::method::{Measured, Method, Stopwatch};
+use crate::request::{Request, prepare, verify};
 use crate::results::{Overlap, Report, Row, SCHEMA, SelfTest, Settings};
 use crate::sizes::Sizes;
 use crate::stats::{Precision, Summary, median};
-use crate::subject::{Request, Subject, Task, prepare, verify};
+use crate::subject::Subject;
+use crate::task::{Synthetic, Task};
 use crate::timer::{Timer, TimerKind};
 use crate::world::World;
 
-/// What to measure, and how.
-#[derive(Clone, Debug)]
+/// What to measure, and how; also the options of `vef bench coll`.
+#[derive(Clone, Debug, clap::Args)]
 pub struct Plan {
-    /// The operations, each with its algorithm.
-    pub tasks: Vec<Task>,
-    /// Sizes of those that have one.
+    /// Operations, separated by commas: allreduce, iallreduce (non-blocking), allreduce-init (persistent), comm-dup, ping-pong,
+    /// exchange, all-pairs, wait-up … [default: all blocking collectives]
+    #[arg(long = "op", value_name = "NAMES", value_delimiter = ',')]
+    pub operations: Vec<String>,
+    /// Who does it: mpi, or schedules of ours by name, as NAME, NAME:SEGMENT or NAME/FANOUT
+    #[arg(long = "algorithm", value_name = "NAMES", value_delimiter = ',', default_value = "mpi")]
+    pub algorithms: Vec<String>,
+    /// A shared library with operations and algorithms of yours, for --op and --algorithm (collbench/include/vef_bench.h)
+    #[arg(long = "library", value_name = "FILE.so")]
+    pub libraries: Vec<PathBuf>,
+    /// Bytes of a block, or of the vector: 8,64,1K; 8:1M (doubling); 8:1M:x4; 0:10K:+1K; adaptive:64:1M
+    #[arg(long, value_name = "SIZES", default_value = "8:256K:x8")]
     pub sizes: Sizes,
-    /// Process counts; empty: all.
+    /// Process counts, separated by commas [default: all]
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     pub ranks: Vec<u32>,
-    /// The method.
+    /// How times are taken: window, max, root, global, replies; window and global also :linear, :ring, :drift
+    #[arg(long, value_name = "METHOD", default_value = "window")]
     pub method: Method,
-    /// Whether [`Method::Max`] is used where the window method collapses, with a warning; else that is an error.
-    pub fall_back: bool,
-    /// The timer.
+    /// Refuse, instead of using method max with a warning, where the window method has hardly a good run
+    #[arg(long)]
+    pub strict: bool,
+    /// Source of time
+    #[arg(long, value_name = "TIMER", value_enum, default_value_t)]
     pub timer: TimerKind,
     /// When a measurement ends.
+    #[command(flatten)]
     pub precision: Precision,
-    /// Idle time between runs, ns.
-    pub gap_ns: f64,
-    /// Root of rooted operations.
+    /// Idle time between repetitions
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = parse_time)]
+    pub gap: Picos,
+    /// Root of rooted operations
+    #[arg(long, value_name = "RANK", default_value_t = 0)]
     pub root: u32,
-    /// Whether buffers rotate so that caches are cold.
+    /// Use other buffers in every repetition, so that caches are cold
+    #[arg(long)]
     pub cold: bool,
-    /// Factors of each rank's block, for vector operations.
+    /// Factors of the ranks' blocks in vector operations: a file with one a line, random or random:SEED (0.5 to 1.5), or speed, as
+    /// measured at each rank
+    #[arg(long, value_name = "FACTORS")]
     pub factors: Option<Factors>,
-    /// Whether results are verified and known times measured first.
-    pub verify: bool,
-    /// Whether non-blocking and persistent operations are also timed with computing.
+    /// Also time non-blocking and persistent operations with as much computing between start and wait, and tell which part is hidden
+    #[arg(long)]
     pub overlap: bool,
+    /// Neither verify results nor measure known times first
+    #[arg(long)]
+    pub unverified: bool,
 }
 
 impl Default for Plan {
-    /// Every blocking collective, 8 bytes to 64 KiB.
+    /// Every blocking collective, 8 bytes to 256 KiB.
     fn default() -> Self {
-        Plan {
-            tasks: default_tasks(),
-            sizes: Sizes::List(vec![8, 64, 512, 4096, 32_768, 262_144]),
-            ranks: Vec::new(),
-            method: Method::default(),
-            fall_back: true,
-            timer: TimerKind::default(),
-            precision: Precision::default(),
-            gap_ns: 0.0,
-            root: 0,
-            cold: false,
-            factors: None,
-            verify: true,
-            overlap: false,
+        crate::options::defaults()
+    }
+}
+
+impl Plan {
+    /// Finds mistakes that need no MPI.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<()> {
+        let Precision { min_reps, max_reps, epsilon, seconds, .. } = self.precision;
+        // What libraries have is known when they are loaded, after MPI is initialised.
+        if self.libraries.is_empty() {
+            let tasks = self.tasks(&Libraries::default())?;
+            if self.overlap && !tasks.iter().any(Task::can_overlap) {
+                let message =
+                    "--overlap needs a non-blocking or persistent operation, such as --op iallreduce";
+                return Err(Error::Invalid(message.into()));
+            }
         }
+        if min_reps == 0 || max_reps < min_reps {
+            return Err(Error::Invalid(format!("--max-reps {max_reps}: less than --min-reps, or none")));
+        }
+        if !(epsilon > 0.0 && seconds > 0.0 && seconds.is_finite()) {
+            return Err(Error::Invalid("--epsilon and --budget are greater than 0".into()));
+        }
+        Ok(())
+    }
+
+    fn gap_ns(&self) -> f64 {
+        self.gap.0 as f64 / 1e3
+    }
+
+    /// What is to be timed.
+    fn tasks(&self, libraries: &Libraries) -> Result<Vec<Task>> {
+        let mut tasks = Vec::new();
+        for algorithm in &self.algorithms {
+            match (&self.operations[..], algorithm.as_str()) {
+                ([], "mpi") => tasks.extend(Task::blocking_collectives()),
+                ([], _) => {
+                    let reason = "needs --op: which operation is it for?";
+                    return Err(Error::setting("--algorithm", algorithm, reason));
+                }
+                (names, _) => {
+                    for name in names {
+                        tasks.push(Task::named(name, algorithm, libraries)?);
+                    }
+                }
+            }
+        }
+        Ok(tasks)
     }
 }
 
-/// The MPI's blocking collectives over all ranks.
-pub fn default_tasks() -> Vec<Task> {
-    let blocking =
-        |operation: &Operation| Some(Task::Mpi(Collective::named(operation.name())?, Form::Blocking));
-    Operation::ALL.iter().filter_map(blocking).collect()
-}
-
-/// What happens while a benchmark runs; heard at rank 0.
-pub trait Watch {
-    /// A row is measured, or a problem was met; `report` has all so far.
-    fn measured(&mut self, report: &Report);
-}
-
-impl<F: FnMut(&Report)> Watch for F {
-    fn measured(&mut self, report: &Report) {
-        self(report);
-    }
-}
-
-/// Runs a benchmark in all ranks of `MPI_COMM_WORLD`. MPI must be initialised. The report is complete at rank 0.
+/// Runs a benchmark in all ranks of `MPI_COMM_WORLD`. MPI must be initialised. The report is complete at rank 0, where
+/// `watch` sees it after each row and each problem.
 ///
 /// # Errors
 /// MPI's, a timer that must not be used, settings that make no sense. What one operation or size cannot do becomes a
 /// problem of the report instead.
-pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
+pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn FnMut(&Report)) -> Result<Report> {
+    let tasks = plan.tasks(&Libraries::load(&plan.libraries)?)?;
     let all = World::new(mpi, mpi.abi().comm_world())?;
     let machine = Machine::look(&all)?;
     if plan.root >= all.size {
-        return Err(setting("root", plan.root, format!("there are {} ranks", all.size)));
+        return Err(Error::setting("root", plan.root, format!("there are {} ranks", all.size)));
     }
     let timer = Timer::new(plan.timer, Some(mpi))?.yielding(machine.oversubscribed);
     let quality = timer.check()?;
@@ -110,7 +155,7 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
             method: plan.method.to_string(),
             timer: plan.timer,
             precision: plan.precision,
-            gap_ns: plan.gap_ns,
+            gap_ns: plan.gap_ns(),
             root: plan.root,
             cold: plan.cold,
             factors: factors.clone(),
@@ -121,20 +166,20 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
         rows: Vec::new(),
         problems: Vec::new(),
     };
-    if plan.verify {
+    if !plan.unverified {
         self_test(&all, plan, &timer, &mut report)?;
     }
     let counts = if plan.ranks.is_empty() { vec![all.size] } else { plan.ranks.clone() };
     for count in counts {
         if count == 0 || count > all.size {
-            return Err(setting("ranks", count, format!("1 to {} can take part", all.size)));
+            return Err(Error::setting("ranks", count, format!("1 to {} can take part", all.size)));
         }
         let color = (all.rank < count).then_some(0);
         if let Some(comm) = mpi.comm_split(all.comm, color, all.rank as i32)? {
             let world = World::new(mpi, comm)?;
             let factors = factors.as_ref().map(|factors| factors[..world.size as usize].to_vec());
             let mut bench = Bench { plan, timer: &timer, world: &world, factors, report: &mut report, watch };
-            for task in &plan.tasks {
+            for task in &tasks {
                 bench.task(task)?;
             }
         }
@@ -145,10 +190,6 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn Watch) -> Result<Report> {
     Ok(report)
 }
 
-fn setting(what: &'static str, given: impl ToString, reason: String) -> Error {
-    Error::Setting { what, given: given.to_string(), reason }
-}
-
 /// Largest error of a known time that is let pass where every rank has a core: as much as 20 % of it, or 2 µs.
 fn tolerated(truth_ns: f64) -> f64 {
     (0.2 * truth_ns).max(2_000.0)
@@ -156,13 +197,14 @@ fn tolerated(truth_ns: f64) -> f64 {
 
 fn self_test(all: &World, plan: &Plan, timer: &Timer, report: &mut Report) -> Result<()> {
     let precision = Precision { min_reps: 30, max_reps: 60, seconds: 1.0, ..plan.precision };
-    for (task, truth_ns) in [(Task::WaitNull, 0.0), (Task::WaitUp, 1e3 * f64::from(all.size))] {
+    for (which, truth_ns) in [(Synthetic::WaitNull, 0.0), (Synthetic::WaitUp, 1e3 * f64::from(all.size))] {
+        let task = Task::Synthetic(which);
         let name = task.name();
         let request = Request { task, bytes: 0, root: 0, copies: 1, factors: None, compute_ns: 0.0 };
         let mut subject = prepare(all, timer, &request)?;
         let mut watch = Stopwatch::new(all, timer.clone(), plan.method, precision, 0.0)?;
         let measured = match watch.time(&mut *subject) {
-            Err(Error::Collapsed { .. }) if report.machine.oversubscribed || plan.fall_back => {
+            Err(Error::Collapsed { .. }) if report.machine.oversubscribed || !plan.strict => {
                 report.problems.push(format!("self-test {name}: the window method collapsed"));
                 continue;
             }
@@ -172,12 +214,15 @@ fn self_test(all: &World, plan: &Plan, timer: &Timer, report: &mut Report) -> Re
         let [measured_ns] = all.share([measured_ns])?;
         report.self_tests.push(SelfTest { name: name.clone(), truth_ns, measured_ns });
         if (measured_ns - truth_ns).abs() > tolerated(truth_ns) {
-            let test = if truth_ns == 0.0 { "wait-null" } else { "wait-up" };
-            let error = Error::SelfTest { test, measured_us: measured_ns / 1e3, truth_us: truth_ns / 1e3 };
+            let message = format!(
+                "self-test {name}: measured {:.3} µs instead of {:.3} µs; results of this method would be wrong by as much",
+                measured_ns / 1e3,
+                truth_ns / 1e3
+            );
             if !report.machine.oversubscribed {
-                return Err(error);
+                return Err(Error::Invalid(message));
             }
-            report.problems.push(error.to_string());
+            report.problems.push(message);
         }
     }
     Ok(())
@@ -189,7 +234,7 @@ struct Bench<'b> {
     world: &'b World,
     factors: Option<Vec<f64>>,
     report: &'b mut Report,
-    watch: &'b mut dyn Watch,
+    watch: &'b mut dyn FnMut(&Report),
 }
 
 impl Bench<'_> {
@@ -209,15 +254,10 @@ impl Bench<'_> {
             ));
             return Ok(());
         }
-        let has_sizes = match task {
-            Task::Mpi(collective, _) if collective.name() == "Comm_dup" => false,
-            Task::WaitUp | Task::WaitNull => false,
-            _ => task.operation() != Some(Operation::Barrier),
-        };
-        let sizes = if has_sizes { self.plan.sizes.clone() } else { Sizes::List(vec![0]) };
-        let (mut walk, mut last) = (sizes.walk(), None);
-        let mut is_verified = !self.plan.verify;
-        while let Some(bytes) = walk.next(last.take()) {
+        let sizes = if task.has_sizes() { self.plan.sizes.clone() } else { Sizes::List(vec![0]) };
+        let (mut steps, mut last) = (sizes.steps(), None);
+        let mut is_verified = self.plan.unverified;
+        while let Some(bytes) = steps.next(last.take()) {
             let mut request = Request {
                 task: task.clone(),
                 bytes,
@@ -232,14 +272,17 @@ impl Bench<'_> {
             }
             let needed = self.memory(&request);
             if needed > free_memory() / 2 {
-                let error = Error::Memory { bytes: needed, available: free_memory() };
-                self.problem(format!("{} of {bytes} bytes: {error}", task.name()));
+                self.problem(format!(
+                    "{} of {bytes} bytes: {needed} bytes of buffers on this host, {} bytes are free",
+                    task.name(),
+                    free_memory()
+                ));
                 // The median goes back to an adaptive walk; without one it ends here.
                 break;
             }
             if !is_verified {
                 match verify(self.world, &request) {
-                    Err(error @ (Error::Wrong { .. } | Error::Check { .. } | Error::Schedule(_))) => {
+                    Err(error @ Error::Unmeasurable(_)) => {
                         self.problem(error.to_string());
                         return Ok(());
                     }
@@ -248,7 +291,7 @@ impl Bench<'_> {
                 is_verified = true;
             }
             let median = match self.size(&request) {
-                Err(error @ (Error::Collapsed { .. } | Error::Jumped { .. } | Error::Schedule(_))) => {
+                Err(error @ (Error::Collapsed { .. } | Error::Unmeasurable(_))) => {
                     self.problem(format!("{} of {bytes} bytes: {error}", task.name()));
                     0.0
                 }
@@ -307,7 +350,7 @@ impl Bench<'_> {
             overlap,
             warnings,
         });
-        self.watch.measured(self.report);
+        (self.watch)(self.report);
         Ok(summary.median)
     }
 
@@ -330,14 +373,15 @@ impl Bench<'_> {
     }
 
     fn time(&self, subject: &mut dyn Subject, warnings: &mut Vec<String>) -> Result<(Measured, Method)> {
-        let Plan { method, precision, gap_ns, fall_back, .. } = *self.plan;
-        let mut watch = Stopwatch::new(self.world, self.timer.clone(), method, precision, gap_ns)?;
-        match watch.time(subject) {
-            Err(error @ Error::Collapsed { .. }) if fall_back => {
+        let Plan { method, precision, strict, .. } = *self.plan;
+        let mut time = |method| {
+            Stopwatch::new(self.world, self.timer.clone(), method, precision, self.plan.gap_ns())?
+                .time(subject)
+        };
+        match time(method) {
+            Err(error @ Error::Collapsed { .. }) if !strict => {
                 warnings.push(format!("{error}; timed by method max instead"));
-                let mut watch =
-                    Stopwatch::new(self.world, self.timer.clone(), Method::Max, precision, gap_ns)?;
-                Ok((watch.time(subject)?, Method::Max))
+                Ok((time(Method::Max)?, Method::Max))
             }
             measured => Ok((measured?, method)),
         }
@@ -346,7 +390,7 @@ impl Bench<'_> {
     fn problem(&mut self, problem: String) {
         self.report.problems.push(problem);
         if self.world.is_root() {
-            self.watch.measured(self.report);
+            (self.watch)(self.report);
         }
     }
 }

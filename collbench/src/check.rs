@@ -16,9 +16,11 @@ use vef_format::record::{Dependency, Header, LocalCollective, Record, Version};
 use vef_format::units::{Bytes, Picos, Ticks};
 
 use crate::error::{Error, Result};
+use crate::library::Libraries;
 use crate::machine::Machine;
 use crate::results::Row;
 use crate::stats::median;
+use crate::task::Task;
 
 /// A measured row beside its simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,9 +86,7 @@ impl Call {
             root,
         }
     }
-}
 
-impl Call {
     /// Number of nodes on which its ranks are.
     pub fn used_nodes(&self) -> usize {
         self.nodes.iter().collect::<HashSet<_>>().len()
@@ -114,7 +114,7 @@ pub fn other_machine(calibration: &Calibration, measured: &Machine) -> Vec<Strin
 /// Operations that traces do not have, settings that cannot be simulated.
 pub fn simulate(call: &Call, settings: &Settings, calibration: &Calibration) -> Result<f64> {
     let mut settings = settings.clone();
-    let failed = |error: &dyn std::fmt::Display| Error::Simulation(error.to_string());
+    let failed = |error: &dyn std::fmt::Display| Error::Invalid(format!("simulation: {error}"));
     calibration.apply(&mut settings).map_err(|error| failed(&error))?;
     if call.algorithm != "mpi" {
         settings.algorithms = only(&call.operation, &call.algorithm)?;
@@ -134,13 +134,13 @@ pub fn simulate(call: &Call, settings: &Settings, calibration: &Calibration) -> 
 
 /// A table in which an operation has one algorithm.
 fn only(operation: &str, algorithm: &str) -> Result<Table> {
-    let crate::subject::Task::Schedule(_, choice) = crate::subject::Task::named(operation, algorithm)? else {
-        return Err(Error::Simulation(format!("{operation} has no schedules")));
+    let Task::Schedule(_, choice) = Task::named(operation, algorithm, &Libraries::default())? else {
+        return Err(Error::Invalid(format!("simulation: {operation} has no schedules")));
     };
     let collectives::Choice { algorithm, segment, fanout, .. } = choice;
     let rule =
         format!("{operation} = [{{ algorithm = \"{algorithm}\", segment = {segment}, fanout = {fanout} }}]");
-    Table::from_toml(&rule).map_err(|error| Error::Simulation(error.to_string()))
+    Table::from_toml(&rule).map_err(|error| Error::Invalid(format!("simulation: {error}")))
 }
 
 fn header(call: &Call) -> Header {
@@ -159,7 +159,7 @@ fn header(call: &Call) -> Header {
 
 /// The call in each rank's part, with the amounts as traces hold them.
 fn records(call: &Call) -> Result<Vec<Record>> {
-    let unknown = || Error::Simulation(format!("traces have no {}", call.operation));
+    let unknown = || Error::Invalid(format!("simulation: traces have no {}", call.operation));
     let operation = Operation::named(&call.operation).ok_or_else(unknown)?;
     let ranks = call.nodes.len() as u32;
     let (block, all) = (Bytes(call.bytes), Bytes(call.bytes * u64::from(ranks)));

@@ -4,11 +4,8 @@
 //! most, namely that T was read at (t₀ + t₁)/2 if both ways take as long. It is kept when [`PATIENCE`] further ones bring
 //! no shorter. Clocks of different machines also drift: [`Sync::Drift`] compares several times and fits a line.
 
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::stats::weighted_line;
 use crate::timer::Timer;
 use crate::world::World;
 
@@ -16,33 +13,14 @@ use crate::world::World;
 const PATIENCE: u32 = 100;
 
 /// How clocks are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// Each rank with rank 0, one after the other: least error, time grows with the ranks.
-    #[default]
     Linear,
     /// Each rank with the one below it, pairs at the same time, offsets added up: constant time, error grows with √ranks.
     Ring,
     /// As linear, and again during the run: offset and drift by a line through the comparisons.
     Drift,
-}
-
-impl FromStr for Sync {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "linear" => Ok(Sync::Linear),
-            "ring" => Ok(Sync::Ring),
-            "drift" => Ok(Sync::Drift),
-            _ => Err(Error::Setting {
-                what: "clock synchronisation",
-                given: text.into(),
-                reason: "write linear, ring or drift".into(),
-            }),
-        }
-    }
 }
 
 /// A rank's clock with its correction.
@@ -80,12 +58,6 @@ impl GlobalClock {
         Ok(clock)
     }
 
-    /// The rank's own timer.
-    #[inline]
-    pub fn timer(&self) -> &Timer {
-        &self.timer
-    }
-
     /// Own time as all ranks' time.
     #[inline]
     pub fn global(&self, own: f64) -> f64 {
@@ -116,8 +88,7 @@ impl GlobalClock {
         }
         let last = self.points.last().map_or(0.0, |(at, _)| *at);
         let due = self.timer.now() - last > COMPARE_EVERY;
-        let [due] = world.share([f64::from(u8::from(due))])?;
-        if due != 0.0 { self.compare(world) } else { Ok(()) }
+        if world.agree(due)? { self.compare(world) } else { Ok(()) }
     }
 
     fn compare(&mut self, world: &World) -> Result<()> {
@@ -134,14 +105,13 @@ impl GlobalClock {
     }
 
     fn fit(&mut self) {
-        let count = self.points.len() as f64;
-        let at = self.points.iter().map(|p| p.0).sum::<f64>() / count;
-        let offset = self.points.iter().map(|p| p.1).sum::<f64>() / count;
-        let spread: f64 = self.points.iter().map(|p| (p.0 - at).powi(2)).sum();
-        let along: f64 = self.points.iter().map(|p| (p.0 - at) * (p.1 - offset)).sum();
-        self.origin = at;
-        self.offset = offset;
-        self.drift = if self.sync == Sync::Drift && spread > 0.0 { along / spread } else { 0.0 };
+        let points = self.points.iter().map(|&(at, offset)| (at, offset, 1.0));
+        match weighted_line(points).filter(|_| self.sync == Sync::Drift) {
+            Some(((origin, offset), drift)) => {
+                (self.origin, self.offset, self.drift) = (origin, offset, drift);
+            }
+            None => self.offset = self.points.last().map_or(0.0, |&(_, offset)| offset),
+        }
     }
 }
 
@@ -174,10 +144,10 @@ fn ring(world: &World, timer: &Timer) -> Result<f64> {
     }
     // To rank 0's clock: all steps down to it.
     if let Some(below) = below {
-        offset += world.hear(below)?;
+        offset += world.receive_number(below)?;
     }
     if let Some(above) = above {
-        world.tell(above, offset)?;
+        world.send_number(above, offset)?;
     }
     Ok(offset)
 }
@@ -186,21 +156,21 @@ fn ask(world: &World, timer: &Timer, of: u32) -> Result<f64> {
     let (mut shortest, mut offset, mut vain) = (f64::INFINITY, 0.0, 0);
     while vain < PATIENCE {
         let before = timer.now();
-        world.tell(of, 1.0)?;
-        let theirs = world.hear(of)?;
+        world.send_number(of, 1.0)?;
+        let theirs = world.receive_number(of)?;
         let after = timer.now();
         vain += 1;
         if after - before < shortest {
             (shortest, offset, vain) = (after - before, theirs - (before + after) / 2.0, 0);
         }
     }
-    world.tell(of, 0.0)?;
+    world.send_number(of, 0.0)?;
     Ok(offset)
 }
 
 fn serve(world: &World, timer: &Timer, whom: u32) -> Result<()> {
-    while world.hear(whom)? != 0.0 {
-        world.tell(whom, timer.now())?;
+    while world.receive_number(whom)? != 0.0 {
+        world.send_number(whom, timer.now())?;
     }
     Ok(())
 }

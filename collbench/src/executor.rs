@@ -10,6 +10,7 @@ use mpi_abi::api::{Envelope, Mpi};
 use mpi_abi::handles::{Comm, Datatype, Op, Request};
 
 use crate::error::Result;
+use crate::subject::Subject;
 
 const TAG: i32 = 11;
 
@@ -132,11 +133,15 @@ impl Program {
         &mut self.bytes()[place]
     }
 
-    /// Carries the collective out once.
-    ///
-    /// # Errors
-    /// MPI's.
-    pub fn run(&mut self) -> Result<()> {
+    fn bytes(&mut self) -> &mut [u8] {
+        let len = self.memory.len() * 8;
+        // SAFETY: any bytes are valid `u64`s, and the slice is borrowed as long as `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), len) }
+    }
+}
+
+impl Subject for Program {
+    fn run(&mut self) -> Result<()> {
         let base = self.memory.as_mut_ptr().cast::<u8>();
         for act in &self.acts {
             match act {
@@ -202,11 +207,5 @@ impl Program {
             }
         }
         Ok(())
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        let len = self.memory.len() * 8;
-        // SAFETY: any bytes are valid `u64`s, and the slice is borrowed as long as `self`.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), len) }
     }
 }

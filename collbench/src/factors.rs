@@ -1,9 +1,11 @@
 //! By how much each rank's block is larger or smaller in vector operations.
 
 use std::hint::black_box;
+use std::str::FromStr;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use statrs::statistics::Statistics;
 
 use crate::error::{Error, Result};
 use crate::stats::median;
@@ -21,19 +23,51 @@ pub enum Factors {
     Speed,
 }
 
+impl FromStr for Factors {
+    type Err = Error;
+
+    /// `speed`, `random`, `random:SEED`, or a file of numbers.
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once(':').unwrap_or((text, "1")) {
+            _ if text == "speed" => return Ok(Factors::Speed),
+            ("random", seed) => {
+                let seed = seed.parse();
+                return seed
+                    .map(Factors::Random)
+                    .map_err(|_| Error::Invalid("the seed is a whole number".into()));
+            }
+            _ => {}
+        }
+        let read = std::fs::read(text)
+            .map_err(|error| Error::Invalid(format!("{error}; write a file, random[:SEED] or speed")))?;
+        let mut factors = Vec::new();
+        for (line, numbers) in (1..).zip(String::from_utf8_lossy(&read).lines()) {
+            for number in numbers.split_whitespace() {
+                match number.parse::<f64>() {
+                    Ok(factor) if (0.0..=1e6).contains(&factor) => factors.push(factor),
+                    _ => {
+                        let reason = format!("{text}:{line}: {number:?} is no factor from 0 to 1000000");
+                        return Err(Error::Invalid(reason));
+                    }
+                }
+            }
+        }
+        Ok(Factors::Given(factors))
+    }
+}
+
 impl Factors {
     /// The factor of each rank of `world`. Collective.
     ///
     /// # Errors
-    /// [`Error::Setting`] if there are too few; MPI's.
+    /// [`Error::Invalid`] if there are too few; MPI's.
     pub fn of(&self, world: &World, timer: &Timer) -> Result<Vec<f64>> {
         let ranks = world.size as usize;
         match self {
-            Factors::Given(factors) if factors.len() < ranks => Err(Error::Setting {
-                what: "factors",
-                given: format!("{} of them", factors.len()),
-                reason: format!("there are {ranks} ranks"),
-            }),
+            Factors::Given(factors) if factors.len() < ranks => {
+                let given = format!("{} of them", factors.len());
+                Err(Error::setting("factors", given, format!("there are {ranks} ranks")))
+            }
             Factors::Given(factors) => Ok(factors[..ranks].to_vec()),
             Factors::Random(seed) => {
                 let mut random = SmallRng::seed_from_u64(*seed);
@@ -41,7 +75,7 @@ impl Factors {
             }
             Factors::Speed => {
                 let speeds = world.gather(&[speed(world, timer)?])?;
-                let mean = crate::stats::mean(&speeds);
+                let mean = speeds.as_slice().mean();
                 // Rank 0 has all of them.
                 (0..ranks)
                     .map(|rank| Ok(world.share([speeds.get(rank).map_or(0.0, |speed| speed / mean)])?[0]))

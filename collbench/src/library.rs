@@ -11,7 +11,8 @@ use mpi_abi::api::Mpi;
 use mpi_abi::handles::{Comm, Datatype};
 
 use crate::error::{Error, Result};
-use crate::verify::Numbers;
+use crate::numbers::Numbers;
+use crate::subject::Subject;
 use crate::world::World;
 
 /// `VEF_BENCH_ABI`.
@@ -71,11 +72,11 @@ impl Libraries {
     /// Loads libraries and lets them register what they have. MPI must be initialised.
     ///
     /// # Errors
-    /// [`Error::Library`]: no library, one for another MPI, or one that refuses.
+    /// It is no library, one for another MPI, or one that refuses.
     pub fn load(paths: &[PathBuf]) -> Result<Libraries> {
         let mut libraries = Libraries::default();
         for path in paths {
-            libraries.add(path).map_err(|reason| Error::Library { path: path.clone(), reason })?;
+            libraries.add(path).map_err(|reason| Error::Invalid(format!("{}: {reason}", path.display())))?;
         }
         Ok(libraries)
     }
@@ -176,24 +177,13 @@ unsafe extern "C" fn register_algorithm(
 }
 
 /// What a function of a library's returned, as a result.
-fn checked(mpi: &Mpi, library: &Path, what: &str, code: c_int) -> Result<()> {
+#[inline]
+fn checked(mpi: &Mpi, library: &Path, what: impl FnOnce() -> String, code: c_int) -> Result<()> {
     if code == mpi.abi().constants.success {
         return Ok(());
     }
     let meaning = mpi.error_text(code).unwrap_or_default();
-    Err(Error::LibraryCall { path: library.into(), reason: format!("{what} returned {code} ({meaning})") })
-}
-
-impl PartialEq for OwnOperation {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl PartialEq for OwnAlgorithm {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
+    Err(Error::file(library, format!("{} returned {code} ({meaning})", what())))
 }
 
 impl OwnOperation {
@@ -210,13 +200,13 @@ impl OwnOperation {
     /// Makes it ready for a size.
     ///
     /// # Errors
-    /// [`Error::LibraryCall`]: what the library's function returns.
+    /// [`Error::Local`]: what the library's function returns.
     pub fn prepare(&'static self, world: &World, root: u32, bytes: u64) -> Result<Prepared> {
         let mut state = null_mut();
         if let Some(prepare) = self.functions.prepare {
             // SAFETY: what the header says.
             let code = unsafe { prepare(world.comm.word(), root as c_int, bytes as usize, &raw mut state) };
-            checked(&world.mpi, &self.library, &format!("prepare of {}", self.name), code)?;
+            checked(&world.mpi, &self.library, || format!("prepare of {}", self.name), code)?;
         }
         Ok(Prepared { mpi: world.mpi.clone(), operation: self, state })
     }
@@ -230,21 +220,6 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Does it once.
-    ///
-    /// # Errors
-    /// [`Error::LibraryCall`]: what the library's function returns.
-    #[inline]
-    pub fn run(&mut self) -> Result<()> {
-        let Some(run) = self.operation.functions.run else { return Ok(()) };
-        // SAFETY: what the header says; the state is that of `prepare`.
-        let code = unsafe { run(self.state) };
-        if code == self.mpi.abi().constants.success {
-            return Ok(());
-        }
-        checked(&self.mpi, &self.operation.library, &format!("run of {}", self.operation.name), code)
-    }
-
     /// What is wrong with the result of the run before, as far as the library can tell.
     pub fn fault(&mut self) -> Option<String> {
         let check = self.operation.functions.check?;
@@ -257,6 +232,16 @@ impl Prepared {
             code if text.is_empty() => Some(format!("its check returned {code}")),
             _ => Some(text.into_owned()),
         }
+    }
+}
+
+impl Subject for Prepared {
+    #[inline]
+    fn run(&mut self) -> Result<()> {
+        let Some(run) = self.operation.functions.run else { return Ok(()) };
+        // SAFETY: what the header says; the state is that of `prepare`.
+        let code = unsafe { run(self.state) };
+        checked(&self.mpi, &self.operation.library, || format!("run of {}", self.operation.name), code)
     }
 }
 
@@ -289,11 +274,8 @@ impl OwnAlgorithm {
         let bytes = if self.operation == Operation::Barrier { 0 } else { bytes };
         let member = Member { operation: self.operation, ranks: world.size, rank: world.rank, root, unit };
         let room = |buffer| vec![0u64; member.buffer_bytes(buffer, Sizes::Bytes(bytes)).div_ceil(8) as usize];
-        let count = c_int::try_from(bytes / u64::from(unit)).map_err(|_| Error::Setting {
-            what: "size",
-            given: bytes.to_string(),
-            reason: "more elements than a C int can count".into(),
-        })?;
+        let count = c_int::try_from(bytes / u64::from(unit))
+            .map_err(|_| Error::setting("size", bytes, "more elements than a C int can count"))?;
         Ok(Call {
             mpi: world.mpi.clone(),
             algorithm: self,
@@ -328,21 +310,16 @@ impl Call {
         // SAFETY: any bytes are valid numbers, and there are at least as many.
         unsafe { std::slice::from_raw_parts_mut(self.buffers[place].as_mut_ptr().cast(), self.bytes[place]) }
     }
+}
 
-    /// Does it once.
-    ///
-    /// # Errors
-    /// [`Error::LibraryCall`]: what the library's function returns.
+impl Subject for Call {
     #[inline]
-    pub fn run(&mut self) -> Result<()> {
+    fn run(&mut self) -> Result<()> {
         let (input, output) = (self.buffers[0].as_ptr().cast(), self.buffers[1].as_mut_ptr().cast());
         let op = self.mpi.sum().word();
         let (datatype, comm) = (self.datatype.word(), self.comm.word());
         // SAFETY: what the header says; the buffers are as long as the operation has them.
         let code = unsafe { (self.algorithm.run)(input, output, self.count, datatype, op, self.root, comm) };
-        if code == self.mpi.abi().constants.success {
-            return Ok(());
-        }
-        checked(&self.mpi, &self.algorithm.library, &format!("algorithm {}", self.algorithm.name), code)
+        checked(&self.mpi, &self.algorithm.library, || format!("algorithm {}", self.algorithm.name), code)
     }
 }

@@ -1,5 +1,6 @@
 //! Where it was measured: hosts, processors, cores that ranks may use, load and stolen time.
 
+use std::collections::BTreeSet;
 use std::fs::read_to_string;
 
 use serde::{Deserialize, Serialize};
@@ -37,25 +38,10 @@ impl Machine {
         let own_cores = field(&status, "Cpus_allowed_list:").to_owned();
         let hosts = world.gather_text(&host)?;
         let cores = world.gather_text(&own_cores)?;
-        let mut oversubscribed = false;
-        for host in &hosts {
-            let here = || hosts.iter().zip(&cores).filter(|(other, _)| *other == host);
-            let mut usable: Vec<u32> = here().flat_map(|(_, cores)| numbers(cores)).collect();
-            usable.sort_unstable();
-            usable.dedup();
-            oversubscribed |= here().count() > usable.len().max(1);
-        }
         // Hosts that are namespaces of one machine share its cores, whatever they are called.
         let boot = read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let boots = world.gather_text(boot.trim())?;
-        for boot in &boots {
-            let here = || boots.iter().zip(&cores).filter(|(other, _)| *other == boot);
-            let mut usable: Vec<u32> = here().flat_map(|(_, cores)| numbers(cores)).collect();
-            usable.sort_unstable();
-            usable.dedup();
-            oversubscribed |= here().count() > usable.len().max(1);
-        }
-        let [oversubscribed] = world.share([f64::from(u8::from(oversubscribed))])?;
+        let oversubscribed = world.agree(shares_cores(&hosts, &cores) || shares_cores(&boots, &cores))?;
         let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = cpuinfo.lines().find(|line| line.starts_with("model name"));
         let processor = name.and_then(|line| line.split_once(": ")).map_or("", |(_, name)| name).to_owned();
@@ -66,10 +52,19 @@ impl Machine {
             processor,
             system: format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy()),
             mpi: world.mpi.abi().version.lines().next().unwrap_or("").trim().to_owned(),
-            oversubscribed: oversubscribed != 0.0,
+            oversubscribed,
             memory: free_memory(),
         })
     }
+}
+
+/// Whether more ranks have the same label than there are cores that they may use.
+fn shares_cores(labels: &[String], cores: &[String]) -> bool {
+    labels.iter().any(|label| {
+        let here = || labels.iter().zip(cores).filter(|(other, _)| *other == label);
+        let usable: BTreeSet<u32> = here().flat_map(|(_, cores)| numbers(cores)).collect();
+        here().count() > usable.len().max(1)
+    })
 }
 
 /// Bytes that programs can still get on this host; everything where the system does not say.

@@ -13,18 +13,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use statrs::statistics::Statistics;
 
 use crate::clock::{GlobalClock, Sync};
 use crate::error::{Error, Result};
-use crate::stats::{Precision, mean, median};
+use crate::stats::{Precision, median};
 use crate::subject::Subject;
 use crate::timer::Timer;
 use crate::world::World;
 
 /// How runs are started and their time is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Started at agreed instants.
     Window(Sync),
@@ -38,43 +37,38 @@ pub enum Method {
     Replies,
 }
 
-impl Default for Method {
-    fn default() -> Self {
-        Method::Window(Sync::default())
-    }
+impl Method {
+    /// Names; of two for one method the first is shown.
+    const NAMES: [(&str, Method); 11] = [
+        ("window:linear", Method::Window(Sync::Linear)),
+        ("window:ring", Method::Window(Sync::Ring)),
+        ("window:drift", Method::Window(Sync::Drift)),
+        ("global:linear", Method::Global(Sync::Linear)),
+        ("global:ring", Method::Global(Sync::Ring)),
+        ("global:drift", Method::Global(Sync::Drift)),
+        ("window", Method::Window(Sync::Linear)),
+        ("global", Method::Global(Sync::Linear)),
+        ("max", Method::Max),
+        ("root", Method::Root),
+        ("replies", Method::Replies),
+    ];
 }
 
 impl FromStr for Method {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (name, sync) = text.split_once(':').map_or((text, None), |(name, sync)| (name, Some(sync)));
-        let sync_of = || sync.map_or(Ok(Sync::default()), str::parse);
-        match (name, sync) {
-            ("window", _) => Ok(Method::Window(sync_of()?)),
-            ("global", _) => Ok(Method::Global(sync_of()?)),
-            ("max", None) => Ok(Method::Max),
-            ("root", None) => Ok(Method::Root),
-            ("replies", None) => Ok(Method::Replies),
-            _ => Err(Error::Setting {
-                what: "method",
-                given: text.into(),
-                reason: "write window, max, root, global or replies; window and global also :linear, :ring or :drift".into(),
-            }),
-        }
+        let found = Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, method)| *method);
+        let reason =
+            "write window, max, root, global or replies; window and global also :linear, :ring or :drift";
+        found.ok_or_else(|| Error::setting("method", text, reason))
     }
 }
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sync = |sync: &Sync| format!("{sync:?}").to_lowercase();
-        match self {
-            Method::Window(by) => write!(f, "window:{}", sync(by)),
-            Method::Global(by) => write!(f, "global:{}", sync(by)),
-            Method::Max => f.write_str("max"),
-            Method::Root => f.write_str("root"),
-            Method::Replies => f.write_str("replies"),
-        }
+        let name = Self::NAMES.iter().find(|(_, method)| method == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or_default())
     }
 }
 
@@ -91,6 +85,13 @@ pub struct Measured {
     pub too_long: usize,
     /// Seconds it took.
     pub seconds: f64,
+}
+
+impl Measured {
+    fn new(world: &World) -> Self {
+        let ranks = if world.is_root() { world.size as usize } else { 0 };
+        Measured { by_rank: vec![Vec::new(); ranks], ..Measured::default() }
+    }
 }
 
 /// The means to time: ranks, clocks, rules.
@@ -111,6 +112,12 @@ const STAGE: usize = 8;
 /// A share of bad runs in a stage above which the window is widened.
 const MOST_BAD: f64 = 0.25;
 
+/// A run in its window, at a rank: how late it began (infinite if the instant had passed before), its end after
+/// the planned instant, and the rank's own time, ns.
+const LATE: usize = 0;
+const END: usize = 1;
+const OWN: usize = 2;
+
 impl<'w> Stopwatch<'w> {
     /// Synchronises clocks if the method needs it. Collective.
     ///
@@ -127,7 +134,7 @@ impl<'w> Stopwatch<'w> {
             Method::Window(sync) | Method::Global(sync) => {
                 Some(GlobalClock::new(world, timer.clone(), sync)?)
             }
-            _ => None,
+            Method::Max | Method::Root | Method::Replies => None,
         };
         let began = timer.now();
         for _ in 0..999 {
@@ -137,59 +144,56 @@ impl<'w> Stopwatch<'w> {
         Ok(Stopwatch { world, timer, clock, method, precision, gap, reading })
     }
 
-    /// The method.
-    pub fn method(&self) -> Method {
-        self.method
-    }
-
-    /// The synchronised clock, if the method has one.
-    pub fn clock(&self) -> Option<&GlobalClock> {
-        self.clock.as_ref()
-    }
-
     /// Times `subject` until the precision asked for is reached. Collective.
     ///
     /// # Errors
-    /// MPI's; [`Error::Collapsed`] where hardly any run of the window method is good; [`Error::Jumped`].
+    /// MPI's; [`Error::Collapsed`] where hardly any run of the window method is good; [`Error::Unmeasurable`] where
+    /// the timer jumps.
     pub fn time(&mut self, subject: &mut dyn Subject) -> Result<Measured> {
-        let (began, began_own) = (Instant::now(), self.timer.now());
+        let began = self.timer.beside_monotonic();
         let measured = match self.method {
             Method::Window(_) => self.window(subject),
             Method::Replies => self.replies(subject),
-            _ => self.barriers(subject),
+            Method::Max | Method::Root | Method::Global(_) => self.barriers(subject),
         };
         // A jump also makes the window method collapse; report the jump, which is the cause.
         if let Ok(_) | Err(Error::Collapsed { .. }) = measured {
-            self.check_timer(began, began_own)?;
+            self.check_timer(began)?;
         }
         let mut measured = measured?;
-        measured.seconds = began.elapsed().as_secs_f64();
+        measured.seconds = began.0.elapsed().as_secs_f64();
         Ok(measured)
     }
 
-    /// Holds what the timer counted since `began` against `CLOCK_MONOTONIC`, at all ranks.
-    fn check_timer(&self, began: Instant, began_own: f64) -> Result<()> {
-        // Beyond any drift of a clock, and what may lie between the two readings of an interrupted process.
+    /// Holds what the timer counted since both were read against `CLOCK_MONOTONIC`, at all ranks.
+    fn check_timer(&self, (began, began_own): (Instant, f64)) -> Result<()> {
+        // Beyond any drift of a clock, and what lies between two readings in spite of all.
         const MOST_DRIFT: f64 = 0.01;
         const INTERRUPTED_NS: f64 = 50e6;
-        let before = Instant::now();
-        let own = self.timer.now() - began_own;
-        let true_ns = before.duration_since(began).as_nanos() as f64;
-        let jump = own - true_ns;
+        let (now, own) = self.timer.beside_monotonic();
+        let true_ns = now.duration_since(began).as_nanos() as f64;
+        let jump = own - began_own - true_ns;
         let is_jump = jump.abs() > MOST_DRIFT * true_ns + INTERRUPTED_NS;
         let jumped = |jump: f64| if is_jump { jump.max(0.0) } else { 0.0 };
         let (forth, back) = (self.world.largest(jumped(jump))?, self.world.largest(jumped(-jump))?);
         if forth == 0.0 && back == 0.0 {
             return Ok(());
         }
-        let jump_ns = if forth >= back { forth } else { -back };
-        Err(Error::Jumped { timer: self.timer.kind().name(), jump_ms: jump_ns / 1e6 })
+        let (timer, jump_ms) = (self.timer.kind().name(), if forth >= back { forth } else { -back } / 1e6);
+        Err(Error::Unmeasurable(format!(
+            "timer {timer} jumped by {jump_ms:+.3} ms against CLOCK_MONOTONIC during the measurement: its times are \
+             thrown away"
+        )))
     }
 
     /// Whether rank 0 has enough; the same answer at all.
     fn enough(&self, measured: &Measured, began: Instant) -> Result<bool> {
-        let met = self.precision.is_met(&measured.samples, began.elapsed().as_secs_f64());
-        Ok(self.world.share([f64::from(u8::from(met))])?[0] != 0.0)
+        self.world.agree(self.precision.is_met(&measured.samples, began.elapsed().as_secs_f64()))
+    }
+
+    /// All ranks' times of the global clock now.
+    fn refresh(&mut self) -> Result<()> {
+        self.clock.as_mut().map_or(Ok(()), |clock| clock.refresh(self.world))
     }
 
     fn run_once(&self, subject: &mut dyn Subject) -> Result<f64> {
@@ -223,94 +227,97 @@ impl<'w> Stopwatch<'w> {
         }
         let announce = 4.0 * world.largest(slowest)? + 20_000.0;
         // Discarded runs: they cover late set-up and estimate the time. A clock that jumps there would make the window an hour long.
-        let (stage, stage_own) = (Instant::now(), self.timer.now());
+        let stage = self.timer.beside_monotonic();
         let mut window = 1.1 * self.throw_away(subject)? + 1_000.0;
-        self.check_timer(stage, stage_own)?;
+        self.check_timer(stage)?;
 
         let began = Instant::now();
-        let (mut measured, mut runs) = (Measured::default(), 0);
-        measured.by_rank.resize(if world.is_root() { world.size as usize } else { 0 }, Vec::new());
+        let (mut measured, mut runs) = (Measured::new(world), 0);
         let most_runs = 2 * self.precision.max_reps.max(STAGE);
         loop {
-            let clock = self.clock.as_mut().ok_or_else(|| Error::Timer {
-                timer: self.timer.kind().name(),
-                reason: "the window method needs synchronised clocks".into(),
-            })?;
-            clock.refresh(world)?;
+            self.refresh()?;
             // A stage lasts no longer than what is left of the budget, but has one run at least.
             let step = window + self.gap;
             let fitting = (self.precision.seconds * 1e9 / step) as usize;
-            let runs_now = STAGE.min(fitting.max(1));
-            let [start, step] = world.share([clock.now() + announce, step])?;
-            let mut own = Vec::with_capacity(3 * STAGE);
-            let (stage, stage_own) = (Instant::now(), self.timer.now());
-            for run in 0..runs_now {
-                let planned = clock.own(start + run as f64 * step);
-                let now = self.timer.now();
-                let late = now > planned;
-                // A rank would wait longer only if a clock has jumped.
-                self.timer.wait_until(planned.min(now + 2.0 * (announce + runs_now as f64 * step)));
-                let begun = self.timer.now();
-                subject.run()?;
-                let ended = self.timer.now();
-                subject.prepare_next()?;
-                own.extend([
-                    if late { f64::INFINITY } else { begun - planned },
-                    ended - planned - self.reading,
-                    ended - begun - self.reading,
-                ]);
-            }
-            let all = world.gather(&own)?;
+            let stage = self.timer.beside_monotonic();
+            let own = self.stage(subject, announce, step, STAGE.min(fitting.max(1)))?;
+            let all = world.gather_rows(&own)?;
             // Times of this stage may widen the window.
-            self.check_timer(stage, stage_own)?;
+            self.check_timer(stage)?;
+            runs += own.len();
             let mut widened = 0.0;
             if world.is_root() {
-                let of = |rank: usize, run: usize, what: usize| all[3 * (rank * runs_now + run) + what];
-                let ranks = world.size as usize;
                 let largest =
-                    |run: usize, what: usize| (0..ranks).map(|rank| of(rank, run, what)).fold(0.0, f64::max);
+                    |run: usize, what: usize| all.iter().map(|rank| rank[run][what]).fold(0.0, f64::max);
                 let mut bad = 0;
-                for run in 0..runs_now {
-                    let time = largest(run, 1);
+                for run in 0..own.len() {
+                    let time = largest(run, END);
                     let tolerated = (0.02 * time).max(1_000.0);
-                    if largest(run, 0) > tolerated {
+                    if largest(run, LATE) > tolerated {
                         (bad, measured.late) = (bad + 1, measured.late + 1);
                     } else if time > step {
                         (bad, measured.too_long) = (bad + 1, measured.too_long + 1);
                     } else {
                         measured.samples.push(time);
-                        for (rank, times) in measured.by_rank.iter_mut().enumerate() {
-                            times.push(of(rank, run, 2));
+                        for (times, rank) in measured.by_rank.iter_mut().zip(&all) {
+                            times.push(rank[run][OWN]);
                         }
                     }
                 }
-                if bad as f64 > MOST_BAD * runs_now as f64 {
+                if bad as f64 > MOST_BAD * own.len() as f64 {
                     // The longest run, and room for the next: times that vary need more than the mean.
-                    let longest = (0..runs_now).map(|run| largest(run, 2)).fold(0.0, f64::max);
+                    let longest = (0..own.len()).map(|run| largest(run, OWN)).fold(0.0, f64::max);
                     widened = (1.1 * longest).max(1.2 * window);
                 }
-                runs += runs_now;
             }
-            let given_up =
-                runs >= most_runs || (began.elapsed().as_secs_f64() > 2.0 * self.precision.seconds);
-            let [wider, given_up] = world.share([widened, f64::from(u8::from(given_up))])?;
+            let [wider] = world.share([widened])?;
             if wider > 0.0 {
                 window = wider;
             }
-            if self.enough(&measured, began)? || given_up != 0.0 {
+            let given_up = runs >= most_runs || began.elapsed().as_secs_f64() > 2.0 * self.precision.seconds;
+            if self.enough(&measured, began)? || world.agree(given_up)? {
                 break;
             }
         }
         // Less than a fifth of the runs is a choice of lucky ones.
         let (good, bad) = (measured.samples.len(), measured.late + measured.too_long);
-        let collapsed = world.is_root() && (good < 3.min(runs) || 4 * good < bad);
-        let [collapsed, good, runs] =
-            world.share([f64::from(u8::from(collapsed)), good as f64, runs as f64])?;
-        if collapsed != 0.0 {
+        let [good_runs] = world.share([good as f64])?;
+        if world.agree(good < 3.min(runs) || 4 * good < bad)? {
             let why = format!("{} late, {} too long at rank 0's count", measured.late, measured.too_long);
-            return Err(Error::Collapsed { good: good as usize, runs: runs as usize, why });
+            return Err(Error::Collapsed { good: good_runs as usize, runs, why });
         }
         Ok(measured)
+    }
+
+    /// Runs at instants agreed on, each `step` ns after the one before; the first once all know of it, after
+    /// `announce` ns. Returns what this rank measured of each.
+    fn stage(
+        &self,
+        subject: &mut dyn Subject,
+        announce: f64,
+        step: f64,
+        runs: usize,
+    ) -> Result<Vec<[f64; 3]>> {
+        let Some(clock) = &self.clock else { return Ok(Vec::new()) };
+        let [start, step] = self.world.share([clock.now() + announce, step])?;
+        let mut own = Vec::with_capacity(runs);
+        for run in 0..runs {
+            let planned = clock.own(start + run as f64 * step);
+            let now = self.timer.now();
+            let is_late = now > planned;
+            // A rank would wait longer only if a clock has jumped.
+            self.timer.wait_until(planned.min(now + 2.0 * (announce + runs as f64 * step)));
+            let begun = self.timer.now();
+            subject.run()?;
+            let ended = self.timer.now();
+            subject.prepare_next()?;
+            own.push([
+                if is_late { f64::INFINITY } else { begun - planned },
+                ended - planned - self.reading,
+                ended - begun - self.reading,
+            ]);
+        }
+        Ok(own)
     }
 
     fn barriers(&mut self, subject: &mut dyn Subject) -> Result<Measured> {
@@ -326,17 +333,14 @@ impl<'w> Stopwatch<'w> {
             barrier = (self.timer.now() - began) / 20.0;
         }
         let began = Instant::now();
-        let mut measured = Measured::default();
-        measured.by_rank.resize(if world.is_root() { world.size as usize } else { 0 }, Vec::new());
+        let mut measured = Measured::new(world);
         loop {
-            if let Some(clock) = &mut self.clock {
-                clock.refresh(world)?;
-            }
-            let mut own = Vec::with_capacity(3 * STAGE);
+            self.refresh()?;
+            // The rank's own time, that with the barrier, and start and end on the global clock.
+            let mut own: Vec<[f64; 4]> = Vec::with_capacity(STAGE);
             for _ in 0..STAGE {
                 if self.gap > 0.0 {
-                    let now = self.timer.now();
-                    self.timer.wait_until(now + self.gap);
+                    self.timer.wait_until(self.timer.now() + self.gap);
                 }
                 world.barrier()?;
                 world.barrier()?;
@@ -349,28 +353,23 @@ impl<'w> Stopwatch<'w> {
                 let after = self.timer.now();
                 subject.prepare_next()?;
                 let global = |own: f64| self.clock.as_ref().map_or(own, |clock| clock.global(own));
-                own.extend([
+                own.push([
                     ended - begun - self.reading,
                     after - begun - barrier - self.reading,
                     global(begun),
                     global(ended) - self.reading,
                 ]);
             }
-            let all = world.gather(&own)?;
-            if world.is_root() {
-                let of = |rank: usize, run: usize, what: usize| all[4 * (rank * STAGE + run) + what];
-                for run in 0..STAGE {
-                    let ranks = 0..world.size as usize;
-                    let largest =
-                        |what: usize| ranks.clone().map(|r| of(r, run, what)).fold(f64::MIN, f64::max);
-                    measured.samples.push(match self.method {
-                        Method::Root => of(0, run, 1),
-                        Method::Global(_) => largest(3) - of(0, run, 2),
-                        _ => largest(0),
-                    });
-                    for (rank, times) in measured.by_rank.iter_mut().enumerate() {
-                        times.push(of(rank, run, 0));
-                    }
+            let all = world.gather_rows(&own)?;
+            for run in 0..if world.is_root() { STAGE } else { 0 } {
+                let largest = |what: usize| all.iter().map(|rank| rank[run][what]).fold(f64::MIN, f64::max);
+                measured.samples.push(match self.method {
+                    Method::Root => all[0][run][1],
+                    Method::Global(_) => largest(3) - all[0][run][2],
+                    Method::Max | Method::Window(_) | Method::Replies => largest(0),
+                });
+                for (times, rank) in measured.by_rank.iter_mut().zip(&all) {
+                    times.push(rank[run][0]);
                 }
             }
             if self.enough(&measured, began)? {
@@ -382,8 +381,7 @@ impl<'w> Stopwatch<'w> {
     fn replies(&mut self, subject: &mut dyn Subject) -> Result<Measured> {
         let world = self.world;
         let began = Instant::now();
-        let mut measured = Measured::default();
-        measured.by_rank.resize(if world.is_root() { world.size as usize } else { 0 }, Vec::new());
+        let mut measured = Measured::new(world);
         self.run_once(subject)?;
         // An empty round trip with each rank, the median of some.
         let mut empty = vec![0.0; world.size as usize];
@@ -392,16 +390,16 @@ impl<'w> Stopwatch<'w> {
                 let trips: Result<Vec<f64>> = (0..STAGE)
                     .map(|_| {
                         let begun = self.timer.now();
-                        world.tell(rank, 0.0)?;
-                        world.hear(rank)?;
+                        world.send_number(rank, 0.0)?;
+                        world.receive_number(rank)?;
                         Ok(self.timer.now() - begun)
                     })
                     .collect();
                 empty[rank as usize] = median(&trips?);
             } else if world.rank == rank {
                 for _ in 0..STAGE {
-                    world.hear(0)?;
-                    world.tell(0, 0.0)?;
+                    world.receive_number(0)?;
+                    world.send_number(0, 0.0)?;
                 }
             }
         }
@@ -414,15 +412,15 @@ impl<'w> Stopwatch<'w> {
                     let begun = self.timer.now();
                     subject.run()?;
                     if world.rank == rank {
-                        world.tell(0, 0.0)?;
+                        world.send_number(0, 0.0)?;
                     } else if world.is_root() {
-                        world.hear(rank)?;
+                        world.receive_number(rank)?;
                         times.push(self.timer.now() - begun - empty[rank as usize] / 2.0);
                     }
                     subject.prepare_next()?;
                 }
                 if world.is_root() {
-                    let time = mean(&times);
+                    let time = times.as_slice().mean();
                     measured.by_rank[rank as usize].push(time);
                     slowest = slowest.max(time);
                 }
@@ -448,7 +446,7 @@ mod tests {
         {
             assert_eq!(text.parse::<Method>().unwrap().to_string(), text);
         }
-        assert_eq!("window".parse::<Method>().unwrap(), Method::default());
+        assert_eq!("window".parse::<Method>().unwrap(), Method::Window(Sync::Linear));
         for text in ["max:ring", "stopwatch", "window:sundial", ""] {
             assert!(text.parse::<Method>().is_err(), "{text}");
         }

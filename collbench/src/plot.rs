@@ -23,7 +23,7 @@ struct Curve {
 /// the samples on either side of the median), and what was simulated for the same calls, if anything, as dashed lines.
 ///
 /// # Errors
-/// [`Error::Calibration`] where there is nothing to draw.
+/// There is nothing to draw.
 pub fn times(reports: &[Report], cells: &[Cell]) -> Result<String> {
     let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
     let name = |operation: &str, algorithm: &str, ranks: u32| match algorithm {
@@ -57,7 +57,7 @@ pub fn times(reports: &[Report], cells: &[Cell]) -> Result<String> {
         let curve = curves.entry(name(&cell.operation, &cell.algorithm, cell.ranks)).or_default();
         curve.simulated.push((cell.bytes.max(1) as f64, (cell.simulated_ns / 1e3).max(1e-3)));
     }
-    draw(&curves).map_err(|error| Error::Plot(error.to_string()))
+    draw(&curves).map_err(|error| Error::Invalid(format!("plot: {error}")))
 }
 
 fn draw(curves: &BTreeMap<String, Curve>) -> std::result::Result<String, Box<dyn std::error::Error>> {

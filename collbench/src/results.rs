@@ -163,9 +163,9 @@ impl Report {
     /// Reads one that was written with [`Report::to_json`].
     ///
     /// # Errors
-    /// [`Error::File`].
+    /// [`Error::Local`].
     pub fn read(path: &Path) -> Result<Report> {
-        let wrong = |reason: String| Error::File { path: path.into(), reason };
+        let wrong = |reason: String| Error::file(path, reason);
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let report: Report = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         if report.schema != SCHEMA {
@@ -198,18 +198,6 @@ impl Report {
             );
         }
         text
-    }
-
-    /// A table for people, with what to know in front.
-    pub fn to_text(&self) -> String {
-        let mut text = self.heading();
-        for row in &self.rows {
-            text += &row.to_text();
-        }
-        for problem in &self.problems {
-            let _ = writeln!(text, "! {problem}");
-        }
-        text + &self.switches_text()
     }
 
     /// Marks rows at which the time by size changes its course.
@@ -249,7 +237,10 @@ impl Report {
             let _ = writeln!(
                 text,
                 "# method {}, timer {} (resolution {:.0} ns, cost {:.0} ns)",
-                self.settings.method, self.settings.timer, timer.resolution_ns, timer.cost_ns
+                self.settings.method,
+                self.settings.timer.name(),
+                timer.resolution_ns,
+                timer.cost_ns
             );
         }
         for test in &self.self_tests {

@@ -2,49 +2,46 @@
 
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use sim_example::quantity::parse_bytes;
 
 use crate::error::{Error, Result};
 
 /// Sizes in bytes. Text: `8,64,1K`, `8:1M` (doubling), `8:1M:x4`, `0:100K:+10K`, `adaptive:64:1M`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
     /// These.
     List(Vec<u64>),
-    /// Adaptive: see [`Adaptive`].
-    Adaptive(Adaptive),
+    /// From a first to a last size, more where the time bends: see [`Steps::next`].
+    Adaptive {
+        /// First size.
+        from: u64,
+        /// Last size.
+        to: u64,
+    },
 }
 
-/// Sizes where the time bends: each new point is compared with the line through the two before it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Adaptive {
-    /// First size.
-    pub from: u64,
-    /// Last size.
-    pub to: u64,
-    /// A step is never shorter.
-    pub min_stride: u64,
-    /// Most sizes.
-    pub max_num: usize,
-    /// A point is on the line if |1 − T/T_line| is below this.
-    pub max_diff: f64,
-}
+/// An adaptive step is never shorter.
+const SHORTEST_STEP: u64 = 64;
+/// Most adaptive sizes.
+const MOST_SIZES: usize = 100;
+/// A point is on the line if |1 − T/T_line| is below this.
+const MOST_DIFFERENCE: f64 = 0.1;
 
 impl FromStr for Sizes {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wrong =
-            |reason: &str| Error::Setting { what: "sizes", given: text.into(), reason: reason.into() };
-        let number = |text: &str| parse_bytes(text).ok_or_else(|| wrong("sizes are like 8, 64K or 1M"));
+        let wrong = |reason: &str| Error::setting("sizes", text, reason);
+        let number = |text: &str| {
+            parse_bytes(text).map(|bytes| bytes.0).map_err(|_| wrong("sizes are like 8, 64K or 1M"))
+        };
         if let Some(range) = text.strip_prefix("adaptive:") {
             let (from, to) = range.split_once(':').ok_or_else(|| wrong("write adaptive:FROM:TO"))?;
             let (from, to) = (number(from)?, number(to)?);
             if from >= to {
                 return Err(wrong("the first size is not below the last"));
             }
-            return Ok(Sizes::Adaptive(Adaptive { from, to, min_stride: 64, max_num: 100, max_diff: 0.1 }));
+            return Ok(Sizes::Adaptive { from, to });
         }
         let parts: Vec<&str> = text.split(':').collect();
         let list = match parts[..] {
@@ -76,19 +73,6 @@ impl FromStr for Sizes {
     }
 }
 
-/// A number of bytes with K, M or G, which are powers of 1024; `KiB` and `k` too.
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match text[digits..].to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" | "kib" => 1u64 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        _ => return None,
-    };
-    text[..digits].parse::<u64>().ok()?.checked_mul(unit)
-}
-
 fn by_factor(from: u64, to: u64, factor: u64) -> Vec<u64> {
     // From 0 the next size is 1: no factor leads out of it.
     let start = if from == 0 { 1 } else { from };
@@ -99,33 +83,27 @@ fn by_factor(from: u64, to: u64, factor: u64) -> Vec<u64> {
 
 impl Sizes {
     /// The sizes as they are asked for, each answered with its time.
-    pub fn walk(&self) -> Walk {
+    pub fn steps(&self) -> Steps {
         match self {
-            Sizes::List(list) => Walk::List(list.clone().into_iter()),
-            Sizes::Adaptive(settings) => {
-                Walk::Adaptive { settings: *settings, points: Vec::new(), stride: settings.min_stride }
+            Sizes::List(list) => Steps::List(list.clone().into_iter()),
+            Sizes::Adaptive { from, to } => {
+                Steps::Adaptive { from: *from, to: *to, points: Vec::new(), stride: SHORTEST_STEP }
             }
-        }
-    }
-
-    /// The largest that will be asked for.
-    pub fn largest(&self) -> u64 {
-        match self {
-            Sizes::List(list) => list.iter().copied().max().unwrap_or(0),
-            Sizes::Adaptive(settings) => settings.to,
         }
     }
 }
 
-/// A walk through sizes.
+/// The sizes that are still to be measured.
 #[derive(Clone, Debug)]
-pub enum Walk {
-    /// Through a list.
+pub enum Steps {
+    /// Of a list.
     List(std::vec::IntoIter<u64>),
     /// As the times say.
     Adaptive {
-        /// The settings.
-        settings: Adaptive,
+        /// First size.
+        from: u64,
+        /// Last size.
+        to: u64,
         /// Sizes accepted, with their times.
         points: Vec<(u64, f64)>,
         /// Bytes to the next one.
@@ -133,36 +111,35 @@ pub enum Walk {
     },
 }
 
-impl Walk {
-    /// The next size; `last` is the one measured before and its time.
+impl Steps {
+    /// The next size; `last` is the one measured before and its time. An adaptive step doubles while each point
+    /// is on the line through the two points before it, else it is taken again, half as long.
     pub fn next(&mut self, last: Option<(u64, f64)>) -> Option<u64> {
         match self {
-            Walk::List(list) => list.next(),
-            Walk::Adaptive { settings, points, stride } => {
+            Steps::List(list) => list.next(),
+            Steps::Adaptive { from, to, points, stride } => {
                 if let Some(point) = last {
                     let on_line = match points[..] {
                         [.., (x0, t0), (x1, t1)] if x1 > x0 => {
                             let slope = (t1 - t0) / (x1 - x0) as f64;
                             let line = t1 + slope * (point.0 - x1) as f64;
-                            (1.0 - point.1 / line).abs() < settings.max_diff
+                            (1.0 - point.1 / line).abs() < MOST_DIFFERENCE
                         }
                         _ => true,
                     };
-                    if on_line || *stride <= settings.min_stride {
+                    if on_line || *stride <= SHORTEST_STEP {
                         if on_line && points.len() >= 2 {
                             *stride = stride.saturating_mul(2);
                         }
                         points.push(point);
                     } else {
-                        // Back to the last good point, with half the step.
-                        *stride = (*stride / 2).max(settings.min_stride);
+                        *stride = (*stride / 2).max(SHORTEST_STEP);
                     }
                 }
-                let at = points.last().map(|(size, _)| *size);
-                match at {
-                    None => Some(settings.from),
-                    Some(at) if at >= settings.to || points.len() >= settings.max_num => None,
-                    Some(at) => Some(at.saturating_add(*stride).min(settings.to)),
+                match points.last() {
+                    None => Some(*from),
+                    Some((at, _)) if at >= to || points.len() >= MOST_SIZES => None,
+                    Some((at, _)) => Some(at.saturating_add(*stride).min(*to)),
                 }
             }
         }
@@ -208,9 +185,9 @@ mod tests {
         let time =
             |size: u64| if size < 65_536 { 1000.0 + size as f64 } else { 90_000.0 + 2.0 * size as f64 };
         let Ok(sizes) = "adaptive:64:1M".parse::<Sizes>() else { panic!() };
-        let mut walk = sizes.walk();
+        let mut steps = sizes.steps();
         let (mut last, mut measured) = (None, Vec::new());
-        while let Some(size) = walk.next(last) {
+        while let Some(size) = steps.next(last) {
             assert!(measured.len() < 1000, "it ends");
             measured.push(size);
             last = Some((size, time(size)));
@@ -224,9 +201,9 @@ mod tests {
     #[test]
     fn a_straight_line_needs_few_sizes() {
         let Ok(sizes) = "adaptive:64:1M".parse::<Sizes>() else { panic!() };
-        let mut walk = sizes.walk();
+        let mut steps = sizes.steps();
         let (mut last, mut count) = (None, 0);
-        while let Some(size) = walk.next(last) {
+        while let Some(size) = steps.next(last) {
             count += 1;
             last = Some((size, 500.0 + 3.0 * size as f64));
         }

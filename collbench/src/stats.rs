@@ -9,6 +9,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::statistics::Statistics;
 
 /// An interval that is to contain the true value with a given probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,11 +21,6 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether a value lies in it.
-    pub fn contains(&self, value: f64) -> bool {
-        (self.low..=self.high).contains(&value)
-    }
-
     /// Half its width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
@@ -55,24 +51,23 @@ pub struct Summary {
 }
 
 /// When a measurement has been repeated often enough.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct Precision {
-    /// Fewest repetitions.
+    /// Fewest repetitions
+    #[arg(long, value_name = "N", default_value_t = 10)]
     pub min_reps: usize,
-    /// Most repetitions.
+    /// Most repetitions
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub max_reps: usize,
     /// Confidence of intervals, in (0, 1).
+    #[arg(skip = 0.95)]
     pub confidence: f64,
-    /// Enough when half the interval's width is at most so much of the mean.
+    /// Enough when half the 95 % interval is so small a part of the mean
+    #[arg(long, value_name = "PART", default_value_t = 0.025)]
     pub epsilon: f64,
-    /// No further repetition after so many seconds.
+    /// Seconds after which an operation of one size is not repeated any more
+    #[arg(long = "budget", value_name = "S", default_value_t = 1.0)]
     pub seconds: f64,
-}
-
-impl Default for Precision {
-    fn default() -> Self {
-        Precision { min_reps: 10, max_reps: 100, confidence: 0.95, epsilon: 0.025, seconds: 2.0 }
-    }
 }
 
 impl Precision {
@@ -103,20 +98,6 @@ pub fn median(samples: &[f64]) -> f64 {
     quantile(&sorted, 0.5)
 }
 
-/// The arithmetic mean.
-pub fn mean(samples: &[f64]) -> f64 {
-    samples.iter().sum::<f64>() / samples.len().max(1) as f64
-}
-
-/// Standard deviation of a sample (n − 1); 0 for fewer than two.
-pub fn deviation(samples: &[f64]) -> f64 {
-    if samples.len() < 2 {
-        return 0.0;
-    }
-    let mean = mean(samples);
-    (samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (samples.len() - 1) as f64).sqrt()
-}
-
 /// Student's t so that a share `confidence` lies within ±t.
 pub fn student_t(confidence: f64, degrees: usize) -> f64 {
     StudentsT::new(0.0, 1.0, degrees.max(1) as f64)
@@ -131,11 +112,13 @@ impl Summary {
         }
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let mean = mean(samples);
-        let standard_error = deviation(samples) / (samples.len() as f64).sqrt();
-        let half = match samples.len() {
-            1 => 0.0,
-            n => student_t(confidence, n - 1) * standard_error,
+        let mean = samples.mean();
+        let (standard_error, half) = match samples.len() {
+            1 => (0.0, 0.0),
+            n => {
+                let error = samples.std_dev() / (n as f64).sqrt();
+                (error, student_t(confidence, n - 1) * error)
+            }
         };
         Some(Summary {
             samples: samples.len(),
@@ -180,22 +163,22 @@ pub fn across_launches(launches: &[Vec<f64>], confidence: f64, seed: u64) -> Opt
         return None;
     }
     let count = medians.len();
-    let error = deviation(&medians) / (count as f64).sqrt();
-    let middle = median(&medians);
+    let mean = medians.as_slice().mean();
+    let error = if count > 1 { medians.as_slice().std_dev() / (count as f64).sqrt() } else { 0.0 };
     let interval = match count {
         1 => None,
         _ if count < FEWEST_RESAMPLED => {
             let half = student_t(confidence, count - 1) * error;
-            let interval = Interval { low: mean(&medians) - half, high: mean(&medians) + half };
+            let interval = Interval { low: mean - half, high: mean + half };
             Some(interval).filter(|interval| interval.low > 0.0)
         }
         _ => Some(bootstrap(&launches, confidence, seed)),
     };
     Some(Launches {
         launches: count,
-        median: middle,
+        median: median(&medians),
         interval,
-        relative_standard_error: error / mean(&medians),
+        relative_standard_error: error / mean,
     })
 }
 
@@ -226,15 +209,21 @@ fn bootstrap(launches: &[&Vec<f64>], confidence: f64, seed: u64) -> Interval {
 
 /// The line through points by least squares, each weighted by 1/y² so that relative errors count: (intercept, slope).
 pub fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    let weight = |y: f64| 1.0 / (y * y).max(f64::MIN_POSITIVE);
-    let sum = |f: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| weight(y) * f(x, y)).sum::<f64>();
-    let (w, x, y) = (sum(&|_, _| 1.0), sum(&|x, _| x), sum(&|_, y| y));
-    let (xx, xy) = (sum(&|x, _| x * x), sum(&|x, y| x * y));
-    let determinant = w * xx - x * x;
-    if points.len() < 2 || determinant.abs() <= 1e-12 * w * xx {
-        return None;
-    }
-    Some(((xx * y - x * xy) / determinant, (w * xy - x * y) / determinant))
+    let weighted = points.iter().map(|&(x, y)| (x, y, 1.0 / (y * y).max(f64::MIN_POSITIVE)));
+    let ((x, y), slope) = weighted_line(weighted)?;
+    Some((y - slope * x, slope))
+}
+
+/// The line through points (x, y, weight) by least squares: the mean of the points, and the slope. `None` if all x are equal.
+pub(crate) fn weighted_line(
+    points: impl Iterator<Item = (f64, f64, f64)> + Clone,
+) -> Option<((f64, f64), f64)> {
+    let sum = |f: &dyn Fn(f64, f64) -> f64| points.clone().map(|(x, y, w)| w * f(x, y)).sum::<f64>();
+    let weight = sum(&|_, _| 1.0);
+    let (mean_x, mean_y) = (sum(&|x, _| x) / weight, sum(&|_, y| y) / weight);
+    let spread = sum(&|x, _| (x - mean_x).powi(2));
+    let along = sum(&|x, y| (x - mean_x) * (y - mean_y));
+    (spread > 1e-12 * sum(&|x, _| x * x)).then(|| ((mean_x, mean_y), along / spread))
 }
 
 /// Divides `0..count` into the consecutive parts with the least sum of costs, by dynamic programming. `part` gives the cost and the
@@ -342,7 +331,10 @@ mod tests {
         let (truth, mut random) = (truth(bimodal), SmallRng::seed_from_u64(count as u64));
         let covered = (0..REPEATS).filter(|&repeat| {
             let launches = launches(&mut random, count, 30, bimodal);
-            across_launches(&launches, 0.95, repeat as u64).unwrap().interval.unwrap().contains(truth)
+            across_launches(&launches, 0.95, repeat as u64)
+                .unwrap()
+                .interval
+                .is_some_and(|i| i.low <= truth && truth <= i.high)
         });
         covered.count() as f64 / REPEATS as f64
     }
@@ -370,7 +362,8 @@ mod tests {
             .filter(|_| {
                 let samples = launches(&mut random, 1, 30, false).remove(0);
                 let quiet: Vec<f64> = samples.into_iter().filter(|x| *x < 100.0).collect();
-                Summary::of(&quiet, 0.95).unwrap().within.contains(truth)
+                let Interval { low, high } = Summary::of(&quiet, 0.95).unwrap().within;
+                low <= truth && truth <= high
             })
             .count();
         assert!(covered < 100, "{covered} of 200");
@@ -390,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_precision_rule_stops() {
-        let rule = Precision::default();
+        let rule: Precision = crate::options::defaults();
         assert!(!rule.is_met(&[1.0; 9], 0.0) && rule.is_met(&[1.0; 10], 0.0));
         let wild: Vec<f64> = (0..60).map(|i| if i % 2 == 0 { 1.0 } else { 3.0 }).collect();
         assert!(!rule.is_met(&wild, 0.0) && rule.is_met(&wild, 2.0));

@@ -55,6 +55,15 @@ impl World {
         Ok(self.mpi.gather(values, 0, self.comm)?)
     }
 
+    /// All ranks' rows at rank 0, by rank, as many from each; nothing elsewhere.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn gather_rows<const N: usize>(&self, rows: &[[f64; N]]) -> Result<Vec<Vec<[f64; N]>>> {
+        let all = self.gather(rows.as_flattened())?;
+        Ok(all.chunks(N * rows.len().max(1)).map(|rank| rank.as_chunks().0.to_vec()).collect())
+    }
+
     /// Rank 0's values to all.
     ///
     /// # Errors
@@ -62,6 +71,14 @@ impl World {
     pub fn share<const N: usize>(&self, mut values: [f64; N]) -> Result<[f64; N]> {
         self.mpi.bcast(&mut values, 0, self.comm)?;
         Ok(values)
+    }
+
+    /// Whether rank 0 says so, at all ranks.
+    ///
+    /// # Errors
+    /// MPI's.
+    pub fn agree(&self, decision: bool) -> Result<bool> {
+        Ok(self.share([f64::from(u8::from(decision))])?[0] != 0.0)
     }
 
     /// The largest of all ranks' values, at all.
@@ -91,7 +108,7 @@ impl World {
     /// # Errors
     /// MPI's.
     #[inline]
-    pub fn tell(&self, to: u32, value: f64) -> Result<()> {
+    pub fn send_number(&self, to: u32, value: f64) -> Result<()> {
         Ok(self.mpi.send(&[value], Envelope::new(to as i32, TAG, self.comm))?)
     }
 
@@ -100,7 +117,7 @@ impl World {
     /// # Errors
     /// MPI's.
     #[inline]
-    pub fn hear(&self, from: u32) -> Result<f64> {
+    pub fn receive_number(&self, from: u32) -> Result<f64> {
         let mut value = [0.0];
         self.mpi.recv(&mut value, Envelope::new(from as i32, TAG, self.comm))?;
         Ok(value[0])

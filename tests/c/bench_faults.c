@@ -1,5 +1,5 @@
 /* Operations for `vef bench coll --library` that go wrong: `dies` (rank 1 is killed by a run of 1000 bytes or more), `fails` (a run at rank 1 returns
- * an error), `unchecked` (without a check), `jumps` (its sixth run makes the clock of wtime.c jump as VEF_TEST_JUMP says, RANK:SECONDS). */
+ * an error), `unchecked` (without a check), `jumps` (a run makes the clock of wtime.c jump as VEF_TEST_JUMP says, RANK:SECONDS:RUN). */
 #define _GNU_SOURCE
 #include "vef_bench.h"
 #include <dlfcn.h>
@@ -37,11 +37,12 @@ static int fails(void *given) {
 static int jumps(void *given) {
     State *state = given;
     static int runs;
-    int rank;
+    int rank, run;
     double by;
     void (*jump)(double) = (void (*)(double))dlsym(RTLD_DEFAULT, "vef_test_jump");
     const char *how = getenv("VEF_TEST_JUMP");
-    if (++runs == 6 && jump && how && sscanf(how, "%d:%lf", &rank, &by) == 2 && rank == state->rank) jump(by);
+    ++runs;
+    if (jump && how && sscanf(how, "%d:%lf:%d", &rank, &by, &run) == 3 && rank == state->rank && runs == run) jump(by);
     return MPI_Barrier(state->comm);
 }
 

@@ -10,7 +10,7 @@ use vef_format::units::Bytes;
 /// The parameters of one kind of pair.
 ///
 /// # Errors
-/// [`Error::Calibration`] where more bytes did not take more time.
+/// [`Error::Invalid`] where more bytes did not take more time.
 pub(super) fn class(pair: &Pair) -> Result<Class> {
     let all: Vec<Train> = pair.alone.iter().chain(&pair.trains).copied().collect();
     let total = |train: &Train| (train.bytes * u64::from(train.count)) as f64;
@@ -25,7 +25,7 @@ pub(super) fn class(pair: &Pair) -> Result<Class> {
     let (_, ns_per_byte) = line(&long).filter(|(_, slope)| *slope > 0.0).ok_or_else(|| {
         let what = "larger messages do not take longer: noise, or too few sizes; more --repetitions, a larger --largest, or ranks \
                     bound to cores of their own may help";
-        Error::Calibration(what.into())
+        Error::Invalid(format!("calibration: {what}"))
     })?;
     // After a pause processors sleep: programs in the middle of a collective meet the time without pauses.
     let small = median(&pair.small);

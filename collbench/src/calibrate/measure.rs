@@ -1,29 +1,44 @@
 //! The measurements behind a calibration, by two ranks.
 
 use mpi_abi::api::{Element, Envelope, Mpi};
+use sim_example::quantity::{parse_bytes, parse_time};
+use vef_format::units::Picos;
 
 use crate::error::Result;
 use crate::stats::median;
 use crate::timer::{Timer, TimerKind};
 use crate::world::World;
 
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Largest message.
+/// What to measure; also the options of `vef bench calibrate`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MessagePlan {
+    /// Largest message
+    #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = largest)]
     pub largest: u64,
-    /// Pause in front of every train, ns.
-    pub pause_ns: f64,
-    /// Repetitions of each train.
+    /// Pause in front of every measurement, for buckets to fill and queues to drain
+    #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = parse_time)]
+    pub pause: Picos,
+    /// Repetitions of every measurement
+    #[arg(long, value_name = "N", default_value_t = 15)]
     pub repetitions: usize,
-    /// The timer.
+    /// Source of time
+    #[arg(long, value_name = "TIMER", value_enum, default_value_t)]
     pub timer: TimerKind,
 }
 
-impl Default for Plan {
-    fn default() -> Self {
-        Plan { largest: 1 << 20, pause_ns: 2e6, repetitions: 15, timer: TimerKind::default() }
+impl MessagePlan {
+    fn pause_ns(&self) -> f64 {
+        self.pause.0 as f64 / 1e3
     }
+
+    fn repetitions(&self) -> usize {
+        self.repetitions.max(3)
+    }
+}
+
+fn largest(text: &str) -> std::result::Result<u64, &'static str> {
+    let bytes = parse_bytes(text).ok().map(|bytes| bytes.0).filter(|bytes| (4096..=1 << 30).contains(bytes));
+    bytes.ok_or("from 4K to 1G")
 }
 
 /// A train of messages, timed.
@@ -66,13 +81,13 @@ const REPLY: i32 = 22;
 struct Lane<'w> {
     world: &'w World,
     timer: &'w Timer,
-    plan: &'w Plan,
+    plan: &'w MessagePlan,
     peer: u32,
     buffer: Vec<u8>,
 }
 
 /// Measures between rank 0 and `peer`; the others wait at the end. Collective.
-pub(super) fn pair(world: &World, timer: &Timer, plan: &Plan, peer: u32) -> Result<Pair> {
+pub(super) fn pair(world: &World, timer: &Timer, plan: &MessagePlan, peer: u32) -> Result<Pair> {
     let mut lane = Lane { world, timer, plan, peer, buffer: vec![1; plan.largest as usize] };
     let mut measured = Pair::default();
     if world.rank == 0 || world.rank == peer {
@@ -83,14 +98,14 @@ pub(super) fn pair(world: &World, timer: &Timer, plan: &Plan, peer: u32) -> Resu
         let alone: Vec<u64> = sizes(plan.largest);
         let one_way = |train: Train, reply: f64| Train { ns: train.ns - reply, ..train };
         measured.small = lane.ping_pong()?;
-        let reply = lane.train(1, 1, plan.repetitions, 0.0)?.ns / 2.0;
+        let reply = lane.train(1, 1, plan.repetitions(), 0.0)?.ns / 2.0;
         for &bytes in &alone {
-            measured.alone.push(one_way(lane.train(bytes, 1, plan.repetitions, 0.0)?, reply));
+            measured.alone.push(one_way(lane.train(bytes, 1, plan.repetitions(), 0.0)?, reply));
         }
         for &(bytes, count) in
             &[(1, 32), (64, 32), (1024, 8), (1024, 32), (1024, 96), (8192, 4), (8192, 12), (8192, 32)]
         {
-            measured.trains.push(one_way(lane.train(bytes, count, plan.repetitions.min(9), 0.0)?, reply));
+            measured.trains.push(one_way(lane.train(bytes, count, plan.repetitions().min(9), 0.0)?, reply));
         }
         lane.overheads(&mut measured)?;
         measured.eager_limit = lane.eager_limit()?;
@@ -122,20 +137,20 @@ impl Lane<'_> {
     /// Halves of round trips of 8 bytes, so few at a time that no bucket runs empty; the first of each series counts for nothing.
     fn ping_pong(&self) -> Result<Vec<f64>> {
         let mut halves = Vec::new();
-        for _ in 0..self.plan.repetitions {
+        for _ in 0..self.plan.repetitions() {
             let now = self.timer.now();
-            self.timer.wait_until(now + self.plan.pause_ns);
+            self.timer.wait_until(now + self.plan.pause_ns());
             for trip in 0..10 {
                 let began = self.timer.now();
                 if self.world.rank == 0 {
-                    self.world.tell(self.peer, 0.0)?;
-                    self.world.hear(self.peer)?;
+                    self.world.send_number(self.peer, 0.0)?;
+                    self.world.receive_number(self.peer)?;
                     if trip > 1 {
                         halves.push((self.timer.now() - began) / 2.0);
                     }
                 } else {
-                    self.world.hear(0)?;
-                    self.world.tell(0, 0.0)?;
+                    self.world.receive_number(0)?;
+                    self.world.send_number(0, 0.0)?;
                 }
             }
         }
@@ -149,9 +164,9 @@ impl Lane<'_> {
         for _ in 0..repetitions {
             if self.world.rank == 0 {
                 // Both are there, then quiet.
-                self.world.tell(self.peer, 0.0)?;
-                self.world.hear(self.peer)?;
-                self.timer.wait_until(self.timer.now() + self.plan.pause_ns);
+                self.world.send_number(self.peer, 0.0)?;
+                self.world.receive_number(self.peer)?;
+                self.timer.wait_until(self.timer.now() + self.plan.pause_ns());
                 let began = self.timer.now();
                 for number in 0..count {
                     if number > 0 && wait > 0.0 {
@@ -162,8 +177,8 @@ impl Lane<'_> {
                 mpi.recv(&mut [0u8], Envelope::new(self.peer as i32, REPLY, comm))?;
                 times.push(self.timer.now() - began);
             } else {
-                self.world.hear(0)?;
-                self.world.tell(0, 0.0)?;
+                self.world.receive_number(0)?;
+                self.world.send_number(0, 0.0)?;
                 for _ in 0..count {
                     let from = self.data(0);
                     mpi.recv(&mut self.buffer[..bytes as usize], from)?;
@@ -182,7 +197,7 @@ impl Lane<'_> {
     fn overheads(&mut self, measured: &mut Pair) -> Result<()> {
         const COUNT: u32 = 12;
         let mpi = self.world.mpi.clone();
-        for _ in 0..self.plan.repetitions.min(11) {
+        for _ in 0..self.plan.repetitions().min(11) {
             let alone = self.train(8, 1, 1, 0.0)?.ns;
             let spaced = self.train(8, COUNT, 1, alone)?.ns;
             let dense = self.train(8, COUNT, 1, 0.0)?.ns;
@@ -191,12 +206,12 @@ impl Lane<'_> {
             measured.gaps.push(((dense - alone) / each).max(0.0));
         }
         // The receiver tells how long it was in receives of messages that had long arrived.
-        for _ in 0..self.plan.repetitions.min(11) {
+        for _ in 0..self.plan.repetitions().min(11) {
             if self.world.rank == 0 {
                 for _ in 0..COUNT {
                     mpi.send(&[1u8; 8], self.data(self.peer))?;
                 }
-                measured.receive_overheads.push(self.world.hear(self.peer)?);
+                measured.receive_overheads.push(self.world.receive_number(self.peer)?);
             } else {
                 mpi.probe(self.data(0))?;
                 self.timer.wait_until(self.timer.now() + 3e6);
@@ -206,7 +221,7 @@ impl Lane<'_> {
                     mpi.recv(&mut [0u8; 8], self.data(0))?;
                     took.push(self.timer.now() - begun);
                 }
-                self.world.tell(0, median(&took))?;
+                self.world.send_number(0, median(&took))?;
             }
         }
         Ok(())
@@ -216,21 +231,21 @@ impl Lane<'_> {
     fn is_eager(&mut self, bytes: u64) -> Result<bool> {
         let wait = 30e6;
         if self.world.rank == 0 {
-            self.world.tell(self.peer, 0.0)?;
-            self.world.hear(self.peer)?;
+            self.world.send_number(self.peer, 0.0)?;
+            self.world.receive_number(self.peer)?;
             let began = self.timer.now();
             self.world.mpi.send(&self.buffer[..bytes as usize], self.data(self.peer))?;
             let took = self.timer.now() - began;
             let eager = took < wait / 2.0;
-            self.world.tell(self.peer, f64::from(u8::from(eager)))?;
+            self.world.send_number(self.peer, f64::from(u8::from(eager)))?;
             Ok(eager)
         } else {
-            self.world.hear(0)?;
-            self.world.tell(0, 0.0)?;
+            self.world.receive_number(0)?;
+            self.world.send_number(0, 0.0)?;
             self.timer.wait_until(self.timer.now() + wait);
             let from = self.data(0);
             self.world.mpi.recv(&mut self.buffer[..bytes as usize], from)?;
-            Ok(self.world.hear(0)? != 0.0)
+            Ok(self.world.receive_number(0)? != 0.0)
         }
     }
 
@@ -260,9 +275,9 @@ impl Lane<'_> {
         let other = if self.world.rank == 0 { self.peer } else { 0 };
         let (mut times, mut incoming) = (Vec::new(), vec![0u8; bytes as usize]);
         for _ in 0..5 {
-            self.world.tell(other, 0.0)?;
-            self.world.hear(other)?;
-            self.timer.wait_until(self.timer.now() + self.plan.pause_ns);
+            self.world.send_number(other, 0.0)?;
+            self.world.receive_number(other)?;
+            self.timer.wait_until(self.timer.now() + self.plan.pause_ns());
             let began = self.timer.now();
             let (mpi, envelope) = (&self.world.mpi, self.data(other));
             // SAFETY: both buffers outlive the wait below, and each request is waited for once.

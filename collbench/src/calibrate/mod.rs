@@ -7,7 +7,7 @@
 mod fit;
 mod measure;
 
-pub use measure::{Plan, Train};
+pub use measure::{MessagePlan, Train};
 
 use mpi_abi::api::Mpi;
 use sim_example::calibration::{Calibration, Class, SCHEMA};
@@ -21,13 +21,13 @@ use crate::world::World;
 ///
 /// # Errors
 /// MPI's, a timer that must not be used, fewer than two ranks, measurements that no parameters fit.
-pub fn run(mpi: &Mpi, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Option<Calibration>> {
+pub fn run(mpi: &Mpi, plan: &MessagePlan, progress: &mut dyn FnMut(&str)) -> Result<Option<Calibration>> {
     let world = World::new(mpi, mpi.abi().comm_world())?;
     let machine = Machine::look(&world)?;
     let timer = Timer::new(plan.timer, Some(mpi))?.yielding(machine.oversubscribed);
     timer.check()?;
     if world.size < 2 {
-        return Err(Error::Calibration("messages need two ranks".into()));
+        return Err(Error::Invalid("calibration: messages need two ranks".into()));
     }
     // The first rank on another host than rank 0, and the first on the same.
     let find =

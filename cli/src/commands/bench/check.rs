@@ -1,16 +1,21 @@
 //! `vef bench check`: measured against simulated, or predictions alone.
 
+use crate::algorithms;
 use crate::calibrated;
 use crate::output::{self, Failure};
 use collbench::check::{Call, Cell, other_machine, simulate, summary, table_of, to_text};
 use collbench::stats::median;
-use collbench::{Report, Sizes, Task};
+use collbench::{Libraries, Report, Sizes, Task};
+use replay::Table;
 use sim_example::Settings;
 use sim_example::calibration::Calibration;
-use sim_example::quantity::parse_time;
+use sim_example::model::Model;
+use sim_example::quantity::{Bandwidth, parse_time};
+use sim_example::topology::TopologySpec;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use vef_format::units::Picos;
 
 /// Simulate measured collectives on the calibrated network, and compare
 #[derive(clap::Args)]
@@ -26,19 +31,19 @@ pub struct Arguments {
     pub calibration: PathBuf,
     /// The network [default: one switch]
     #[arg(long, value_name = "T")]
-    pub topology: Option<String>,
+    pub topology: Option<TopologySpec>,
     /// Bandwidth of the links between switches
     #[arg(long, default_value = "10Gbit/s", value_name = "RATE")]
-    pub bandwidth: String,
+    pub bandwidth: Bandwidth,
     /// Latency of the links between switches
-    #[arg(long, default_value = "500ns", value_name = "TIME")]
-    pub latency: String,
+    #[arg(long, default_value = "500ns", value_name = "TIME", value_parser = parse_time)]
+    pub latency: Picos,
     /// What messages do to each other
     #[arg(long, default_value = "cut-through", value_name = "MODEL")]
-    pub model: String,
+    pub model: Model,
     /// Which algorithms the MPI takes: openmpi, mpich, default, or a table's file [default: those of the calibrated MPI]
-    #[arg(long, value_name = "TABLE")]
-    pub algorithms: Option<String>,
+    #[arg(long, value_name = "TABLE", value_parser = algorithms::table)]
+    pub algorithms: Option<Table>,
     /// Largest median error, in percent
     #[arg(long, value_name = "PERCENT", conflicts_with = "op")]
     pub limit: Option<f64>,
@@ -47,7 +52,7 @@ pub struct Arguments {
     pub op: Vec<String>,
     /// To predict: sizes
     #[arg(long, value_name = "SIZES", default_value = "1K:1M:x4", conflicts_with = "files")]
-    pub sizes: String,
+    pub sizes: Sizes,
     /// To predict: ranks
     #[arg(short = 'n', long, value_name = "N", default_value_t = 4, conflicts_with = "files")]
     pub ranks: u32,
@@ -59,13 +64,10 @@ pub struct Arguments {
 pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
     let calibration = Calibration::read(&check.calibration)?;
     let mut settings = Settings::default();
-    settings.network.model = check.model.parse()?;
-    settings.network.links.bandwidth = check.bandwidth.parse()?;
-    settings.network.links.latency = parse_time(&check.latency)?;
-    settings.algorithms = match &check.algorithms {
-        Some(name) => crate::algorithms::table(name)?,
-        None => table_of(&calibration.mpi),
-    };
+    settings.network.model = check.model;
+    settings.network.links.bandwidth = check.bandwidth;
+    settings.network.links.latency = check.latency;
+    settings.algorithms = check.algorithms.clone().unwrap_or_else(|| table_of(&calibration.mpi));
     let calls = if check.files.is_empty() { to_predict(check)? } else { measured(check, &calibration)? };
     calibrated::doubts(&check.calibration, &calibration);
     let several = calls.iter().any(|(call, _)| call.used_nodes() > 1);
@@ -76,7 +78,7 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
     let mut left_out = BTreeMap::<String, u32>::new();
     for (call, measured_ns) in calls {
         settings.network.topology = match &check.topology {
-            Some(topology) => topology.parse()?,
+            Some(topology) => topology.clone(),
             None => format!("switch:{}", call.nodes.iter().max().map_or(1, |last| last + 1)).parse()?,
         };
         let simulated_ns = match simulate(&call, &settings, &calibration) {
@@ -131,13 +133,13 @@ fn to_predict(check: &Arguments) -> Result<Vec<Timed>, Failure> {
     if check.op.is_empty() {
         return Err("nothing to compare and nothing to predict: name files, or --op".into());
     }
-    let Sizes::List(sizes) = check.sizes.parse()? else {
+    let Sizes::List(sizes) = &check.sizes else {
         return Err("--sizes: a prediction needs a list or a range".into());
     };
     let mut calls = Vec::new();
     for name in &check.op {
-        let operation = Task::named(name, "mpi")?.name();
-        let sizes = if operation == "barrier" { &[0][..] } else { &sizes };
+        let operation = Task::named(name, "mpi", &Libraries::default())?.name();
+        let sizes = if operation == "barrier" { &[0][..] } else { sizes };
         for &bytes in sizes {
             let call = Call {
                 operation: operation.clone(),

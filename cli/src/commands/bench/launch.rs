@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use vef_format::units::Picos;
 
 /// Time collectives in several launches of mpirun, in random order, and say what they have in common
 #[derive(clap::Args)]
@@ -21,8 +22,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub launches: u32,
     /// Pause between launches, half to one and a half times as long: launches within some seconds are more alike than others
-    #[arg(long, value_name = "TIME", default_value = "5s")]
-    pub pause: String,
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    pub pause: Picos,
     /// The launcher, with options if any
     #[arg(long, value_name = "CMD", default_value = "mpirun")]
     pub mpirun: String,
@@ -54,7 +55,7 @@ pub fn run(launch: &Arguments) -> Result<(), Failure> {
     let own = std::env::current_exe()?;
     let mut random = SmallRng::seed_from_u64(launch.seed);
     let mut reports = Vec::new();
-    let pause = Duration::from_nanos(parse_time(&launch.pause)?.0 / 1000);
+    let pause = Duration::from_nanos(launch.pause.0 / 1000);
     for number in 0..launch.launches {
         if number > 0 {
             // Not in step with what disturbs the machine at regular times.

@@ -1,9 +1,10 @@
 //! `vef bench tree`: the messages of a schedule.
 
 use crate::output::{self, Failure};
-use collbench::Task;
-use collbench::sizes::parse_bytes;
+use collbench::{Libraries, Task};
+use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
+use vef_format::units::Bytes;
 
 /// Write the messages of a schedule as a graph for Graphviz
 #[derive(clap::Args)]
@@ -21,20 +22,19 @@ pub struct Arguments {
     #[arg(long, value_name = "RANK", default_value_t = 0)]
     pub root: u32,
     /// Bytes of a block, or of the vector
-    #[arg(long, value_name = "BYTES", default_value = "1K")]
-    pub bytes: String,
+    #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = parse_bytes)]
+    pub bytes: Bytes,
     /// The graph [default: standard output]
     #[arg(short, long, value_name = "FILE.dot")]
     pub output: Option<PathBuf>,
 }
 
 pub fn run(tree: &Arguments) -> Result<(), Failure> {
-    let Task::Schedule(operation, choice) = Task::named(&tree.op, &tree.algorithm)? else {
+    let Task::Schedule(operation, choice) = Task::named(&tree.op, &tree.algorithm, &Libraries::default())?
+    else {
         return Err(format!("{}: the MPI's own algorithm is not known; name a schedule", tree.op).into());
     };
-    let bytes =
-        parse_bytes(&tree.bytes).ok_or_else(|| format!("--bytes {:?}: like 8, 64K or 1M", tree.bytes))?;
-    let dot = collbench::plot::schedule_dot(operation, choice, tree.ranks, tree.root, bytes)?;
+    let dot = collbench::plot::schedule_dot(operation, choice, tree.ranks, tree.root, tree.bytes.0)?;
     match &tree.output {
         Some(file) => output::file(file, &dot),
         None => output::result(dot.trim_end()),
