@@ -45,3 +45,34 @@ commands! {
     Bench => bench,
     Demo => demo,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn described(command: &clap::Command, path: &str) {
+        let about = command.get_about().unwrap_or_else(|| panic!("{path}: what does it do?")).to_string();
+        assert!(!about.ends_with('.') || path == "vef", "{path}: {about}");
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let (name, help) = (argument.get_id(), argument.get_help());
+            let help = help.unwrap_or_else(|| panic!("{path}: what is {name}?")).to_string();
+            assert!(!help.ends_with('.'), "{path}: {name}: {help}");
+        }
+        for below in command.get_subcommands() {
+            described(below, &format!("{path} {}", below.get_name()));
+        }
+    }
+
+    #[test]
+    fn every_command_and_argument_is_described() {
+        let vef = Vef::command();
+        vef.clone().debug_assert();
+        described(&vef, "vef");
+        let readme = include_str!("../../../README.md");
+        for command in vef.get_subcommands() {
+            let row = format!("| `vef {} ", command.get_name());
+            assert!(readme.contains(&row), "README.md has no row {row}");
+        }
+    }
+}
