@@ -28,13 +28,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    // All ranks of a benchmark have the same command line: the first reports a mistake in it.
-    let is_reported = words.get(1).is_none_or(|command| command != "bench") || output::is_first_rank();
+    let is_benchmark = words.get(1).is_some_and(|command| command == "bench");
     let command = match command_line::parse(words) {
         Ok(command) => command,
         Err(error) => {
-            if is_reported {
-                output::remark(error);
+            match is_benchmark {
+                true => output::error_of_all_ranks(error),
+                false => output::remark(error),
             }
             return ExitCode::from(output::EXIT_BAD_INPUT);
         }

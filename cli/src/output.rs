@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use vef_format::new_file::{NewFile, is_stdout};
 use vef_format::units::Printable;
 
@@ -42,12 +43,15 @@ pub fn remark(text: impl Display) {
     let _ = io::stderr().write_all(format!("vef: {line}\n").as_bytes());
 }
 
-/// Whether the launcher calls this process rank 0, or there is none: known before MPI is initialised.
-pub fn is_first_rank() -> bool {
-    ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok())
-        .is_none_or(|rank| rank == "0")
+/// Prints an error that all ranks of a benchmark have alike, at the first rank. The others wait: a launcher may end all ranks as soon as
+/// one has failed. MPI is not initialised yet.
+pub fn error_of_all_ranks(text: impl Display) {
+    let variables = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
+    let rank = variables.iter().find_map(|name| std::env::var(name).ok());
+    match rank.is_none_or(|rank| rank == "0") {
+        true => remark(text),
+        false => std::thread::sleep(Duration::from_millis(200)),
+    }
 }
 
 /// Warns of hosts with more ranks than cores.

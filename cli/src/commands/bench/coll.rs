@@ -21,11 +21,9 @@ pub struct Arguments {
 }
 
 pub fn run(coll: &Arguments) -> Result<ExitCode, Failure> {
-    // All ranks have the same options: the first reports a mistake in them.
-    match (coll.plan.check(), output::is_first_rank()) {
-        (Ok(()), _) => {}
-        (Err(error), true) => return Err(error.into()),
-        (Err(_), false) => return Ok(ExitCode::from(output::EXIT_BAD_INPUT)),
+    if let Err(error) = coll.plan.check() {
+        output::error_of_all_ranks(format_args!("error: {error}"));
+        return Ok(ExitCode::from(output::EXIT_BAD_INPUT));
     }
     let mut table = Table { coll, printed: 0, problems: 0 };
     in_mpi(|mpi, is_root| {
