@@ -147,11 +147,11 @@ fn tables(functions: &[Function]) -> String {
             (_, way) => way.to_owned(),
         };
         format!(
-            "Row {{ category: Category::{category}, timing: Timing::{timing}, group: Group::{group}, returns: \
-             Returns::{returns}, detail: Detail::{detail}, end: {end} }}"
+            "FunctionRow {{ category: Category::{category}, timing: Timing::{timing}, group: Group::{group}, returns: \
+             Returns::{returns}, detail: CallDetail::{detail}, end: {end} }}"
         )
     };
-    out += &array("ROWS", "Row", functions.iter().map(row));
+    out += &array("ROWS", "FunctionRow", functions.iter().map(row));
     // FNV-1a over the names.
     let bytes = functions.iter().flat_map(|function| function.name.bytes().chain([0]));
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -220,8 +220,9 @@ fn exports(functions: &[Function]) -> String {
         }
     }
     let mut out = texts("EXPORT_NAMES", exports.iter().map(|(name, ..)| name.as_str()));
-    let row =
-        |(_, call, form): &(String, usize, &str)| format!("Export {{ call: {call}, form: Form::{form} }}");
+    let row = |(_, call, form): &(String, usize, &str)| {
+        format!("Export {{ call: {call}, form: Convention::{form} }}")
+    };
     out += &array("EXPORTS", "Export", exports.iter().map(row));
     out += "/// Hands every name under which programs call MPI to `$callback!`, with its number and, where some MPIs lack the C function, \
             `optional`.\n#[macro_export]\nmacro_rules! for_each_export {\n    ($callback:ident) => {\n";

@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// Launchers with known options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Launcher {
+pub enum LauncherKind {
     /// Open MPI's `mpirun`: `-x NAME=VALUE`, one for each program of an MPMD line.
     OpenMpi,
     /// MPICH's (also Intel's, MVAPICH's) `mpiexec.hydra`: `-genv NAME VALUE`.
@@ -21,7 +21,7 @@ pub enum Launcher {
     Slurm,
 }
 
-impl Launcher {
+impl LauncherKind {
     /// The option that permits more ranks than cores, if the launcher needs one.
     pub const fn oversubscribe(self) -> Option<&'static str> {
         match self {
@@ -37,25 +37,25 @@ pub type Variable = (&'static str, OsString);
 
 /// A launcher command line, split into words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LauncherLine {
     /// The launcher and its arguments, then the program and its arguments.
     pub words: Vec<OsString>,
     /// The kind of launcher.
-    pub launcher: Launcher,
+    pub launcher: LauncherKind,
     /// Number of words before the launcher's options: wrappers and the launcher itself.
     pub front: usize,
 }
 
 /// A command to execute, and variables to add to its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct LaunchPlan {
     /// The program and its arguments.
     pub words: Vec<OsString>,
     /// Variables for the whole process tree.
     pub environment: Vec<(OsString, OsString)>,
 }
 
-impl Line {
+impl LauncherLine {
     /// Sum of the ranks of all programs on the line, if each has a number.
     pub fn ranks(&self) -> Option<u32> {
         const OPTIONS: [&str; 6] = ["-n", "-np", "--np", "-c", "--n", "--ntasks"];
@@ -87,7 +87,7 @@ pub fn compose(
     ranks: Option<u32>,
     oversubscribe: bool,
     program: &[OsString],
-) -> Result<Line, String> {
+) -> Result<LauncherLine, String> {
     if program.is_empty() {
         return Err("no program given".into());
     }
@@ -113,7 +113,7 @@ pub fn compose(
     let place = if program.is_empty() { front } else { words.len() };
     words.splice(place..place, options);
     words.extend(program.iter().cloned());
-    Ok(Line { words, launcher, front })
+    Ok(LauncherLine { words, launcher, front })
 }
 
 /// Splits `--mpirun` into words as a shell does.
@@ -142,14 +142,14 @@ pub fn launcher_position(words: &[OsString]) -> Option<usize> {
 ///
 /// # Errors
 /// A message if the launcher cannot pass a value.
-pub fn with_variables(line: Line, variables: &[Variable]) -> Result<Plan, String> {
-    let Line { mut words, launcher, front } = line;
+pub fn with_variables(line: LauncherLine, variables: &[Variable]) -> Result<LaunchPlan, String> {
+    let LauncherLine { mut words, launcher, front } = line;
     let words = match launcher {
-        Launcher::OpenMpi if words.iter().any(|word| ["-app", "--app"].iter().any(|app| word == app)) => {
+        LauncherKind::OpenMpi if words.iter().any(|word| ["-app", "--app"].iter().any(|app| word == app)) => {
             // With an application file Open MPI ignores all other options.
-            return Ok(Plan { words, environment: vec![open_mpi_list(variables)?] });
+            return Ok(LaunchPlan { words, environment: vec![open_mpi_list(variables)?] });
         }
-        Launcher::OpenMpi => {
+        LauncherKind::OpenMpi => {
             // `-x` applies to one program; repeat it after each colon of an MPMD line.
             let options: Vec<OsString> =
                 variables.iter().flat_map(|variable| ["-x".into(), assignment(variable)]).collect();
@@ -163,14 +163,14 @@ pub fn with_variables(line: Line, variables: &[Variable]) -> Result<Plan, String
             }
             out
         }
-        Launcher::Hydra => {
+        LauncherKind::Hydra => {
             let options = variables
                 .iter()
                 .flat_map(|(name, value)| ["-genv".into(), OsString::from(name), value.clone()]);
             words.splice(front..front, options.collect::<Vec<_>>());
             words
         }
-        Launcher::Slurm => {
+        LauncherKind::Slurm => {
             let mut export = user_export(&mut words, front).unwrap_or_else(|| "ALL".into());
             for variable in variables {
                 if variable.1.as_encoded_bytes().contains(&b',') {
@@ -185,7 +185,7 @@ pub fn with_variables(line: Line, variables: &[Variable]) -> Result<Plan, String
             words
         }
     };
-    Ok(Plan { words, environment: Vec::new() })
+    Ok(LaunchPlan { words, environment: Vec::new() })
 }
 
 /// Sets `variables` in the environment of `program`, from which launchers pass them on: Open MPI and Hydra on
@@ -193,11 +193,11 @@ pub fn with_variables(line: Line, variables: &[Variable]) -> Result<Plan, String
 ///
 /// # Errors
 /// As [`with_variables`].
-pub fn through_environment(program: &[OsString], variables: &[Variable]) -> Result<Plan, String> {
+pub fn through_environment(program: &[OsString], variables: &[Variable]) -> Result<LaunchPlan, String> {
     let mut environment: Vec<_> =
         variables.iter().map(|(name, value)| (OsString::from(name), value.clone())).collect();
     environment.push(open_mpi_list(variables)?);
-    Ok(Plan { words: program.to_vec(), environment })
+    Ok(LaunchPlan { words: program.to_vec(), environment })
 }
 
 /// The variable with which Open MPI sets variables in its ranks, appended to its current value.
@@ -302,7 +302,7 @@ pub fn mpirun_for(arguments: &[OsString]) -> OsString {
 
 /// The MPI that the program among these words is linked to; it may have wrappers (`env A=1 ./app`, `valgrind
 /// ./app`).
-fn mpi_of(words: &[OsString]) -> Option<Launcher> {
+fn mpi_of(words: &[OsString]) -> Option<LauncherKind> {
     words.iter().find_map(|word| linked_mpi(Path::new(word)))
 }
 
@@ -310,8 +310,8 @@ fn mpi_of(words: &[OsString]) -> Option<Launcher> {
 /// the first one found.
 fn find(words: &[OsString]) -> Result<OsString, String> {
     let specific: &[&str] = match mpi_of(words) {
-        Some(Launcher::Hydra) => &["mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich"],
-        Some(Launcher::OpenMpi) => &["mpirun.openmpi", "orterun"],
+        Some(LauncherKind::Hydra) => &["mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich"],
+        Some(LauncherKind::OpenMpi) => &["mpirun.openmpi", "orterun"],
         _ => &[],
     };
     let general = ["mpirun", "mpiexec", "srun"];
@@ -322,7 +322,7 @@ fn find(words: &[OsString]) -> Result<OsString, String> {
 }
 
 /// The MPI in the dynamic section of a program, as resolved by the loader.
-fn linked_mpi(program: &Path) -> Option<Launcher> {
+fn linked_mpi(program: &Path) -> Option<LauncherKind> {
     let program = which(program)?;
     let mut magic = [0; 4];
     File::open(&program).and_then(|mut file| file.read_exact(&mut magic)).ok()?;
@@ -332,16 +332,16 @@ fn linked_mpi(program: &Path) -> Option<Launcher> {
     let listing = Command::new("ldd").arg(program).output().ok()?.stdout;
     let listing = String::from_utf8_lossy(&listing);
     if listing.contains("libmpich.so") || listing.contains("libmpi.so.12") {
-        Some(Launcher::Hydra)
+        Some(LauncherKind::Hydra)
     } else if listing.contains("libmpi.so") {
-        Some(Launcher::OpenMpi)
+        Some(LauncherKind::OpenMpi)
     } else {
         None
     }
 }
 
 /// Determines the kind of a launcher from its version text.
-fn identify(launcher: &Path) -> Result<Launcher, String> {
+fn identify(launcher: &Path) -> Result<LauncherKind, String> {
     let answer = Command::new(launcher)
         .arg("--version")
         .output()
@@ -350,11 +350,11 @@ fn identify(launcher: &Path) -> Result<Launcher, String> {
         String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
     let text = text.to_lowercase();
     if text.contains("hydra") || text.contains("intel(r) mpi") {
-        Ok(Launcher::Hydra)
+        Ok(LauncherKind::Hydra)
     } else if text.contains("open mpi") || text.contains("openrte") || text.contains("prrte") {
-        Ok(Launcher::OpenMpi)
+        Ok(LauncherKind::OpenMpi)
     } else if text.contains("slurm") {
-        Ok(Launcher::Slurm)
+        Ok(LauncherKind::Slurm)
     } else {
         Err(format!(
             "{} --version does not say Open MPI, HYDRA or slurm: cannot tell how to reach its ranks",
@@ -367,11 +367,11 @@ fn identify(launcher: &Path) -> Result<Launcher, String> {
 mod tests {
     use super::*;
 
-    fn line(launcher: Launcher, text: &str) -> Line {
-        Line { words: text.split(' ').map(OsString::from).collect(), launcher, front: 1 }
+    fn line(launcher: LauncherKind, text: &str) -> LauncherLine {
+        LauncherLine { words: text.split(' ').map(OsString::from).collect(), launcher, front: 1 }
     }
 
-    fn shown(plan: &Result<Plan, String>) -> String {
+    fn shown(plan: &Result<LaunchPlan, String>) -> String {
         let words = &plan.as_ref().expect("a plan").words;
         words.iter().map(|word| word.to_str().expect("ascii")).collect::<Vec<_>>().join(" ")
     }
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn open_mpi_gets_the_variables_for_every_program_of_the_line() {
-        let words = with_variables(line(Launcher::OpenMpi, "mpirun -n 2 ./a : -n 1 ./b x"), &variables());
+        let words = with_variables(line(LauncherKind::OpenMpi, "mpirun -n 2 ./a : -n 1 ./b x"), &variables());
         assert_eq!(
             shown(&words),
             "mpirun -x LD_PRELOAD=/a.so:/b.so -x VEF_DIR=/out -n 2 ./a : \
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn hydra_gets_them_once() {
-        let words = with_variables(line(Launcher::Hydra, "mpiexec -n 2 ./a : -n 1 ./b"), &variables());
+        let words = with_variables(line(LauncherKind::Hydra, "mpiexec -n 2 ./a : -n 1 ./b"), &variables());
         assert_eq!(
             shown(&words),
             "mpiexec -genv LD_PRELOAD /a.so:/b.so -genv VEF_DIR /out -n 2 ./a : -n 1 ./b"
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn slurm_keeps_the_rest_of_the_environment() {
-        let words = with_variables(line(Launcher::Slurm, "srun -n 2 ./a"), &variables());
+        let words = with_variables(line(LauncherKind::Slurm, "srun -n 2 ./a"), &variables());
         assert_eq!(shown(&words), "srun --export=ALL,LD_PRELOAD=/a.so:/b.so,VEF_DIR=/out -n 2 ./a");
     }
 
@@ -413,17 +413,17 @@ mod tests {
             ("srun -n 2 --export A=1,B ./a", format!("srun --export=A=1,B,{ours} -n 2 ./a")),
             ("srun -n 2 ./a --export=x", format!("srun --export=ALL,{ours} -n 2 ./a --export=x")),
         ] {
-            assert_eq!(shown(&with_variables(line(Launcher::Slurm, given), &variables())), expected);
+            assert_eq!(shown(&with_variables(line(LauncherKind::Slurm, given), &variables())), expected);
         }
         let comma = [("VEF_DIR", OsString::from("/a,b"))];
-        assert!(with_variables(line(Launcher::Slurm, "srun ./a"), &comma).is_err());
+        assert!(with_variables(line(LauncherKind::Slurm, "srun ./a"), &comma).is_err());
     }
 
     #[test]
     fn options_go_behind_the_launcher_not_what_it_is_wrapped_in() {
         let words: Vec<OsString> = "env A=1 mpirun -n 2 ./a".split(' ').map(OsString::from).collect();
         assert_eq!(launcher_position(&words), Some(2));
-        let wrapped = Line { front: 3, ..line(Launcher::Hydra, "env A=1 mpirun -n 2 ./a") };
+        let wrapped = LauncherLine { front: 3, ..line(LauncherKind::Hydra, "env A=1 mpirun -n 2 ./a") };
         assert!(
             shown(&with_variables(wrapped, &variables())).starts_with("env A=1 mpirun -genv LD_PRELOAD ")
         );
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn an_application_file_leaves_the_environment_alone_to_open_mpi() {
         let plan =
-            with_variables(line(Launcher::OpenMpi, "mpirun --app file"), &variables()).expect("a plan");
+            with_variables(line(LauncherKind::OpenMpi, "mpirun --app file"), &variables()).expect("a plan");
         assert_eq!(plan.words, ["mpirun", "--app", "file"]);
         let (name, value) = &plan.environment[0];
         assert_eq!(name, "OMPI_MCA_mca_base_env_list");

@@ -1,4 +1,4 @@
-//! A whole benchmark: operations × algorithms × process counts × sizes, timed one after the other.
+//! A series of benchmarks: operations × algorithms × process counts × sizes, timed one after the other.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -7,17 +7,17 @@ use mpi_abi::api::Mpi;
 use sim_example::quantity::parse_time;
 use vef_format::units::Picos;
 
+use crate::benchmark::{Benchmark, Synthetic};
+use crate::case::{Case, prepare, verify};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
 use crate::library::Libraries;
 use crate::machine::{LoadMeter, Machine, free_memory};
 use crate::method::{Measured, Method, Stopwatch};
-use crate::request::{Request, prepare, verify};
 use crate::results::{Overlap, Report, Row, SCHEMA, SelfTest, Settings};
-use crate::sizes::Sizes;
+use crate::sizes::MessageSizes;
 use crate::stats::{Precision, Summary, median};
 use crate::subject::Subject;
-use crate::task::{Synthetic, Task};
 use crate::timer::{Timer, TimerKind};
 use crate::world::World;
 
@@ -36,7 +36,7 @@ pub struct Plan {
     pub libraries: Vec<PathBuf>,
     /// Bytes of a block, or of the vector: 8,64,1K; 8:1M (doubling); 8:1M:x4; 0:10K:+1K; adaptive:64:1M
     #[arg(long, value_name = "SIZES", default_value = "8:256K:x8")]
-    pub sizes: Sizes,
+    pub sizes: MessageSizes,
     /// Process counts, separated by commas [default: all]
     #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
     pub ranks: Vec<u32>,
@@ -89,8 +89,8 @@ impl Plan {
         let Precision { min_reps, max_reps, epsilon, seconds, .. } = self.precision;
         // What libraries have is known when they are loaded, after MPI is initialised.
         if self.libraries.is_empty() {
-            let tasks = self.tasks(&Libraries::default())?;
-            if self.overlap && !tasks.iter().any(Task::can_overlap) {
+            let benchmarks = self.benchmarks(&Libraries::default())?;
+            if self.overlap && !benchmarks.iter().any(Benchmark::can_overlap) {
                 let message =
                     "--overlap needs a non-blocking or persistent operation, such as --op iallreduce";
                 return Err(Error::Invalid(message.into()));
@@ -110,23 +110,23 @@ impl Plan {
     }
 
     /// What is to be timed.
-    fn tasks(&self, libraries: &Libraries) -> Result<Vec<Task>> {
-        let mut tasks = Vec::new();
+    fn benchmarks(&self, libraries: &Libraries) -> Result<Vec<Benchmark>> {
+        let mut benchmarks = Vec::new();
         for algorithm in &self.algorithms {
             match (&self.operations[..], algorithm.as_str()) {
-                ([], "mpi") => tasks.extend(Task::blocking_collectives()),
+                ([], "mpi") => benchmarks.extend(Benchmark::blocking_collectives()),
                 ([], _) => {
                     let reason = "needs --op: which operation is it for?";
                     return Err(Error::setting("--algorithm", algorithm, reason));
                 }
                 (names, _) => {
                     for name in names {
-                        tasks.push(Task::named(name, algorithm, libraries)?);
+                        benchmarks.push(Benchmark::named(name, algorithm, libraries)?);
                     }
                 }
             }
         }
-        Ok(tasks)
+        Ok(benchmarks)
     }
 }
 
@@ -137,7 +137,7 @@ impl Plan {
 /// MPI's, a timer that must not be used, settings that make no sense. What one operation or size cannot do becomes a
 /// problem of the report instead.
 pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn FnMut(&Report)) -> Result<Report> {
-    let tasks = plan.tasks(&Libraries::load(&plan.libraries)?)?;
+    let benchmarks = plan.benchmarks(&Libraries::load(&plan.libraries)?)?;
     let all = World::new(mpi, mpi.abi().comm_world())?;
     let machine = Machine::look(&all)?;
     if plan.root >= all.size {
@@ -179,8 +179,8 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn FnMut(&Report)) -> Result<Rep
             let world = World::new(mpi, comm)?;
             let factors = factors.as_ref().map(|factors| factors[..world.size as usize].to_vec());
             let mut bench = Bench { plan, timer: &timer, world: &world, factors, report: &mut report, watch };
-            for task in &tasks {
-                bench.task(task)?;
+            for benchmark in &benchmarks {
+                bench.benchmark(benchmark)?;
             }
         }
         all.barrier()?;
@@ -198,10 +198,10 @@ fn tolerated(truth_ns: f64) -> f64 {
 fn self_test(all: &World, plan: &Plan, timer: &Timer, report: &mut Report) -> Result<()> {
     let precision = Precision { min_reps: 30, max_reps: 60, seconds: 1.0, ..plan.precision };
     for (which, truth_ns) in [(Synthetic::WaitNull, 0.0), (Synthetic::WaitUp, 1e3 * f64::from(all.size))] {
-        let task = Task::Synthetic(which);
-        let name = task.name();
-        let request = Request { task, bytes: 0, root: 0, copies: 1, factors: None, compute_ns: 0.0 };
-        let mut subject = prepare(all, timer, &request)?;
+        let benchmark = Benchmark::Synthetic(which);
+        let name = benchmark.name();
+        let case = Case { benchmark, bytes: 0, root: 0, copies: 1, factors: None, compute_ns: 0.0 };
+        let mut subject = prepare(all, timer, &case)?;
         let mut watch = Stopwatch::new(all, timer.clone(), plan.method, precision, 0.0)?;
         let measured = match watch.time(&mut *subject) {
             Err(Error::Collapsed { .. }) if report.machine.oversubscribed || !plan.strict => {
@@ -238,28 +238,28 @@ struct Bench<'b> {
 }
 
 impl Bench<'_> {
-    /// All sizes of a task.
-    fn task(&mut self, task: &Task) -> Result<()> {
-        if let Task::Mpi(collective, form) = task
+    /// All sizes of a benchmark.
+    fn benchmark(&mut self, benchmark: &Benchmark) -> Result<()> {
+        if let Benchmark::Mpi(collective, form) = benchmark
             && !collective.exists(*form)
         {
-            self.problem(format!("{}: this MPI does not have it", task.name()));
+            self.problem(format!("{}: this MPI does not have it", benchmark.name()));
             return Ok(());
         }
-        if self.factors.is_some() && !task.takes_factors() {
+        if self.factors.is_some() && !benchmark.takes_factors() {
             self.problem(format!(
                 "{} by {}: cannot have blocks of several sizes",
-                task.name(),
-                task.algorithm()
+                benchmark.name(),
+                benchmark.algorithm()
             ));
             return Ok(());
         }
-        let sizes = if task.has_sizes() { self.plan.sizes.clone() } else { Sizes::List(vec![0]) };
+        let sizes = if benchmark.has_sizes() { self.plan.sizes.clone() } else { MessageSizes::List(vec![0]) };
         let (mut steps, mut last) = (sizes.steps(), None);
         let mut is_verified = self.plan.unverified;
         while let Some(bytes) = steps.next(last.take()) {
-            let mut request = Request {
-                task: task.clone(),
+            let mut case = Case {
+                benchmark: benchmark.clone(),
                 bytes,
                 root: self.plan.root.min(self.world.size - 1),
                 copies: 1,
@@ -268,20 +268,20 @@ impl Bench<'_> {
             };
             if self.plan.cold {
                 // Twice a large cache, but no more than a few thousand sets.
-                request.copies = ((64u64 << 20) / bytes.max(4096)).clamp(2, 4096) as usize;
+                case.copies = ((64u64 << 20) / bytes.max(4096)).clamp(2, 4096) as usize;
             }
-            let needed = self.memory(&request);
+            let needed = self.memory(&case);
             if needed > free_memory() / 2 {
                 self.problem(format!(
                     "{} of {bytes} bytes: {needed} bytes of buffers on this host, {} bytes are free",
-                    task.name(),
+                    benchmark.name(),
                     free_memory()
                 ));
                 // The median goes back to an adaptive walk; without one it ends here.
                 break;
             }
             if !is_verified {
-                match verify(self.world, &request) {
+                match verify(self.world, &case) {
                     Err(error @ Error::Unmeasurable(_)) => {
                         self.problem(error.to_string());
                         return Ok(());
@@ -290,9 +290,9 @@ impl Bench<'_> {
                 }
                 is_verified = true;
             }
-            let median = match self.size(&request) {
+            let median = match self.size(&case) {
                 Err(error @ (Error::Collapsed { .. } | Error::Unmeasurable(_))) => {
-                    self.problem(format!("{} of {bytes} bytes: {error}", task.name()));
+                    self.problem(format!("{} of {bytes} bytes: {error}", benchmark.name()));
                     0.0
                 }
                 median => median?,
@@ -304,42 +304,42 @@ impl Bench<'_> {
     }
 
     /// Bytes of all ranks' buffers on a host that has all of them: on the safe side.
-    fn memory(&self, request: &Request) -> u64 {
+    fn memory(&self, case: &Case) -> u64 {
         let ranks = u64::from(self.world.size);
-        let blocks = match request.task.operation() {
+        let blocks = match case.benchmark.operation() {
             Some(operation) if operation.is_rooted() || operation.reduces() => ranks + 3,
             Some(_) => 4 * ranks,
             None => 2,
         };
         let equal =
-            request.bytes.saturating_mul(blocks).saturating_mul(ranks).saturating_mul(request.copies as u64);
+            case.bytes.saturating_mul(blocks).saturating_mul(ranks).saturating_mul(case.copies as u64);
         let largest = self.factors.iter().flatten().fold(1.0, |largest: f64, &factor| largest.max(factor));
         (equal as f64 * largest) as u64
     }
 
     /// One size; its median, at rank 0.
-    fn size(&mut self, request: &Request) -> Result<f64> {
-        let mut subject = prepare(self.world, self.timer, request)?;
+    fn size(&mut self, case: &Case) -> Result<f64> {
+        let mut subject = prepare(self.world, self.timer, case)?;
         let mut meter = LoadMeter::default();
         meter.look();
         let mut warnings = Vec::new();
         let (measured, method) = self.time(&mut *subject, &mut warnings)?;
         drop(subject);
-        let overlap = self.overlap(request, median(&measured.samples), &mut warnings)?;
+        let overlap = self.overlap(case, median(&measured.samples), &mut warnings)?;
         let Some(summary) = Summary::of(&measured.samples, self.plan.precision.confidence) else {
             return Ok(0.0);
         };
-        if matches!(request.task, Task::Library(own) if !own.is_verifiable()) {
+        if matches!(case.benchmark, Benchmark::Library(own) if !own.is_verifiable()) {
             warnings.push("not verified: the library has no check for it".into());
         }
         if summary.samples < self.plan.precision.min_reps.min(5) {
             warnings.push(format!("only {} samples", summary.samples));
         }
         self.report.rows.push(Row {
-            operation: request.task.name(),
-            algorithm: request.task.algorithm(),
+            operation: case.benchmark.name(),
+            algorithm: case.benchmark.algorithm(),
             ranks: self.world.size,
-            bytes: request.bytes,
+            bytes: case.bytes,
             method: method.to_string(),
             rank_medians_ns: measured.by_rank.iter().map(|times| median(times)).collect(),
             thrown_away: [measured.late, measured.too_long],
@@ -355,17 +355,12 @@ impl Bench<'_> {
     }
 
     /// The overlap of an operation that takes `alone_ns` by itself (known at rank 0) with computing for the same time.
-    fn overlap(
-        &self,
-        request: &Request,
-        alone_ns: f64,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Overlap>> {
-        if !(self.plan.overlap && request.task.can_overlap()) {
+    fn overlap(&self, case: &Case, alone_ns: f64, warnings: &mut Vec<String>) -> Result<Option<Overlap>> {
+        if !(self.plan.overlap && case.benchmark.can_overlap()) {
             return Ok(None);
         }
         let [compute_ns] = self.world.share([alone_ns])?;
-        let mut subject = prepare(self.world, self.timer, &Request { compute_ns, ..request.clone() })?;
+        let mut subject = prepare(self.world, self.timer, &Case { compute_ns, ..case.clone() })?;
         let mut own = Vec::new();
         let (measured, _) = self.time(&mut *subject, &mut own)?;
         warnings.extend(own.into_iter().map(|warning| format!("with computing: {warning}")));

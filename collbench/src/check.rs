@@ -15,16 +15,16 @@ use vef_format::operation::{OpCodes, Operation};
 use vef_format::record::{Dependency, Header, LocalCollective, Record, Version};
 use vef_format::units::{Bytes, Picos, Ticks};
 
+use crate::benchmark::Benchmark;
 use crate::error::{Error, Result};
 use crate::library::Libraries;
 use crate::machine::Machine;
 use crate::results::Row;
 use crate::stats::median;
-use crate::task::Task;
 
 /// A measured row beside its simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct ComparedCell {
     /// Operation.
     pub operation: String,
     /// `mpi`, or a schedule's algorithm.
@@ -39,7 +39,7 @@ pub struct Cell {
     pub simulated_ns: f64,
 }
 
-impl Cell {
+impl ComparedCell {
     /// Relative error of the simulation.
     pub fn error(&self) -> Option<f64> {
         self.measured_ns.map(|measured| self.simulated_ns / measured - 1.0)
@@ -54,7 +54,7 @@ pub fn table_of(mpi: &str) -> Table {
 
 /// What is to be simulated: operation, algorithm, ranks, bytes, as in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct MeasuredCall {
     /// Operation.
     pub operation: String,
     /// `mpi`, or a schedule's algorithm.
@@ -67,9 +67,9 @@ pub struct Call {
     pub root: u32,
 }
 
-impl Call {
+impl MeasuredCall {
     /// The call that a row measured, on hosts numbered as they first appear.
-    pub fn of(row: &Row, hosts: &[String], root: u32) -> Call {
+    pub fn of(row: &Row, hosts: &[String], root: u32) -> MeasuredCall {
         let mut known: Vec<&String> = Vec::new();
         let mut node = |host| match known.iter().position(|other| *other == host) {
             Some(node) => node as u32,
@@ -78,7 +78,7 @@ impl Call {
                 known.len() as u32 - 1
             }
         };
-        Call {
+        MeasuredCall {
             operation: row.operation.clone(),
             algorithm: row.algorithm.clone(),
             nodes: hosts.iter().take(row.ranks as usize).map(&mut node).collect(),
@@ -112,7 +112,7 @@ pub fn other_machine(calibration: &Calibration, measured: &Machine) -> Vec<Strin
 ///
 /// # Errors
 /// Operations that traces do not have, settings that cannot be simulated.
-pub fn simulate(call: &Call, settings: &Settings, calibration: &Calibration) -> Result<f64> {
+pub fn simulate(call: &MeasuredCall, settings: &Settings, calibration: &Calibration) -> Result<f64> {
     let mut settings = settings.clone();
     let failed = |error: &dyn std::fmt::Display| Error::Invalid(format!("simulation: {error}"));
     calibration.apply(&mut settings).map_err(|error| failed(&error))?;
@@ -134,7 +134,8 @@ pub fn simulate(call: &Call, settings: &Settings, calibration: &Calibration) -> 
 
 /// A table in which an operation has one algorithm.
 fn only(operation: &str, algorithm: &str) -> Result<Table> {
-    let Task::Schedule(_, choice) = Task::named(operation, algorithm, &Libraries::default())? else {
+    let Benchmark::Schedule(_, choice) = Benchmark::named(operation, algorithm, &Libraries::default())?
+    else {
         return Err(Error::Invalid(format!("simulation: {operation} has no schedules")));
     };
     let collectives::Choice { algorithm, segment, fanout, .. } = choice;
@@ -143,7 +144,7 @@ fn only(operation: &str, algorithm: &str) -> Result<Table> {
     Table::from_toml(&rule).map_err(|error| Error::Invalid(format!("simulation: {error}")))
 }
 
-fn header(call: &Call) -> Header {
+fn header(call: &MeasuredCall) -> Header {
     let tasks = call.nodes.len() as u32;
     Header {
         version: Version::V3,
@@ -158,7 +159,7 @@ fn header(call: &Call) -> Header {
 }
 
 /// The call in each rank's part, with the amounts as traces hold them.
-fn records(call: &Call) -> Result<Vec<Record>> {
+fn records(call: &MeasuredCall) -> Result<Vec<Record>> {
     let unknown = || Error::Invalid(format!("simulation: traces have no {}", call.operation));
     let operation = Operation::named(&call.operation).ok_or_else(unknown)?;
     let ranks = call.nodes.len() as u32;
@@ -180,19 +181,19 @@ fn records(call: &Call) -> Result<Vec<Record>> {
 }
 
 /// Median and largest absolute relative error of the cells that were measured.
-pub fn summary(cells: &[Cell]) -> Option<(f64, f64)> {
-    let errors: Vec<f64> = cells.iter().filter_map(Cell::error).map(f64::abs).collect();
+pub fn summary(cells: &[ComparedCell]) -> Option<(f64, f64)> {
+    let errors: Vec<f64> = cells.iter().filter_map(ComparedCell::error).map(f64::abs).collect();
     (!errors.is_empty()).then(|| (median(&errors), errors.iter().copied().fold(0.0, f64::max)))
 }
 
 /// The cells as a table.
-pub fn to_text(cells: &[Cell]) -> String {
+pub fn to_text(cells: &[ComparedCell]) -> String {
     let mut text = format!(
         "{:<22} {:<18} {:>5} {:>10} {:>14} {:>14} {:>8}\n",
         "operation", "algorithm", "ranks", "bytes", "measured µs", "simulated µs", "error %"
     );
     for cell in cells {
-        let Cell { operation, algorithm, ranks, bytes, measured_ns, simulated_ns } = cell;
+        let ComparedCell { operation, algorithm, ranks, bytes, measured_ns, simulated_ns } = cell;
         let measured = measured_ns.map_or("-".into(), |ns| format!("{:.1}", ns / 1e3));
         let error = cell.error().map_or("-".into(), |error| format!("{:+.1}", error * 100.0));
         let simulated = simulated_ns / 1e3;
@@ -237,7 +238,7 @@ mod tests {
     }
 
     fn time(operation: &str, algorithm: &str, ranks: u32, bytes: u64) -> f64 {
-        let call = Call {
+        let call = MeasuredCall {
             operation: operation.into(),
             algorithm: algorithm.into(),
             nodes: (0..ranks).collect(),
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_summary_counts_measured_cells() {
-        let cell = |measured_ns, simulated_ns| Cell {
+        let cell = |measured_ns, simulated_ns| ComparedCell {
             operation: "bcast".into(),
             algorithm: "mpi".into(),
             ranks: 4,

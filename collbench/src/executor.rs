@@ -15,7 +15,7 @@ use crate::subject::Subject;
 const TAG: i32 = 11;
 
 /// One rank's part of a collective, ready to run any number of times.
-pub struct Program {
+pub struct PreparedSchedule {
     mpi: Mpi,
     comm: Comm,
     acts: Vec<Act>,
@@ -49,7 +49,7 @@ enum Act {
 
 const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Work, Buffer::Arrival];
 
-impl Program {
+impl PreparedSchedule {
     /// Compiles the steps of this rank; elements are as wide as `member.unit`.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Program {
         choice: Choice,
         sizes: Sizes<'_>,
         (datatype, op): (Datatype, Op),
-    ) -> Result<Program> {
+    ) -> Result<PreparedSchedule> {
         let mut end = 0usize;
         let mut take = |bytes: u64| {
             let start = end;
@@ -114,7 +114,7 @@ impl Program {
                 }
             }
         }
-        Ok(Program {
+        Ok(PreparedSchedule {
             mpi: mpi.clone(),
             comm,
             acts,
@@ -140,7 +140,7 @@ impl Program {
     }
 }
 
-impl Subject for Program {
+impl Subject for PreparedSchedule {
     fn run(&mut self) -> Result<()> {
         let base = self.memory.as_mut_ptr().cast::<u8>();
         for act in &self.acts {

@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`bench::run`] takes each [`task::Task`] of the plan at each size of [`sizes::Sizes`]. [`request::prepare`] makes it
+//! [`bench::run`] takes each [`benchmark::Benchmark`] of the plan at each size of [`sizes::Sizes`]. [`case::prepare`] makes it
 //! ready as a [`subject::Subject`]: a function of the MPI, a schedule of `collectives` over the MPI's messages
 //! (`executor.rs`), a function of a user's library (`library.rs`) or messages (`messages.rs`); its result is verified
 //! (`numbers.rs`). [`method::Stopwatch`] then starts it at all ranks again and again, on clocks that [`clock`] has
@@ -60,14 +60,14 @@ pub mod timer;
 pub mod clock;
 pub mod world;
 
+pub mod benchmark;
+pub mod case;
 pub mod executor;
 pub mod factors;
 pub mod library;
 pub mod messages;
 pub mod numbers;
-pub mod request;
 pub mod subject;
-pub mod task;
 
 pub mod bench;
 pub mod method;
@@ -78,9 +78,9 @@ pub mod plot;
 pub mod results;
 
 pub use bench::{Plan, run};
+pub use benchmark::Benchmark;
 pub use error::{Error, Result};
 pub use library::Libraries;
 pub use results::{MergedRow, Overlap, Report, Row, merge, merged_text};
-pub use sizes::Sizes;
+pub use sizes::MessageSizes;
 pub use switches::Switch;
-pub use task::Task;

@@ -201,25 +201,25 @@ impl OwnOperation {
     ///
     /// # Errors
     /// [`Error::Local`]: what the library's function returns.
-    pub fn prepare(&'static self, world: &World, root: u32, bytes: u64) -> Result<Prepared> {
+    pub fn prepare(&'static self, world: &World, root: u32, bytes: u64) -> Result<PreparedOperation> {
         let mut state = null_mut();
         if let Some(prepare) = self.functions.prepare {
             // SAFETY: what the header says.
             let code = unsafe { prepare(world.comm.word(), root as c_int, bytes as usize, &raw mut state) };
             checked(&world.mpi, &self.library, || format!("prepare of {}", self.name), code)?;
         }
-        Ok(Prepared { mpi: world.mpi.clone(), operation: self, state })
+        Ok(PreparedOperation { mpi: world.mpi.clone(), operation: self, state })
     }
 }
 
 /// An operation of the user's, ready to run.
-pub struct Prepared {
+pub struct PreparedOperation {
     mpi: Mpi,
     operation: &'static OwnOperation,
     state: *mut c_void,
 }
 
-impl Prepared {
+impl PreparedOperation {
     /// What is wrong with the result of the run before, as far as the library can tell.
     pub fn fault(&mut self) -> Option<String> {
         let check = self.operation.functions.check?;
@@ -235,7 +235,7 @@ impl Prepared {
     }
 }
 
-impl Subject for Prepared {
+impl Subject for PreparedOperation {
     #[inline]
     fn run(&mut self) -> Result<()> {
         let Some(run) = self.operation.functions.run else { return Ok(()) };
@@ -245,7 +245,7 @@ impl Subject for Prepared {
     }
 }
 
-impl Drop for Prepared {
+impl Drop for PreparedOperation {
     fn drop(&mut self) {
         if let Some(release) = self.operation.functions.release {
             // SAFETY: what the header says; nothing runs any more.
@@ -269,14 +269,20 @@ impl OwnAlgorithm {
     ///
     /// # Errors
     /// A size beyond a C `int`.
-    pub fn prepare(&'static self, world: &World, root: u32, bytes: u64, numbers: Numbers) -> Result<Call> {
+    pub fn prepare(
+        &'static self,
+        world: &World,
+        root: u32,
+        bytes: u64,
+        numbers: Numbers,
+    ) -> Result<LibraryCall> {
         let unit = numbers.width() as u32;
         let bytes = if self.operation == Operation::Barrier { 0 } else { bytes };
         let member = Member { operation: self.operation, ranks: world.size, rank: world.rank, root, unit };
         let room = |buffer| vec![0u64; member.buffer_bytes(buffer, Sizes::Bytes(bytes)).div_ceil(8) as usize];
         let count = c_int::try_from(bytes / u64::from(unit))
             .map_err(|_| Error::setting("size", bytes, "more elements than a C int can count"))?;
-        Ok(Call {
+        Ok(LibraryCall {
             mpi: world.mpi.clone(),
             algorithm: self,
             buffers: [room(Buffer::Input), room(Buffer::Output)],
@@ -291,7 +297,7 @@ impl OwnAlgorithm {
 }
 
 /// An algorithm of the user's with its buffers.
-pub struct Call {
+pub struct LibraryCall {
     mpi: Mpi,
     algorithm: &'static OwnAlgorithm,
     /// Input and output.
@@ -303,7 +309,7 @@ pub struct Call {
     comm: Comm,
 }
 
-impl Call {
+impl LibraryCall {
     /// The bytes of the input or the output.
     pub fn buffer(&mut self, buffer: Buffer) -> &mut [u8] {
         let place = usize::from(buffer != Buffer::Input);
@@ -312,7 +318,7 @@ impl Call {
     }
 }
 
-impl Subject for Call {
+impl Subject for LibraryCall {
     #[inline]
     fn run(&mut self) -> Result<()> {
         let (input, output) = (self.buffers[0].as_ptr().cast(), self.buffers[1].as_mut_ptr().cast());

@@ -92,7 +92,7 @@ fn numbers(list: &str) -> Vec<u32> {
 
 /// How busy a host is with other things.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Load {
+pub struct HostLoad {
     /// Load average of the last minute.
     pub load: f64,
     /// Share of processor time that the hypervisor took away, of all time since the previous look.
@@ -111,7 +111,7 @@ pub struct LoadMeter {
 
 impl LoadMeter {
     /// The load now, and shares since this was last called (since boot, the first time).
-    pub fn look(&mut self) -> Load {
+    pub fn look(&mut self) -> HostLoad {
         let stat = read_to_string("/proc/stat").unwrap_or_default();
         let ticks: Vec<f64> =
             field(&stat, "cpu ").split_whitespace().filter_map(|tick| tick.parse().ok()).collect();
@@ -122,7 +122,7 @@ impl LoadMeter {
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };
         let average = read_to_string("/proc/loadavg").unwrap_or_default();
         let load = average.split_whitespace().next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
-        Load { load, stolen: share(stolen), busy: share(all - idle) }
+        HostLoad { load, stolen: share(stolen), busy: share(all - idle) }
     }
 }
 

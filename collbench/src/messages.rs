@@ -2,30 +2,30 @@
 
 use mpi_abi::api::Envelope;
 
+use crate::benchmark::Synthetic;
 use crate::error::{Error, Result};
 use crate::subject::Subject;
-use crate::task::Synthetic;
 use crate::world::World;
 
 /// A message pattern between pairs.
-pub struct Messages {
+pub struct MessagePattern {
     world: World,
     pattern: Synthetic,
     send: Vec<u8>,
     receive: Vec<u8>,
 }
 
-impl Messages {
+impl MessagePattern {
     /// Messages of so many bytes.
     ///
     /// # Errors
     /// There is one rank.
-    pub fn new(world: &World, pattern: Synthetic, bytes: u64) -> Result<Messages> {
+    pub fn new(world: &World, pattern: Synthetic, bytes: u64) -> Result<MessagePattern> {
         if world.size < 2 {
             return Err(Error::setting("operation", "messages", "needs 2 ranks at least"));
         }
         let buffer = || vec![1; bytes as usize];
-        Ok(Messages { world: world.clone(), pattern, send: buffer(), receive: buffer() })
+        Ok(MessagePattern { world: world.clone(), pattern, send: buffer(), receive: buffer() })
     }
 
     fn exchange(&mut self, peer: u32) -> Result<()> {
@@ -41,7 +41,7 @@ impl Messages {
     }
 }
 
-impl Subject for Messages {
+impl Subject for MessagePattern {
     fn run(&mut self) -> Result<()> {
         let World { rank, size, .. } = self.world;
         let with = |peer: u32| Envelope::new(peer as i32, 12, self.world.comm);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use collectives::{Choice, Cursor, Member, Operation, Sizes, Step};
 use plotters::prelude::*;
 
-use crate::check::Cell;
+use crate::check::ComparedCell;
 use crate::error::{Error, Result};
 use crate::results::{MergedRow, Report, merge};
 
@@ -24,7 +24,7 @@ struct Curve {
 ///
 /// # Errors
 /// There is nothing to draw.
-pub fn times(reports: &[Report], cells: &[Cell]) -> Result<String> {
+pub fn times(reports: &[Report], cells: &[ComparedCell]) -> Result<String> {
     let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
     let name = |operation: &str, algorithm: &str, ranks: u32| match algorithm {
         "mpi" | "-" => format!("{operation}, {ranks} ranks"),
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn simulated_times_are_drawn() {
-        let cell = |bytes, simulated_ns| Cell {
+        let cell = |bytes, simulated_ns| ComparedCell {
             operation: "bcast".into(),
             algorithm: "mpi".into(),
             ranks: 4,

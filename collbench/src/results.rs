@@ -9,9 +9,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::machine::{Load, Machine};
+use crate::machine::{HostLoad, Machine};
 use crate::stats::{Launches, Precision, Summary, across_launches, median};
-use crate::switches::{Point, Switch};
+use crate::switches::{Switch, TimedSize};
 use crate::timer::{TimerKind, TimerQuality};
 
 /// Version of the JSON.
@@ -93,7 +93,7 @@ pub struct Row {
     /// Runs thrown away: begun late, not ended in the window.
     pub thrown_away: [usize; 2],
     /// Load of rank 0's host meanwhile.
-    pub load: Load,
+    pub load: HostLoad,
     /// Where the time by size changes its course between the next smaller size and this one; known at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
@@ -203,7 +203,7 @@ impl Report {
     /// Marks rows at which the time by size changes its course.
     pub(crate) fn find_switches(&mut self) {
         let of = |row: &Row| {
-            let point = Point {
+            let point = TimedSize {
                 bytes: row.bytes,
                 ns: row.summary.median,
                 half_width: row.summary.within.half_width(),
@@ -334,7 +334,7 @@ pub fn merge(reports: &[Report], confidence: f64) -> Vec<MergedRow> {
         let unknown = if row.over_launches.launches > 1 { ns } else { 0.0 };
         let half_width = interval.map_or(unknown, |interval| interval.half_width());
         let key = (row.operation.clone(), row.algorithm.clone(), row.ranks);
-        (key, Point { bytes: row.bytes, ns, half_width })
+        (key, TimedSize { bytes: row.bytes, ns, half_width })
     };
     Switch::mark::<MergedRow, Operation>(&mut merged, of, |row, switch| row.switch = switch);
     merged

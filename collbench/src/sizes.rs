@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 
 /// Sizes in bytes. Text: `8,64,1K`, `8:1M` (doubling), `8:1M:x4`, `0:100K:+10K`, `adaptive:64:1M`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sizes {
+pub enum MessageSizes {
     /// These.
     List(Vec<u64>),
-    /// From a first to a last size, more where the time bends: see [`Steps::next`].
+    /// From a first to a last size, more where the time bends: see [`SizeSteps::next`].
     Adaptive {
         /// First size.
         from: u64,
@@ -27,7 +27,7 @@ const MOST_SIZES: usize = 100;
 /// A point is on the line if |1 − T/T_line| is below this.
 const MOST_DIFFERENCE: f64 = 0.1;
 
-impl FromStr for Sizes {
+impl FromStr for MessageSizes {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -41,7 +41,7 @@ impl FromStr for Sizes {
             if from >= to {
                 return Err(wrong("the first size is not below the last"));
             }
-            return Ok(Sizes::Adaptive { from, to });
+            return Ok(MessageSizes::Adaptive { from, to });
         }
         let parts: Vec<&str> = text.split(':').collect();
         let list = match parts[..] {
@@ -69,7 +69,7 @@ impl FromStr for Sizes {
         if list.is_empty() {
             return Err(wrong("no size lies between these"));
         }
-        Ok(Sizes::List(list))
+        Ok(MessageSizes::List(list))
     }
 }
 
@@ -81,13 +81,13 @@ fn by_factor(from: u64, to: u64, factor: u64) -> Vec<u64> {
     (from == 0).then_some(0).into_iter().chain(rest).collect()
 }
 
-impl Sizes {
+impl MessageSizes {
     /// The sizes as they are asked for, each answered with its time.
-    pub fn steps(&self) -> Steps {
+    pub fn steps(&self) -> SizeSteps {
         match self {
-            Sizes::List(list) => Steps::List(list.clone().into_iter()),
-            Sizes::Adaptive { from, to } => {
-                Steps::Adaptive { from: *from, to: *to, points: Vec::new(), stride: SHORTEST_STEP }
+            MessageSizes::List(list) => SizeSteps::List(list.clone().into_iter()),
+            MessageSizes::Adaptive { from, to } => {
+                SizeSteps::Adaptive { from: *from, to: *to, points: Vec::new(), stride: SHORTEST_STEP }
             }
         }
     }
@@ -95,7 +95,7 @@ impl Sizes {
 
 /// The sizes that are still to be measured.
 #[derive(Clone, Debug)]
-pub enum Steps {
+pub enum SizeSteps {
     /// Of a list.
     List(std::vec::IntoIter<u64>),
     /// As the times say.
@@ -111,13 +111,13 @@ pub enum Steps {
     },
 }
 
-impl Steps {
+impl SizeSteps {
     /// The next size; `last` is the one measured before and its time. An adaptive step doubles while each point
     /// is on the line through the two points before it, else it is taken again, half as long.
     pub fn next(&mut self, last: Option<(u64, f64)>) -> Option<u64> {
         match self {
-            Steps::List(list) => list.next(),
-            Steps::Adaptive { from, to, points, stride } => {
+            SizeSteps::List(list) => list.next(),
+            SizeSteps::Adaptive { from, to, points, stride } => {
                 if let Some(point) = last {
                     let on_line = match points[..] {
                         [.., (x0, t0), (x1, t1)] if x1 > x0 => {
@@ -152,7 +152,7 @@ mod tests {
 
     fn list(text: &str) -> Vec<u64> {
         match text.parse() {
-            Ok(Sizes::List(list)) => list,
+            Ok(MessageSizes::List(list)) => list,
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -176,7 +176,7 @@ mod tests {
             "adaptive:8:8",
             "0:99G:+1",
         ] {
-            assert!(text.parse::<Sizes>().is_err(), "{text}");
+            assert!(text.parse::<MessageSizes>().is_err(), "{text}");
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn adaptive_sizes_gather_where_the_time_bends() {
         let time =
             |size: u64| if size < 65_536 { 1000.0 + size as f64 } else { 90_000.0 + 2.0 * size as f64 };
-        let Ok(sizes) = "adaptive:64:1M".parse::<Sizes>() else { panic!() };
+        let Ok(sizes) = "adaptive:64:1M".parse::<MessageSizes>() else { panic!() };
         let mut steps = sizes.steps();
         let (mut last, mut measured) = (None, Vec::new());
         while let Some(size) = steps.next(last) {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_straight_line_needs_few_sizes() {
-        let Ok(sizes) = "adaptive:64:1M".parse::<Sizes>() else { panic!() };
+        let Ok(sizes) = "adaptive:64:1M".parse::<MessageSizes>() else { panic!() };
         let mut steps = sizes.steps();
         let (mut last, mut count) = (None, 0);
         while let Some(size) = steps.next(last) {

@@ -22,7 +22,7 @@ pub struct Switch {
 
 /// The time of an operation at a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct TimedSize {
     /// The size.
     pub bytes: u64,
     /// The time, ns.
@@ -40,7 +40,7 @@ const PRICE: f64 = 20.0;
 
 /// A straight piece of points `from..to`.
 #[derive(Clone, Copy)]
-struct Piece {
+struct CurvePiece {
     from: usize,
     base: f64,
     slope: f64,
@@ -49,12 +49,12 @@ struct Piece {
 impl Switch {
     /// The changes in the times of one operation, in ascending order of sizes: for each the number of the point behind it. Needs
     /// at least three sizes on each side of a change.
-    pub fn find(points: &[Point]) -> Vec<(usize, Self)> {
+    pub fn find(points: &[TimedSize]) -> Vec<(usize, Self)> {
         let pieces = pieces(points);
-        let meet = |two: &[Piece]| {
+        let meet = |two: &[CurvePiece]| {
             let (old, new) = (two[0], two[1]);
             let at = points[new.from].bytes as f64;
-            let time = |piece: Piece| piece.base + piece.slope * at;
+            let time = |piece: CurvePiece| piece.base + piece.slope * at;
             let switch = Self {
                 after_bytes: points[new.from - 1].bytes,
                 ratio: time(new) / time(old),
@@ -68,10 +68,10 @@ impl Switch {
     /// Marks the rows of a result behind changes; rows of one key are one operation, whatever their order.
     pub(crate) fn mark<R, K: Ord>(
         rows: &mut [R],
-        of: impl Fn(&R) -> (K, Point),
+        of: impl Fn(&R) -> (K, TimedSize),
         set: impl Fn(&mut R, Option<Self>),
     ) {
-        let mut operations: BTreeMap<K, Vec<(Point, usize)>> = BTreeMap::new();
+        let mut operations: BTreeMap<K, Vec<(TimedSize, usize)>> = BTreeMap::new();
         for (number, row) in rows.iter_mut().enumerate() {
             let (key, point) = of(row);
             operations.entry(key).or_default().push((point, number));
@@ -79,7 +79,7 @@ impl Switch {
         }
         for mut sizes in operations.into_values() {
             sizes.sort_by_key(|(point, _)| point.bytes);
-            let points: Vec<Point> = sizes.iter().map(|(point, _)| *point).collect();
+            let points: Vec<TimedSize> = sizes.iter().map(|(point, _)| *point).collect();
             for (at, switch) in Self::find(&points) {
                 set(&mut rows[sizes[at].1], Some(switch));
             }
@@ -96,12 +96,12 @@ impl std::fmt::Display for Switch {
 }
 
 /// The fewest straight pieces that describe the points.
-fn pieces(points: &[Point]) -> Vec<Piece> {
+fn pieces(points: &[TimedSize]) -> Vec<CurvePiece> {
     divide(points.len(), |from, to| if to - from < FEWEST { None } else { fit(points, from, to) })
 }
 
 /// The line through the points `from..to`, and its cost; a time that falls with the size is taken as constant.
-fn fit(points: &[Point], from: usize, to: usize) -> Option<(f64, Piece)> {
+fn fit(points: &[TimedSize], from: usize, to: usize) -> Option<(f64, CurvePiece)> {
     let part = &points[from..to];
     let coordinates: Vec<(f64, f64)> = part.iter().map(|point| (point.bytes as f64, point.ns)).collect();
     let (base, slope) = match line(&coordinates)? {
@@ -116,7 +116,7 @@ fn fit(points: &[Point], from: usize, to: usize) -> Option<(f64, Piece)> {
         let noise = point.half_width.max(LEAST_NOISE * point.ns);
         ((base + slope * point.bytes as f64 - point.ns) / noise).powi(2)
     });
-    Some((PRICE + cost.sum::<f64>(), Piece { from, base, slope }))
+    Some((PRICE + cost.sum::<f64>(), CurvePiece { from, base, slope }))
 }
 
 #[cfg(test)]
@@ -128,12 +128,16 @@ mod tests {
     use rand_distr::{Distribution, Normal};
 
     /// Three sizes an octave, times with 2 % of noise.
-    fn points(seed: u64, time: impl Fn(f64) -> f64) -> Vec<Point> {
+    fn points(seed: u64, time: impl Fn(f64) -> f64) -> Vec<TimedSize> {
         let mut random = SmallRng::seed_from_u64(seed);
         let noise = Normal::new(1.0, 0.02).unwrap();
         let sizes = (0..52).map(|third| (8.0 * 2f64.powf(f64::from(third) / 3.0)) as u64);
         sizes
-            .map(|bytes| Point { bytes, ns: time(bytes as f64) * noise.sample(&mut random), half_width: 0.0 })
+            .map(|bytes| TimedSize {
+                bytes,
+                ns: time(bytes as f64) * noise.sample(&mut random),
+                half_width: 0.0,
+            })
             .collect()
     }
 

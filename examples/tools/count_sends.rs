@@ -6,7 +6,7 @@
 //! ```
 
 use mpi_abi::prototypes::{Call, Category, Timing};
-use mpi_abi::tool::{Intercepted, Place, Tool};
+use mpi_abi::tool::{ChainPlace, Intercepted, Tool};
 use std::ffi::CStr;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ struct CountSends {
 impl Tool for CountSends {
     const NAME: &'static CStr = c"count_sends";
 
-    fn open(place: &Place) -> Result<Self, String> {
+    fn open(place: &ChainPlace) -> Result<Self, String> {
         Ok(Self { position: place.position, sends: AtomicU64::new(0) })
     }
 

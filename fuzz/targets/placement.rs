@@ -2,7 +2,7 @@
 //! what the rest is: a placement file in one of its forms, or a request to a launcher with its files, parted by zeros.
 #![no_main]
 
-use placement::{Format, LAUNCHERS, Launcher, Placement, Request};
+use placement::{PlacementFormat, LAUNCHERS, Launcher, Placement, Request};
 use std::path::{Path, PathBuf};
 
 fn check(placement: &Placement) {
@@ -13,13 +13,13 @@ fn check(placement: &Placement) {
 }
 
 /// A placement file comes back the same.
-fn file(text: &str, format: Format) {
+fn file(text: &str, format: PlacementFormat) {
     let Ok(placement) = Placement::parse(text, format, "fuzz") else { return };
     check(&placement);
     let again = Placement::parse(&placement.to_text(format), format, "fuzz").expect("what was written can be read");
     match format {
         // Names alone.
-        Format::Text => assert_eq!(again.ranks.len(), placement.ranks.len()),
+        PlacementFormat::Text => assert_eq!(again.ranks.len(), placement.ranks.len()),
         _ => assert_eq!(again, placement),
     }
 }
@@ -60,9 +60,9 @@ vef_fuzz::target!(|bytes| {
     let Some((&what, rest)) = bytes.split_first() else { return };
     let text = String::from_utf8_lossy(rest);
     vef_fuzz::with_directory(|directory| match what % 7 {
-        0 => file(&text, Format::Toml),
-        1 => file(&text, Format::Json),
-        2 => file(&text, Format::Text),
+        0 => file(&text, PlacementFormat::Toml),
+        1 => file(&text, PlacementFormat::Json),
+        2 => file(&text, PlacementFormat::Text),
         other => request(directory, LAUNCHERS[usize::from(other) - 3], rest),
     });
 });

@@ -2,10 +2,10 @@
 
 use crate::fortran;
 use crate::machine::{Frame, LINK, MOST, REGISTERS};
-use crate::places::Places;
-use crate::shapes::{KEY, Key, Shape, Shapes};
+use crate::places::ArgumentPlaces;
+use crate::shapes::{CallShape, KEY, Key, ShapeTable};
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing, Width};
+use mpi_abi::prototypes::{Call, Category, Convention, Export, Kind, Name, Timing, Width};
 use mpi_abi::status::Status;
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -16,9 +16,9 @@ use std::sync::OnceLock;
 pub(crate) struct Args {
     words: [usize; MOST],
     pub(crate) call: Call,
-    form: Form,
+    form: Convention,
     /// The positions of its arguments.
-    pub(crate) at: &'static Places,
+    pub(crate) at: &'static ArgumentPlaces,
     /// The constants of this MPI.
     pub(crate) abi: &'static Abi,
 }
@@ -36,33 +36,33 @@ pub(crate) fn abi() -> Option<&'static Abi> {
 pub(crate) fn words_of(export: Export) -> usize {
     let parameters = match (export.form, export.call()) {
         // Fortran's has a level alone, and no error code.
-        (Form::Fortran | Form::Descriptors, Call::MPI_Pcontrol) => return 1,
+        (Convention::Fortran | Convention::Descriptors, Call::MPI_Pcontrol) => return 1,
         // Fortran passes no argc and argv.
-        (Form::Fortran, Call::MPI_Init) => 0,
-        (Form::Fortran, Call::MPI_Init_thread) => 2,
+        (Convention::Fortran, Call::MPI_Init) => 0,
+        (Convention::Fortran, Call::MPI_Init_thread) => 2,
         (_, call) => call.parameters().len(),
     };
     match export.form {
-        Form::C => parameters,
-        Form::Fortran | Form::Descriptors => parameters + 1 + export.call().hidden_lengths(),
+        Convention::C => parameters,
+        Convention::Fortran | Convention::Descriptors => parameters + 1 + export.call().hidden_lengths(),
     }
 }
 
 impl Args {
     pub(crate) fn new(frame: Frame, export: Export, abi: &'static Abi) -> Self {
         let (call, form, mut words) = (export.call(), export.form, frame.words(words_of(export)));
-        if form != Form::C {
+        if form != Convention::C {
             for (word, parameter) in words.iter_mut().zip(call.parameters()) {
                 // SAFETY: in Fortran everything comes by reference.
-                *word = unsafe { c_value(abi, parameter.kind, *word, form == Form::Descriptors) };
+                *word = unsafe { c_value(abi, parameter.kind, *word, form == Convention::Descriptors) };
             }
         }
-        Self { words, call, form, at: Places::of(call), abi }
+        Self { words, call, form, at: ArgumentPlaces::of(call), abi }
     }
 
     /// The index of the first element of an array: 0 in C, 1 in Fortran.
     pub(crate) fn first_index(&self) -> i32 {
-        i32::from(self.form != Form::C)
+        i32::from(self.form != Convention::C)
     }
 
     fn kind(&self, place: usize) -> Kind {
@@ -124,8 +124,10 @@ impl Args {
         // SAFETY: the contract.
         unsafe {
             match self.form {
-                Form::C if kind == Kind::File => *(address as *const usize).add(index),
-                Form::C => self.abi.read_handle((address as *const u8).add(index * self.abi.handle_size)),
+                Convention::C if kind == Kind::File => *(address as *const usize).add(index),
+                Convention::C => {
+                    self.abi.read_handle((address as *const u8).add(index * self.abi.handle_size))
+                }
                 _ => fortran::c_handle(self.abi, kind, *(address as *const i32).add(index)),
             }
         }
@@ -170,7 +172,7 @@ impl Args {
     /// The program must have passed a string.
     pub(crate) unsafe fn text(&self, place: usize) -> Cow<'static, str> {
         let address = self.words[place];
-        if self.form == Form::C {
+        if self.form == Convention::C {
             // SAFETY: the contract.
             return unsafe { CStr::from_ptr(address as *const std::ffi::c_char) }.to_string_lossy();
         }
@@ -204,7 +206,7 @@ pub(crate) unsafe fn c_value(abi: &Abi, kind: Kind, word: usize, descriptors: bo
 pub(crate) struct KeyPlan {
     /// Common part of all keys: twice the export's number, plus two.
     name: u32,
-    form: Form,
+    form: Convention,
     /// The slot of the first significant argument.
     first: usize,
     /// From there on, by slot: the significant bits.
@@ -233,8 +235,8 @@ impl KeyPlan {
             let kind = parameter.kind;
             let is_narrow = match kind.width() {
                 Width::Int => true,
-                Width::Handle => form != Form::C || abi.has_int_handles(),
-                Width::Word => form != Form::C && kind == Kind::File,
+                Width::Handle => form != Convention::C || abi.has_int_handles(),
+                Width::Word => form != Convention::C && kind == Kind::File,
             };
             let is_value = kind.is_handle()
                 || kind.width() == Width::Int
@@ -253,7 +255,7 @@ impl KeyPlan {
 
     /// Whether keys consist of at most [`FEW`] words, all in registers and in C's form.
     pub(crate) fn are_short(&self) -> bool {
-        self.form == Form::C
+        self.form == Convention::C
             && self.first + self.count <= REGISTERS
             && self.count <= FEW
             && self.first + FEW <= REGISTERS + LINK
@@ -261,14 +263,14 @@ impl KeyPlan {
 
     /// Finds the shape of a call whose keys [are short](Self::are_short).
     #[inline(always)]
-    pub(crate) fn find_short(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
+    pub(crate) fn find_short(&self, frame: Frame, shapes: ShapeTable) -> Option<CallShape> {
         // The masks of slots beyond the arguments are 0.
         let word = |i| frame.at_alone(self.first + i) as u64 & self.masks[i];
         shapes.find(self.c_name(frame), &std::array::from_fn::<u64, FEW, _>(word))
     }
 
     #[inline(never)]
-    pub(crate) fn find(&self, frame: Frame, shapes: Shapes) -> Option<Shape> {
+    pub(crate) fn find(&self, frame: Frame, shapes: ShapeTable) -> Option<CallShape> {
         let Key { name, words } = self.key(frame);
         shapes.find(name, &words)
     }
@@ -280,14 +282,14 @@ impl KeyPlan {
             // SAFETY: Fortran passes values by reference; masks say how wide they are.
             *word = unsafe {
                 match (self.form, mask) {
-                    (Form::C, _) => given as u64 & mask,
+                    (Convention::C, _) => given as u64 & mask,
                     (_, 0) => 0,
                     (_, u64::MAX) => *(given as *const u64),
                     _ => u64::from(*(given as *const u32)),
                 }
             };
         }
-        let name = if self.form == Form::C { self.c_name(frame) } else { self.fortran_name(frame) };
+        let name = if self.form == Convention::C { self.c_name(frame) } else { self.fortran_name(frame) };
         Key { name, words }
     }
 
@@ -303,7 +305,7 @@ impl KeyPlan {
         let (slot, in_place) = self.in_place;
         // SAFETY: a buffer, if there is such an argument.
         let address = || unsafe {
-            c_value(self.abi, Kind::Buffer, frame.at(slot.into()), self.form == Form::Descriptors)
+            c_value(self.abi, Kind::Buffer, frame.at(slot.into()), self.form == Convention::Descriptors)
         };
         self.name | u32::from(in_place != 0 && address() == in_place)
     }

@@ -2,10 +2,10 @@
 
 use crate::arguments::Args;
 use crate::comms::Comm;
-use crate::known::Type;
+use crate::known::KnownType;
 use crate::machine::Frame;
 use crate::requests::{PendingRequest, Template};
-use crate::shapes::{Key, PARTS, Part};
+use crate::shapes::{Key, PARTS, UsedObject};
 use crate::tracer::{Lane, Scratch, ThreadLane, Tracer};
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Kind};
@@ -45,7 +45,7 @@ pub(crate) enum Noted {
     /// has been cancelled.
     Request { handle: usize, waiting: Option<PendingRequest>, template: Option<Template>, is_cancelled: bool },
     /// An object that the call frees.
-    Object(Part),
+    Object(UsedObject),
 }
 
 /// The outcome of a call.
@@ -99,7 +99,7 @@ pub(crate) struct Recorded {
     /// The key of the shape that the call may define.
     pub(crate) key: Option<Key>,
     /// The objects that the call uses.
-    parts: [Option<Part>; PARTS],
+    parts: [Option<UsedObject>; PARTS],
     /// The end of the call returns it to the lane.
     pub(crate) scratch: ManuallyDrop<Box<Scratch>>,
     pub(crate) noted: Noted,
@@ -216,7 +216,7 @@ impl Recorded {
     }
 
     /// Adds an object that the call uses.
-    fn note(&mut self, part: Part) {
+    fn note(&mut self, part: UsedObject) {
         match self.parts.iter_mut().find(|known| known.is_none_or(|known| known == part)) {
             Some(place) => *place = Some(part),
             None => self.key = None,
@@ -231,7 +231,7 @@ impl Recorded {
             let origin = if is_self { Origin::SelfOnly } else { Origin::Unseen { ordinal: 0 } };
             self.describe_comm(handle, handle, origin, None, false)
         });
-        self.note(Part::Comm(comm.id.0));
+        self.note(UsedObject::Comm(comm.id.0));
         comm
     }
 
@@ -265,10 +265,10 @@ impl Recorded {
     }
 
     /// The datatype of a handle.
-    pub(crate) fn datatype(&mut self, handle: usize) -> Type {
+    pub(crate) fn datatype(&mut self, handle: usize) -> KnownType {
         let known = self.tracer.known(|known| known.types.get(handle));
         let found = known.unwrap_or_else(|| self.describe_datatype(handle));
-        self.note(Part::Datatype(found.id.0));
+        self.note(UsedObject::Datatype(found.id.0));
         found
     }
 
@@ -278,13 +278,13 @@ impl Recorded {
     }
 
     #[cold]
-    fn describe_datatype(&mut self, handle: usize) -> Type {
+    fn describe_datatype(&mut self, handle: usize) -> KnownType {
         let described = self.tracer.ask_datatype(handle);
         let (sparse, size) = (!described.contiguous, described.size.0);
         let (found, is_new) = self.tracer.known(|known| match known.types.get(handle) {
             // Another thread has added it meanwhile.
             Some(found) => (found, false),
-            None => (known.types.add(handle, |id| Type { id: DatatypeId(id), sparse, size }), true),
+            None => (known.types.add(handle, |id| KnownType { id: DatatypeId(id), sparse, size }), true),
         });
         if is_new {
             self.lane().writer.define(&Action::Datatype(Datatype { id: found.id, ..described }));
@@ -295,25 +295,25 @@ impl Recorded {
     /// The window of a handle; `None`: its creation was not recorded.
     pub(crate) fn window(&mut self, handle: usize) -> Option<WindowId> {
         let number = self.tracer.known(|known| known.windows.get(handle))?;
-        self.note(Part::Window(number));
+        self.note(UsedObject::Window(number));
         Some(WindowId(number))
     }
 
     /// The file of a handle; `None`: its opening was not recorded.
     pub(crate) fn file(&mut self, handle: usize) -> Option<FileId> {
         let number = self.tracer.known(|known| known.files.get(handle))?;
-        self.note(Part::File(number));
+        self.note(UsedObject::File(number));
         Some(FileId(number))
     }
 
     /// Forgets a handle of a kind that is freed or made anew; returns its object.
-    pub(crate) fn forget(&mut self, kind: Kind, handle: usize) -> Option<Part> {
+    pub(crate) fn forget(&mut self, kind: Kind, handle: usize) -> Option<UsedObject> {
         let part = self.tracer.known(|known| {
             Some(match kind {
-                Kind::Comm => Part::Comm(known.comms.known.forget(handle)?.id.0),
-                Kind::Datatype => Part::Datatype(known.types.forget(handle)?.id.0),
-                Kind::Win => Part::Window(known.windows.forget(handle)?),
-                _ => Part::File(known.files.forget(handle)?),
+                Kind::Comm => UsedObject::Comm(known.comms.known.forget(handle)?.id.0),
+                Kind::Datatype => UsedObject::Datatype(known.types.forget(handle)?.id.0),
+                Kind::Win => UsedObject::Window(known.windows.forget(handle)?),
+                _ => UsedObject::File(known.files.forget(handle)?),
             })
         })?;
         self.tracer.forget_shapes(part);

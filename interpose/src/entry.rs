@@ -7,7 +7,7 @@ use crate::machine::{self, Entered, Frame, optional_stub, stub, trampoline};
 use crate::phases::{self, Starting};
 use crate::record::{self, pass};
 use crate::tracer::Tracer;
-use mpi_abi::prototypes::{Call, Export, Form};
+use mpi_abi::prototypes::{Call, Convention, Export};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::Ordering;
 
@@ -67,7 +67,7 @@ fn begin(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
 /// `MPI_Pcontrol`: passes the level to the tools and to the phases.
 fn pcontrol(number: usize, frame: Frame) -> i32 {
     let level = match Export::get(number).form {
-        Form::C => frame.word(0) as i32,
+        Convention::C => frame.word(0) as i32,
         // SAFETY: a level by reference.
         _ => unsafe { *(frame.word(0) as *const i32) },
     };

@@ -1,28 +1,28 @@
 //! The state of the program's handles.
 
 use crate::comms::Comms;
-use crate::pending::Pending;
+use crate::pending::PendingRequests;
 use crate::requests::Template;
 use crate::table::{HandleMap, Numbered};
 use vef_format::capture::event::DatatypeId;
 use vef_format::units::Bytes;
 
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownObjects {
     pub(crate) comms: Comms,
-    pub(crate) types: Numbered<Type>,
+    pub(crate) types: Numbered<KnownType>,
     pub(crate) windows: Numbered<u32>,
     pub(crate) files: Numbered<u32>,
-    pub(crate) requests: Pending,
+    pub(crate) requests: PendingRequests,
     /// Matched messages by handle.
-    pub(crate) messages: Pending,
+    pub(crate) messages: PendingRequests,
     /// The templates of persistent requests.
     pub(crate) templates: HandleMap<Template>,
 }
 
 /// The properties of a datatype that recording needs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Type {
+pub(crate) struct KnownType {
     pub(crate) id: DatatypeId,
     /// Whether its elements have gaps.
     pub(crate) sparse: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Type {
     pub(crate) size: u64,
 }
 
-impl Type {
+impl KnownType {
     #[inline(always)]
     pub(crate) fn bytes(self, count: i64) -> Bytes {
         Bytes(self.size.wrapping_mul(count as u64))

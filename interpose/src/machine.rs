@@ -10,7 +10,7 @@
 //! A stub is a load, a test and a jump. It preserves all registers that pass arguments, so one form serves functions
 //! with any arguments. Neither stubs nor [`NEXT`], which is initially zero, need a relocation.
 
-use mpi_abi::prototypes::{Call, Export, Form};
+use mpi_abi::prototypes::{Call, Convention, Export};
 use mpi_abi::symbols::Words;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -52,7 +52,7 @@ pub(crate) fn c_name(call: Call) -> Option<usize> {
     let find = || {
         let mut numbers = [None; Call::COUNT];
         // The name in the standard is the first one.
-        for number in (0..Export::COUNT).rev().filter(|&number| Export::get(number).form == Form::C) {
+        for number in (0..Export::COUNT).rev().filter(|&number| Export::get(number).form == Convention::C) {
             numbers[Export::get(number).call() as usize] = Some(number as u16);
         }
         numbers
@@ -175,7 +175,7 @@ pub(crate) const RECORDERS: usize = 8;
 
 /// Data of a thread; initially zero.
 #[repr(C)]
-pub(crate) struct Thread {
+pub(crate) struct ThreadData {
     /// The thread's lane of each recorder, or null.
     pub(crate) lanes: [Cell<*mut c_void>; RECORDERS],
     /// The call that is in the chain of tools.
@@ -206,7 +206,7 @@ impl Chained {
         Self { frame: 0, end: null(), call: 0, in_mpi: false, has_returned: false, code: 0 };
 }
 
-/// Restores [`Thread::chained`] when it is dropped, also during unwinding.
+/// Restores [`ThreadData::chained`] when it is dropped, also during unwinding.
 pub(crate) struct ChainedGuard(Chained);
 
 impl ChainedGuard {
@@ -221,9 +221,9 @@ impl Drop for ChainedGuard {
     }
 }
 
-/// Bytes reserved for [`Thread`].
+/// Bytes reserved for [`ThreadData`].
 const THREAD: usize = 96;
-const _: () = assert!(size_of::<Thread>() <= THREAD);
+const _: () = assert!(size_of::<ThreadData>() <= THREAD);
 
 // Static TLS, because this library is loaded with the program: two instructions reach it, it needs no allocation, and
 // it exists until the thread's end.
@@ -240,8 +240,8 @@ std::arch::global_asm!(
 );
 
 #[inline(always)]
-pub(crate) fn thread() -> &'static Thread {
-    let place: *const Thread;
+pub(crate) fn thread() -> &'static ThreadData {
+    let place: *const ThreadData;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: reads the variable's TLS offset and the thread pointer.
     unsafe {
@@ -265,7 +265,7 @@ pub(crate) fn thread() -> &'static Thread {
             options(pure, readonly, nostack)
         );
     }
-    // SAFETY: the variable, which other threads do not reach: a `Thread` is not `Sync`.
+    // SAFETY: the variable, which other threads do not reach: a `ThreadData` is not `Sync`.
     unsafe { &*place }
 }
 

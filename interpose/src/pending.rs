@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 /// Pending requests by handle. Several requests may share a handle (MPI gives many small sends the same completed
 /// request); a thread completes its own ones first, the oldest before the others.
 ///
-/// Most requests complete soon and in order. Therefore the latest ones are kept in a list ([`Recent`]) and move to
+/// Most requests complete soon and in order. Therefore the latest ones are kept in a list ([`RecentRequests`]) and move to
 /// the table only when another request is looked up.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
-    recent: Recent,
+pub(crate) struct PendingRequests {
+    recent: RecentRequests,
     table: HandleMap<OfHandle>,
     /// The number of requests in the table whose status is needed.
     needs_status: usize,
@@ -46,7 +46,7 @@ impl OfHandle {
 
 /// The latest requests of one thread: consecutive and without flags.
 #[derive(Debug)]
-struct Recent {
+struct RecentRequests {
     handles: [usize; RECENT],
     /// The used range of `handles`; 0..0 if it is empty.
     first: usize,
@@ -63,28 +63,28 @@ const RECENT: usize = 256;
 
 /// A range of listed requests, at the start or at the end of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct RequestRun {
     start: usize,
     end: usize,
 }
 
-impl Run {
+impl RequestRun {
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         self.end - self.start
     }
 }
 
-impl Default for Recent {
+impl Default for RecentRequests {
     fn default() -> Self {
         Self { handles: [0; RECENT], first: 0, end: 0, next: PendingRequest::NEVER }
     }
 }
 
-impl Pending {
+impl PendingRequests {
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: usize, waiting: PendingRequest) {
-        let Recent { handles, end, next, .. } = &mut self.recent;
+        let RecentRequests { handles, end, next, .. } = &mut self.recent;
         if waiting == *next
             && let Some(handle) = handles.get_mut(*end)
         {
@@ -104,8 +104,8 @@ impl Pending {
         count: usize,
         next: PendingRequest,
         handle: impl Fn(usize) -> usize,
-    ) -> Option<Run> {
-        let Recent { handles, first, end, next: own } = &self.recent;
+    ) -> Option<RequestRun> {
+        let RecentRequests { handles, first, end, next: own } = &self.recent;
         let (first, end) = (*first, *end);
         if count == 0 || count > end - first || !next.is_ordinary_like(*own) {
             return None;
@@ -122,13 +122,13 @@ impl Pending {
                 return None;
             }
         }
-        Some(Run { start, end: start + count })
+        Some(RequestRun { start, end: start + count })
     }
 
     /// Removes listed requests. Returns how many the thread made after them, given its next request.
     #[inline(always)]
-    pub(crate) fn take_run(&mut self, run: Run, next: PendingRequest) -> u64 {
-        let Recent { first, end, next: own, .. } = &mut self.recent;
+    pub(crate) fn take_run(&mut self, run: RequestRun, next: PendingRequest) -> u64 {
+        let RecentRequests { first, end, next: own, .. } = &mut self.recent;
         let after = next.since(*own) + (*end - run.end) as u64;
         if run.end != *end {
             *first = run.end;
@@ -141,7 +141,7 @@ impl Pending {
         after
     }
 
-    pub(crate) fn handles_of(&self, run: Run) -> &[usize] {
+    pub(crate) fn handles_of(&self, run: RequestRun) -> &[usize] {
         &self.recent.handles[run.start..run.end]
     }
 
@@ -151,7 +151,7 @@ impl Pending {
         self.needs_status > 0
     }
 
-    /// Sets a flag of the request that [`Pending::take_of`] would take, if there is one.
+    /// Sets a flag of the request that [`PendingRequests::take_of`] would take, if there is one.
     pub(crate) fn mark_of(&mut self, key: usize, thread: u16, flag: u8) {
         let Some(waiting) = self.find(key, thread) else { return };
         let before = waiting.needs_status();
@@ -160,7 +160,7 @@ impl Pending {
         self.needs_status = self.needs_status + usize::from(after) - usize::from(before);
     }
 
-    /// The request that [`Pending::take_of`] would take.
+    /// The request that [`PendingRequests::take_of`] would take.
     pub(crate) fn get_of(&mut self, key: usize, thread: u16) -> Option<PendingRequest> {
         self.find(key, thread).copied()
     }
@@ -211,7 +211,7 @@ impl Pending {
     #[cold]
     #[inline(never)]
     fn insert_unlisted(&mut self, key: usize, waiting: PendingRequest) {
-        let Recent { handles, first, end, next } = &mut self.recent;
+        let RecentRequests { handles, first, end, next } = &mut self.recent;
         // Compact the list, if that makes much room.
         if waiting == *next && *first >= RECENT / 2 {
             handles.copy_within(*first..*end, 0);
@@ -251,7 +251,7 @@ mod tests {
     /// The model is a plain list, the oldest first. Runs are found and removed wherever they are.
     #[test]
     fn requests_of_a_handle_are_taken_in_order() {
-        let mut pending = Pending::default();
+        let mut pending = PendingRequests::default();
         let mut model: Vec<(usize, PendingRequest)> = Vec::new();
         let (mut state, mut made, mut runs) = (11u64, 0u64, 0);
         for _ in 0..200_000 {
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_thread_takes_its_own_first() {
-        let mut pending = Pending::default();
+        let mut pending = PendingRequests::default();
         for number in [1, 3, 4, 5, 6] {
             pending.insert(7, waiting((number % 2) as u16, number, 0));
         }
@@ -319,7 +319,7 @@ mod tests {
     /// To look at a thread's own request must not make it older than those of others.
     #[test]
     fn looking_at_a_request_keeps_the_order() {
-        let mut pending = Pending::default();
+        let mut pending = PendingRequests::default();
         for number in [1, 3, 4] {
             pending.insert(7, waiting((number % 2) as u16, number, 0));
         }

@@ -49,7 +49,7 @@ pub(crate) struct Side {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct ArgumentPlaces {
     pub(crate) comm: At,
     pub(crate) root: At,
     pub(crate) sendbuf: At,
@@ -69,17 +69,17 @@ pub(crate) struct Places {
 }
 
 /// The arguments of each function.
-static PLACES: [Places; Call::COUNT] = {
-    let mut all = [Places::find(Call::MPI_Barrier); Call::COUNT];
+static PLACES: [ArgumentPlaces; Call::COUNT] = {
+    let mut all = [ArgumentPlaces::find(Call::MPI_Barrier); Call::COUNT];
     let mut number = 0;
     while let Some(call) = Call::from_number(number) {
-        all[number as usize] = Places::find(call);
+        all[number as usize] = ArgumentPlaces::find(call);
         number += 1;
     }
     all
 };
 
-impl Places {
+impl ArgumentPlaces {
     #[inline(always)]
     pub(crate) fn of(call: Call) -> &'static Self {
         &PLACES[call as usize]
@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn every_function_has_the_arguments_that_its_hook_reads() {
         for call in Call::all() {
-            let Places { comm, send, recv, message, requests, status, .. } = *Places::of(call);
+            let ArgumentPlaces { comm, send, recv, message, requests, status, .. } =
+                *ArgumentPlaces::of(call);
             let of = |side: Side| vec![comm, side.count, side.datatype, side.peer, side.tag];
             let read = match call.category() {
                 Category::Send => of(send),

@@ -14,14 +14,14 @@ use crate::guard::panic_if_asked;
 use crate::hooks::{self, output};
 use crate::machine::{self, Frame, trampoline};
 use crate::objects;
-use crate::pending::Run;
-use crate::places::Places;
+use crate::pending::RequestRun;
+use crate::places::ArgumentPlaces;
 use crate::requests::PendingRequest;
-use crate::shapes::{Key, Shape};
+use crate::shapes::{CallShape, Key};
 use crate::tracer::{Lane, ThreadLane, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Timing};
+use mpi_abi::prototypes::{Call, Category, Convention, Export, Kind, Name, Timing};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut};
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use vef_format::capture::word::Head;
 
 /// How the calls by a name are recorded.
-pub(crate) struct Plan {
+pub(crate) struct CallPlan {
     export: Export,
     call: Call,
     /// The number of words that the program passes.
@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     /// The real function, if it is a C function of at most [`DIRECT`] words.
     direct: Option<NonNull<c_void>>,
     hook: &'static Hook,
-    way: Way,
+    way: RecordingWay,
     /// The argument with the address of the request that the call makes, and its slot.
     request: Option<(u8, u8)>,
     handles: Handles,
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
 
 /// The ways to record a call.
 #[repr(u8)]
-enum Way {
+enum RecordingWay {
     /// By shape if one is found, else by the hook; keys are short.
     ShortShapes(KeyPlan),
     /// The same for other keys.
@@ -77,16 +77,16 @@ enum Handles {
 }
 
 /// The plans by export number.
-static PLANS: [AtomicPtr<Plan>; Export::COUNT] = [const { AtomicPtr::new(null_mut()) }; Export::COUNT];
+static PLANS: [AtomicPtr<CallPlan>; Export::COUNT] = [const { AtomicPtr::new(null_mut()) }; Export::COUNT];
 
-impl Plan {
+impl CallPlan {
     /// The plan of a name; `None`: its calls are not recorded.
     #[inline(always)]
     pub(crate) fn of(number: usize, abi: &'static Abi) -> Option<&'static Self> {
         Self::known(number).or_else(|| Self::make(number, abi))
     }
 
-    /// [`Plan::of`] after the first call by the name.
+    /// [`CallPlan::of`] after the first call by the name.
     #[inline(always)]
     fn known(number: usize) -> Option<&'static Self> {
         debug_assert!(number < PLANS.len());
@@ -98,7 +98,7 @@ impl Plan {
     fn make(number: usize, abi: &'static Abi) -> Option<&'static Self> {
         let export = Export::get(number);
         let call = export.call();
-        let at = Places::of(call);
+        let at = ArgumentPlaces::of(call);
         let wait = (call.category() == Category::Wait && at.is_of_all()).then(|| WaitPlan {
             count: at.requests_count.get().map(Frame::slot),
             requests: Frame::slot(at.requests.place()),
@@ -106,10 +106,10 @@ impl Plan {
             completer: completer(call).unwrap_or(0),
         });
         let way = match (KeyPlan::new(number, abi), wait) {
-            (Some(keys), _) if keys.are_short() => Way::ShortShapes(keys),
-            (Some(keys), _) => Way::Shapes(keys),
-            (None, Some(wait)) => Way::WaitForAll(wait),
-            (None, None) => Way::Hook,
+            (Some(keys), _) if keys.are_short() => RecordingWay::ShortShapes(keys),
+            (Some(keys), _) => RecordingWay::Shapes(keys),
+            (None, Some(wait)) => RecordingWay::WaitForAll(wait),
+            (None, None) => RecordingWay::Hook,
         };
         let (words, real) = (words_of(export), machine::real(number));
         let plan: &'static Self = Box::leak(Box::new(Self {
@@ -117,7 +117,7 @@ impl Plan {
             call,
             words,
             real,
-            direct: real.filter(|_| export.form == Form::C && words <= DIRECT),
+            direct: real.filter(|_| export.form == Convention::C && words <= DIRECT),
             hook: hooks::of(call)?,
             way,
             request: makes_request(call)
@@ -125,8 +125,8 @@ impl Plan {
                 .flatten()
                 .map(|place| (place as u8, Frame::slot(place) as u8)),
             handles: match export.form {
-                Form::C if abi.has_int_handles() => Handles::Ints,
-                Form::C => Handles::Words,
+                Convention::C if abi.has_int_handles() => Handles::Ints,
+                Convention::C => Handles::Words,
                 _ => Handles::Fortran,
             },
             request_null: abi.predefined.request_null,
@@ -165,7 +165,7 @@ fn makes_request(call: Call) -> bool {
 }
 
 /// The next step of a call: MPI or the rest of a chain of tools.
-pub(crate) trait Next: Copy {
+pub(crate) trait CallTarget: Copy {
     /// Makes the call with the arguments in the frame.
     fn call(self, frame: Frame) -> i32;
 
@@ -180,9 +180,9 @@ const DIRECT: usize = 7;
 
 /// The call goes to MPI.
 #[derive(Clone, Copy)]
-struct ToMpi(&'static Plan);
+struct ToMpi(&'static CallPlan);
 
-impl Next for ToMpi {
+impl CallTarget for ToMpi {
     #[inline(always)]
     fn call(self, frame: Frame) -> i32 {
         match self.0.direct {
@@ -204,7 +204,7 @@ fn call_real(export: Export, words: usize, real: Option<NonNull<c_void>>, frame:
     // SAFETY: the function of the name.
     let code = unsafe { frame.pass_to(real, words) };
     match (export.form, export.call()) {
-        (Form::C, _) => code,
+        (Convention::C, _) => code,
         (_, Call::MPI_Pcontrol) => SUCCESS,
         _ => {
             let ierror = frame.word(words - 1 - export.call().hidden_lengths()) as *const i32;
@@ -227,7 +227,7 @@ trampoline! {
 
 pub(crate) extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut c_void) -> i32 {
     // SAFETY: trampolines pass the calling thread's lane.
-    match (unsafe { Lane::of(lane) }, Plan::known(number)) {
+    match (unsafe { Lane::of(lane) }, CallPlan::known(number)) {
         (Some(lane), Some(plan)) => record(plan, frame, lane, ToMpi(plan)),
         _ => entered_first(number, frame),
     }
@@ -237,7 +237,7 @@ pub(crate) extern "C-unwind" fn entered(number: usize, frame: Frame, lane: *mut 
 #[cold]
 #[inline(never)]
 fn entered_first(number: usize, frame: Frame) -> i32 {
-    match Tracer::at(0).and_then(|tracer| tracer.lane().zip(Plan::of(number, tracer.abi()))) {
+    match Tracer::at(0).and_then(|tracer| tracer.lane().zip(CallPlan::of(number, tracer.abi()))) {
         // From now on both are known.
         Some(_) => entered(number, frame, machine::thread().lanes[0].get()),
         None => pass(number, frame),
@@ -245,29 +245,29 @@ fn entered_first(number: usize, frame: Frame) -> i32 {
 }
 
 #[inline(always)]
-pub(crate) fn record<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N) -> i32 {
+pub(crate) fn record<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane: Lane, next: N) -> i32 {
     if lane.get().frame != 0 {
         return record_nested(plan, frame, lane, next);
     }
     match &plan.way {
-        Way::ShortShapes(keys) => {
+        RecordingWay::ShortShapes(keys) => {
             if let Some(shape) = keys.find_short(frame, lane.get().shapes) {
                 return record_by_shape(plan, frame, lane, shape, next);
             }
         }
-        Way::Shapes(keys) => {
+        RecordingWay::Shapes(keys) => {
             if let Some(shape) = keys.find(frame, lane.get().shapes) {
                 return record_by_shape(plan, frame, lane, shape, next);
             }
         }
-        Way::WaitForAll(wait) => {
+        RecordingWay::WaitForAll(wait) => {
             if !lane.get().tracer.multiple
                 && let Some(run) = find_run(plan, wait, frame, lane.get())
             {
                 return record_run(plan, wait, frame, lane, run, next);
             }
         }
-        Way::Hook => {}
+        RecordingWay::Hook => {}
     }
     record_by_hook(plan, frame, lane, next)
 }
@@ -276,7 +276,7 @@ pub(crate) fn record<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane,
 /// `longjmp` out of the earlier call.
 #[cold]
 #[inline(never)]
-fn record_nested<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N) -> i32 {
+fn record_nested<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane: Lane, next: N) -> i32 {
     let own = lane.get();
     if frame.address() >= own.frame {
         // `longjmp` has unwound the stack beyond the earlier call.
@@ -291,10 +291,10 @@ fn record_nested<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, nex
 }
 
 #[inline(never)]
-fn record_by_hook<N: Next>(plan: &'static Plan, frame: Frame, lane: Lane, next: N) -> i32 {
+fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, lane: Lane, next: N) -> i32 {
     let key = match &plan.way {
-        Way::ShortShapes(keys) | Way::Shapes(keys) => Some(keys.key(frame)),
-        Way::WaitForAll(_) | Way::Hook => None,
+        RecordingWay::ShortShapes(keys) | RecordingWay::Shapes(keys) => Some(keys.key(frame)),
+        RecordingWay::WaitForAll(_) | RecordingWay::Hook => None,
     };
     let mut call = CallGuard::begin(plan, frame, lane, key);
     let before = || {
@@ -313,7 +313,7 @@ fn record_by_hook<N: Next>(plan: &'static Plan, frame: Frame, lane: Lane, next: 
 /// Records a call when it is dropped, also during unwinding.
 struct CallGuard {
     recorded: Recorded,
-    plan: &'static Plan,
+    plan: &'static CallPlan,
     /// The lane's state of the enclosing call.
     outer: (usize, Option<Vec<usize>>),
     ended: Ended,
@@ -323,7 +323,7 @@ struct CallGuard {
 
 impl CallGuard {
     #[inline(always)]
-    fn begin(plan: &'static Plan, frame: Frame, mut lane: Lane, key: Option<Key>) -> Self {
+    fn begin(plan: &'static CallPlan, frame: Frame, mut lane: Lane, key: Option<Key>) -> Self {
         let recorded = Recorded::new(lane, Args::new(frame, plan.export, plan.abi), frame, key);
         let own = lane.get();
         let outer = (std::mem::replace(&mut own.frame, frame.address()), own.parked.take());
@@ -370,7 +370,7 @@ impl Drop for CallGuard {
 }
 
 /// Finishes a call without a hook that an exception unwinds.
-struct UnwindGuard(&'static Plan, Frame, Lane, u64);
+struct UnwindGuard(&'static CallPlan, Frame, Lane, u64);
 
 impl Drop for UnwindGuard {
     #[inline(always)]
@@ -382,7 +382,12 @@ impl Drop for UnwindGuard {
 
 /// Makes a call that is recorded without a hook. Returns its error code, its start and its end.
 #[inline(always)]
-fn make_call<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N) -> (i32, (u64, u64)) {
+fn make_call<N: CallTarget>(
+    plan: &'static CallPlan,
+    frame: Frame,
+    mut lane: Lane,
+    next: N,
+) -> (i32, (u64, u64)) {
     lane.get().frame = frame.address();
     let start = clock::now();
     let leaving = UnwindGuard(plan, frame, lane, start);
@@ -393,7 +398,13 @@ fn make_call<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, next: N
 }
 
 #[inline(always)]
-fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, shape: Shape, next: N) -> i32 {
+fn record_by_shape<N: CallTarget>(
+    plan: &'static CallPlan,
+    frame: Frame,
+    mut lane: Lane,
+    shape: CallShape,
+    next: N,
+) -> i32 {
     let (code, (start, end)) = make_call(plan, frame, lane, next);
     if code != SUCCESS {
         finish_unusual(plan, frame, lane, Ended::with(code), (start, end));
@@ -417,7 +428,7 @@ fn record_by_shape<N: Next>(plan: &'static Plan, frame: Frame, mut lane: Lane, s
 
 /// Finds the requests of a wait, if they are recent, consecutive and of this thread.
 #[inline(always)]
-fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: &ThreadLane) -> Option<Run> {
+fn find_run(plan: &CallPlan, wait: &WaitPlan, frame: Frame, lane: &ThreadLane) -> Option<RequestRun> {
     let count = wait.count.map_or(1, |slot| frame.at(slot) as u32 as usize);
     let address = frame.at(wait.requests);
     let next = lane.writer.next_request();
@@ -428,12 +439,12 @@ fn find_run(plan: &Plan, wait: &WaitPlan, frame: Frame, lane: &ThreadLane) -> Op
 
 /// Records a wait for consecutive requests.
 #[inline(always)]
-fn record_run<N: Next>(
-    plan: &'static Plan,
+fn record_run<N: CallTarget>(
+    plan: &'static CallPlan,
     wait: &WaitPlan,
     frame: Frame,
     mut lane: Lane,
-    run: Run,
+    run: RequestRun,
     next: N,
 ) -> i32 {
     lane.get().run = Some(run);
@@ -464,7 +475,7 @@ fn record_run<N: Next>(
 /// Finishes, by its hook, a call that began without it and failed, was left by an exception, or contained another call.
 #[cold]
 #[inline(never)]
-fn finish_unusual(plan: &'static Plan, frame: Frame, mut lane: Lane, ended: Ended, times: (u64, u64)) {
+fn finish_unusual(plan: &'static CallPlan, frame: Frame, mut lane: Lane, ended: Ended, times: (u64, u64)) {
     let own = lane.get();
     own.frame = 0;
     own.park_run();

@@ -1,7 +1,7 @@
 //! Shapes: calls with the same arguments as an earlier call are recorded by reference to it.
 //!
-//! A shape is a record without its times. The first call with certain arguments defines it ([`Shapes::keep`]); later calls find it
-//! by their raw arguments ([`Shapes::find`]). When a handle is freed, the shapes that use it are removed ([`Shapes::forget`]). Each
+//! A shape is a record without its times. The first call with certain arguments defines it ([`ShapeTable::keep`]); later calls find it
+//! by their raw arguments ([`ShapeTable::find`]). When a handle is freed, the shapes that use it are removed ([`ShapeTable::forget`]). Each
 //! shape has two possible slots; a third one replaces the shape in one of them, which only makes the file larger.
 
 use std::cell::Cell;
@@ -42,9 +42,9 @@ fn home(name: u32, words: &[u64]) -> usize {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Shape(&'static Slot);
+pub(crate) struct CallShape(&'static ShapeSlot);
 
-impl Shape {
+impl CallShape {
     /// The head of the record of a call of this shape.
     #[inline(always)]
     pub(crate) fn head(self) -> Head {
@@ -60,25 +60,25 @@ impl Shape {
 
 /// Two cache lines; most look-ups read only the first.
 #[repr(C, align(128))]
-struct Slot {
+struct ShapeSlot {
     /// 0: empty. Other lanes may empty the slot when they free a handle.
     name: AtomicU32,
     head: Cell<Head>,
     flags: Cell<u8>,
     words: Cell<[u64; KEY]>,
 }
-const _: () = assert!(size_of::<Slot>() == 128);
+const _: () = assert!(size_of::<ShapeSlot>() == 128);
 
 /// An object that a shape uses, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum UsedObject {
     Comm(u32),
     Datatype(u32),
     Window(u32),
     File(u32),
 }
 
-impl Part {
+impl UsedObject {
     /// A unique code of the object. Never 0.
     fn code(self) -> u64 {
         let (class, number) = match self {
@@ -95,43 +95,43 @@ impl Part {
 pub(crate) const PARTS: usize = 4;
 
 /// The codes of a shape's objects, or 0.
-type Parts = [AtomicU64; PARTS];
+type ObjectCodes = [AtomicU64; PARTS];
 
 /// The shapes of a lane. Never freed, because other lanes refer to them.
 #[derive(Clone, Copy)]
-pub(crate) struct Shapes {
-    slots: &'static [Slot; SLOTS],
-    parts: &'static [Parts; SLOTS],
+pub(crate) struct ShapeTable {
+    slots: &'static [ShapeSlot; SLOTS],
+    parts: &'static [ObjectCodes; SLOTS],
 }
 
 // SAFETY: only the owning lane calls the methods, except `forget`, which accesses atomics only.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for ShapeSlot {}
 
-impl Shapes {
+impl ShapeTable {
     pub(crate) fn new() -> Self {
-        let slot = || Slot {
+        let slot = || ShapeSlot {
             words: Cell::default(),
             name: AtomicU32::new(0),
             head: Cell::new(Head::shape(0)),
             flags: Cell::new(0),
         };
-        Self { slots: forever(slot), parts: forever(Parts::default) }
+        Self { slots: forever(slot), parts: forever(ObjectCodes::default) }
     }
 
     #[inline(always)]
-    fn at(self, place: usize, name: u32, words: &[u64]) -> Option<Shape> {
+    fn at(self, place: usize, name: u32, words: &[u64]) -> Option<CallShape> {
         // SAFETY: every place is below SLOTS, the number of slots.
         let slot = unsafe { self.slots.get_unchecked(place) };
         let known = slot.words.get();
         // No branches in the comparison.
         let differs = u64::from(slot.name.load(Ordering::Relaxed) ^ name);
         let differs = words.iter().zip(known).fold(differs, |all, (word, known)| all | (word ^ known));
-        (differs == 0).then_some(Shape(slot))
+        (differs == 0).then_some(CallShape(slot))
     }
 
     /// Finds the shape of a key. Trailing zeros may be omitted.
     #[inline(always)]
-    pub(crate) fn find(self, name: u32, words: &[u64]) -> Option<Shape> {
+    pub(crate) fn find(self, name: u32, words: &[u64]) -> Option<CallShape> {
         let home = home(name, words);
         self.at(home, name, words).or_else(|| self.at(home ^ 1, name, words))
     }
@@ -145,21 +145,21 @@ impl Shapes {
     }
 
     /// Stores the shape `number`, which uses `parts`.
-    pub(crate) fn keep(self, number: u16, key: &Key, parts: [Option<Part>; PARTS], flags: u8) {
+    pub(crate) fn keep(self, number: u16, key: &Key, parts: [Option<UsedObject>; PARTS], flags: u8) {
         let place = usize::from(number) % SLOTS;
         let slot = &self.slots[place];
         slot.words.set(key.words);
         slot.flags.set(flags);
         slot.head.set(Head::shape(number));
         for (code, part) in self.parts[place].iter().zip(parts) {
-            code.store(part.map_or(0, Part::code), Ordering::Relaxed);
+            code.store(part.map_or(0, UsedObject::code), Ordering::Relaxed);
         }
         slot.name.store(key.name, Ordering::Relaxed);
     }
 
     /// Removes all shapes that use a freed object. Any thread may call this: a program must synchronise the last use
     /// of a handle with its free, so the owning lane sees the empty slots before the handle is reused.
-    pub(crate) fn forget(self, freed: Part) {
+    pub(crate) fn forget(self, freed: UsedObject) {
         let freed = freed.code();
         for (slot, parts) in self.slots.iter().zip(self.parts) {
             if parts.iter().any(|part| part.load(Ordering::Relaxed) == freed) {

@@ -7,13 +7,13 @@ use crate::clock;
 use crate::comms::{self, Membership};
 use crate::guard::warn;
 use crate::identity;
-use crate::known::Known;
+use crate::known::KnownObjects;
 use crate::machine::{self, RECORDERS};
 use crate::output::{CallEntry, Output};
-use crate::pending::Run;
+use crate::pending::RequestRun;
 use crate::requests::PendingRequest;
 use crate::settings::Settings;
-use crate::shapes::{Part, Shapes};
+use crate::shapes::{ShapeTable, UsedObject};
 use crate::writer::{Mark, Writer};
 use mpi_abi::api::Mpi;
 use mpi_abi::detect::Abi;
@@ -69,7 +69,7 @@ pub(crate) struct Tracer {
     entries: [AtomicPtr<CallEntry>; Call::COUNT],
     /// The lock of `known`; only used with `multiple`.
     lock: Mutex<()>,
-    known: UnsafeCell<Known>,
+    known: UnsafeCell<KnownObjects>,
     lanes: Mutex<Lanes>,
     /// The phase to which recording is restricted, and the number of its begins without an end.
     phase: Option<(String, AtomicU32)>,
@@ -129,9 +129,9 @@ pub(crate) struct ThreadLane {
     pub(crate) frame: usize,
     pub(crate) tracer: &'static Tracer,
     pub(crate) writer: Writer,
-    pub(crate) shapes: Shapes,
+    pub(crate) shapes: ShapeTable,
     /// The requests of the current call, if it is a wait for consecutive requests.
-    pub(crate) run: Option<Run>,
+    pub(crate) run: Option<RequestRun>,
     /// The same as a list of handles, made when a nested call began.
     pub(crate) parked: Option<Vec<usize>>,
     /// Buffers for hooks; taken by the current call, so nested calls allocate their own.
@@ -218,7 +218,7 @@ impl Tracer {
             session: Mutex::new(of_session),
             opens: AtomicU32::new(1),
             entries: [const { AtomicPtr::new(null_mut()) }; Call::COUNT],
-            known: UnsafeCell::new(Known::default()),
+            known: UnsafeCell::new(KnownObjects::default()),
             lanes: Mutex::default(),
             lock: Mutex::default(),
             rank,
@@ -351,7 +351,7 @@ impl Tracer {
     }
 
     /// Removes the shapes that use a freed object, in all lanes.
-    pub(crate) fn forget_shapes(&self, part: Part) {
+    pub(crate) fn forget_shapes(&self, part: UsedObject) {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         for lane in &lanes.all {
             // SAFETY: lanes are never freed and keep their shapes; no reference to the lane is made.
@@ -362,7 +362,7 @@ impl Tracer {
 
     /// Gives access to the state of handles. `with` makes no MPI call.
     #[inline(always)]
-    pub(crate) fn known<T>(&'static self, with: impl FnOnce(&mut Known) -> T) -> T {
+    pub(crate) fn known<T>(&'static self, with: impl FnOnce(&mut KnownObjects) -> T) -> T {
         let _lock = self.multiple.then(|| self.lock.lock());
         // SAFETY: under the lock, or calls of MPI do not overlap; `with` does not get here again.
         with(unsafe { &mut *self.known.get() })
@@ -436,7 +436,7 @@ impl Tracer {
             frame: 0,
             tracer: self,
             writer: Writer::new(&self.output, thread, clock::now()),
-            shapes: Shapes::new(),
+            shapes: ShapeTable::new(),
             run: None,
             parked: None,
             scratch: None,
@@ -594,7 +594,7 @@ impl ThreadLane {
 fn return_lanes_at_end() {
     unsafe extern "C" fn ended(thread: *mut libc::c_void) {
         // SAFETY: what `thread` gave to the thread that ends now.
-        let lanes = unsafe { &(*thread.cast::<machine::Thread>()).lanes };
+        let lanes = unsafe { &(*thread.cast::<machine::ThreadData>()).lanes };
         for (place, lane) in lanes.iter().enumerate() {
             // SAFETY: as above.
             let lane = unsafe { Lane::of(lane.replace(null_mut())) };

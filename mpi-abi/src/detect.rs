@@ -6,7 +6,7 @@ use std::ops::Deref;
 use crate::error::{Error, Result};
 use crate::handles::{Comm, Datatype};
 use crate::symbols::{self, Function};
-use crate::tables::{Datatypes, Flavour, Handles, Place, Table};
+use crate::tables::{Datatypes, Flavour, Handles, PredefinedHandle, Table};
 
 /// Room for the version text: MPICH requires 8192 bytes, and older versions write all of them.
 const VERSION_ROOM: usize = 16384;
@@ -166,10 +166,10 @@ fn has_standard_abi() -> bool {
     code == Some(0) && major >= 1
 }
 
-fn resolve(place: Place) -> Result<usize> {
+fn resolve(place: PredefinedHandle) -> Result<usize> {
     match place {
-        Place::Value(value) => Ok(value),
-        Place::Symbol(name) => match symbols::data(name) {
+        PredefinedHandle::Value(value) => Ok(value),
+        PredefinedHandle::Symbol(name) => match symbols::data(name) {
             Some(address) => Ok(address.as_ptr() as usize),
             None => Err(Error::MissingSymbol { symbol: name.to_str().unwrap_or("(not text)") }),
         },

@@ -111,7 +111,7 @@ pub enum Timing {
 
 /// Distinguishes functions of a category.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Detail {
+pub enum CallDetail {
     /// No further distinction.
     None,
     /// The mode of a send.
@@ -290,7 +290,7 @@ pub enum Group {
 
 /// A convention for passing arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum Convention {
     /// C's.
     C,
     /// Fortran's: all arguments by reference, then the error code, then the lengths of strings.
@@ -304,15 +304,15 @@ pub enum Form {
 pub struct Export {
     call: u16,
     /// The convention for its arguments.
-    pub form: Form,
+    pub form: Convention,
 }
 
-struct Row {
+struct FunctionRow {
     category: Category,
     timing: Timing,
     group: Group,
     returns: Returns,
-    detail: Detail,
+    detail: CallDetail,
     /// The end of its parameters; they begin at the end of the previous row's.
     end: u16,
 }
@@ -344,7 +344,7 @@ impl Call {
         (0..Self::COUNT as u16).filter_map(Self::from_number)
     }
 
-    const fn row(self) -> &'static Row {
+    const fn row(self) -> &'static FunctionRow {
         &ROWS[self as usize]
     }
 
@@ -374,7 +374,7 @@ impl Call {
     }
 
     /// Distinguishes the function from others of its category.
-    pub const fn detail(self) -> Detail {
+    pub const fn detail(self) -> CallDetail {
         self.row().detail
     }
 

@@ -33,9 +33,9 @@ pub struct Table {
     /// The integer and address constants.
     pub constants: Constants,
     /// The predefined handles.
-    pub handles: Handles<Place>,
+    pub handles: Handles<PredefinedHandle>,
     /// The predefined datatypes.
-    pub datatypes: Datatypes<Place>,
+    pub datatypes: Datatypes<PredefinedHandle>,
 }
 
 impl Table {
@@ -95,7 +95,7 @@ pub enum HiddenStatus {
 
 /// How a predefined handle is given in an ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PredefinedHandle {
     /// A number.
     Value(usize),
     /// The address of this data symbol.
@@ -126,12 +126,12 @@ macro_rules! by_flavour {
             }
         }
 
-        impl $struct<Place> {
+        impl $struct<PredefinedHandle> {
             const fn of(flavour: Flavour) -> Self {
                 match flavour {
-                    Flavour::Mpich => Self { $($field: Place::Value($mpich)),* },
-                    Flavour::OpenMpi => Self { $($field: Place::Symbol($open_mpi)),* },
-                    Flavour::Standard => Self { $($field: Place::Value($standard)),* },
+                    Flavour::Mpich => Self { $($field: PredefinedHandle::Value($mpich)),* },
+                    Flavour::OpenMpi => Self { $($field: PredefinedHandle::Symbol($open_mpi)),* },
+                    Flavour::Standard => Self { $($field: PredefinedHandle::Value($standard)),* },
                 }
             }
         }

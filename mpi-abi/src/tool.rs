@@ -4,7 +4,7 @@
 //! one, and the last calls MPI. A tool may be in the chain several times; each instance is a [`Layer`] with its own
 //! context. A tool selects the functions that it intercepts; the others bypass it at no cost.
 //!
-//! Each layer has a table with the next handler of every function ([`Cell`]), filled before the program starts: to pass a
+//! Each layer has a table with the next handler of every function ([`ChainCell`]), filled before the program starts: to pass a
 //! call on takes a load and an indirect call, however long the chain is. A handler may call any function through this
 //! table; the tools behind it see such calls, those in front do not.
 //!
@@ -32,7 +32,7 @@ pub trait Tool: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// A sentence for the user; the program then runs without tools.
-    fn open(place: &Place) -> Result<Self, String>;
+    fn open(place: &ChainPlace) -> Result<Self, String>;
 
     /// Whether the tool intercepts a function; called once for each, after [`Tool::open`].
     fn intercepts(&self, call: Call) -> bool;
@@ -52,7 +52,7 @@ pub trait Tool: Send + Sync + Sized + 'static {
 
 /// The place of a tool in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ChainPlace {
     /// The position in the chain, from 0 (called first).
     pub position: usize,
     /// The number of instances of the same tool in front.
@@ -116,7 +116,7 @@ impl Intercepted<'_> {
 /// A handler of one function.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Cell {
+pub struct ChainCell {
     /// `int (*)(vef_layer *, the function's parameters …)`.
     pub function: NonNull<c_void>,
     /// The handler's first argument.
@@ -124,9 +124,9 @@ pub struct Cell {
 }
 
 // SAFETY: two addresses; the tools ensure that the data behind them can be shared.
-unsafe impl Send for Cell {}
+unsafe impl Send for ChainCell {}
 // SAFETY: as above.
-unsafe impl Sync for Cell {}
+unsafe impl Sync for ChainCell {}
 
 /// A tool at its place in the chain: `vef_layer` in C.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ pub struct Layer {
     /// Data of the tool.
     pub context: *mut c_void,
     /// The next handler of each function, by number.
-    pub next: *const Cell,
+    pub next: *const ChainCell,
     /// The functions' C names, by number.
     pub names: *const *const c_char,
     /// The directory for the tool's files.
@@ -315,7 +315,8 @@ unsafe extern "C-unwind" fn open<T: Tool>(layer: *mut Layer) -> c_int {
         };
         (layer, directory)
     };
-    let place = Place { position: layer.position as usize, instance: layer.instance as usize, directory };
+    let place =
+        ChainPlace { position: layer.position as usize, instance: layer.instance as usize, directory };
     match T::open(&place) {
         Ok(tool) => {
             layer.context = Box::into_raw(Box::new(tool)).cast();

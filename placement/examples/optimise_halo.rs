@@ -7,7 +7,7 @@
 mod networks;
 
 use networks::{FatTree, Torus};
-use placement::optimise::{CommMatrix, Distances, Options, optimise};
+use placement::optimise::{CommMatrix, Distances, SearchOptions, optimise};
 use placement::{Error, Placement};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -52,7 +52,7 @@ fn show(
         &mut halo(),
         network,
         before,
-        Options { seed, time_limit: std::time::Duration::from_secs(60) },
+        SearchOptions { seed, time_limit: std::time::Duration::from_secs(60) },
     )?;
     let optimum = u128::from(optimum_pairs_hops) * 2 * u128::from(BYTES);
     let of_optimum = |cost: u128| cost as f64 / optimum as f64;

@@ -5,12 +5,12 @@ use std::fmt;
 /// An invalid file, or a request that cannot be met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    subject: Subject,
+    scope: Scope,
     message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Subject {
+enum Scope {
     Request,
     /// The nodes, wherever they come from.
     Nodes,
@@ -21,27 +21,27 @@ enum Subject {
 impl Error {
     /// An error in a request.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Error { subject: Subject::Request, message: message.into() }
+        Error { scope: Scope::Request, message: message.into() }
     }
 
     /// The nodes are unsuitable; [`Error::in_hostfile`] adds the file that they come from.
     pub(crate) fn of_nodes(message: impl Into<String>) -> Self {
-        Error { subject: Subject::Nodes, message: message.into() }
+        Error { scope: Scope::Nodes, message: message.into() }
     }
 
     /// The error is in a file.
     pub(crate) fn in_file(self, file: impl Into<String>) -> Self {
-        Error { subject: Subject::File(file.into()), ..self }
+        Error { scope: Scope::File(file.into()), ..self }
     }
 
     /// The error is in a line of a file, from 1.
     pub(crate) fn at(self, file: &str, line: usize) -> Self {
-        Error { subject: Subject::Line(file.to_owned(), line), ..self }
+        Error { scope: Scope::Line(file.to_owned(), line), ..self }
     }
 
     /// Names the file of the nodes in an error about them.
     pub(crate) fn in_hostfile(self, hostfile: &str) -> Self {
-        if self.subject == Subject::Nodes { self.in_file(hostfile) } else { self }
+        if self.scope == Scope::Nodes { self.in_file(hostfile) } else { self }
     }
 
     pub(crate) fn no_ranks() -> Self {
@@ -84,10 +84,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.subject {
-            Subject::Request | Subject::Nodes => {}
-            Subject::File(file) => write!(f, "{file}: ")?,
-            Subject::Line(file, line) => write!(f, "{file}:{line}: ")?,
+        match &self.scope {
+            Scope::Request | Scope::Nodes => {}
+            Scope::File(file) => write!(f, "{file}: ")?,
+            Scope::Line(file, line) => write!(f, "{file}:{line}: ")?,
         }
         f.write_str(&self.message)
     }

@@ -12,7 +12,7 @@ use crate::placement::{Location, Node, Placement};
 
 /// The format of a placement file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum PlacementFormat {
     /// `*.toml`.
     Toml,
     /// `*.json`.
@@ -21,56 +21,56 @@ pub enum Format {
     Text,
 }
 
-impl Format {
+impl PlacementFormat {
     /// The format for the name of a file.
     pub fn of_path(path: &Path) -> Self {
         match path.extension().and_then(|e| e.to_str()) {
-            Some("toml") => Format::Toml,
-            Some("json") => Format::Json,
-            _ => Format::Text,
+            Some("toml") => PlacementFormat::Toml,
+            Some("json") => PlacementFormat::Json,
+            _ => PlacementFormat::Text,
         }
     }
 }
 
 impl Placement {
-    /// Reads a placement file in the format of its name ([`Format::of_path`]).
+    /// Reads a placement file in the format of its name ([`PlacementFormat::of_path`]).
     ///
     /// # Errors
     /// The file cannot be read, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(&read_text(path)?, Format::of_path(path), &path.display().to_string())
+        Self::parse(&read_text(path)?, PlacementFormat::of_path(path), &path.display().to_string())
     }
 
     /// Parses a placement; `name` is the file in errors.
     ///
     /// # Errors
     /// The text is malformed, lists a node twice, or uses a node that it does not list; with the line.
-    pub fn parse(text: &str, format: Format, name: &str) -> Result<Self, Error> {
-        let lists: Lists = match format {
-            Format::Toml => toml::from_str(text).map_err(|e| {
+    pub fn parse(text: &str, format: PlacementFormat, name: &str) -> Result<Self, Error> {
+        let lists: FileLists = match format {
+            PlacementFormat::Toml => toml::from_str(text).map_err(|e| {
                 let start = e.span().map_or(0, |span| span.start);
                 let line = text.bytes().take(start).filter(|&b| b == b'\n').count() + 1;
                 Error::new(e.message()).at(name, line)
             })?,
-            Format::Json => serde_json::from_str(text).map_err(|e| {
+            PlacementFormat::Json => serde_json::from_str(text).map_err(|e| {
                 // The error has its position already.
                 let message = e.to_string();
                 let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
                 Error::new(message).at(name, e.line().max(1))
             })?,
-            Format::Text => return parse_text(text, name),
+            PlacementFormat::Text => return parse_text(text, name),
         };
         lists.resolve(text, name)
     }
 
     /// Formats the placement as a file.
-    pub fn to_text(&self, format: Format) -> String {
+    pub fn to_text(&self, format: PlacementFormat) -> String {
         match format {
-            Format::Toml => {
+            PlacementFormat::Toml => {
                 format!("nodes = [\n{}]\nranks = [\n{}]\n", toml_lines(&self.nodes), toml_lines(&self.ranks))
             }
-            Format::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
-            Format::Text => self.hosts_of_ranks().map(|host| format!("{host}\n")).collect(),
+            PlacementFormat::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
+            PlacementFormat::Text => self.hosts_of_ranks().map(|host| format!("{host}\n")).collect(),
         }
     }
 }
@@ -90,7 +90,7 @@ fn toml_lines(entries: &[impl Serialize]) -> String {
 /// The lists of TOML and JSON files.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Lists {
+struct FileLists {
     nodes: Vec<NodeEntry>,
     ranks: Vec<RankEntry>,
 }
@@ -109,7 +109,7 @@ enum RankEntry {
     Full(Location),
 }
 
-impl Lists {
+impl FileLists {
     fn resolve(self, text: &str, name: &str) -> Result<Placement, Error> {
         // Entries have no positions in the source; report that of the enclosing key.
         let error_under = |key: &str, error: Error| {
@@ -188,19 +188,19 @@ mod tests {
     #[test]
     fn compact_and_full_forms() {
         let text = "nodes = [\"a\", { name = \"b\", slots = 2 }]\nranks = [0, 1, { node = 1, slot = 1 }]\n";
-        let placement = Placement::parse(text, Format::Toml, "p.toml").unwrap();
+        let placement = Placement::parse(text, PlacementFormat::Toml, "p.toml").unwrap();
         assert_eq!(placement.nodes_of_ranks(), [0, 1, 1]);
         assert_eq!(placement.nodes[1].slots, Some(2));
         let json = r#"{ "nodes": ["a"], "ranks": [0, {"node": 0, "oversubscribed": true}] }"#;
-        assert!(Placement::parse(json, Format::Json, "p.json").unwrap().ranks[1].oversubscribed);
+        assert!(Placement::parse(json, PlacementFormat::Json, "p.json").unwrap().ranks[1].oversubscribed);
     }
 
     #[test]
     fn text_of_numbers_and_of_names() {
-        let numbers = Placement::parse("# two a node\n3\n3\n\n0\n", Format::Text, "p").unwrap();
+        let numbers = Placement::parse("# two a node\n3\n3\n\n0\n", PlacementFormat::Text, "p").unwrap();
         assert_eq!(numbers.nodes_of_ranks(), [3, 3, 0]);
         assert_eq!(numbers.nodes.len(), 4);
-        let names = Placement::parse("b\na # comment\nb", Format::Text, "p").unwrap();
+        let names = Placement::parse("b\na # comment\nb", PlacementFormat::Text, "p").unwrap();
         assert_eq!(names.nodes_of_ranks(), [0, 1, 0]);
         assert_eq!(names.hosts_of_ranks().nth(1), Some("a"));
     }
@@ -208,14 +208,20 @@ mod tests {
     #[test]
     fn errors_name_file_and_line() {
         let error = |text, format| Placement::parse(text, format, "p").unwrap_err().to_string();
-        assert_eq!(error("a b\n", Format::Text), "p:1: expected one node number or name, found \"a b\"");
-        assert_eq!(error("0\n99999999999\n", Format::Text), "p:2: node number 99999999999 is above 262143");
-        assert_eq!(error("", Format::Text), "p:1: a placement needs at least one rank");
-        let beyond = error("nodes = [\"a\"]\n\nranks = [0, 1]", Format::Toml);
+        assert_eq!(
+            error("a b\n", PlacementFormat::Text),
+            "p:1: expected one node number or name, found \"a b\""
+        );
+        assert_eq!(
+            error("0\n99999999999\n", PlacementFormat::Text),
+            "p:2: node number 99999999999 is above 262143"
+        );
+        assert_eq!(error("", PlacementFormat::Text), "p:1: a placement needs at least one rank");
+        let beyond = error("nodes = [\"a\"]\n\nranks = [0, 1]", PlacementFormat::Toml);
         assert_eq!(beyond, "p:3: rank 1 is on node 1, but there are only 1 nodes");
-        assert!(error("nodes = [\"a\"]\nranks = [0, \"x\"]", Format::Toml).starts_with("p:2: "));
-        assert!(error("{\n \"nodes\": [", Format::Json).starts_with("p:2: "));
-        assert!(error("nodes = [\"a\", \"a\"]\nranks = [0]", Format::Toml).contains("same name"));
+        assert!(error("nodes = [\"a\"]\nranks = [0, \"x\"]", PlacementFormat::Toml).starts_with("p:2: "));
+        assert!(error("{\n \"nodes\": [", PlacementFormat::Json).starts_with("p:2: "));
+        assert!(error("nodes = [\"a\", \"a\"]\nranks = [0]", PlacementFormat::Toml).contains("same name"));
     }
 
     mod properties {
@@ -247,20 +253,20 @@ mod tests {
         proptest! {
             #[test]
             fn what_is_written_is_read(placement in placements()) {
-                for format in [Format::Toml, Format::Json] {
+                for format in [PlacementFormat::Toml, PlacementFormat::Json] {
                     let text = placement.to_text(format);
                     prop_assert_eq!(&Placement::parse(&text, format, "p").unwrap(), &placement);
                 }
-                let text = placement.to_text(Format::Text);
+                let text = placement.to_text(PlacementFormat::Text);
                 let hosts: Vec<_> = placement.hosts_of_ranks().collect();
-                let again = Placement::parse(&text, Format::Text, "p").unwrap();
+                let again = Placement::parse(&text, PlacementFormat::Text, "p").unwrap();
                 let again: Vec<_> = again.hosts_of_ranks().collect();
                 prop_assert_eq!(again, hosts);
             }
 
             #[test]
             fn garbage_never_panics(text in "\\PC{0,80}") {
-                for format in [Format::Toml, Format::Json, Format::Text] {
+                for format in [PlacementFormat::Toml, PlacementFormat::Json, PlacementFormat::Text] {
                     let _ = Placement::parse(&text, format, "p");
                 }
             }

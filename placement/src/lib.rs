@@ -29,7 +29,7 @@
 //!
 //! ```
 //! use placement::Placement;
-//! use placement::optimise::{CommMatrix, Distances, Options, optimise};
+//! use placement::optimise::{CommMatrix, Distances, SearchOptions, optimise};
 //!
 //! /// Nodes in a row.
 //! struct Row(u32);
@@ -50,7 +50,7 @@
 //!
 //! let mut matrix = CommMatrix::new(4);
 //! matrix.push(0, 3, 1000); // ranks 0 and 3 communicate, but are three nodes apart
-//! let best = optimise(&mut matrix, &Row(4), &Placement::block(4, 4, 1)?, Options::default())?;
+//! let best = optimise(&mut matrix, &Row(4), &Placement::block(4, 4, 1)?, SearchOptions::default())?;
 //! assert_eq!((best.before.hop_bytes, best.after.hop_bytes), (3000, 1000));
 //! # Ok::<(), placement::Error>(())
 //! ```
@@ -73,7 +73,7 @@ mod request;
 
 pub use captured::RecordedHost;
 pub use error::Error;
-pub use file::Format;
+pub use file::PlacementFormat;
 pub use input::hwloc::Object;
 pub use input::nodelist::{NodeList, SlotCounts};
 pub use input::policy::{Distribution, Mapping, Ranking, Sweep};

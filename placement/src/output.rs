@@ -1,4 +1,4 @@
-//! Output for people and for readers of GetInfo's format; [`crate::Format`] has the files that can be read
+//! Output for people and for readers of GetInfo's format; [`crate::PlacementFormat`] has the files that can be read
 //! back.
 
 use std::fmt::Write;

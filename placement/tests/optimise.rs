@@ -5,7 +5,7 @@ mod networks;
 use std::time::Duration;
 
 use networks::{FatTree, SingleSwitch, Torus};
-use placement::optimise::{CommMatrix, Distances, Options, optimise};
+use placement::optimise::{CommMatrix, Distances, SearchOptions, optimise};
 use placement::{Node, Placement};
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -32,17 +32,18 @@ fn a_scrambled_grid_is_unscrambled() {
     let mut matrix = scrambled_grid(16, 8);
     let tree = FatTree { nodes: 32, per_leaf: 8 };
     let before = Placement::block(128, 32, 4).unwrap();
-    let done = optimise(&mut matrix, &tree, &before, Options::default()).unwrap();
+    let done = optimise(&mut matrix, &tree, &before, SearchOptions::default()).unwrap();
     // Nodes of 2 × 2 ranks, leaves of 8 × 4: 104 pairs between nodes, 24 of them between leaves.
     let optimum = 100 * (2 * 104 + 2 * 24);
     let after = done.after.hop_bytes;
     assert!(after >= optimum && after <= optimum * 11 / 10, "{after} of {optimum}");
     assert!(after < done.best_random && after < done.block && after < done.round_robin);
-    let again = optimise(&mut matrix, &tree, &before, Options::default()).unwrap();
+    let again = optimise(&mut matrix, &tree, &before, SearchOptions::default()).unwrap();
     assert_eq!(again.placement, done.placement, "a seed gives one placement");
     // The placement is optimal, so nothing changes.
     let rest =
-        optimise(&mut matrix, &tree, &done.placement, Options { seed: 2, ..Options::default() }).unwrap();
+        optimise(&mut matrix, &tree, &done.placement, SearchOptions { seed: 2, ..SearchOptions::default() })
+            .unwrap();
     if rest.after.hop_bytes == after {
         assert_eq!(rest.placement, done.placement);
     }
@@ -55,14 +56,14 @@ fn without_gain_nothing_moves() {
     let mut before = Placement::round_robin(16, 16).unwrap();
     before.ranks.reverse();
     before.ranks[3].core = Some(7);
-    let done = optimise(&mut scrambled_grid(4, 4), &network, &before, Options::default()).unwrap();
+    let done = optimise(&mut scrambled_grid(4, 4), &network, &before, SearchOptions::default()).unwrap();
     assert_eq!(done.placement, before);
     assert_eq!(done.after, done.before);
 }
 
 #[test]
 fn no_time_still_gives_a_placement() {
-    let options = Options { time_limit: Duration::ZERO, ..Options::default() };
+    let options = SearchOptions { time_limit: Duration::ZERO, ..SearchOptions::default() };
     let before = Placement::block(128, 128, 1).unwrap();
     let torus = Torus::new(vec![16, 8]);
     let done = optimise(&mut scrambled_grid(16, 8), &torus, &before, options).unwrap();
@@ -75,7 +76,9 @@ fn what_does_not_fit_is_refused() {
     let before = Placement::block(4, 2, 2).unwrap();
     let error = |ranks, nodes| {
         let network = SingleSwitch { nodes };
-        optimise(&mut CommMatrix::new(ranks), &network, &before, Options::default()).unwrap_err().to_string()
+        optimise(&mut CommMatrix::new(ranks), &network, &before, SearchOptions::default())
+            .unwrap_err()
+            .to_string()
     };
     assert_eq!(error(5, 2), "there are 5 ranks, but the placement has 4");
     assert_eq!(error(4, 3), "the network has 3 nodes, but the placement has 2");
@@ -96,7 +99,7 @@ proptest! {
             *node = Node { slots: (slots > 0).then_some(slots), ..Node::named(&node.name) };
         }
         let torus = Torus::new(vec![3, 2]);
-        let done = optimise(&mut matrix, &torus, &before, Options { seed, ..Options::default() }).unwrap();
+        let done = optimise(&mut matrix, &torus, &before, SearchOptions { seed, ..SearchOptions::default() }).unwrap();
         prop_assert!(done.after.hop_bytes <= done.before.hop_bytes);
         prop_assert!(done.after.hop_bytes <= done.best_random.min(done.block));
         let nodes = done.placement.nodes_of_ranks();

@@ -11,7 +11,7 @@ use mpi_abi::api::{Layout, Mpi};
 use mpi_abi::handles::Comm;
 use mpi_abi::prototypes::{Call, Category, Timing};
 use mpi_abi::symbols::MOST_WORDS;
-use mpi_abi::tool::{Intercepted, Place, Tool};
+use mpi_abi::tool::{ChainPlace, Intercepted, Tool};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -44,7 +44,7 @@ pub(crate) struct Substitute {
 impl Tool for Substitute {
     const NAME: &'static CStr = c"collectives";
 
-    fn open(place: &Place) -> Result<Self, String> {
+    fn open(place: &ChainPlace) -> Result<Self, String> {
         let name = std::env::var(VARIABLE).unwrap_or_default();
         let table = match Table::builtin(&name) {
             Some(table) => table,

@@ -1,7 +1,7 @@
 //! A tool that panics in `MPI_Isend`, before or after it has called MPI (`THROWS`).
 
 use mpi_abi::prototypes::Call;
-use mpi_abi::tool::{Intercepted, Place, Tool};
+use mpi_abi::tool::{ChainPlace, Intercepted, Tool};
 use std::ffi::CStr;
 
 struct Panicking;
@@ -13,7 +13,7 @@ fn panic_in(place: &str) {
 impl Tool for Panicking {
     const NAME: &'static CStr = c"panicking";
 
-    fn open(_place: &Place) -> Result<Self, String> {
+    fn open(_place: &ChainPlace) -> Result<Self, String> {
         Ok(Self)
     }
 

@@ -2,7 +2,7 @@
 //! against the table of prototypes. `VEF_WRITE_HEADER=1 cargo test -p vef-tests --test abi` rewrites that header.
 
 use mpi_abi::prototypes::{Call, Category, Group, Kind, Returns};
-use mpi_abi::tables::{Flavour, HiddenStatus, Place, Table};
+use mpi_abi::tables::{Flavour, HiddenStatus, PredefinedHandle, Table};
 use mpi_abi::tool::TABLE;
 use std::fmt::Write;
 use std::process::Command;
@@ -134,9 +134,11 @@ fn numbers(flavour: Flavour) -> Vec<(String, String)> {
     let offset = |(field, at): (&str, usize)| (format!("offsetof(MPI_Status, {field})"), at.to_string());
     let size = |(name, size): (&str, usize)| (format!("sizeof(MPI_{name})"), size.to_string());
     let word = if handle_size == 4 { "(uint32_t)" } else { "(uintptr_t)" };
-    let handle = |(name, place): (&str, &Place)| match place {
-        Place::Value(value) => (format!("{word}{name}"), value.to_string()),
-        Place::Symbol(symbol) => (format!("{word}{name}"), format!("{word}&{}", symbol.to_str().unwrap())),
+    let handle = |(name, place): (&str, &PredefinedHandle)| match place {
+        PredefinedHandle::Value(value) => (format!("{word}{name}"), value.to_string()),
+        PredefinedHandle::Symbol(symbol) => {
+            (format!("{word}{name}"), format!("{word}&{}", symbol.to_str().unwrap()))
+        }
     };
     (fields.into_iter().chain(hidden).map(offset))
         .chain(types.chain([("Status", status.size)]).map(size))

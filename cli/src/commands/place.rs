@@ -5,8 +5,8 @@ use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
 use clap::Args;
-use placement::optimise::{self, CommMatrix, Distances, Optimised, Options};
-use placement::{Format, LAUNCHERS, Launcher, Placement, RecordedHost, Request};
+use placement::optimise::{self, CommMatrix, Distances, Optimised, SearchOptions};
+use placement::{LAUNCHERS, Launcher, Placement, PlacementFormat, RecordedHost, Request};
 use replay::{Job, Replay};
 use sim_example::topology::{Fabric, TopologySpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,15 +89,15 @@ pub fn run(place: &Arguments) -> Result<(), Failure> {
         _ => by_rules(place)?,
     };
     if let Some(path) = &place.output {
-        output::file(path, &placement.to_text(Format::of_path(path)))?;
+        output::file(path, &placement.to_text(PlacementFormat::of_path(path)))?;
         output::remark(format_args!("placement written to {}", path.display()));
     }
     let text = match place.format {
         Shown::Table => placement.to_table(|count| Grouped(count).to_string()),
         Shown::Getinfo => placement.to_getinfo(),
-        Shown::Json => placement.to_text(Format::Json),
-        Shown::Toml => placement.to_text(Format::Toml),
-        Shown::Text => placement.to_text(Format::Text),
+        Shown::Json => placement.to_text(PlacementFormat::Json),
+        Shown::Toml => placement.to_text(PlacementFormat::Toml),
+        Shown::Text => placement.to_text(PlacementFormat::Text),
     };
     output::result(text.trim_end())
 }
@@ -166,20 +166,20 @@ fn optimised(place: &Arguments, trace: &Path, spec: &TopologySpec) -> Result<Opt
             Placement::block(ranks, network.nodes(), ranks.div_ceil(network.nodes().max(1)))?
         }
     };
-    let network = Network(spec.build(before.nodes.len() as u32)?);
+    let network = TopologyDistances(spec.build(before.nodes.len() as u32)?);
     let mut matrix = traffic(job).map_err(|error| trace.error(error))?;
     Ok(optimise::optimise(
         &mut matrix,
         &network,
         &before,
-        Options { seed: place.seed, ..Options::default() },
+        SearchOptions { seed: place.seed, ..SearchOptions::default() },
     )?)
 }
 
 /// The topology of a simulator as distances for the optimiser.
-struct Network(Fabric);
+struct TopologyDistances(Fabric);
 
-impl Distances for Network {
+impl Distances for TopologyDistances {
     fn nodes(&self) -> u32 {
         self.0.nodes()
     }

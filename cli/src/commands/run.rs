@@ -191,7 +191,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
 }
 
 /// The hint after a failed launch by Open MPI, which refuses more ranks than cores by default.
-fn slots_refused(line: &launch::Line) -> Option<String> {
+fn slots_refused(line: &launch::LauncherLine) -> Option<String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let ranks = line.ranks()?;
     const OPTIONS: [&str; 8] = [
@@ -205,7 +205,7 @@ fn slots_refused(line: &launch::Line) -> Option<String> {
         "-H",
     ];
     let told = line.words.iter().any(|word| OPTIONS.iter().any(|option| word == option));
-    let refused = line.launcher == launch::Launcher::OpenMpi && !told && ranks as usize > cores;
+    let refused = line.launcher == launch::LauncherKind::OpenMpi && !told && ranks as usize > cores;
     refused.then(|| {
         format!(
             "Open MPI starts no more ranks than there are cores ({cores} here, {ranks} ranks were asked for) unless told \
@@ -332,7 +332,7 @@ pub fn unused(name: OsString) -> PathBuf {
 /// Runs the line to its end, with stdin, stdout and stderr of this process. An interrupt from the terminal
 /// reaches the launcher, which ends its ranks. Requests to terminate this process (`kill`, `timeout`, a batch
 /// system) are forwarded to the launcher, and this process continues to report the capture.
-fn start(plan: &launch::Plan) -> Result<ExitStatus, Failure> {
+fn start(plan: &launch::LaunchPlan) -> Result<ExitStatus, Failure> {
     let (program, arguments) = plan.words.split_first().ok_or("no program given")?;
     // One that `nohup` made this process ignore stays ignored.
     let requests = [SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));

@@ -2,7 +2,7 @@
 
 use sim_example::calibration::{Class, Estimate, Segment};
 
-use super::measure::{Pair, Train};
+use super::measure::{PairTimes, Train};
 use crate::error::{Error, Result};
 use crate::stats::{Summary, divide, line, median};
 use vef_format::units::Bytes;
@@ -11,7 +11,7 @@ use vef_format::units::Bytes;
 ///
 /// # Errors
 /// [`Error::Invalid`] where more bytes did not take more time.
-pub(super) fn class(pair: &Pair) -> Result<Class> {
+pub(super) fn class(pair: &PairTimes) -> Result<Class> {
     let all: Vec<Train> = pair.alone.iter().chain(&pair.trains).copied().collect();
     let total = |train: &Train| (train.bytes * u64::from(train.count)) as f64;
     // The rate: from lone messages of a quarter of the largest on, where latencies and bursts are a constant.
@@ -148,7 +148,7 @@ mod tests {
                 (small + ((bytes * count) as f64 - burst).max(0.0) * ns_per_byte + handshake) * wobble(bytes * count)
             };
             let trains = [(1024u64, 32u64), (1024, 96), (8192, 4), (8192, 12), (8192, 32)];
-            let pair = Pair {
+            let pair = PairTimes {
                 alone: alone(|bytes| time(bytes, 1)),
                 trains: trains.map(|(bytes, count)| Train { bytes, count: count as u32, ns: time(bytes, count), half_width: 0.0 }).to_vec(),
                 send_overheads: vec![small / 10.0; 5],

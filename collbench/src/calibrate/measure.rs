@@ -56,7 +56,7 @@ pub struct Train {
 
 /// All that is measured between two ranks; at rank 0.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pair {
+pub(super) struct PairTimes {
     /// Trains of one message of each size.
     pub alone: Vec<Train>,
     /// Trains of several.
@@ -78,7 +78,7 @@ pub(super) struct Pair {
 const DATA: i32 = 21;
 const REPLY: i32 = 22;
 
-struct Lane<'w> {
+struct PairMeasurement<'w> {
     world: &'w World,
     timer: &'w Timer,
     plan: &'w MessagePlan,
@@ -87,29 +87,32 @@ struct Lane<'w> {
 }
 
 /// Measures between rank 0 and `peer`; the others wait at the end. Collective.
-pub(super) fn pair(world: &World, timer: &Timer, plan: &MessagePlan, peer: u32) -> Result<Pair> {
-    let mut lane = Lane { world, timer, plan, peer, buffer: vec![1; plan.largest as usize] };
-    let mut measured = Pair::default();
+pub(super) fn pair(world: &World, timer: &Timer, plan: &MessagePlan, peer: u32) -> Result<PairTimes> {
+    let mut measurement =
+        PairMeasurement { world, timer, plan, peer, buffer: vec![1; plan.largest as usize] };
+    let mut measured = PairTimes::default();
     if world.rank == 0 || world.rank == peer {
         // Connections are made, pages touched, registered.
         for bytes in [1, plan.largest] {
-            lane.train(bytes, 2, 3, 0.0)?;
+            measurement.train(bytes, 2, 3, 0.0)?;
         }
         let alone: Vec<u64> = sizes(plan.largest);
         let one_way = |train: Train, reply: f64| Train { ns: train.ns - reply, ..train };
-        measured.small = lane.ping_pong()?;
-        let reply = lane.train(1, 1, plan.repetitions(), 0.0)?.ns / 2.0;
+        measured.small = measurement.ping_pong()?;
+        let reply = measurement.train(1, 1, plan.repetitions(), 0.0)?.ns / 2.0;
         for &bytes in &alone {
-            measured.alone.push(one_way(lane.train(bytes, 1, plan.repetitions(), 0.0)?, reply));
+            measured.alone.push(one_way(measurement.train(bytes, 1, plan.repetitions(), 0.0)?, reply));
         }
         for &(bytes, count) in
             &[(1, 32), (64, 32), (1024, 8), (1024, 32), (1024, 96), (8192, 4), (8192, 12), (8192, 32)]
         {
-            measured.trains.push(one_way(lane.train(bytes, count, plan.repetitions().min(9), 0.0)?, reply));
+            measured
+                .trains
+                .push(one_way(measurement.train(bytes, count, plan.repetitions().min(9), 0.0)?, reply));
         }
-        lane.overheads(&mut measured)?;
-        measured.eager_limit = lane.eager_limit()?;
-        measured.both_ways = lane.both_ways()?;
+        measurement.overheads(&mut measured)?;
+        measured.eager_limit = measurement.eager_limit()?;
+        measured.both_ways = measurement.both_ways()?;
     }
     world.barrier()?;
     Ok(measured)
@@ -129,7 +132,7 @@ fn sizes(largest: u64) -> Vec<u64> {
     sizes
 }
 
-impl Lane<'_> {
+impl PairMeasurement<'_> {
     fn data(&self, to: u32) -> Envelope {
         Envelope::new(to as i32, DATA, self.world.comm)
     }
@@ -194,7 +197,7 @@ impl Lane<'_> {
     }
 
     /// o_s from spaced trains, o_r from receives of what is there, g from trains without pause.
-    fn overheads(&mut self, measured: &mut Pair) -> Result<()> {
+    fn overheads(&mut self, measured: &mut PairTimes) -> Result<()> {
         const COUNT: u32 = 12;
         let mpi = self.world.mpi.clone();
         for _ in 0..self.plan.repetitions().min(11) {

@@ -11,17 +11,17 @@ use std::ptr::null_mut;
 
 /// Calls a tool's function. `None`: the tool has thrown an exception, which is caught.
 pub(super) fn catching<T, F: FnOnce() -> T>(run: F) -> Option<T> {
-    struct Task<T, F> {
+    struct CaughtCall<T, F> {
         run: Option<F>,
         result: Option<T>,
     }
     unsafe extern "C-unwind" fn invoke<T, F: FnOnce() -> T>(task: *mut c_void) -> *mut c_void {
         // SAFETY: the task below, which outlives the call.
-        let task = unsafe { &mut *task.cast::<Task<T, F>>() };
+        let task = unsafe { &mut *task.cast::<CaughtCall<T, F>>() };
         task.result = task.run.take().map(|run| run());
         null_mut()
     }
-    let mut task = Task { run: Some(run), result: None };
+    let mut task = CaughtCall { run: Some(run), result: None };
     // SAFETY: `invoke` takes this task.
     let exception = unsafe { call_catching(invoke::<T, F>, (&raw mut task).cast()) };
     if !exception.is_null() {

@@ -9,19 +9,19 @@ use crate::arguments::{abi, c_value, words_of};
 use crate::call::SUCCESS;
 use crate::fortran::{base, c_address, c_handle, contiguous, fortran_handle, text};
 use crate::machine::{Frame, MOST, RECORDERS};
-use crate::record::{Next, pass};
+use crate::record::{CallTarget, pass};
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::{Call, Category, Export, Form, Kind, Name, Parameter};
-use mpi_abi::tool::Cell;
+use mpi_abi::prototypes::{Call, Category, Convention, Export, Kind, Name, Parameter};
+use mpi_abi::tool::ChainCell;
 
 /// Passes a call by a Fortran name through the chain, which begins at `head`.
-pub(super) fn go_through(head: Cell, number: usize, frame: Frame) -> i32 {
+pub(super) fn go_through(head: ChainCell, number: usize, frame: Frame) -> i32 {
     let export = Export::get(number);
     let call = export.call();
     let given = frame.words(words_of(export));
     let count = words_of(export) - 1 - call.hidden_lengths();
     let (ierror, lengths) = (given[count] as *mut i32, &given[count + 1..words_of(export)]);
-    let descriptors = export.form == Form::Descriptors;
+    let descriptors = export.form == Convention::Descriptors;
     let unchanged = || pass(number, frame);
     // SAFETY: the program's arguments. The C functions for initialisation have additional ones.
     unsafe {
@@ -66,7 +66,7 @@ struct Recorders {
     place: usize,
 }
 
-impl Next for Recorders {
+impl CallTarget for Recorders {
     fn call(self, frame: Frame) -> i32 {
         match self.place {
             RECORDERS => pass(self.number, frame),

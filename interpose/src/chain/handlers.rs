@@ -6,12 +6,12 @@ use crate::guard::warn;
 use crate::hooks;
 use crate::machine::{self, Chained, ChainedGuard, Frame, MOST, OwnFrame, trampoline};
 use crate::objects;
-use crate::record::{Next, Plan, record};
+use crate::record::{CallPlan, CallTarget, record};
 use crate::tracer::Tracer;
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::prototypes::{Call, Export, Group};
 use mpi_abi::symbols::call_with;
-use mpi_abi::tool::{AnyCall, Cell, Descriptor, Layer};
+use mpi_abi::tool::{AnyCall, ChainCell, Descriptor, Layer};
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
@@ -41,7 +41,7 @@ pub(super) fn is_broken() -> bool {
 ///
 /// # Safety
 /// The words must be valid arguments of the function.
-pub(super) unsafe fn enter_tools(head: Cell, words: &[usize], call: Call) -> i32 {
+pub(super) unsafe fn enter_tools(head: ChainCell, words: &[usize], call: Call) -> i32 {
     let thread = machine::thread();
     thread.chained.set(Chained {
         call: call as u16,
@@ -73,7 +73,7 @@ struct End<'a> {
 /// As [`enter_tools`].
 pub(super) unsafe fn enter_tools_ending_in(
     real: &dyn Fn() -> i32,
-    head: Cell,
+    head: ChainCell,
     words: &[usize],
     call: Call,
 ) -> i32 {
@@ -104,7 +104,7 @@ enum HandlerKind {
     /// A tool's handler for any function.
     Tool(*mut Layer, unsafe extern "C-unwind" fn(*mut Layer, *mut AnyCall) -> c_int),
     /// The recorder with this number and directory; its next step is in the table.
-    Record(usize, PathBuf, &'static [Cell]),
+    Record(usize, PathBuf, &'static [ChainCell]),
     /// MPI. The function is called before `MPI_Abort`, which does not return.
     Mpi(fn()),
 }
@@ -137,7 +137,7 @@ unsafe extern "C-unwind" fn run_handler(_number: usize, frame: Frame, _lane: *mu
 ///
 /// # Safety
 /// The words must be valid arguments of the function.
-pub(super) unsafe fn call_cell(cell: Cell, words: &[usize], call: Call) -> i32 {
+pub(super) unsafe fn call_cell(cell: ChainCell, words: &[usize], call: Call) -> i32 {
     let count = call.parameters().len();
     let mut all = [0; MOST];
     all[0] = cell.layer as usize;
@@ -176,7 +176,7 @@ impl Handler {
 
     /// # Safety
     /// As [`Handler::call_mpi`].
-    unsafe fn record(&self, at: (usize, &Path), behind: &[Cell], words: &[usize]) -> i32 {
+    unsafe fn record(&self, at: (usize, &Path), behind: &[ChainCell], words: &[usize]) -> i32 {
         let next = ToCell { cell: behind[self.call as usize], call: self.call };
         // SAFETY: the contract.
         let mut own = unsafe { OwnFrame::new(words) };
@@ -194,9 +194,9 @@ pub(crate) fn is_beginning(call: Call) -> bool {
 }
 
 /// Makes a call by the name with this number, and records it if recorder number `place` currently records such calls.
-pub(super) fn record_with<N: Next>(place: usize, number: usize, frame: Frame, next: N) -> i32 {
+pub(super) fn record_with<N: CallTarget>(place: usize, number: usize, frame: Frame, next: N) -> i32 {
     let recorded = Tracer::at(place).filter(|tracer| hooks::record(tracer, Export::get(number).call()));
-    match recorded.and_then(|tracer| tracer.lane().zip(Plan::of(number, tracer.abi()))) {
+    match recorded.and_then(|tracer| tracer.lane().zip(CallPlan::of(number, tracer.abi()))) {
         Some((lane, plan)) => record(plan, frame, lane, next),
         None => next.call(frame),
     }
@@ -205,43 +205,48 @@ pub(super) fn record_with<N: Next>(place: usize, number: usize, frame: Frame, ne
 /// The call goes to the next tool.
 #[derive(Clone, Copy)]
 struct ToCell {
-    cell: Cell,
+    cell: ChainCell,
     call: Call,
 }
 
-impl Next for ToCell {
+impl CallTarget for ToCell {
     fn call(self, frame: Frame) -> i32 {
         // SAFETY: the arguments of the function.
         unsafe { call_cell(self.cell, &frame.words(self.call.parameters().len()), self.call) }
     }
 }
 
-fn cell(call: Call, kind: HandlerKind) -> Option<Cell> {
+fn cell(call: Call, kind: HandlerKind) -> Option<ChainCell> {
     let number = machine::c_name(call)?;
     let handler: *mut Handler = Box::into_raw(Box::new(Handler { call, number, kind }));
-    Some(Cell { function: NonNull::new(call_handler as *mut c_void)?, layer: handler.cast() })
+    Some(ChainCell { function: NonNull::new(call_handler as *mut c_void)?, layer: handler.cast() })
 }
 
 /// The table of a chain without tools, once it is made.
-static MPI: OnceLock<Vec<Cell>> = OnceLock::new();
+static MPI: OnceLock<Vec<ChainCell>> = OnceLock::new();
 
 /// The table of a chain without tools. `aborts` is called before `MPI_Abort`.
-pub(super) fn mpi_handlers(aborts: fn()) -> &'static [Cell] {
+pub(super) fn mpi_handlers(aborts: fn()) -> &'static [ChainCell] {
     MPI.get_or_init(|| {
         // Functions that cannot be intercepted are never called through the table.
         let stand_in = cell(Call::MPI_Initialized, HandlerKind::Mpi(aborts))
-            .unwrap_or(Cell { function: NonNull::dangling(), layer: null_mut() });
+            .unwrap_or(ChainCell { function: NonNull::dangling(), layer: null_mut() });
         Call::all().map(|call| cell(call, HandlerKind::Mpi(aborts)).unwrap_or(stand_in)).collect()
     })
 }
 
 /// The handler of a function in that table; `None` before any chain is made.
-pub(super) fn mpi_handler(call: Call) -> Option<Cell> {
+pub(super) fn mpi_handler(call: Call) -> Option<ChainCell> {
     MPI.get()?.get(call as usize).copied()
 }
 
 /// Inserts recorder number `place` in front of the handlers in `cells`, which are those `behind` it.
-pub(super) fn insert_recorder(cells: &mut [Cell], place: usize, directory: &Path, behind: &'static [Cell]) {
+pub(super) fn insert_recorder(
+    cells: &mut [ChainCell],
+    place: usize,
+    directory: &Path,
+    behind: &'static [ChainCell],
+) {
     for call in Call::all().filter(|&call| hooks::of(call).is_some() || is_beginning(call)) {
         if let Some(cell) = cell(call, HandlerKind::Record(place, directory.to_owned(), behind)) {
             cells[call as usize] = cell;
@@ -252,7 +257,7 @@ pub(super) fn insert_recorder(cells: &mut [Cell], place: usize, directory: &Path
 type Wants = unsafe extern "C-unwind" fn(*mut Layer, c_int) -> c_int;
 
 /// Inserts the handlers of a layer in front of those in `cells`.
-pub(super) fn insert_tool(cells: &mut [Cell], descriptor: &'static Descriptor, layer: *mut Layer) {
+pub(super) fn insert_tool(cells: &mut [ChainCell], descriptor: &'static Descriptor, layer: *mut Layer) {
     objects::add_internal(std::ptr::from_ref(descriptor).cast());
     if let Some(any) = descriptor.any {
         // Tools get MPI_Pcontrol by a function of its own.
@@ -272,7 +277,7 @@ pub(super) fn insert_tool(cells: &mut [Cell], descriptor: &'static Descriptor, l
     while let Some(entry) = unsafe { list.as_ref() } {
         let Some(function) = NonNull::new(entry.function.cast_mut()) else { break };
         if let Some(cell) = cells.get_mut(entry.number as usize) {
-            *cell = Cell { function, layer: layer.cast() };
+            *cell = ChainCell { function, layer: layer.cast() };
         }
         // SAFETY: not at the end yet.
         list = unsafe { list.add(1) };

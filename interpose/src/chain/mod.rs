@@ -24,8 +24,8 @@ use crate::tracer::Tracer;
 use catch::catching;
 pub(crate) use handlers::is_beginning;
 use handlers::{enter_tools, note_exception};
-use mpi_abi::prototypes::{Call, Export, Form, Group};
-use mpi_abi::tool::{Cell, Descriptor, Layer, Recording, recordings};
+use mpi_abi::prototypes::{Call, Convention, Export, Group};
+use mpi_abi::tool::{ChainCell, Descriptor, Layer, Recording, recordings};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ static CHAIN: AtomicPtr<Chain> = AtomicPtr::new(null_mut());
 struct Chain {
     layers: Vec<(&'static Descriptor, &'static mut Layer)>,
     /// The entry of each function.
-    head: Box<[Cell]>,
+    head: Box<[ChainCell]>,
 }
 
 /// What is inserted between the program and MPI.
@@ -202,7 +202,7 @@ fn go_through(chain: &'static Chain, number: usize, frame: Frame) -> i32 {
     let head = chain.head[call as usize];
     let code = match export.form {
         // SAFETY: the arguments of the function.
-        Form::C => unsafe { enter_tools(head, &frame.words(call.parameters().len()), call) },
+        Convention::C => unsafe { enter_tools(head, &frame.words(call.parameters().len()), call) },
         _ => fortran::go_through(head, number, frame),
     };
     if call == Call::MPI_Finalize {
@@ -268,10 +268,10 @@ impl Chain {
             };
             return Err(format!("tool {}: {why}", names[place]));
         }
-        let mut cells: Box<[Cell]> = handlers::mpi_handlers(close).into();
+        let mut cells: Box<[ChainCell]> = handlers::mpi_handlers(close).into();
         // From last to first: each layer gets the table of those behind it.
         for place in (0..names.len()).rev() {
-            let behind: &'static [Cell] = Box::leak(cells.clone());
+            let behind: &'static [ChainCell] = Box::leak(cells.clone());
             if let Some(recorder) = recordings.iter().position(|of| of.places.start == place) {
                 let directory = directory.join(recordings[recorder].directory());
                 handlers::insert_recorder(&mut cells, recorder, &directory, behind);

@@ -6,10 +6,10 @@
 use crate::call::{Hook, Recorded};
 use crate::comms::Comm;
 use crate::hooks::persistent::keep_template;
-use crate::known::Type;
+use crate::known::KnownType;
 use crate::places::Side;
 use crate::requests::Template;
-use mpi_abi::prototypes::{Call, Detail as Way, Timing};
+use mpi_abi::prototypes::{Call, CallDetail, Timing};
 use vef_format::capture::event::{Action, Collective, DatatypeId, Detail};
 use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation, Root, Sizing};
@@ -17,7 +17,7 @@ use vef_format::units::Bytes;
 
 /// The operation of a function of this hook.
 fn operation(call: Call) -> Operation {
-    if let Way::Collective(operation) = call.detail() { operation } else { Operation::Barrier }
+    if let CallDetail::Collective(operation) = call.detail() { operation } else { Operation::Barrier }
 }
 
 pub(super) const COLLECTIVE: Hook = Hook::after(record);
@@ -128,7 +128,7 @@ pub(super) fn blocks(
         return (Bytes::ZERO, Bytes::ZERO, DatatypeId::default());
     };
     let (by_peer, each) = (side.count.is_array(), side.datatype.is_array());
-    let mut datatype = if each { Type::default() } else { call.datatype(args.handle(types)) };
+    let mut datatype = if each { KnownType::default() } else { call.datatype(args.handle(types)) };
     if !by_peer {
         let count = args.number(counts);
         let sum = datatype.bytes(count.saturating_mul(members.into()));

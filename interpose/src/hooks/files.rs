@@ -1,7 +1,7 @@
 //! Files: opening, reading and writing, and other collective operations.
 
 use crate::call::{Hook, Recorded};
-use mpi_abi::prototypes::{Call, Detail as Way, Kind, Name};
+use mpi_abi::prototypes::{Call, CallDetail, Kind, Name};
 use vef_format::capture::event::{Detail, FileId, Io};
 use vef_format::units::Bytes;
 
@@ -47,14 +47,14 @@ fn access(call: &mut Recorded) {
         None => Bytes::ZERO,
     };
     let request = call.next_request();
-    let Some(file) = call.file(args.file(FILE)).filter(|_| way != Way::None) else {
+    let Some(file) = call.file(args.file(FILE)).filter(|_| way != CallDetail::None) else {
         return call.put_other(bytes, Detail::None);
     };
     let io = Io {
         file,
         offset: args.find(Name::Offset).map(|place| args.number(place)),
-        write: matches!(way, Way::Write | Way::WriteAll),
-        collective: matches!(way, Way::ReadAll | Way::WriteAll),
+        write: matches!(way, CallDetail::Write | CallDetail::WriteAll),
+        collective: matches!(way, CallDetail::ReadAll | CallDetail::WriteAll),
         request: args.find(Name::Request).map(|_| request),
     };
     call.put_other(bytes, Detail::Io(io));

@@ -1,7 +1,7 @@
 //! Creation of communicators and datatypes, and freeing of any objects.
 
 use crate::call::{Hook, Noted, Recorded};
-use crate::shapes::Part;
+use crate::shapes::UsedObject;
 use mpi_abi::prototypes::{Call, Category, Kind, Name};
 use vef_format::capture::event::{Action, Detail, FileId, Origin, Split, WindowId};
 use vef_format::ids::CommId;
@@ -62,9 +62,9 @@ fn forget(call: &mut Recorded) {
 
 fn freed(call: &mut Recorded) {
     let detail = match (&call.noted, call.call().category()) {
-        (&Noted::Object(Part::Comm(id)), _) => return call.put(&Action::CommunicatorFree(CommId(id))),
-        (&Noted::Object(Part::Window(id)), _) => Detail::WindowFree(WindowId(id)),
-        (&Noted::Object(Part::File(id)), _) => Detail::FileClose(FileId(id)),
+        (&Noted::Object(UsedObject::Comm(id)), _) => return call.put(&Action::CommunicatorFree(CommId(id))),
+        (&Noted::Object(UsedObject::Window(id)), _) => Detail::WindowFree(WindowId(id)),
+        (&Noted::Object(UsedObject::File(id)), _) => Detail::FileClose(FileId(id)),
         (_, Category::WinFree | Category::FileClose) => Detail::None,
         _ => return,
     };

@@ -40,8 +40,8 @@ fn transfer(call: &mut Recorded) {
     let sends = op != Some(call.abi().predefined.op_no_op);
     let origin = if sends { bytes(call, Name::OriginCount, Name::OriginDatatype) } else { Bytes::ZERO };
     let (sent, fetched) = match args.call.detail() {
-        prototypes::Detail::Put => (origin, Bytes::ZERO),
-        prototypes::Detail::Get => (Bytes::ZERO, origin),
+        prototypes::CallDetail::Put => (origin, Bytes::ZERO),
+        prototypes::CallDetail::Get => (Bytes::ZERO, origin),
         _ => (origin, bytes(call, Name::ResultCount, Name::ResultDatatype)),
     };
     let at_target = bytes(call, Name::TargetCount, Name::TargetDatatype);

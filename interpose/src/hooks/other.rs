@@ -4,7 +4,7 @@ use crate::call::{Hook, Recorded};
 use crate::hooks::collective::blocks;
 use crate::hooks::handles::output;
 use crate::hooks::persistent::keep_template;
-use crate::places::Places;
+use crate::places::ArgumentPlaces;
 use crate::requests::Template;
 use mpi_abi::handles::Comm;
 use mpi_abi::prototypes::{Kind, Name};
@@ -50,7 +50,7 @@ fn moved(call: &mut Recorded) -> Bytes {
 
 /// The number of destinations of this process in the topology of the call's communicator.
 fn destinations(call: &mut Recorded) -> u32 {
-    let Places { comm, send, .. } = call.args.at;
+    let ArgumentPlaces { comm, send, .. } = call.args.at;
     let Some(comm) = comm.get().filter(|_| send.datatype.get().is_some()) else { return 0 };
     let comm = call.args.handle(comm);
     if let Some(known) = call.comm(comm).destinations {

@@ -4,7 +4,7 @@ use crate::call::{Ended, Hook, Noted, Recorded};
 use crate::hooks::persistent::keep_template;
 use crate::places::Side;
 use crate::requests::{PendingRequest, Template};
-use mpi_abi::prototypes::{Call, Detail as Way, Timing};
+use mpi_abi::prototypes::{Call, CallDetail, Timing};
 use mpi_abi::status::Status;
 use vef_format::capture::event::{
     Action, Completion, Completions, DatatypeId, Detail, Outcome, PostReceive, Receive, RequestId, Send,
@@ -41,7 +41,7 @@ fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<Send> {
 
 /// The send mode; the send of an exchange is standard.
 fn mode(call: Call) -> SendMode {
-    if let Way::Send(mode) = call.detail() { mode } else { SendMode::Standard }
+    if let CallDetail::Send(mode) = call.detail() { mode } else { SendMode::Standard }
 }
 
 /// The receive of a call, which may also send.

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::handles::{Comm, Datatype, Group, Handle};
 
 pub use datatype::Layout;
-pub use owned::{Blocks, Collective, Form, OwnedCollective};
+pub use owned::{CallForm, CollectiveData, CollectiveFunction, OwnedCollective};
 pub use point_to_point::Envelope;
 
 /// The MPI of this process.

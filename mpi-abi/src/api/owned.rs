@@ -16,11 +16,11 @@ use crate::symbols::{self, MOST_WORDS, call_with};
 
 /// A collective function over a communicator, `MPI_Comm_dup` included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Collective(Call);
+pub struct CollectiveFunction(Call);
 
 /// How a collective is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum CallForm {
     /// `MPI_Bcast`.
     Blocking,
     /// `MPI_Ibcast`, then `MPI_Wait`.
@@ -29,7 +29,7 @@ pub enum Form {
     Persistent,
 }
 
-impl Collective {
+impl CollectiveFunction {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let has_forms = |call: Call| {
@@ -61,7 +61,7 @@ impl Collective {
     }
 
     /// Whether the MPI of this process has it in that form.
-    pub fn exists(self, form: Form) -> bool {
+    pub fn exists(self, form: CallForm) -> bool {
         self.function(form).is_some_and(|call| address(call).is_some())
     }
 
@@ -70,11 +70,11 @@ impl Collective {
     }
 
     /// `None`: MPI has no such form of it.
-    fn function(self, form: Form) -> Option<Call> {
+    fn function(self, form: CallForm) -> Option<Call> {
         match form {
-            Form::Blocking => Some(self.0),
-            Form::NonBlocking => Call::from_name(&format!("MPI_I{}", self.name().to_ascii_lowercase())),
-            Form::Persistent => Call::from_name(&format!("{}_init", self.0.name())),
+            CallForm::Blocking => Some(self.0),
+            CallForm::NonBlocking => Call::from_name(&format!("MPI_I{}", self.name().to_ascii_lowercase())),
+            CallForm::Persistent => Call::from_name(&format!("{}_init", self.0.name())),
         }
     }
 }
@@ -85,7 +85,7 @@ fn address(call: Call) -> Option<NonNull<c_void>> {
 
 /// The data of a call, the same on all processes.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub struct CollectiveData {
     /// The type of the elements.
     pub datatype: Datatype,
     /// Bytes of an element.
@@ -102,7 +102,7 @@ pub struct Blocks {
 pub struct OwnedCollective {
     mpi: Mpi,
     function: Call,
-    form: Form,
+    form: CallForm,
     address: NonNull<c_void>,
     words: [usize; MOST_WORDS],
     send: Memory,
@@ -148,7 +148,7 @@ impl Memory {
 }
 
 impl OwnedCollective {
-    /// Prepares a call. Collective for [`Form::Persistent`].
+    /// Prepares a call. Collective for [`CallForm::Persistent`].
     ///
     /// Neighbourhood collectives need a communicator with a topology. Reductions add the elements.
     ///
@@ -156,9 +156,9 @@ impl OwnedCollective {
     /// [`Error::MissingSymbol`] where the MPI has no such function, [`Error::TooLarge`] where counts exceed C's `int`.
     pub fn new(
         mpi: &Mpi,
-        collective: Collective,
-        form: Form,
-        blocks: &Blocks,
+        collective: CollectiveFunction,
+        form: CallForm,
+        blocks: &CollectiveData,
         (root, comm): (i32, Comm),
     ) -> Result<OwnedCollective> {
         let function = collective.function(form).ok_or(Error::MissingSymbol { symbol: collective.name() })?;
@@ -236,7 +236,7 @@ impl OwnedCollective {
                 other => unreachable!("{name} has a parameter of kind {other:?}"),
             };
         }
-        if form == Form::Persistent {
+        if form == CallForm::Persistent {
             call.invoke()?;
         }
         Ok(call)
@@ -267,12 +267,12 @@ impl OwnedCollective {
         let request = &raw mut *self.request;
         let (mpi, ignore) = (&self.mpi, self.mpi.abi().constants.status_ignore);
         match self.form {
-            Form::Persistent => pmpi!(mpi, MPI_Start(request))?,
+            CallForm::Persistent => pmpi!(mpi, MPI_Start(request))?,
             _ => self.invoke()?,
         }
         work();
         match self.form {
-            Form::Blocking => Ok(()),
+            CallForm::Blocking => Ok(()),
             _ => pmpi!(mpi, MPI_Wait(request, ignore)),
         }
     }
@@ -288,7 +288,7 @@ impl OwnedCollective {
             pmpi!(mpi, MPI_Comm_free(&raw mut *self.new_comm))?;
             *self.new_comm = 0;
         }
-        if self.copies > 1 && self.form != Form::Persistent {
+        if self.copies > 1 && self.form != CallForm::Persistent {
             self.turn = (self.turn + 1) % self.copies;
             for memory in [&self.send, &self.receive] {
                 if let Some(word) = memory.word {
@@ -323,7 +323,7 @@ impl Drop for OwnedCollective {
     fn drop(&mut self) {
         let (mpi, null) = (&self.mpi, self.mpi.abi().predefined.request_null);
         let is_request = ![0, null].contains(&(*self.request & mpi.abi().handle_mask()));
-        if self.form == Form::Persistent && is_request {
+        if self.form == CallForm::Persistent && is_request {
             // If this fails, the request is left to MPI.
             let _ = pmpi!(mpi, MPI_Request_free(&raw mut *self.request));
         }
@@ -337,21 +337,31 @@ mod tests {
     #[test]
     fn functions_are_found_by_any_spelling() {
         for name in ["Reduce_scatter", "reduce-scatter", "REDUCE_SCATTER"] {
-            assert_eq!(Collective::named(name), Some(Collective(Call::MPI_Reduce_scatter)), "{name}");
+            assert_eq!(
+                CollectiveFunction::named(name),
+                Some(CollectiveFunction(Call::MPI_Reduce_scatter)),
+                "{name}"
+            );
         }
-        assert!(Collective::named("reduce scatter").is_none() && Collective::named("bcast-init").is_none());
+        assert!(
+            CollectiveFunction::named("reduce scatter").is_none()
+                && CollectiveFunction::named("bcast-init").is_none()
+        );
     }
 
     #[test]
     fn all_have_their_forms() {
-        for collective in Collective::all() {
-            for form in [Form::NonBlocking, Form::Persistent] {
+        for collective in CollectiveFunction::all() {
+            for form in [CallForm::NonBlocking, CallForm::Persistent] {
                 let exists = collective.function(form).is_some();
                 assert_eq!(exists, collective.name() != "Comm_dup", "{collective:?}, {form:?}");
             }
         }
         assert_eq!(
-            (Collective::all().count(), Collective::all().filter(|known| known.reduces()).count()),
+            (
+                CollectiveFunction::all().count(),
+                CollectiveFunction::all().filter(|known| known.reduces()).count()
+            ),
             (23, 6)
         );
     }

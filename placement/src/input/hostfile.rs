@@ -8,7 +8,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
-use super::lines::{Line, host_name, read_text, token_lines};
+use super::lines::{TokenLine, host_name, read_text, token_lines};
 use crate::error::Error;
 use crate::placement::Node;
 
@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Node>, Error> {
     Ok(nodes.into_values().collect())
 }
 
-fn parse_line<'a>(line: &Line<'a>, nodes: &mut IndexMap<&'a str, Node>) -> Result<(), Error> {
+fn parse_line<'a>(line: &TokenLine<'a>, nodes: &mut IndexMap<&'a str, Node>) -> Result<(), Error> {
     let [word, settings @ ..] = &line.tokens[..] else { return Ok(()) };
     if word.starts_with('+') {
         return Err(Error::relative_host(word));
@@ -123,7 +123,7 @@ fn apply_settings(node: &mut Node, mut rest: &[&str]) -> Result<(), Error> {
 }
 
 /// GetInfo gives the cores of a slot in a comment, which launchers ignore.
-fn cores_comment(line: &Line<'_>) -> Result<Option<u32>, Error> {
+fn cores_comment(line: &TokenLine<'_>) -> Result<Option<u32>, Error> {
     let value = line.comment.and_then(|text| {
         text.strip_prefix("cores=").or_else(|| text.split_once("#cores=").map(|(_, after)| after))
     });

@@ -17,7 +17,7 @@ pub(crate) fn plain_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// A line of Open MPI's files.
-pub(crate) struct Line<'a> {
+pub(crate) struct TokenLine<'a> {
     /// Line number, from 1.
     pub number: usize,
     /// Words, and `=`, which is in no word.
@@ -27,7 +27,7 @@ pub(crate) struct Line<'a> {
 }
 
 /// The lines with tokens. Comments are `#`, `//` and `/* */`.
-pub(crate) fn token_lines<'a>(text: &'a str, file: &str) -> Result<Vec<Line<'a>>, Error> {
+pub(crate) fn token_lines<'a>(text: &'a str, file: &str) -> Result<Vec<TokenLine<'a>>, Error> {
     let mut found = Vec::new();
     let mut in_comment = None;
     for (at, line) in text.lines().enumerate() {
@@ -66,7 +66,7 @@ pub(crate) fn token_lines<'a>(text: &'a str, file: &str) -> Result<Vec<Line<'a>>
             }
         }
         if !tokens.is_empty() {
-            found.push(Line { number, tokens, comment });
+            found.push(TokenLine { number, tokens, comment });
         }
     }
     match in_comment {

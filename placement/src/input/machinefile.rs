@@ -8,17 +8,17 @@ use crate::error::Error;
 
 /// Consecutive processes on a host; a host may have several turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct HostTurn {
     pub host: String,
     pub processes: u32,
 }
 
 /// The turns of a machine file.
-pub(crate) fn read(path: &Path) -> Result<Vec<Turn>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Vec<HostTurn>, Error> {
     parse(&read_text(path)?, &path.display().to_string())
 }
 
-pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Turn>, Error> {
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<HostTurn>, Error> {
     let mut turns = Vec::new();
     for (number, line) in plain_lines(text) {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -36,13 +36,13 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Turn>, Error> {
 }
 
 /// The turns of `-hosts a,b:2`.
-pub(crate) fn parse_hosts(arguments: &[String]) -> Result<Vec<Turn>, Error> {
+pub(crate) fn parse_hosts(arguments: &[String]) -> Result<Vec<HostTurn>, Error> {
     let mut turns = Vec::new();
     words(arguments).try_for_each(|word| add(&mut turns, word))?;
     Ok(turns)
 }
 
-fn add(turns: &mut Vec<Turn>, word: &str) -> Result<(), Error> {
+fn add(turns: &mut Vec<HostTurn>, word: &str) -> Result<(), Error> {
     let (host, count) = word.split_once(':').unwrap_or((word, "1"));
     let processes = match count.parse::<u32>() {
         Ok(count) if count > 0 && !host.is_empty() => count,
@@ -50,7 +50,7 @@ fn add(turns: &mut Vec<Turn>, word: &str) -> Result<(), Error> {
     };
     match turns.last_mut() {
         Some(last) if last.host == host => last.processes = last.processes.saturating_add(processes),
-        _ => turns.push(Turn { host: host.to_owned(), processes }),
+        _ => turns.push(HostTurn { host: host.to_owned(), processes }),
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::placement::Location;
 
 /// A line of a rankfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct RankLine {
     pub rank: u32,
     pub host: String,
     pub cpus: Vec<Cpus>,
@@ -26,7 +26,7 @@ pub(crate) struct Cpus {
     pub cores: Option<(u32, u32)>,
 }
 
-impl Entry {
+impl RankLine {
     /// The location on a node: the first socket and core of the list.
     pub(crate) fn location(&self, node: u32) -> Location {
         let first = self.cpus.first();
@@ -39,12 +39,12 @@ impl Entry {
 }
 
 /// The lines of a rankfile in order; no rank is repeated.
-pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Error> {
+pub(crate) fn read(path: &Path) -> Result<Vec<RankLine>, Error> {
     parse(&read_text(path)?, &path.display().to_string())
 }
 
-fn parse(text: &str, file: &str) -> Result<Vec<Entry>, Error> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn parse(text: &str, file: &str) -> Result<Vec<RankLine>, Error> {
+    let mut entries: Vec<RankLine> = Vec::new();
     let mut lines_of_ranks = HashMap::new();
     for line in token_lines(text, file)? {
         let entry = parse_line(&line.tokens, line.number).and_then(|entry| {
@@ -63,7 +63,7 @@ fn parse(text: &str, file: &str) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-fn parse_line(tokens: &[&str], line: usize) -> Result<Entry, Error> {
+fn parse_line(tokens: &[&str], line: usize) -> Result<RankLine, Error> {
     let ["rank", rank, "=", host, "slot" | "slots", "=", list] = *tokens else {
         return Err(Error::new("invalid syntax in the rankfile: a line is rank N=host slot=list"));
     };
@@ -73,7 +73,7 @@ fn parse_line(tokens: &[&str], line: usize) -> Result<Entry, Error> {
     let rank = rank.parse().map_err(|_| Error::new(format!("{rank:?} is not a rank")))?;
     let host = host_name(host).ok_or_else(|| Error::new(format!("{host:?} is not a host name")))?;
     let cpus = slot_list(list).ok_or_else(|| Error::new(format!("{list:?} is not a slot list")))?;
-    Ok(Entry { rank, host: host.to_owned(), cpus, line })
+    Ok(RankLine { rank, host: host.to_owned(), cpus, line })
 }
 
 /// `;` separates sockets, `,` separates ranges; `S:` before a range applies to the following ranges too.

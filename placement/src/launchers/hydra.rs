@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 
 use super::launcher::{Launcher, processes_or_all};
 use crate::error::Error;
-use crate::input::machinefile::{self, Turn};
+use crate::input::machinefile::{self, HostTurn};
 use crate::placement::{Location, Node, Placement};
 use crate::request::Request;
 
@@ -30,7 +30,7 @@ impl Launcher for Hydra {
             _ if !request.hosts.is_empty() => machinefile::parse_hosts(&request.hosts)?,
             Some(path) => machinefile::read(path)?,
             None => {
-                let turn = |node: Node| Turn { host: node.name, processes: node.slots.unwrap_or(1) };
+                let turn = |node: Node| HostTurn { host: node.name, processes: node.slots.unwrap_or(1) };
                 request.cluster()?.into_iter().map(turn).filter(|turn| turn.processes > 0).collect()
             }
         };
@@ -40,7 +40,7 @@ impl Launcher for Hydra {
 
 /// Places processes (`None`: as many as the turns have) on the hosts of the turns; `per_node` (`-ppn`)
 /// replaces the count of each turn.
-fn place(turns: Vec<Turn>, processes: Option<u32>, per_node: Option<u32>) -> Result<Placement, Error> {
+fn place(turns: Vec<HostTurn>, processes: Option<u32>, per_node: Option<u32>) -> Result<Placement, Error> {
     if turns.is_empty() {
         return Err(Error::no_nodes());
     }

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::distance::Distances;
-use super::matrix::Graph;
+use super::matrix::CommGraph;
 
 /// Number of near nodes that moves can lead to, per node.
 const NEAR: usize = 16;
@@ -29,7 +29,7 @@ const MOVES_A_RANK: u64 = 500;
 const HEAT: f64 = 0.3;
 
 /// The places that moves can lead to: the slots of all nodes.
-pub(super) struct Places {
+pub(super) struct SlotTable {
     /// The node of each place; places of a node are consecutive.
     nodes: Vec<u32>,
     /// First place of each node, and one more at the end.
@@ -38,7 +38,7 @@ pub(super) struct Places {
     near: Vec<Vec<u32>>,
 }
 
-impl Places {
+impl SlotTable {
     /// Node n of the network has `slots[n]` places. `None` if the deadline comes first.
     pub(super) fn new(
         network: &impl Distances,
@@ -72,15 +72,15 @@ impl Places {
             around.retain(|&(_, n)| n != node || slots[node as usize] > 1);
             near[node as usize] = around.into_iter().map(|(_, n)| n).collect();
         }
-        Some(Places { nodes, starts, near })
+        Some(SlotTable { nodes, starts, near })
     }
 }
 
 /// Improves a placement; returns whether the deadline cut the search short.
 pub(super) fn improve(
-    graph: &Graph,
+    graph: &CommGraph,
     network: &impl Distances,
-    places: &Places,
+    places: &SlotTable,
     node_of: &mut [u32],
     seed: u64,
     deadline: Instant,
@@ -91,7 +91,7 @@ pub(super) fn improve(
     if communicating.is_empty() {
         return false;
     }
-    let mut search = Search::new(graph, network, places, node_of);
+    let mut search = Annealing::new(graph, network, places, node_of);
     let edges = communicating.iter().flat_map(|&rank| graph.neighbours(rank));
     let (count, sum) = edges.fold((0u64, 0.0), |(count, sum), (_, weight)| (count + 1, sum + weight));
     let moves = MOVES_A_RANK * graph.len() as u64;
@@ -130,17 +130,17 @@ pub(super) fn improve(
     false
 }
 
-struct Search<'a, D> {
-    graph: &'a Graph,
+struct Annealing<'a, D> {
+    graph: &'a CommGraph,
     network: &'a D,
-    places: &'a Places,
+    places: &'a SlotTable,
     node_of: Vec<u32>,
     place_of: Vec<u32>,
     occupant: Vec<u32>,
 }
 
-impl<'a, D: Distances> Search<'a, D> {
-    fn new(graph: &'a Graph, network: &'a D, places: &'a Places, node_of: &[u32]) -> Self {
+impl<'a, D: Distances> Annealing<'a, D> {
+    fn new(graph: &'a CommGraph, network: &'a D, places: &'a SlotTable, node_of: &[u32]) -> Self {
         let mut next = places.starts.clone();
         let mut occupant = vec![EMPTY; places.nodes.len()];
         let mut place_of = Vec::with_capacity(node_of.len());
@@ -150,7 +150,7 @@ impl<'a, D: Distances> Search<'a, D> {
             occupant[place as usize] = rank as u32;
             place_of.push(place);
         }
-        Search { graph, network, places, node_of: node_of.to_vec(), place_of, occupant }
+        Annealing { graph, network, places, node_of: node_of.to_vec(), place_of, occupant }
     }
 
     /// The change in cost if the rank swaps with the rank on `place`, if any.

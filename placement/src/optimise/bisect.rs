@@ -8,7 +8,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-use super::matrix::Graph;
+use super::matrix::CommGraph;
 
 /// Vertices of the coarsest graph.
 const COARSEST: usize = 48;
@@ -18,8 +18,8 @@ const TRIES: usize = 12;
 const ROUNDS: usize = 6;
 
 /// A graph to split.
-pub(super) struct Task {
-    pub graph: Graph,
+pub(super) struct SplitProblem {
+    pub graph: CommGraph,
     /// Ranks per vertex.
     pub sizes: Vec<u32>,
     /// Cost of a vertex on the right minus its cost on the left, due to edges to the outside.
@@ -30,21 +30,21 @@ pub(super) struct Task {
 
 /// Returns for each vertex whether it goes right; if all sizes are 1, the left half has exactly `left`
 /// vertices.
-pub(super) fn bisect(task: &Task, left: u32, random: &mut SmallRng) -> Vec<bool> {
-    if task.graph.len() > COARSEST
-        && let Some((coarse, group)) = coarsen(task, random)
+pub(super) fn bisect(problem: &SplitProblem, left: u32, random: &mut SmallRng) -> Vec<bool> {
+    if problem.graph.len() > COARSEST
+        && let Some((coarse, group)) = coarsen(problem, random)
     {
         let split = bisect(&coarse, left, random);
         let mut right: Vec<bool> = group.iter().map(|&g| split[g as usize]).collect();
-        improve(task, &mut right, left);
+        improve(problem, &mut right, left);
         return right;
     }
     let mut best: Option<(f64, Vec<bool>)> = None;
     for _ in 0..TRIES {
-        let mut right = grow(task, left, random);
-        improve(task, &mut right, left);
-        let off = left_size(task, &right).abs_diff(left);
-        let cost = cost(task, &right) + f64::from(off) * 1e-9;
+        let mut right = grow(problem, left, random);
+        improve(problem, &mut right, left);
+        let off = left_size(problem, &right).abs_diff(left);
+        let cost = cost(problem, &right) + f64::from(off) * 1e-9;
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, right));
         }
@@ -52,27 +52,27 @@ pub(super) fn bisect(task: &Task, left: u32, random: &mut SmallRng) -> Vec<bool>
     best.map(|(_, right)| right).unwrap_or_default()
 }
 
-fn left_size(task: &Task, right: &[bool]) -> u32 {
-    task.sizes.iter().zip(right).filter(|(_, right)| !**right).map(|(size, _)| size).sum()
+fn left_size(problem: &SplitProblem, right: &[bool]) -> u32 {
+    problem.sizes.iter().zip(right).filter(|(_, right)| !**right).map(|(size, _)| size).sum()
 }
 
 /// The cost of a split.
-pub(super) fn cost(task: &Task, right: &[bool]) -> f64 {
+pub(super) fn cost(problem: &SplitProblem, right: &[bool]) -> f64 {
     let mut cost = 0.0;
-    for v in 0..task.graph.len() {
+    for v in 0..problem.graph.len() {
         if right[v] {
-            cost += task.bias[v];
-            let cut = task.graph.neighbours(v as u32).iter().filter(|(u, _)| !right[*u as usize]);
-            cost += task.across * cut.map(|(_, weight)| weight).sum::<f64>();
+            cost += problem.bias[v];
+            let cut = problem.graph.neighbours(v as u32).iter().filter(|(u, _)| !right[*u as usize]);
+            cost += problem.across * cut.map(|(_, weight)| weight).sum::<f64>();
         }
     }
     cost
 }
 
 /// Merges neighbours along heavy edges; `None` if that hardly shrinks the graph.
-fn coarsen(task: &Task, random: &mut SmallRng) -> Option<(Task, Vec<u32>)> {
-    let vertices = task.graph.len();
-    let heaviest = 3 * task.sizes.iter().sum::<u32>() / (2 * COARSEST as u32) + 1;
+fn coarsen(problem: &SplitProblem, random: &mut SmallRng) -> Option<(SplitProblem, Vec<u32>)> {
+    let vertices = problem.graph.len();
+    let heaviest = 3 * problem.sizes.iter().sum::<u32>() / (2 * COARSEST as u32) + 1;
     let mut group = vec![u32::MAX; vertices];
     let mut visits: Vec<u32> = (0..vertices as u32).collect();
     visits.shuffle(random);
@@ -81,12 +81,12 @@ fn coarsen(task: &Task, random: &mut SmallRng) -> Option<(Task, Vec<u32>)> {
         if group[v as usize] != u32::MAX {
             continue;
         }
-        let size = task.sizes[v as usize];
-        let free = task.graph.neighbours(v).iter().filter(|(u, _)| {
-            *u != v && group[*u as usize] == u32::MAX && size + task.sizes[*u as usize] <= heaviest
+        let size = problem.sizes[v as usize];
+        let free = problem.graph.neighbours(v).iter().filter(|(u, _)| {
+            *u != v && group[*u as usize] == u32::MAX && size + problem.sizes[*u as usize] <= heaviest
         });
         // Among equally heavy edges, prefer small vertices to keep sizes even.
-        let key = |(u, weight): &(u32, f64)| weight / f64::from(task.sizes[*u as usize]);
+        let key = |(u, weight): &(u32, f64)| weight / f64::from(problem.sizes[*u as usize]);
         let mate = free.max_by(|a, b| key(a).total_cmp(&key(b)));
         group[v as usize] = groups;
         if let Some((u, _)) = mate {
@@ -100,11 +100,11 @@ fn coarsen(task: &Task, random: &mut SmallRng) -> Option<(Task, Vec<u32>)> {
     let mut sizes = vec![0; groups as usize];
     let mut bias = vec![0.0; groups as usize];
     for (v, &g) in group.iter().enumerate() {
-        sizes[g as usize] += task.sizes[v];
-        bias[g as usize] += task.bias[v];
+        sizes[g as usize] += problem.sizes[v];
+        bias[g as usize] += problem.bias[v];
     }
     let mut pairs: Vec<(u32, u32, f64)> = (0..vertices as u32)
-        .flat_map(|v| task.graph.neighbours(v).iter().map(move |&(u, weight)| (v, u, weight)))
+        .flat_map(|v| problem.graph.neighbours(v).iter().map(move |&(u, weight)| (v, u, weight)))
         .map(|(v, u, weight)| (group[v as usize], group[u as usize], weight))
         .filter(|&(a, b, _)| a < b)
         .collect();
@@ -116,15 +116,16 @@ fn coarsen(task: &Task, random: &mut SmallRng) -> Option<(Task, Vec<u32>)> {
         }
         same
     });
-    let graph = Graph::new(groups as usize, pairs.iter().copied());
-    Some((Task { graph, sizes, bias, across: task.across }, group))
+    let graph = CommGraph::new(groups as usize, pairs.iter().copied());
+    Some((SplitProblem { graph, sizes, bias, across: problem.across }, group))
 }
 
 /// Grows the left half from a random vertex; each step adds the cheapest vertex.
-fn grow(task: &Task, left: u32, random: &mut SmallRng) -> Vec<bool> {
-    let vertices = task.graph.len();
+fn grow(problem: &SplitProblem, left: u32, random: &mut SmallRng) -> Vec<bool> {
+    let vertices = problem.graph.len();
     let mut right = vec![true; vertices];
-    let mut gain: Vec<f64> = (0..vertices as u32).map(|v| task.bias[v as usize] - degree(task, v)).collect();
+    let mut gain: Vec<f64> =
+        (0..vertices as u32).map(|v| problem.bias[v as usize] - degree(problem, v)).collect();
     let mut grown = 0;
     let mut seeded = false;
     while grown < left {
@@ -136,21 +137,21 @@ fn grow(task: &Task, left: u32, random: &mut SmallRng) -> Vec<bool> {
         };
         let Some(next) = next else { break };
         seeded = true;
-        let size = task.sizes[next];
+        let size = problem.sizes[next];
         if grown + size > left && grown + size - left > left - grown {
             break;
         }
         right[next] = false;
         grown += size;
-        for &(u, weight) in task.graph.neighbours(next as u32) {
-            gain[u as usize] += 2.0 * task.across * weight;
+        for &(u, weight) in problem.graph.neighbours(next as u32) {
+            gain[u as usize] += 2.0 * problem.across * weight;
         }
     }
     right
 }
 
-fn degree(task: &Task, vertex: u32) -> f64 {
-    task.across * task.graph.neighbours(vertex).iter().map(|(_, weight)| weight).sum::<f64>()
+fn degree(problem: &SplitProblem, vertex: u32) -> f64 {
+    problem.across * problem.graph.neighbours(vertex).iter().map(|(_, weight)| weight).sum::<f64>()
 }
 
 /// A possible move, ordered by gain.
@@ -176,17 +177,18 @@ impl PartialOrd for Move {
 
 /// Rounds of single moves from the fuller half, good or bad, each vertex once per round; each round keeps its
 /// best state.
-pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
-    let vertices = task.graph.len();
-    let largest = i64::from(task.sizes.iter().copied().max().unwrap_or(1));
+pub(super) fn improve(problem: &SplitProblem, right: &mut [bool], left: u32) {
+    let vertices = problem.graph.len();
+    let largest = i64::from(problem.sizes.iter().copied().max().unwrap_or(1));
     let patience = 64 + vertices / 16;
     for _ in 0..ROUNDS {
         let mut gain: Vec<f64> = (0..vertices as u32)
             .map(|v| {
                 let side = right[v as usize];
-                let ties = task.graph.neighbours(v).iter();
+                let ties = problem.graph.neighbours(v).iter();
                 let pull: f64 = ties.map(|&(u, w)| if right[u as usize] == side { -w } else { w }).sum();
-                task.across * pull + if side { task.bias[v as usize] } else { -task.bias[v as usize] }
+                problem.across * pull
+                    + if side { problem.bias[v as usize] } else { -problem.bias[v as usize] }
             })
             .collect();
         let mut heaps = [BinaryHeap::new(), BinaryHeap::new()];
@@ -196,7 +198,7 @@ pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
         let mut moved = vec![false; vertices];
         let mut history: Vec<u32> = Vec::new();
         // Excess of the left half.
-        let mut excess = i64::from(left_size(task, right)) - i64::from(left);
+        let mut excess = i64::from(left_size(problem, right)) - i64::from(left);
         let (mut total, mut best, mut best_at) = (0.0, (excess.abs(), 0.0), 0);
         while history.len() < best_at + patience {
             // With unit sizes a balanced split moves alternately; larger vertices may leave a little excess.
@@ -217,13 +219,13 @@ pub(super) fn improve(task: &Task, right: &mut [bool], left: u32) {
             let v = vertex as usize;
             moved[v] = true;
             total += gain[v];
-            excess += if right[v] { i64::from(task.sizes[v]) } else { -i64::from(task.sizes[v]) };
+            excess += if right[v] { i64::from(problem.sizes[v]) } else { -i64::from(problem.sizes[v]) };
             right[v] = !right[v];
             history.push(vertex);
-            for &(u, weight) in task.graph.neighbours(vertex) {
+            for &(u, weight) in problem.graph.neighbours(vertex) {
                 let u = u as usize;
                 let change = if right[u] == right[v] { -2.0 } else { 2.0 };
-                gain[u] += change * task.across * weight;
+                gain[u] += change * problem.across * weight;
                 if !moved[u] {
                     heaps[usize::from(right[u])].push(Move { gain: gain[u], vertex: u as u32 });
                 }
@@ -262,7 +264,7 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
 
-    fn grid(x: u32, y: u32) -> Task {
+    fn grid(x: u32, y: u32) -> SplitProblem {
         let mut pairs = Vec::new();
         for j in 0..y {
             for i in 0..x {
@@ -276,24 +278,29 @@ mod tests {
             }
         }
         let n = (x * y) as usize;
-        Task { graph: Graph::new(n, pairs.into_iter()), sizes: vec![1; n], bias: vec![0.0; n], across: 1.0 }
+        SplitProblem {
+            graph: CommGraph::new(n, pairs.into_iter()),
+            sizes: vec![1; n],
+            bias: vec![0.0; n],
+            across: 1.0,
+        }
     }
 
     #[test]
     fn a_grid_is_cut_across_its_short_side() {
-        let task = grid(32, 8);
-        let right = bisect(&task, 128, &mut SmallRng::seed_from_u64(1));
-        assert_eq!(left_size(&task, &right), 128);
-        assert!(cost(&task, &right) <= 10.0, "{}", cost(&task, &right));
+        let problem = grid(32, 8);
+        let right = bisect(&problem, 128, &mut SmallRng::seed_from_u64(1));
+        assert_eq!(left_size(&problem, &right), 128);
+        assert!(cost(&problem, &right) <= 10.0, "{}", cost(&problem, &right));
     }
 
     #[test]
     fn uneven_halves_and_a_bias_are_heeded() {
-        let mut task = grid(12, 12);
-        task.bias[143] = -1000.0;
-        task.bias[0] = 1000.0;
-        let right = bisect(&task, 40, &mut SmallRng::seed_from_u64(2));
-        assert_eq!(left_size(&task, &right), 40);
+        let mut problem = grid(12, 12);
+        problem.bias[143] = -1000.0;
+        problem.bias[0] = 1000.0;
+        let right = bisect(&problem, 40, &mut SmallRng::seed_from_u64(2));
+        assert_eq!(left_size(&problem, &right), 40);
         assert!(right[143] && !right[0]);
     }
 }

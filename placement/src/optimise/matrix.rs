@@ -56,14 +56,14 @@ impl CommMatrix {
 }
 
 /// A weighted graph of ranks, or of groups of ranks.
-pub(super) struct Graph {
+pub(super) struct CommGraph {
     /// First edge of each vertex, and one more at the end.
     starts: Vec<usize>,
     /// Neighbour, and weight in bytes.
     edges: Vec<(u32, f64)>,
 }
 
-impl Graph {
+impl CommGraph {
     /// From pairs; weights of repeated pairs add up.
     pub(super) fn new(vertices: usize, pairs: impl Iterator<Item = (u32, u32, f64)> + Clone) -> Self {
         let mut starts = vec![0; vertices + 1];
@@ -82,7 +82,7 @@ impl Graph {
                 next[from as usize] += 1;
             }
         }
-        Graph { starts, edges }
+        CommGraph { starts, edges }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn graphs_have_both_ends() {
-        let graph = Graph::new(3, [(0, 1, 2.0), (1, 2, 3.0)].into_iter());
+        let graph = CommGraph::new(3, [(0, 1, 2.0), (1, 2, 3.0)].into_iter());
         assert_eq!(graph.neighbours(1), [(0, 2.0), (2, 3.0)]);
         assert_eq!(graph.neighbours(2), [(1, 3.0)]);
         assert_eq!(graph.len(), 3);

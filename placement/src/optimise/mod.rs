@@ -18,10 +18,10 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rayon::prelude::*;
 
-use anneal::Places;
+use anneal::SlotTable;
 pub use distance::{Distances, box_order};
+use matrix::CommGraph;
 pub use matrix::CommMatrix;
-use matrix::Graph;
 
 use crate::error::Error;
 use crate::placement::{Location, Placement};
@@ -35,16 +35,16 @@ const SEARCHES: usize = 2;
 
 /// Options of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct SearchOptions {
     /// The same seed gives the same placement.
     pub seed: u64,
     /// The search stops at this time; the result then depends on the machine.
     pub time_limit: Duration,
 }
 
-impl Default for Options {
+impl Default for SearchOptions {
     fn default() -> Self {
-        Options { seed: 1, time_limit: Duration::from_secs(10) }
+        SearchOptions { seed: 1, time_limit: Duration::from_secs(10) }
     }
 }
 
@@ -89,7 +89,7 @@ pub fn optimise<D: Distances>(
     matrix: &mut CommMatrix,
     network: &D,
     before: &Placement,
-    options: Options,
+    options: SearchOptions,
 ) -> Result<Optimised, Error> {
     let started = Instant::now();
     let (ranks, nodes) = (before.ranks.len(), before.nodes.len());
@@ -103,7 +103,7 @@ pub fn optimise<D: Distances>(
     }
     let pairs = matrix.pairs();
     let slots = slots_of(before);
-    let graph = Graph::new(ranks, pairs.iter().map(|&(a, b, bytes)| (a, b, bytes as f64)));
+    let graph = CommGraph::new(ranks, pairs.iter().map(|&(a, b, bytes)| (a, b, bytes as f64)));
     let hop_bytes = |node_of: &[u32]| hop_bytes(pairs, network, node_of);
 
     let filled = fill(&slots);
@@ -155,7 +155,7 @@ pub fn optimise<D: Distances>(
 
 /// The best placements of the search with their costs, and whether the deadline was reached.
 fn search(
-    graph: &Graph,
+    graph: &CommGraph,
     network: &impl Distances,
     slots: &[u32],
     seed: u64,
@@ -175,7 +175,7 @@ fn search(
     let mut cut_short = (starts.len() as u64) < STARTS;
     starts.sort_unstable_by_key(|&(cost, seed, _)| (cost, seed));
     starts.truncate(SEARCHES);
-    match Places::new(network, &order, slots, deadline) {
+    match SlotTable::new(network, &order, slots, deadline) {
         Some(places) => {
             let improved = starts
                 .par_iter_mut()

@@ -8,9 +8,9 @@ use std::time::Instant;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::bisect::{Task, bisect, cost, improve};
+use super::bisect::{SplitProblem, bisect, cost, improve};
 use super::distance::Distances;
-use super::matrix::Graph;
+use super::matrix::CommGraph;
 
 /// Splits tried per part.
 const TRIES: usize = 2;
@@ -20,7 +20,7 @@ const REVISITS: usize = 2;
 const SAMPLES: usize = 8;
 
 /// Ranks for a range of places.
-struct Part {
+struct RankGroup {
     /// Range of `places`.
     range: Range<usize>,
     ranks: Vec<u32>,
@@ -28,11 +28,11 @@ struct Part {
 }
 
 /// The state of the search: parts that are split until each lies on one node.
-struct Parts<'a, D> {
-    graph: &'a Graph,
+struct Partition<'a, D> {
+    graph: &'a CommGraph,
     network: &'a D,
     places: &'a [u32],
-    parts: Vec<Part>,
+    parts: Vec<RankGroup>,
     part_of: Vec<u32>,
     /// Index of each rank in the part that is being split.
     local: Vec<u32>,
@@ -41,7 +41,7 @@ struct Parts<'a, D> {
 /// The node of each rank; `None` if the deadline comes first. `places` has as many entries as ranks: each
 /// node, repeated for the ranks it takes, with neighbours together.
 pub(super) fn place(
-    graph: &Graph,
+    graph: &CommGraph,
     network: &impl Distances,
     places: &[u32],
     seed: u64,
@@ -49,7 +49,7 @@ pub(super) fn place(
 ) -> Option<Vec<u32>> {
     let mut random = SmallRng::seed_from_u64(seed);
     let (part_of, local) = (vec![0; graph.len()], vec![0; graph.len()]);
-    let mut parts = Parts { graph, network, places, parts: Vec::new(), part_of, local };
+    let mut parts = Partition { graph, network, places, parts: Vec::new(), part_of, local };
     parts.parts.push(parts.part(0..places.len(), (0..graph.len() as u32).collect()));
     loop {
         let mut siblings = Vec::new();
@@ -83,9 +83,9 @@ pub(super) fn place(
     Some(node_of)
 }
 
-impl<D: Distances> Parts<'_, D> {
-    fn part(&self, range: Range<usize>, ranks: Vec<u32>) -> Part {
-        Part { samples: samples(&self.places[range.clone()]), range, ranks }
+impl<D: Distances> Partition<'_, D> {
+    fn part(&self, range: Range<usize>, ranks: Vec<u32>) -> RankGroup {
+        RankGroup { samples: samples(&self.places[range.clone()]), range, ranks }
     }
 
     /// Splits a part, unless it is on one node; the right half becomes a further part. Returns both.
@@ -99,9 +99,9 @@ impl<D: Distances> Parts<'_, D> {
         let ranks = std::mem::take(&mut self.parts[at].ranks);
         let mut left = self.part(range.start..range.start + middle, Vec::new());
         let mut right = self.part(range.start + middle..range.end, Vec::new());
-        let task = self.task(&ranks, at, &left.samples, &right.samples);
-        let tries = (0..TRIES).map(|_| bisect(&task, middle as u32, random));
-        let best = tries.map(|split| (cost(&task, &split), split)).min_by(|a, b| a.0.total_cmp(&b.0));
+        let problem = self.problem(&ranks, at, &left.samples, &right.samples);
+        let tries = (0..TRIES).map(|_| bisect(&problem, middle as u32, random));
+        let best = tries.map(|split| (cost(&problem, &split), split)).min_by(|a, b| a.0.total_cmp(&b.0));
         let mut goes_right = best.map(|(_, split)| split).unwrap_or_default();
         balance(&mut goes_right, middle);
         let other = self.parts.len();
@@ -125,13 +125,13 @@ impl<D: Distances> Parts<'_, D> {
         ranks.append(&mut self.parts[b].ranks);
         ranks[left..].iter().for_each(|&rank| self.part_of[rank as usize] = a as u32);
         let (left_samples, right_samples) = (self.parts[a].samples.clone(), self.parts[b].samples.clone());
-        let task = self.task(&ranks, a, &left_samples, &right_samples);
+        let problem = self.problem(&ranks, a, &left_samples, &right_samples);
         let split: Vec<bool> = (0..ranks.len()).map(|i| i >= left).collect();
         let mirrored = split.iter().map(|right| !right).collect();
         let improved = [split, mirrored].map(|mut split| {
-            improve(&task, &mut split, left as u32);
+            improve(&problem, &mut split, left as u32);
             balance(&mut split, left);
-            (cost(&task, &split), split)
+            (cost(&problem, &split), split)
         });
         let [ours, mirrored] = improved;
         let goes_right = if mirrored.0 < ours.0 { mirrored.1 } else { ours.1 };
@@ -143,7 +143,7 @@ impl<D: Distances> Parts<'_, D> {
     }
 
     /// The bisection of the ranks of part `at`, whose halves get the nodes that the samples represent.
-    fn task(&mut self, ranks: &[u32], at: usize, left: &[u32], right: &[u32]) -> Task {
+    fn problem(&mut self, ranks: &[u32], at: usize, left: &[u32], right: &[u32]) -> SplitProblem {
         let Self { graph, network, parts, part_of, local, .. } = self;
         for (i, &rank) in ranks.iter().enumerate() {
             local[rank as usize] = i as u32;
@@ -168,8 +168,8 @@ impl<D: Distances> Parts<'_, D> {
         }
         let within = (apart(*network, left, left) + apart(*network, right, right)) / 2.0;
         let across = (apart(*network, left, right) - within).max(0.5);
-        let graph = Graph::new(ranks.len(), inside.into_iter());
-        Task { graph, sizes: vec![1; ranks.len()], bias, across }
+        let graph = CommGraph::new(ranks.len(), inside.into_iter());
+        SplitProblem { graph, sizes: vec![1; ranks.len()], bias, across }
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::algorithms;
 use crate::calibrated;
 use crate::output::{self, Failure};
-use collbench::check::{Call, Cell, other_machine, simulate, summary, table_of, to_text};
+use collbench::check::{ComparedCell, MeasuredCall, other_machine, simulate, summary, table_of, to_text};
 use collbench::stats::median;
-use collbench::{Libraries, Report, Sizes, Task};
+use collbench::{Benchmark, Libraries, MessageSizes, Report};
 use replay::Table;
 use sim_example::Settings;
 use sim_example::calibration::Calibration;
@@ -52,7 +52,7 @@ pub struct Arguments {
     pub op: Vec<String>,
     /// To predict: sizes
     #[arg(long, value_name = "SIZES", default_value = "1K:1M:x4", conflicts_with = "files")]
-    pub sizes: Sizes,
+    pub sizes: MessageSizes,
     /// To predict: ranks
     #[arg(short = 'n', long, value_name = "N", default_value_t = 4, conflicts_with = "files")]
     pub ranks: u32,
@@ -88,9 +88,9 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
                 continue;
             }
         };
-        let Call { operation, algorithm, nodes, bytes, .. } = call;
+        let MeasuredCall { operation, algorithm, nodes, bytes, .. } = call;
         let ranks = nodes.len() as u32;
-        cells.push(Cell { operation, algorithm, ranks, bytes, measured_ns, simulated_ns });
+        cells.push(ComparedCell { operation, algorithm, ranks, bytes, measured_ns, simulated_ns });
     }
     for (reason, calls) in left_out {
         output::remark(format_args!("left out: {calls} × {reason}"));
@@ -108,18 +108,18 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 /// A call with its measured time, ns.
-type Timed = (Call, Option<f64>);
+type Timed = (MeasuredCall, Option<f64>);
 
 /// The calls in the files, each with the median over launches of its medians.
 fn measured(check: &Arguments, calibration: &Calibration) -> Result<Vec<Timed>, Failure> {
-    let mut calls: Vec<(Call, Vec<f64>)> = Vec::new();
+    let mut calls: Vec<(MeasuredCall, Vec<f64>)> = Vec::new();
     for file in &check.files {
         let report = Report::read(file)?;
         for difference in other_machine(calibration, &report.machine) {
             output::remark(format_args!("warning: {}: {difference}", file.display()));
         }
         for row in &report.rows {
-            let call = Call::of(row, &report.machine.hosts, report.settings.root);
+            let call = MeasuredCall::of(row, &report.machine.hosts, report.settings.root);
             match calls.iter_mut().find(|(known, _)| *known == call) {
                 Some((_, medians)) => medians.push(row.summary.median),
                 None => calls.push((call, vec![row.summary.median])),
@@ -133,15 +133,15 @@ fn to_predict(check: &Arguments) -> Result<Vec<Timed>, Failure> {
     if check.op.is_empty() {
         return Err("nothing to compare and nothing to predict: name files, or --op".into());
     }
-    let Sizes::List(sizes) = &check.sizes else {
+    let MessageSizes::List(sizes) = &check.sizes else {
         return Err("--sizes: a prediction needs a list or a range".into());
     };
     let mut calls = Vec::new();
     for name in &check.op {
-        let operation = Task::named(name, "mpi", &Libraries::default())?.name();
+        let operation = Benchmark::named(name, "mpi", &Libraries::default())?.name();
         let sizes = if operation == "barrier" { &[0][..] } else { sizes };
         for &bytes in sizes {
-            let call = Call {
+            let call = MeasuredCall {
                 operation: operation.clone(),
                 algorithm: "mpi".into(),
                 nodes: (0..check.ranks).collect(),

@@ -25,7 +25,7 @@ pub fn run(coll: &Arguments) -> Result<ExitCode, Failure> {
         output::error_of_all_ranks(format_args!("error: {error}"));
         return Ok(ExitCode::from(output::EXIT_BAD_INPUT));
     }
-    let mut table = Table { coll, printed: 0, problems: 0 };
+    let mut table = ProgressTable { coll, printed: 0, problems: 0 };
     in_mpi(|mpi, is_root| {
         let mut watch = |report: &Report| {
             if is_root {
@@ -75,13 +75,13 @@ pub fn in_mpi(work: impl FnOnce(&Mpi, bool) -> collbench::Result<ExitCode>) -> R
     Ok(code)
 }
 
-struct Table<'c> {
+struct ProgressTable<'c> {
     coll: &'c Arguments,
     printed: usize,
     problems: usize,
 }
 
-impl Table<'_> {
+impl ProgressTable<'_> {
     fn show(&mut self, report: &Report) {
         let mut text = String::new();
         if self.printed == 0 && self.problems == 0 {

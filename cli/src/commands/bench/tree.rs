@@ -1,7 +1,7 @@
 //! `vef bench tree`: the messages of a schedule.
 
 use crate::output::{self, Failure};
-use collbench::{Libraries, Task};
+use collbench::{Benchmark, Libraries};
 use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
 use vef_format::units::Bytes;
@@ -30,7 +30,8 @@ pub struct Arguments {
 }
 
 pub fn run(tree: &Arguments) -> Result<(), Failure> {
-    let Task::Schedule(operation, choice) = Task::named(&tree.op, &tree.algorithm, &Libraries::default())?
+    let Benchmark::Schedule(operation, choice) =
+        Benchmark::named(&tree.op, &tree.algorithm, &Libraries::default())?
     else {
         return Err(format!("{}: the MPI's own algorithm is not known; name a schedule", tree.op).into());
     };

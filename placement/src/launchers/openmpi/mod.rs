@@ -16,7 +16,7 @@ use super::launcher::{Launcher, all_full, processes_or_all};
 use crate::error::Error;
 use crate::input::hwloc::{Object, ObjectCounts};
 use crate::input::policy::{MapBy, Ranking, Sweep};
-use crate::input::rankfile::{self, Entry};
+use crate::input::rankfile::{self, RankLine};
 use crate::placement::{Location, Node, Placement};
 use crate::request::Request;
 use target::Target;
@@ -179,7 +179,7 @@ fn by_rankfile(path: &Path, request: &Request, objects: Option<ObjectCounts>) ->
 }
 
 /// Checks a slot list against the node, as far as its objects, or slots and cores, are known.
-fn check_cpus(entry: &Entry, node: &Node, objects: Option<ObjectCounts>) -> Result<(), Error> {
+fn check_cpus(entry: &RankLine, node: &Node, objects: Option<ObjectCounts>) -> Result<(), Error> {
     let of_slots = || Some(node.slots?.saturating_mul(node.cores.unwrap_or(1)));
     let Some(cores) = objects.map(|objects| objects.count(Object::Core)).or_else(of_slots) else {
         return Ok(());

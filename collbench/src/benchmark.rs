@@ -3,7 +3,7 @@
 
 use clap::ValueEnum;
 use collectives::{Algorithm, Choice, Operation};
-use mpi_abi::api::{Collective, Form};
+use mpi_abi::api::{CallForm, CollectiveFunction};
 use sim_example::quantity::parse_bytes;
 use vef_format::operation::Sizing;
 
@@ -12,9 +12,9 @@ use crate::library::{Libraries, OwnAlgorithm, OwnOperation};
 
 /// An operation and how it is done.
 #[derive(Clone, Debug)]
-pub enum Task {
+pub enum Benchmark {
     /// A function of the MPI.
-    Mpi(Collective, Form),
+    Mpi(CollectiveFunction, CallForm),
     /// A schedule of ours over its messages.
     Schedule(Operation, Choice),
     /// An operation of a library of the user's.
@@ -40,22 +40,22 @@ pub enum Synthetic {
     WaitNull,
 }
 
-impl Task {
+impl Benchmark {
     /// The name in tables.
     pub fn name(&self) -> String {
         match self {
-            Task::Mpi(collective, form) => {
+            Benchmark::Mpi(collective, form) => {
                 let name = collective.name().to_ascii_lowercase().replace('_', "-");
                 match form {
-                    Form::Blocking => name,
-                    Form::NonBlocking => format!("i{name}"),
-                    Form::Persistent => format!("{name}-init"),
+                    CallForm::Blocking => name,
+                    CallForm::NonBlocking => format!("i{name}"),
+                    CallForm::Persistent => format!("{name}-init"),
                 }
             }
-            Task::Schedule(operation, _) => operation.key().to_owned(),
-            Task::Library(own) => own.name().to_owned(),
-            Task::LibraryAlgorithm(own) => own.operation().key().to_owned(),
-            Task::Synthetic(which) => {
+            Benchmark::Schedule(operation, _) => operation.key().to_owned(),
+            Benchmark::Library(own) => own.name().to_owned(),
+            Benchmark::LibraryAlgorithm(own) => own.operation().key().to_owned(),
+            Benchmark::Synthetic(which) => {
                 which.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
             }
         }
@@ -64,10 +64,10 @@ impl Task {
     /// The algorithm's name in tables: `mpi` for the MPI's own choice.
     pub fn algorithm(&self) -> String {
         match self {
-            Task::Mpi(..) => "mpi".into(),
-            Task::Library(_) => "library".into(),
-            Task::LibraryAlgorithm(own) => own.name().to_owned(),
-            Task::Schedule(_, Choice { algorithm, segment, fanout, .. }) => {
+            Benchmark::Mpi(..) => "mpi".into(),
+            Benchmark::Library(_) => "library".into(),
+            Benchmark::LibraryAlgorithm(own) => own.name().to_owned(),
+            Benchmark::Schedule(_, Choice { algorithm, segment, fanout, .. }) => {
                 let mut name = algorithm.name().to_owned();
                 if *segment > 0 {
                     name += &format!(":{segment}");
@@ -77,83 +77,85 @@ impl Task {
                 }
                 name
             }
-            Task::Synthetic(_) => "-".into(),
+            Benchmark::Synthetic(_) => "-".into(),
         }
     }
 
-    /// A task by its name, done by an algorithm of ours or (`mpi`) the MPI's: `allreduce`, `iallreduce`,
+    /// A benchmark by its name, done by an algorithm of ours or (`mpi`) the MPI's: `allreduce`, `iallreduce`,
     /// `allreduce-init`. Names that libraries have registered come first.
     ///
     /// # Errors
     /// [`Error::Invalid`] for unknown names.
-    pub fn named(name: &str, algorithm: &str, libraries: &Libraries) -> Result<Task> {
+    pub fn named(name: &str, algorithm: &str, libraries: &Libraries) -> Result<Benchmark> {
         let unknown = |reason| Error::setting("operation", name, reason);
         let collective = Operation::named(name);
         if algorithm == "mpi"
             && let Some(own) = libraries.operation(name)
         {
-            return Ok(Task::Library(own));
+            return Ok(Benchmark::Library(own));
         }
         if let Some(own) = collective.and_then(|operation| libraries.algorithm(operation, algorithm)) {
-            return Ok(Task::LibraryAlgorithm(own));
+            return Ok(Benchmark::LibraryAlgorithm(own));
         }
         if let Ok(which) = Synthetic::from_str(name, false) {
-            return Ok(Task::Synthetic(which));
+            return Ok(Benchmark::Synthetic(which));
         }
         if algorithm != "mpi" {
             let operation = collective.ok_or_else(|| {
                 unknown("there are no schedules for it; algorithms need a collective of MPI")
             })?;
-            return Ok(Task::Schedule(operation, parse_choice(operation, algorithm)?));
+            return Ok(Benchmark::Schedule(operation, parse_choice(operation, algorithm)?));
         }
-        let known = |name: &str, form| Collective::named(name).map(|known| Task::Mpi(known, form));
-        known(name, Form::Blocking)
-            .or_else(|| known(name.strip_prefix(['i', 'I'])?, Form::NonBlocking))
-            .or_else(|| known(name.strip_suffix("-init")?, Form::Persistent))
+        let known =
+            |name: &str, form| CollectiveFunction::named(name).map(|known| Benchmark::Mpi(known, form));
+        known(name, CallForm::Blocking)
+            .or_else(|| known(name.strip_prefix(['i', 'I'])?, CallForm::NonBlocking))
+            .or_else(|| known(name.strip_suffix("-init")?, CallForm::Persistent))
             .ok_or_else(|| {
                 unknown("write a collective like allreduce, iallreduce or allreduce-init, or ping-pong, exchange, all-pairs")
             })
     }
 
     /// The MPI's blocking collectives over all ranks.
-    pub fn blocking_collectives() -> Vec<Task> {
-        let blocking =
-            |operation: &Operation| Some(Task::Mpi(Collective::named(operation.name())?, Form::Blocking));
+    pub fn blocking_collectives() -> Vec<Benchmark> {
+        let blocking = |operation: &Operation| {
+            Some(Benchmark::Mpi(CollectiveFunction::named(operation.name())?, CallForm::Blocking))
+        };
         Operation::ALL.iter().filter_map(blocking).collect()
     }
 
     /// Whether there are sizes to choose from.
     pub fn has_sizes(&self) -> bool {
         match self {
-            Task::Mpi(collective, _) if collective.name() == "Comm_dup" => false,
-            Task::Synthetic(Synthetic::WaitUp | Synthetic::WaitNull) => false,
+            Benchmark::Mpi(collective, _) if collective.name() == "Comm_dup" => false,
+            Benchmark::Synthetic(Synthetic::WaitUp | Synthetic::WaitNull) => false,
             _ => self.operation() != Some(Operation::Barrier),
         }
     }
 
     /// Whether other work can be done between its start and its end.
     pub fn can_overlap(&self) -> bool {
-        matches!(self, Task::Mpi(_, Form::NonBlocking | Form::Persistent))
+        matches!(self, Benchmark::Mpi(_, CallForm::NonBlocking | CallForm::Persistent))
     }
 
     /// Whether it can have blocks of several sizes, or has no blocks by rank.
     pub fn takes_factors(&self) -> bool {
         match self {
-            Task::Schedule(operation, _) => operation.sizing() != Sizing::Pairs,
-            Task::LibraryAlgorithm(own) => {
+            Benchmark::Schedule(operation, _) => operation.sizing() != Sizing::Pairs,
+            Benchmark::LibraryAlgorithm(own) => {
                 !matches!(own.operation().sizing(), Sizing::Blocks | Sizing::Pairs)
             }
-            Task::Mpi(..) | Task::Library(_) | Task::Synthetic(_) => true,
+            Benchmark::Mpi(..) | Benchmark::Library(_) | Benchmark::Synthetic(_) => true,
         }
     }
 
     /// The collective operation behind it, as schedules know them.
     pub fn operation(&self) -> Option<Operation> {
         match self {
-            Task::Mpi(collective, _) => Operation::named(collective.name()),
-            Task::Schedule(operation, _) => Some(*operation),
-            Task::LibraryAlgorithm(own) => Some(own.operation()),
-            Task::Library(_) | Task::Synthetic(_) => None,
+            Benchmark::Mpi(collective, _) => Operation::named(collective.name()),
+            Benchmark::Schedule(operation, _) => Some(*operation),
+            Benchmark::LibraryAlgorithm(own) => Some(own.operation()),
+            Benchmark::Library(_) | Benchmark::Synthetic(_) => None,
         }
     }
 }
@@ -184,9 +186,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_by_name() {
+    fn benchmarks_by_name() {
         let name = |name, algorithm| {
-            Task::named(name, algorithm, &Libraries::default()).map(|task| (task.name(), task.algorithm()))
+            Benchmark::named(name, algorithm, &Libraries::default())
+                .map(|benchmark| (benchmark.name(), benchmark.algorithm()))
         };
         let ok = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(name("allreduce", "mpi").unwrap(), ok("allreduce", "mpi"));

@@ -1,25 +1,25 @@
-//! A task of one size: made ready to run, and verified.
+//! A benchmark of one size: made ready to run, and verified.
 
 use collectives::{Buffer, Choice, Member, Operation};
-use mpi_abi::api::{Blocks, Collective, Form, OwnedCollective};
+use mpi_abi::api::{CallForm, CollectiveData, CollectiveFunction, OwnedCollective};
 use mpi_abi::handles::Comm;
 use vef_format::operation::Sizing;
 
+use crate::benchmark::{Benchmark, Synthetic};
 use crate::error::{Error, Result};
-use crate::executor::Program;
-use crate::library::{Call, OwnAlgorithm, OwnOperation};
-use crate::messages::Messages;
+use crate::executor::PreparedSchedule;
+use crate::library::{LibraryCall, OwnAlgorithm, OwnOperation};
+use crate::messages::MessagePattern;
 use crate::numbers::Numbers;
 use crate::subject::Subject;
-use crate::task::{Synthetic, Task};
 use crate::timer::Timer;
 use crate::world::World;
 
 /// What to time, of which size.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct Case {
     /// The operation.
-    pub task: Task,
+    pub benchmark: Benchmark,
     /// Bytes of a block (of the vector where there are no blocks).
     pub bytes: u64,
     /// Rank that is the root, where there is one.
@@ -32,31 +32,31 @@ pub struct Request {
     pub compute_ns: f64,
 }
 
-/// What a request becomes: ready to run. `None` in a second place: sizes this operation does not have (a barrier's).
+/// Makes a case ready to run.
 ///
 /// # Errors
 /// What MPI lacks, sizes beyond its counts.
-pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dyn Subject>> {
-    let Request { task, bytes, root, compute_ns, .. } = request;
-    Ok(match task {
-        Task::Synthetic(Synthetic::WaitUp) => {
-            Box::new(Wait { timer: timer.clone(), ns: 1e3 * f64::from(world.rank + 1) })
+pub fn prepare(world: &World, timer: &Timer, case: &Case) -> Result<Box<dyn Subject>> {
+    let Case { benchmark, bytes, root, compute_ns, .. } = case;
+    Ok(match benchmark {
+        Benchmark::Synthetic(Synthetic::WaitUp) => {
+            Box::new(KnownTime { timer: timer.clone(), ns: 1e3 * f64::from(world.rank + 1) })
         }
-        Task::Synthetic(Synthetic::WaitNull) => Box::new(Wait { timer: timer.clone(), ns: 0.0 }),
-        Task::Library(own) => Box::new(own.prepare(world, *root, *bytes)?),
-        Task::LibraryAlgorithm(own) => Box::new(library_call(world, own, request)?),
-        Task::Synthetic(pattern) => Box::new(Messages::new(world, *pattern, *bytes)?),
-        Task::Mpi(collective, form) => {
-            let numbers = numbers(task, *bytes);
-            let mut call = mpi_call(world, request, (*collective, *form), numbers)?;
+        Benchmark::Synthetic(Synthetic::WaitNull) => Box::new(KnownTime { timer: timer.clone(), ns: 0.0 }),
+        Benchmark::Library(own) => Box::new(own.prepare(world, *root, *bytes)?),
+        Benchmark::LibraryAlgorithm(own) => Box::new(library_call(world, own, case)?),
+        Benchmark::Synthetic(pattern) => Box::new(MessagePattern::new(world, *pattern, *bytes)?),
+        Benchmark::Mpi(collective, form) => {
+            let numbers = numbers(benchmark, *bytes);
+            let mut call = mpi_call(world, case, (*collective, *form), numbers)?;
             numbers.fill(call.send_mut(), world.rank);
             match *compute_ns > 0.0 {
                 true => Box::new(Overlapped { call, timer: timer.clone(), ns: *compute_ns }),
                 false => Box::new(call),
             }
         }
-        Task::Schedule(operation, choice) => {
-            Box::new(program(world, request, (*operation, *choice), numbers(task, *bytes))?)
+        Benchmark::Schedule(operation, choice) => {
+            Box::new(program(world, case, (*operation, *choice), numbers(benchmark, *bytes))?)
         }
     })
 }
@@ -64,26 +64,27 @@ pub fn prepare(world: &World, timer: &Timer, request: &Request) -> Result<Box<dy
 /// A function of MPI with its data.
 fn mpi_call(
     world: &World,
-    request: &Request,
-    (collective, form): (Collective, Form),
+    case: &Case,
+    (collective, form): (CollectiveFunction, CallForm),
     numbers: Numbers,
 ) -> Result<OwnedCollective> {
-    let elements = request.bytes as usize / numbers.width();
+    let elements = case.bytes as usize / numbers.width();
     let block = |factor: &f64| (elements as f64 * factor).round() as usize;
-    let counts = request.factors.as_ref().map(|factors| factors.iter().map(block).collect());
+    let counts = case.factors.as_ref().map(|factors| factors.iter().map(block).collect());
     let (datatype, width) = (numbers.datatype(&world.mpi), numbers.width());
-    let blocks = Blocks { datatype, width, elements, counts, copies: request.copies };
+    let blocks = CollectiveData { datatype, width, elements, counts, copies: case.copies };
     let comm = if collective.is_neighbourhood() { grid(world)? } else { world.comm };
-    Ok(OwnedCollective::new(&world.mpi, collective, form, &blocks, (request.root as i32, comm))?)
+    Ok(OwnedCollective::new(&world.mpi, collective, form, &blocks, (case.root as i32, comm))?)
 }
 
 /// Reductions add doubles where the size allows it; all else moves bytes.
-fn numbers(task: &Task, bytes: u64) -> Numbers {
-    let reduces = match task {
-        Task::Mpi(collective, _) => collective.reduces(),
-        Task::Schedule(..) | Task::LibraryAlgorithm(_) | Task::Library(_) | Task::Synthetic(_) => {
-            task.operation().is_some_and(Operation::reduces)
-        }
+fn numbers(benchmark: &Benchmark, bytes: u64) -> Numbers {
+    let reduces = match benchmark {
+        Benchmark::Mpi(collective, _) => collective.reduces(),
+        Benchmark::Schedule(..)
+        | Benchmark::LibraryAlgorithm(_)
+        | Benchmark::Library(_)
+        | Benchmark::Synthetic(_) => benchmark.operation().is_some_and(Operation::reduces),
     };
     if reduces && bytes.is_multiple_of(8) { Numbers::Doubles } else { Numbers::Bytes }
 }
@@ -91,26 +92,26 @@ fn numbers(task: &Task, bytes: u64) -> Numbers {
 /// A schedule with its data.
 fn program(
     world: &World,
-    request: &Request,
+    case: &Case,
     (operation, choice): (Operation, Choice),
     numbers: Numbers,
-) -> Result<Program> {
+) -> Result<PreparedSchedule> {
     let member = Member {
         operation,
         ranks: world.size,
         rank: world.rank,
-        root: request.root,
+        root: case.root,
         unit: numbers.width() as u32,
     };
-    let bytes = if operation == Operation::Barrier { 0 } else { request.bytes };
-    let factors = request.factors.as_ref().filter(|_| operation.sizing() == Sizing::Blocks);
+    let bytes = if operation == Operation::Barrier { 0 } else { case.bytes };
+    let factors = case.factors.as_ref().filter(|_| operation.sizing() == Sizing::Blocks);
     let sorts = choice.algorithm.sorts();
     let counts = if sorts || factors.is_some() {
         let elements = (bytes / numbers.width() as u64) as f64;
         let factor = |rank: u32| factors.map_or(1.0, |factors| factors[rank as usize]);
         let block = |rank| (elements * factor(rank)).round() as u64 * numbers.width() as u64;
         let all = collectives::Counts::new((0..world.size).map(block))?;
-        Some(if sorts { all.sorted(request.root, choice.order)? } else { all })
+        Some(if sorts { all.sorted(case.root, choice.order)? } else { all })
     } else {
         None
     };
@@ -119,29 +120,29 @@ fn program(
         None => collectives::Sizes::Bytes(bytes),
     };
     let types = (numbers.datatype(&world.mpi), world.mpi.sum());
-    let mut program = Program::new((&world.mpi, world.comm), member, choice, sizes, types)?;
-    if let Some(buffer) = contributed(operation, world, request) {
+    let mut program = PreparedSchedule::new((&world.mpi, world.comm), member, choice, sizes, types)?;
+    if let Some(buffer) = contributed(operation, world, case) {
         numbers.fill(program.buffer(buffer), world.rank);
     }
     Ok(program)
 }
 
 /// An algorithm of a library's with its data.
-fn library_call(world: &World, own: &'static OwnAlgorithm, request: &Request) -> Result<Call> {
-    let numbers = numbers(&request.task, request.bytes);
-    let mut call = own.prepare(world, request.root, request.bytes, numbers)?;
-    if let Some(buffer) = contributed(own.operation(), world, request) {
+fn library_call(world: &World, own: &'static OwnAlgorithm, case: &Case) -> Result<LibraryCall> {
+    let numbers = numbers(&case.benchmark, case.bytes);
+    let mut call = own.prepare(world, case.root, case.bytes, numbers)?;
+    if let Some(buffer) = contributed(own.operation(), world, case) {
         numbers.fill(call.buffer(buffer), world.rank);
     }
     Ok(call)
 }
 
 /// Where what this rank contributes is before a collective, if it contributes anything.
-fn contributed(operation: Operation, world: &World, request: &Request) -> Option<Buffer> {
+fn contributed(operation: Operation, world: &World, case: &Case) -> Option<Buffer> {
     match operation {
-        Operation::Bcast if world.rank == request.root => Some(Buffer::Output),
+        Operation::Bcast if world.rank == case.root => Some(Buffer::Output),
         Operation::Bcast => None,
-        Operation::Scatter | Operation::Scatterv if world.rank != request.root => None,
+        Operation::Scatter | Operation::Scatterv if world.rank != case.root => None,
         _ => Some(Buffer::Input),
     }
 }
@@ -150,19 +151,19 @@ fn contributed(operation: Operation, world: &World, request: &Request) -> Option
 ///
 /// # Errors
 /// [`Error::Unmeasurable`] at every rank, naming the first wrong element of the lowest rank that has one.
-pub fn verify(world: &World, request: &Request) -> Result<()> {
-    let operation = match (&request.task, request.task.operation()) {
-        (Task::Library(own), _) => return verify_own(world, own, request),
-        (Task::Mpi(_, Form::NonBlocking | Form::Persistent), _) | (_, None) => return Ok(()),
+pub fn verify(world: &World, case: &Case) -> Result<()> {
+    let operation = match (&case.benchmark, case.benchmark.operation()) {
+        (Benchmark::Library(own), _) => return verify_own(world, own, case),
+        (Benchmark::Mpi(_, CallForm::NonBlocking | CallForm::Persistent), _) | (_, None) => return Ok(()),
         (_, Some(operation)) => operation,
     };
     // Enough to cut in pieces, little enough to do from every root.
-    let numbers = numbers(&request.task, request.bytes);
+    let numbers = numbers(&case.benchmark, case.bytes);
     let width = numbers.width() as u64;
-    let bytes = request.bytes.min(4096) / width * width;
+    let bytes = case.bytes.min(4096) / width * width;
     for root in 0..if operation.is_rooted() { world.size } else { 1 } {
-        let request = Request { bytes, root, copies: 1, factors: None, ..request.clone() };
-        let output = run_once(world, &request, numbers)?;
+        let case = Case { bytes, root, copies: 1, factors: None, ..case.clone() };
+        let output = run_once(world, &case, numbers)?;
         let place = (world.rank, world.size, root);
         let wrong = numbers.first_wrong(operation, place, (bytes / width) as usize, &output);
         let own = wrong.map_or([0.0; 4], |(index, found, expected)| [1.0, index as f64, found, expected]);
@@ -172,7 +173,7 @@ pub fn verify(world: &World, request: &Request) -> Result<()> {
             first.map_or([-1.0; 4], |(rows, rank)| [f64::from(rank), rows[0][1], rows[0][2], rows[0][3]]);
         let [rank, element, found, expected] = world.share(told)?;
         if rank >= 0.0 {
-            let (operation, algorithm) = (request.task.name(), request.task.algorithm());
+            let (operation, algorithm) = (case.benchmark.name(), case.benchmark.algorithm());
             return Err(Error::Unmeasurable(format!(
                 "{operation} by {algorithm}, root {root}: rank {rank}, element {element} of the result is {found} instead \
                  of {expected}: not timed"
@@ -183,8 +184,8 @@ pub fn verify(world: &World, request: &Request) -> Result<()> {
 }
 
 /// Runs an operation of a library's once and lets it check the result.
-fn verify_own(world: &World, own: &'static OwnOperation, request: &Request) -> Result<()> {
-    let mut prepared = own.prepare(world, request.root, request.bytes.min(4096))?;
+fn verify_own(world: &World, own: &'static OwnOperation, case: &Case) -> Result<()> {
+    let mut prepared = own.prepare(world, case.root, case.bytes.min(4096))?;
     prepared.run()?;
     let fault = prepared.fault();
     let faulty = world.gather(&[f64::from(u8::from(fault.is_some()))])?;
@@ -198,27 +199,27 @@ fn verify_own(world: &World, own: &'static OwnOperation, request: &Request) -> R
     Err(Error::Unmeasurable(format!("{}: rank {rank}: {reason}: not timed", own.name())))
 }
 
-fn run_once(world: &World, request: &Request, numbers: Numbers) -> Result<Vec<u8>> {
-    match &request.task {
-        Task::Mpi(collective, form) => {
-            let mut call = mpi_call(world, request, (*collective, *form), numbers)?;
-            if collective.name() != "Bcast" || world.rank == request.root {
+fn run_once(world: &World, case: &Case, numbers: Numbers) -> Result<Vec<u8>> {
+    match &case.benchmark {
+        Benchmark::Mpi(collective, form) => {
+            let mut call = mpi_call(world, case, (*collective, *form), numbers)?;
+            if collective.name() != "Bcast" || world.rank == case.root {
                 numbers.fill(call.send_mut(), world.rank);
             }
             call.run()?;
             Ok(call.received().to_vec())
         }
-        Task::LibraryAlgorithm(own) => {
-            let mut call = library_call(world, own, request)?;
+        Benchmark::LibraryAlgorithm(own) => {
+            let mut call = library_call(world, own, case)?;
             call.run()?;
             Ok(call.buffer(Buffer::Output).to_vec())
         }
-        Task::Schedule(operation, choice) => {
-            let mut program = program(world, request, (*operation, *choice), numbers)?;
+        Benchmark::Schedule(operation, choice) => {
+            let mut program = program(world, case, (*operation, *choice), numbers)?;
             program.run()?;
             Ok(program.buffer(Buffer::Output).to_vec())
         }
-        Task::Library(_) | Task::Synthetic(_) => Ok(Vec::new()),
+        Benchmark::Library(_) | Benchmark::Synthetic(_) => Ok(Vec::new()),
     }
 }
 
@@ -259,12 +260,12 @@ impl Subject for Overlapped {
     }
 }
 
-struct Wait {
+struct KnownTime {
     timer: Timer,
     ns: f64,
 }
 
-impl Subject for Wait {
+impl Subject for KnownTime {
     #[inline]
     fn run(&mut self) -> Result<()> {
         if self.ns > 0.0 {
