@@ -3,17 +3,14 @@
 use crate::collective::Collectives;
 use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
-use crate::job::{Job, Scale};
-use crate::ledger::Ledger;
+use crate::job::{Job, Running, Scale};
+use crate::lines::Lines;
 use crate::live::Live;
-use crate::message::Who;
+use crate::message::WakeTarget;
 use crate::options::{SameNode, SendCompletion};
 use crate::poll::Replay;
-use crate::progress::Progress;
-use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
-use crate::stats::Stats;
-use crate::walk::Departures;
+use crate::states::States;
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use vef_format::ids::Rank;
@@ -40,7 +37,7 @@ impl Builder {
         self
     }
 
-    /// What happens between tasks of one node; [`SameNode::HandOut`] without it.
+    /// What happens between tasks of one node; [`SameNode::ViaNetwork`] without it.
     pub fn same_node(mut self, same_node: SameNode) -> Self {
         self.same_node = same_node;
         self
@@ -87,7 +84,7 @@ impl Builder {
             let jobs = jobs.iter().map(again).collect::<Result<_, _>>().map_err(ReplayError::Source)?;
             let builder = Self { jobs, send_completion, same_node, table: table.clone() };
             let mut engine = builder.engine()?;
-            for (sequence, &node) in engine.sequences.iter_mut().zip(&engine.departures.nodes) {
+            for (sequence, &node) in engine.sequences.iter_mut().zip(&engine.live.nodes) {
                 let its = part_of(node);
                 if its >= parts {
                     return Err(BuildError::Partition { node, part: its, parts });
@@ -121,7 +118,7 @@ impl Builder {
             }
             let first_task = u32::try_from(sequences.len())
                 .ok()
-                .filter(|first| first.checked_add(tasks).is_some_and(|end| end < Who::PART))
+                .filter(|first| first.checked_add(tasks).is_some_and(|end| end < WakeTarget::PART))
                 .ok_or(BuildError::TooManyTasks)?;
             sequences.extend((0..tasks).map(|rank| Sequence::new(number, Rank(rank), job.start)));
             match job.nodes {
@@ -129,14 +126,14 @@ impl Builder {
                 None => nodes.extend(0..tasks),
             }
             jobs.push(Running {
-                lines: Ledger::new(job.source.is_proven()),
+                lines: Lines::new(job.source.is_proven()),
                 source: job.source,
                 scale,
                 computing: job.computing,
                 first_task,
                 tasks,
                 skipped: job.skipped,
-                operations: Progress::default(),
+                collectives: States::default(),
                 groups: HashMap::new(),
                 open: HashMap::new(),
                 early: HashMap::new(),
@@ -147,14 +144,7 @@ impl Builder {
             jobs,
             sequences,
             collectives: Collectives::new(self.table),
-            departures: Departures {
-                live: Live::default(),
-                stats: Stats::new(),
-                nodes,
-                send_completion: self.send_completion,
-                same_node: self.same_node,
-                run_ahead,
-            },
+            live: Live::new(nodes, self.send_completion, self.same_node, run_ahead),
             begun: false,
             ended: false,
             refused: 0,

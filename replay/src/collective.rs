@@ -10,48 +10,163 @@
 mod tables;
 
 pub(crate) use tables::{Collectives, NOT_YET, OVER};
-use tables::{Group, NOBODY, Open, Part, PartSizes};
+use tables::{Group, NOBODY, Open, PartSizes};
 
-use crate::engine::Engine;
-use crate::error::{CollectiveProblem, Problem, ReplayError, Run};
-use crate::live::{Completes, Flight, Of};
-use crate::message::{Kind, Left, Next, Sink, Wake, Who};
-use crate::progress::State;
-use crate::running::Running;
+use crate::error::{CollectiveProblem, EngineResult, Problem, ReplayError};
+use crate::job::Running;
+use crate::live::{Completes, Departure, Flight, Live, Of};
+use crate::message::{Kind, Left, Next, Sink, Wake, WakeTarget};
 use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};
-use crate::walk::Departure;
+use crate::states::State;
 use collectives::{Counts, Cursor, Exchange, Member, Sizes, Step as Stage};
-use vef_format::ids::Rank;
+use vef_format::ids::{CollectiveId, Rank};
 use vef_format::operation::Operation;
 use vef_format::record::LocalCollective;
 use vef_format::units::{Bytes, Picos};
 
-impl Engine {
-    /// A task enters a collective, at its own time.
-    pub(crate) fn enter(&mut self, number: u32, record: LocalCollective, out: &mut impl Sink) -> Run<()> {
-        let entered = self.take_part(number, &record).map_err(|problem| match problem {
-            Problem::Part(problem) => self.wrong_part(number, record.id, problem),
+/// The collectives in progress, with the tables of the engine that their parts use.
+pub(crate) struct Player<'a> {
+    pub(crate) collectives: &'a mut Collectives,
+    pub(crate) sequences: &'a mut [Sequence],
+    pub(crate) jobs: &'a mut [Running],
+    pub(crate) live: &'a mut Live,
+}
+
+/// A task whose next record waited for its part of a collective, which is complete.
+#[must_use = "the task is to be released"]
+pub(crate) struct Released {
+    pub(crate) task: u32,
+    pub(crate) at: Picos,
+}
+
+/// What may happen to a part; each returns the task that is released by it.
+impl Player<'_> {
+    /// A task enters a collective, at its own time. It waits for nothing then, so that nothing is released.
+    pub(crate) fn enter(
+        &mut self,
+        task: u32,
+        record: LocalCollective,
+        out: &mut impl Sink,
+    ) -> EngineResult<()> {
+        let entered = self.take_part(task, &record).map_err(|problem| match problem {
+            Problem::Part(problem) => self.wrong_part(task, record.id, problem),
             Problem::Replay(error) => error,
         });
-        self.departures.stats.collective_parts += 1;
-        self.unfinished += 1;
+        self.live.stats.collective_parts += 1;
         let part = entered?;
-        self.sequences[number as usize].enter(record.id);
-        self.run_part(part, out)
+        self.collectives.unfinished += 1;
+        self.sequences[task as usize].enter(record.id);
+        self.run(part, out).map(drop)
     }
 
-    fn take_part(&mut self, number: u32, record: &LocalCollective) -> Result<u32, Problem> {
+    /// A part that the simulator has called starts its message at `now`, or when it is ready if that is later, and runs on.
+    #[inline(always)]
+    pub(crate) fn resume(
+        &mut self,
+        at: u32,
+        now: Picos,
+        out: &mut impl Sink,
+    ) -> EngineResult<Option<Released>> {
+        let part = &mut self.collectives.parts[at as usize];
+        let ready = part.at;
+        part.at = ready.max(now);
+        (part.turn, part.ahead) = (false, 1);
+        match self.start_message(at, ready, out)? {
+            true => Ok(None),
+            false => self.run(at, out),
+        }
+    }
+
+    /// A message of a collective arrives.
+    #[inline(always)]
+    pub(crate) fn arrive(
+        &mut self,
+        open_at: u32,
+        flight: &Flight,
+        now: Picos,
+        out: &mut impl Sink,
+    ) -> EngineResult<Option<Released>> {
+        let open = &mut self.collectives.open[open_at as usize];
+        // What comes from another partition was counted there.
+        open.on_their_way -= u32::from(matches!(flight.of, Of::Collective(_)));
+        let part = match open.parts[flight.dst as usize] {
+            // The schedule has no receive for it: nothing depends on it.
+            OVER => {
+                self.close_if_over(open_at);
+                return Ok(None);
+            }
+            NOT_YET => {
+                let id = open.id;
+                let added = self.collectives.add_part(open_at, flight.dst);
+                added.map_err(|problem| self.wrong_part(flight.receiver, id, problem))?
+            }
+            part => part,
+        };
+        let part_entry = &mut self.collectives.parts[part as usize];
+        if part_entry.count(flight.src, 1) < 0 {
+            part_entry.missing -= 1;
+            return self.wake(part, now, out);
+        }
+        Ok(None)
+    }
+
+    /// A message of a collective arrives that another partition has exported.
+    pub(crate) fn arrive_imported(
+        &mut self,
+        id: CollectiveId,
+        flight: &Flight,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> EngineResult<Option<Released>> {
+        let job = &mut self.jobs[self.sequences[flight.receiver as usize].job as usize];
+        match job.open.get(&id) {
+            Some(&open) => self.arrive(open, flight, at, out),
+            None => {
+                // No task of this partition has entered it.
+                job.early.entry(id).or_default().push((flight.src, flight.dst));
+                Ok(None)
+            }
+        }
+    }
+
+    /// A send of a collective is complete for its sender.
+    pub(crate) fn complete_send(
+        &mut self,
+        open: u32,
+        flight: &Flight,
+        now: Picos,
+        out: &mut impl Sink,
+    ) -> EngineResult<Option<Released>> {
+        match self.collectives.open[open as usize].parts[flight.src as usize] {
+            OVER | NOT_YET => Ok(None),
+            part => {
+                self.collectives.parts[part as usize].unsent -= 1;
+                self.wake(part, now, out)
+            }
+        }
+    }
+
+    /// A message of a collective has left for another partition.
+    pub(crate) fn export(&mut self, open: u32) {
+        self.collectives.open[open as usize].on_their_way -= 1;
+        self.close_if_over(open);
+    }
+}
+
+/// The steps of a part.
+impl Player<'_> {
+    fn take_part(&mut self, task: u32, record: &LocalCollective) -> Result<u32, Problem> {
         let id = record.id;
-        let sequence = &self.sequences[number as usize];
+        let sequence = &self.sequences[task as usize];
         let job = &mut self.jobs[sequence.job as usize];
         let open = match job.open.get(&id) {
             Some(&open) => open,
             None => {
-                if job.operations.set(id.0, State::Started) != State::Unseen {
+                if job.collectives.set(id.0, State::Started) != State::Unseen {
                     return Err(CollectiveProblem::Twice.into());
                 }
-                let open = self.collectives.begin(job, sequence.job, record, &self.sequences)?;
+                let open = self.collectives.begin(job, sequence.job, record, self.sequences)?;
                 job.open.insert(id, open);
                 for (src, dst) in job.early.remove(&id).into_iter().flatten() {
                     self.collectives.count_early(open, src, dst)?;
@@ -80,47 +195,47 @@ impl Engine {
         let sizes = PartSizes::of(open, record, &mut job.source, sequence.records)?;
         if matches!(sizes, PartSizes::Own(Sizes::Sums { .. }))
             && !std::mem::replace(&mut open.split, true)
-            && collectives.groups[open.group as usize].leads
+            && collectives.groups[open.group as usize].has_first_member
         {
-            self.departures.stats.split_evenly += 1;
+            self.live.stats.split_evenly += 1;
         }
         let cursor = Cursor::new(member, choice, sizes.sizes(open)).map_err(CollectiveProblem::Schedule)?;
         let part_entry = &mut collectives.parts[part as usize];
         part_entry.cursor = Some(cursor);
         part_entry.sizes = sizes;
-        part_entry.number = number;
+        part_entry.task = task;
         part_entry.at = sequence.at;
         Ok(part)
     }
 
     /// Plays a part on until it waits or is complete.
-    fn run_part(&mut self, at: u32, out: &mut impl Sink) -> Run<()> {
+    fn run(&mut self, at: u32, out: &mut impl Sink) -> EngineResult<Option<Released>> {
         loop {
             let part = &mut self.collectives.parts[at as usize];
-            let Some(cursor) = &mut part.cursor else { return Ok(()) };
+            let Some(cursor) = &mut part.cursor else { return Ok(None) };
             if let Some(Exchange { to, bytes, from }) = cursor.exchange() {
                 part.pending = (to, bytes);
                 part.then_from = from;
-                if self.send_part(at, out)? {
-                    return Ok(());
+                if self.send(at, out)? {
+                    return Ok(None);
                 }
                 continue;
             }
             match cursor.next(part.sizes.sizes(&self.collectives.open[part.open as usize])) {
                 Some(Stage::Send { to, data }) => {
                     part.pending = (to, data.len);
-                    if self.send_part(at, out)? {
-                        return Ok(());
+                    if self.send(at, out)? {
+                        return Ok(None);
                     }
                 }
-                Some(Stage::Recv { from, .. }) => self.expect(at, from),
+                Some(Stage::Recv { from, .. }) => part.expect(from),
                 Some(Stage::Local { .. }) => {}
                 Some(Stage::Wait) if part.missing + part.unsent == 0 => {}
-                None if part.missing + part.unsent == 0 => return self.complete_part(at, out),
+                None if part.missing + part.unsent == 0 => return Ok(self.complete(at, out)),
                 // Behind its last step the cursor gives `None` again.
                 Some(Stage::Wait) | None => {
                     part.wait();
-                    return Ok(());
+                    return Ok(None);
                 }
             }
         }
@@ -128,27 +243,27 @@ impl Engine {
 
     /// A part sends its message, unless the simulator is to call for that; whether it then waits.
     #[inline(always)]
-    fn send_part(&mut self, at: u32, out: &mut impl Sink) -> Run<bool> {
+    fn send(&mut self, at: u32, out: &mut impl Sink) -> EngineResult<bool> {
         let part = &mut self.collectives.parts[at as usize];
-        if part.ahead < self.departures.run_ahead {
+        if part.ahead < self.live.run_ahead {
             part.ahead += 1;
             let ready = part.at;
-            return self.start_part_message(at, ready, out);
+            return self.start_message(at, ready, out);
         }
         part.turn = true;
         let ready = part.at;
         let (src, dst) = self.collectives.ends_of_pending(at);
-        let inside = self.departures.inside(src, dst);
-        out.take(Next::Wake(Wake { at: ready, who: Who(at | Who::PART), inside }));
+        let inside = self.live.stays_inside(src, dst);
+        out.take(Next::Wake(Wake { at: ready, target: WakeTarget(at | WakeTarget::PART), inside }));
         Ok(true)
     }
 
     /// A part's message starts; whether the part then waits.
     #[inline(always)]
-    fn start_part_message(&mut self, at: u32, ready: Picos, out: &mut impl Sink) -> Run<bool> {
+    fn start_message(&mut self, at: u32, ready: Picos, out: &mut impl Sink) -> EngineResult<bool> {
         let part = &mut self.collectives.parts[at as usize];
         let (to, bytes) = (part.pending.0, Bytes(part.pending.1));
-        let completes = self.departures.send_completion.of(bytes);
+        let completes = self.live.completes(bytes);
         part.unsent += u32::from(completes != Completes::AtStart);
         let open = &mut self.collectives.open[part.open as usize];
         open.on_their_way += 1;
@@ -159,16 +274,15 @@ impl Engine {
         let of = Of::Collective(part.open);
         let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes);
         let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task };
-        let number = part.number;
-        let departed = self.departures.depart(&departure, flight, out);
-        departed.ok_or_else(|| self.overflow(number))?;
-        let part = &mut self.collectives.parts[at as usize];
+        let task = part.task;
+        if self.live.start(&departure, flight, out).is_none() {
+            return Err(self.overflow(task));
+        }
         let from = std::mem::replace(&mut part.then_from, NOBODY);
         if from == NOBODY {
             return Ok(false);
         }
-        self.expect(at, from);
-        let part = &mut self.collectives.parts[at as usize];
+        part.expect(from);
         let waits = part.missing + part.unsent > 0;
         if waits {
             part.wait();
@@ -176,120 +290,54 @@ impl Engine {
         Ok(waits)
     }
 
-    /// A part that the simulator has called starts its message at `now`, or when it is ready if that is later, and runs on.
-    #[inline(always)]
-    pub(crate) fn resume_part(&mut self, at: u32, now: Picos, out: &mut impl Sink) -> Run<()> {
-        let part = &mut self.collectives.parts[at as usize];
-        let ready = part.at;
-        part.at = ready.max(now);
-        (part.turn, part.ahead) = (false, 1);
-        match self.start_part_message(at, ready, out)? {
-            true => Ok(()),
-            false => self.run_part(at, out),
-        }
-    }
-
-    /// A part receives a message, when it comes or if it has.
-    #[inline(always)]
-    fn expect(&mut self, at: u32, from: u32) {
-        if self.collectives.count(at, from, -1) <= 0 {
-            self.collectives.parts[at as usize].missing += 1;
-        }
-    }
-
     /// What a part waited for may have come.
     #[inline(always)]
-    fn wake_part(&mut self, at: u32, now: Picos, out: &mut impl Sink) -> Run<()> {
+    fn wake(&mut self, at: u32, now: Picos, out: &mut impl Sink) -> EngineResult<Option<Released>> {
         let part = &mut self.collectives.parts[at as usize];
         if !part.waits || part.missing + part.unsent > 0 {
-            return Ok(());
+            return Ok(None);
         }
         part.waits = false;
         part.at = part.at.max(now);
-        self.run_part(at, out)
+        self.run(at, out)
     }
 
-    fn complete_part(&mut self, at: u32, out: &mut impl Sink) -> Run<()> {
-        let collectives = &mut self.collectives;
-        let Part { number, open: open_at, rank, at: time, .. } = collectives.parts[at as usize];
-        collectives.parts[at as usize].cursor = None;
-        collectives.free_parts.push(at);
-        let open = &mut collectives.open[open_at as usize];
-        open.parts[rank as usize] = OVER;
+    fn complete(&mut self, at: u32, out: &mut impl Sink) -> Option<Released> {
+        let part = self.collectives.parts.remove(at as usize);
+        let open = &mut self.collectives.open[part.open as usize];
+        open.parts[part.rank as usize] = OVER;
         open.over += 1;
         let id = open.id;
-        self.unfinished -= 1;
-        self.close_if_over(open_at);
-        let sequence = &mut self.sequences[number as usize];
-        sequence.leave(id, time);
-        out.left(&Left { job: sequence.job, task: sequence.rank, id, at: time });
-        match sequence.waits_for(Wait::Collective, id.0) {
-            true => self.release(number, time, out),
-            false => Ok(()),
-        }
+        self.collectives.unfinished -= 1;
+        self.close_if_over(part.open);
+        let sequence = &mut self.sequences[part.task as usize];
+        sequence.leave(id, part.at);
+        out.left(&Left { job: sequence.job, task: sequence.rank, id, at: part.at });
+        sequence.waits_for(Wait::Collective, id.0).then_some(Released { task: part.task, at: part.at })
     }
 
-    pub(crate) fn close_if_over(&mut self, at: u32) {
+    fn close_if_over(&mut self, at: u32) {
         let open = &self.collectives.open[at as usize];
         let group = &self.collectives.groups[open.group as usize];
         if open.over < group.here || open.on_their_way > 0 {
             return;
         }
-        let leads = group.leads;
         let job = &mut self.jobs[open.job as usize];
         job.open.remove(&open.id);
-        job.operations.set(open.id.0, State::Done);
-        self.departures.stats.collectives += u64::from(leads);
+        job.collectives.set(open.id.0, State::Over);
+        self.live.stats.collectives += u64::from(group.has_first_member);
         self.collectives.close(at);
     }
 
-    /// A message of a collective arrives.
-    #[inline(always)]
-    pub(crate) fn arrive_part(
-        &mut self,
-        open_at: u32,
-        flight: Flight,
-        now: Picos,
-        out: &mut impl Sink,
-    ) -> Run<()> {
-        let open = &mut self.collectives.open[open_at as usize];
-        // What comes from another partition was counted there.
-        open.on_their_way -= u32::from(matches!(flight.of(), Of::Collective(_)));
-        let part = match open.parts[flight.dst as usize] {
-            // The schedule has no receive for it: nothing depends on it.
-            OVER => {
-                self.close_if_over(open_at);
-                return Ok(());
-            }
-            NOT_YET => {
-                let id = open.id;
-                let added = self.collectives.add_part(open_at, flight.dst);
-                added.map_err(|problem| self.wrong_part(flight.receiver, id, problem))?
-            }
-            part => part,
-        };
-        if self.collectives.count(part, flight.src, 1) < 0 {
-            self.collectives.parts[part as usize].missing -= 1;
-            return self.wake_part(part, now, out);
-        }
-        Ok(())
+    #[cold]
+    fn overflow(&self, task: u32) -> Box<ReplayError> {
+        Box::new(ReplayError::Overflow { place: self.sequences[task as usize].place() })
     }
 
-    /// A send of a collective is complete for its sender.
-    pub(crate) fn complete_part_send(
-        &mut self,
-        open: u32,
-        flight: Flight,
-        now: Picos,
-        out: &mut impl Sink,
-    ) -> Run<()> {
-        match self.collectives.open[open as usize].parts[flight.src as usize] {
-            OVER | NOT_YET => Ok(()),
-            part => {
-                self.collectives.parts[part as usize].unsent -= 1;
-                self.wake_part(part, now, out)
-            }
-        }
+    #[cold]
+    fn wrong_part(&self, task: u32, id: CollectiveId, problem: CollectiveProblem) -> Box<ReplayError> {
+        let place = self.sequences[task as usize].place();
+        Box::new(ReplayError::Collective { place, id, problem })
     }
 }
 
@@ -350,8 +398,7 @@ impl Collectives {
             let sort = |blocks: Counts| blocks.sorted(root, choice.order);
             blocks = blocks.map(sort).transpose().map_err(CollectiveProblem::Schedule)?;
         }
-        let mut parts = self.spare.pop().unwrap_or_default();
-        parts.resize(ranks as usize, NOT_YET);
+        let parts = self.parts_table(ranks);
         let open = Open {
             id: record.id,
             job: job_number,
@@ -368,16 +415,7 @@ impl Collectives {
             over: 0,
             on_their_way: 0,
         };
-        Ok(match self.free_open.pop() {
-            Some(at) => {
-                self.open[at as usize] = open;
-                at
-            }
-            None => {
-                self.open.push(open);
-                (self.open.len() - 1) as u32
-            }
-        })
+        Ok(self.open.insert(open) as u32)
     }
 }
 

@@ -4,21 +4,26 @@
 //! dependency that is not fulfilled. The messages that it starts on its way go to the caller, with the times at which they
 //! start; nothing is kept here for later. So there is no queue and no present moment: every task has a time of its own.
 //!
-//! Release times are not stored. A record that waits is released by a call, whose moment is the release. A dependency that
-//! is fulfilled when the task comes to it was fulfilled by an earlier call for the same task, hence not after the moment of the call
-//! that lets the task run now, nor after the start of its last record if that is later.
+//! The steps are those of two state machines, a task's ([`Task`]) and that of its part of a collective ([`Player`]). Each returns what
+//! concerns the other, and the engine carries that out.
+//!
+//! Release times are not stored. Of a record that waits, the release is the moment of the call that ends the wait. A dependency that is
+//! fulfilled when the task reaches the record was fulfilled by an earlier call for this task: not later than this call, or than the start of
+//! the record before.
 
-use crate::collective::Collectives;
-use crate::error::{CollectiveProblem, RecordPlace, ReplayError, Run};
-use crate::live::{Completes, Flight, Of, Refused};
+use crate::collective::{Collectives, Player, Released};
+use crate::error::{EngineResult, ReplayError};
+use crate::job::Running;
+use crate::live::{Completes, Flight, Live, Of, Refused};
 use crate::message::{LiveId, Sink, Started, Wake};
 use crate::options::SendCompletion;
-use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
-use crate::walk::{Departures, Walk, next_record};
-use vef_format::ids::{CollectiveId, Rank};
-use vef_format::units::{Bytes, Picos};
+use crate::task::{Halt, Task, not_started};
+use std::ops::Range;
+use vef_format::ids::Rank;
+use vef_format::text::Line;
+use vef_format::units::Picos;
 
 /// Traces being replayed: from the start of tasks and from deliveries follow the messages that start then or later.
 ///
@@ -28,11 +33,11 @@ use vef_format::units::{Bytes, Picos};
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) jobs: Vec<Running>,
-    /// The records of all tasks: one sequence a task, one job after the other.
+    /// The records of all tasks, one job after the other.
     pub(crate) sequences: Vec<Sequence>,
     pub(crate) collectives: Collectives,
-    pub(crate) departures: Departures,
-    /// Tasks with records left, and parts of collectives in progress.
+    pub(crate) live: Live,
+    /// Tasks with records left.
     pub(crate) unfinished: u64,
     pub(crate) begun: bool,
     pub(crate) ended: bool,
@@ -41,6 +46,7 @@ pub struct Engine {
     pub(crate) first_refusal: Option<String>,
 }
 
+/// What a simulator reports.
 impl Engine {
     /// Messages that a task may start ahead of its simulator: [`Next::Wake`](crate::Next::Wake).
     pub const RUN_AHEAD: u8 = 16;
@@ -54,7 +60,8 @@ impl Engine {
             if self.is_elsewhere(number) {
                 continue;
             }
-            self.run_from_first(number, out).map_err(|error| self.end(error))?;
+            let halt = self.task(number).begin(out);
+            self.carry_out(number, halt, out)?;
         }
         Ok(())
     }
@@ -65,30 +72,25 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        let Some(entry) = self.departures.live.entry(id) else { return Err(self.refuse_id(id)) };
-        let flight = entry.flight();
-        let number = flight.receiver;
-        let receiver = &mut self.sequences[number as usize];
+        let Some(&flight) = self.live.get(id) else { return Err(self.refuse_id(id)) };
+        let task = flight.receiver;
+        let Self { sequences, jobs, live, collectives, .. } = self;
+        let receiver = &mut sequences[task as usize];
         if receiver.wait == Wait::Elsewhere {
-            let flight = *flight;
             return self.delivered_elsewhere(id, flight, at, out);
         }
-        if at < receiver.heard {
-            let clock = receiver.heard;
+        if at < receiver.last_call {
+            let clock = receiver.last_call;
             return Err(self.refuse(ReplayError::Backwards { clock, at }));
         }
-        receiver.heard = at;
-        let Some((line, awaited)) = flight.as_eager_line() else {
-            let flight = *flight;
+        receiver.last_call = at;
+        let (Of::Line { id: line, awaited }, Completes::AtStart) = (flight.of, flight.completes) else {
             return self.delivered_other(id, flight, at, out);
         };
-        let rank = flight.dst;
-        entry.remove();
-        self.departures.stats.deliver(at);
-        let Self { jobs, departures, collectives, .. } = self;
-        let walk = Walk::new(number, receiver, jobs, departures, collectives);
-        let walked = walk.receive((line, awaited), rank, at, out);
-        self.go_on(number, walked, out).map_err(|error| self.end(error))
+        live.remove(id);
+        live.stats.deliver(at);
+        let halt = Task::new(task, receiver, jobs, live, collectives).receive(line, awaited, at, out);
+        self.carry_out(task, halt, out)
     }
 
     /// Loads into the cache what [`Engine::delivered`] needs for a message. A simulator that knows its next reports calls this for all of
@@ -96,26 +98,9 @@ impl Engine {
     /// the loads.
     #[inline]
     pub fn fetch(&self, id: LiveId) -> u64 {
-        let flight = self.departures.live.get(id);
+        let flight = self.live.get(id);
         let sequence = flight.and_then(|flight| self.sequences.get(flight.receiver as usize));
-        sequence.map_or(0, |sequence| sequence.heard.0 ^ sequence.wait as u64)
-    }
-
-    /// A message is delivered that is not a line, or for which its sender may wait.
-    #[inline(never)]
-    fn delivered_other(
-        &mut self,
-        id: LiveId,
-        flight: Flight,
-        at: Picos,
-        out: &mut impl Sink,
-    ) -> Result<(), ReplayError> {
-        if flight.completes_by_arrival() {
-            self.hear(self.sender(&flight), at)?;
-        }
-        self.departures.live.remove(id);
-        self.departures.stats.deliver(at);
-        self.arrive(flight, at, out).map_err(|error| self.end(error))
+        sequence.map_or(0, |sequence| sequence.last_call.0 ^ sequence.wait as u64)
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -124,15 +109,20 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        if let Some(flight) = self.departures.live.get(id) {
-            self.hear(self.sender(&flight), at)?;
+        if let Some(&flight) = self.live.get(id) {
+            self.note_call(self.sender(&flight), at)?;
         }
-        let flight = self.departures.live.sent(id).map_err(|refused| self.refuse(refusal(refused, id)))?;
-        if flight.completes() == Completes::WhenSent {
-            if flight.is_exported() {
-                self.departures.live.remove(id);
+        let flight = self.live.sent(id).map_err(|refused| {
+            self.refuse(match refused {
+                Refused::NotLive => ReplayError::NotLive { id },
+                Refused::AlreadySent => ReplayError::AlreadySent { id },
+            })
+        })?;
+        if flight.completes == Completes::WhenSent {
+            if flight.exported {
+                self.live.remove(id);
             }
-            self.complete_send(flight, at, out).map_err(|error| self.end(error))?;
+            self.complete_send(&flight, at, out)?;
         }
         Ok(())
     }
@@ -143,41 +133,178 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        let number = match wake.who.as_sequence() {
-            Ok(number) => {
-                let sequence = self.sequences.get(number as usize);
-                sequence.is_some_and(|sequence| sequence.wait == Wait::Turn).then_some(number)
+        let target = wake.target.as_task();
+        let waiting = match target {
+            Ok(task) => {
+                let sequence = self.sequences.get(task as usize);
+                sequence.is_some_and(|sequence| sequence.wait == Wait::Turn).then_some(task)
             }
             Err(part) => self.collectives.waiting_part(part),
         };
-        let Some(number) = number else { return Err(self.refuse(ReplayError::NotWaiting)) };
-        self.hear(number, at)?;
-        match wake.who.as_sequence() {
-            Ok(number) => self.resume(number, at, out),
-            Err(part) => self.resume_part(part, at, out),
+        let Some(task) = waiting else { return Err(self.refuse(ReplayError::NotWaiting)) };
+        self.note_call(task, at)?;
+        match target {
+            Ok(task) => {
+                let halt = self.task(task).resume(at, out);
+                self.carry_out(task, halt, out)
+            }
+            Err(part) => {
+                let released = self.player().resume(part, at, out);
+                self.carry_out_release(released, out)
+            }
         }
-        .map_err(|error| self.end(error))
     }
 
     /// The job and the task that asked to be called.
     pub fn task_of(&self, wake: &Wake) -> Option<(u32, Rank)> {
-        let number = match wake.who.as_sequence() {
-            Ok(number) => Some(number),
+        let task = match wake.target.as_task() {
+            Ok(task) => Some(task),
             Err(part) => self.collectives.waiting_part(part),
         };
-        let sequence = self.sequences.get(number? as usize)?;
+        let sequence = self.sequences.get(task? as usize)?;
         Some((sequence.job, sequence.rank))
     }
+}
 
-    /// Takes note of a call for the task of a sequence.
+/// The steps between the calls.
+impl Engine {
+    /// A message is delivered that is not a line, or for which its sender may wait.
+    #[inline(never)]
+    fn delivered_other(
+        &mut self,
+        id: LiveId,
+        flight: Flight,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
+        if flight.completes_by_arrival() {
+            self.note_call(self.sender(&flight), at)?;
+        }
+        self.live.remove(id);
+        self.live.stats.deliver(at);
+        if flight.completes_by_arrival() {
+            self.complete_send(&flight, at, out)?;
+        }
+        let released = match flight.of {
+            Of::Line { id, awaited } => {
+                let halt = self.task(flight.receiver).receive(id, awaited, at, out);
+                return self.carry_out(flight.receiver, halt, out);
+            }
+            Of::Collective(open) => self.player().arrive(open, &flight, at, out),
+            Of::Imported(id) => self.player().arrive_imported(id, &flight, at, out),
+        };
+        self.carry_out_release(released, out)
+    }
+
+    /// A message is reported delivered whose receiver is in another partition: its sender may wait for that.
+    #[cold]
+    fn delivered_elsewhere(
+        &mut self,
+        id: LiveId,
+        flight: Flight,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
+        if !flight.exported {
+            return Err(self.refuse(ReplayError::NotExported { id }));
+        }
+        self.note_call(self.sender(&flight), at)?;
+        self.live.remove(id);
+        self.complete_send(&flight, at, out)
+    }
+
+    /// A send is complete for its sender.
+    fn complete_send(&mut self, flight: &Flight, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let released = match flight.of {
+            Of::Line { id, .. } => {
+                let sender = &self.sequences[flight.src as usize];
+                let waits = sender.waits_for(Wait::Sent, id);
+                self.jobs[sender.job as usize].lines.complete(id);
+                Ok(waits.then_some(Released { task: flight.src, at }))
+            }
+            Of::Collective(open) => self.player().complete_send(open, flight, at, out),
+            // The sender is in another partition.
+            Of::Imported(_) => Ok(None),
+        };
+        self.carry_out_release(released, out)
+    }
+
+    /// Carries out what follows from a task's halt: it enters collectives until it halts elsewhere.
     #[inline(always)]
-    pub(crate) fn hear(&mut self, number: u32, at: Picos) -> Result<(), ReplayError> {
-        let sequence = &mut self.sequences[number as usize];
-        if at < sequence.heard {
-            let clock = sequence.heard;
+    fn carry_out(
+        &mut self,
+        task: u32,
+        halt: EngineResult<Halt>,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
+        match halt {
+            Ok(Halt::Waiting) => Ok(()),
+            Ok(Halt::Finished) => {
+                self.unfinished -= 1;
+                Ok(())
+            }
+            Ok(Halt::Collective) => self.enter(task, out),
+            Err(error) => Err(self.end(error)),
+        }
+    }
+
+    #[inline(never)]
+    fn enter(&mut self, task: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
+        loop {
+            let sequence = &self.sequences[task as usize];
+            let start = sequence.at;
+            if let Line::Collective(part) = sequence.next.line(sequence.rank) {
+                self.player().enter(task, part, out).map_err(|error| self.end(error))?;
+            }
+            match self.task(task).entered(start, out) {
+                Ok(Halt::Collective) => {}
+                halt => return self.carry_out(task, halt, out),
+            }
+        }
+    }
+
+    /// Carries out what follows from a step of a collective, or of a send: a task that waited for it runs on.
+    #[inline(always)]
+    fn carry_out_release(
+        &mut self,
+        released: EngineResult<Option<Released>>,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
+        match released {
+            Ok(None) => Ok(()),
+            Ok(Some(released)) => self.release(released, out),
+            Err(error) => Err(self.end(error)),
+        }
+    }
+
+    fn release(&mut self, Released { task, at }: Released, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let halt = self.task(task).release(at, out);
+        self.carry_out(task, halt, out)
+    }
+
+    /// A task, with the tables that its records use.
+    #[inline(always)]
+    fn task(&mut self, task: u32) -> Task<'_> {
+        let Self { sequences, jobs, live, collectives, .. } = self;
+        Task::new(task, &mut sequences[task as usize], jobs, live, collectives)
+    }
+
+    /// The collectives, with the tables that their parts use.
+    #[inline(always)]
+    pub(crate) fn player(&mut self) -> Player<'_> {
+        let Self { sequences, jobs, live, collectives, .. } = self;
+        Player { collectives, sequences, jobs, live }
+    }
+
+    /// Takes note of a call for a task, which must not be earlier than the last.
+    #[inline(always)]
+    fn note_call(&mut self, task: u32, at: Picos) -> Result<(), ReplayError> {
+        let sequence = &mut self.sequences[task as usize];
+        if at < sequence.last_call {
+            let clock = sequence.last_call;
             return Err(self.refuse(ReplayError::Backwards { clock, at }));
         }
-        sequence.heard = at;
+        sequence.last_call = at;
         Ok(())
     }
 
@@ -199,64 +326,23 @@ impl Engine {
     /// After an error in the trace every further call fails.
     #[cold]
     #[expect(clippy::boxed_local, reason = "the engine's inner errors are boxed")]
-    pub(crate) fn end(&mut self, error: Box<ReplayError>) -> ReplayError {
+    fn end(&mut self, error: Box<ReplayError>) -> ReplayError {
         self.ended = true;
         *error
     }
 
-    /// A message arrives.
-    fn arrive(&mut self, flight: Flight, at: Picos, out: &mut impl Sink) -> Run<()> {
-        if flight.completes_by_arrival() {
-            self.complete_send(flight, at, out)?;
-        }
-        match flight.of() {
-            Of::Line { id, awaited } => {
-                let walked = self.walk(flight.receiver).receive((id, awaited), flight.dst, at, out);
-                self.go_on(flight.receiver, walked, out)
-            }
-            Of::Collective(open) => self.arrive_part(open, flight, at, out),
-            Of::Imported(id) => self.arrive_imported(id, flight, at, out),
-        }
-    }
-
-    /// A send is complete for its sender.
-    pub(crate) fn complete_send(&mut self, flight: Flight, at: Picos, out: &mut impl Sink) -> Run<()> {
-        match flight.of() {
-            Of::Line { id, .. } => {
-                let sender = &self.sequences[flight.src as usize];
-                let waits = sender.waits_for(Wait::Sent, id);
-                self.jobs[sender.job as usize].lines.complete(id);
-                if waits { self.release(flight.src, at, out) } else { Ok(()) }
-            }
-            Of::Collective(open) => self.complete_part_send(open, flight, at, out),
-            // The sender is in another partition.
-            Of::Imported(_) => Ok(()),
-        }
-    }
-
-    /// The sequence of the task that sent a message.
-    pub(crate) fn sender(&self, flight: &Flight) -> u32 {
-        match flight.of() {
+    /// The task that sent a message, counted over all jobs.
+    fn sender(&self, flight: &Flight) -> u32 {
+        match flight.of {
             Of::Line { .. } | Of::Imported(_) => flight.src,
             Of::Collective(open) => self.collectives.task(open, flight.src),
         }
     }
 
-    /// Where a sequence is.
-    #[cold]
-    pub(crate) fn place(&self, number: u32) -> RecordPlace {
-        let sequence = &self.sequences[number as usize];
-        RecordPlace { job: sequence.job, task: sequence.rank, record: sequence.records }
-    }
-
-    #[cold]
-    pub(crate) fn wrong_part(
-        &self,
-        number: u32,
-        id: CollectiveId,
-        problem: CollectiveProblem,
-    ) -> Box<ReplayError> {
-        Box::new(ReplayError::Collective { place: self.place(number), id, problem })
+    /// Whether a task is in another partition.
+    #[inline(always)]
+    pub(crate) fn is_elsewhere(&self, task: u32) -> bool {
+        self.sequences[task as usize].wait == Wait::Elsewhere
     }
 }
 
@@ -264,27 +350,27 @@ impl Engine {
 impl Engine {
     /// Whether every record has been replayed and every message delivered.
     pub fn is_complete(&self) -> bool {
-        self.begun && self.unfinished == 0 && self.live() == 0
+        self.begun && self.unfinished == 0 && self.collectives.unfinished == 0 && self.live() == 0
     }
 
     /// Messages that have started and are not delivered.
     pub fn live(&self) -> u64 {
-        self.departures.stats.live()
+        self.live.stats.live()
     }
 
     /// Whether a message of that id has started and is not delivered.
     pub(crate) fn is_live(&self, id: LiveId) -> bool {
-        self.departures.live.get(id).is_some()
+        self.live.get(id).is_some()
     }
 
     /// Counts of what was done so far.
     pub fn stats(&self) -> &Stats {
-        &self.departures.stats
+        &self.live.stats
     }
 
     /// When sends are complete for their senders.
     pub fn send_completion(&self) -> SendCompletion {
-        self.departures.send_completion
+        self.live.send_completion
     }
 
     /// Number of jobs.
@@ -297,18 +383,21 @@ impl Engine {
         self.jobs.get(job as usize).map_or(0, |job| job.tasks)
     }
 
+    /// The tasks of a job, counted over all jobs.
+    fn range(&self, job: u32) -> Range<usize> {
+        let job = self.jobs.get(job as usize);
+        job.map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize)
+    }
+
     /// How far the tasks of a job have come, by rank.
     pub fn progress(&self, job: u32) -> impl ExactSizeIterator<Item = TaskProgress> + '_ {
-        let range = self
-            .jobs
-            .get(job as usize)
-            .map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize);
+        let range = self.range(job);
         range.map(|at| {
             let sequence = &self.sequences[at];
             TaskProgress {
                 records: sequence.records,
                 finished: (sequence.wait == Wait::Finished).then_some(sequence.finish()),
-                node: self.departures.nodes[at],
+                node: self.live.nodes[at],
             }
         })
     }
@@ -316,11 +405,7 @@ impl Engine {
     /// The record that each task of a job has not started yet, by rank; `None` if it has no more. `released` is [`Picos::MAX`] while the
     /// task waits for something, `at` is not known and as late.
     pub fn next_records(&self, job: u32) -> impl Iterator<Item = Option<Started>> + '_ {
-        let tasks = self
-            .jobs
-            .get(job as usize)
-            .map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize);
-        self.sequences[tasks].iter().map(next_record)
+        self.sequences[self.range(job)].iter().map(not_started)
     }
 
     /// When the last record that a task has started did; tasks are counted over all jobs. What it computes before the record for which it
@@ -337,20 +422,6 @@ impl Engine {
     }
 }
 
-impl SendCompletion {
-    /// When a message of that size is complete for its sender.
-    #[inline]
-    pub(crate) fn of(self, bytes: Bytes) -> Completes {
-        match self {
-            Self::Eager => Completes::AtStart,
-            Self::WhenSent => Completes::WhenSent,
-            Self::LargeWhenSent { above } if bytes > above => Completes::WhenSent,
-            Self::Rendezvous { above } if bytes > above => Completes::WhenDelivered,
-            Self::LargeWhenSent { .. } | Self::Rendezvous { .. } => Completes::AtStart,
-        }
-    }
-}
-
 /// How far a task has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskProgress {
@@ -360,12 +431,4 @@ pub struct TaskProgress {
     pub finished: Option<Picos>,
     /// Its end node.
     pub node: u32,
-}
-
-#[cold]
-fn refusal(refused: Refused, id: LiveId) -> ReplayError {
-    match refused {
-        Refused::NotLive => ReplayError::NotLive { id },
-        Refused::AlreadySent => ReplayError::AlreadySent { id },
-    }
 }

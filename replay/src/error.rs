@@ -148,7 +148,7 @@ pub enum ReplayError {
 }
 
 /// What the engine's inner calls come to: errors are rare and large, so they are boxed.
-pub(crate) type Run<T> = Result<T, Box<ReplayError>>;
+pub(crate) type EngineResult<T> = Result<T, Box<ReplayError>>;
 
 impl ReplayError {
     /// Whether the caller made a mistake that left the replay as it was.

@@ -1,14 +1,17 @@
-//! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's.
+//! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's; and what the engine keeps
+//! of it besides its tasks.
 
 use crate::error::{BuildError, ReplayError};
+use crate::lines::Lines;
 use crate::options::SendCompletion;
 use crate::source::{Container, Feed, LoadError, Loaded, Stream, is_container};
+use crate::states::States;
 use hashbrown::HashMap;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::container::Span;
-use vef_format::ids::Rank;
+use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::{KIND, NOTHING, Raw};
 use vef_format::units::{Picos, Ticks};
@@ -184,6 +187,29 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// A job in progress: its records, lines and collectives.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) source: Feed,
+    pub(crate) scale: Scale,
+    /// Computing times that replace the trace's.
+    pub(crate) computing: Option<Box<dyn Computing>>,
+    /// The first of its tasks, counted over all jobs.
+    pub(crate) first_task: u32,
+    pub(crate) tasks: u32,
+    /// Computing that is left out in front of tasks' first records, by rank.
+    pub(crate) skipped: Vec<Ticks>,
+    pub(crate) lines: Lines,
+    /// Which collectives were entered and are over.
+    pub(crate) collectives: States,
+    /// The keys of communicators in the table of groups.
+    pub(crate) groups: HashMap<CommId, u32>,
+    /// The keys of open collectives in their table.
+    pub(crate) open: HashMap<CollectiveId, u32>,
+    /// Messages from other partitions, of collectives that are not open here: sender and receiver, ranks of the communicator.
+    pub(crate) early: HashMap<CollectiveId, Vec<(u32, u32)>>,
 }
 
 /// Ticks to picoseconds: the trace's clock times the job's factors.

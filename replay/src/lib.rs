@@ -4,64 +4,88 @@
 //! topology: it carries the messages that the engine starts as it likes, and reports when they have arrived
 //! ([`Engine::delivered`]), from which others follow.
 //!
-//! ```no_run
-//! use replay::{Engine, Job, Next, Picos, Queue};
-//! use std::path::Path;
+//! ```
+//! use replay::{Engine, Job, Loaded, Next, OpCodes, Picos, Queue};
+//! use std::{path::Path, sync::Arc};
+//! use vef_format::text::Reader;
+//!
+//! // Task 0 computes for 10 ns and sends 100 bytes to task 1, which answers 5 ns after it has received them.
+//! let text = "VEF3 2 2 0 0 0 0 1000\n0 0 1 100 4 10 -1\n1 1 0 50 6 5 0\n";
+//! let trace = Loaded::read(Reader::from_bytes(text.as_bytes(), Path::new("trace.vef"))?, OpCodes::default())?;
 //!
 //! // The smallest network: every message takes 2 µs, whatever happens beside it.
-//! let mut engine = Engine::builder().job(Job::open(Path::new("trace.vef"))?).engine()?;
+//! let happens = |next: &Next| match next {
+//!     Next::Message(message) => Picos(message.start.0 + 2_000_000),
+//!     Next::Inside { .. } | Next::Wake(_) => next.at(),
+//! };
+//! let mut engine = Engine::builder().job(Job::loaded(&Arc::new(trace))).engine()?;
 //! let mut events: Queue<Next> = Queue::new();
-//! engine.begin(&mut |next: Next| events.push(next.at(), next))?;
+//! engine.begin(&mut |next: Next| events.push(happens(&next), next))?;
 //! while let Some((now, event)) = events.pop(Picos::MAX) {
-//!     let mut later = |next: Next| match next {
-//!         Next::Message(message) => events.push(Picos(message.start.0 + 2_000_000), next),
-//!         _ => events.push(next.at(), next),
-//!     };
+//!     let mut later = |next: Next| events.push(happens(&next), next);
 //!     match event {
 //!         Next::Message(message) | Next::Inside { message, .. } => engine.delivered(message.id, now, &mut later)?,
 //!         Next::Wake(wake) => engine.wake(wake, now, &mut later)?,
 //!     }
 //! }
 //! assert!(engine.is_complete());
+//! assert_eq!(engine.finish(), Picos(10_000 + 2_000_000 + 5_000 + 2_000_000));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Replay`] is an engine behind a queue with a clock, for simulators that would rather ask for the messages that are ready at
-//! a moment.
+//! # Reading the source
 //!
-//! Time is a number of picoseconds in 64 bits ([`Picos`]); what would go beyond is an error. A record k of a task
-//! starts at `max(start(k−1), release of what it depends on) + computing time`. `docs/replay.md` has the rest:
-//! the contract with a simulator, when sends are complete, how collectives are played, memory and order.
+//! A job's records come from a source (`source/`), a task at a time. A record k of a task starts at
+//! `max(start(k−1), release of what it depends on) + computing time`, in picoseconds of 64 bits ([`Picos`]); a later moment is an error.
+//! The files, from top to bottom; each uses those below it alone:
+//!
+//! ```text
+//!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
+//!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
+//!     stuck.rs         why nothing happens
+//!         │ calls
+//!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
+//!         │ Halt                          │ Released
+//!  3  task.rs          Task: over      4  collective.rs   Player: each task's part of an algorithm's
+//!         its records until one waits         │             schedule until it waits or is complete
+//!         │                                   │
+//!  5  job.rs           Job: a trace and how it is replayed;  source/ its records (text, container, memory)
+//!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
+//!     live.rs          the messages under way, by the id that the simulator has of them
+//!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
+//! ```
+//!
+//! [`Builder`] puts these together. `docs/replay.md` has the contract with a simulator, when sends are complete, how collectives are
+//! played, memory and order.
 //!
 //! This crate never starts a thread, never looks at a clock, never prints, and reads nothing but traces.
 
 #![forbid(unsafe_code)]
 
 mod builder;
-mod engine;
 mod exchange;
-mod job;
-mod message;
-mod options;
+mod partition;
 mod poll;
-mod queue;
-mod source;
-mod stats;
 mod stuck;
 pub mod yardstick;
 
-mod error;
+mod engine;
 
 mod collective;
-mod early;
-mod ledger;
+mod task;
+
+mod job;
+mod lines;
 mod live;
-mod partition;
-mod progress;
-mod run;
-mod running;
 mod sequence;
-mod walk;
+mod source;
+mod states;
+
+mod error;
+mod message;
+mod options;
+mod queue;
+mod stats;
 
 pub use builder::Builder;
 pub use collectives::choose::Table;

@@ -1,50 +1,41 @@
-//! The messages that are under way: a slab whose slots remember how often they were used.
+//! The messages that are under way, from their start to their delivery.
 
-use crate::message::LiveId;
-use vef_format::ids::CollectiveId;
+use crate::message::{Kind, LiveId, Message, Next, Sink};
+use crate::options::{SameNode, SendCompletion};
+use crate::stats::Stats;
+use slotmap::SlotMap;
+use vef_format::ids::{CollectiveId, Rank};
+use vef_format::units::{Bytes, Picos};
 
-/// Slots, and which are free. A slot costs 32 bytes and is reused last in, first out, so that a steady
-/// traffic stays in the cache.
+/// The messages under way, and what decides about each that starts.
 #[derive(Debug)]
 pub(crate) struct Live {
-    slots: Vec<Slot>,
-    /// The slot that was freed last, or [`NONE`].
-    free: u32,
+    flights: SlotMap<slotmap::DefaultKey, Flight>,
+    pub(crate) stats: Stats,
+    /// End node of each task, counted over all jobs.
+    pub(crate) nodes: Vec<u32>,
+    pub(crate) send_completion: SendCompletion,
+    same_node: SameNode,
+    /// Messages that a task, or a part of a collective, may start before the simulator calls it.
+    pub(crate) run_ahead: u8,
 }
-
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    flight: Flight,
-    /// The id of the message; of a free slot the last one's, with the impossible slot [`NONE`].
-    id: LiveId,
-}
-
-/// No slot.
-const NONE: u32 = u32::MAX;
 
 /// What the engine must know when a message is reported sent or delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
-    /// The id of a line, or a place in the table of open collectives. Of a free slot the slot that was freed before.
-    key: u64,
-    /// Sending sequence, or the sender's rank of the communicator.
+    pub(crate) of: Of,
+    /// Sending task, counted over all jobs; of a collective, the sender's rank of the communicator.
     pub(crate) src: u32,
     /// The receiver's rank of the communicator; of a line, its rank of the job.
     pub(crate) dst: u32,
-    /// The receiver's sequence.
+    /// The receiving task, counted over all jobs.
     pub(crate) receiver: u32,
-    /// Bits, below.
-    flags: u32,
+    pub(crate) completes: Completes,
+    /// Whether the simulator has reported it sent.
+    sent: bool,
+    /// Whether it has left for another partition, and its sender waits for it.
+    pub(crate) exported: bool,
 }
-
-const COMPLETES: u32 = 3;
-const SENT: u32 = 1 << 2;
-const OF_COLLECTIVE: u32 = 1 << 3;
-const AWAITED: u32 = 1 << 4;
-/// It has left for another partition, and its sender waits for it.
-const EXPORTED: u32 = 1 << 5;
-/// It came from another partition, and is of a collective.
-const IMPORTED: u32 = 1 << 6;
 
 /// What a live message belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -55,15 +46,14 @@ pub(crate) enum Of {
         /// Whether some record waits for its reception, as far as the trace says so.
         awaited: bool,
     },
-    /// The collective in this place of the table of open ones.
+    /// The collective with this key in the table of open ones.
     Collective(u32),
-    /// The collective of that id: the message came from another partition, in which its place is another.
+    /// The collective of that id: the message came from another partition, in which its key is another.
     Imported(CollectiveId),
 }
 
 /// The moment at which a send is complete for its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Completes {
     AtStart,
     WhenSent,
@@ -77,168 +67,129 @@ pub(crate) enum Refused {
     AlreadySent,
 }
 
+/// A message that starts.
+pub(crate) struct Departure {
+    pub(crate) ready: Picos,
+    pub(crate) start: Picos,
+    pub(crate) bytes: Bytes,
+    pub(crate) kind: Kind,
+    pub(crate) job: u32,
+    pub(crate) src: Rank,
+    pub(crate) dst: Rank,
+    /// The job's first task.
+    pub(crate) first_task: u32,
+}
+
 impl Flight {
     #[inline(always)]
     pub(crate) fn new(of: Of, src: u32, dst: u32, receiver: u32, completes: Completes) -> Self {
-        let (key, flags) = match of {
-            Of::Line { id, awaited } => (id, if awaited { AWAITED } else { 0 }),
-            Of::Collective(place) => (place.into(), OF_COLLECTIVE),
-            Of::Imported(id) => (id.0, IMPORTED),
-        };
-        Self { key, src, dst, receiver, flags: flags | completes as u32 }
-    }
-
-    /// Whose message it is.
-    #[inline(always)]
-    pub(crate) fn of(&self) -> Of {
-        match self.flags & (OF_COLLECTIVE | IMPORTED) {
-            0 => Of::Line { id: self.key, awaited: self.flags & AWAITED != 0 },
-            OF_COLLECTIVE => Of::Collective(self.key as u32),
-            _ => Of::Imported(CollectiveId(self.key)),
-        }
-    }
-
-    /// The id of a line whose send was complete at its start, and whether some record waits for its reception.
-    #[inline(always)]
-    pub(crate) fn as_eager_line(&self) -> Option<(u64, bool)> {
-        let is_eager_line = self.flags & (COMPLETES | OF_COLLECTIVE | IMPORTED) == 0;
-        is_eager_line.then_some((self.key, self.flags & AWAITED != 0))
-    }
-
-    /// Whether it has left for another partition.
-    #[inline]
-    pub(crate) fn is_exported(&self) -> bool {
-        self.flags & EXPORTED != 0
-    }
-
-    /// When its sender's send is complete.
-    #[inline(always)]
-    pub(crate) fn completes(&self) -> Completes {
-        match self.flags & COMPLETES {
-            0 => Completes::AtStart,
-            1 => Completes::WhenSent,
-            _ => Completes::WhenDelivered,
-        }
+        Self { of, src, dst, receiver, completes, sent: false, exported: false }
     }
 
     /// Whether its sender's send is complete when it arrives, and not before.
     #[inline(always)]
     pub(crate) fn completes_by_arrival(&self) -> bool {
-        match self.completes() {
+        match self.completes {
             Completes::AtStart => false,
-            Completes::WhenSent => self.flags & SENT == 0,
+            Completes::WhenSent => !self.sent,
             Completes::WhenDelivered => true,
         }
     }
 }
 
-/// A live message in its slot.
-pub(crate) struct Entry<'a> {
-    slot: &'a mut Slot,
-    free: &'a mut u32,
-}
-
-impl Entry<'_> {
-    #[inline(always)]
-    pub(crate) fn flight(&self) -> &Flight {
-        &self.slot.flight
-    }
-
-    /// Frees the slot.
-    #[inline(always)]
-    pub(crate) fn remove(self) {
-        let at = self.slot.id.slot();
-        self.slot.id = self.slot.id.of_free_slot();
-        self.slot.flight.key = std::mem::replace(self.free, at).into();
-    }
-}
-
-impl Default for Live {
-    fn default() -> Self {
-        Self { slots: Vec::new(), free: NONE }
-    }
-}
-
 impl Live {
+    pub(crate) fn new(
+        nodes: Vec<u32>,
+        send_completion: SendCompletion,
+        same_node: SameNode,
+        run_ahead: u8,
+    ) -> Self {
+        Self {
+            flights: SlotMap::new(),
+            stats: Stats::default(),
+            nodes,
+            send_completion,
+            same_node,
+            run_ahead,
+        }
+    }
+
+    /// A message starts; `None` if it would arrive past the end of time.
+    #[inline(always)]
+    pub(crate) fn start(&mut self, departure: &Departure, flight: Flight, out: &mut impl Sink) -> Option<()> {
+        let &Departure { ready, start, bytes, kind, job, src, dst, first_task } = departure;
+        self.stats.start(kind, bytes);
+        let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
+        let id = self.insert(flight);
+        let message = Message { id, start, ready, src_node, dst_node, bytes, job, src, dst, kind };
+        if let SameNode::Inside(link) = self.same_node
+            && src_node == dst_node
+        {
+            self.stats.inside.add(bytes);
+            let arrives = link.time(bytes).and_then(|took| start.checked_add(took))?;
+            out.take(Next::Inside { message, arrives });
+        } else {
+            out.take(Next::Message(message));
+        }
+        Some(())
+    }
+
+    /// Whether messages between two tasks stay within their node.
+    #[inline(always)]
+    pub(crate) fn stays_inside(&self, src: u32, dst: u32) -> bool {
+        self.same_node != SameNode::ViaNetwork && self.nodes[src as usize] == self.nodes[dst as usize]
+    }
+
+    /// When a message of that size is complete for its sender.
+    #[inline]
+    pub(crate) fn completes(&self, bytes: Bytes) -> Completes {
+        match self.send_completion {
+            SendCompletion::Eager => Completes::AtStart,
+            SendCompletion::WhenSent => Completes::WhenSent,
+            SendCompletion::LargeWhenSent { above } if bytes > above => Completes::WhenSent,
+            SendCompletion::Rendezvous { above } if bytes > above => Completes::WhenDelivered,
+            SendCompletion::LargeWhenSent { .. } | SendCompletion::Rendezvous { .. } => Completes::AtStart,
+        }
+    }
+
     /// Takes a message in.
     #[inline(always)]
     pub(crate) fn insert(&mut self, flight: Flight) -> LiveId {
-        let at = match self.free {
-            NONE => self.grow(),
-            free => free,
-        };
-        let slot = &mut self.slots[at as usize];
-        self.free = slot.flight.key as u32;
-        let Some(id) = slot.id.next_of_slot(at) else {
-            // The slot was used 2^32 times and is retired: its ids would begin to repeat.
-            let slot = self.new_slot();
-            slot.flight = flight;
-            return slot.id;
-        };
-        (slot.flight, slot.id) = (flight, id);
-        id
+        LiveId::of_key(self.flights.insert(flight))
     }
 
-    /// A new slot with its first id.
-    #[cold]
-    fn new_slot(&mut self) -> &mut Slot {
-        let at = self.grow();
-        let slot = &mut self.slots[at as usize];
-        slot.id = LiveId::from_raw(1 << u32::BITS | u64::from(at));
-        slot
-    }
-
-    /// A new slot, which is free.
-    #[cold]
-    fn grow(&mut self) -> u32 {
-        let flight = Flight { key: NONE.into(), src: 0, dst: 0, receiver: 0, flags: 0 };
-        self.slots.push(Slot { flight, id: LiveId::from_raw(0).of_free_slot() });
-        (self.slots.len() - 1) as u32
-    }
-
-    /// The entry of a live message; `None` if there is no message of that id.
+    /// The message of that id; `None` if there is none.
     #[inline(always)]
-    pub(crate) fn entry(&mut self, id: LiveId) -> Option<Entry<'_>> {
-        let Self { slots, free } = self;
-        let slot = slots.get_mut(id.slot() as usize)?;
-        (slot.id == id).then_some(Entry { slot, free })
+    pub(crate) fn get(&self, id: LiveId) -> Option<&Flight> {
+        self.flights.get(id.key()).filter(|_| id.is_possible())
     }
 
     /// Marks a message as gone from its source.
     #[inline]
     pub(crate) fn sent(&mut self, id: LiveId) -> Result<Flight, Refused> {
-        match self.entry(id) {
-            None => Err(Refused::NotLive),
-            Some(Entry { slot, .. }) if slot.flight.flags & SENT != 0 => Err(Refused::AlreadySent),
-            Some(Entry { slot, .. }) => {
-                slot.flight.flags |= SENT;
-                Ok(slot.flight)
-            }
+        let flight = self.flights.get_mut(id.key()).filter(|_| id.is_possible()).ok_or(Refused::NotLive)?;
+        match std::mem::replace(&mut flight.sent, true) {
+            true => Err(Refused::AlreadySent),
+            false => Ok(*flight),
         }
-    }
-
-    /// The message of that id; `None` if there is none.
-    #[inline(always)]
-    pub(crate) fn get(&self, id: LiveId) -> Option<Flight> {
-        let slot = self.slots.get(id.slot() as usize)?;
-        (slot.id == id).then_some(slot.flight)
     }
 
     /// Marks a message that [`Live::get`] has returned as exported to another partition.
     pub(crate) fn export(&mut self, id: LiveId) {
-        self.slots[id.slot() as usize].flight.flags |= EXPORTED;
-    }
-
-    /// Removes a message, if it is live.
-    pub(crate) fn remove(&mut self, id: LiveId) {
-        if let Some(entry) = self.entry(id) {
-            entry.remove();
+        if let Some(flight) = self.flights.get_mut(id.key()) {
+            flight.exported = true;
         }
     }
 
-    /// The live messages, in the order of their slots.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (LiveId, Flight)> {
-        self.slots.iter().filter(|slot| slot.id.slot() != NONE).map(|slot| (slot.id, slot.flight))
+    /// Removes a message that [`Live::get`] has returned.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, id: LiveId) {
+        self.flights.remove(id.key());
+    }
+
+    /// The live messages, in the order of [`LiveId::slot`].
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LiveId, &Flight)> {
+        self.flights.iter().map(|(key, flight)| (LiveId::of_key(key), flight))
     }
 }
 
@@ -246,17 +197,21 @@ impl Live {
 mod tests {
     use super::*;
 
+    fn live() -> Live {
+        Live::new(Vec::new(), SendCompletion::Eager, SameNode::ViaNetwork, 0)
+    }
+
     fn flight(id: u64) -> Flight {
         Flight::new(Of::Line { id, awaited: false }, 1, 2, 2, Completes::AtStart)
     }
 
     #[test]
     fn an_id_works_once() {
-        let mut live = Live::default();
+        let mut live = live();
         let first = live.insert(flight(7));
-        assert!(matches!(live.sent(first).unwrap().of(), Of::Line { id: 7, .. }));
+        assert!(matches!(live.sent(first).unwrap().of, Of::Line { id: 7, .. }));
         assert_eq!(live.sent(first).unwrap_err(), Refused::AlreadySent);
-        assert!(matches!(live.get(first).unwrap().of(), Of::Line { id: 7, .. }));
+        assert!(matches!(live.get(first).unwrap().of, Of::Line { id: 7, .. }));
         live.remove(first);
         assert!(live.get(first).is_none());
         let second = live.insert(flight(8));
@@ -269,34 +224,23 @@ mod tests {
 
     #[test]
     fn invented_ids_are_refused() {
-        let mut live = Live::default();
+        let mut live = live();
         let id = live.insert(flight(0));
         let free = live.insert(flight(1));
         live.remove(free);
-        let (as_stored, at) = (free.of_free_slot(), free.slot());
-        let next_of_slot = as_stored.next_of_slot(at).unwrap();
-        for invented in [free, next_of_slot, as_stored] {
-            assert!(live.get(invented).is_none(), "{invented}");
+        assert!(live.get(id).is_some() && live.get(free).is_none());
+        for bit in 0..u64::BITS {
+            for raw in [id.to_raw(), free.to_raw()].map(|raw| raw ^ 1 << bit) {
+                assert!(live.get(LiveId::from_raw(raw)).is_none(), "{raw:#x}");
+            }
         }
-        for raw in [0, 1, u64::MAX, id.to_raw() + 1, id.to_raw() ^ 1 << 40] {
+        for raw in [0, 1, u64::MAX, u64::from(u32::MAX)] {
             assert!(live.get(LiveId::from_raw(raw)).is_none(), "{raw:#x}");
         }
     }
 
     #[test]
-    fn a_worn_out_slot_is_not_used_again() {
-        let mut live = Live::default();
-        let id = live.insert(flight(0));
-        let last = LiveId::from_raw(u64::MAX << u32::BITS | id.to_raw());
-        live.slots[0].id = last;
-        assert!(live.get(last).is_some());
-        live.remove(last);
-        assert!(live.get(last).is_none());
-        assert_eq!(live.insert(flight(1)).slot(), 1);
-    }
-
-    #[test]
-    fn a_slot_is_small() {
-        assert!(size_of::<Slot>() <= 32, "{}", size_of::<Slot>());
+    fn a_flight_is_small() {
+        assert!(size_of::<Flight>() <= 32, "{}", size_of::<Flight>());
     }
 }

@@ -1,5 +1,6 @@
 //! What the engine gives a simulator: messages, and the ids by which the simulator speaks of them.
 
+use slotmap::{DefaultKey, Key, KeyData};
 use std::fmt;
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::operation::Operation;
@@ -132,7 +133,7 @@ impl Next {
 pub struct Wake {
     /// When to call it, or later: its next message then starts at that later moment.
     pub at: Picos,
-    pub(crate) who: Who,
+    pub(crate) target: WakeTarget,
     /// Whether what it starts stays within its node.
     pub(crate) inside: bool,
 }
@@ -140,26 +141,26 @@ pub struct Wake {
 impl Wake {
     /// As plain numbers, to go through a simulator's own structures: [`Wake::at`], and whom to call.
     pub fn to_raw(self) -> (Picos, u64) {
-        (self.at, u64::from(self.who.0) | u64::from(self.inside) << u32::BITS)
+        (self.at, u64::from(self.target.0) | u64::from(self.inside) << u32::BITS)
     }
 
     /// Back from the plain numbers. Any may be given: the engine refuses a call that no task waits for.
     pub fn from_raw(at: Picos, raw: u64) -> Self {
-        Self { at, who: Who(raw as u32), inside: raw >> u32::BITS & 1 != 0 }
+        Self { at, target: WakeTarget(raw as u32), inside: raw >> u32::BITS & 1 != 0 }
     }
 }
 
-/// A sequence of records that waits to be called, or a part of a collective ([`Who::PART`]).
+/// A task that waits to be called, counted over all jobs, or a part of a collective ([`WakeTarget::PART`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Who(pub(crate) u32);
+pub(crate) struct WakeTarget(pub(crate) u32);
 
-impl Who {
-    /// Bit of a part of a collective; the others are its place.
+impl WakeTarget {
+    /// Bit of a part of a collective; the others are its key.
     pub(crate) const PART: u32 = 1 << 31;
 
-    /// The sequence, or the part.
+    /// The task, or the part.
     #[inline(always)]
-    pub(crate) fn as_sequence(self) -> Result<u32, u32> {
+    pub(crate) fn as_task(self) -> Result<u32, u32> {
         if self.0 & Self::PART == 0 { Ok(self.0) } else { Err(self.0 & !Self::PART) }
     }
 }
@@ -204,7 +205,7 @@ impl fmt::Display for Kind {
 /// The id of a live message: one that has started and is not delivered.
 ///
 /// It names a slot and how often the slot was used, so that an id which was invented, or whose message is
-/// delivered, is recognised. 0 is never an id.
+/// delivered, is recognised (until its slot was used 2^31 times more). 0 is never an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LiveId(u64);
 
@@ -227,19 +228,21 @@ impl LiveId {
         self.0 as u32
     }
 
-    /// What a free slot has in place of an id, this being the last that it gave: no id of a live message equals it.
+    /// Its key in the table of live messages. The table gives odd versions alone, and takes an even one for the odd one behind it.
     #[inline(always)]
-    pub(crate) const fn of_free_slot(self) -> Self {
-        Self(self.0 | u32::MAX as u64)
+    pub(crate) fn key(self) -> DefaultKey {
+        KeyData::from_ffi(self.0).into()
     }
 
-    /// The next id of the slot `at`, from [`LiveId::of_free_slot`]; `None` where the slot has given all of its ids.
+    /// Whether its version is odd.
     #[inline(always)]
-    pub(crate) const fn next_of_slot(self, at: u32) -> Option<Self> {
-        match self.0.checked_add(1) {
-            Some(next) => Some(Self(next | at as u64)),
-            None => None,
-        }
+    pub(crate) fn is_possible(self) -> bool {
+        self.0 >> u32::BITS & 1 != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn of_key(key: DefaultKey) -> Self {
+        Self(key.data().as_ffi())
     }
 }
 

@@ -29,7 +29,7 @@ pub enum SendCompletion {
 pub enum SameNode {
     /// They are handed to the simulator like all others.
     #[default]
-    HandOut,
+    ViaNetwork,
     /// The engine completes them itself, without contention: the simulator never sees them.
     Inside(Link),
 }

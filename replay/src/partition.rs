@@ -5,12 +5,10 @@
 //! takes there as it takes the message ([`Engine::import`]). Everything else of a partition is an engine like any other.
 
 use crate::engine::Engine;
-use crate::error::{ReplayError, Run};
+use crate::error::ReplayError;
 use crate::live::{Completes, Flight, Of};
-use crate::message::{LiveId, Sink};
-use crate::sequence::Wait;
+use crate::message::LiveId;
 use vef_format::ids::CollectiveId;
-use vef_format::units::Picos;
 
 /// A message on its way from one partition to another: what the receiver's has to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +16,7 @@ use vef_format::units::Picos;
 pub struct Parcel {
     /// The id of the line, or of the collective.
     id: u64,
-    /// The receiver's sequence, which has the same number in every partition.
+    /// The receiver, counted over all jobs.
     receiver: u32,
     src: u32,
     dst: u32,
@@ -57,29 +55,28 @@ impl Engine {
     /// Unless the send is incomplete ([`Parcel::is_incomplete`]): the id then stays valid here, for [`Engine::sent`] and
     /// [`Engine::delivered`], which complete the send and nothing else.
     pub fn export(&mut self, id: LiveId) -> Result<Parcel, ReplayError> {
-        let flight = match self.departures.live.get(id) {
-            Some(flight) if !self.ended && !flight.is_exported() => flight,
+        let flight = match self.live.get(id) {
+            Some(flight) if !self.ended && !flight.exported => *flight,
             _ => return Err(self.refuse_id(id)),
         };
         if !self.is_elsewhere(flight.receiver) {
             return Err(self.refuse(ReplayError::NothingToExport { id }));
         }
-        let (parcel_id, flags) = match flight.of() {
+        let (parcel_id, flags) = match flight.of {
             Of::Line { id, awaited } => (id, if awaited { AWAITED } else { 0 }),
             Of::Collective(open) => (self.collectives.open[open as usize].id.0, OF_COLLECTIVE),
             Of::Imported(_) => return Err(self.refuse_id(id)),
         };
         let Flight { src, dst, receiver, .. } = flight;
-        self.departures.stats.exported += 1;
+        self.live.stats.exported += 1;
         let incomplete = flight.completes_by_arrival();
         match incomplete {
-            true => self.departures.live.export(id),
-            false => self.departures.live.remove(id),
+            true => self.live.export(id),
+            false => self.live.remove(id),
         }
         let flags = flags | if incomplete { INCOMPLETE } else { 0 };
-        if let Of::Collective(open) = flight.of() {
-            self.collectives.open[open as usize].on_their_way -= 1;
-            self.close_if_over(open);
+        if let Of::Collective(open) = flight.of {
+            self.player().export(open);
         }
         Ok(Parcel { id: parcel_id, receiver, src, dst, flags })
     }
@@ -98,56 +95,14 @@ impl Engine {
             0 => Of::Line { id, awaited: flags & AWAITED != 0 },
             _ => Of::Imported(CollectiveId(id)),
         };
-        self.departures.stats.imported += 1;
-        Ok(self.departures.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart)))
+        self.live.stats.imported += 1;
+        Ok(self.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart)))
     }
 
     /// Whether a task of a job is in this partition.
     pub fn has_task(&self, job: u32, task: u32) -> bool {
         let job = self.jobs.get(job as usize).filter(|job| task < job.tasks);
         job.is_some_and(|job| !self.is_elsewhere(job.first_task + task))
-    }
-
-    /// Whether a sequence is in another partition.
-    #[inline(always)]
-    pub(crate) fn is_elsewhere(&self, number: u32) -> bool {
-        self.sequences[number as usize].wait == Wait::Elsewhere
-    }
-
-    /// A message is reported delivered whose receiver is in another partition: its sender may wait for that.
-    #[cold]
-    pub(crate) fn delivered_elsewhere(
-        &mut self,
-        id: LiveId,
-        flight: Flight,
-        at: Picos,
-        out: &mut impl Sink,
-    ) -> Result<(), ReplayError> {
-        if !flight.is_exported() {
-            return Err(self.refuse(ReplayError::NotExported { id }));
-        }
-        self.hear(self.sender(&flight), at)?;
-        self.departures.live.remove(id);
-        self.complete_send(flight, at, out).map_err(|error| self.end(error))
-    }
-
-    /// A message of another partition arrives, of a collective.
-    pub(crate) fn arrive_imported(
-        &mut self,
-        id: CollectiveId,
-        flight: Flight,
-        at: Picos,
-        out: &mut impl Sink,
-    ) -> Run<()> {
-        let job = &mut self.jobs[self.sequences[flight.receiver as usize].job as usize];
-        match job.open.get(&id) {
-            Some(&open) => self.arrive_part(open, flight, at, out),
-            None => {
-                // No task of this partition has entered it.
-                job.early.entry(id).or_default().push((flight.src, flight.dst));
-                Ok(())
-            }
-        }
     }
 }
 

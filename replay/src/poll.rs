@@ -5,7 +5,7 @@
 
 use crate::engine::{Engine, TaskProgress};
 use crate::error::ReplayError;
-use crate::message::{LiveId, Message, Next, Sink, Wake, Who};
+use crate::message::{LiveId, Message, Next, Sink, Wake, WakeTarget};
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::stuck::Stuck;
@@ -25,7 +25,7 @@ pub struct Replay {
 #[derive(Debug)]
 struct Queues {
     /// Messages for the simulator.
-    ready: Queue<Who>,
+    ready: Queue<WakeTarget>,
     /// Messages within a node, which are carried here.
     inside: Queue<Inside>,
 }
@@ -33,7 +33,7 @@ struct Queues {
 /// A step of a message within a node.
 #[derive(Clone, Copy, Debug)]
 enum Inside {
-    Start(Who),
+    Start(WakeTarget),
     Arrival(LiveId),
 }
 
@@ -42,8 +42,8 @@ impl Queues {
     #[inline(always)]
     fn add(&mut self, next: Next) -> Option<Message> {
         match next {
-            Next::Wake(Wake { at, who, inside: false }) => self.ready.push(at, who),
-            Next::Wake(Wake { at, who, inside: true }) => self.inside.push(at, Inside::Start(who)),
+            Next::Wake(Wake { at, target, inside: false }) => self.ready.push(at, target),
+            Next::Wake(Wake { at, target, inside: true }) => self.inside.push(at, Inside::Start(target)),
             Next::Inside { message, arrives } => self.inside.push(arrives, Inside::Arrival(message.id)),
             Next::Message(message) => return Some(message),
         }
@@ -147,8 +147,8 @@ impl Replay {
     /// As [`Replay::pop_ready`] at the present.
     #[inline(always)]
     fn pop_now(&mut self) -> Result<Option<Message>, ReplayError> {
-        let Some((at, who)) = self.queues.ready.pop(self.clock) else { return Ok(None) };
-        self.call(Wake { at, who, inside: false }, self.clock)
+        let Some((at, target)) = self.queues.ready.pop(self.clock) else { return Ok(None) };
+        self.call(Wake { at, target, inside: false }, self.clock)
     }
 
     /// Calls a task; returns the message that it then starts.
@@ -232,7 +232,7 @@ impl Replay {
         while let Some((at, step)) = self.queues.inside.pop(now) {
             self.clock = self.clock.max(at);
             match step {
-                Inside::Start(who) => drop(self.call(Wake { at, who, inside: true }, at)?),
+                Inside::Start(target) => drop(self.call(Wake { at, target, inside: true }, at)?),
                 Inside::Arrival(id) => self.engine.delivered(id, at, &mut self.queues)?,
             }
         }

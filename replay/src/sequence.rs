@@ -1,5 +1,6 @@
 //! What the engine keeps of each sequence of records: where it is, and what it waits for.
 
+use crate::error::RecordPlace;
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::raw::Raw;
 use vef_format::units::Picos;
@@ -14,7 +15,7 @@ pub(crate) struct Sequence {
     /// When its last record started; before the first, when its job starts.
     pub(crate) at: Picos,
     /// The moment of the last call that concerned its task.
-    pub(crate) heard: Picos,
+    pub(crate) last_call: Picos,
     /// Records that have started.
     pub(crate) records: u64,
     /// When the last of its parts of collectives was complete.
@@ -70,7 +71,7 @@ impl Sequence {
         Self {
             next: Raw::NOTHING,
             at: start,
-            heard: Picos::ZERO,
+            last_call: Picos::ZERO,
             records: 0,
             left: start,
             job,
@@ -86,6 +87,12 @@ impl Sequence {
     #[inline(always)]
     pub(crate) fn waits_for(&self, wait: Wait, id: u64) -> bool {
         self.wait == wait && self.next.after == id
+    }
+
+    /// Where it is: its next record.
+    #[cold]
+    pub(crate) fn place(&self) -> RecordPlace {
+        RecordPlace { job: self.job, task: self.rank, record: self.records }
     }
 
     /// When the last thing that it did was over.

@@ -4,7 +4,7 @@ use crate::message::Kind;
 use vef_format::units::{Bytes, Picos};
 
 /// What a replay has done so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     kinds: [Count; Kind::COUNT],
     /// Messages delivered, those inside included.
@@ -52,21 +52,6 @@ impl Count {
 }
 
 impl Stats {
-    pub(crate) fn new() -> Self {
-        Self {
-            kinds: [Count::default(); Kind::COUNT],
-            delivered: 0,
-            exported: 0,
-            imported: 0,
-            inside: Count::default(),
-            marks: 0,
-            collective_parts: 0,
-            collectives: 0,
-            split_evenly: 0,
-            last_delivery: Picos::ZERO,
-        }
-    }
-
     /// A message starts.
     #[inline(always)]
     pub(crate) fn start(&mut self, kind: Kind, bytes: Bytes) {

@@ -2,9 +2,9 @@
 
 use crate::collective::{NOT_YET, OVER};
 use crate::engine::Engine;
-use crate::live::Of;
+use crate::job::Running;
+use crate::live::{Flight, Of};
 use crate::message::LiveId;
-use crate::running::Running;
 use crate::sequence::{PAUSE, Sequence, Wait};
 use crate::source::{Found, Wanted};
 use hashbrown::HashMap;
@@ -147,7 +147,7 @@ impl Engine {
     /// It is for the moment when the simulator has nothing under way any more. If it still has, then all it says is
     /// that the tasks wait for that.
     pub fn stuck(&self) -> Option<Stuck> {
-        let last_call = self.sequences.iter().map(|sequence| sequence.heard).max().unwrap_or_default();
+        let last_call = self.sequences.iter().map(|sequence| sequence.last_call).max().unwrap_or_default();
         self.stuck_at(last_call)
     }
 
@@ -197,8 +197,8 @@ impl Engine {
 
     /// A part that each task is playing: one that it waits for, or one that outlasts its records.
     fn playing(&self) -> HashMap<u32, u32> {
-        let parts = (0u32..).zip(&self.collectives.parts);
-        parts.filter(|(_, part)| part.cursor.is_some()).map(|(at, part)| (part.number, at)).collect()
+        let parts = self.collectives.parts.iter().filter(|(_, part)| part.cursor.is_some());
+        parts.map(|(at, part)| (part.task, at as u32)).collect()
     }
 
     fn explain(&self, waiting: &[u32], parts: &HashMap<u32, u32>) -> Vec<StuckTask> {
@@ -291,7 +291,7 @@ impl Engine {
         let part = &self.collectives.parts[at as usize];
         let open = &self.collectives.open[part.open as usize];
         let members = &self.collectives.groups[open.group as usize].members;
-        let missing = self.collectives.peers_missing(at).into_iter().take(Stuck::SHOWN).map(|peer| {
+        let missing = part.peers_missing().into_iter().take(Stuck::SHOWN).map(|peer| {
             let entered = match open.parts[peer as usize] {
                 _ if self.is_elsewhere(self.collectives.task(part.open, peer)) => None,
                 NOT_YET => Some(false),
@@ -310,7 +310,7 @@ impl Engine {
     }
 
     fn undelivered(&self) -> Vec<Undelivered> {
-        let message = |(id, flight): (LiveId, crate::live::Flight)| match flight.of() {
+        let message = |(id, flight): (LiveId, &Flight)| match flight.of {
             Of::Line { id: line, .. } => {
                 let Sequence { job, rank: src, .. } = self.sequences[flight.src as usize];
                 Undelivered { id, job, src: Some(src), dst: Rank(flight.dst), of: Ok(MessageId(line)) }
@@ -326,7 +326,7 @@ impl Engine {
                 Undelivered { id, job, src: None, dst, of: Err(collective) }
             }
         };
-        self.departures.live.iter().take(Stuck::SHOWN).map(message).collect()
+        self.live.iter().take(Stuck::SHOWN).map(message).collect()
     }
 }
 

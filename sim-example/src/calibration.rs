@@ -182,7 +182,7 @@ impl Calibration {
                 *loggp = class.loggp();
             }
         }
-        if let (SameNode::HandOut, Some(class)) = (settings.same_node, &self.intra) {
+        if let (SameNode::ViaNetwork, Some(class)) = (settings.same_node, &self.intra) {
             let link = Link::new(picos(class.small_ns()), rate(class.ns_per_byte.value)?.bits_per_second());
             settings.same_node = SameNode::Inside(link.map_err(|error| CalibrationError {
                 file: "calibration".into(),

@@ -1,14 +1,15 @@
 //! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
 
 use crate::error::{CollectiveProblem, Problem, ReplayError};
-use crate::message::Who;
-use crate::progress::State;
-use crate::running::Running;
+use crate::job::Running;
+use crate::message::WakeTarget;
 use crate::sequence::Sequence;
 use crate::source::Feed;
+use crate::states::State;
 use collectives::choose::Table;
 use collectives::{Choice, Counts, Cursor, Sizes};
-use hashbrown::HashMap;
+use slab::Slab;
+use std::collections::BTreeMap;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::{OpCode, Operation, Sizing};
 use vef_format::raw::{DEPENDENCY, Raw};
@@ -19,15 +20,13 @@ use vef_format::units::Picos;
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
     pub(super) table: Table,
-    pub(crate) open: Vec<Open>,
-    pub(super) free_open: Vec<u32>,
-    pub(crate) parts: Vec<Part>,
-    pub(super) free_parts: Vec<u32>,
+    pub(crate) open: Slab<Open>,
+    pub(crate) parts: Slab<Part>,
     pub(crate) groups: Vec<Group>,
-    /// Balances that a part has no room for, by part and peer.
-    far: HashMap<(u32, u32), i32>,
+    /// Parts that tasks have entered and not completed.
+    pub(crate) unfinished: u64,
     /// Tables of parts that were used and can be again.
-    pub(super) spare: Vec<Vec<u32>>,
+    spare: Vec<Vec<u32>>,
 }
 
 /// A collective that some member has entered.
@@ -40,7 +39,7 @@ pub(crate) struct Open {
     pub(super) comm: CommId,
     pub(super) code: OpCode,
     pub(crate) operation: Operation,
-    /// Place of its communicator in the table of groups.
+    /// Key of its communicator in the table of groups.
     pub(crate) group: u32,
     pub(super) root: u32,
     pub(super) choice: Choice,
@@ -48,7 +47,7 @@ pub(crate) struct Open {
     pub(super) blocks: Option<Counts>,
     /// Whether some member's sums had to be split evenly, as the trace has no counts.
     pub(super) split: bool,
-    /// The members' parts by communicator rank: a place in the table of parts, [`NOT_YET`] or [`OVER`].
+    /// The members' parts by communicator rank: a key in the table of parts, [`NOT_YET`] or [`OVER`].
     pub(crate) parts: Vec<u32>,
     pub(super) over: u32,
     pub(crate) on_their_way: u32,
@@ -58,8 +57,8 @@ pub(crate) struct Open {
 pub(crate) const NOT_YET: u32 = u32::MAX;
 /// A member whose part is complete.
 pub(crate) const OVER: u32 = u32::MAX - 1;
-/// Places that [`Who`] can name.
-const MOST_PARTS: usize = Who::PART as usize;
+/// Keys that [`WakeTarget`] can hold.
+const MOST_PARTS: usize = WakeTarget::PART as usize;
 
 /// One task's part of a collective; before the task enters, only the messages that wait for it.
 #[derive(Debug)]
@@ -67,9 +66,9 @@ pub(crate) struct Part {
     /// The rest of its schedule, once it has entered.
     pub(crate) cursor: Option<Cursor>,
     pub(super) sizes: PartSizes,
-    /// The task's sequence that has entered.
-    pub(crate) number: u32,
-    /// Place of its collective in the table of open ones.
+    /// The task that has entered, counted over all jobs.
+    pub(crate) task: u32,
+    /// Key of its collective in the table of open ones.
     pub(crate) open: u32,
     /// Its rank of the communicator.
     pub(crate) rank: u32,
@@ -87,13 +86,13 @@ pub(crate) struct Part {
     pub(super) turn: bool,
     /// Messages that it has started since it waited last, or was called.
     pub(super) ahead: u8,
-    /// Messages that came before their receives (positive) or receives whose messages have not come (negative), by
-    /// peer; the first few, the others are in [`Collectives::far`].
+    /// Balances: messages that came before their receives (positive) or receives whose messages have not come (negative), by
+    /// peer; the first few.
     near: [(u32, i32); NEAR],
     /// How many of these there are.
     near_used: u32,
-    /// Balances in [`Collectives::far`].
-    far: u32,
+    /// The other balances.
+    far: BTreeMap<u32, i32>,
 }
 
 /// The sizes of one task's part.
@@ -152,9 +151,28 @@ impl Part {
         (self.waits, self.ahead) = (true, 0);
     }
 
-    /// Adds to a balance that it has room for; gives the balance before, or `None` if there is no room.
+    /// It receives a message, when that comes or if it has.
     #[inline(always)]
-    fn count(&mut self, peer: u32, change: i32) -> Option<i32> {
+    pub(super) fn expect(&mut self, from: u32) {
+        if self.count(from, -1) <= 0 {
+            self.missing += 1;
+        }
+    }
+
+    /// Adds to the balance with a peer; returns the balance before.
+    #[inline(always)]
+    pub(super) fn count(&mut self, peer: u32, change: i32) -> i32 {
+        if self.far.is_empty()
+            && let Some(before) = self.count_near(peer, change)
+        {
+            return before;
+        }
+        self.count_far(peer, change)
+    }
+
+    /// The same for one of the first balances; `None` if there is no room for a further one.
+    #[inline(always)]
+    fn count_near(&mut self, peer: u32, change: i32) -> Option<i32> {
         let used = self.near_used as usize;
         for at in 0..used.min(NEAR) {
             if self.near[at].0 == peer {
@@ -171,6 +189,33 @@ impl Part {
         self.near_used += 1;
         Some(0)
     }
+
+    /// The same where there are more than the first balances.
+    #[cold]
+    fn count_far(&mut self, peer: u32, change: i32) -> i32 {
+        if !self.far.contains_key(&peer)
+            && let Some(before) = self.count_near(peer, change)
+        {
+            return before;
+        }
+        let balance = self.far.entry(peer).or_insert(0);
+        let before = *balance;
+        *balance += change;
+        if *balance == 0 {
+            self.far.remove(&peer);
+        }
+        before
+    }
+
+    /// Peers whose messages it has asked for and not got, the lowest first.
+    pub(crate) fn peers_missing(&self) -> Vec<u32> {
+        let near = self.near[..self.near_used as usize].iter().copied();
+        let far = self.far.iter().map(|(&peer, &balance)| (peer, balance));
+        let missing = near.chain(far).filter(|&(_, balance)| balance < 0);
+        let mut peers: Vec<u32> = missing.map(|(peer, _)| peer).collect();
+        peers.sort_unstable();
+        peers
+    }
 }
 
 /// A communicator.
@@ -179,8 +224,8 @@ pub(crate) struct Group {
     pub(crate) members: Vec<Rank>,
     /// Members in this partition.
     pub(super) here: u32,
-    /// Whether the first member is.
-    pub(super) leads: bool,
+    /// Whether the first member is in it.
+    pub(super) has_first_member: bool,
     /// Communicator ranks in the order of world ranks, where that differs from their own order.
     order: Option<Vec<u32>>,
 }
@@ -189,15 +234,15 @@ impl Group {
     /// The task that it names twice, if there is one.
     pub(super) fn new(members: Vec<Rank>, is_here: impl Fn(Rank) -> bool) -> Result<Self, Rank> {
         let here = members.iter().filter(|&&member| is_here(member)).count() as u32;
-        let leads = members.first().is_some_and(|&first| is_here(first));
+        let has_first_member = members.first().is_some_and(|&first| is_here(first));
         if members.is_sorted_by(|a, b| a < b) {
-            return Ok(Self { members, here, leads, order: None });
+            return Ok(Self { members, here, has_first_member, order: None });
         }
         let mut order: Vec<u32> = (0..members.len() as u32).collect();
         order.sort_unstable_by_key(|&rank| members[rank as usize]);
         match order.windows(2).find(|pair| members[pair[0] as usize] == members[pair[1] as usize]) {
             Some(pair) => Err(members[pair[0] as usize]),
-            None => Ok(Self { members, here, leads, order: Some(order) }),
+            None => Ok(Self { members, here, has_first_member, order: Some(order) }),
         }
     }
 
@@ -247,7 +292,7 @@ impl Collectives {
     fn is_over(&self, job: &Running, id: CollectiveId, task: Rank) -> bool {
         match job.open.get(&id) {
             Some(&open) => self.part_of(open, task) == Some(OVER),
-            None => job.operations.get(id.0) == State::Done,
+            None => job.collectives.get(id.0) == State::Over,
         }
     }
 
@@ -263,9 +308,9 @@ impl Collectives {
         (self.task(part.open, part.rank), self.task(part.open, part.pending.0))
     }
 
-    /// The sequence whose part in that place waits for the simulator to call for its message, if it does.
+    /// The task whose part with that key waits for the simulator to call for its message, if it does.
     pub(crate) fn waiting_part(&self, at: u32) -> Option<u32> {
-        self.parts.get(at as usize).filter(|part| part.turn).map(|part| part.number)
+        self.parts.get(at as usize).filter(|part| part.turn).map(|part| part.task)
     }
 
     /// The entry of a task in an open collective's table of parts.
@@ -276,10 +321,14 @@ impl Collectives {
     }
 
     pub(super) fn add_part(&mut self, open: u32, rank: u32) -> Result<u32, CollectiveProblem> {
-        let part = Part {
+        let at = self.parts.vacant_key();
+        if at >= MOST_PARTS {
+            return Err(CollectiveProblem::TooMany);
+        }
+        self.parts.insert(Part {
             cursor: None,
             sizes: PartSizes::Own(Sizes::Bytes(0)),
-            number: 0,
+            task: 0,
             open,
             rank,
             at: Picos::ZERO,
@@ -292,54 +341,17 @@ impl Collectives {
             ahead: 0,
             near: [(0, 0); NEAR],
             near_used: 0,
-            far: 0,
-        };
-        let at = match self.free_parts.pop() {
-            Some(at) => {
-                self.parts[at as usize] = part;
-                at
-            }
-            None if self.parts.len() == MOST_PARTS => return Err(CollectiveProblem::TooMany),
-            None => {
-                self.parts.push(part);
-                (self.parts.len() - 1) as u32
-            }
-        };
-        self.open[open as usize].parts[rank as usize] = at;
-        Ok(at)
+            far: BTreeMap::new(),
+        });
+        self.open[open as usize].parts[rank as usize] = at as u32;
+        Ok(at as u32)
     }
 
-    /// Adds to the balance of a part with a peer; gives the balance before.
-    #[inline(always)]
-    pub(super) fn count(&mut self, at: u32, peer: u32, change: i32) -> i32 {
-        let part = &mut self.parts[at as usize];
-        if part.far > 0 {
-            return self.count_far(at, peer, change);
-        }
-        match part.count(peer, change) {
-            Some(before) => before,
-            None => self.count_far(at, peer, change),
-        }
-    }
-
-    /// The same where some balances of the part have no room in it.
-    #[cold]
-    fn count_far(&mut self, at: u32, peer: u32, change: i32) -> i32 {
-        let part = &mut self.parts[at as usize];
-        let Some(balance) = self.far.get_mut(&(at, peer)) else {
-            return part.count(peer, change).unwrap_or_else(|| {
-                part.far += 1;
-                self.far.insert((at, peer), change);
-                0
-            });
-        };
-        let before = *balance;
-        *balance += change;
-        if *balance == 0 {
-            self.far.remove(&(at, peer));
-            part.far -= 1;
-        }
-        before
+    /// An empty table of parts.
+    pub(super) fn parts_table(&mut self, ranks: u32) -> Vec<u32> {
+        let mut parts = self.spare.pop().unwrap_or_default();
+        parts.resize(ranks as usize, NOT_YET);
+        parts
     }
 
     /// A message of another partition that came before any task of this one had entered the collective.
@@ -350,31 +362,15 @@ impl Collectives {
             Some(&NOT_YET) => self.add_part(open, dst)?,
             Some(&part) => part,
         };
-        self.count(part, src, 1);
+        self.parts[part as usize].count(src, 1);
         Ok(())
     }
 
     /// Closes a collective that is over for all its members.
     pub(super) fn close(&mut self, open: u32) {
-        let mut parts = std::mem::take(&mut self.open[open as usize].parts);
+        let mut parts = self.open.remove(open as usize).parts;
         parts.clear();
         self.spare.push(parts);
-        self.free_open.push(open);
-    }
-
-    /// Peers whose messages a part has asked for and not got, the lowest first.
-    pub(crate) fn peers_missing(&self, at: u32) -> Vec<u32> {
-        let part = &self.parts[at as usize];
-        let near = part.near[..part.near_used as usize].iter().copied();
-        let far = self
-            .far
-            .iter()
-            .filter(|((part, _), _)| *part == at)
-            .map(|(&(_, peer), &balance)| (peer, balance));
-        let mut peers: Vec<u32> =
-            near.chain(far).filter(|&(_, balance)| balance < 0).map(|(peer, _)| peer).collect();
-        peers.sort_unstable();
-        peers
     }
 }
 

@@ -435,7 +435,7 @@ proptest! {
     ) {
         let file = container(&program);
         let same_node = match one_node {
-            false => SameNode::HandOut,
+            false => SameNode::ViaNetwork,
             true => SameNode::Inside(Link::new(Picos(700), 1_000_000_000_000).unwrap()),
         };
         // In memory and from a container, which is read in another way.

@@ -194,7 +194,7 @@ fn send_completion(text: &str) -> Result<SendCompletion, Failure> {
 
 fn same_node(text: &str) -> Result<SameNode, Failure> {
     match text.split_once(',') {
-        None if text == "network" => Ok(SameNode::HandOut),
+        None if text == "network" => Ok(SameNode::ViaNetwork),
         Some((latency, bandwidth)) => {
             let bandwidth: sim_example::quantity::Bandwidth = bandwidth.parse()?;
             Ok(SameNode::Inside(Link::new(parse_time(latency)?, bandwidth.bits_per_second())?))

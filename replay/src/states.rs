@@ -1,42 +1,39 @@
 //! How far each id of a trace has come, in two bits an id and only for a window of ids.
 //!
 //! Ids of a trace are dense and used roughly in order, so the states lie in a row of words that is moved on when an id
-//! comes that is behind its end and the first half of the words are all [`State::Done`]. Ids far beyond the window
+//! comes that is behind its end and the first half of the words are all [`State::Over`]. Ids far beyond the window
 //! (legal, only strange) are kept in a hash table, so that memory follows the number of ids seen, never their size.
 
 use hashbrown::HashMap;
 
-/// How far an id has come.
+/// How far an id has come: each state has the bits of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum State {
     /// Not seen yet.
-    Unseen = 0,
-    /// A message handed out; a collective that a member has entered.
-    Started = 1,
-    /// A message complete for its sender.
-    Complete = 2,
+    Unseen = 0b00,
+    /// A message that has started; a collective that a member has entered.
+    Started = 0b01,
     /// A message delivered, a mark passed, a collective over for all members.
-    Done = 3,
+    Over = 0b11,
 }
 
 impl State {
     /// The state of an id in its word.
     #[inline(always)]
     fn of(bits: u64, id: u64) -> Self {
-        match bits >> shift(id) & 3 {
-            0 => Self::Unseen,
-            1 => Self::Started,
-            2 => Self::Complete,
-            _ => Self::Done,
+        match bits >> shift(id) & 0b11 {
+            0b00 => Self::Unseen,
+            0b01 => Self::Started,
+            _ => Self::Over,
         }
     }
 
-    /// Changes the state of an id in its word; gives the state before. An id never goes back.
-    #[inline]
+    /// Changes the state of an id in its word; returns the state before. An id never goes back.
+    #[inline(always)]
     fn put(bits: &mut u64, id: u64, state: Self) -> Self {
         let before = Self::of(*bits, id);
-        *bits = *bits & !(3 << shift(id)) | (state.max(before) as u64) << shift(id);
+        *bits |= (state as u64) << shift(id);
         before
     }
 }
@@ -47,7 +44,7 @@ const PER_WORD: u64 = 32;
 const FIRST_WORDS: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct States {
     /// All ids below `base × PER_WORD` are done.
     base: u64,
     /// Words `base .. base + window.len()`.
@@ -59,13 +56,13 @@ pub(crate) struct Progress {
     seen: u64,
 }
 
-impl Default for Progress {
+impl Default for States {
     fn default() -> Self {
         Self { base: 0, window: vec![0; FIRST_WORDS], done: 0, far: HashMap::new(), seen: 0 }
     }
 }
 
-impl Progress {
+impl States {
     /// The state of an id.
     #[inline(always)]
     pub(crate) fn get(&self, id: u64) -> State {
@@ -75,34 +72,8 @@ impl Progress {
         }
     }
 
-    /// An id is seen for the first time and gets its state at once; `false`, and nothing done, if it was seen before.
+    /// Changes the state of an id; returns the state before. An id never goes back.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, id: u64, state: State) -> bool {
-        let place = self.place(id / PER_WORD);
-        match self.window.get_mut(place) {
-            Some(bits) => {
-                if State::of(*bits, id) != State::Unseen {
-                    return false;
-                }
-                *bits |= (state as u64) << shift(id);
-                self.seen += 1;
-                true
-            }
-            None => self.set_outside(id, state) == State::Unseen,
-        }
-    }
-
-    /// An id that was seen is done.
-    #[inline(always)]
-    pub(crate) fn finish(&mut self, id: u64) {
-        let place = self.place(id / PER_WORD);
-        match self.window.get_mut(place) {
-            Some(bits) => *bits |= (State::Done as u64) << shift(id),
-            None => drop(self.set_outside(id, State::Done)),
-        }
-    }
-
-    /// Changes the state of an id; gives the state before. An id never goes back.
     pub(crate) fn set(&mut self, id: u64, state: State) -> State {
         let place = self.place(id / PER_WORD);
         match self.window.get_mut(place) {
@@ -125,7 +96,7 @@ impl Progress {
     fn get_outside(&self, id: u64) -> State {
         let word = id / PER_WORD;
         if word < self.base {
-            return State::Done;
+            return State::Over;
         }
         State::of(self.far.get(&word).copied().unwrap_or(0), id)
     }
@@ -134,7 +105,7 @@ impl Progress {
     fn set_outside(&mut self, id: u64, state: State) -> State {
         let word = id / PER_WORD;
         if word < self.base {
-            return State::Done;
+            return State::Over;
         }
         if self.reach(word) {
             return self.set(id, state);
@@ -188,45 +159,40 @@ mod tests {
 
     proptest! {
         #[test]
-        fn holds_what_a_plain_table_holds(steps in prop::collection::vec((ids(), 1u8..=3), 1..4000)) {
-            let (mut progress, mut plain) = (Progress::default(), Plain::new());
+        fn holds_what_a_plain_table_holds(steps in prop::collection::vec((ids(), 0u8..2), 1..4000)) {
+            let (mut states, mut plain) = (States::default(), Plain::new());
             for (id, state) in steps {
-                let state = [State::Unseen, State::Started, State::Complete, State::Done][state as usize];
+                let state = [State::Started, State::Over][state as usize];
                 let before = *plain.get(&id).unwrap_or(&State::Unseen);
-                prop_assert_eq!(progress.get(id), before);
-                match (before, state) {
-                    (State::Unseen, _) => prop_assert!(progress.begin(id, state)),
-                    (_, State::Started) => prop_assert!(!progress.begin(id, state)),
-                    (_, State::Done) => progress.finish(id),
-                    _ => prop_assert_eq!(progress.set(id, state), before),
-                }
+                prop_assert_eq!(states.get(id), before);
+                prop_assert_eq!(states.set(id, state), before);
                 plain.insert(id, state.max(before));
             }
             for (&id, &state) in &plain {
-                prop_assert_eq!(progress.get(id), state);
+                prop_assert_eq!(states.get(id), state);
             }
         }
     }
 
     #[test]
     fn dense_ids_need_a_window() {
-        let mut progress = Progress::default();
+        let mut states = States::default();
         for id in 0..1_000_000 {
-            progress.set(id + 500, State::Started);
-            progress.set(id, State::Done);
+            states.set(id + 500, State::Started);
+            states.set(id, State::Over);
         }
-        assert!(progress.window.len() <= 64 && progress.far.is_empty());
-        assert_eq!(progress.get(999_999), State::Done);
-        assert_eq!(progress.get(1_000_400), State::Started);
+        assert!(states.window.len() <= 64 && states.far.is_empty());
+        assert_eq!(states.get(999_999), State::Over);
+        assert_eq!(states.get(1_000_400), State::Started);
     }
 
     #[test]
     fn huge_ids_do_not_take_huge_memory() {
-        let mut progress = Progress::default();
+        let mut states = States::default();
         for id in (0..1000).map(|n| u64::MAX - n * 1_000_003) {
-            assert_eq!(progress.set(id, State::Done), State::Unseen);
-            assert_eq!(progress.get(id), State::Done);
+            assert_eq!(states.set(id, State::Over), State::Unseen);
+            assert_eq!(states.get(id), State::Over);
         }
-        assert!(progress.window.len() <= 1 << 13);
+        assert!(states.window.len() <= 1 << 13);
     }
 }

@@ -1,98 +1,118 @@
-//! A walk over the records of a sequence, and the start of its messages.
+//! The state machine of a task: it goes over its records until one has to wait, and returns why.
+//!
+//! A task is a [`Sequence`] of records, looked up in the engine's tables for one call. It starts its own messages
+//! ([`Live::start`]). What concerns other tasks is for the engine to carry out ([`Halt`]).
 
 use crate::collective::Collectives;
-use crate::live::{Completes, Flight, Live, Of};
-use crate::message::{Kind, Message, Next, Sink, Started, Wake, Who};
-use crate::options::{SameNode, SendCompletion};
-use crate::running::Running;
+use crate::error::{EngineResult, ReplayError};
+use crate::job::Running;
+use crate::live::{Completes, Departure, Flight, Live, Of};
+use crate::message::{Kind, Next, Sink, Started, Wake, WakeTarget};
 use crate::sequence::{PAUSE, STARTED, Sequence, Wait};
 use crate::source::SourceError;
-use crate::stats::Stats;
-use vef_format::ids::Rank;
+use vef_format::ids::{MessageId, Rank};
 use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, NOTHING, Raw};
 use vef_format::units::{Bytes, Picos, Ticks};
 
-/// Where a walk over a sequence's records ended.
-pub(crate) enum Walked {
+/// Where a task halted.
+pub(crate) enum Halt {
     /// At a record that waits.
     Waiting,
-    /// At a part of a collective that starts.
+    /// At its part of a collective, which starts: the part is to be played, then [`Task::entered`] called.
     Collective,
-    /// Behind the last record.
+    /// Behind its last record.
     Finished,
 }
 
-/// Why a walk fails.
-pub(crate) enum Stop {
-    /// A record would start past the end of time.
-    Overflow,
-    /// A record has the id of another.
-    Duplicate(u64),
-    /// The trace cannot be read on.
-    Source(SourceError),
-}
-
-/// A sequence, looked up once, with the parts of the engine that its records use.
-pub(crate) struct Walk<'a> {
+/// A task, looked up once, with the tables of the engine that its records use.
+pub(crate) struct Task<'a> {
     number: u32,
-    pub(crate) sequence: &'a mut Sequence,
-    pub(crate) job: &'a mut Running,
-    departures: &'a mut Departures,
+    sequence: &'a mut Sequence,
+    job: &'a mut Running,
+    live: &'a mut Live,
     collectives: &'a Collectives,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Task<'a> {
     #[inline(always)]
     pub(crate) fn new(
         number: u32,
         sequence: &'a mut Sequence,
         jobs: &'a mut [Running],
-        departures: &'a mut Departures,
+        live: &'a mut Live,
         collectives: &'a Collectives,
     ) -> Self {
         let job = &mut jobs[sequence.job as usize];
-        Self { number, sequence, job, departures, collectives }
+        Self { number, sequence, job, live, collectives }
     }
 }
 
-impl Walk<'_> {
-    /// A line arrives at its task, `rank`; `awaited` says whether some record waits for it, as far as the trace says so.
+/// The events of a task.
+impl Task<'_> {
+    /// It begins with its first record.
+    pub(crate) fn begin(mut self, out: &mut impl Sink) -> EngineResult<Halt> {
+        let waits = self.read_next(None, out)?;
+        let skipped = self.job.skipped.get(self.sequence.rank.index()).copied().unwrap_or_default();
+        self.sequence.next.time = self.sequence.next.time.saturating_sub(skipped.0);
+        if waits { Ok(Halt::Waiting) } else { self.run(out) }
+    }
+
+    /// A line arrives at it; `awaited` says whether some record waits for that, as far as the trace says so.
     #[inline(always)]
     pub(crate) fn receive(
         self,
-        (line, awaited): (u64, bool),
-        rank: u32,
+        line: u64,
+        awaited: bool,
         at: Picos,
         out: &mut impl Sink,
-    ) -> Result<Walked, Stop> {
+    ) -> EngineResult<Halt> {
         if !self.sequence.waits_for(Wait::Received, line) {
-            self.job.lines.deliver_early(line, rank, awaited);
-            return Ok(Walked::Waiting);
+            self.job.lines.deliver_early(line, awaited);
+            return Ok(Halt::Waiting);
         }
         self.job.lines.deliver(line);
         self.release(at, out)
     }
 
-    /// Goes over its records from the next one, for which what it waited for came at `at`.
+    /// What it waited for came at `at`.
     #[inline(always)]
-    pub(crate) fn release(self, at: Picos, out: &mut impl Sink) -> Result<Walked, Stop> {
+    pub(crate) fn release(self, at: Picos, out: &mut impl Sink) -> EngineResult<Halt> {
         self.sequence.at = self.sequence.at.max(at);
         self.run(out)
     }
 
+    /// The simulator has called it: it starts its message at `at`, or when it is ready if that is later.
+    #[inline(always)]
+    pub(crate) fn resume(mut self, at: Picos, out: &mut impl Sink) -> EngineResult<Halt> {
+        let ready = self.start().unwrap_or(at);
+        let complete = self.start_message(ready, at.max(ready), out)?;
+        self.sequence.ahead = 1;
+        if self.read_next(complete, out)? { Ok(Halt::Waiting) } else { self.run(out) }
+    }
+
+    /// Its part of a collective, its next record, has started at `start`.
+    pub(crate) fn entered(mut self, start: Picos, out: &mut impl Sink) -> EngineResult<Halt> {
+        self.sequence.at = start;
+        self.sequence.records += 1;
+        if self.read_next(None, out)? { Ok(Halt::Waiting) } else { self.run(out) }
+    }
+}
+
+/// Its steps.
+impl Task<'_> {
     /// Goes over its records from the next one, which waits for nothing any more.
     #[inline(always)]
-    pub(crate) fn run(mut self, out: &mut impl Sink) -> Result<Walked, Stop> {
+    fn run(mut self, out: &mut impl Sink) -> EngineResult<Halt> {
         loop {
-            let Some(start) = self.start() else { return Err(Stop::Overflow) };
+            let Some(start) = self.start() else { return Err(self.overflow()) };
             let kind = self.sequence.next.tag & KIND;
             let complete = if kind == MESSAGE {
-                if self.sequence.ahead >= self.departures.run_ahead {
+                if self.sequence.ahead >= self.live.run_ahead {
                     self.sequence.wait = Wait::Turn;
                     let dst = self.job.first_task + self.sequence.next.to;
-                    let inside = self.departures.inside(self.number, dst);
-                    out.take(Next::Wake(Wake { at: start, who: Who(self.number), inside }));
-                    return Ok(Walked::Waiting);
+                    let inside = self.live.stays_inside(self.number, dst);
+                    out.take(Next::Wake(Wake { at: start, target: WakeTarget(self.number), inside }));
+                    return Ok(Halt::Waiting);
                 }
                 self.sequence.ahead += 1;
                 self.start_message(start, start, out)?
@@ -111,26 +131,26 @@ impl Walk<'_> {
                 return Ok(end_of_lines(self.sequence, start, out));
             };
             if self.read_next(complete, out)? {
-                return Ok(Walked::Waiting);
+                return Ok(Halt::Waiting);
             }
         }
     }
 
     /// Its message starts; the line if it is complete for it.
     #[inline(always)]
-    pub(crate) fn start_message(
+    fn start_message(
         &mut self,
         ready: Picos,
         start: Picos,
         out: &mut impl Sink,
-    ) -> Result<Option<u64>, Stop> {
+    ) -> EngineResult<Option<u64>> {
         let Raw { id, bytes, to, tag, .. } = self.sequence.next;
         let bytes = Bytes(bytes);
-        let completes = self.departures.send_completion.of(bytes);
+        let completes = self.live.completes(bytes);
         let complete = completes == Completes::AtStart;
         out.started(&started(self.sequence, Some(self.sequence.next), start));
         if !self.job.lines.start(id, complete) {
-            return Err(Stop::Duplicate(id));
+            return Err(self.duplicate(id));
         }
         let (first_task, job) = (self.job.first_task, self.sequence.job);
         let departure = Departure {
@@ -145,9 +165,8 @@ impl Walk<'_> {
         };
         let of = Of::Line { id, awaited: tag & AWAITED != 0 };
         let flight = Flight::new(of, self.number, to, first_task + to, completes);
-        let departed = self.departures.depart(&departure, flight, out);
-        if departed.is_none() {
-            return Err(Stop::Overflow);
+        if self.live.start(&departure, flight, out).is_none() {
+            return Err(self.overflow());
         }
         self.sequence.at = start;
         self.sequence.records += 1;
@@ -157,7 +176,7 @@ impl Walk<'_> {
     /// Reads its next record, and passes marks that follow what it did last at once; whether that record waits. A line that is known to
     /// be `complete` for it, mostly that which it started last, need not be looked up.
     #[inline(always)]
-    pub(crate) fn read_next(&mut self, mut complete: Option<u64>, out: &mut impl Sink) -> Result<bool, Stop> {
+    fn read_next(&mut self, mut complete: Option<u64>, out: &mut impl Sink) -> EngineResult<bool> {
         self.read(&mut complete, out)?;
         match self.must_wait(complete) {
             Some(wait) => {
@@ -170,19 +189,19 @@ impl Walk<'_> {
     }
 
     #[inline(always)]
-    fn read(&mut self, complete: &mut Option<u64>, out: &mut impl Sink) -> Result<(), Stop> {
+    fn read(&mut self, complete: &mut Option<u64>, out: &mut impl Sink) -> EngineResult<()> {
         let rank = self.sequence.rank;
         if self.job.computing.is_some() {
             return self.read_replaced();
         }
         let Some(streams) = self.job.source.plain() else {
-            return self.job.source.next(rank, &mut self.sequence.next).map_err(Stop::Source);
+            return self.job.source.next(rank, &mut self.sequence.next).map_err(unreadable);
         };
         if let Some(id) = *complete {
             let next = &mut self.sequence.next;
             if let Some(mark) = streams.next_pair(rank, id, next) {
-                let Some(start) = self.job.after(self.sequence.at, Ticks(mark.time), rank) else {
-                    return Err(Stop::Overflow);
+                let Some(start) = self.job.scale.after(self.sequence.at, Ticks(mark.time), rank) else {
+                    return Err(self.overflow());
                 };
                 out.started(&started(self.sequence, Some(mark.raw(rank)), start));
                 self.sequence.at = start;
@@ -195,15 +214,15 @@ impl Walk<'_> {
                 self.sequence.next = raw.unwrap_or(Raw::NOTHING);
                 Ok(())
             }
-            Err(error) => Err(Stop::Source(error)),
+            Err(error) => Err(unreadable(error)),
         }
     }
 
     /// Reads its next record, whose computing time is another than the trace says.
     #[inline(never)]
-    fn read_replaced(&mut self) -> Result<(), Stop> {
+    fn read_replaced(&mut self) -> EngineResult<()> {
         let Sequence { rank, records, ref mut next, .. } = *self.sequence;
-        self.job.source.next(rank, next).map_err(Stop::Source)?;
+        self.job.source.next(rank, next).map_err(unreadable)?;
         if let Some(computing) = &mut self.job.computing
             && next.tag & KIND != NOTHING
         {
@@ -214,12 +233,12 @@ impl Walk<'_> {
 
     /// A mark starts, and is over.
     #[inline(always)]
-    fn pass(&mut self, id: u64) -> Result<(), Stop> {
+    fn pass(&mut self, id: u64) -> EngineResult<()> {
         if !self.job.lines.pass(id) {
-            return Err(Stop::Duplicate(id));
+            return Err(self.duplicate(id));
         }
         self.sequence.records += 1;
-        self.departures.stats.marks += 1;
+        self.live.stats.marks += 1;
         Ok(())
     }
 
@@ -228,7 +247,7 @@ impl Walk<'_> {
     fn must_wait(&mut self, complete: Option<u64>) -> Option<Wait> {
         let Raw { after, tag, .. } = self.sequence.next;
         let (over, wait) = match tag & DEPENDENCY {
-            2 => (self.job.lines.has_received(after, self.sequence.rank.0), Wait::Received),
+            2 => (self.job.lines.has_received(after), Wait::Received),
             1 => {
                 let over = complete == Some(after) || self.job.lines.is_complete(after);
                 (over || tag & STARTED != 0, Wait::Sent)
@@ -240,23 +259,38 @@ impl Walk<'_> {
 
     /// When its next record starts, if that is not past the end of time.
     #[inline(always)]
-    pub(crate) fn start(&self) -> Option<Picos> {
-        self.job.after(self.sequence.at, Ticks(self.sequence.next.time), self.sequence.rank)
+    fn start(&self) -> Option<Picos> {
+        self.job.scale.after(self.sequence.at, Ticks(self.sequence.next.time), self.sequence.rank)
+    }
+
+    #[cold]
+    fn overflow(&self) -> Box<ReplayError> {
+        Box::new(ReplayError::Overflow { place: self.sequence.place() })
+    }
+
+    #[cold]
+    fn duplicate(&self, id: u64) -> Box<ReplayError> {
+        Box::new(ReplayError::DuplicateId { place: self.sequence.place(), id: MessageId(id) })
     }
 }
 
-/// A sequence's next record is no line: it is the task's part of a collective, which starts, or none.
+#[cold]
+fn unreadable(error: SourceError) -> Box<ReplayError> {
+    Box::new(ReplayError::Source(error))
+}
+
+/// A task's next record is no line: it is its part of a collective, which starts, or there is none.
 #[inline(never)]
-fn end_of_lines(sequence: &mut Sequence, start: Picos, out: &mut impl Sink) -> Walked {
+fn end_of_lines(sequence: &mut Sequence, start: Picos, out: &mut impl Sink) -> Halt {
     if sequence.next.tag & KIND != COLLECTIVE {
         sequence.wait = Wait::Finished;
-        return Walked::Finished;
+        return Halt::Finished;
     }
     // It does not wait any more, so that what it enters does not release it.
     sequence.wait = Wait::Nothing;
     out.started(&started(sequence, Some(sequence.next), start));
     sequence.at = start;
-    Walked::Collective
+    Halt::Collective
 }
 
 /// The report of a record that starts.
@@ -267,8 +301,8 @@ fn started(sequence: &Sequence, record: Option<Raw>, at: Picos) -> Started {
     Started { job, task, number, record, released, at }
 }
 
-/// The record that a sequence has not started; see [`Engine::next_records`](crate::Engine::next_records).
-pub(crate) fn next_record(sequence: &Sequence) -> Option<Started> {
+/// The record that a task has not started; see [`Engine::next_records`](crate::Engine::next_records).
+pub(crate) fn not_started(sequence: &Sequence) -> Option<Started> {
     let released = match sequence.wait {
         Wait::Finished | Wait::Elsewhere => return None,
         Wait::Nothing | Wait::Turn => sequence.at,
@@ -276,63 +310,4 @@ pub(crate) fn next_record(sequence: &Sequence) -> Option<Started> {
     };
     let record = (sequence.next.tag & PAUSE == 0).then_some(sequence.next);
     Some(Started { released, ..started(sequence, record, Picos::MAX) })
-}
-
-/// What messages go through when they start.
-#[derive(Debug)]
-pub(crate) struct Departures {
-    pub(crate) live: Live,
-    pub(crate) stats: Stats,
-    /// End node of each task, counted over all jobs.
-    pub(crate) nodes: Vec<u32>,
-    pub(crate) send_completion: SendCompletion,
-    pub(crate) same_node: SameNode,
-    /// Messages that a sequence or a part may start before the simulator calls for it.
-    pub(crate) run_ahead: u8,
-}
-
-/// A message that starts.
-pub(crate) struct Departure {
-    pub(crate) ready: Picos,
-    pub(crate) start: Picos,
-    pub(crate) bytes: Bytes,
-    pub(crate) kind: Kind,
-    pub(crate) job: u32,
-    pub(crate) src: Rank,
-    pub(crate) dst: Rank,
-    /// The job's first task.
-    pub(crate) first_task: u32,
-}
-
-impl Departures {
-    /// A message starts; `None` if it would arrive past the end of time.
-    #[inline(always)]
-    pub(crate) fn depart(
-        &mut self,
-        departure: &Departure,
-        flight: Flight,
-        out: &mut impl Sink,
-    ) -> Option<()> {
-        let &Departure { ready, start, bytes, kind, job, src, dst, first_task } = departure;
-        self.stats.start(kind, bytes);
-        let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
-        let id = self.live.insert(flight);
-        let message = Message { id, start, ready, src_node, dst_node, bytes, job, src, dst, kind };
-        if let SameNode::Inside(link) = self.same_node
-            && src_node == dst_node
-        {
-            self.stats.inside.add(bytes);
-            let arrives = link.time(bytes).and_then(|took| start.checked_add(took))?;
-            out.take(Next::Inside { message, arrives });
-        } else {
-            out.take(Next::Message(message));
-        }
-        Some(())
-    }
-
-    /// Whether messages between two tasks stay within their node.
-    #[inline(always)]
-    pub(crate) fn inside(&self, src: u32, dst: u32) -> bool {
-        self.same_node != SameNode::HandOut && self.nodes[src as usize] == self.nodes[dst as usize]
-    }
 }
