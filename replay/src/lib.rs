@@ -87,6 +87,12 @@ mod options;
 mod queue;
 mod stats;
 
+/// What threads synchronise by. `tests/exchange.rs` compiles `exchange.rs` with a model checker's types of these names.
+mod sync {
+    pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+}
+
 pub use builder::Builder;
 pub use collectives::choose::Table;
 pub use engine::{Engine, TaskProgress};
