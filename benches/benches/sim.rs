@@ -12,7 +12,7 @@ use criterion::{
 };
 use replay::{Engine, Job, SendCompletion};
 use sim_example::model::Model;
-use sim_example::{NetworkSettings, Report, run};
+use sim_example::{NetworkSettings, Simulation, run};
 use std::hint::black_box;
 use std::path::Path;
 use vef_benches::traces::Trace;
@@ -25,7 +25,7 @@ fn network(topology: &str, model: Model) -> NetworkSettings {
     NetworkSettings { topology, model, ..NetworkSettings::default() }
 }
 
-fn simulated(trace: &Path, network: &NetworkSettings) -> Report {
+fn simulated(trace: &Path, network: &NetworkSettings) -> Simulation {
     let completion = network.send_completion(SendCompletion::Eager);
     let job = Job::open(trace).expect("a trace");
     let engine = Engine::builder().send_completion(completion).job(job).engine().expect("an engine");

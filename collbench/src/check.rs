@@ -129,7 +129,7 @@ pub fn simulate(call: &MeasuredCall, settings: &Settings, calibration: &Calibrat
         .engine()
         .map_err(|error| failed(&error))?;
     let report = run(engine, &settings.network, &mut |_| {}).map_err(|error| failed(&error))?;
-    Ok(report.runtime_ps.0 as f64 / 1e3)
+    Ok(report.runtime_ps as f64 / 1e3)
 }
 
 /// A table in which an operation has one algorithm.

@@ -316,10 +316,10 @@ const Figures = (() => {
     return markTime(both, 64, options.width - edge - 100, window);
   };
 
-  // The lists of all states, by the keys of the data; what of computing is MPI_Init stands for itself.
-  const withoutInit = (own, name) => STATES.map(({ key }) => {
-    const values = own[name(key)].map(number);
-    return key === "computing" ? values.map((value, at) => value - number(own[name("initialising")][at])) : values;
+  // The lists of all states; what of computing is MPI_Init stands for itself.
+  const withoutInit = (own) => STATES.map(({ key }) => {
+    const values = own[`${key}_ps`].map(number);
+    return key === "computing" ? values.map((value, at) => value - number(own.initialising_ps[at] ?? 0)) : values;
   });
 
   const states = (data, options) => {
@@ -328,7 +328,7 @@ const Figures = (() => {
     const end = number(runtime_ps);
     // How many ranks there are in a state, on average over the bin.
     const width = (at) => Math.min((at + 1) * bin, end) - at * bin;
-    const lists = withoutInit(states, (key) => key);
+    const lists = withoutInit(states);
     const series = STATES.map(({ name, colour }, state) => ({ name, colour, values: lists[state].map((value, at) => (width(at) > 0 ? value / width(at) : 0)) }));
     const used = series.filter(({ values }) => values.some((value) => value > 0));
     if (used.length === 0) return null;
@@ -516,12 +516,13 @@ const Figures = (() => {
     return byRank(values, { ...options, height: 190, ranks: data.head.ranks, perRow, label: `${suffix} ${label}${meanOf(perRow)}`, tick, format, colour });
   };
 
-  const ranks = (data, options) => {
-    const own = data.replayed?.ranks;
-    if (!own) return computing(data, options);
+  const ranks = (data, options) => (data.replayed ? statesOfRanks(data.replayed.ranks, number(data.replayed.runtime_ps), data, options) : computing(data, options));
+
+  const statesOfRanks = (own, runtime, data, options) => {
+    if (!own) return null;
     const perRow = own.ranks_per_row;
-    const [factor, unit] = timeUnit(number(data.replayed.runtime_ps));
-    const lists = withoutInit(own, (key) => `${key}_ps`);
+    const [factor, unit] = timeUnit(runtime);
+    const lists = withoutInit(own);
     const series = STATES.map((state, at) => ({ ...state, values: means(lists[at], perRow, data.head.ranks).map((value) => value / factor) })).filter(({ values }) => values.some((value) => value > 0));
     if (series.length === 0) return null;
     return stackedRanks(series, { ...options, ranks: data.head.ranks, perRow, unit });
@@ -610,7 +611,7 @@ const Figures = (() => {
 
   // The simulation's latencies: the median of each class of sizes, and a band around it.
   const simLatency = (data, options) => {
-    const classes = (data.simulated.sizes ?? []).filter((row) => number(row.messages) > 0);
+    const classes = data.simulated.result.sizes.filter((row) => number(row.messages) > 0);
     if (classes.length < 2) return null;
     // Messages without bytes have a place of their own to the left of the others, as the logarithm of 0 has none.
     const froms = classes.map((row) => number(row.from_bytes));
@@ -618,8 +619,8 @@ const Figures = (() => {
     const decades = Array.from({ length: 20 }, (_, power) => 10 ** power).filter((tick) => tick >= 4 * empty && tick <= most);
     const ticks = froms.includes(0) ? [empty, ...decades.filter((_, at) => at % Math.ceil(decades.length / 6) === 0)] : 6;
     const rows = classes.map((row) => ({
-      x: number(row.from_bytes) || empty, min: Math.max(number(row.min), 1), p50: Math.max(number(row.p50), 1), p99: Math.max(number(row.p99), 1),
-      title: `${exact(row.from_bytes)} to ${exact(row.to_bytes)} B\n${exact(row.messages)} messages\nleast ${time(number(row.min))}\nmedian ${time(number(row.p50))}\n99 % ${time(number(row.p99))}`,
+      x: number(row.from_bytes) || empty, min: Math.max(row.min_ps, 1), p50: Math.max(row.p50_ps, 1), p99: Math.max(row.p99_ps, 1),
+      title: `${exact(row.from_bytes)} to ${exact(row.to_bytes)} B\n${exact(row.messages)} messages\nleast ${time(row.min_ps)}\nmedian ${time(row.p50_ps)}\n99 % ${time(row.p99_ps)}`,
     }));
     const svg = plot({ marginTop: LEGEND,
       ...options, height: 260, x: { type: "log", label: "bytes of a message", tickFormat: (tick) => (tick === empty ? "0 B" : bytes(tick)), ticks }, y: { type: "log", label: "time on the network", tickFormat: time, grid: true, ticks: 5 }, marginLeft: 76,
@@ -633,13 +634,13 @@ const Figures = (() => {
   };
 
   // The links that the result of a simulation lists, the busiest first.
-  const linksOf = (data) => [...(data.simulated.links?.all ?? data.simulated.links?.busiest ?? [])].sort((one, other) => other.utilisation - one.utilisation);
+  const linksOf = ({ simulated: { result: { links } } }) => links.all ?? links.busiest;
 
   const simLinks = (data, options) => {
-    const links = linksOf(data);
-    if (links.length === 0) return null;
-    const used = number(data.simulated.links.used ?? links.length);
-    if (links.length <= 12) {
+    const [links, shares] = [linksOf(data), data.simulated.utilisations];
+    if (shares.length === 0) return null;
+    const used = data.simulated.result.links.used;
+    if (shares.length <= 12) {
       const rows = links.map(({ link, utilisation, bytes: carried }) => ({ link, utilisation, title: `${link}\n${percent(utilisation)}\n${exact(carried)} B` }));
       const marginLeft = 24 + 7 * Math.max(...rows.map(({ link }) => link.length));
       return plot({
@@ -647,10 +648,10 @@ const Figures = (() => {
         marks: [Plot.barX(rows, { y: "link", x: "utilisation", fill: COLOURS[0], ...(options.interactive ? { tip: true, title: "title" } : {}) }), Plot.ruleX([0])],
       });
     }
-    const rows = links.map(({ link, utilisation }, place) => ({ place, utilisation, title: `${link}\n${percent(utilisation)}` }));
+    const rows = shares.map((utilisation, place) => ({ place, utilisation, title: `${links[place]?.link ?? `place ${place}`}\n${percent(utilisation)}` }));
     rows.push({ ...rows[rows.length - 1], place: rows.length });
     return plot({
-      ...options, height: 220, x: { label: used > links.length ? `the ${exact(links.length)} busiest of ${exact(used)} links that carried messages` : "links that carried messages, the busiest first", domain: [0, links.length] }, y: { label: "share of the run time busy", tickFormat: (share) => `${round(100 * share)} %`, grid: true },
+      ...options, height: 220, x: { label: used > shares.length ? `the ${exact(shares.length)} busiest of ${exact(used)} links that carried messages` : "links that carried messages, the busiest first", domain: [0, shares.length] }, y: { label: "share of the run time busy", tickFormat: (share) => `${round(100 * share)} %`, grid: true },
       marks: [
         Plot.areaY(rows, { x: "place", y: "utilisation", fill: COLOURS[0], curve: "step-after" }), Plot.ruleY([0]),
         ...(options.interactive && rows.length < 5000 ? [Plot.tip(rows, Plot.pointerX({ x: "place", y: "utilisation", title: "title" }))] : []),
@@ -658,11 +659,10 @@ const Figures = (() => {
     });
   };
 
-  const MOST_LINKS = 256;
   const simLinkTime = (data, options) => {
-    const links = linksOf(data).filter(({ busy }) => Array.isArray(busy)).slice(0, MOST_LINKS);
+    const links = linksOf(data).filter(({ busy }) => busy);
     if (links.length === 0) return null;
-    const bin = number(data.simulated.links.bin_ps);
+    const bin = data.simulated.result.links.bin_ps;
     const columns = Math.max(...links.map(({ busy }) => busy.length));
     const values = new Float64Array(links.length * columns);
     links.forEach(({ busy }, row) => busy.forEach((share, column) => (values[row * columns + column] = share)));
@@ -679,95 +679,55 @@ const Figures = (() => {
     });
   };
 
-  // The network as far as messages went over it: nodes below, switches in the rows that their distance from the nodes tells.
+  // The simulated network, as its topology says where its parts are: the colour of a cable is the share of the run time in which its
+  // busier direction was busy, that of a switch the one of its nodes' links where nodes are not drawn.
   const simTopology = (data, options) => {
-    const links = (data.simulated.links?.all ?? []).map((link) => ({ ...link, ends: link.link.split("->") })).filter(({ ends }) => ends.length === 2);
-    if (links.length === 0 || links.length > 6000) return null;
-    const neighbours = new Map();
-    for (const { ends: [from, to] } of links) for (const [one, other] of [[from, to], [to, from]]) neighbours.set(one, [...(neighbours.get(one) ?? []), other]);
-    const isNode = (name) => /^node/.test(name);
-    const level = new Map([...neighbours.keys()].filter(isNode).map((name) => [name, 0]));
-    for (let rows = [...level.keys()]; rows.length > 0;) {
-      const next = [];
-      for (const name of rows) for (const other of neighbours.get(name)) if (!level.has(other)) { level.set(other, level.get(name) + 1); next.push(other); }
-      rows = next;
+    const { vertices, cables, straight } = data.simulated.result.network.drawing ?? { cables: [] };
+    if (cables.length === 0) return null;
+    const bounds = (key) => vertices.reduce(([least, most], vertex) => [Math.min(least, vertex[key]), Math.max(most, vertex[key])], [Infinity, -Infinity]);
+    const [[left, right], [top, bottom]] = [bounds("x"), bounds("y")];
+    const [margin, legendWidth] = [24, 100];
+    const room = options.width - legendWidth - 2 * margin;
+    const scale = Math.min(room / Math.max(right - left, 1), 2);
+    const places = vertices.map(({ x, y }) => [margin + (x - left) * scale, margin + 10 + (y - top) * scale]);
+    const height = Math.max((bottom - top) * scale + 2 * margin + 20, 130);
+    const svg = compose(options.width, height, []);
+    const most = [...cables, ...vertices].reduce((most, { utilisation }) => Math.max(most, utilisation ?? 0), 0);
+    const colour = (utilisation) => (most > 0 ? `rgb(${viridis(utilisation / most).join(",")})` : GREY);
+    const titled = (name, attributes, text) => svg.append(element(name, attributes, element("title", {}, text)));
+    const lengths = cables.map(({ ends: [from, to] }) => Math.hypot(places[from][0] - places[to][0], places[from][1] - places[to][1]));
+    const shortest = lengths.reduce((least, length) => Math.min(least, length), Infinity);
+    const order = cables.map((_, at) => at).sort((one, other) => cables[one].utilisation - cables[other].utilisation);
+    for (const at of order) {
+      const { ends: [from, to], links, utilisation } = cables[at];
+      const [[x1, y1], [x2, y2]] = [places[from], places[to]];
+      // Long cables are arcs, clear of the vertices between their ends.
+      const bow = !straight && lengths[at] > 1.5 * shortest ? 0.12 : 0;
+      const [cx, cy] = [(x1 + x2) / 2 - bow * (y2 - y1), (y1 + y2) / 2 + bow * (x2 - x1)];
+      const width = cables.length > 600 ? 1 : links > 2 ? 3.5 : 2.5;
+      titled("path", { d: `M${round(x1)} ${round(y1)}Q${round(cx)} ${round(cy)} ${round(x2)} ${round(y2)}`, fill: "none", stroke: colour(utilisation), "stroke-width": width },
+        `${vertices[from].name} \u2013 ${vertices[to].name}: ${percent(utilisation)}`);
     }
-    const digits = (name) => (name.match(/\d+/g) ?? []).map(Number);
-    const compare = (one, other) => {
-      const [a, b] = [digits(one), digits(other)];
-      for (let at = 0; at < Math.min(a.length, b.length); at++) if (a[at] !== b[at]) return a[at] - b[at];
-      return one < other ? -1 : 1;
-    };
-    const byLevel = new Map();
-    for (const name of [...neighbours.keys()].sort(compare)) if (level.has(name)) byLevel.set(level.get(name), [...(byLevel.get(level.get(name)) ?? []), name]);
-    // Switches of one row that are linked with each other form a grid, without the nodes, which would hide it.
-    const flat = links.filter(({ ends: [from, to] }) => !isNode(from) && level.get(from) === level.get(to));
-    const place = new Map();
-    // Of coordinates the first two make the grid; each further one moves it a little, as in a drawing of a cube.
-    const coordinates = new Map([...neighbours.keys()].filter((name) => !isNode(name)).map((name) => [name, digits(name)]));
-    const grid = flat.length > 0 && [...coordinates.values()].every((own) => own.length > 1 && own.length === [...coordinates.values()][0].length);
-    if (grid) {
-      const extents = [...coordinates.values()][0].map((_, axis) => 1 + Math.max(...[...coordinates.values()].map((own) => own[axis])));
-      const shift = (own) => own.slice(2).reduce((sum, value, at) => sum + (value * 0.75) / extents[at + 2] ** (at + 1), 0);
-      for (const [name, own] of coordinates) place.set(name, [own[0] + shift(own), own[1] + 0.6 * shift(own)]);
-    } else if (flat.length > 0) {
-      const switches = byLevel.get(1) ?? [];
-      const side = Math.ceil(Math.sqrt(switches.length));
-      switches.forEach((name, at) => place.set(name, [at % side, Math.floor(at / side)]));
-    } else {
-      for (const [row, names] of byLevel) names.forEach((name, at) => place.set(name, [(at + 0.5) / names.length, row]));
-    }
-    const rows = new Set([...place.values()].map(([, y]) => y)).size;
-    const height = rows === 1 ? 150 : flat.length > 0 ? Math.min(options.width, 520) : 90 + 90 * byLevel.size;
-    // A link around the edge of a grid is drawn as a stub at both ends.
-    const lines = (link) => {
-      const [from, to] = link.ends.map((name) => place.get(name));
-      const axis = grid ? coordinates.get(link.ends[0]).findIndex((value, axis) => Math.abs(value - coordinates.get(link.ends[1])[axis]) > 1) : -1;
-      if (axis < 0) return [{ ...link, line: [...from, ...to] }];
-      const steps = Math.abs(coordinates.get(link.ends[0])[axis] - coordinates.get(link.ends[1])[axis]);
-      const stub = (end, other) => [...end, end[0] - (0.35 * (other[0] - end[0])) / steps, end[1] - (0.35 * (other[1] - end[1])) / steps];
-      return [{ ...link, line: stub(from, to) }, { ...link, line: stub(to, from) }];
-    };
-    const best = new Map();
-    for (const link of links) {
-      const key = [...link.ends].sort().join(" ");
-      if (!(best.get(key)?.utilisation >= link.utilisation) && link.ends.every((name) => place.has(name))) best.set(key, link);
-    }
-    const drawn = [...best.values()].sort((one, other) => one.utilisation - other.utilisation).flatMap(lines);
-    if (drawn.length === 0) return null;
-    const most = drawn[drawn.length - 1].utilisation || 1;
-    const colour = ({ utilisation }) => `rgb(${viridis(utilisation / most).join(",")})`;
-    const points = [...place].map(([name, [x, y]]) => ({ name, x, y }));
-    const inRow = new Map();
-    for (const { name, y } of points) inRow.set(y, (inRow.get(y) ?? 0) + 6 * name.length + 12);
-    const roomy = points.length <= 40 && Math.max(...inRow.values()) <= options.width - 180;
-    const svg = plot({
-      ...options, height, marginRight: 150, marginLeft: 30, x: { axis: null, inset: 14 }, y: { axis: null, inset: 14 },
-      marks: [
-        Plot.link(drawn, { x1: ({ line }) => line[0], y1: ({ line }) => line[1], x2: ({ line }) => line[2], y2: ({ line }) => line[3],
-          stroke: colour, strokeWidth: drawn.length > 600 ? 1 : 2.5, ...(options.interactive && drawn.length < 2000 ? { title: ({ link, utilisation }) => `${link}: ${percent(utilisation)}` } : {}) }),
-        Plot.dot(points, { x: "x", y: "y", r: points.length > 300 ? 1.5 : 4, fill: "currentColor", ...(options.interactive && points.length < 2000 ? { title: "name" } : {}) }),
-        // Beside the lines that lead straight down, where there is room for all names, and before those that do not.
-        ...(roomy ? [Plot.text(points, { x: "x", y: "y", text: "name", textAnchor: "start", dx: 6, dy: 11, fontSize: 10, fill: "currentColor", stroke: "var(--ground, white)", strokeWidth: 5 })] : []),
-      ],
+    const radius = vertices.length > 300 ? 1.5 : 4;
+    vertices.forEach(({ name, is_node, utilisation }, at) => {
+      const [x, y] = places[at].map(round);
+      const side = 2 * radius;
+      if (is_node) titled("circle", { cx: x, cy: y, r: 0.75 * radius, fill: "currentColor" }, name);
+      else titled("rect", { x: x - radius, y: y - radius, width: side, height: side, stroke: "currentColor", fill: utilisation === undefined ? "var(--ground, white)" : colour(utilisation) },
+        utilisation === undefined ? name : `${name}, its nodes: ${percent(utilisation)}`);
     });
+    // Beside the lines that lead straight down, where there is room for all names.
+    const inRow = new Map();
+    vertices.forEach(({ name, y }) => inRow.set(y, (inRow.get(y) ?? 0) + 6 * name.length + 14));
+    const apart = shortest > 9 + 6 * Math.max(...vertices.map(({ name }) => name.length));
+    if (vertices.length <= 40 && Math.max(...inRow.values()) <= room && (straight || apart)) {
+      vertices.forEach(({ name }, at) => svg.append(element("text", { x: places[at][0] + 6, y: places[at][1] + 15, "font-size": 10, "paint-order": "stroke", stroke: "var(--ground, white)", "stroke-width": 4 }, name)));
+    }
     strip(svg, options.width - 92, 40, Math.min(120, height - 70), { least: 0, most, linear: true }, percent, "busy");
     return svg;
   };
 
-  const simRanks = (data, options) => {
-    const jobs = (data.simulated.jobs ?? []).filter(({ ranks }) => Array.isArray(ranks));
-    if (jobs.length === 0) return null;
-    // Of several jobs the one with as many ranks as the trace.
-    const own = jobs.find(({ tasks }) => number(tasks) === data.head.ranks) ?? jobs[0];
-    const perRow = own.ranks_per_row ?? 1;
-    const most = own.finish_ps.tasks.reduce((most, time) => Math.max(most, number(time)), 0);
-    const [factor, unit] = timeUnit(most);
-    const keys = { computing: "computing_ps", collective: "collectives_ps", reception: "waiting_ps", send: "sending_ps" };
-    const used = STATES.filter(({ key }) => key in keys);
-    const series = used.map((state) => ({ ...state, values: means(own.ranks.map((rank) => rank[keys[state.key]] ?? 0), perRow, number(own.tasks)).map((value) => value / factor) })).filter(({ values }) => values.some((value) => value > 0));
-    return series.length === 0 ? null : stackedRanks(series, { ...options, ranks: number(own.tasks), perRow, unit });
-  };
+  const simRanks = (data, options) => statesOfRanks(data.simulated.ranks, data.simulated.result.runtime_ps, data, options);
 
   const againstSizes = (data, options) => {
     const low = (row) => number(row.from);

@@ -7,17 +7,25 @@
 //! let mut table = Table::new("calls", "MPI functions", columns);
 //! table.row([Cell::text("MPI_Send"), Cell::Time(1_500_000)]);
 //! assert_eq!(table.to_csv(), "function,time_ps\nMPI_Send,1500000\n");
-//! let style = TextStyle { top: 10, bars: false, more: "--top" };
-//! assert_eq!(table.to_text(&style), "  function      time\n  MPI_Send  1.500 µs\n");
+//! assert_eq!(table.to_text(&TextStyle::WHOLE), "function      time\nMPI_Send  1.500 µs\n");
 //! ```
 //!
 //! This crate reads no trace, calls no MPI and never prints.
 
 #![forbid(unsafe_code)]
 
+pub mod schedule;
+pub mod simulation;
+pub mod sweep;
+pub mod traffic;
+
 pub mod shown;
 pub mod table;
 
+mod by_state;
 mod exact;
+mod kind;
 
+pub use by_state::ByState;
 pub use exact::Exact;
+pub use kind::Kind;

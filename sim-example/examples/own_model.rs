@@ -99,7 +99,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = run_on(engine, &network, build, Observe::default(), &mut |_| {})?;
     println!("{} messages in {}", report.messages, report.runtime_ps);
     // 800 ns each at 10 Gbit/s, one after the other, and 500 ns of latency.
-    assert_eq!(report.runtime_ps, Picos(4 * 800_000 + 500_000));
-    assert_eq!(report.latency_ps.max, report.runtime_ps);
+    assert_eq!(report.runtime_ps, 4 * 800_000 + 500_000);
+    assert_eq!(report.latency.max_ps, report.runtime_ps);
     Ok(())
 }

@@ -4,44 +4,10 @@
 //! finishing time.
 
 use replay::{Engine, Started};
-use serde::Serialize;
+use results::ByState;
 use vef_format::raw::DEPENDENCY;
+use vef_format::state::State;
 use vef_format::units::Picos;
-
-/// The time of a task by state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TaskTimes {
-    /// Computing: the captured time between records, times the factor of the job.
-    #[serde(rename = "computing_ps")]
-    pub computing: Picos,
-    /// Waiting for the completion of a send.
-    #[serde(rename = "sending_ps")]
-    pub sending: Picos,
-    /// Waiting for a message.
-    #[serde(rename = "waiting_ps")]
-    pub waiting: Picos,
-    /// Waiting in a collective.
-    #[serde(rename = "collectives_ps")]
-    pub collectives: Picos,
-}
-
-impl TaskTimes {
-    pub(crate) fn plus(&self, other: &Self) -> Self {
-        Self {
-            computing: self.computing.saturating_add(other.computing),
-            sending: self.sending.saturating_add(other.sending),
-            waiting: self.waiting.saturating_add(other.waiting),
-            collectives: self.collectives.saturating_add(other.collectives),
-        }
-    }
-
-    /// The sum of all states.
-    pub fn total(&self) -> Picos {
-        [self.computing, self.sending, self.waiting, self.collectives]
-            .into_iter()
-            .fold(Picos::ZERO, Picos::saturating_add)
-    }
-}
 
 /// The times of all tasks, updated during a run.
 #[derive(Debug)]
@@ -55,7 +21,7 @@ pub(crate) struct Accounts {
 struct Account {
     /// Start of the last record.
     at: Picos,
-    times: TaskTimes,
+    times: ByState<u64>,
 }
 
 impl Accounts {
@@ -67,7 +33,7 @@ impl Accounts {
             tasks += engine.tasks(job);
         }
         let account =
-            |task| Account { at: engine.reached(task).unwrap_or_default(), times: TaskTimes::default() };
+            |task| Account { at: engine.reached(task).unwrap_or_default(), times: ByState::default() };
         Self { tasks: (0..tasks).map(account).collect(), first_tasks }
     }
 
@@ -110,23 +76,18 @@ impl Accounts {
     pub(crate) fn started(&mut self, task: u32, started: &Started) {
         let Account { at, times } = &mut self.tasks[task as usize];
         let waited = started.released.saturating_sub(*at);
-        times.computing.0 += started.at.0 - started.released.0;
-        match started.record.map_or(1, |record| record.tag & DEPENDENCY) {
-            // Without a dependency the task does not wait, so nothing is added.
-            0 | 1 => times.sending.0 += waited.0,
-            2 => times.waiting.0 += waited.0,
-            _ => times.collectives.0 += waited.0,
-        }
+        times[State::Computing] += started.at.0 - started.released.0;
+        times[State::of_dependency(started.record.map_or(1, |record| record.tag & DEPENDENCY))] += waited.0;
         *at = started.at;
     }
 
     /// The times of the tasks of a job with these finishing times.
-    pub(crate) fn of_job(&self, job: u32, finish: &[Picos]) -> Vec<TaskTimes> {
+    pub(crate) fn of_job(&self, job: u32, finish: &[Picos]) -> Vec<ByState<u64>> {
         let first = self.first_tasks[job as usize] as usize;
         let close = |(account, finish): (&Account, &Picos)| {
             let mut times = account.times;
             // After its last record a task can only wait for collectives.
-            times.collectives.0 += finish.saturating_sub(account.at).0;
+            times[State::Collective] += finish.saturating_sub(account.at).0;
             times
         };
         self.tasks[first..].iter().zip(finish).map(close).collect()

@@ -399,7 +399,7 @@ mod tests {
         settings.network.model = model;
         calibration().apply(&mut settings).unwrap();
         let report = crate::simulate(&settings, &mut |_| {}).unwrap();
-        report.runtime_ps.0 as f64 / 1e6
+        report.runtime_ps as f64 / 1e6
     }
 
     /// The time of a message on the second link.

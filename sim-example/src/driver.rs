@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use replay::{Builder, Engine, Job, LoadError, SendCompletion, Stream};
+use results::simulation::{ComputingReport, Simulation};
 use vef_format::container::{About, Reader};
 use vef_format::format::Format;
 use vef_format::units::Picos;
 
 use crate::accounts::Accounts;
+use crate::computing::ComputeScale;
 use crate::critical::Causes;
 use crate::error::SimError;
 use crate::event_loop::{Follower, Run};
@@ -18,7 +20,7 @@ use crate::model::{Build, Carrier, ModelError, Network, Usage, WithProtocol};
 use crate::noise::Noise;
 use crate::parallel;
 use crate::progress::Progress;
-use crate::report::{ComputingReport, Outcome, Report};
+use crate::report::Outcome;
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
 use crate::topology::Fabric;
@@ -29,7 +31,7 @@ use crate::watch::Observe;
 /// # Errors
 /// Invalid settings, an invalid trace, or tasks that wait for messages that are never sent. Always
 /// terminates.
-pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Report, SimError> {
+pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Simulation, SimError> {
     let Prepared { builder, nodes, spans, computing } = Prepared::new(settings)?;
     let network = &settings.network;
     let threads = parallel::threads(settings, nodes.iter().map(Vec::len).sum());
@@ -45,7 +47,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
     let prepared = spans.into_iter().zip(computing);
     for ((job, workload), (spans, computing)) in report.jobs.iter_mut().zip(&settings.jobs).zip(prepared) {
         job.computing = computing;
-        job.span = spans.map(|spans| spans.report(&job.finish_ps));
+        job.span = spans.map(|spans| spans.report(&job.finish));
         job.trace = Some(workload.trace.display().to_string());
         job.not_in_trace = not_in_trace(&workload.trace);
     }
@@ -79,10 +81,11 @@ impl Prepared {
             spans.push(captured.as_deref().map(|spans| Spans::new(spans, job.clock(), workload, &factors)));
             let seed = settings.network.seed;
             let noise = Noise::new(&workload.compute_noise, &job, number, seed, send_completion)?;
-            computing.push(ComputingReport::new(
-                &workload.compute_scale,
-                noise.as_ref().map(|(_, report)| report),
-            ));
+            let scale = &workload.compute_scale;
+            computing.push(ComputingReport {
+                scale: (*scale != ComputeScale::default()).then(|| scale.to_string()),
+                noise: noise.as_ref().map(|(_, report)| report.clone()),
+            });
             if let Some((noise, _)) = noise {
                 job = job.computing(Box::new(noise));
             }
@@ -122,7 +125,7 @@ pub fn run(
     engine: Engine,
     network: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Report, SimError> {
+) -> Result<Simulation, SimError> {
     run_observed(engine, network, Observe::default(), progress)
 }
 
@@ -135,7 +138,7 @@ pub fn run_observed(
     network: &NetworkSettings,
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Report, SimError> {
+) -> Result<Simulation, SimError> {
     match network.model.info().carrier {
         Carrier::Links(build) => run_on(engine, network, build, observe, progress),
         Carrier::Ranks => run_loggp(engine, network, progress),
@@ -154,12 +157,12 @@ fn run_loggp(
     mut engine: Engine,
     settings: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Report, SimError> {
+) -> Result<Simulation, SimError> {
     let topology = &fabric(&engine, settings)?;
     let outcome = loggp::run_trace(&mut engine, &settings.loggp, progress)?;
     match engine.stuck() {
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
-        None => Ok(Report::new(Outcome {
+        None => Ok(Outcome {
             engines: &[engine],
             finish: Some(&outcome.finish),
             critical_path: None,
@@ -171,7 +174,8 @@ fn run_loggp(
             topology,
             settings,
             wall: outcome.wall,
-        })),
+        }
+        .report()),
     }
 }
 
@@ -185,7 +189,7 @@ pub fn run_on(
     build: Build,
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Report, SimError> {
+) -> Result<Simulation, SimError> {
     let topology = &fabric(&engine, settings)?;
     let report_sent = engine.send_completion() == SendCompletion::WhenSent;
     let network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
@@ -206,7 +210,7 @@ pub fn run_on(
             Some(circle) => SimError::Deadlock { circle, stuck: Box::new(stuck) },
             None => SimError::Stuck(Box::new(stuck)),
         }),
-        None => Ok(Report::new(Outcome {
+        None => Ok(Outcome {
             finish: None,
             critical_path: causes.map(path),
             engines: &[engine],
@@ -218,7 +222,8 @@ pub fn run_on(
             topology,
             settings,
             wall: began.elapsed(),
-        })),
+        }
+        .report()),
     }
 }
 

@@ -28,11 +28,11 @@ mod places;
 mod progress;
 mod report;
 mod settings;
-mod text;
 
 mod accounts;
 mod computing;
 mod critical;
+mod draw;
 mod latencies;
 mod modes;
 mod noise;
@@ -40,7 +40,6 @@ mod spans;
 mod watch;
 
 pub mod calibration;
-pub mod draw;
 pub mod loggp;
 pub mod model;
 pub mod quantity;
@@ -52,18 +51,14 @@ mod division;
 mod histogram;
 mod random;
 
-pub use accounts::TaskTimes;
 pub use computing::{ComputeScale, ScaleError};
-pub use critical::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
+pub use draw::MOST_CABLES;
 pub use driver::{run, run_observed, run_on, simulate};
 pub use error::SimError;
-pub use noise::{ComputeNoise, Deviations, NoiseReport, UnknownNoise};
+pub use noise::{ComputeNoise, UnknownNoise};
 pub use places::{Places, UnknownRule};
 pub use progress::Progress;
 pub use replay::{Link, Picos, SameNode, SendCompletion};
-pub use report::{
-    Amount, ComputingReport, Finish, Ideal, JobReport, Latency, LinkReport, LinksReport, NetworkReport,
-    OfKind, OfSize, OverTime, Performance, Report, SCHEMA, Share, SharedBy,
-};
+pub use results::simulation::Simulation;
 pub use settings::{NetworkSettings, Settings, TASKS_PER_THREAD, Workload};
 pub use watch::{Crossing, Observe, Watch};

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use replay::{Computing, Job, Raw, SendCompletion};
-use serde::Serialize;
+use results::simulation::{Deviations, NoiseReport};
 use vef_format::ids::Rank;
 use vef_format::units::{Picos, Ticks};
 
@@ -87,44 +87,6 @@ impl fmt::Display for ComputeNoise {
             Self::Resampled { of: Some(of) } => write!(f, "resampled:{}", of.display()),
         }
     }
-}
-
-/// What was found and assumed about the noise of a job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NoiseReport {
-    /// The model, in the form in which it can be given again.
-    pub model: String,
-    /// Places, or kinds of work at a place, which have at least ten repetitions each.
-    pub places: u64,
-    /// Places with several kinds of work, told apart by their times.
-    pub divided: u64,
-    /// Records at these places, whose times are replaced.
-    pub replaced: u64,
-    /// Other records, which keep their times.
-    pub kept: u64,
-    /// Time over the typical time of its place, by the latter's order of magnitude.
-    pub deviations: Vec<Deviations>,
-}
-
-/// Deviations at places whose typical time is in [`from_ps`, 10 · `from_ps`).
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Deviations {
-    /// Shortest typical time.
-    pub from_ps: Picos,
-    /// Number of records.
-    pub records: u64,
-    /// Their mean. Quantiles below are up to 1/128 off.
-    pub mean: f64,
-    /// Their 10th percentile.
-    pub p10: f64,
-    /// Their median.
-    pub p50: f64,
-    /// Their 90th percentile.
-    pub p90: f64,
-    /// Their 99th percentile.
-    pub p99: f64,
-    /// The largest.
-    pub max: f64,
 }
 
 /// Computing times of a job under a noise model.
@@ -341,7 +303,7 @@ impl Pool {
             self.of_record(rank as u64 - 1) as f64 / ONE as f64
         };
         Deviations {
-            from_ps: Picos(10u64.saturating_pow(self.class as u32)),
+            from_ps: 10u64.saturating_pow(self.class as u32),
             records: self.records(),
             mean: self.mean,
             p10: percentile(10),

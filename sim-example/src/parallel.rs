@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use replay::{Builder, Engine, Exchange, LiveId, Parcel, Seat, SendCompletion};
+use results::simulation::Simulation;
 use vef_format::units::Picos;
 
 use crate::accounts::Accounts;
@@ -17,7 +18,7 @@ use crate::event_loop::{Follower, Run};
 use crate::latencies::Cell;
 use crate::model::{Announced, Crossed, Model, Network, Packets, WithProtocol};
 use crate::progress::{PROGRESS_EVERY, Progress};
-use crate::report::{Outcome, Report};
+use crate::report::Outcome;
 use crate::settings::{NetworkSettings, Settings, TASKS_PER_THREAD};
 use crate::watch::Observe;
 
@@ -52,7 +53,7 @@ pub(crate) fn run(
     threads: u16,
     least_hops: u64,
     progress: &mut dyn FnMut(Progress),
-) -> Option<Report> {
+) -> Option<Simulation> {
     let began = Instant::now();
     let of_job = |(job, nodes): (u32, &Vec<u32>)| {
         (0..).zip(nodes.clone()).map(move |(task, node): (u32, u32)| (job, task, node))
@@ -109,7 +110,7 @@ pub(crate) fn run(
     }
     let is_complete = engines.iter().all(Engine::is_complete);
     is_complete.then(|| {
-        Report::new(Outcome {
+        Outcome {
             engines: &engines,
             finish: None,
             accounts: Some(&accounts),
@@ -121,7 +122,8 @@ pub(crate) fn run(
             topology: &topology,
             settings,
             wall: began.elapsed(),
-        })
+        }
+        .report()
     })
 }
 

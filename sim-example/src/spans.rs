@@ -1,9 +1,9 @@
 //! The time between `MPI_Init` and `MPI_Finalize`, captured and simulated.
 
+use results::simulation::{Finish, JobSpan};
 use vef_format::container::Span;
 use vef_format::units::Picos;
 
-use crate::report::{Finish, JobSpan};
 use crate::settings::Workload;
 
 /// The captured span of a job.
@@ -49,10 +49,10 @@ impl Spans {
     /// The captured and the simulated span.
     pub(crate) fn report(&self, finish: &Finish) -> JobSpan {
         JobSpan {
-            initialisation_ps: self.initialisation,
+            initialisation_ps: self.initialisation.0,
             from_init: self.from_init,
-            captured_ps: self.captured,
-            simulated_ps: Picos(finish.max.0.saturating_sub(self.simulated.0)),
+            captured_ps: self.captured.map(|captured| captured.0),
+            simulated_ps: finish.max_ps.saturating_sub(self.simulated.0),
         }
     }
 }
@@ -70,18 +70,18 @@ mod tests {
         let report = |workload: &Workload, spans: &[Span], finish| {
             Spans::new(spans, Picos(1000), workload, &[]).report(&Finish::of(finish))
         };
-        let finish = || vec![Picos(900_000), Picos(750_000)];
+        let finish = || vec![900_000, 750_000];
         let whole = report(&workload, &spans, finish());
-        assert_eq!((whole.initialisation_ps, whole.captured_ps), (Picos(150_000), Some(Picos(800_000))));
-        assert_eq!(whole.simulated_ps, Picos(750_000));
+        assert_eq!((whole.initialisation_ps, whole.captured_ps), (150_000, Some(800_000)));
+        assert_eq!(whole.simulated_ps, 750_000);
         let killed = report(&workload, &[spans[0], span(150, None)], finish());
         assert_eq!(killed.captured_ps, None);
         workload.from_init = true;
         let from_init = report(&workload, &spans, finish());
-        assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(Picos(800_000)), Picos(900_000)));
+        assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(800_000), 900_000));
         workload.from_init = false;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
         let scaled = Spans::new(&spans, Picos(1000), &workload, &[2.0, 0.5]).report(&Finish::of(finish()));
-        assert_eq!(scaled.simulated_ps, Picos(700_000));
+        assert_eq!(scaled.simulated_ps, 700_000);
     }
 }

@@ -27,7 +27,7 @@ fn models_agree_where_nothing_waits() {
             settings.network.model = model;
             for weights in [Weights::Equal, Weights::Latency] {
                 settings.network.weights = weights;
-                times.push(simulate(&settings, &mut |_| {}).unwrap().jobs[0].finish_ps.tasks.clone());
+                times.push(simulate(&settings, &mut |_| {}).unwrap().jobs[0].finish.tasks_ps.clone());
             }
         }
         assert!(times.iter().all(|time| *time == times[0]), "{topology}: {times:?}");
@@ -37,7 +37,7 @@ fn models_agree_where_nothing_waits() {
             settings.network.loggp.parameters = "L=1100.8,o=0,g=0,G=0.8,O=0".parse().unwrap();
             let loggp = simulate(&settings, &mut |_| {}).unwrap();
             // The processor of task 2 is busy with what it receives; of that nobody waits in the others.
-            assert_eq!(loggp.jobs[0].finish_ps.tasks[..2], times[0][..2]);
+            assert_eq!(loggp.jobs[0].finish.tasks_ps[..2], times[0][..2]);
         }
     }
 }
@@ -151,8 +151,8 @@ fn every_topology_routing_and_model_carries_all_messages() {
                     match simulate(&settings, &mut |_| {}) {
                         Ok(report) => {
                             run += 1;
-                            assert_eq!((report.messages, report.bytes.0), expected, "{about}");
-                            assert_eq!(report.latency_ps.messages, report.messages, "{about}");
+                            assert_eq!((report.messages, report.bytes), expected, "{about}");
+                            assert_eq!(report.latency.messages, report.messages, "{about}");
                         }
                         // A routing of other topologies.
                         Err(SimError::Model(error)) if matches!(routing, "dor" | "dmodk") => {

@@ -6,18 +6,22 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use replay::{Engine, Job, Link, Next, Sink, yardstick};
+use results::simulation::CriticalStep;
 use sim_example::model::Model;
-use sim_example::{Observe, Picos, Places, Report, SameNode, SendCompletion, Settings, Workload, simulate};
+use sim_example::{
+    Observe, Picos, Places, SameNode, SendCompletion, Settings, Simulation, Workload, simulate,
+};
 use tempfile::NamedTempFile;
 use vef_format::container::{About, Settings as ContainerSettings, Writer};
 use vef_format::ids::{MessageId, Rank};
 use vef_format::record::{Dependency, Header, Message};
+use vef_format::state::State;
 use vef_format::units::{Bytes, Ticks};
 use workloads::PATTERNS;
 
 const EVERYTHING: Observe = Observe { links: true, critical_path: true };
 
-fn run(settings: &Settings) -> Report {
+fn run(settings: &Settings) -> Simulation {
     simulate(settings, &mut |_| {}).unwrap()
 }
 
@@ -87,36 +91,36 @@ proptest! {
         let report = run(&settings);
         let start = settings.jobs[0].start;
         let job = &report.jobs[0];
-        for (times, finish) in job.ranks.iter().zip(&job.finish_ps.tasks) {
-            prop_assert_eq!(times.total().0 + start.0, finish.0);
+        for (times, finish) in job.ranks.iter().zip(&job.finish.tasks_ps) {
+            prop_assert_eq!(times.0.iter().sum::<u64>() + start.0, *finish);
         }
         if settings.send_completion == SendCompletion::Eager {
-            prop_assert_eq!(job.times.sending, Picos(0));
+            prop_assert_eq!(job.times[State::Send], 0);
         }
         let path = report.critical_path.as_ref().unwrap();
         prop_assert_eq!(path.total_ps(), report.runtime_ps);
-        prop_assert_eq!(path.before_start_ps, start);
+        prop_assert_eq!(path.before_start_ps, start.0);
         // The pieces that are listed do not overlap.
-        let mut end = Picos(0);
-        for (from, to) in path.steps.iter().map(ends) {
+        let mut end = 0;
+        for (from, to) in path.steps.iter().map(CriticalStep::span_ps) {
             prop_assert!(end <= from && from < to && to <= report.runtime_ps);
             end = to;
         }
         // Kinds and sizes hold all messages of the network.
         let network = report.messages - report.same_node.messages;
-        prop_assert_eq!(report.latency_ps.messages, network);
-        prop_assert_eq!(report.kinds.iter().map(|kind| kind.latency_ps.messages).sum::<u64>(), network);
-        prop_assert_eq!(report.sizes.iter().map(|size| size.latency_ps.messages).sum::<u64>(), network);
+        prop_assert_eq!(report.latency.messages, network);
+        prop_assert_eq!(report.kinds.iter().map(|kind| kind.latency.messages).sum::<u64>(), network);
+        prop_assert_eq!(report.sizes.iter().map(|size| size.latency.messages).sum::<u64>(), network);
         // What the bins hold is what the link did.
         for link in report.links.all.iter().flatten() {
             let over_time = link.over_time.as_ref().unwrap();
-            prop_assert_eq!(over_time.bytes_over_time.iter().sum::<u64>(), link.amount.bytes.0);
-            prop_assert_eq!(over_time.kinds.iter().map(|share| share.bytes.0).sum::<u64>(), link.amount.bytes.0);
-            let bin = report.links.bin_ps.unwrap().0;
-            let width = |n: usize| (report.runtime_ps.0 - n as u64 * bin).min(bin) as f64;
+            prop_assert_eq!(over_time.bytes_over_time.iter().sum::<u64>(), link.amount.bytes);
+            prop_assert_eq!(over_time.kinds.iter().map(|share| share.bytes).sum::<u64>(), link.amount.bytes);
+            let bin = report.links.bin_ps.unwrap();
+            let width = |n: usize| (report.runtime_ps - n as u64 * bin).min(bin) as f64;
             let busy: f64 = over_time.busy.iter().enumerate().map(|(n, share)| share * width(n)).sum();
             // Shares are fractions.
-            prop_assert!((busy - link.busy_ps.0 as f64).abs() <= 1e-6 * report.runtime_ps.0 as f64 + 1.0);
+            prop_assert!((busy - link.busy_ps as f64).abs() <= 1e-6 * report.runtime_ps as f64 + 1.0);
         }
         match settings.ideal() {
             None => prop_assert_eq!(settings.network.model, Model::Latency),
@@ -147,17 +151,10 @@ proptest! {
         let latency = settings.network.links.latency.0;
         let (shorter, there, longer) = (at(latency - 1), at(latency), at(latency + 1));
         let path = there.critical_path.unwrap();
-        prop_assert_eq!(path.latency_ps.0 % latency, 0);
-        let links = path.latency_ps.0 / latency;
-        prop_assert!(longer.runtime_ps.0 >= there.runtime_ps.0 + links);
-        prop_assert!(shorter.runtime_ps.0 >= there.runtime_ps.0 - links);
-    }
-}
-
-fn ends(step: &sim_example::CriticalStep) -> (Picos, Picos) {
-    use sim_example::CriticalStep::{Computing, Message};
-    match *step {
-        Computing { from_ps, to_ps, .. } | Message { from_ps, to_ps, .. } => (from_ps, to_ps),
+        prop_assert_eq!(path.latency_ps % latency, 0);
+        let links = path.latency_ps / latency;
+        prop_assert!(longer.runtime_ps >= there.runtime_ps + links);
+        prop_assert!(shorter.runtime_ps >= there.runtime_ps - links);
     }
 }
 
@@ -214,7 +211,7 @@ fn links_carry_what_is_sent_over_them() {
                 .all
                 .iter()
                 .flatten()
-                .map(|link| (link.link.clone(), link.amount.bytes.0))
+                .map(|link| (link.link.clone(), link.amount.bytes))
                 .filter(|(_, bytes)| *bytes > 0)
                 .collect();
             let sent = expected.iter().filter(|(_, bytes)| **bytes > 0);
@@ -242,17 +239,17 @@ fn a_critical_path_by_hand() {
         let again = if model == Model::StoreAndForward { 2 } else { 1 };
         assert_eq!(
             (path.computing_ps, path.latency_ps, path.transmission_ps, path.queueing_ps, path.messages),
-            (Picos(7_000), Picos(1_000_000), Picos(again * 800_000), Picos(800_000), 1),
+            (7_000, 1_000_000, again * 800_000, 800_000, 1),
             "{model}"
         );
-        let queue = path.links.iter().find(|link| link.queueing_ps.0 > 0).unwrap();
+        let queue = path.links.iter().find(|link| link.queueing_ps > 0).unwrap();
         assert_eq!(queue.link, "switch->node2", "{model}");
         // That link at twice the rate: its two messages take 400 ns each, and the second one comes as the first one has passed.
         let doubled = run(&settings.doubled(queue.number));
         let saved = if model == Model::StoreAndForward { 800_000 } else { 400_000 };
-        assert_eq!(doubled.runtime_ps.0, report.runtime_ps.0 - saved, "{model}");
+        assert_eq!(doubled.runtime_ps, report.runtime_ps - saved, "{model}");
         // The receiver waits, the senders do not.
-        assert_eq!(report.jobs[0].ranks[2].waiting, report.runtime_ps);
+        assert_eq!(report.jobs[0].ranks[2][State::Reception], report.runtime_ps);
     }
 }
 

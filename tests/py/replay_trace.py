@@ -77,7 +77,7 @@ def main():
         "replayed": {
             "runtime_ps": runtime, "ideal_runtime_ps": ideal,
             "ranks": {f"{state}_ps": by_task(spans, tasks) for state, spans in states.items()},
-            "states": {state: by_bin(spans, width, runtime) for state, spans in states.items()},
+            "states": {f"{state}_ps": by_bin(spans, width, runtime) for state, spans in states.items()},
             "efficiency": {"load_balance": mean / most, "serialisation": most / ideal, "transfer": ideal / runtime,
                            "parallel": mean / runtime},
         },

@@ -38,7 +38,7 @@ fn a_run_is_timed_from_init_to_finalize() {
         let initialisation = span(&whole, "initialisation_ps");
         assert_eq!(initialisation, span(&from_init, "initialisation_ps"));
         assert!(number(&whole, "runtime_ps") >= initialisation + span(&whole, "simulated_ps"));
-        assert_eq!(span(&from_init, "simulated_ps"), number(&from_init["jobs"][0]["finish_ps"], "max"));
+        assert_eq!(span(&from_init, "simulated_ps"), number(&from_init["jobs"][0]["finish"], "max_ps"));
         let saved = number(&whole, "runtime_ps").checked_sub(number(&from_init, "runtime_ps"));
         assert!(saved.is_some_and(|saved| 0 < saved && saved <= initialisation), "{saved:?}");
         let shown = run(vef().arg("sim").arg(&trace).arg("--from-init")).success().stdout();

@@ -566,17 +566,33 @@ fn wildcards_threads_phases_and_clocks_of_hosts() {
     }
 }
 
-/// What is needed of `vef sim --json --links`: two links in bins of 1 µs, the run ends in the third.
-const RESULT: &str = r#"{"schema": "vef-sim/1", "runtime_ps": 2500500, "links": {"used": 2, "bin_ps": 1000000, "all": [
-    {"link": "node0->switch", "busy_ps": 700000, "busy": [0.5, 0.2, 0.0]},
-    {"link": "switch->node1", "busy_ps": 1250500, "busy": [0.25, 0.25, 1.0]}]}}"#;
+/// A result of `vef sim --json --links` with two links in bins of 1 µs; the run ends in the third.
+fn result(work: &Path) -> Value {
+    let trace = work.join("two.vef");
+    std::fs::write(&trace, "VEF3 2 1 0 0 0 0 1000\n0 0 1 10 0 0 -1\n").expect("a trace");
+    let simulated = run(vef().arg("sim").arg(&trace).args(["--links", "--json"])).success().stdout();
+    let mut result: Value = serde_json::from_str(&simulated).expect("JSON");
+    result["runtime_ps"] = 2_500_500.into();
+    result["links"]["bin_ps"] = 1_000_000.into();
+    let links = result["links"]["all"].as_array_mut().expect("links");
+    links.truncate(2);
+    for (link, (name, busy_ps, busy)) in links
+        .iter_mut()
+        .zip([("node0->switch", 700_000, [0.5, 0.2, 0.0]), ("switch->node1", 1_250_500, [0.25, 0.25, 1.0])])
+    {
+        link["link"] = name.into();
+        link["busy_ps"] = busy_ps.into();
+        link["busy"] = serde_json::json!(busy);
+    }
+    result
+}
 
 #[test]
 fn links_of_a_simulation_are_curves() {
     let Some(python) = python() else { return };
     let work = tempfile::tempdir().expect("a directory");
     let work = work.path();
-    std::fs::write(work.join("result.json"), RESULT).expect("a result");
+    std::fs::write(work.join("result.json"), result(work).to_string()).expect("a result");
     let curve = |name: &str, points: &[(u64, f64)]| serde_json::json!({ "name": name, "unit": "%", "points": points });
     let busiest = curve("switch->node1", &[(0, 25.0), (2000, 100.0), (2501, 0.0)]);
     let other = curve("node0->switch", &[(0, 50.0), (1000, 20.0), (2000, 0.0)]);
@@ -596,13 +612,14 @@ fn links_of_a_simulation_are_curves() {
         let part = [curve("switch->node1", &[(0, 25.0)]), curve("node0->switch", &[(1000, 20.0)])];
         assert_eq!(seen(python, &work.join("out"), false).counters, part);
     }
-    std::fs::write(work.join("short.json"), RESULT.replace("\"all\"", "\"some\"")).expect("a result");
+    let result = result(work).to_string();
+    std::fs::write(work.join("short.json"), result.replace("\"all\"", "\"some\"")).expect("a result");
     let said = timeline(work, &["short.json", "-o", "out2"]).exited(2).stderr();
     assert!(said.contains("error: short.json: a result that says nothing of links"), "{said}");
-    for other in ["{\"a\": 1}", &RESULT.replace("vef-sim/1", "vef-sim/9")] {
+    for other in ["{\"a\": 1}", &result.replace("vef-sim/2", "vef-sim/9")] {
         std::fs::write(work.join("other.json"), other).expect("a file");
         let said = timeline(work, &["other.json", "-o", "out2"]).exited(2).stderr();
-        assert!(said.contains("error: other.json: not the result of a simulation"), "{said}");
+        assert!(said.contains("error: other.json: not the JSON of `vef sim --json`"), "{said}");
     }
 }
 
@@ -612,7 +629,7 @@ fn what_cannot_be_drawn_is_said() {
     let work = work.path();
     std::fs::write(work.join("bad.vef"), "no trace\n").expect("a file");
     std::fs::write(work.join("t.vef"), TRACE).expect("a trace");
-    std::fs::write(work.join("result.json"), RESULT).expect("a result");
+    std::fs::write(work.join("result.json"), result(work).to_string()).expect("a result");
     std::fs::create_dir(work.join("empty")).expect("a directory");
     for (words, said) in [
         (

@@ -16,6 +16,7 @@ pub mod operation;
 pub mod prefetch;
 pub mod raw;
 pub mod record;
+pub mod state;
 pub mod units;
 pub mod varint;
 

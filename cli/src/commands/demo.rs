@@ -9,12 +9,13 @@ use crate::input::Input;
 use crate::launch;
 use crate::output::{self, Failure};
 use clap::Args;
-use sim_example::Report;
+use results::simulation::Simulation;
+use results::table::{Cell, Column, Table, TextStyle};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::Bytes;
 
 /// Run a bundled capture through mix, check and sim, with explanations
 #[derive(clap::Args)]
@@ -176,28 +177,28 @@ fn excerpt(trace: &Path) -> Result<(), Failure> {
 }
 
 /// Compares the results of two networks.
-fn differences(reports: &[Report]) -> String {
-    type Measure = (&'static str, fn(&Report) -> String);
+fn differences(runs: &[Simulation]) -> String {
+    type Measure = (&'static str, fn(&Simulation) -> Cell);
     let measures: [Measure; 7] = [
-        ("run time", |report| report.runtime_ps.to_string()),
-        ("latency of a message: mean", |report| report.latency_ps.mean.to_string()),
-        ("  nine in ten", |report| report.latency_ps.p90.to_string()),
-        ("  longest", |report| report.latency_ps.max.to_string()),
-        ("links that were used", |report| Grouped(u64::from(report.links.used)).to_string()),
-        ("busiest of them", |report| {
-            report.links.busiest.first().map_or_else(String::new, |busiest| busiest.link.clone())
-        }),
-        ("  belonged to messages for", |report| {
-            report.links.busiest.first().map_or_else(String::new, |busiest| busiest.busy_ps.to_string())
+        ("run time", |run| Cell::Time(run.runtime_ps.into())),
+        ("latency of a message: mean", |run| Cell::Time(run.latency.mean_ps.into())),
+        ("  nine in ten", |run| Cell::Time(run.latency.p90_ps.into())),
+        ("  longest", |run| Cell::Time(run.latency.max_ps.into())),
+        ("links that were used", |run| Cell::count(run.links.used)),
+        ("busiest of them", |run| Cell::maybe(run.links.busiest.first(), |link| Cell::text(&link.link))),
+        ("  belonged to messages for", |run| {
+            Cell::maybe(run.links.busiest.first(), |link| Cell::Time(link.busy_ps.into()))
         }),
     ];
-    let row = |name: &str, of: &dyn Fn(&Report) -> String| {
-        let cells: String = reports.iter().map(|report| format!("{:>18}", of(report))).collect();
-        format!("  {name:<28}{cells}\n")
-    };
-    let head = row("", &|report| report.network.topology.clone());
-    let rows: String = measures.iter().map(|(name, of)| row(name, of)).collect();
-    format!("What differs:\n{head}{}", rows.trim_end())
+    let topology =
+        |run: &Simulation| Column { head: run.network.topology.clone().into(), ..Column::new("", "") };
+    let columns: Vec<Column> =
+        [Column::new("measure", "")].into_iter().chain(runs.iter().map(topology)).collect();
+    let mut table = Table::new("differences", "What differs", columns);
+    for (name, of) in measures {
+        table.row([Cell::text(name)].into_iter().chain(runs.iter().map(of)));
+    }
+    format!("What differs:\n{}", table.to_text(&TextStyle { indent: "  ", ..TextStyle::WHOLE }).trim_end())
 }
 
 /// Creates `vef-demo`, or the first of `vef-demo.2`, … that does not exist.

@@ -9,6 +9,7 @@ use replay::Link;
 use reports::report::{Report, read_simulation};
 use reports::stats::Stats;
 use reports::yardstick;
+use results::simulation::Simulation;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let chromium = arguments.pdf.as_ref().map(|_| chromium()).transpose()?;
     let simulated =
-        arguments.sim.as_deref().map(|path| Ok::<_, Failure>((path, simulation(path)?))).transpose()?;
+        arguments.sim.as_deref().map(|path| Ok::<_, Failure>((path, read_simulation(path)?))).transpose()?;
 
     let source = Source::of(&arguments.input)?;
     let (mut report, stats) = source.report(arguments)?;
@@ -127,7 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let all_tables = || stats.tables().into_iter().chain(report.tables());
     let text = match arguments.format {
-        Format::Html => Some(report.to_html()?),
+        Format::Html => Some(report.to_page()?),
         Format::Json => Some(report.to_json()),
         Format::Md => Some(report.to_markdown(ROWS)),
         Format::Csv => {
@@ -195,12 +196,6 @@ fn name_others(directory: &Path, suffix: &str, files: &Files) -> Result<(), Fail
     Ok(())
 }
 
-fn simulation(path: &Path) -> Result<serde_json::Value, Failure> {
-    let input = Input::of(path)?;
-    let file = fs::File::open(&input.path).map_err(|error| format!("{}: {error}", path.display()))?;
-    read_simulation(file).map_err(|error| format!("{}: {error}", path.display()).into())
-}
-
 /// What a report is made of.
 struct Source {
     trace: Input,
@@ -260,25 +255,37 @@ fn read(
 pub fn of_simulation(
     trace: &Input,
     codes: Option<&Path>,
-    result: &impl serde::Serialize,
+    result: &Simulation,
     page: &Path,
 ) -> Result<(), Failure> {
     let codes = trace.op_codes(codes)?;
     let (mut report, _) =
         read(trace, codes, &Threads { jobs: None }, Some(replay::yardstick::default_link()))?;
-    report.add_simulation(serde_json::to_value(result)?)?;
-    output::file(page, &report.to_html()?)
+    report.add_simulation(result.clone())?;
+    output::file(page, &report.to_page()?)
 }
 
+/// The figures of a report, as files.
 #[cfg(feature = "svg")]
 fn pictures(report: &Report) -> Result<Vec<(String, Vec<u8>)>, Failure> {
-    let pictures = reports::report::Pictures::of(report)?.0;
+    let pictures = reports::report::pictures(&report.to_json())?;
     Ok(pictures.into_iter().map(|(name, svg)| (name, svg.into_bytes())).collect())
+}
+
+/// The picture of a simulated network.
+#[cfg(feature = "svg")]
+pub fn network_picture(result: Simulation) -> Result<String, Failure> {
+    Ok(reports::report::network_picture(result)?)
 }
 
 #[cfg(not(feature = "svg"))]
 fn pictures(_: &Report) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     Err("--svg: this vef was built without it (cargo build --features svg)".into())
+}
+
+#[cfg(not(feature = "svg"))]
+pub fn network_picture(_: Simulation) -> Result<String, Failure> {
+    Err("--draw: this vef was built without it (cargo build --features svg)".into())
 }
 
 /// The Chromium of this machine.
@@ -297,7 +304,7 @@ fn chromium() -> Result<PathBuf, Failure> {
 fn print(report: &Report, chromium: &Path, pdf: &Path) -> Result<Vec<u8>, Failure> {
     let work = tempfile::tempdir()?;
     let page = work.path().join(PAGE);
-    output::file(&page, &report.to_html()?)?;
+    output::file(&page, &report.to_page()?)?;
     let printed = work.path().join("report.pdf");
     let mut command = Command::new(chromium);
     command.args(["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-pdf-header-footer"]);

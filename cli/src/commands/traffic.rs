@@ -5,9 +5,11 @@ use crate::parallel;
 use crate::progress::Bar;
 use crate::simulation_args::Traffic;
 pub use crate::simulation_args::Traffic as Arguments;
+use results::table::TextStyle;
+use results::traffic::TrafficSchema;
+use sim_example::SimError;
 use sim_example::quantity::parse_bytes;
-use sim_example::traffic::{Arrivals, Point, run_traffic};
-use sim_example::{NetworkSettings, SimError};
+use sim_example::traffic::{Arrivals, run_traffic};
 
 pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
@@ -25,18 +27,18 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
         },
     );
     drop(bar);
-    let points = points.into_iter().collect::<Result<Vec<Point>, SimError>>()?;
+    let result = results::traffic::Traffic {
+        schema: TrafficSchema::default(),
+        topology: traffic.network.topology.clone(),
+        routing: network.routing.to_string(),
+        model: network.model.to_string(),
+        pattern: traffic.pattern.clone(),
+        points: points.into_iter().collect::<Result<_, SimError>>()?,
+    };
     match (traffic.json, traffic.csv) {
-        (true, _) => output::json(&serde_json::json!({
-            "schema": "vef-traffic/1",
-            "topology": traffic.network.topology,
-            "routing": network.routing.to_string(),
-            "model": network.model,
-            "pattern": traffic.pattern,
-            "points": points,
-        })),
-        (_, true) => output::result(csv(&points)),
-        _ => output::result(text(traffic, &network, &points)),
+        (true, _) => output::json(&result),
+        (_, true) => output::result(result.table().to_csv().trim_end()),
+        _ => output::result(text(&result)),
     }
 }
 
@@ -72,58 +74,13 @@ fn loads(text: &str) -> Result<Vec<f64>, Failure> {
     found.ok_or_else(|| wrong().into())
 }
 
-/// The points as CSV.
-fn csv(points: &[Point]) -> String {
-    let mut lines = vec![
-        "load,offered,accepted,accepted_worst,latency_mean_ps,latency_half_width_ps,latency_p50_ps,latency_p99_ps,\
-         latency_max_ps,network_latency_mean_ps,hops,saturated"
-            .to_owned(),
-    ];
-    lines.extend(points.iter().map(|point| {
-        let Point { load, offered, accepted, accepted_worst, latency_ps, hops, saturated, .. } = point;
-        let half_width = point.mean_half_width_ps;
-        format!(
-            "{load},{offered:.6},{accepted:.6},{accepted_worst:.6},{},{half_width:.0},{},{},{},{},{hops:.3},{saturated}",
-            latency_ps.mean.0,
-            latency_ps.p50.0,
-            latency_ps.p99.0,
-            latency_ps.max.0,
-            point.network_latency_ps.mean.0,
-        )
-    }));
-    lines.join("\n")
-}
-
-fn text(traffic: &Traffic, network: &NetworkSettings, points: &[Point]) -> String {
-    let mut lines = vec![
-        format!(
-            "{} traffic on {}, {}, {}",
-            traffic.pattern, traffic.network.topology, network.routing, network.model
-        ),
-        format!(
-            "{:>6} {:>9} {:>9} {:>24} {:>11} {:>11} {:>11} {:>6}",
-            "load", "accepted", "worst", "mean latency", "median", "p99", "in network", "hops"
-        ),
-    ];
-    lines.extend(points.iter().map(|point| {
-        let Point { load, accepted, accepted_worst, latency_ps, network_latency_ps, hops, .. } = point;
-        let start = format!("{load:>6} {accepted:>9.4} {accepted_worst:>9.4}");
-        if point.saturated {
-            return format!("{start} {:>24}", "saturated");
-        }
-        let half_width = sim_example::Picos(point.mean_half_width_ps.round() as u64);
-        format!(
-            "{start} {:>24} {:>11} {:>11} {:>11} {hops:>6.2}",
-            format!("{} ± {half_width}", latency_ps.mean),
-            latency_ps.p50.to_string(),
-            latency_ps.p99.to_string(),
-            network_latency_ps.mean.to_string()
-        )
-    }));
+fn text(result: &results::traffic::Traffic) -> String {
+    let results::traffic::Traffic { topology, routing, model, pattern, points, .. } = result;
+    let table = result.table().to_text(&TextStyle::WHOLE);
     let stable =
         points.iter().filter(|point| !point.saturated).map(|point| point.load).max_by(f64::total_cmp);
     let most = points.iter().max_by(|a, b| a.accepted.total_cmp(&b.accepted));
-    lines.push(match (stable, points.iter().any(|point| point.saturated), most) {
+    let summary = match (stable, points.iter().any(|point| point.saturated), most) {
         (None, _, _) => "saturated at every load".to_owned(),
         (Some(load), false, _) => format!("not saturated at load {load}"),
         (Some(load), true, most) => format!(
@@ -131,8 +88,8 @@ fn text(traffic: &Traffic, network: &NetworkSettings, points: &[Point]) -> Strin
             most.map_or(0.0, |point| point.accepted),
             most.map_or(0.0, |point| point.accepted_worst)
         ),
-    });
-    lines.join("\n")
+    };
+    format!("{pattern} traffic on {topology}, {routing}, {model}\n{table}{summary}")
 }
 
 #[cfg(test)]

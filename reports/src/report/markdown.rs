@@ -7,6 +7,7 @@ use super::shown::{printable, time};
 use super::text::{Rows, Section, Shown};
 use super::{against, simulation};
 use results::Exact;
+use results::table::TextStyle;
 
 impl Report {
     /// Headings, and below each a table as plain text, of `top` rows at most.
@@ -31,7 +32,13 @@ impl Report {
             add("Replay", &text(&rows(replayed, self.initialising())));
         }
         if let Some(simulated) = &self.simulated {
-            add("Simulation", &simulation::rows(simulated).each_ref().map(text).join("\n"));
+            let tables = [
+                simulation::network(&simulated.result),
+                simulation::sums(&simulated.result),
+                simulated.result.busiest_table(),
+            ];
+            let style = TextStyle { top, indent: "  ", ..TextStyle::WHOLE };
+            add("Simulation", &tables.map(|table| table.to_text(&style)).join("\n"));
         }
         if let Some(against) = &self.against {
             let head = &against.head;

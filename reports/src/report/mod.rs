@@ -16,8 +16,6 @@ mod parts;
 mod text;
 
 mod against;
-mod result;
-mod shape;
 mod simulation;
 
 #[cfg(feature = "svg")]
@@ -25,10 +23,9 @@ mod pictures;
 
 pub use model::Report;
 #[cfg(feature = "svg")]
-pub use pictures::{PictureError, Pictures};
+pub use pictures::{PictureError, network_picture, pictures};
 pub use replayed::Replayed;
-pub use result::{SimulationError, read as read_simulation};
-pub use shape::ShapeError;
+pub use simulation::{SimulationError, read as read_simulation};
 pub use text::{Section, Shown};
 
 pub(crate) use who::matrix;

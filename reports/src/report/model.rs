@@ -1,13 +1,14 @@
 //! The data of a report: the file of `--format json`, and what the page is drawn from. `docs/reports.md` lists the keys.
 
 pub use super::measures::{Amount, Matrix, OfRank, Order};
-use super::replayed::Replayed;
+use super::replayed::{RankStates, Replayed};
 use results::Exact;
+use results::simulation::Simulation;
 use results::table::Table;
 use serde::Serialize;
 
 /// The layout of the data; another number where a key goes or changes its meaning.
-pub const SCHEMA: &str = "vef-report/1";
+pub const SCHEMA: &str = "vef-report/2";
 
 /// The data of a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,13 +37,24 @@ pub struct Report {
     pub phases: Vec<Phase>,
     /// What a replay on the yardstick network shows, unless none was wanted.
     pub replayed: Option<Replayed>,
-    /// The result of a simulation, as `vef sim --json` wrote it, without what no figure shows ([`Report::add_simulation`]).
-    pub simulated: Option<serde_json::Value>,
+    /// A simulation ([`Report::add_simulation`]).
+    pub simulated: Option<Simulated>,
     /// All links of that simulation.
     #[serde(skip)]
     pub(super) links: Option<Table>,
     /// A comparison with another trace.
     pub against: Option<Against>,
+}
+
+/// A simulation of the trace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Simulated {
+    /// The result of `vef sim --json` without lists by rank; all of its links are the busiest, the busiest first.
+    pub result: Simulation,
+    /// What each rank does, unless the model does not record it.
+    pub ranks: Option<RankStates>,
+    /// The utilisation of links that carried messages, the highest first.
+    pub utilisations: Vec<f64>,
 }
 
 /// A comparison with another trace.

@@ -14,6 +14,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use results::Exact;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
+use vef_format::state::State;
 use vef_format::units::Grouped;
 
 /// Observable Plot, made by `scripts/vendor-charts`.
@@ -29,7 +30,7 @@ impl Report {
     ///
     /// # Errors
     /// None is known: memory is written to.
-    pub fn to_html(&self) -> io::Result<String> {
+    pub fn to_page(&self) -> io::Result<String> {
         let mut packed = GzBuilder::new().write(Vec::new(), Compression::best());
         packed.write_all(self.to_json().as_bytes())?;
         let data = BASE64.encode(packed.finish()?);
@@ -180,7 +181,7 @@ impl Report {
     pub(super) fn initialising(&self) -> Option<f64> {
         let sum = |times: &[Exact]| times.iter().map(|time| time.0 as f64).sum::<f64>();
         let ranks = &self.replayed.as_ref()?.ranks;
-        let all = sum(&ranks.computing_ps);
+        let all = sum(&ranks.times[State::Computing]);
         (all > 0.0).then(|| sum(&ranks.initialising_ps) / all)
     }
 

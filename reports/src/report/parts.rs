@@ -40,11 +40,6 @@ impl Cell {
         Self { value: value.to_string(), shown, text: false }
     }
 
-    /// A number that is not known.
-    pub(super) fn unknown() -> Self {
-        Self { value: String::new(), shown: "–".to_owned(), text: false }
-    }
-
     pub(super) fn amount(amount: &Amount) -> [Self; 2] {
         [Self::count(amount.messages.0), Self::count(amount.bytes.0)]
     }

@@ -1,7 +1,8 @@
 //! The figures as files: the page's own scripts, run by an embedded engine.
 
-use super::model::Report;
+use super::model::Simulated;
 use super::page::{FIGURES, PLOT};
+use results::simulation::Simulation;
 use rquickjs::{CatchResultExt, Context, Function, Runtime};
 
 const DOM: &str = include_str!("../../assets/dom.js");
@@ -27,30 +28,39 @@ pub enum PictureError {
     },
 }
 
-/// The figures of a report, by name, as SVG.
-#[derive(Debug)]
-pub struct Pictures(pub Vec<(String, String)>);
-
-impl Pictures {
-    /// Draws those figures for which the report has data.
-    ///
-    /// # Errors
-    /// None is known.
-    pub fn of(report: &Report) -> Result<Self, PictureError> {
-        // The engine runs in a thread of its own: it needs a stack of known size.
-        let json = report.to_json();
-        std::thread::scope(|scope| {
-            let drawing =
-                std::thread::Builder::new().stack_size(2 * STACK).spawn_scoped(scope, || draw(&json));
-            match drawing.map(std::thread::ScopedJoinHandle::join) {
-                Ok(Ok(drawn)) => drawn.map(Self),
-                _ => Err(rquickjs::Error::Unknown.into()),
-            }
-        })
-    }
+/// The figures for which a report has data, by name, as SVG.
+///
+/// # Errors
+/// None is known.
+pub fn pictures(report: &str) -> Result<Vec<(String, String)>, PictureError> {
+    in_engine(|| draw(report, "Object.keys(Figures.all)"))
 }
 
-fn draw(json: &str) -> Result<Vec<(String, String)>, PictureError> {
+/// The picture of a simulated network that has a drawing.
+///
+/// # Errors
+/// None is known.
+pub fn network_picture(result: Simulation) -> Result<String, PictureError> {
+    let simulated = Simulated { result, ranks: None, utilisations: Vec::new() };
+    // Nothing in it can fail: its keys are strings.
+    let data = serde_json::to_string(&simulated).unwrap_or_default();
+    let pictures = in_engine(|| draw(&format!("{{\"simulated\":{data}}}"), "['sim-topology']"))?;
+    Ok(pictures.into_iter().map(|(_, svg)| svg).collect())
+}
+
+/// Runs in a thread of its own: the engine needs a stack of known size.
+fn in_engine<T: Send>(run: impl FnOnce() -> Result<T, PictureError> + Send) -> Result<T, PictureError> {
+    std::thread::scope(|scope| {
+        let drawing = std::thread::Builder::new().stack_size(2 * STACK).spawn_scoped(scope, run);
+        match drawing.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(drawn)) => drawn,
+            _ => Err(rquickjs::Error::Unknown.into()),
+        }
+    })
+}
+
+/// Draws the figures that the expression `names` gives.
+fn draw(json: &str, names: &str) -> Result<Vec<(String, String)>, PictureError> {
     let runtime = Runtime::new()?;
     runtime.set_max_stack_size(STACK);
     Context::full(&runtime)?.with(|context| {
@@ -61,7 +71,7 @@ fn draw(json: &str) -> Result<Vec<(String, String)>, PictureError> {
         for (name, script) in [("document", DOM), ("plot", PLOT), ("figures", FIGURES)] {
             context.eval::<(), _>(script).catch(&context).map_err(|error| failed(name, error))?;
         }
-        let names: Vec<String> = context.eval("Object.keys(Figures.all)")?;
+        let names: Vec<String> = context.eval(names)?;
         let parse: Function<'_> = context.eval("(text) => JSON.parse(text)")?;
         let data: rquickjs::Value<'_> = parse.call((json,))?;
         let file: Function<'_> = context.eval("(name, data, width) => drawFile(name, data, { width })")?;

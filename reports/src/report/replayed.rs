@@ -1,7 +1,7 @@
 //! The part of a report's data that takes a replay: traffic over time, what ranks wait for, efficiency.
 
 use super::measures::{Amount, Matrix, OfRank};
-use results::Exact;
+use results::{ByState, Exact};
 use serde::Serialize;
 use vef_format::units::Picos;
 
@@ -85,23 +85,18 @@ pub struct RankTime {
     pub bytes: Vec<Exact>,
 }
 
-/// What ranks do, over time.
+/// What ranks do, over time: rank-picoseconds in each bin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct States {
     /// Width of a bin.
     pub bin_ps: Exact,
-    /// Computing.
-    pub computing: Vec<Exact>,
-    /// Of this, until `MPI_Init` returned, where the trace tells it.
-    pub initialising: Vec<Exact>,
-    /// In a collective that what follows waits for.
-    pub collective: Vec<Exact>,
-    /// Waiting for a message.
-    pub reception: Vec<Exact>,
-    /// Waiting for a send to complete.
-    pub send: Vec<Exact>,
+    /// Until they finish.
+    #[serde(flatten)]
+    pub times: ByState<Vec<Exact>>,
+    /// Of computing, that until `MPI_Init` returned, where the trace tells it.
+    pub initialising_ps: Vec<Exact>,
     /// Finished, while others are not.
-    pub finished: Vec<Exact>,
+    pub finished_ps: Vec<Exact>,
 }
 
 /// Messages under way, over time.
@@ -135,16 +130,11 @@ pub struct UnderWay {
 pub struct RankStates {
     /// Ranks that share a row.
     pub ranks_per_row: u32,
-    /// Computing.
-    pub computing_ps: Vec<Exact>,
-    /// Of this, until `MPI_Init` returned, where the trace tells it.
+    /// Until it finishes.
+    #[serde(flatten)]
+    pub times: ByState<Vec<Exact>>,
+    /// Of computing, that until `MPI_Init` returned; empty if that is not known.
     pub initialising_ps: Vec<Exact>,
-    /// In collectives that what follows waits for.
-    pub collective_ps: Vec<Exact>,
-    /// Waiting for messages.
-    pub reception_ps: Vec<Exact>,
-    /// Waiting for sends to complete.
-    pub send_ps: Vec<Exact>,
     /// Finished, while others are not.
     pub finished_ps: Vec<Exact>,
 }

@@ -1,5 +1,6 @@
 //! Settings of a timeline, the summary of what was drawn, and errors.
 
+use crate::report::SimulationError;
 use replay::{BuildError, LoadError, Picos, ReplayError, Stuck};
 use std::collections::BTreeSet;
 use std::io;
@@ -84,13 +85,8 @@ pub enum TimelineError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The result of a simulation cannot be read.
-    #[error("{path}: not the result of a simulation (vef sim --json --links): {error}")]
-    Result {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong in it.
-        error: serde_json::Error,
-    },
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// The result has no links over time.
     #[error("{0}: a result that says nothing of links over time; vef sim --json --links makes one that does")]
     NoLinks(PathBuf),

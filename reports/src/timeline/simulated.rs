@@ -5,49 +5,13 @@
 use super::drawing::Drawing;
 use super::encoder::Track;
 use super::settings::{PICOS_PER_NANO, Settings, TimelineError};
-use serde::Deserialize;
+use crate::report::read_simulation;
 use std::cmp::Reverse;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
-
-/// The keys of a result that are used; `docs/simulator.md` lists all of them.
-#[derive(Debug, Deserialize)]
-struct Simulated {
-    #[serde(rename = "schema")]
-    _schema: Schema,
-    runtime_ps: u64,
-    links: Links,
-}
-
-/// Results of other schemas are refused.
-#[derive(Debug, Deserialize)]
-enum Schema {
-    #[serde(rename = "vef-sim/1")]
-    One,
-}
-
-#[derive(Debug, Deserialize)]
-struct Links {
-    /// Absent without `--links`.
-    all: Option<Vec<Link>>,
-    bin_ps: Option<u64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Link {
-    link: String,
-    busy_ps: u64,
-    /// The share of each bin in which the link was busy.
-    #[serde(default)]
-    busy: Vec<f64>,
-}
 
 /// Draws the links of a result.
 pub(super) fn draw(path: &Path, settings: &Settings, drawing: &mut Drawing<'_>) -> Result<(), TimelineError> {
-    let file = File::open(path).map_err(|error| TimelineError::Read { path: path.into(), error })?;
-    let result: Simulated = serde_json::from_reader(BufReader::new(file))
-        .map_err(|error| TimelineError::Result { path: path.into(), error })?;
+    let result = read_simulation(path)?;
     let (Some(mut links), Some(width @ 1..)) = (result.links.all, result.links.bin_ps) else {
         return Err(TimelineError::NoLinks(path.into()));
     };
@@ -65,7 +29,7 @@ pub(super) fn draw(path: &Path, settings: &Settings, drawing: &mut Drawing<'_>) 
         let track = drawing.add_track(track);
         let mut points: Vec<(u64, f64)> = (0..)
             .map(|bin: u64| bin.saturating_mul(width) / PICOS_PER_NANO)
-            .zip(link.busy.iter().map(|busy| busy * 100.0))
+            .zip(link.over_time.iter().flat_map(|over_time| &over_time.busy).map(|busy| busy * 100.0))
             .collect();
         points.push((end, 0.0));
         // A value holds until the next one: repeated values are left out.

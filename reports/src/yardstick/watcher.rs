@@ -10,8 +10,9 @@ use crate::report::replayed::{
 };
 use crate::stats::{Stats, Sums, Volume};
 use replay::{Engine, Kind, Left, Link, Message, Next, Picos, Sink, Started};
-use results::Exact;
-use vef_format::raw::{DEPENDENCY, RawKind};
+use results::{ByState, Exact};
+use vef_format::raw::RawKind;
+use vef_format::state::State;
 
 /// Rows of the picture of ranks over time, at most.
 const MOST_ROWS: u32 = 256;
@@ -23,29 +24,6 @@ const MOST_RANKS: usize = 4096;
 /// Messages between two reports of progress.
 const OFTEN: u64 = 1 << 18;
 
-/// States of a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum State {
-    Computing,
-    Collective,
-    Reception,
-    Send,
-}
-
-const STATES: usize = 4;
-
-impl State {
-    /// The state of waiting for a dependency, by its code ([`DEPENDENCY`]).
-    fn of_dependency(tag: u8) -> Self {
-        match tag & DEPENDENCY {
-            2 => Self::Reception,
-            3 => Self::Collective,
-            _ => Self::Send,
-        }
-    }
-}
-
 /// Statistics of a rank.
 #[derive(Clone, Debug, Default)]
 struct Task {
@@ -54,7 +32,7 @@ struct Task {
     /// A wait whose cause only the next record tells.
     pending: Option<(Picos, Picos)>,
     /// Time in each state.
-    times: [u64; STATES],
+    times: ByState<u64>,
     /// Of its computing, that until `MPI_Init` returned.
     initialising: u64,
 }
@@ -67,7 +45,7 @@ pub(super) struct Watcher<'a> {
     /// Messages and bytes of each kind.
     kinds: Vec<Option<[Lane; 2]>>,
     totals: Vec<Volume>,
-    states: [Lane; STATES],
+    states: ByState<Lane>,
     /// When `MPI_Init` returned, by rank, as captured; empty if unknown.
     initialised: Vec<Picos>,
     initialising: Lane,
@@ -95,7 +73,7 @@ impl<'a> Watcher<'a> {
             width: Width::FIRST,
             kinds: (0..Kind::COUNT).map(|_| None).collect(),
             totals: vec![Volume::default(); Kind::COUNT],
-            states: std::array::from_fn(|_| bins::lane()),
+            states: ByState::from_fn(|_| bins::lane()),
             initialised: spans.map(|span| Picos(span.initialised.0.saturating_mul(clock.0))).collect(),
             initialising: bins::lane(),
             in_flight: bins::lane(),
@@ -122,7 +100,7 @@ impl<'a> Watcher<'a> {
         self.width.double();
         let kinds = self.kinds.iter_mut().flatten().flatten();
         let lanes = kinds
-            .chain(&mut self.states)
+            .chain(&mut self.states.0)
             .chain([&mut self.in_flight, &mut self.initialising])
             .map(|lane| &mut lane[..]);
         lanes.chain(self.rows.chunks_mut(ROW_BINS)).for_each(|lane| fold(lane, u64::saturating_add));
@@ -158,8 +136,8 @@ impl<'a> Watcher<'a> {
     fn was(&mut self, rank: usize, state: State, from: Picos, to: Picos) {
         if from < to {
             self.reach(to);
-            self.width.add_span(&mut self.states[state as usize], from, to);
-            self.tasks[rank].times[state as usize] += to.0 - from.0;
+            self.width.add_span(&mut self.states[state], from, to);
+            self.tasks[rank].times[state] += to.0 - from.0;
         }
     }
 
@@ -175,8 +153,7 @@ impl<'a> Watcher<'a> {
             self.width.add_span(&mut finished, end, runtime);
             finish_times.push(runtime.0 - end.0);
         }
-        let computing: Vec<u64> =
-            self.tasks.iter().map(|task| task.times[State::Computing as usize]).collect();
+        let computing: Vec<u64> = self.tasks.iter().map(|task| task.times[State::Computing]).collect();
         let bins = (self.width.bin(runtime) + 1).min(MOST);
         let bin_ps = Exact::from(self.width.picos());
         let shown = |lane: &[u64]| lane[..bins].iter().map(|&value| Exact::from(value)).collect::<Vec<_>>();
@@ -190,7 +167,6 @@ impl<'a> Watcher<'a> {
             if whole == 0 { 0.0 } else { time as f64 / whole as f64 }
         };
         let most = self.under_way.finish(self.width);
-        let state = |state: State| shown(&self.states[state as usize][..]);
         Replayed {
             latency_ps: self.link.latency().0.into(),
             bandwidth_bits_per_s: self.link.bits_per_second(),
@@ -221,12 +197,9 @@ impl<'a> Watcher<'a> {
             },
             states: States {
                 bin_ps,
-                computing: state(State::Computing),
-                initialising: shown(&self.initialising[..]),
-                collective: state(State::Collective),
-                reception: state(State::Reception),
-                send: state(State::Send),
-                finished: shown(&finished[..]),
+                times: ByState::from_fn(|state| shown(&self.states[state][..])),
+                initialising_ps: shown(&self.initialising[..]),
+                finished_ps: shown(&finished[..]),
             },
             in_flight: InFlight {
                 bin_ps,
@@ -250,15 +223,11 @@ fn rank_states(tasks: &[Task], finished: &[u64]) -> RankStates {
         let sum = |tasks: &[Task]| tasks.iter().map(|task| u128::from(of(task))).sum();
         tasks.chunks(per_row).map(|tasks| Exact(sum(tasks))).collect()
     };
-    let column = |state: State| sums(&|task| task.times[state as usize]);
     let sum = |times: &[u64]| times.iter().map(|&time| u128::from(time)).sum();
     RankStates {
         ranks_per_row: per_row as u32,
-        computing_ps: column(State::Computing),
+        times: ByState::from_fn(|state| sums(&|task| task.times[state])),
         initialising_ps: sums(&|task| task.initialising),
-        collective_ps: column(State::Collective),
-        reception_ps: column(State::Reception),
-        send_ps: column(State::Send),
         finished_ps: finished.chunks(per_row).map(|times| Exact(sum(times))).collect(),
     }
 }

@@ -65,8 +65,9 @@ impl Column {
     }
 
     /// Adds an explanation.
-    pub fn means(self, meaning: &'static str) -> Self {
-        Self { meaning, ..self }
+    pub const fn means(mut self, meaning: &'static str) -> Self {
+        self.meaning = meaning;
+        self
     }
 }
 

@@ -12,6 +12,13 @@ pub struct TextStyle {
     pub bars: bool,
     /// Where the rows beyond `top` are found: an option of the command.
     pub more: &'static str,
+    /// In front of each line.
+    pub indent: &'static str,
+}
+
+impl TextStyle {
+    /// All rows, without bars.
+    pub const WHOLE: Self = Self { top: usize::MAX, bars: false, more: "", indent: "" };
 }
 
 /// Characters of the longest bar.
@@ -35,7 +42,7 @@ impl Table {
                     true => format!("{field:<width$}"),
                     false => format!("{field:>width$}"),
                 });
-            let text = format!("  {}  {bar}", cells.collect::<Vec<_>>().join("  "));
+            let text = format!("{}{}  {bar}", style.indent, cells.collect::<Vec<_>>().join("  "));
             text.trim_end().to_owned() + "\n"
         };
         let mut out = String::new();
@@ -50,7 +57,7 @@ impl Table {
         }
         let more = self.all - shown.len() as u64;
         if more > 0 {
-            out.push_str(&format!("  … and {} more ({})\n", Grouped(more), style.more));
+            out.push_str(&format!("{}… and {} more ({})\n", style.indent, Grouped(more), style.more));
         }
         out
     }
@@ -93,7 +100,7 @@ mod tests {
         table.row([Cell::Bytes(8), Cell::count(1000u64)]);
         table.row([Cell::Bytes(20_000), Cell::count(500u64)]);
         table.row([Cell::Missing, Cell::count(1u64)]);
-        let text = table.to_text(&TextStyle { top: 2, bars: true, more: "--top" });
+        let text = table.to_text(&TextStyle { top: 2, bars: true, more: "--top", indent: "  " });
         let bars = ["█".repeat(24), "█".repeat(12)];
         let expected = [
             "       size  messages".to_owned(),

@@ -16,6 +16,7 @@ mod shares;
 use std::collections::HashMap;
 
 use replay::{Kind, LiveId, Message, Next, Started, Wake};
+use results::simulation::CriticalPath;
 use vef_format::units::Picos;
 
 use crate::model::LinkSpeed;
@@ -26,7 +27,6 @@ use nodes::{Edge, Nodes, ROOT};
 use shares::{Sent, Shares, Trip};
 
 mod report;
-pub use report::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 
 /// A kept message.
 #[derive(Debug)]

@@ -1,22 +1,21 @@
 //! Several threads against one: the same report, to the picosecond.
 
 use super::*;
-use crate::computing::ComputeScale;
 use crate::model::{Arbiter, Buffers, Delay, Model, PacketSettings};
 use crate::places::Places;
-use crate::report::Performance;
 use proptest::prelude::*;
 use replay::{Link, Picos, SameNode};
+use results::simulation::Performance;
 use tempfile::NamedTempFile;
 use vef_format::units::{Bytes, Ticks};
 use workloads::pattern;
 
 /// The reports of one thread and of `threads`, without how long they took.
-fn reports(settings: &Settings, threads: u16) -> [Report; 2] {
-    let untimed = |report: Report| {
+fn reports(settings: &Settings, threads: u16) -> [Simulation; 2] {
+    let untimed = |report: Simulation| {
         let events = report.performance.events;
-        let performance = Performance { wall_s: 0.0, events, messages_per_s: None, events_per_s: None };
-        Report { performance, ..report }
+        let performance = Performance { wall_ps: 0, events, messages_per_s: None, events_per_s: None };
+        Simulation { performance, ..report }
     };
     let prepared = || Prepared::new(settings).unwrap();
     let one =
@@ -106,7 +105,7 @@ proptest! {
         }
         let [one, many] = reports(&settings, threads);
         prop_assert!(one.links.used > 0);
-        prop_assert_eq!(&one.jobs[0].finish_ps, &many.jobs[0].finish_ps);
+        prop_assert_eq!(&one.jobs[0].finish, &many.jobs[0].finish);
         prop_assert!(one == many, "the same ends, but another report");
     }
 }

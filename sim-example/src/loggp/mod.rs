@@ -35,7 +35,7 @@ use vef_format::units::{Bytes, Picos};
 use crate::quantity::{parse_bytes, parse_time};
 
 pub use goal::{GoalError, GoalProblem, Schedule};
-pub use schedule::{ScheduleReport, run_schedule};
+pub use schedule::run_schedule;
 pub use stuck::{StuckSchedule, Waiting};
 pub(crate) use trace::run_trace;
 

@@ -3,70 +3,34 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use serde::Serialize;
-use vef_format::units::{Bytes, Grouped, Picos};
+use results::schedule::{Schedule as Outcome, ScheduleSchema};
+use results::simulation::{Finish, Performance};
+use vef_format::units::{Bytes, Picos};
 
 use super::goal::{Schedule, What};
 use super::machine::{Agenda, Costs, Entry, Interface};
 use super::stuck::{NAMED, StuckSchedule, Waiting};
 use super::{LogGp, Rendezvous};
 use crate::error::SimError;
-use crate::report::{Finish, Performance};
-
-/// The result of a schedule.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ScheduleReport {
-    /// When all processors of all ranks are free for good.
-    pub runtime_ps: Picos,
-    /// Number of ranks.
-    pub ranks: u32,
-    /// Number of operations.
-    pub operations: u64,
-    /// Number of messages.
-    pub messages: u64,
-    /// Their payload.
-    pub bytes: Bytes,
-    /// When the processors of each rank are free for good.
-    pub finish_ps: Finish,
-    /// The parameters, in the form that is parsed.
-    pub loggp: String,
-    /// Speed of the simulation itself.
-    pub performance: Performance,
-}
-
-impl ScheduleReport {
-    /// The result as text.
-    pub fn to_text(&self) -> String {
-        let Self { runtime_ps, ranks, operations, messages, bytes, finish_ps, loggp, .. } = self;
-        let Finish { min, mean, .. } = finish_ps;
-        format!(
-            "run time     {runtime_ps}\nranks        {} (finished from {min} on, in the mean after {mean})\n\
-             operations   {}, {} messages ({} B)\nmodel        loggp, {loggp}",
-            Grouped(u64::from(*ranks)),
-            Grouped(*operations),
-            Grouped(*messages),
-            Grouped(bytes.0)
-        )
-    }
-}
 
 /// Runs a schedule.
 ///
 /// # Errors
 /// The schedule cannot end, or not before the end of time.
-pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<ScheduleReport, SimError> {
+pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<Outcome, SimError> {
     let began = Instant::now();
     let mut run = Run::new(schedule, *settings);
     run.all()?;
     let finish = run.finish();
-    let (messages, bytes) = (run.messages.len() as u64, run.bytes);
-    Ok(ScheduleReport {
-        runtime_ps: finish.max,
+    let (messages, bytes) = (run.messages.len() as u64, run.bytes.0);
+    Ok(Outcome {
+        schema: ScheduleSchema::default(),
+        runtime_ps: finish.max_ps,
         ranks: schedule.ranks,
         operations: schedule.operations.len() as u64,
         messages,
         bytes,
-        finish_ps: finish,
+        finish,
         loggp: settings.parameters.to_string(),
         performance: Performance::new(began.elapsed(), messages, run.agenda.count()),
     })
@@ -484,7 +448,7 @@ impl<'a> Run<'a> {
     }
 
     fn finish(&self) -> Finish {
-        let of_rank = |cpus: &[Picos]| cpus.iter().copied().max().unwrap_or_default();
+        let of_rank = |cpus: &[Picos]| cpus.iter().max().map_or(0, |at| at.0);
         Finish::of(self.cpus.chunks(self.cpus_a_rank as usize).map(of_rank).collect())
     }
 

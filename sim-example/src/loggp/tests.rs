@@ -21,7 +21,7 @@ fn schedule(text: &str) -> Schedule {
 /// Finishing times in nanoseconds.
 fn finish(text: &str, settings: &LogGp) -> Vec<u64> {
     let report = run_schedule(&schedule(text), settings).unwrap();
-    report.finish_ps.tasks.iter().map(|at| at.0 / 1000).collect()
+    report.finish.tasks_ps.iter().map(|at| at / 1000).collect()
 }
 
 #[test]
@@ -234,8 +234,8 @@ fn trace_finish(text: &str, settings: &LogGp) -> Vec<u64> {
     all.network.model = Model::LogGp;
     all.network.loggp = *settings;
     let report = simulate(&all, &mut |_| {}).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert_eq!(report.runtime_ps, report.jobs[0].finish_ps.max);
-    report.jobs[0].finish_ps.tasks.iter().map(|at| at.0 / 1000).collect()
+    assert_eq!(report.runtime_ps, report.jobs[0].finish.max_ps);
+    report.jobs[0].finish.tasks_ps.iter().map(|at| at / 1000).collect()
 }
 
 /// The send of a message of more than S bytes to the own rank completes with its reception: at 4000 + 1500 + 99 999 · 6 ns. Then the rank computes

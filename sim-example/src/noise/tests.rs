@@ -70,7 +70,7 @@ fn removed_noise_by_hand() {
     let (_, report) = noise(&file, "removed", 1).unwrap();
     assert_eq!((report.places, report.replaced, report.kept), (1, 20, 7));
     let expected = Deviations {
-        from_ps: Picos(100_000),
+        from_ps: 100_000,
         records: 20,
         mean: 1.25,
         p10: 1.0,
@@ -86,7 +86,7 @@ fn removed_noise_by_hand() {
     settings.jobs[0].compute_noise = "removed".parse().unwrap();
     settings.jobs[0].compute_scale = "0=0.5".parse().unwrap();
     let report = crate::simulate(&settings, &mut |_| {}).unwrap();
-    assert_eq!(report.jobs[0].finish_ps.tasks[0], Picos(25_500_000));
+    assert_eq!(report.jobs[0].finish.tasks_ps[0], 25_500_000);
     let text = report.to_text();
     assert!(
         text.contains("× 0=0.5\n")

@@ -7,7 +7,7 @@
 mod destinations;
 mod pattern;
 
-use serde::Serialize;
+use results::traffic::Load;
 use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
@@ -15,7 +15,7 @@ use crate::histogram::Histogram;
 use crate::model::{Carried, Carrier, Happened, ModelError, Network};
 use crate::quantity::{Bandwidth, parse_bytes};
 use crate::random::Random;
-use crate::report::Latency;
+use crate::report::latency;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass};
 
@@ -69,33 +69,6 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// The result for one load.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Point {
-    /// The requested load: a share of the bandwidth of a node's link.
-    pub load: f64,
-    /// The submitted load.
-    pub offered: f64,
-    /// The load that arrived, in the mean of all nodes.
-    pub accepted: f64,
-    /// The least load that arrived at a node, of the nodes that are destinations.
-    pub accepted_worst: f64,
-    /// From submission to the last byte.
-    pub latency_ps: Latency,
-    /// Half the width of the 95 % confidence interval of the mean latency, from ten parts of the measured
-    /// time.
-    pub mean_half_width_ps: f64,
-    /// From the first byte that leaves the source to the last byte.
-    pub network_latency_ps: Latency,
-    /// Links per message or packet, those of nodes included.
-    pub hops: f64,
-    /// Whether clearly less arrived than was submitted. Latencies then depend on the length of the measured
-    /// time.
-    pub saturated: bool,
-    /// Link crossings of messages or packets, in sum.
-    pub events: u64,
-}
-
 /// Parts of the measured time for the confidence interval.
 const PARTS: usize = 10;
 /// Least share of the offered load that must be accepted below saturation.
@@ -105,7 +78,7 @@ const STABLE: f64 = 0.95;
 ///
 /// # Errors
 /// Invalid settings, or a load outside (0, 1].
-pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> Result<Point, SimError> {
+pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> Result<Load, SimError> {
     if !(load > 0.0 && load <= 1.0) {
         return Err(SimError::Load(load));
     }
@@ -120,7 +93,7 @@ pub(crate) fn run_between(
     traffic: &Traffic,
     destinations: &Destinations,
     load: f64,
-) -> Result<Point, SimError> {
+) -> Result<Load, SimError> {
     let Carrier::Links(build) = settings.model.info().carrier else {
         return Err(ModelError::NoLinks.into());
     };
@@ -266,7 +239,7 @@ impl Measure {
         (arrived as f64) < STABLE * self.offered as f64
     }
 
-    fn point(&self, load: f64, window: f64, events: u64) -> Point {
+    fn point(&self, load: f64, window: f64, events: u64) -> Load {
         let nodes = self.arrived_at.len() as f64;
         let per_node = |count: u64| count as f64 / window / nodes;
         let accepted = per_node(self.arrived_at.iter().sum());
@@ -275,14 +248,14 @@ impl Measure {
         let worst = arrived.map(|(arrived, _)| *arrived).min().unwrap_or(0);
         let means: Vec<f64> =
             self.parts.iter().filter(|part| part.1 > 0).map(|part| part.0 / part.1 as f64).collect();
-        Point {
+        Load {
             load,
             offered,
             accepted,
             accepted_worst: worst as f64 / window,
-            latency_ps: Latency::new(&self.latency),
+            latency: latency(&self.latency),
             mean_half_width_ps: half_width(&means),
-            network_latency_ps: Latency::new(&self.network_latency),
+            network_latency: latency(&self.network_latency),
             hops: events as f64 / self.delivered.max(1) as f64,
             saturated: self.falls_behind() || self.open > 0,
             events,
@@ -291,16 +264,17 @@ impl Measure {
 }
 
 /// Half the width of the 95 % confidence interval of the mean of at most ten independent values.
-fn half_width(values: &[f64]) -> f64 {
+fn half_width(values: &[f64]) -> Option<u64> {
     // Quantiles at 0.975 of Student's t-distribution, by degrees of freedom.
     const STUDENT: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
     let n = values.len();
     if n < 2 {
-        return f64::INFINITY;
+        return None;
     }
     let mean = values.iter().sum::<f64>() / n as f64;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-    STUDENT[(n - 2).min(STUDENT.len() - 1)] * (variance / n as f64).sqrt()
+    let width = STUDENT[(n - 2).min(STUDENT.len() - 1)] * (variance / n as f64).sqrt();
+    Some(width.round() as u64)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `vef sim`: simulates a trace on a network.
 
-mod csv;
 mod setup;
 mod sweep;
 
@@ -9,12 +8,12 @@ pub use setup::simulated;
 
 use crate::input::Input;
 use crate::output::{self, Failure};
-use crate::simulation_args::Sim;
+use crate::simulation_args::{Sim, Table};
 use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
-use sim_example::topology::TopologySpec;
-use sim_example::{Report, SimError};
+use sim_example::{MOST_CABLES, SimError, Simulation};
 use std::path::{Path, PathBuf};
+use vef_format::units::Grouped;
 
 pub fn run(sim: &Sim) -> Result<(), Failure> {
     if !sim.sweep.is_empty() {
@@ -29,16 +28,33 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     }
     let report = simulated(sim, &trace)?;
     if let Some(file) = &sim.draw {
-        draw(file, &report)?;
+        draw(file, report.clone())?;
     }
     if let Some(page) = &sim.report {
         super::report::of_simulation(&trace, sim.op_codes.as_deref(), &report, page)?;
     }
     match (sim.json, sim.csv) {
         (true, _) => output::json(&report),
-        (_, Some(table)) => output::result(csv::table(table, &report)?),
+        (_, Some(table)) => output::result(csv(table, &report)?.trim_end()),
         _ => output::result(report.to_text().trim_end()),
     }
+}
+
+/// A table of a result.
+fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
+    let table = match table {
+        Table::Ranks => report.ranks_table(),
+        Table::Kinds => report.kinds_table(),
+        Table::Sizes => report.sizes_table(),
+        Table::Links => report.links_table(),
+        Table::Time => report.time_table(),
+        Table::Sources => report.sources_table(),
+        Table::Points => {
+            let tables = "write ranks, kinds, sizes, links, time or sources";
+            return Err(format!("--csv: {tables}; only a sweep has a table of points").into());
+        }
+    };
+    Ok(table.to_csv())
 }
 
 /// Runs a GOAL schedule, which has ranks but no nodes.
@@ -65,10 +81,10 @@ fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
     }
 }
 
-/// Draws the network of a report.
-fn draw(file: &Path, report: &Report) -> Result<(), Failure> {
-    let spec: TopologySpec = report.network.topology.parse()?;
-    let topology = spec.build(report.network.nodes)?;
-    let svg = sim_example::draw::svg(&topology, Some(report)).map_err(|error| format!("--draw: {error}"))?;
-    output::file(file, &svg)
+/// Draws the network of a result, as a report does.
+fn draw(file: &Path, report: Simulation) -> Result<(), Failure> {
+    if report.network.drawing.is_none() {
+        return Err(format!("--draw: more than {} cables are too many to draw", Grouped(MOST_CABLES)).into());
+    }
+    output::file(file, &super::report::network_picture(report)?)
 }

@@ -13,15 +13,15 @@ use sim_example::calibration::Calibration;
 use sim_example::model::Model;
 use sim_example::quantity::{parse_bytes, parse_time};
 use sim_example::{
-    ComputeScale, Link, Places, Report, SameNode, ScaleError, SendCompletion, Settings, SimError, Workload,
-    simulate,
+    ComputeScale, Link, Picos, Places, SameNode, ScaleError, SendCompletion, Settings, SimError, Simulation,
+    Workload, simulate,
 };
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Simulates a trace.
-pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
+pub fn simulated(sim: &Sim, trace: &Input) -> Result<Simulation, Failure> {
     let report = settings(sim, trace)
         .and_then(|settings| {
             observed(sim, &settings).map_err(|error| named(&settings, &sim.placement, trace, error))
@@ -33,13 +33,13 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
         trace.tell_send_waits();
     }
     if sim.compute_scale == "1" {
-        initialisation::warn(trace, report.runtime_ps, sim.from_init);
+        initialisation::warn(trace, Picos(report.runtime_ps), sim.from_init);
     }
     if let Some(file) = &sim.calibration {
         let calibration = Calibration::read(file)?;
         calibrated::doubts(file, &calibration);
         let shared = sim.same_node == "network" && report.jobs.iter().any(|job| job.nodes < job.tasks);
-        calibrated::lacks(file, &calibration, report.latency_ps.messages > 0, shared);
+        calibrated::lacks(file, &calibration, report.latency.messages > 0, shared);
     }
     Ok(report)
 }
@@ -47,7 +47,7 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Report, Failure> {
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
 /// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
 /// because the time of a run without contention is not that of the run asked for.
-pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Report, SimError> {
+pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Simulation, SimError> {
     // In a sweep the points are shown, and all cores are busy.
     let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
     let ideal = (!sim.no_ideal).then(|| settings.ideal()).flatten();

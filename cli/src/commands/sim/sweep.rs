@@ -4,7 +4,6 @@
 //! and writes its result atomically. A lock is released when its process ends, so an interruption leaves
 //! nothing to clean up, and processes need not know each other.
 
-use super::csv::field;
 use super::setup::{named, observed, settings};
 use crate::calibrated;
 use crate::input::Input;
@@ -12,10 +11,11 @@ use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
+use results::sweep::{self, StoredPoint, StoredPointSchema, Sweep, SweepSchema};
+use results::table::TextStyle;
 use rustix::fs::{FlockOperation, flock};
-use serde_json::{Value, json};
 use sim_example::calibration::Calibration;
-use sim_example::{ComputeNoise, Picos, Settings};
+use sim_example::{ComputeNoise, Settings, Simulation};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ struct Point {
 }
 
 /// The result of a point: a report without its long tables, or an error.
-type Outcome = Result<Value, String>;
+type Outcome = Result<Simulation, String>;
 
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if let Some(table) = sim.csv.filter(|table| *table != Table::Points) {
@@ -85,8 +85,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if let Some(file) = &sim.calibration {
         let calibration = Calibration::read(file)?;
         calibrated::doubts(file, &calibration);
-        let between = |report: &Value| report["latency_ps"]["messages"].as_u64() > Some(0);
-        let between = rows.iter().any(|(_, outcome)| outcome.as_ref().is_ok_and(between));
+        let between = rows.iter().any(|(_, run)| run.as_ref().is_ok_and(|run| run.latency.messages > 0));
         calibrated::lacks(file, &calibration, between, false);
     }
     let failed: Vec<String> = rows
@@ -255,8 +254,13 @@ fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result
         None => run(point),
     };
     if let Ok(report) = &outcome {
-        let kept = json!({ "schema": "vef-sweep-point/1", "identity": point.identity, "report": report });
-        output::file(&result, &kept.to_string()).map_err(|error| output::in_one_line(&error))?;
+        let kept = StoredPoint {
+            schema: StoredPointSchema::default(),
+            identity: point.identity.clone(),
+            report: report.clone(),
+        };
+        let kept = serde_json::to_string(&kept).map_err(|error| failed(&error))?;
+        output::file(&result, &kept).map_err(|error| output::in_one_line(&error))?;
     }
     // A process that waits for this lock then finds the result; after a failure the next one locks the
     // remaining file.
@@ -265,26 +269,21 @@ fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result
 }
 
 /// The stored result of a point.
-fn known(result: &PathBuf, point: &Point) -> Option<Value> {
-    let mut kept: Value = serde_json::from_slice(&fs::read(result).ok()?).ok()?;
-    (kept["identity"] == point.identity).then(|| kept["report"].take())
+fn known(result: &PathBuf, point: &Point) -> Option<Simulation> {
+    let kept: StoredPoint = serde_json::from_slice(&fs::read(result).ok()?).ok()?;
+    (kept.identity == point.identity).then_some(kept.report)
 }
 
 fn run(point: &Point) -> Outcome {
-    let run = || -> Result<Value, Failure> {
+    let run = || -> Result<Simulation, Failure> {
         let trace = Input::of(&point.sim.trace)?;
         let settings = settings(&point.sim, &trace)?;
-        let report = observed(&point.sim, &settings)
+        let mut report = observed(&point.sim, &settings)
             .map_err(|error| named(&settings, &point.sim.placement, &trace, error))?;
-        let mut report = serde_json::to_value(&report)?;
         // With many points, these lists would dominate the table.
-        for job in report["jobs"].as_array_mut().into_iter().flatten() {
-            if let Some(job) = job.as_object_mut() {
-                job.remove("ranks");
-            }
-            if let Some(finish) = job["finish_ps"].as_object_mut() {
-                finish.remove("tasks");
-            }
+        for job in &mut report.jobs {
+            job.ranks.clear();
+            job.finish.tasks_ps.clear();
         }
         Ok(report)
     };
@@ -296,110 +295,21 @@ fn name(point: &Point) -> String {
 }
 
 fn show(sim: &Sim, options: &[(String, Vec<String>)], rows: &[(&Point, Outcome)]) -> Result<(), Failure> {
-    if sim.json {
-        let points: Vec<Value> = rows
-            .iter()
-            .map(|(point, outcome)| {
-                let values: serde_json::Map<String, Value> =
-                    point.values.iter().map(|(option, value)| (option.clone(), value.clone().into())).collect();
-                json!({ "settings": values, "error": outcome.as_ref().err(), "report": outcome.as_ref().ok() })
-            })
-            .collect();
-        let options: Vec<&String> = options.iter().map(|(option, _)| option).collect();
-        return output::json(&json!({ "schema": "vef-sweep/1", "options": options, "points": points }));
-    }
-    let keys = options.iter().map(|(option, _)| option.as_str());
-    if sim.csv.is_some() {
-        let mut lines = vec![keys.chain(COLUMNS.map(|column| column.csv)).collect::<Vec<_>>().join(",")];
-        lines.extend(rows.iter().map(|(point, outcome)| {
-            let values = point.values.iter().map(|(_, value)| field(value));
-            let cells = COLUMNS.map(|column| column.cell(outcome));
-            values
-                .chain(cells)
-                .chain([field(outcome.as_ref().err().map_or("", String::as_str))])
-                .collect::<Vec<_>>()
-                .join(",")
-        }));
-        lines[0].push_str(",error");
-        return output::result(lines.join("\n"));
-    }
-    let mut table: Vec<Vec<String>> =
-        vec![keys.chain(COLUMNS.map(|column| column.text)).map(str::to_owned).collect()];
-    table.extend(rows.iter().map(|(point, outcome)| {
-        let values = point.values.iter().map(|(_, value)| value.clone());
-        let cells = COLUMNS.map(|column| column.shown(outcome));
-        values.chain(cells).collect()
-    }));
-    let widths: Vec<usize> = (0..table[0].len())
-        .map(|at| table.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at < options.len() {
-            true => format!("{cell:<width$}"),
-            false => format!("{cell:>width$}"),
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    let point = |(point, outcome): &(&Point, Outcome)| sweep::Point {
+        settings: point.values.iter().cloned().collect(),
+        error: outcome.as_ref().err().cloned(),
+        report: outcome.as_ref().ok().cloned(),
     };
-    output::result(table.iter().map(line).collect::<Vec<_>>().join("\n"))
-}
-
-/// A column of the table: a number in the report.
-#[derive(Clone, Copy)]
-struct Column {
-    csv: &'static str,
-    text: &'static str,
-    /// JSON pointer to the number.
-    place: &'static str,
-    show: fn(&Value) -> String,
-}
-
-const COLUMNS: [Column; 9] = [
-    Column { csv: "runtime_ps", text: "run time", place: "/runtime_ps", show: time },
-    Column { csv: "ideal_runtime_ps", text: "ideal", place: "/ideal/runtime_ps", show: time },
-    Column {
-        csv: "slowdown",
-        text: "slowdown",
-        place: "/ideal/slowdown",
-        show: |value| decimals(value, 1.0, 3),
-    },
-    Column { csv: "messages", text: "messages", place: "/messages", show: Value::to_string },
-    Column { csv: "latency_mean_ps", text: "mean latency", place: "/latency_ps/mean", show: time },
-    Column { csv: "latency_p50_ps", text: "p50", place: "/latency_ps/p50", show: time },
-    Column { csv: "latency_p99_ps", text: "p99", place: "/latency_ps/p99", show: time },
-    Column {
-        csv: "utilisation_max",
-        text: "busiest %",
-        place: "/links/utilisation_max",
-        show: |value| decimals(value, 100.0, 1),
-    },
-    Column {
-        csv: "busiest_link",
-        text: "busiest link",
-        place: "/links/busiest/0/link",
-        show: |value| value.as_str().unwrap_or_default().to_owned(),
-    },
-];
-
-impl Column {
-    fn value<'a>(&self, outcome: &'a Outcome) -> Option<&'a Value> {
-        outcome.as_ref().ok()?.pointer(self.place).filter(|value| !value.is_null())
+    let sweep = Sweep {
+        schema: SweepSchema::default(),
+        options: options.iter().map(|(option, _)| option.clone()).collect(),
+        points: rows.iter().map(point).collect(),
+    };
+    match (sim.json, sim.csv) {
+        (true, _) => output::json(&sweep),
+        (_, Some(_)) => output::result(sweep.table().to_csv().trim_end()),
+        _ => output::result(sweep.table().to_text(&TextStyle::WHOLE).trim_end()),
     }
-
-    fn cell(&self, outcome: &Outcome) -> String {
-        self.value(outcome).map_or(String::new(), |value| value.as_str().map_or(value.to_string(), field))
-    }
-
-    fn shown(&self, outcome: &Outcome) -> String {
-        self.value(outcome).map_or("-".to_owned(), self.show)
-    }
-}
-
-fn time(value: &Value) -> String {
-    value.as_u64().map_or("-".to_owned(), |time| Picos(time).to_string())
-}
-
-fn decimals(value: &Value, factor: f64, decimals: usize) -> String {
-    value.as_f64().map_or("-".to_owned(), |value| format!("{:.decimals$}", factor * value))
 }
 
 /// This process among those of a launcher.

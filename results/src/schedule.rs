@@ -1,0 +1,54 @@
+//! The result of `vef sim` for a GOAL schedule.
+
+use crate::simulation::{Finish, Performance};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use vef_format::units::{Grouped, Picos};
+
+/// The result of a GOAL schedule under model `loggp`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Schedule {
+    /// Version of these keys.
+    pub schema: ScheduleSchema,
+    /// When all processors of all ranks are free for good.
+    pub runtime_ps: u64,
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Number of operations.
+    pub operations: u64,
+    /// Number of messages.
+    pub messages: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// When the processors of each rank are free for good.
+    pub finish: Finish,
+    /// The parameters, in the form in which they can be given again.
+    pub loggp: String,
+    /// Speed of the simulation itself.
+    pub performance: Performance,
+}
+
+/// The version of a [`Schedule`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ScheduleSchema {
+    /// This version.
+    #[default]
+    #[serde(rename = "vef-schedule/1")]
+    V1,
+}
+
+impl Schedule {
+    /// The result as text.
+    pub fn to_text(&self) -> String {
+        let Self { runtime_ps, ranks, operations, messages, bytes, finish, loggp, .. } = self;
+        let (runtime, min, mean) = (Picos(*runtime_ps), Picos(finish.min_ps), Picos(finish.mean_ps));
+        format!(
+            "run time     {runtime}\nranks        {} (finished from {min} on, in the mean after {mean})\n\
+             operations   {}, {} messages ({} B)\nmodel        loggp, {loggp}",
+            Grouped(ranks),
+            Grouped(operations),
+            Grouped(messages),
+            Grouped(bytes)
+        )
+    }
+}

@@ -1,0 +1,317 @@
+//! The result of `vef sim` for a trace: what the simulator writes, and reports, timelines and sweeps read.
+
+mod critical;
+mod drawing;
+mod links;
+mod tables;
+mod text;
+
+pub use critical::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
+pub use drawing::{Drawing, DrawnCable, DrawnVertex};
+pub use links::{Amount, KindBytes, LinkReport, LinksReport, OverTime, Source};
+
+use crate::by_state::ByState;
+use crate::kind::Kind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The result of a simulation. Times are in picoseconds (`_ps`), amounts of data in bytes. All values but
+/// `performance` are the same in every run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Simulation {
+    /// Version of these keys. Keys may be added to a version; existing keys do not change.
+    pub schema: SimulationSchema,
+    /// Always true: an incomplete simulation is an error.
+    #[schemars(extend("const" = true))]
+    pub complete: bool,
+    /// When the last task has finished and the last message has arrived, from time 0.
+    pub runtime_ps: u64,
+    /// The run without contention, if requested.
+    pub ideal: Option<Ideal>,
+    /// Tasks of all jobs.
+    pub tasks: u64,
+    /// Messages of all jobs, collectives included.
+    pub messages: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// Local marks passed.
+    pub marks: u64,
+    /// Collective operations.
+    pub collectives: u64,
+    /// Collectives for which the trace has only sums, which were split evenly over the members.
+    pub collectives_split_evenly: u64,
+    /// Messages within nodes, without the network.
+    pub same_node: Amount,
+    /// Messages by kind; kinds without messages are absent.
+    pub kinds: Vec<OfKind>,
+    /// The jobs, in the order of the settings.
+    pub jobs: Vec<JobReport>,
+    /// The network.
+    pub network: NetworkReport,
+    /// Latency of the network's messages: from submission to the arrival of the last byte.
+    pub latency: Latency,
+    /// The same by message size; classes without messages are absent.
+    pub sizes: Vec<OfSize>,
+    /// Use of the links.
+    pub links: LinksReport,
+    /// The critical path, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critical_path: Option<CriticalPath>,
+    /// Speed of the simulation itself.
+    pub performance: Performance,
+}
+
+/// The version of a [`Simulation`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SimulationSchema {
+    /// This version.
+    #[default]
+    #[serde(rename = "vef-sim/2")]
+    V2,
+}
+
+/// The same run without contention.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ideal {
+    /// Its run time.
+    pub runtime_ps: u64,
+    /// The run time with contention divided by this one.
+    pub slowdown: f64,
+}
+
+/// The messages of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OfKind {
+    /// What they belong to.
+    pub kind: Kind,
+    /// Messages and payload.
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// Latency of those that crossed the network.
+    pub latency: Latency,
+}
+
+/// Messages of one class of sizes that crossed the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OfSize {
+    /// Smallest size of the class.
+    pub from_bytes: u64,
+    /// Largest size of the class.
+    pub to_bytes: u64,
+    /// Their latency.
+    #[serde(flatten)]
+    pub latency: Latency,
+}
+
+/// Latencies of messages. Quantiles are exact or at most 1/128 too high; all else is exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Number of messages; all other fields are 0 if it is 0.
+    pub messages: u64,
+    /// The minimum.
+    pub min_ps: u64,
+    /// The mean, rounded down.
+    pub mean_ps: u64,
+    /// The median.
+    pub p50_ps: u64,
+    /// The 90th percentile.
+    pub p90_ps: u64,
+    /// The 99th percentile.
+    pub p99_ps: u64,
+    /// The maximum.
+    pub max_ps: u64,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobReport {
+    /// The trace file, if there is one.
+    pub trace: Option<String>,
+    /// Number of tasks.
+    pub tasks: u32,
+    /// Number of nodes on which they run.
+    pub nodes: u32,
+    /// When its tasks finished.
+    pub finish: Finish,
+    /// The time between `MPI_Init` and `MPI_Finalize`, if the trace has it.
+    pub span: Option<JobSpan>,
+    /// How computing times differ from those of the trace.
+    pub computing: ComputingReport,
+    /// Sum of the times of all tasks.
+    pub times: ByState<u64>,
+    /// Times of each task, by rank; empty if the model does not record them. They add up to its finishing time.
+    pub ranks: Vec<ByState<u64>>,
+    /// Calls of the program that the trace does not hold, as counted by the mixer; empty for a text trace.
+    pub not_in_trace: Vec<String>,
+}
+
+/// When tasks finished their last record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finish {
+    /// The minimum.
+    pub min_ps: u64,
+    /// The mean, rounded down.
+    pub mean_ps: u64,
+    /// The maximum.
+    pub max_ps: u64,
+    /// By rank.
+    pub tasks_ps: Vec<u64>,
+}
+
+/// The time between `MPI_Init` and `MPI_Finalize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobSpan {
+    /// The latest end of `MPI_Init`, as captured.
+    pub initialisation_ps: u64,
+    /// Whether the initialisation was omitted, so that tasks start at its end.
+    pub from_init: bool,
+    /// The longest time of a task from its end of `MPI_Init` to its entry of `MPI_Finalize`, as captured, if all tasks
+    /// reached that.
+    pub captured_ps: Option<u64>,
+    /// The simulated time from the latest end of `MPI_Init` to the latest entry of `MPI_Finalize`.
+    pub simulated_ps: u64,
+}
+
+/// How the computing times of a job differ from those of its trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComputingReport {
+    /// Factors, in the form in which they can be given again; absent if they are 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<String>,
+    /// Noise; absent if it is as captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseReport>,
+}
+
+/// The noise of the computing times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NoiseReport {
+    /// The model, in the form in which it can be given again.
+    pub model: String,
+    /// Places, or kinds of work at a place, which have at least ten repetitions each.
+    pub places: u64,
+    /// Places with several kinds of work, told apart by their times.
+    pub divided: u64,
+    /// Records at these places, whose times are replaced.
+    pub replaced: u64,
+    /// Other records, which keep their times.
+    pub kept: u64,
+    /// Time over the typical time of its place, by the latter's order of magnitude.
+    pub deviations: Vec<Deviations>,
+}
+
+/// Deviations at places whose typical time is in [`from_ps`, 10 · `from_ps`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Deviations {
+    /// Shortest typical time.
+    pub from_ps: u64,
+    /// Number of records.
+    pub records: u64,
+    /// Their mean. Quantiles below are up to 1/128 off.
+    pub mean: f64,
+    /// Their 10th percentile.
+    pub p10: f64,
+    /// Their median.
+    pub p50: f64,
+    /// Their 90th percentile.
+    pub p90: f64,
+    /// Their 99th percentile.
+    pub p99: f64,
+    /// Their maximum.
+    pub max: f64,
+}
+
+/// The simulated network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkReport {
+    /// The topology, in the form in which it can be given again.
+    pub topology: String,
+    /// The routing, in the same form.
+    pub routing: String,
+    /// Number of end nodes.
+    pub nodes: u32,
+    /// Number of directed links, those of nodes included.
+    pub links: u32,
+    /// The model.
+    pub model: String,
+    /// Bandwidth of links between switches.
+    pub bandwidth_bits_per_s: u64,
+    /// Latency of a link between switches.
+    pub latency_ps: u64,
+    /// Bandwidth of the links of nodes.
+    pub node_bandwidth_bits_per_s: u64,
+    /// Latency of the links of nodes.
+    pub node_latency_ps: u64,
+    /// Delay of a switch for a message.
+    pub switch_delay_ps: u64,
+    /// Time of a node's interface for a message.
+    pub overhead_ps: u64,
+    /// Parameters of model `loggp`, which has no links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loggp: Option<String>,
+    /// The network as it is drawn, if all links are recorded and cables are not too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drawing: Option<Drawing>,
+}
+
+/// Speed of a simulation; differs from run to run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Performance {
+    /// Wall-clock time.
+    pub wall_ps: u64,
+    /// Events of the network; in models with contention, a message over `H` links makes `H`.
+    pub events: u64,
+    /// Messages per second of wall-clock time; absent for runs shorter than a millisecond.
+    pub messages_per_s: Option<f64>,
+    /// Events per second of wall-clock time; absent for runs shorter than a millisecond.
+    pub events_per_s: Option<f64>,
+}
+
+impl Simulation {
+    /// The link with most transmission and queueing on the critical path.
+    pub fn critical_link(&self) -> Option<u32> {
+        Some(self.critical_path.as_ref()?.links.first()?.number)
+    }
+
+    /// Adds the result of a run in which [`Simulation::critical_link`] had twice its bandwidth.
+    pub fn set_doubled(&mut self, doubled: &Self) {
+        if let Some(link) = self.critical_path.as_mut().and_then(|path| path.links.first_mut()) {
+            link.runtime_if_twice_as_fast_ps = Some(doubled.runtime_ps);
+        }
+    }
+
+    /// Adds the result of a run without contention.
+    pub fn set_ideal(&mut self, ideal: &Self) {
+        let runtime_ps = ideal.runtime_ps;
+        let slowdown = if runtime_ps == 0 { 1.0 } else { self.runtime_ps as f64 / runtime_ps as f64 };
+        self.ideal = Some(Ideal { runtime_ps, slowdown });
+    }
+}
+
+impl Finish {
+    /// From the times of all tasks.
+    pub fn of(tasks_ps: Vec<u64>) -> Self {
+        let sum: u128 = tasks_ps.iter().map(|&at| u128::from(at)).sum();
+        Self {
+            min_ps: tasks_ps.iter().min().copied().unwrap_or_default(),
+            mean_ps: (sum / tasks_ps.len().max(1) as u128) as u64,
+            max_ps: tasks_ps.iter().max().copied().unwrap_or_default(),
+            tasks_ps,
+        }
+    }
+}
+
+impl Performance {
+    /// From the wall-clock time of a simulation.
+    pub fn new(wall: Duration, messages: u64, events: u64) -> Self {
+        let per_second =
+            |count: u64| (wall >= Duration::from_millis(1)).then(|| count as f64 / wall.as_secs_f64());
+        Self {
+            wall_ps: u64::try_from(wall.as_nanos() * 1000).unwrap_or(u64::MAX),
+            events,
+            messages_per_s: per_second(messages),
+            events_per_s: per_second(events),
+        }
+    }
+}

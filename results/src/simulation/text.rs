@@ -1,0 +1,297 @@
+//! A simulation as text.
+
+use super::{
+    Amount, ComputingReport, CriticalPath, CriticalRank, CriticalStep, Deviations, Finish, Ideal, JobReport,
+    JobSpan, Latency, LinkReport, LinksReport, NetworkReport, NoiseReport, OfKind, OfSize, Performance,
+    Simulation,
+};
+use crate::by_state::ByState;
+use crate::shown;
+use std::fmt::{self, Write};
+use vef_format::state::State;
+use vef_format::units::{Bytes, Grouped, Picos};
+
+/// Most busiest links shown.
+const NAMED: usize = 5;
+
+impl Simulation {
+    /// Text of 15 to 30 lines.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.write_text(&mut text);
+        text
+    }
+
+    fn write_text(&self, out: &mut String) -> fmt::Result {
+        let NetworkReport { topology, routing, nodes, links, model, loggp, .. } = &self.network;
+        match loggp {
+            Some(parameters) => writeln!(out, "network       {nodes} nodes, {model}, {parameters}")?,
+            None => {
+                let rate = shown::rate(self.network.bandwidth_bits_per_s);
+                let latency = Picos(self.network.latency_ps);
+                writeln!(
+                    out,
+                    "network       {topology}: {nodes} nodes, {links} links of {rate} and {latency}, {model}, {routing}"
+                )?;
+            }
+        }
+        write!(out, "run time      {}", Picos(self.runtime_ps))?;
+        match self.ideal {
+            Some(Ideal { runtime_ps, slowdown }) => {
+                writeln!(out, "; without contention {}: slowdown {slowdown:.3}", Picos(runtime_ps))?;
+            }
+            None => writeln!(out)?,
+        }
+        for (number, job) in self.jobs.iter().enumerate() {
+            if self.jobs.len() > 1 {
+                writeln!(out, "job {number:<9} {}", job.trace.as_deref().unwrap_or("from memory"))?;
+            }
+            job.write_text(out)?;
+        }
+        writeln!(out, "messages      {}", Amount { messages: self.messages, bytes: self.bytes })?;
+        for OfKind { kind, amount, latency: Latency { messages, p50_ps, p99_ps, .. } } in &self.kinds {
+            write!(out, "  {kind:<20}  {amount}")?;
+            // Messages within nodes have no network latency.
+            match messages {
+                0 => writeln!(out)?,
+                _ => writeln!(out, ", latency p50 {}, p99 {}", Quantile(*p50_ps), Quantile(*p99_ps))?,
+            }
+        }
+        if self.collectives_split_evenly > 0 {
+            let split = self.collectives_split_evenly;
+            writeln!(
+                out,
+                "  {split} collectives split evenly: the trace has only sums; a container has the counts"
+            )?;
+        }
+        if self.same_node.messages > 0 {
+            writeln!(out, "  of which in a node    {}", self.same_node)?;
+        }
+        let Latency { messages, min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps } = self.latency;
+        match messages {
+            0 => writeln!(out, "latency       no messages on the network")?,
+            _ => {
+                let [min, mean, max] = [min_ps, mean_ps, max_ps].map(Picos);
+                writeln!(out, "latency       min {min}, mean {mean}, max {max}")?;
+                let [p50, p90, p99] = [p50_ps, p90_ps, p99_ps].map(Quantile);
+                writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}")?;
+            }
+        }
+        self.write_sizes(out)?;
+        if loggp.is_none() {
+            self.write_links(out)?;
+        }
+        if let Some(path) = &self.critical_path {
+            self.write_path(out, path)?;
+        }
+        let Performance { wall_ps, events, events_per_s, .. } = self.performance;
+        write!(out, "simulated in  {:.3} s, {} events", Picos(wall_ps).seconds(), Grouped(events))?;
+        match events_per_s {
+            Some(rate) => writeln!(out, ", {:.2} million per second", rate * 1e-6),
+            None => writeln!(out),
+        }
+    }
+
+    /// Latency by size, if there is more than one size class.
+    fn write_sizes(&self, out: &mut String) -> fmt::Result {
+        if self.sizes.len() < 2 {
+            return Ok(());
+        }
+        for OfSize { from_bytes, to_bytes, latency } in &self.sizes {
+            let size = match from_bytes == to_bytes {
+                true => format!("{} B", Grouped(from_bytes)),
+                false => format!("{} to {} B", Grouped(from_bytes), Grouped(to_bytes)),
+            };
+            let [p50, p90, p99] = [latency.p50_ps, latency.p90_ps, latency.p99_ps].map(Quantile);
+            writeln!(out, "  {size:<24} {:>12}: p50 {p50}, p90 {p90}, p99 {p99}", Grouped(latency.messages))?;
+        }
+        Ok(())
+    }
+
+    /// Use of the links, and the busiest.
+    fn write_links(&self, out: &mut String) -> fmt::Result {
+        let links = self.network.links;
+        let LinksReport { used, utilisation_max, utilisation_mean, busiest, .. } = &self.links;
+        let (max, mean) = (100.0 * utilisation_max, 100.0 * utilisation_mean);
+        writeln!(out, "links         {used} of {links} used; busy at most {max:.2} %, mean {mean:.2} %")?;
+        let named = &busiest[..busiest.len().min(NAMED)];
+        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
+        for LinkReport { link, utilisation, amount, longest_queue_bytes, .. } in named {
+            write!(out, "  {link:<width$}  {:6.2} %  {amount}", 100.0 * utilisation)?;
+            match longest_queue_bytes {
+                0 => writeln!(out)?,
+                _ => writeln!(out, ", largest queue {}", Bytes(*longest_queue_bytes))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The critical path.
+    fn write_path(&self, out: &mut String, path: &CriticalPath) -> fmt::Result {
+        let share = |time| percent(time, self.runtime_ps);
+        let parts: Vec<String> = path
+            .parts()
+            .iter()
+            .filter(|(_, time)| *time > 0)
+            .map(|(name, time)| format!("{name} {}", share(*time)))
+            .collect();
+        writeln!(out, "critical path {} messages: {}", Grouped(path.messages), parts.join(", "))?;
+        let named = &path.links[..path.links.len().min(NAMED)];
+        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
+        for link in named {
+            let (sent, queued) = (share(link.transmission_ps), share(link.queueing_ps));
+            write!(out, "  {:<width$}  transmission {sent}, queueing {queued}", link.link)?;
+            match link.runtime_if_twice_as_fast_ps {
+                Some(then) => {
+                    let change = 100.0 * (then as f64 / self.runtime_ps.max(1) as f64 - 1.0);
+                    let then = Picos(then);
+                    writeln!(out, "; with twice its bandwidth the run takes {then} ({change:+.1} %)")?;
+                }
+                None => writeln!(out)?,
+            }
+        }
+        for CriticalRank { job, task, computing_ps } in path.ranks.iter().take(NAMED) {
+            writeln!(out, "  {}rank {task} computes {}", of_job(*job), share(*computing_ps))?;
+        }
+        let mut longest: Vec<&CriticalStep> = path.steps.iter().collect();
+        longest.sort_by_key(|step| std::cmp::Reverse(step.length_ps()));
+        longest.truncate(NAMED);
+        longest.sort_by_key(|step| step.span_ps().0);
+        for step in longest {
+            write!(out, "  at {} for {}: ", Picos(step.span_ps().0), Picos(step.length_ps()))?;
+            match *step {
+                CriticalStep::Computing { job, task, record: Some(record), .. } => {
+                    writeln!(out, "{}rank {task} computes before its record {record}", of_job(job))?;
+                }
+                CriticalStep::Computing { job, task, record: None, .. } => {
+                    writeln!(out, "{}rank {task} computes to the end", of_job(job))?;
+                }
+                CriticalStep::Message { job, task, to_task, bytes, kind, queueing_ps, record, .. } => {
+                    let (job, bytes) = (of_job(job), Bytes(bytes));
+                    write!(out, "{job}{bytes} from rank {task} (record {record}, {kind}) to rank {to_task}")?;
+                    match queueing_ps {
+                        0 => writeln!(out)?,
+                        _ => writeln!(out, ", of which queueing {}", Picos(queueing_ps))?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JobReport {
+    fn write_text(&self, out: &mut String) -> fmt::Result {
+        let Finish { min_ps, mean_ps, max_ps, .. } = self.finish;
+        let [min, mean, max] = [min_ps, mean_ps, max_ps].map(Picos);
+        writeln!(out, "tasks         {}; finished from {min} to {max}, mean {mean}", self.tasks)?;
+        if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = self.span {
+            write!(out, "  from the last MPI_Init to the last MPI_Finalize {}", Picos(simulated_ps))?;
+            if let Some(captured) = captured_ps {
+                write!(out, ", captured {} (longest rank)", Picos(captured))?;
+            }
+            let left_out = if from_init { "left out" } else { "as captured" };
+            writeln!(out, "; MPI_Init ({left_out}) {}", Picos(initialisation_ps))?;
+        }
+        if !self.ranks.is_empty() {
+            writeln!(out, "  {}", states(&self.times))?;
+        }
+        self.computing.write_text(out)?;
+        self.not_in_trace.iter().try_for_each(|what| writeln!(out, "  not in the trace: {what}"))
+    }
+}
+
+impl ComputingReport {
+    fn write_text(&self, out: &mut String) -> fmt::Result {
+        if let Some(scale) = &self.scale {
+            writeln!(out, "  computing times of the trace × {scale}")?;
+        }
+        let Some(NoiseReport { model, places, divided, replaced, kept, deviations }) = &self.noise else {
+            return Ok(());
+        };
+        writeln!(
+            out,
+            "  noise {model}: {} computing times at {} places ({} with several kinds of work), {} kept; time over the typical time:",
+            Grouped(*replaced),
+            Grouped(*places),
+            Grouped(*divided),
+            Grouped(*kept)
+        )?;
+        for &Deviations { from_ps, records, mean, p10, p50, p90, p99, max } in deviations {
+            writeln!(
+                out,
+                "    from {:<8} {:>12}: mean {mean:.3}, p10 {p10:.3}, p50 {p50:.3}, p90 {p90:.3}, p99 {p99:.3}, max {max:.3}",
+                Picos(from_ps),
+                Grouped(records)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", Grouped(self.messages), Bytes(self.bytes))
+    }
+}
+
+/// The times of tasks as shares of their sum, without those that are 0.
+fn states(times: &ByState<u64>) -> String {
+    let total = times.0.iter().fold(0u64, |sum, time| sum.saturating_add(*time));
+    let name = |state| match state {
+        State::Computing => "computing",
+        State::Send => "sending",
+        State::Reception => "waiting",
+        State::Collective => "in collectives",
+    };
+    let shown = times.iter().filter(|(state, time)| **time > 0 || *state == State::Computing);
+    let shares: Vec<String> =
+        shown.map(|(state, time)| format!("{} {}", name(state), percent(*time, total))).collect();
+    shares.join(", ")
+}
+
+fn percent(time: u64, of: u64) -> String {
+    format!("{:.1} %", 100.0 * time as f64 / of.max(1) as f64)
+}
+
+/// `job 2, `; empty for job 0.
+fn of_job(job: u32) -> String {
+    if job > 0 { format!("job {job}, ") } else { String::new() }
+}
+
+/// A quantile of latencies, which is up to 1/128 too great: in three digits.
+struct Quantile(u64);
+
+impl fmt::Display for Quantile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = 10u64.pow(self.0.checked_ilog10().unwrap_or(0).saturating_sub(2));
+        let shown = Picos(self.0.saturating_add(unit / 2) / unit * unit).to_string();
+        match shown.rsplit_once(' ') {
+            Some((number, unit)) if number.contains('.') => {
+                write!(f, "{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+            }
+            _ => f.write_str(&shown),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_have_three_digits() {
+        for (exact, shown) in [
+            (402_653_184, "403 µs"),
+            (1_234_567, "1.23 µs"),
+            (20_049, "20 ns"),
+            (999_600, "1 µs"),
+            (999, "999 ps"),
+            (0, "0 ps"),
+            (1_234_500_000_000_000, "1 230 s"),
+        ] {
+            assert_eq!(Quantile(exact).to_string(), shown);
+        }
+    }
+}

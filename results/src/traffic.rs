@@ -1,0 +1,102 @@
+//! The result of `vef traffic`.
+
+use crate::simulation::Latency;
+use crate::table::{Cell, Column, Table};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The result of synthetic traffic on a network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Traffic {
+    /// Version of these keys.
+    pub schema: TrafficSchema,
+    /// The topology.
+    pub topology: String,
+    /// The routing.
+    pub routing: String,
+    /// The model.
+    pub model: String,
+    /// The traffic pattern.
+    pub pattern: String,
+    /// A result for each load.
+    pub points: Vec<Load>,
+}
+
+/// The version of a [`Traffic`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TrafficSchema {
+    /// This version.
+    #[default]
+    #[serde(rename = "vef-traffic/2")]
+    V2,
+}
+
+/// The result for one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// The requested load: a share of the bandwidth of a node's link.
+    pub load: f64,
+    /// The submitted load.
+    pub offered: f64,
+    /// The load that arrived, in the mean of all nodes.
+    pub accepted: f64,
+    /// The least load that arrived at a node, of the nodes that are destinations.
+    pub accepted_worst: f64,
+    /// From submission to the last byte.
+    pub latency: Latency,
+    /// Half the width of the 95 % confidence interval of the mean latency, from ten parts of the measured
+    /// time; absent if messages arrived in fewer than two of them.
+    pub mean_half_width_ps: Option<u64>,
+    /// From the first byte that leaves the source to the last byte.
+    pub network_latency: Latency,
+    /// Links per message or packet, those of nodes included.
+    pub hops: f64,
+    /// Whether clearly less arrived than was submitted. Latencies then depend on the length of the measured
+    /// time.
+    pub saturated: bool,
+    /// Link crossings of messages or packets, in sum.
+    pub events: u64,
+}
+
+impl Traffic {
+    /// A row for each load.
+    pub fn table(&self) -> Table {
+        let columns = [
+            Column::new("load", "load"),
+            Column::new("offered", "offered"),
+            Column::new("accepted", "accepted"),
+            Column::new("accepted_worst", "worst").means("The least load that arrived at a destination"),
+            Column::new("latency_mean_ps", "mean latency"),
+            Column::new("latency_half_width_ps", "±")
+                .means("Half the 95 % confidence interval of the mean latency"),
+            Column::new("latency_p50_ps", "median"),
+            Column::new("latency_p99_ps", "p99"),
+            Column::new("latency_max_ps", "greatest"),
+            Column::new("network_latency_mean_ps", "in network")
+                .means("From the first byte that leaves the source"),
+            Column::new("hops", "hops"),
+            Column::new("saturated", "saturated")
+                .means("Then latencies depend on the length of the measured time"),
+        ];
+        let mut table = Table::new("points", "Loads", columns);
+        for point in &self.points {
+            let time = |time: u64| Cell::Time(time.into());
+            let Latency { mean_ps, p50_ps, p99_ps, max_ps, .. } = point.latency;
+            table.row([
+                Cell::Real(point.load, 3),
+                Cell::Real(point.offered, 4),
+                Cell::Real(point.accepted, 4),
+                Cell::Real(point.accepted_worst, 4),
+                time(mean_ps),
+                Cell::maybe(point.mean_half_width_ps, time),
+                time(p50_ps),
+                time(p99_ps),
+                time(max_ps),
+                time(point.network_latency.mean_ps),
+                Cell::Real(point.hops, 2),
+                Cell::text(point.saturated.to_string()),
+            ]);
+        }
+        table
+    }
+}

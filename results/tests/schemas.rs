@@ -1,0 +1,43 @@
+//! The JSON Schemas in `docs/schema` are those of the types. `VEF_WRITE_SCHEMAS=1 cargo test -p results` writes them anew.
+
+use results::schedule::Schedule;
+use results::simulation::Simulation;
+use results::sweep::Sweep;
+use results::traffic::Traffic;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use std::fs;
+use std::path::Path;
+
+/// The schema of a result, in which no key is allowed that the type does not have.
+fn schema<T: JsonSchema>() -> String {
+    let mut schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    let mut close = RecursiveTransform(|schema: &mut Schema| {
+        // The plain "format" of numbers means nothing to validators.
+        schema.remove("format");
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".to_owned(), false.into());
+        }
+    });
+    close.transform(&mut schema);
+    serde_json::to_string_pretty(&schema).expect("JSON") + "\n"
+}
+
+#[test]
+fn schemas_are_those_of_the_types() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schema");
+    let schemas = [
+        ("vef-schedule-1", schema::<Schedule>()),
+        ("vef-sim-2", schema::<Simulation>()),
+        ("vef-sweep-2", schema::<Sweep>()),
+        ("vef-traffic-2", schema::<Traffic>()),
+    ];
+    for (name, schema) in schemas {
+        let path = directory.join(name).with_extension("json");
+        if std::env::var_os("VEF_WRITE_SCHEMAS").is_some() {
+            fs::write(&path, &schema).expect("a schema");
+        }
+        let there = fs::read_to_string(&path).unwrap_or_default();
+        assert!(there == schema, "{}: not that of the type; VEF_WRITE_SCHEMAS=1 writes it", path.display());
+    }
+}
