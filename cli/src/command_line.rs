@@ -86,18 +86,24 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
 /// Shortens the message of the command-line parser for `words`: the error, a suggestion, and where to find
 /// help.
 fn in_one_line(words: &[OsString], said: &str) -> String {
-    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
-    let mut line = joined(what);
-    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
-        line += &format!("; {}", joined(tip));
-    }
+    let line = one_line(said);
     // The message for an invalid value has no usage; its option may belong to any command.
     let known = |word: &&OsString| Vef::command().find_subcommand(word).is_some();
     match words.get(1).filter(known) {
         Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
         None => format!("{line}; see 'vef --help'"),
     }
+}
+
+/// What clap says, with its tips, without the usage.
+pub fn one_line(said: &str) -> String {
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
+    let mut line = joined(what);
+    for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
+        line += &format!("; {}", joined(tip));
+    }
+    line
 }
 
 #[cfg(test)]

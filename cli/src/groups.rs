@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+use crate::command_line::one_line;
 use crate::input::Input;
 use crate::output::Failure;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -26,15 +27,18 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(names).try_map(value)
 }
 
-/// Parses the arguments of a command that is run as a step of another.
+/// Parses the arguments of a command that is run as a step of another; the last value of an option counts.
 pub fn parse<T: Args>(words: &[&OsStr]) -> Result<T, Failure> {
     #[derive(Parser)]
+    #[command(args_override_self = true)]
     struct Line<T: Args> {
         #[command(flatten)]
         arguments: T,
     }
     let line = std::iter::once("vef".as_ref()).chain(words.iter().copied());
-    Ok(Line::<T>::try_parse_from(line)?.arguments)
+    let parsed = Line::<T>::try_parse_from(line);
+    let parsed = parsed.map_err(|error| one_line(&error.render().to_string()).replacen("error: ", "", 1))?;
+    Ok(parsed.arguments)
 }
 
 /// The table of collectives of a text trace.

@@ -1,4 +1,4 @@
-//! The arguments of `sim`, `traffic` and `gen`.
+//! The arguments of `sim` and `traffic`.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,13 @@ use clap::Args;
 
 use crate::input::Input;
 use crate::network::{self, Network};
+use crate::output::Failure;
+use replay::{Link, SameNode, SendCompletion};
+use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
+use sim_example::topology::TopologySpec;
+
+/// The heading of options that say how simulations run and what of their results is shown: they cannot be swept.
+pub const RUNS_AND_RESULTS: &str = "Runs and results";
 
 /// Replay a trace on a simulated network
 #[derive(Args, Clone, Debug)]
@@ -20,13 +27,11 @@ Examples:
   vef sim app.vef --topology torus:4x4x4 --csv links       # every link, as a table
   vef sim app.vef --sweep 'topology=torus:4x4|fattree:4x4x2' --sweep bandwidth=10G,25G,100G -o points
   mpirun -n 8 vef sim app.vef --sweep latency=100ns,1us,10us --sweep model=cut-through,packet -o points --csv
-  vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet", network::WORDS))]
+  vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet", network::forms()))]
 pub struct Sim {
     /// Trace, or GOAL schedule (with --model loggp); - is standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
-    #[command(flatten)]
-    pub network: Network,
     /// Placement of ranks: a placement file, block, block:RANKS_PER_NODE, round-robin:NODES, or captured (the
     /// hosts of the capture; only for containers)
     #[arg(long, default_value = "block", value_name = "FILE|RULE")]
@@ -49,53 +54,55 @@ pub struct Sim {
     #[arg(long)]
     pub from_init: bool,
     /// Completion of sends for their sender: eager, sent, rendezvous:BYTES
-    #[arg(long, default_value = "eager", value_name = "POLICY")]
-    pub send_completion: String,
+    #[arg(long, default_value = "eager", value_name = "POLICY", value_parser = send_completion)]
+    pub send_completion: SendCompletion,
     /// Transport of messages within a node: network, or LATENCY,BANDWIDTH
-    #[arg(long, default_value = "network", value_name = "HOW")]
-    pub same_node: String,
+    #[arg(long, default_value = "network", value_name = "HOW", value_parser = same_node)]
+    pub same_node: SameNode,
     /// Algorithms of collectives: default, openmpi, mpich, nccl, or the file of a table
     #[arg(long, default_value = "default", value_name = "TABLE")]
     pub algorithms: String,
     /// File with the codes of collectives in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
+    #[command(flatten)]
+    pub network: Network,
     /// Simulate all combinations of these values, on all cores, and show one table; may be repeated. Values
     /// are separated by commas, or by | if there is one: bandwidth=10G,25G
-    #[arg(long, value_name = "OPTION=VALUES")]
+    #[arg(long, value_name = "OPTION=VALUES", help_heading = RUNS_AND_RESULTS)]
     pub sweep: Vec<String>,
     /// With --sweep: directory for the results. Points with a result are not run again; processes that use
     /// the same directory (under mpirun, srun, or started by hand) share the points
-    #[arg(short, long, value_name = "DIR", requires = "sweep")]
+    #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep")]
     pub output: Option<PathBuf>,
     /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]. Else, with --model packet: threads, of
     /// at least 500 ranks each, that divide the network [default: 1]; the result is the same (one thread runs --links,
     /// --critical-path, --draw, --report and rendezvous)
-    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(help_heading = RUNS_AND_RESULTS, short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// Record all links: bytes, busy and blocked shares over time, tasks that share them (for --json; --csv
     /// links, time, sources)
-    #[arg(long)]
+    #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub links: bool,
     /// Report the computing, messages and links that determine the run time, and simulate the run with twice
     /// the bandwidth on the first of these links
-    #[arg(long)]
+    #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub critical_path: bool,
     /// Draw the network to this file, with cables coloured by utilisation
-    #[arg(long, value_name = "OUT.svg", conflicts_with = "sweep")]
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep")]
     pub draw: Option<PathBuf>,
     /// Skip the run without contention, which runs concurrently on another core
-    #[arg(long)]
+    #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub no_ideal: bool,
     /// Also write a page about the trace and this simulation, as vef report does
-    #[arg(long, value_name = "FILE.html", conflicts_with = "sweep")]
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.html", conflicts_with = "sweep")]
     pub report: Option<PathBuf>,
     /// Print the report as JSON
-    #[arg(long)]
+    #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub json: bool,
     /// Print one table of the report as CSV: ranks, kinds, sizes, links, time (links over time), sources
     /// (tasks by link); with --sweep its table
-    #[arg(long, value_name = "TABLE", conflicts_with = "json", num_args = 0..=1, default_missing_value = "points")]
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "TABLE", conflicts_with = "json", num_args = 0..=1, default_missing_value = "points")]
     pub csv: Option<Table>,
 }
 
@@ -103,14 +110,14 @@ impl Sim {
     /// The options given that say how a trace runs.
     pub fn of_traces(&self) -> Vec<&'static str> {
         let options = [
-            ("--topology", self.network.topology != "auto"),
+            ("--topology", !matches!(self.network.settings.topology, TopologySpec::Auto)),
             ("--placement", self.placement != "block"),
             ("--calibration", self.calibration.is_some()),
             ("--compute-scale", self.compute_scale != "1"),
             ("--compute-noise", self.compute_noise != "captured"),
             ("--from-init", self.from_init),
-            ("--send-completion", self.send_completion != "eager"),
-            ("--same-node", self.same_node != "network"),
+            ("--send-completion", self.send_completion != SendCompletion::Eager),
+            ("--same-node", self.same_node != SameNode::ViaNetwork),
             ("--algorithms", self.algorithms != "default"),
             ("--op-codes", self.op_codes.is_some()),
             ("-j", self.jobs.is_some()),
@@ -121,6 +128,31 @@ impl Sim {
             ("--csv", self.csv.is_some()),
         ];
         options.into_iter().filter(|&(_, is_given)| is_given).map(|(name, _)| name).collect()
+    }
+}
+
+fn send_completion(text: &str) -> Result<SendCompletion, String> {
+    match text.split_once(':') {
+        None if text == "eager" => Ok(SendCompletion::Eager),
+        None if text == "sent" => Ok(SendCompletion::WhenSent),
+        Some(("rendezvous", above)) => {
+            Ok(SendCompletion::Rendezvous { above: parse_bytes(above).map_err(|error| error.to_string())? })
+        }
+        _ => Err("write eager, sent or rendezvous:BYTES".into()),
+    }
+}
+
+fn same_node(text: &str) -> Result<SameNode, String> {
+    let link = |latency: &str, bandwidth: &str| -> Result<Link, Failure> {
+        let bandwidth: Bandwidth = bandwidth.parse()?;
+        Ok(Link::new(parse_time(latency)?, bandwidth.bits_per_second())?)
+    };
+    match text.split_once(',') {
+        None if text == "network" => Ok(SameNode::ViaNetwork),
+        Some((latency, bandwidth)) => {
+            link(latency, bandwidth).map(SameNode::Inside).map_err(|error| error.to_string())
+        }
+        None => Err("write network or LATENCY,BANDWIDTH".to_owned()),
     }
 }
 
@@ -157,35 +189,20 @@ Nodes submit messages at the given rate, whatever the network does (open loop). 
 interval is the 95 % confidence interval of its mean. \"Accepted\" is the load that arrives at a node in the mean, \"worst\"
 at the node with the least. If less is accepted than offered, the network is saturated and latencies are meaningless.
 
-Patterns: uniform, transpose, tornado, bitcomp, neighbor, adversarial (the nodes of the next group, or switch), incast,
-permutation.
 {}
 
 Examples:
   vef traffic --topology torus:8x8 --pattern uniform
   vef traffic --topology dragonfly:2x4x2 --routing ugal --pattern adversarial --load 0.05:0.5:0.05
-  vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --model packet --vcs 4 --json", network::WORDS))]
+  vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --model packet --vcs 4 --json", network::forms()))]
 pub struct Traffic {
     #[command(flatten)]
     pub network: Network,
-    /// Traffic pattern
-    #[arg(long, default_value = "uniform", value_name = "P")]
-    pub pattern: String,
+    #[command(flatten)]
+    pub traffic: sim_example::traffic::Traffic,
     /// Loads, as shares of the bandwidth of a node's link: FROM:TO:STEP, or a list
     #[arg(long, default_value = "0.1:1:0.1", value_name = "LOADS")]
     pub load: String,
-    /// Size of a message [default: one packet]
-    #[arg(long, value_name = "SIZE")]
-    pub message: Option<String>,
-    /// Arrival process: bernoulli (with equal probability in each transmission time of a message) or poisson
-    #[arg(long, default_value = "bernoulli", value_name = "HOW")]
-    pub arrivals: String,
-    /// Length of the warm-up, in transmission times of a message
-    #[arg(long, default_value_t = 1000, value_name = "N")]
-    pub warm_up: u32,
-    /// Length of the measurement, in transmission times of a message
-    #[arg(long, default_value_t = 3000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
-    pub measured: u32,
     /// Concurrent loads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,

@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`bench::run`] takes each [`benchmark::Benchmark`] of the plan at each size of [`sizes::Sizes`]. [`case::prepare`] makes it
+//! [`bench::run`] takes each [`benchmark::Benchmark`] of the plan at each size of [`sizes::MessageSizes`]. [`case::prepare`] makes it
 //! ready as a [`subject::Subject`]: a function of the MPI, a schedule of `collectives` over the MPI's messages
 //! (`executor.rs`), a function of a user's library (`library.rs`) or messages (`messages.rs`); its result is verified
 //! (`numbers.rs`). [`method::Stopwatch`] then starts it at all ranks again and again, on clocks that [`clock`] has

@@ -117,7 +117,7 @@ fn open(workload: &Workload) -> Result<Job, SimError> {
 }
 
 /// Runs an engine that has not begun, on traces of any source. Its sends must be complete as
-/// [`NetworkSettings::send_completion`] says: with another rule, [`Model::LogGp`] gives other times.
+/// [`NetworkSettings::send_completion`] says: with another rule, [`Model::LogGp`](crate::model::Model::LogGp) gives other times.
 ///
 /// # Errors
 /// As [`simulate`].

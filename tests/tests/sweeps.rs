@@ -83,6 +83,46 @@ fn a_table_is_that_of_single_runs() {
     assert_eq!(times(other["points"].as_array().expect("points")), times(&rows));
 }
 
+/// A point is the run with that option, of any model, also of an option that has no value.
+#[test]
+fn every_option_can_be_swept() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let sim = |options: &[&str]| {
+        let mut command = vef();
+        command
+            .arg("sim")
+            .arg(&trace)
+            .args(["--topology", "torus:4x4", "--no-ideal", "--json"])
+            .args(options);
+        json(&mut command)
+    };
+    for (model, option, values) in [
+        ("packet", "speedup", "1|2.5"),
+        ("packet", "packet-size", "1KiB|4KiB"),
+        ("loggp", "loggp", "L=1000,o=0|L=2000,g=10"),
+        ("flow", "bandwidth", "10G|20G"),
+        ("cut-through", "send-completion", "sent|rendezvous:1000"),
+        ("cut-through", "seed", "4|18446744073709551615"),
+    ] {
+        let table = sim(&["--model", model, "--sweep", &format!("{option}={values}")]);
+        let points = table["points"].as_array().expect("points").clone();
+        for (point, value) in points.iter().zip(values.split('|')) {
+            let alone = sim(&["--model", model, &format!("--{option}={value}")]);
+            assert!(number(&alone, "runtime_ps") > 0);
+            assert_eq!(point["report"]["runtime_ps"], alone["runtime_ps"], "{option}={value}");
+            assert_eq!(point["settings"][option], value);
+        }
+        assert_eq!(points.len(), 2);
+    }
+    let compat = sim(&["--model", "loggp", "--sweep", "compat=true,false"]);
+    assert_eq!(compat["points"].as_array().map(Vec::len), Some(2));
+    for (wrong, said) in [("compat=maybe", "write true or false"), ("links=true", "write trace, placement")] {
+        let refused = run(vef().arg("sim").arg(&trace).args(["--sweep", wrong])).exited(2).stderr();
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
 #[test]
 fn processes_share_the_points() {
     let work = tempfile::tempdir().expect("a directory");

@@ -171,7 +171,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
     let mut done = captured || !tools.record();
     // Attempt each step even if another has failed.
     let mut attempt = |what: Result<ExitCode, Failure>| match what {
-        Ok(_) => {}
+        Ok(code) => done &= code == ExitCode::SUCCESS,
         Err(error) => {
             output::error(&error);
             done = false;

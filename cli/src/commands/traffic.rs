@@ -8,19 +8,19 @@ pub use crate::simulation_args::Traffic as Arguments;
 use results::table::TextStyle;
 use results::traffic::TrafficSchema;
 use sim_example::SimError;
-use sim_example::quantity::parse_bytes;
-use sim_example::traffic::{Arrivals, run_traffic};
+use sim_example::traffic::run_traffic;
 
 pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
-    let (network, settings) = (traffic.network.settings()?, settings(traffic)?);
+    let network = &traffic.network.settings;
+    let settings = sim_example::traffic::Traffic { seed: network.seed, ..traffic.traffic.clone() };
     let loads = loads(&traffic.load)?;
     let bar = Bar::new("simulating");
     let mut finished = 0;
     let points = parallel::map(
         &loads,
         traffic.jobs,
-        |&load| run_traffic(&network, &settings, load),
+        |&load| run_traffic(network, &settings, load),
         |_, _| {
             finished += 1;
             bar.set(finished, loads.len() as u64);
@@ -29,10 +29,10 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     drop(bar);
     let result = results::traffic::Traffic {
         schema: TrafficSchema::default(),
-        topology: traffic.network.topology.clone(),
+        topology: network.topology.to_string(),
         routing: network.routing.to_string(),
         model: network.model.to_string(),
-        pattern: traffic.pattern.clone(),
+        pattern: settings.pattern.to_string(),
         points: points.into_iter().collect::<Result<_, SimError>>()?,
     };
     match (traffic.json, traffic.csv) {
@@ -40,21 +40,6 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
         (_, true) => output::result(result.table().to_csv().trim_end()),
         _ => output::result(text(&result)),
     }
-}
-
-fn settings(traffic: &Traffic) -> Result<sim_example::traffic::Traffic, Failure> {
-    Ok(sim_example::traffic::Traffic {
-        pattern: traffic.pattern.parse()?,
-        bytes: traffic.message.as_deref().map(parse_bytes).transpose()?,
-        arrivals: match traffic.arrivals.as_str() {
-            "bernoulli" => Arrivals::Bernoulli,
-            "poisson" => Arrivals::Poisson,
-            other => return Err(format!("--arrivals {other:?}: write bernoulli or poisson").into()),
-        },
-        warm_up: traffic.warm_up,
-        measured: traffic.measured,
-        seed: traffic.network.seed,
-    })
 }
 
 /// `FROM:TO:STEP`, or a list.

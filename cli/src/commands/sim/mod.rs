@@ -59,7 +59,7 @@ fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
 
 /// Runs a GOAL schedule, which has ranks but no nodes.
 fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
-    let network = sim.network.settings()?;
+    let network = &sim.network.settings;
     if network.model != Model::LogGp {
         let path = input.path.display();
         return Err(

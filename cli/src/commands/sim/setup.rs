@@ -11,9 +11,8 @@ use placement::Placement;
 use replay::BuildError;
 use sim_example::calibration::Calibration;
 use sim_example::model::Model;
-use sim_example::quantity::{parse_bytes, parse_time};
 use sim_example::{
-    ComputeScale, Link, Picos, Places, SameNode, ScaleError, SendCompletion, Settings, SimError, Simulation,
+    ComputeScale, Picos, Places, SameNode, ScaleError, SendCompletion, Settings, SimError, Simulation,
     Workload, simulate,
 };
 use std::fs;
@@ -29,7 +28,7 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Simulation, Failure> {
         .map_err(|error| trace.error(error))?;
     trace.warn();
     // A calibration has an eager limit.
-    if sim.send_completion == "eager" && sim.calibration.is_none() {
+    if sim.send_completion == SendCompletion::Eager && sim.calibration.is_none() {
         trace.tell_send_waits();
     }
     if sim.compute_scale == "1" {
@@ -38,7 +37,8 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Simulation, Failure> {
     if let Some(file) = &sim.calibration {
         let calibration = Calibration::read(file)?;
         calibrated::doubts(file, &calibration);
-        let shared = sim.same_node == "network" && report.jobs.iter().any(|job| job.nodes < job.tasks);
+        let shared =
+            sim.same_node == SameNode::ViaNetwork && report.jobs.iter().any(|job| job.nodes < job.tasks);
         calibrated::lacks(file, &calibration, report.latency.messages > 0, shared);
     }
     Ok(report)
@@ -119,9 +119,10 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     job.compute_scale = compute_scale(&sim.compute_scale)?;
     job.compute_noise = sim.compute_noise.parse()?;
     job.from_init = sim.from_init;
-    let mut settings = Settings { jobs: vec![job], network: sim.network.settings()?, ..Settings::default() };
-    settings.send_completion = send_completion(&sim.send_completion)?;
-    settings.same_node = same_node(&sim.same_node)?;
+    let mut settings =
+        Settings { jobs: vec![job], network: sim.network.settings.clone(), ..Settings::default() };
+    settings.send_completion = sim.send_completion;
+    settings.same_node = sim.same_node;
     settings.algorithms = algorithms::table(&sim.algorithms)?;
     let needs_links = sim.csv.is_some_and(Table::needs_links);
     let of_links = sim.critical_path || sim.links || sim.draw.is_some() || needs_links;
@@ -135,7 +136,7 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     if several && settings.network.model != Model::Packet {
         return Err(format!(
             "-j: no effect with --model {}; only packet has several threads",
-            sim.network.model
+            settings.network.model
         )
         .into());
     }
@@ -180,25 +181,5 @@ fn compute_scale(text: &str) -> Result<ComputeScale, Failure> {
         }
         Err(error) => Err(format!("{error}; or name a file of them").into()),
         Ok(scale) => Ok(scale),
-    }
-}
-
-fn send_completion(text: &str) -> Result<SendCompletion, Failure> {
-    match text.split_once(':') {
-        None if text == "eager" => Ok(SendCompletion::Eager),
-        None if text == "sent" => Ok(SendCompletion::WhenSent),
-        Some(("rendezvous", above)) => Ok(SendCompletion::Rendezvous { above: parse_bytes(above)? }),
-        _ => Err(format!("--send-completion {text:?}: write eager, sent or rendezvous:BYTES").into()),
-    }
-}
-
-fn same_node(text: &str) -> Result<SameNode, Failure> {
-    match text.split_once(',') {
-        None if text == "network" => Ok(SameNode::ViaNetwork),
-        Some((latency, bandwidth)) => {
-            let bandwidth: sim_example::quantity::Bandwidth = bandwidth.parse()?;
-            Ok(SameNode::Inside(Link::new(parse_time(latency)?, bandwidth.bits_per_second())?))
-        }
-        None => Err(format!("--same-node {text:?}: write network or LATENCY,BANDWIDTH").into()),
     }
 }

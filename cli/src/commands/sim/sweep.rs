@@ -6,16 +6,19 @@
 
 use super::setup::{named, observed, settings};
 use crate::calibrated;
+use crate::groups;
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
-use crate::simulation_args::{Sim, Table};
+use crate::simulation_args::{RUNS_AND_RESULTS, Sim, Table};
+use clap::{Arg, Args, Command};
 use results::sweep::{self, StoredPoint, StoredPointSchema, Sweep, SweepSchema};
 use results::table::TextStyle;
 use rustix::fs::{FlockOperation, flock};
 use sim_example::calibration::Calibration;
 use sim_example::{ComputeNoise, Settings, Simulation};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -41,7 +44,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
         return Err(format!("--csv {table:?}: a sweep has one table; write --csv alone").into());
     }
     let options = sim.sweep.iter().map(|text| option(text)).collect::<Result<Vec<_>, _>>()?;
-    let points = points(sim, &options)?;
+    let points = points(&options)?;
     let launched = Launched::here();
     if launched.processes > 1 && sim.output.is_none() {
         return Err("--sweep in several processes needs -o with a directory that they share".into());
@@ -116,7 +119,7 @@ fn option(text: &str) -> Result<(String, Vec<String>), Failure> {
 }
 
 /// All combinations, validated; the last option varies fastest.
-fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Failure> {
+fn points(options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Failure> {
     for (n, (option, _)) in options.iter().enumerate() {
         if options[..n].iter().any(|(other, _)| other == option) {
             return Err(format!("--sweep {option}: given twice").into());
@@ -129,7 +132,7 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
     let mut points = Vec::with_capacity(count);
     let swept: Vec<&str> = options.iter().map(|(option, _)| option.as_str()).collect();
     // Options without effect at any point so far.
-    let mut unused: Option<Vec<&str>> = None;
+    let mut unused: Option<Vec<String>> = None;
     for number in 0..count {
         let (mut rest, mut values) = (number, Vec::new());
         for (option, all) in options.iter().rev() {
@@ -137,10 +140,6 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
             rest /= all.len();
         }
         values.reverse();
-        let mut at = sim.clone();
-        for (option, value) in &values {
-            set(&mut at, option, value)?;
-        }
         let wrong = |error: Failure| {
             let error = output::in_one_line(&error);
             format!(
@@ -148,7 +147,8 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
                 values.iter().map(|(o, v)| format!("{o}={v}")).collect::<Vec<_>>().join(" ")
             )
         };
-        let here = at.network.without_effect(&swept).map_err(wrong)?;
+        let at = with(&values).map_err(wrong)?;
+        let here = at.network.without_effect(&swept);
         match &mut unused {
             Some(unused) => unused.retain(|name| here.contains(name)),
             none => *none = Some(here),
@@ -162,50 +162,34 @@ fn points(sim: &Sim, options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Fa
     }
 }
 
-/// Sets an option.
-fn set(sim: &mut Sim, option: &str, value: &str) -> Result<(), Failure> {
-    let number = || value.parse().map_err(|_| format!("--sweep {option}={value}: not a number"));
-    let network = &mut sim.network;
-    match option {
-        "trace" => sim.trace = value.into(),
-        "placement" => sim.placement = value.to_owned(),
-        "compute-scale" => sim.compute_scale = value.to_owned(),
-        "compute-noise" => sim.compute_noise = value.to_owned(),
-        "send-completion" => sim.send_completion = value.to_owned(),
-        "same-node" => sim.same_node = value.to_owned(),
-        "algorithms" => sim.algorithms = value.to_owned(),
-        "topology" => network.topology = value.to_owned(),
-        "model" => network.model = value.to_owned(),
-        "routing" => network.routing = value.to_owned(),
-        "seed" => network.seed = u64::from(number()?),
-        "bandwidth" => network.bandwidth = value.to_owned(),
-        "latency" => network.latency = value.to_owned(),
-        "node-bandwidth" => network.node_bandwidth = Some(value.to_owned()),
-        "node-latency" => network.node_latency = Some(value.to_owned()),
-        "global-bandwidth" => network.global_bandwidth = Some(value.to_owned()),
-        "global-latency" => network.global_latency = Some(value.to_owned()),
-        "switch-delay" => network.switch_delay = value.to_owned(),
-        "overhead" => network.overhead = value.to_owned(),
-        "loggp" => network.loggp = Some(value.to_owned()),
-        "rendezvous" => network.rendezvous = value.to_owned(),
-        "weights" => network.weights = value.to_owned(),
-        "packet-size" => network.packet_size = value.to_owned(),
-        "packet-header" => network.packet_header = value.to_owned(),
-        "buffer" => network.buffer = Some(value.to_owned()),
-        "vcs" => network.vcs = Some(number()?),
-        "buffers" => network.buffers = value.to_owned(),
-        "arbiter" => network.arbiter = value.to_owned(),
-        "credit-delay" => network.credit_delay = value.to_owned(),
-        _ => {
-            return Err(format!(
-                "--sweep {option:?}: write trace, placement, compute-scale, compute-noise, send-completion, same-node, algorithms, topology, \
-                 model, routing, seed, bandwidth, latency, node-bandwidth, node-latency, global-bandwidth, global-latency, \
-                 switch-delay, overhead, loggp, rendezvous, weights, packet-size, packet-header, buffer, vcs, buffers, arbiter or credit-delay"
-            )
-            .into());
+/// The arguments of this process with options set to the values of a point.
+fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
+    // The words behind `vef sim`.
+    let mut words: Vec<OsString> = std::env::args_os().skip(2).collect();
+    let known = Sim::augment_args(Command::new("sim"));
+    let can_be_swept = |option: &&Arg| option.get_help_heading() != Some(RUNS_AND_RESULTS);
+    let name = |option: &Arg| option.get_long().unwrap_or(option.get_id().as_str()).to_owned();
+    let mut trace = None;
+    for (option, value) in values {
+        let found = known.get_arguments().filter(can_be_swept).find(|known| name(known) == *option);
+        match found {
+            None => {
+                let names: Vec<String> = known.get_arguments().filter(can_be_swept).map(name).collect();
+                return Err(format!("--sweep {option:?}: write {}", names.join(", ")).into());
+            }
+            Some(found) if found.is_positional() => trace = Some(PathBuf::from(value)),
+            Some(found) if found.get_action().takes_values() => {
+                words.push(format!("--{option}={value}").into())
+            }
+            Some(_) if value == "true" => words.push(format!("--{option}").into()),
+            Some(_) if value == "false" => {}
+            Some(_) => return Err(format!("--sweep {option}={value}: write true or false").into()),
         }
     }
-    Ok(())
+    let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
+    let mut sim: Sim = groups::parse(&words)?;
+    sim.trace = trace.unwrap_or(sim.trace);
+    Ok(sim)
 }
 
 /// All inputs that determine the result of a point: options, and the identity of the trace.
