@@ -81,18 +81,20 @@ impl Traffic {
         let mut table = Table::new("points", "Loads", columns);
         for point in &self.points {
             let time = |time: u64| Cell::Time(time.into());
+            let latency =
+                |time: u64| Cell::maybe((point.latency.messages > 0).then_some(time.into()), Cell::Time);
             let Latency { mean_ps, p50_ps, p99_ps, max_ps, .. } = point.latency;
             table.row([
                 Cell::Real(point.load, 3),
                 Cell::Real(point.offered, 4),
                 Cell::Real(point.accepted, 4),
                 Cell::Real(point.accepted_worst, 4),
-                time(mean_ps),
+                latency(mean_ps),
                 Cell::maybe(point.mean_half_width_ps, time),
-                time(p50_ps),
-                time(p99_ps),
-                time(max_ps),
-                time(point.network_latency.mean_ps),
+                latency(p50_ps),
+                latency(p99_ps),
+                latency(max_ps),
+                latency(point.network_latency.mean_ps),
                 Cell::Real(point.hops, 2),
                 Cell::text(point.saturated.to_string()),
             ]);

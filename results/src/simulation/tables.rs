@@ -5,7 +5,7 @@ use crate::table::{Cell, Column, Table};
 use vef_format::state::State;
 
 const LATENCY: [Column; 7] = [
-    Column::new("measured", "messages").means("Messages that crossed the network"),
+    Column::new("measured", "over the network").means("Messages that crossed the network"),
     Column::new("min_ps", "least"),
     Column::new("mean_ps", "mean"),
     Column::new("p50_ps", "median"),

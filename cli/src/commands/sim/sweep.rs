@@ -175,7 +175,7 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
         match found {
             None => {
                 let names: Vec<String> = known.get_arguments().filter(can_be_swept).map(name).collect();
-                return Err(format!("--sweep {option:?}: write {}", names.join(", ")).into());
+                return Err(format!("write {}", names.join(", ")).into());
             }
             Some(found) if found.is_positional() => trace = Some(PathBuf::from(value)),
             Some(found) if found.get_action().takes_values() => {
@@ -183,7 +183,7 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
             }
             Some(_) if value == "true" => words.push(format!("--{option}").into()),
             Some(_) if value == "false" => {}
-            Some(_) => return Err(format!("--sweep {option}={value}: write true or false").into()),
+            Some(_) => return Err("write true or false".into()),
         }
     }
     let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
