@@ -34,11 +34,11 @@ pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
 }
 
 /// Rounds of the threads after which [`run`] looks whether it pays to divide the simulation.
-const TRIAL: u32 = 500;
+const TRIAL: u32 = 50;
 
-/// Fewest packet-hops of a part in a round with which dividing pays: 0.15 to 0.3 ms of work, against up to 0.13 ms for which the threads
+/// Fewest packet-hops of a part in a round with which dividing pays: some 0.2 ms of work, against up to 0.13 ms for which the threads
 /// wait for each other in a round.
-pub(crate) const LEAST_HOPS: u64 = 1500;
+pub(crate) const LEAST_HOPS: u64 = 1000;
 
 /// Runs jobs of which the tasks are on `nodes`. `None` if there is an error, if the simulation cannot end, if something takes no
 /// time from one part to another, if one part has all tasks, or if the parts have fewer than `least_hops` packet-hops a round in the mean
