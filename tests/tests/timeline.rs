@@ -648,7 +648,7 @@ fn what_cannot_be_drawn_is_said() {
         (&[&demo(), "-o", "out", "--ranks", "3-2"], "not a list of ranks such as 0-3,8"),
         (&[&demo(), "-o", "out", "--ranks", "0-4294967295"], "more than 16777216 ranks"),
         (&[&demo(), "-o", "out", "--from", "2s", "--to", "1s"], "error: --from must be before --to"),
-        (&[&demo(), "-o", "out", "--format", "svg"], "one of perfetto, json"),
+        (&[&demo(), "-o", "out", "--format", "svg"], "[possible values: perfetto, json]"),
         (&[&demo(), "-o", "missing/out"], "error: missing/out: "),
         (&["bad.vef", "-o", "out"], "error: bad.vef:1"),
         (&["none.vef", "-o", "out"], "error: none.vef: "),
