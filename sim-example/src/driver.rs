@@ -35,14 +35,16 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
     let Prepared { builder, nodes, spans, computing } = Prepared::new(settings)?;
     let network = &settings.network;
     let threads = parallel::threads(settings, nodes.iter().map(Vec::len).sum());
-    let mut report = if threads > 1 {
-        match parallel::run(builder, &nodes, network, threads, parallel::LEAST_HOPS, progress) {
-            Some(report) => report,
-            // One thread is as fast, or finds the reason.
-            None => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
-        }
-    } else {
-        run_observed(builder.engine()?, network, settings.observe, progress)?
+    let least = parallel::LEAST_HOPS;
+    let divided = match threads {
+        1 => Err(builder),
+        _ => parallel::run(builder, &nodes, settings, threads, least, progress),
+    };
+    let mut report = match divided {
+        Ok(Some(report)) => report,
+        // One thread finds the error.
+        Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
+        Err(builder) => run_observed(builder.engine()?, network, settings.observe, progress)?,
     };
     let prepared = spans.into_iter().zip(computing);
     for ((job, workload), (spans, computing)) in report.jobs.iter_mut().zip(&settings.jobs).zip(prepared) {

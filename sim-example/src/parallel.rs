@@ -1,6 +1,6 @@
 //! One simulation by several threads: each has a part of the network and the tasks at it.
 //!
-//! A message and a credit take at least a time Δ from one part to another ([`Packets::divide`]): the latency of a link between them,
+//! A message and a credit take at least a time Δ from one part to another ([`Packets::lookahead`]): the latency of a link between them,
 //! and the delay of a switch or of credits. From the first moment at which anything happens anywhere, all threads may therefore go on
 //! for Δ without hearing from each other; then they exchange what has crossed. Within a part everything happens as with one thread, and
 //! the packet model does not depend on the order of events within a moment, so the result is the same to the picosecond.
@@ -15,11 +15,12 @@ use vef_format::units::Picos;
 use crate::accounts::Accounts;
 use crate::error::SimError;
 use crate::event_loop::{Follower, Run};
-use crate::latencies::Cell;
+use crate::latencies::{Cell, Latencies};
 use crate::model::{Announced, Crossed, Model, Network, Packets, WithProtocol};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::report::Outcome;
 use crate::settings::{NetworkSettings, Settings, TASKS_PER_THREAD};
+use crate::topology::Fabric;
 use crate::watch::Observe;
 
 /// The number of threads that a simulation of so many tasks can use.
@@ -33,51 +34,91 @@ pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
     settings.threads.min(most.min(1024) as u32).max(1) as u16
 }
 
-/// Rounds of the threads after which [`run`] looks whether it pays to divide the simulation.
-const TRIAL: u32 = 50;
-
-/// Fewest packet-hops of a part in a round with which dividing pays: some 0.2 ms of work, against up to 0.13 ms for which the threads
-/// wait for each other in a round.
+/// Fewest packet-hops of a part within the lookahead, if all links send full packets, with which dividing pays: about 0.2 ms of work a
+/// round, against up to 0.13 ms for which the threads wait for each other.
 pub(crate) const LEAST_HOPS: u64 = 1000;
 
-/// Runs jobs of which the tasks are on `nodes`. `None` if there is an error, if the simulation cannot end, if something takes no
-/// time from one part to another, if one part has all tasks, or if the parts have fewer than `least_hops` packet-hops a round in the mean
-/// of the first [`TRIAL`]: one thread must run it.
+/// Runs jobs of which the tasks are on `nodes`. `None` if there is an error, or if the simulation cannot end: one thread finds the
+/// reason.
 ///
 /// An invalid trace may run in parts though one thread refuses it: ids that are used twice in different parts, and members of a
 /// collective in different parts that disagree, are not noticed.
+///
+/// # Errors
+/// The builder, unused, if it does not pay to divide this simulation: something takes no time from one part to another, one part has
+/// all tasks, or the parts can do fewer than `least_hops` packet-hops in a round. Also if there is no such network.
 pub(crate) fn run(
     builder: Builder,
     nodes: &[Vec<u32>],
-    settings: &NetworkSettings,
+    settings: &Settings,
     threads: u16,
     least_hops: u64,
     progress: &mut dyn FnMut(Progress),
-) -> Option<Simulation> {
+) -> Result<Option<Simulation>, Builder> {
     let began = Instant::now();
     let of_job = |(job, nodes): (u32, &Vec<u32>)| {
         (0..).zip(nodes.clone()).map(move |(task, node): (u32, u32)| (job, task, node))
     };
     let tasks: Vec<(u32, u32, u32)> = (0..).zip(nodes).flat_map(of_job).collect();
-    let topology = settings.topology_for(&tasks).ok()?;
+    let Ok(topology) = settings.network.topology_for(&tasks) else { return Err(builder) };
     let parts = topology.parts(threads, tasks.iter().map(|&(_, _, node)| node));
-    if tasks.iter().all(|&(_, _, node)| parts.of_node(node) == parts.of_node(tasks[0].2)) {
-        return None;
+    let of_first = tasks.first().map(|&(_, _, node)| parts.of_node(node));
+    if tasks.iter().all(|&(_, _, node)| Some(parts.of_node(node)) == of_first) {
+        return Err(builder);
     }
-    let engines = builder.partitions(threads.into(), |node| parts.of_node(node).into()).ok()?;
-    let report_sent = engines[0].send_completion() == SendCompletion::WhenSent;
-    let whole = Packets::new(&settings.setup(&topology, report_sent).ok()?).ok()?;
-    let (networks, lookahead) = whole.divide(&parts, &settings.links);
-    if lookahead == Picos::ZERO {
-        return None;
+    let Some(whole) = network(settings, &topology) else { return Err(builder) };
+    let lookahead = whole.lookahead(&parts);
+    if lookahead == Picos::ZERO || whole.most_hops(lookahead) / u64::from(threads) < least_hops {
+        return Err(builder);
     }
-
-    let exchange = Exchange::new(threads.into());
-    let shared = Shared {
-        delivered: AtomicU64::new(0),
-        hops: AtomicU64::new(0),
-        least_hops: least_hops.saturating_mul(threads.into()).saturating_mul(TRIAL.into()),
+    let Ok(engines) = builder.partitions(threads.into(), |node| parts.of_node(node).into()) else {
+        return Ok(None);
     };
+    let networks = whole.divide(&parts, &settings.network.links);
+    Ok(run_parts(engines, networks, &settings.network, lookahead, progress).map(|merged| {
+        let Merged { engines, network, accounts, latencies } = merged;
+        Outcome {
+            engines: &engines,
+            finish: None,
+            accounts: Some(&accounts),
+            critical_path: None,
+            usage: network.usage(),
+            events: network.events(),
+            watch: None,
+            latencies,
+            topology: &topology,
+            settings: &settings.network,
+            wall: began.elapsed(),
+        }
+        .report()
+    }))
+}
+
+/// The whole network. `None` if its settings are invalid.
+fn network<'a>(settings: &'a Settings, topology: &'a Fabric) -> Option<Packets<'a>> {
+    let Settings { network, send_completion, .. } = settings;
+    let report_sent = network.send_completion(*send_completion) == SendCompletion::WhenSent;
+    Packets::new(&network.setup(topology, report_sent).ok()?).ok()
+}
+
+/// What the parts have found, together.
+struct Merged<'a> {
+    engines: Vec<Engine>,
+    network: Packets<'a>,
+    accounts: Accounts,
+    latencies: Latencies,
+}
+
+/// Runs each part in a thread. `None` if there is an error in one, or tasks that wait in vain.
+fn run_parts<'a>(
+    engines: Vec<Engine>,
+    networks: Vec<Packets<'a>>,
+    settings: &'a NetworkSettings,
+    lookahead: Picos,
+    progress: &mut dyn FnMut(Progress),
+) -> Option<Merged<'a>> {
+    let exchange = Exchange::new(engines.len());
+    let delivered = &AtomicU64::new(0);
     let start = |(at, (engine, network)): (usize, (Engine, _))| {
         let network = WithProtocol { network, protocol: &settings.protocol };
         (engine, network, exchange.seat(at))
@@ -85,13 +126,12 @@ pub(crate) fn run(
     let mut starts = engines.into_iter().zip(networks).enumerate().map(start);
     let (engine, network, seat) = starts.next()?;
     let runs = std::thread::scope(|scope| {
-        let shared = &shared;
         let others: Vec<_> = starts
             .map(|(engine, network, seat)| {
-                scope.spawn(move || run_part(engine, network, seat, lookahead, shared, &mut |_| {}))
+                scope.spawn(move || run_part(engine, network, seat, lookahead, delivered, &mut |_| {}))
             })
             .collect();
-        let first = run_part(engine, network, seat, lookahead, shared, progress);
+        let first = run_part(engine, network, seat, lookahead, delivered, progress);
         let end = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
             Ok(run) => run,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -109,32 +149,7 @@ pub(crate) fn run(
         engines.push(engine);
     }
     let is_complete = engines.iter().all(Engine::is_complete);
-    is_complete.then(|| {
-        Outcome {
-            engines: &engines,
-            finish: None,
-            accounts: Some(&accounts),
-            critical_path: None,
-            usage: network.usage(),
-            events: network.events(),
-            watch: None,
-            latencies,
-            topology: &topology,
-            settings,
-            wall: began.elapsed(),
-        }
-        .report()
-    })
-}
-
-/// What all threads count.
-struct Shared {
-    /// Messages delivered.
-    delivered: AtomicU64,
-    /// Packet-hops in the first [`TRIAL`] rounds.
-    hops: AtomicU64,
-    /// With fewer of them, no thread goes on.
-    least_hops: u64,
+    is_complete.then_some(Merged { engines, network, accounts, latencies })
 }
 
 /// What one part tells another.
@@ -151,15 +166,13 @@ fn run_part<'a>(
     network: Part<'a>,
     mut seat: Seat<'_, Letter>,
     lookahead: Picos,
-    shared: &Shared,
+    delivered: &AtomicU64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Run<'a, Part<'a>>, SimError> {
     let accounts = Accounts::new(&engine);
     let mut run = Run::begin(engine, network, accounts, None)?;
     let (mut counted, mut told) = (0, 0);
-    let mut round = 0u32;
     loop {
-        round = round.saturating_add(1);
         let Run { engine, follower, .. } = &mut run;
         let network = &mut follower.network.network;
         let mut first = [network.next_event(), follower.events.next()].into_iter().flatten().min();
@@ -173,17 +186,10 @@ fn run_part<'a>(
             first = Some(first.map_or(at, |first| first.min(at)));
             seat.letters_to(part.into()).push(Letter::Crossed(crossed));
         }
-        shared.delivered.fetch_add(engine.stats().delivered - counted, Ordering::Relaxed);
+        delivered.fetch_add(engine.stats().delivered - counted, Ordering::Relaxed);
         counted = engine.stats().delivered;
-        if round == TRIAL {
-            shared.hops.fetch_add(network.events(), Ordering::Relaxed);
-        }
         let Some(first) = seat.meet(first) else { return Ok(run) };
-        // All threads have added theirs, so all decide alike.
-        if round == TRIAL && shared.hops.load(Ordering::Relaxed) < shared.least_hops {
-            return Ok(run);
-        }
-        let total = shared.delivered.load(Ordering::Relaxed);
+        let total = delivered.load(Ordering::Relaxed);
         if total - told >= PROGRESS_EVERY.into() {
             told = total;
             progress(Progress { delivered: total, now: first });

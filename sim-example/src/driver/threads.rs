@@ -21,7 +21,9 @@ fn reports(settings: &Settings, threads: u16) -> [Simulation; 2] {
     let one =
         run_observed(prepared().builder.engine().unwrap(), &settings.network, settings.observe, &mut |_| {});
     let Prepared { builder, nodes, .. } = prepared();
-    let many = parallel::run(builder, &nodes, &settings.network, threads, 0, &mut |_| {});
+    let Ok(many) = parallel::run(builder, &nodes, settings, threads, 0, &mut |_| {}) else {
+        panic!("not divided")
+    };
     [one.unwrap(), many.expect("a report of several threads")].map(untimed)
 }
 
@@ -110,22 +112,29 @@ proptest! {
     }
 }
 
-/// A small simulation is not divided: the threads would wait for each other longer than they work.
+/// A network that can do little within the latency of a link is not divided: the threads would wait for each other longer than they work.
 #[test]
-fn threads_with_little_to_do_give_up() {
+fn small_networks_are_not_divided() {
     let workload =
-        workloads::Workload { iterations: 40, ..workloads::Workload::new(pattern("halo2d").unwrap(), 64) };
+        workloads::Workload { iterations: 1, ..workloads::Workload::new(pattern("halo2d").unwrap(), 64) };
     let mut file = NamedTempFile::new().unwrap();
     workload.write_text(&mut file).unwrap();
     let mut settings = Settings { jobs: vec![Workload::new(file.path())], ..Settings::default() };
     settings.network.model = Model::Packet;
     settings.network.topology = "torus:8x8".parse().unwrap();
-    let divided = |least_hops| {
-        let Prepared { builder, nodes, .. } = Prepared::new(&settings).unwrap();
-        parallel::run(builder, &nodes, &settings.network, 2, least_hops, &mut |_| {}).is_some()
+    // 64 nodes, each with 6 links of 500 ns, which a packet of 156 bytes uses for 124.8 ns at 10 Gbit/s.
+    settings.network.packet.size = Bytes(150);
+    settings.network.packet.header = Bytes(6);
+    let divided = |settings: &Settings, threads, least_hops| {
+        let Prepared { builder, nodes, .. } = Prepared::new(settings).unwrap();
+        parallel::run(builder, &nodes, settings, threads, least_hops, &mut |_| {}).is_ok()
     };
-    assert!(divided(0) && divided(1));
-    assert!(!divided(parallel::LEAST_HOPS));
+    let hops = (64 * 6) * 500_000 / 124_800;
+    assert!(divided(&settings, 2, hops / 2));
+    assert!(!divided(&settings, 2, hops / 2 + 1));
+    assert!(!divided(&settings, 4, hops / 2));
+    settings.network.links.latency = Picos(1_000_000);
+    assert!(divided(&settings, 4, hops / 2));
 }
 
 /// One thread runs what several cannot, and finds the errors.

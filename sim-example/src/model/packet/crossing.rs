@@ -7,17 +7,30 @@
 use vef_format::units::Picos;
 
 use super::border::{Announced, Border, Crossed};
-use super::parts::{CREDIT, Event, Message, NONE, Packet};
+use super::parts::{CREDIT, ClassSpeed, Event, Message, NONE, Packet};
 use super::state::Packets;
 use crate::model::links::{Links, Usage};
 use crate::topology::{LinkId, Parts};
 
 impl<'a> Packets<'a> {
-    /// The parts of a new network, and the time that everything takes from one to another at least.
-    pub(crate) fn divide(self, parts: &'a Parts, links: &Links) -> (Vec<Self>, Picos) {
-        let latency = |link: LinkId| self.speeds[usize::from(self.links[link.index()].class.0)].speed.latency;
-        let latency = parts.between().map(latency).min().unwrap_or(Picos::MAX);
-        let lookahead = latency.saturating_add(self.switch_delay.min(self.settings.credit_delay));
+    /// The least time that anything takes from one part to another.
+    pub(crate) fn lookahead(&self, parts: &Parts) -> Picos {
+        let latency = parts.between().map(|link| self.speed(link).speed.latency).min().unwrap_or(Picos::MAX);
+        latency.saturating_add(self.switch_delay.min(self.settings.credit_delay))
+    }
+
+    /// Packets that all links together can send in `time`, if all are full.
+    pub(crate) fn most_hops(&self, time: Picos) -> u64 {
+        let hops = |link| time.0 as f64 / self.speed(LinkId(link)).whole.0.max(1) as f64;
+        (0..self.links.len() as u32).map(hops).sum::<f64>() as u64
+    }
+
+    fn speed(&self, link: LinkId) -> &ClassSpeed {
+        &self.speeds[usize::from(self.links[link.index()].class.0)]
+    }
+
+    /// The parts of a new network.
+    pub(crate) fn divide(self, parts: &'a Parts, links: &Links) -> Vec<Self> {
         // The same settings as before.
         let again =
             |_| Self::with_channels(self.router, self.vcs, self.settings, links, self.report_sent).ok();
@@ -26,7 +39,7 @@ impl<'a> Packets<'a> {
         for (part, network) in (0..).zip(&mut networks) {
             network.border = Some(Box::new(Border::new(parts, part)));
         }
-        (networks, lookahead)
+        networks
     }
 
     /// Time of the next event.
