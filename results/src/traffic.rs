@@ -102,3 +102,43 @@ impl Traffic {
         table
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_no_latency_where_no_message_was_measured() {
+        let nothing = Load {
+            load: 0.1,
+            offered: 0.0,
+            accepted: 0.0,
+            accepted_worst: 0.0,
+            latency: Latency::default(),
+            mean_half_width_ps: None,
+            network_latency: Latency::default(),
+            hops: 0.0,
+            saturated: false,
+            events: 0,
+        };
+        let measured = Latency { messages: 2, ..Latency::default() };
+        let something = Load { latency: measured, network_latency: measured, ..nothing.clone() };
+        let traffic = Traffic {
+            schema: TrafficSchema::V2,
+            topology: String::new(),
+            routing: String::new(),
+            model: String::new(),
+            pattern: String::new(),
+            points: vec![nothing, something],
+        };
+        let table = traffic.table();
+        for (at, column) in
+            table.columns().iter().enumerate().filter(|(_, column)| column.name.contains("latency"))
+        {
+            let [nothing, something] = [0, 1].map(|row| table.rows().nth(row).map(|row| row[at].clone()));
+            assert_eq!(nothing, Some(Cell::Missing), "{}", column.name);
+            let width = column.name.contains("half_width");
+            assert_eq!(something, Some(if width { Cell::Missing } else { Cell::Time(0) }), "{}", column.name);
+        }
+    }
+}

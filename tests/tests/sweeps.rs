@@ -176,6 +176,7 @@ fn nonsense_is_refused_in_one_line() {
     ] {
         let refused = run(vef().arg("sim").arg(&trace).args(arguments)).exited(2);
         assert!(refused.stderr().contains(part), "{arguments:?}: {}", refused.stderr());
+        assert!(refused.stderr().matches("--sweep").count() <= 1, "{}", refused.stderr());
     }
 }
 
