@@ -35,7 +35,7 @@ impl Report {
             let tables = [
                 simulation::network(&simulated.result),
                 simulation::sums(&simulated.result),
-                simulated.result.busiest_table(),
+                simulation::busiest(&simulated.result),
             ];
             let style = TextStyle { top, indent: "  ", ..TextStyle::WHOLE };
             add("Simulation", &tables.map(|table| table.to_text(&style)).join("\n"));

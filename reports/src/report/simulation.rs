@@ -146,6 +146,11 @@ pub(super) fn network(run: &Simulation) -> Table {
     network
 }
 
+/// The busiest links, with the columns that there is room for; the JSON and the CSV have all.
+pub(super) fn busiest(run: &Simulation) -> Table {
+    run.busiest_table().only(&["link", "utilisation", "busy_ps", "messages", "bytes", "waited_ps"])
+}
+
 pub(super) fn section(simulated: &Simulated) -> Markup {
     let Simulated { result: run, ranks, utilisations } = simulated;
     let network = &run.network;
@@ -159,12 +164,12 @@ pub(super) fn section(simulated: &Simulated) -> Markup {
         (sums(run).to_tiles())
         h3 { "Latency of messages" }
         (figure("sim-latency", "How long messages of a size took on the simulated network, from being handed over to their last byte: the median, and the band from the least up to 99 %."))
-        (run.kinds_table().to_html(""))
+        (run.latency_table().to_html(""))
         h3 { "Links" }
         (figure("sim-topology", "The simulated network: each line is a cable, coloured by the share of the run time during which it was busy, the busier direction of two. Where nodes are left out, the colour of a switch is that of its nodes' busiest link."))
         (figure("sim-links", &format!("The share of the run time during which links were busy, the busiest first{}.", of_all(utilisations.len(), run.links.used))))
         (figure("sim-link-time", &format!("When links were busy: the busiest above{}; the lighter, the busier.", of_all(over_time, run.links.used))))
-        (run.busiest_table().to_html(""))
+        (busiest(run).to_html(""))
         p .small {
             "The ten busiest links. Time waited for a link: of all its messages or packets together. How long messages wait for the link that leads from their node, and in model flow for any, "
             "is not counted by link: it is part of their latency."

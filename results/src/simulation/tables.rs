@@ -16,7 +16,8 @@ const LATENCY: [Column; 7] = [
 
 fn latency(latency: &Latency) -> impl Iterator<Item = Cell> + use<> {
     let Latency { messages, min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps } = *latency;
-    let times = [min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps].map(|time| Cell::Time(time.into()));
+    let times = [min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps]
+        .map(|time| Cell::maybe((messages > 0).then_some(time.into()), Cell::Time));
     [Cell::count(messages)].into_iter().chain(times)
 }
 
@@ -53,6 +54,17 @@ impl Simulation {
                 Cell::count(of.amount.bytes),
             ];
             table.row(own.into_iter().chain(latency(&of.latency)));
+        }
+        table
+    }
+
+    /// Latency of all messages together, then by kind.
+    pub fn latency_table(&self) -> Table {
+        let kind = Column::new("kind", "kind");
+        let mut table = Table::new("latency", "Latency of messages", [&[kind][..], &LATENCY].concat());
+        table.row([Cell::text("all messages")].into_iter().chain(latency(&self.latency)));
+        for of in &self.kinds {
+            table.row([Cell::text(of.kind.to_string())].into_iter().chain(latency(&of.latency)));
         }
         table
     }

@@ -87,6 +87,16 @@ impl Table {
         Self { bars: columns, ..self }
     }
 
+    /// The same rows with the columns of these names alone, in their order, for where all of them have no room.
+    pub fn only(&self, names: &[&str]) -> Self {
+        let at = |name: &&str| self.columns.iter().position(|column| column.name == *name);
+        let chosen: Vec<usize> = names.iter().filter_map(at).collect();
+        debug_assert_eq!(chosen.len(), names.len(), "{}: {names:?}", self.name);
+        let columns: Vec<Column> = chosen.iter().map(|&at| self.columns[at].clone()).collect();
+        let cells = self.rows().flat_map(|row| chosen.iter().map(|&at| row[at].clone())).collect();
+        Self { columns, cells, title: self.title.clone(), bars: &[], ..*self }
+    }
+
     /// Adds a row, of as many cells as there are columns.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.cells.extend(cells);
