@@ -2,7 +2,7 @@
 
 use replay::Table;
 
-/// A built-in decision table by name, else one from a file.
+/// A built-in decision table by name, else one from a file. The caller names it in an error.
 ///
 /// # Errors
 /// There is no such table, or the file is invalid; with the position.
@@ -11,6 +11,6 @@ pub fn table(text: &str) -> Result<Table, String> {
         return Ok(table);
     }
     let file = std::fs::read_to_string(text)
-        .map_err(|error| format!("{text}: neither default, openmpi, mpich, nccl nor a file: {error}"))?;
-    Table::from_toml(&file).map_err(|error| format!("{text}: {error}"))
+        .map_err(|error| format!("neither default, openmpi, mpich, nccl nor a file: {error}"))?;
+    Table::from_toml(&file).map_err(|error| error.to_string())
 }

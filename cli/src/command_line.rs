@@ -144,6 +144,65 @@ mod tests {
         assert_eq!(translated("target/release/vef mix -i a -o b"), "target/release/vef mix -i a -o b");
     }
 
+    /// What is said of an invalid value.
+    fn invalid_value(words: &[&str]) -> Option<String> {
+        let error = Vef::try_parse_from(["vef"].iter().chain(words)).err()?;
+        let is_value = matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation);
+        is_value.then(|| error.to_string())
+    }
+
+    #[test]
+    fn an_invalid_value_is_named_once() {
+        const WRONG: &str = "wr%ong";
+        let mut refused_values = 0;
+        let mut commands: Vec<(Vec<String>, clap::Command)> = vec![(Vec::new(), Vef::command())];
+        while let Some((words, command)) = commands.pop() {
+            for option in command.get_opts().filter_map(|option| option.get_long()) {
+                let option = format!("--{option}={WRONG}");
+                let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+                words.push(&option);
+                let Some(error) = invalid_value(&words) else { continue };
+                refused_values += 1;
+                assert_eq!(error.matches(WRONG).count(), 1, "{error}");
+            }
+            let below = |inner: &clap::Command| {
+                let name = std::iter::once(inner.get_name().to_owned());
+                (words.iter().cloned().chain(name).collect(), inner.clone())
+            };
+            commands.extend(command.get_subcommands().map(below));
+        }
+        assert!(refused_values > 100, "{refused_values} options with values that are checked");
+        // Wrong behind a right beginning.
+        for words in [
+            "sim t --topology=torus:4xW",
+            "sim t --topology=dragonfly:2x4x2x8",
+            "sim t --bandwidth=10W",
+            "sim t --bandwidth=0G",
+            "sim t --latency=0.1ps",
+            "sim t --loggp=L=W",
+            "sim t --send-completion=rendezvous:W",
+            "sim t --same-node=1us,W",
+            "place --map-by=ppr:0:node",
+            "place --map-by=ppr:W",
+            "place --map-by=ppr:1:W",
+            "place --map-by=node:W",
+            "place --rank-by=core:W",
+            "place --nodelist=a[1-W]",
+            "place --slots=4,W",
+            "place --distribution=plane=0",
+            "bench coll --sizes=8:64:W",
+            "bench coll --method=window:W",
+            "bench coll --factors=random:W",
+            "run --max-size=1W x",
+        ] {
+            let words: Vec<&str> = words.split(' ').collect();
+            let value =
+                words.iter().find_map(|word| word.strip_prefix("--")?.split_once('=')).expect("a value").1;
+            let error = invalid_value(&words).unwrap_or_else(|| panic!("it is wrong: {words:?}"));
+            assert_eq!(error.matches(value).count(), 1, "{error}");
+        }
+    }
+
     #[test]
     fn a_wrong_command_line_is_told_in_one_line() {
         for (words, said) in [

@@ -6,7 +6,6 @@ use clap::Args;
 
 use crate::input::Input;
 use crate::network::{self, Network};
-use crate::output::Failure;
 use replay::{Link, SameNode, SendCompletion};
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
@@ -143,15 +142,14 @@ fn send_completion(text: &str) -> Result<SendCompletion, String> {
 }
 
 fn same_node(text: &str) -> Result<SameNode, String> {
-    let link = |latency: &str, bandwidth: &str| -> Result<Link, Failure> {
-        let bandwidth: Bandwidth = bandwidth.parse()?;
-        Ok(Link::new(parse_time(latency)?, bandwidth.bits_per_second())?)
+    let link = |latency: &str, bandwidth: &str| -> Result<Link, String> {
+        let time = parse_time(latency).map_err(|error| format!("{latency:?}: {error}"))?;
+        let speed: Bandwidth = bandwidth.parse().map_err(|error| format!("{bandwidth:?}: {error}"))?;
+        Link::new(time, speed.bits_per_second()).map_err(|error| error.to_string())
     };
     match text.split_once(',') {
         None if text == "network" => Ok(SameNode::ViaNetwork),
-        Some((latency, bandwidth)) => {
-            link(latency, bandwidth).map(SameNode::Inside).map_err(|error| error.to_string())
-        }
+        Some((latency, bandwidth)) => link(latency, bandwidth).map(SameNode::Inside),
         None => Err("write network or LATENCY,BANDWIDTH".to_owned()),
     }
 }

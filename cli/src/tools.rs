@@ -113,7 +113,7 @@ fn text(captured: &Path, to: &Path) {
 fn named_table(name: &OsStr) -> Result<OsString, Failure> {
     let told = |error: &dyn std::fmt::Display| format!("--tool {COLLECTIVES}{}: {error}", name.display());
     // What is wrong with it is said here, not by every rank.
-    algorithms::table(&name.to_string_lossy()).map_err(|error| format!("--tool {COLLECTIVES}{error}"))?;
+    algorithms::table(&name.to_string_lossy()).map_err(|error| told(&error))?;
     match replay::Table::BUILTIN.iter().any(|known| name == *known) {
         true => Ok(name.to_owned()),
         false => Ok(fs::canonicalize(name).map_err(|error| told(&error))?.into()),

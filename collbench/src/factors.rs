@@ -46,7 +46,7 @@ impl FromStr for Factors {
                 match number.parse::<f64>() {
                     Ok(factor) if (0.0..=1e6).contains(&factor) => factors.push(factor),
                     _ => {
-                        let reason = format!("{text}:{line}: {number:?} is no factor from 0 to 1000000");
+                        let reason = format!("line {line}: {number:?} is no factor from 0 to 1000000");
                         return Err(Error::Invalid(reason));
                     }
                 }

@@ -61,7 +61,7 @@ impl FromStr for Method {
         let found = Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, method)| *method);
         let reason =
             "write window, max, root, global or replies; window and global also :linear, :ring or :drift";
-        found.ok_or_else(|| Error::setting("method", text, reason))
+        found.ok_or_else(|| Error::Invalid(reason.to_owned()))
     }
 }
 

@@ -31,7 +31,7 @@ impl FromStr for MessageSizes {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = |reason: &str| Error::setting("sizes", text, reason);
+        let wrong = |reason: &str| Error::Invalid(reason.to_owned());
         let number = |text: &str| {
             parse_bytes(text).map(|bytes| bytes.0).map_err(|_| wrong("sizes are like 8, 64K or 1M"))
         };

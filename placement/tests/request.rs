@@ -190,7 +190,7 @@ fn what_cannot_be_met_is_said_once_and_clearly() {
     assert!(error(&mapped("ppr:1:node")).contains("room for 2"));
     assert!(error(&mapped("ppr:3:node")).contains("not enough slots available on node a"));
     let unknown = "rack".parse::<placement::Mapping>().unwrap_err().to_string();
-    assert!(unknown.contains("mapping policy is not recognized: rack"), "{unknown}");
+    assert!(unknown.contains("mapping policy is not recognized"), "{unknown}");
     assert!(error(&mapped("ppr:1:slot")).contains("--model getinfo"));
     assert!(error(&Request { by_node: true, ..mapped("slot") }).contains("conflicting directives"));
     assert!(
@@ -211,7 +211,7 @@ fn what_cannot_be_met_is_said_once_and_clearly() {
     let bad = Request { hostfile: files.with("bad", "a\nb slots=two\n"), ..Request::default() };
     assert!(error(&bad).ends_with("bad:2: slots wants a number that is not negative, found \"two\""));
     let list = "n[1-".parse::<placement::NodeList>().unwrap_err().to_string();
-    assert!(list.contains("invalid node list"), "{list}");
+    assert!(list.contains("a \"[\" is never closed"), "{list}");
 }
 
 #[test]

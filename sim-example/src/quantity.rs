@@ -10,21 +10,9 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use vef_format::units::{Bytes, Picos};
 
-/// An invalid quantity.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} {text:?}: {problem}")]
-pub struct QuantityError {
-    /// `bandwidth`, `time` or `size`.
-    pub what: &'static str,
-    /// The text.
-    pub text: String,
-    /// The error.
-    pub problem: QuantityProblem,
-}
-
-/// The error in a quantity.
+/// The error in a quantity. The caller names the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QuantityProblem {
+pub enum QuantityError {
     /// The text does not begin with a decimal number.
     #[error("expected a decimal number and a unit, like {0}")]
     Number(&'static str),
@@ -32,19 +20,18 @@ pub enum QuantityProblem {
     #[error("unknown or missing unit; write {0}")]
     Unit(&'static str),
     /// The value cannot be represented exactly.
-    #[error("is not a whole number of {0}")]
+    #[error("not a whole number of {0}")]
     Fraction(&'static str),
     /// The value is zero where that is invalid.
     #[error("must be greater than zero")]
     Zero,
     /// The value is out of range.
-    #[error("is more than {0} {1}")]
+    #[error("more than {0} {1}")]
     Range(u64, &'static str),
 }
 
 /// A kind of quantity.
 struct Kind {
-    what: &'static str,
     example: &'static str,
     units: &'static str,
     base: &'static str,
@@ -53,7 +40,6 @@ struct Kind {
 }
 
 const BANDWIDTH: Kind = Kind {
-    what: "bandwidth",
     example: "10Gbit/s or 12.5GB/s",
     units: "bit/s, b/s, bps (bits) or B/s, Bps (bytes) with k, M, G, T or Ki, Mi, Gi, Ti in front, or these alone (of bit/s), like 10Gbit/s, 12.5GB/s or 10G",
     base: "bits per second",
@@ -70,7 +56,6 @@ const BANDWIDTH: Kind = Kind {
 };
 
 const TIME: Kind = Kind {
-    what: "time",
     example: "500ns or 1.5us",
     units: "ps, ns, us, ms or s, like 500ns or 1.5us",
     base: "picoseconds",
@@ -85,7 +70,6 @@ const TIME: Kind = Kind {
 };
 
 const SIZE: Kind = Kind {
-    what: "size",
     example: "4096B or 64KiB",
     units: "B with k, M, G, T or Ki, Mi, Gi, Ti in front, or K, M, G, T alone (of 1024), like 4096B or 64K",
     base: "bytes",
@@ -116,22 +100,15 @@ fn prefix_scale(prefix: &str) -> Option<u64> {
 
 impl Kind {
     fn parse(&self, text: &str) -> Result<u64, QuantityError> {
-        self.value(text.trim()).map_err(|problem| QuantityError {
-            what: self.what,
-            text: text.to_owned(),
-            problem,
-        })
-    }
-
-    fn value(&self, text: &str) -> Result<u64, QuantityProblem> {
+        let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-            return Err(QuantityProblem::Number(self.example));
+            return Err(QuantityError::Number(self.example));
         }
-        let scale = (self.scale)(unit.trim_start()).ok_or(QuantityProblem::Unit(self.units))?;
-        let range = QuantityProblem::Range(u64::MAX, self.base);
+        let scale = (self.scale)(unit.trim_start()).ok_or(QuantityError::Unit(self.units))?;
+        let range = QuantityError::Range(u64::MAX, self.base);
         let fraction = fraction.trim_end_matches('0');
         // No unit needs more than 18 decimal places; 38 digits fit into 128 bits.
         let whole: u64 = whole.parse().map_err(|_| range)?;
@@ -142,11 +119,11 @@ impl Kind {
                 let fraction: u64 = fraction.parse().map_err(|_| range)?;
                 let (scaled, ten) = (u128::from(fraction) * u128::from(scale), 10u128.pow(digits as u32));
                 if scaled % ten != 0 {
-                    return Err(QuantityProblem::Fraction(self.base));
+                    return Err(QuantityError::Fraction(self.base));
                 }
                 scaled / ten
             }
-            _ => return Err(QuantityProblem::Fraction(self.base)),
+            _ => return Err(QuantityError::Fraction(self.base)),
         };
         u64::try_from(whole + rest).map_err(|_| range)
     }
@@ -214,11 +191,7 @@ impl FromStr for Bandwidth {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        Self::from_bits_per_second(BANDWIDTH.parse(text)?).ok_or_else(|| QuantityError {
-            what: BANDWIDTH.what,
-            text: text.to_owned(),
-            problem: QuantityProblem::Zero,
-        })
+        Self::from_bits_per_second(BANDWIDTH.parse(text)?).ok_or(QuantityError::Zero)
     }
 }
 

@@ -17,7 +17,7 @@ impl FromStr for NodeList {
     type Err = Error;
 
     fn from_str(list: &str) -> Result<Self, Error> {
-        let malformed = |why: &str| Error::new(format!("invalid node list {list:?}: {why}"));
+        let malformed = |why: &str| Error::new(format!("not a list of nodes: {why}"));
         let mut names = Vec::new();
         let mut text = MOST_TEXT;
         let mut rest = list.trim();
@@ -120,10 +120,8 @@ impl FromStr for SlotCounts {
             };
             Some((count.parse().ok()?, times.parse().ok()?))
         };
-        let runs = text.trim().split(',').map(|part| {
-            run(part)
-                .ok_or_else(|| Error::new(format!("invalid count list {text:?}: {part:?} is not a count")))
-        });
+        let wrong = || Error::new("not a number, nor a list of counts such as 16(x3),8");
+        let runs = text.trim().split(',').map(|part| run(part).ok_or_else(wrong));
         runs.collect::<Result<_, _>>().map(SlotCounts::Runs)
     }
 }
@@ -164,7 +162,7 @@ mod tests {
         for list in ["", "a[1-2", "a1]", "a[2-1]", "a[x]", "a[]", "a,,b", "a[1-]", "a[0-99999999999]", "a b"]
         {
             let error = list.parse::<NodeList>().unwrap_err().to_string();
-            assert!(error.contains("invalid node list"), "{list}: {error}");
+            assert!(error.contains("not a list of nodes"), "{list}: {error}");
         }
         let zeros = "0".repeat(4000);
         for list in [

@@ -67,39 +67,39 @@ impl FromStr for Mapping {
     fn from_str(text: &str) -> Result<Self, Error> {
         let (name, rest) = split(text);
         if let (true, Some(pattern)) = (is_start_of(name, "ppr"), rest) {
-            return ppr(text, pattern);
+            return ppr(pattern);
         }
-        let (span, oversubscribe) = modifiers(rest, text)?;
+        let (span, oversubscribe) = modifiers(rest)?;
         let by = match name {
             // Modifiers alone apply to mpirun's default.
             "" if rest.is_some() => MapBy::Object { object: Object::Socket, span },
             _ if is_start_of(name, "slot") => MapBy::Slot,
             _ if is_start_of(name, "node") => MapBy::Node,
-            _ => MapBy::Object { object: object(name).ok_or_else(|| unknown("mapping", text))?, span },
+            _ => MapBy::Object { object: object(name).ok_or_else(|| unknown("mapping"))?, span },
         };
         Ok(Mapping { by, oversubscribe })
     }
 }
 
-/// Parses what follows `ppr:` in `text`.
-fn ppr(text: &str, pattern: &str) -> Result<Mapping, Error> {
+/// Parses what follows `ppr:`.
+fn ppr(pattern: &str) -> Result<Mapping, Error> {
     let parts = pattern.split_once(':').and_then(|(count, rest)| Some((count.parse().ok()?, rest)));
     let Some((count, rest)) = parts else {
-        return Err(Error::new(format!(
-            "the mapping request contains a pattern that doesn't match the required syntax ppr:N:object: {text}"
-        )));
+        return Err(Error::new(
+            "the mapping request contains a pattern that doesn't match the required syntax ppr:N:object",
+        ));
     };
     if count == 0 {
-        return Err(Error::new(format!("{text}: ppr:0 would place no process at all")));
+        return Err(Error::new("ppr:0 would place no process at all"));
     }
     let (per, rest) = split(rest);
-    let (_, oversubscribe) = modifiers(rest, text)?;
+    let (_, oversubscribe) = modifiers(rest)?;
     let by = match object(per) {
         Some(per) => MapBy::Ppr { count, per },
         None if per == "slot" => MapBy::PprSlot { count },
         None => {
             return Err(Error::new(format!(
-                "an unrecognized object {per:?} in {text}: only hwthread, core, socket, l1cache, l2cache, l3cache, \
+                "an unrecognized object {per:?}: only hwthread, core, socket, l1cache, l2cache, l3cache, \
                  numa, node and, for GetInfo, slot are allowed"
             )));
         }
@@ -108,7 +108,7 @@ fn ppr(text: &str, pattern: &str) -> Result<Mapping, Error> {
 }
 
 /// Parses the modifiers of a mapping: whether it spans nodes, and whether it permits oversubscription.
-fn modifiers(list: Option<&str>, text: &str) -> Result<(bool, Option<bool>), Error> {
+fn modifiers(list: Option<&str>) -> Result<(bool, Option<bool>), Error> {
     let (mut span, mut oversubscribe) = (false, None);
     for modifier in list.into_iter().flat_map(|list| list.split(',')) {
         if is_start_of(modifier, "span") {
@@ -118,7 +118,7 @@ fn modifiers(list: Option<&str>, text: &str) -> Result<(bool, Option<bool>), Err
         } else if is_start_of(modifier, "nooversubscribe") {
             oversubscribe = Some(false);
         } else {
-            return Err(unknown_modifier(text));
+            return Err(unknown_modifier());
         }
     }
     Ok((span, oversubscribe))
@@ -133,12 +133,12 @@ impl FromStr for Ranking {
             None => Sweep::Node,
             Some(modifier) if is_start_of(modifier, "span") => Sweep::Span,
             Some(modifier) if is_start_of(modifier, "fill") => Sweep::Fill,
-            Some(_) => return Err(unknown_modifier(text)),
+            Some(_) => return Err(unknown_modifier()),
         };
         Ok(match name {
             _ if is_start_of(name, "slot") => Ranking::Slot,
             _ if is_start_of(name, "node") => Ranking::Node,
-            _ => Ranking::Object { object: object(name).ok_or_else(|| unknown("ranking", text))?, sweep },
+            _ => Ranking::Object { object: object(name).ok_or_else(|| unknown("ranking"))?, sweep },
         })
     }
 }
@@ -165,18 +165,18 @@ impl FromStr for Distribution {
             "cyclic" => Ok(Distribution::Cyclic),
             first => match first.strip_prefix("plane=").map(str::parse) {
                 Some(Ok(size)) if size > 0 => Ok(Distribution::Plane(size)),
-                _ => Err(Error::new(format!("--distribution is block, cyclic or plane=N, not {text:?}"))),
+                _ => Err(Error::new("write block, cyclic or plane=N")),
             },
         }
     }
 }
 
-fn unknown(what: &str, text: &str) -> Error {
-    Error::new(format!("the specified {what} policy is not recognized: {text}"))
+fn unknown(what: &str) -> Error {
+    Error::new(format!("the specified {what} policy is not recognized"))
 }
 
-fn unknown_modifier(text: &str) -> Error {
-    Error::new(format!("the request contains an unrecognized modifier: {text}"))
+fn unknown_modifier() -> Error {
+    Error::new("the request contains an unrecognized modifier")
 }
 
 /// Splits at the first colon.

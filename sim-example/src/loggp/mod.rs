@@ -74,10 +74,9 @@ impl Default for Parameters {
 /// Invalid LogGP parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "LogGP parameters {text:?}: {problem}; write L=2500,o=1500,g=1000,G=6,O=0,S=65535 (nanoseconds, nanoseconds a byte, S in bytes)"
+    "{problem}; write L=2500,o=1500,g=1000,G=6,O=0,S=65535 (nanoseconds, nanoseconds a byte, S in bytes)"
 )]
 pub struct UnknownParameters {
-    text: String,
     problem: String,
 }
 
@@ -87,10 +86,10 @@ impl FromStr for Parameters {
     /// `L=2500,o=1500,g=1000,G=6,O=0,S=65535`; omitted parameters have LogGOPSim's defaults.
     fn from_str(text: &str) -> Result<Self, UnknownParameters> {
         let mut parameters = Self::default();
-        let unknown = |problem: String| UnknownParameters { text: text.to_owned(), problem };
+        let unknown = |problem: String| UnknownParameters { problem };
         for part in text.split(',') {
-            let (name, value) =
-                part.trim().split_once('=').ok_or_else(|| unknown(format!("{part:?} is no NAME=NUMBER")))?;
+            let named = part.trim().split_once('=');
+            let (name, value) = named.ok_or_else(|| unknown("a part is no NAME=NUMBER".to_owned()))?;
             let time = || parse_time(&format!("{}ns", value.trim()));
             let time = || time().map_err(|_| unknown(format!("{value:?} is no number of nanoseconds")));
             match name.trim() {

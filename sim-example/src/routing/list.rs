@@ -17,9 +17,9 @@ impl Default for RoutingSpec {
 }
 
 /// An unknown routing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown routing {:?}; write {}", .0, forms())]
-pub struct UnknownRouting(pub String);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown routing; write {}", forms())]
+pub struct UnknownRouting;
 
 fn forms() -> String {
     FORMS.iter().map(|form| form.form).collect::<Vec<_>>().join(", ")
@@ -29,7 +29,6 @@ impl FromStr for RoutingSpec {
     type Err = UnknownRouting;
 
     fn from_str(text: &str) -> Result<Self, UnknownRouting> {
-        let found = FORMS.iter().find_map(|form| (form.parse)(text));
-        found.ok_or_else(|| UnknownRouting(text.to_owned()))
+        FORMS.iter().find_map(|form| (form.parse)(text)).ok_or(UnknownRouting)
     }
 }

@@ -3,7 +3,7 @@
 use super::file::FileError;
 use super::limits::MAX_LINKS;
 
-/// An invalid topology.
+/// A topology that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("topology {text:?}: {problem}")]
 pub struct TopologyError {
@@ -13,7 +13,7 @@ pub struct TopologyError {
     pub problem: TopologyProblem,
 }
 
-/// The error in a topology.
+/// The error in a topology, of which the caller names the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyProblem {
     /// The kind is unknown.

@@ -13,19 +13,16 @@ use super::{dragonfly, hyperx, torus};
 pub const FORMS: &[&[Form]] = &[tree::FORMS, torus::FORMS, hyperx::FORMS, dragonfly::FORMS, given::FORMS];
 
 impl FromStr for TopologySpec {
-    type Err = TopologyError;
+    type Err = TopologyProblem;
 
-    fn from_str(text: &str) -> Result<Self, TopologyError> {
-        let parsed = || {
-            let (kind, rest) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
-            if text.trim() == "auto" {
-                return Ok(Self::Auto);
-            }
-            let mut forms = FORMS.iter().copied().flatten();
-            let form = forms.find(|form| form.kind == kind).ok_or_else(unknown)?;
-            (form.parse)(rest).ok_or(TopologyProblem::Form(form.form, form.example))?
-        };
-        parsed().map_err(|problem| TopologyError { text: text.to_owned(), problem })
+    fn from_str(text: &str) -> Result<Self, TopologyProblem> {
+        let (kind, rest) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+        if text.trim() == "auto" {
+            return Ok(Self::Auto);
+        }
+        let mut forms = FORMS.iter().copied().flatten();
+        let form = forms.find(|form| form.kind == kind).ok_or_else(unknown)?;
+        (form.parse)(rest).ok_or(TopologyProblem::Form(form.form, form.example))?
     }
 }
 

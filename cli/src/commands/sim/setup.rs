@@ -123,7 +123,8 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
         Settings { jobs: vec![job], network: sim.network.settings.clone(), ..Settings::default() };
     settings.send_completion = sim.send_completion;
     settings.same_node = sim.same_node;
-    settings.algorithms = algorithms::table(&sim.algorithms)?;
+    settings.algorithms = algorithms::table(&sim.algorithms)
+        .map_err(|error| format!("--algorithms {}: {error}", sim.algorithms))?;
     let needs_links = sim.csv.is_some_and(Table::needs_links);
     let of_links = sim.critical_path || sim.links || sim.draw.is_some() || needs_links;
     if settings.network.model == Model::LogGp && of_links {
@@ -158,7 +159,7 @@ fn places(text: &str) -> Result<Places, Failure> {
     match text.parse() {
         Ok(rule) => Ok(rule),
         Err(rule) if !Path::new(text).exists() && !text.contains(['.', '/']) => {
-            Err(format!("{rule}; and there is no file {text}").into())
+            Err(format!("{rule}; and there is no file of that name").into())
         }
         Err(_) => Ok(Places::Given(Placement::read(Path::new(text))?)),
     }

@@ -102,9 +102,11 @@ impl Kind {
 impl Speed {
     /// Sets bandwidth or latency; returns false for any other attribute.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, FileProblem> {
+        let wrong =
+            |attribute| move |problem| FileProblem::Quantity { attribute, text: value.to_owned(), problem };
         match key.to_ascii_lowercase().as_str() {
-            "bandwidth" => self.bandwidth = Some(value.parse()?),
-            "latency" => self.latency = Some(parse_time(value)?),
+            "bandwidth" => self.bandwidth = Some(value.parse().map_err(wrong("bandwidth"))?),
+            "latency" => self.latency = Some(parse_time(value).map_err(wrong("latency"))?),
             _ => return Ok(false),
         }
         Ok(true)

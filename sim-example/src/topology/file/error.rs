@@ -23,8 +23,15 @@ pub enum FileProblem {
     #[error("{0}")]
     Syntax(String),
     /// A bandwidth or latency is invalid.
-    #[error(transparent)]
-    Quantity(#[from] QuantityError),
+    #[error("{attribute} {text:?}: {problem}")]
+    Quantity {
+        /// `bandwidth` or `latency`.
+        attribute: &'static str,
+        /// The text.
+        text: String,
+        /// The error.
+        problem: QuantityError,
+    },
     /// A name is not declared.
     #[error("unknown node or switch {0:?}")]
     Unknown(String),
