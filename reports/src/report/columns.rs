@@ -2,7 +2,6 @@
 
 use super::model::Report;
 use results::table::{Cell, Column, Table};
-use vef_format::state::State;
 
 impl Report {
     /// Tables beside those of `Stats::tables`: `time` (a row a step and kind), `waits` (a row a rank, or group of ranks), `links`.
@@ -25,14 +24,15 @@ impl Report {
 
     fn waits(&self) -> Option<Table> {
         let ranks = &self.replayed.as_ref()?.ranks;
-        let states = State::ALL
-            .map(|state| Column { name: format!("{}_ps", state.name()).into(), ..Column::new("", "") });
+        let known = || ranks.times.iter().filter(|(_, times)| !times.is_empty());
+        let states = known()
+            .map(|(state, _)| Column { name: format!("{}_ps", state.name()).into(), ..Column::new("", "") });
         let (rank, finished) = (Column::new("rank", ""), Column::new("finished_ps", ""));
         let columns: Vec<Column> = [rank].into_iter().chain(states).chain([finished]).collect();
         let mut table = Table::new("waits", "Ranks", columns);
         for (row, finished) in ranks.finished_ps.iter().enumerate() {
             let rank = Cell::Id(row as u64 * u64::from(ranks.ranks_per_row));
-            let times = ranks.times.0.iter().map(|times| &times[row]).chain([finished]);
+            let times = known().map(|(_, times)| &times[row]).chain([finished]);
             table.row([rank].into_iter().chain(times.map(|time| Cell::Time(time.0))));
         }
         Some(table)

@@ -90,7 +90,7 @@ pub struct RankTime {
 pub struct States {
     /// Width of a bin.
     pub bin_ps: Exact,
-    /// Until they finish.
+    /// Until they finish; that of waits for sends is empty, as they are complete at once.
     #[serde(flatten)]
     pub times: ByState<Vec<Exact>>,
     /// Of computing, that until `MPI_Init` returned, where the trace tells it.
@@ -130,7 +130,7 @@ pub struct UnderWay {
 pub struct RankStates {
     /// Ranks that share a row.
     pub ranks_per_row: u32,
-    /// Until it finishes.
+    /// Until it finishes; lists that are not known are empty.
     #[serde(flatten)]
     pub times: ByState<Vec<Exact>>,
     /// Of computing, that until `MPI_Init` returned; empty if that is not known.

@@ -29,8 +29,6 @@ const OFTEN: u64 = 1 << 18;
 struct Task {
     /// Start of its last record.
     last: Picos,
-    /// A wait whose cause only the next record tells.
-    pending: Option<(Picos, Picos)>,
     /// Time in each state.
     times: ByState<u64>,
     /// Of its computing, that until `MPI_Init` returned.
@@ -197,7 +195,7 @@ impl<'a> Watcher<'a> {
             },
             states: States {
                 bin_ps,
-                times: ByState::from_fn(|state| shown(&self.states[state][..])),
+                times: without_sends(|state| shown(&self.states[state][..])),
                 initialising_ps: shown(&self.initialising[..]),
                 finished_ps: shown(&finished[..]),
             },
@@ -217,6 +215,11 @@ impl<'a> Watcher<'a> {
     }
 }
 
+/// The lists of all states but the waits for sends, which are complete at once.
+fn without_sends(list: impl Fn(State) -> Vec<Exact>) -> ByState<Vec<Exact>> {
+    ByState::from_fn(|state| if state == State::Send { Vec::new() } else { list(state) })
+}
+
 fn rank_states(tasks: &[Task], finished: &[u64]) -> RankStates {
     let per_row = tasks.len().div_ceil(MOST_RANKS).max(1);
     let sums = |of: &dyn Fn(&Task) -> u64| {
@@ -226,7 +229,7 @@ fn rank_states(tasks: &[Task], finished: &[u64]) -> RankStates {
     let sum = |times: &[u64]| times.iter().map(|&time| u128::from(time)).sum();
     RankStates {
         ranks_per_row: per_row as u32,
-        times: ByState::from_fn(|state| sums(&|task| task.times[state])),
+        times: without_sends(|state| sums(&|task| task.times[state])),
         initialising_ps: sums(&|task| task.initialising),
         finished_ps: finished.chunks(per_row).map(|times| Exact(sum(times))).collect(),
     }
@@ -253,22 +256,12 @@ impl Sink for Watcher<'_> {
             self.width.add_span(&mut self.initialising, started.released, initialised);
             self.tasks[rank].initialising += initialised.0 - started.released.0;
         }
-        let Some(raw) = started.record else {
-            self.tasks[rank].pending = Some((last, started.released));
-            return;
-        };
+        // There are no waits for sends, which are complete at once.
+        let Some(raw) = started.record else { return };
         if raw.kind() == RawKind::Collective {
             self.operations.entered(&raw, started.at);
         }
-        let waited_for = State::of_dependency(raw.tag);
-        match self.tasks[rank].pending.take() {
-            // The dependency was met before a wait for a send.
-            Some((from, to)) => {
-                self.was(rank, waited_for, from, to);
-                self.was(rank, State::Send, last, started.released);
-            }
-            None => self.was(rank, waited_for, last, started.released),
-        }
+        self.was(rank, State::of_dependency(raw.tag), last, started.released);
     }
 
     fn left(&mut self, left: &Left) {
