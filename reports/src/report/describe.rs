@@ -1,8 +1,8 @@
 //! From sums over a trace to the data of a report.
 
 use super::model::{
-    After, Amount, Call, Captured, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality,
-    OfRank, Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
+    After, Call, Captured, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality, OfRank,
+    Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
 };
 use super::who;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
@@ -308,14 +308,4 @@ fn phases(stats: &Stats) -> Vec<Phase> {
     let mut phases: Vec<Phase> = stats.phases.iter().map(phase).collect();
     phases.sort_by_key(|phase| std::cmp::Reverse(phase.computing_ps));
     phases
-}
-
-impl Amount {
-    /// The sum of both.
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            messages: Exact(self.messages.0 + other.messages.0),
-            bytes: Exact(self.bytes.0 + other.bytes.0),
-        }
-    }
 }

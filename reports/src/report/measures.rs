@@ -19,6 +19,16 @@ impl From<Volume> for Amount {
     }
 }
 
+impl Amount {
+    /// The sum of both.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            messages: Exact(self.messages.0 + other.messages.0),
+            bytes: Exact(self.bytes.0 + other.bytes.0),
+        }
+    }
+}
+
 /// A matrix of senders and receivers.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct Matrix {
