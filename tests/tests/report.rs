@@ -39,6 +39,18 @@ fn carried(page: &str) -> String {
     text
 }
 
+/// The values of the first table after `heading`, row by row.
+fn table_after(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let after = page.split(heading).nth(1).expect("the heading");
+    let body = after.split("<tbody>").nth(1).and_then(|rest| rest.split("</tbody>").next()).expect("a table");
+    let value = |cell: &str| {
+        let shown = cell.split(['>', '<']).nth(1);
+        let value = cell.split("data-value=\"").nth(1).and_then(|rest| rest.split('"').next());
+        value.or(shown).expect("a cell").replace("&gt;", ">")
+    };
+    body.split("<tr>").skip(1).map(|row| row.split("<td").skip(1).map(value).collect()).collect()
+}
+
 fn number(value: &Value) -> f64 {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).expect("a number")
 }
@@ -138,7 +150,7 @@ fn sections_of_the_replay_fit_each_other() {
             .expect("JSON");
     assert_eq!(runtime, number(&check["runtime_ps"]), "{check}");
     let ranks = number(&data["head"]["ranks"]);
-    let states = ["computing", "collective", "reception", "send", "finished"];
+    let states = ["computing", "collective", "reception", "finished"];
     let of_states: f64 = states.iter().map(|state| sum(&replayed["states"][format!("{state}_ps")])).sum();
     assert_eq!(of_states, runtime * ranks);
     for state in states {
@@ -274,6 +286,9 @@ fn files_of_every_format() {
         let commas = |line: &str| line.matches(',').count();
         let head = text.lines().next().expect("a head");
         assert!(text.lines().all(|line| commas(line) == commas(head)), "{name}: {text}");
+        // The replay completes sends at once: there are no waits for them.
+        let states = "rank,computing_ps,reception_ps,collective_ps,finished_ps";
+        assert!(name != "waits" || head == states, "{head}");
     }
     let text = report(&trace, &["--format", "md"]);
     assert!(
@@ -383,6 +398,22 @@ fn a_simulation_and_a_comparison() {
     }
     let page = report(&trace, &["--sim", result.to_str().expect("a path")]);
     assert!(page.contains("id=\"simulation\"") && page.contains("torus:2x2"));
+    let latencies = table_after(&page, "<h3>Latency of messages</h3>");
+    let all = ["messages", "min_ps", "mean_ps", "p50_ps", "p90_ps", "p99_ps", "max_ps"];
+    let all = all.map(|key| expected["latency"][key].to_string());
+    assert_eq!(latencies[0], [&["all messages".to_owned()][..], &all].concat());
+    assert_eq!(latencies.len(), 1 + expected["kinds"].as_array().expect("kinds").len());
+    let busiest = table_after(&page, "<h3>Links</h3>");
+    let listed = expected["links"]["busiest"].as_array().expect("links");
+    assert_eq!(busiest.len(), listed.len());
+    for (row, link) in busiest.iter().zip(listed) {
+        assert_eq!(row.len(), 6, "as wide as a page: {row:?}");
+        let keys = ["utilisation", "busy_ps", "messages", "bytes"].map(|key| number(&link[key]));
+        assert_eq!(row[0], link["link"].as_str().expect("a name"));
+        for (cell, value) in row[1..].iter().zip(keys) {
+            assert_eq!(cell.parse::<f64>().ok(), Some(value), "{row:?}");
+        }
+    }
     let wrong = file(work.path(), "wrong.json", "{\"runtime_ps\": 1}");
     let ended = run(vef().arg("report").arg(&trace).arg("--sim").arg(&wrong)).exited(2);
     assert!(ended.stderr().contains("wrong.json: not the JSON of `vef sim --json`"), "{}", ended.stderr());
