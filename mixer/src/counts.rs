@@ -20,6 +20,7 @@ pub(crate) struct Counts {
     pub(crate) negative_times: u64,
     pub(crate) unknown_requests: u64,
     pub(crate) never_completed: u64,
+    pub(crate) found_only: u64,
     pub(crate) skipped_unknown: u64,
     pub(crate) torn: u64,
     pub(crate) spent: Spent,
@@ -34,7 +35,7 @@ impl Counts {
             ($($name:ident)+) => { $(add_to(&mut self.$name, later.$name);)+ };
         }
         add!(events messages marks local_collectives bytes threaded negative_times);
-        add!(unknown_requests never_completed skipped_unknown torn);
+        add!(unknown_requests never_completed found_only skipped_unknown torn);
         self.spent.add(later.spent);
         for (name, tally) in later.not_representable {
             self.not_representable.entry(name).or_default().merge(tally);

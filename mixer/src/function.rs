@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 22] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -32,6 +32,8 @@ const NAMES: [&str; 20] = [
     "Sendrecv_replace",
     "Mrecv",
     "Session_finalize",
+    "Probe",
+    "Mprobe",
 ];
 
 impl Function {
@@ -39,6 +41,7 @@ impl Function {
     pub(crate) const EXCHANGE: Self = Self(2 * 5);
     pub(crate) const WAIT: Self = Self(2 * 6);
     pub(crate) const FINALIZE: Self = Self(2 * 7);
+    pub(crate) const PROBE: Self = Self(2 * 20);
 
     /// That of a send.
     #[inline(always)]

@@ -12,7 +12,7 @@ use crate::index::{ChannelIndex, CommIndex, MessageIndex};
 use crate::prepared::MessageRef;
 use crate::records::{Body, Cursor};
 use crate::summary::{SHOWN, Unmatched, UnmatchedKind, UnmatchedMessage};
-use crate::task::{Fate, Task};
+use crate::task::{Fate, Found, Task};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -46,11 +46,12 @@ impl Partners {
         let (sends, receives) = (std::mem::take(&mut task.sends), std::mem::take(&mut task.receives));
         task.fates = Vec::new();
         let sender = |(source, message)| MessageRef { source, message };
-        Self {
-            senders: receives.into_peers().into_iter().zip(messages).map(sender).collect(),
-            receivers: sends.into_peers(),
-            fates,
+        let mut senders: Vec<_> = receives.into_peers().into_iter().zip(messages).map(sender).collect();
+        // At most one record depends on a message: if a probe found it, the mark of the probe.
+        for Found { probe, receive } in std::mem::take(&mut task.found) {
+            senders.swap(probe.index(), receive.index());
         }
+        Self { senders, receivers: sends.into_peers(), fates }
     }
 }
 

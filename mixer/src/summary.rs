@@ -55,6 +55,8 @@ pub struct Summary {
     pub unknown_requests: u64,
     /// Requests that no call completed or freed. Receives among them are in the trace only if a message matched.
     pub never_completed: u64,
+    /// Probes whose message no call received.
+    pub found_only: u64,
     /// Events of unknown type, which were skipped.
     pub skipped_unknown: u64,
     /// Size of the temporary files, if the capture, or a process's share, was mixed in parts.

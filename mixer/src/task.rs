@@ -4,7 +4,7 @@ use crate::agreement::Calls;
 use crate::channels::{Grouped, Posting, Side};
 use crate::counts::Counts;
 use crate::fit::fit;
-use crate::index::CommIndex;
+use crate::index::{CommIndex, ReceiveIndex};
 use crate::records::Records;
 use crate::thread_notes::UnplacedNotes;
 use vef_format::container::Section;
@@ -23,6 +23,8 @@ pub(crate) struct Task {
     pub(crate) postings: Option<Vec<Posting>>,
     /// The fate that each receive gives to its message.
     pub(crate) fates: Vec<Fate>,
+    /// The messages that probes found.
+    pub(crate) found: Vec<Found>,
     /// Its collective calls, by communicator.
     pub(crate) calls: Vec<Calls>,
     /// Number of its collectives.
@@ -39,6 +41,15 @@ pub(crate) struct Task {
     pub(crate) unplaced_notes: Option<UnplacedNotes>,
     /// Buffer size of each receive, if requested.
     pub(crate) room: Option<Vec<Bytes>>,
+}
+
+/// A message that a probe found before a call received it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The probe, by its index among the receives; it matches no message of its own.
+    pub(crate) probe: ReceiveIndex,
+    /// The receive that took the message.
+    pub(crate) receive: ReceiveIndex,
 }
 
 /// What becomes of a message.
@@ -78,7 +89,8 @@ impl Task {
         let postings = size_of::<Posting>() * self.postings.as_ref().map_or(0, Vec::capacity);
         let notes: usize = self.notes.iter().map(|(_, piece)| piece.capacity()).sum();
         let unplaced = self.unplaced_notes.as_ref().map_or(0, |notes| notes.0.capacity());
-        notes + unplaced + self.records.memory() + sides + postings + self.fates.capacity() + calls
+        let found = size_of::<Found>() * self.found.capacity();
+        notes + unplaced + self.records.memory() + sides + postings + self.fates.capacity() + found + calls
     }
 
     /// Releases unused capacity.
@@ -87,6 +99,7 @@ impl Task {
         self.sends.shrink();
         self.receives.shrink();
         fit(&mut self.fates);
+        fit(&mut self.found);
         self.calls.iter_mut().for_each(|calls| calls.made.shrink());
     }
 }

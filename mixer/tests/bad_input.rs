@@ -174,6 +174,19 @@ fn receives_that_never_complete_and_get_no_message_are_counted() {
 }
 
 #[test]
+fn a_message_that_only_probes_found_is_named() {
+    let mut program = Program::new(2);
+    let probe = Action::Probe { comm: capture::WORLD, source: CommRank(0), tag: 0 };
+    program.send(0, 1, 0, 9).call(1, probe.clone()).call(1, probe);
+    let (lines, summary) = program.finish().lines(true);
+    assert_eq!((summary.messages, summary.found_only, summary.unmatched.sends), (0, 2, 1));
+    // Two marks a probe and one for MPI_Finalize, each after the one before.
+    let of_task = lines.iter().filter(|line| line.split(' ').nth(1) == Some("1"));
+    let after: Vec<&str> = of_task.map(|line| line.split(' ').nth(4).unwrap()).collect();
+    assert_eq!(after, ["0", "1", "1", "1", "1"]);
+}
+
+#[test]
 fn a_receive_that_is_cancelled_or_not_waited_for() {
     let mut program = Program::new(2);
     program.post(1, Some(0), 0).complete(1, 0, Outcome::Cancelled);

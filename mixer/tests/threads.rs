@@ -153,7 +153,8 @@ fn every_record_has_its_function(container: &Path) {
             let line = line.to_record();
             let sends = ["MPI_Send", "MPI_Bsend", "MPI_Ssend", "MPI_Rsend", "MPI_Sendrecv"];
             let is_send = sends.contains(&function.as_str()) || function.ends_with("send");
-            let other = ["MPI_Recv", "MPI_Wait", "MPI_Finalize"].contains(&function.as_str());
+            let other = ["MPI_Recv", "MPI_Wait", "MPI_Probe", "MPI_Mprobe", "MPI_Finalize"]
+                .contains(&function.as_str());
             let fits = match &line {
                 // A mark, maybe of a collective that starts; or a message.
                 Record::Message(message) if message.src == message.dst && message.bytes == Bytes::ZERO => {
@@ -284,6 +285,32 @@ fn receives_of_two_threads_meet_messages_that_were_sent_before() {
     let line = |part: &str| lines.iter().find(|line| line.contains(part)).unwrap();
     let first = line(" 1 0 2 ").split(' ').next().unwrap();
     assert!(line(" 0 1 1 ").ends_with(&format!(" 10 {first}")), "{lines:?}");
+}
+
+/// The first message goes to a receive that began during the probe, so the probe found the second one.
+#[test]
+fn a_probe_found_the_message_that_was_received_behind_it() {
+    let mut program = Program::new(2);
+    let probe = Action::Probe { comm: WORLD, source: CommRank(0), tag: 0 };
+    program.call(1, 0, (100, 400), probe);
+    program.receive(1, 1, (110, 200), 0, 0);
+    program.receive(1, 1, (500, 510), 0, 0);
+    program.send(0, 0, (150, 155), 1, 0, 1);
+    program.send(0, 0, (350, 355), 1, 0, 2);
+    let (lines, summary) = program.lines(1000);
+    assert_eq!(summary.found_only, 0);
+    let expected = [
+        // The starts of the probe and of the first receive.
+        "0 1 1 0 0 100 -1",
+        "1 1 1 0 0 10 -1",
+        // The probe returns with the second message, "3".
+        "4 1 1 0 2 0 3",
+        // The second receive, after the first message; then the ends of both threads.
+        "5 1 1 0 2 100 2",
+        "7 1 1 0 1 490 5",
+        "8 1 1 0 1 0 4",
+    ];
+    assert_eq!(of_task(&lines, "1"), expected, "{lines:?}");
 }
 
 #[test]

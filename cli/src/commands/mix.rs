@@ -182,6 +182,9 @@ fn text(summary: &Summary) -> String {
     if summary.never_completed > 0 {
         lines.push(format!("{} requests never completed", Grouped(summary.never_completed)));
     }
+    if summary.found_only > 0 {
+        lines.push(format!("{} probes found messages that were never received", Grouped(summary.found_only)));
+    }
     lines.extend(summary.lacks().into_iter().map(|lack| format!("not in the trace: {lack}")));
     if summary.threaded > 0 {
         lines.push(format!(

@@ -2,6 +2,7 @@
 
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
+use super::probes::Probes;
 use super::recent::{Name, Recent};
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
@@ -55,10 +56,11 @@ pub(super) struct Builder<'a> {
     /// Calls that a trace cannot represent, by function.
     not_representable: BTreeMap<CallSlot, Tally>,
     pub(super) notes: Option<Box<NoteTaker>>,
+    pub(super) probes: Probes,
     /// Whether `MPI_Finalize` was called.
     finalized: bool,
-    /// How many events the task may have, less the messages and receives of lowered collectives: so each message, receive and
-    /// collective has an index.
+    /// How many events the task may have, less the messages and receives of lowered collectives, and those of probes: so each
+    /// message, receive and collective has an index.
     pub(super) most: u64,
     pub(super) task: Task,
 }
@@ -101,6 +103,7 @@ impl<'a> Builder<'a> {
         options: WalkOptions<'a>,
         threads: bool,
         notes: Option<Box<NoteTaker>>,
+        probes: Probes,
         expected: usize,
     ) -> Self {
         let side = || Side::with_capacity(expected / 2);
@@ -125,6 +128,7 @@ impl<'a> Builder<'a> {
             timeline: Timeline::default(),
             not_representable: BTreeMap::new(),
             notes,
+            probes,
             finalized: false,
             most: MessageIndex::NONE.0.into(),
             task,
@@ -139,8 +143,8 @@ impl<'a> Builder<'a> {
         self.has_indices()
     }
 
-    /// Counts a message or receive of a lowered collective.
-    pub(super) fn count_lowered(&mut self) -> Result<(), Problem> {
+    /// Counts a message or receive that is not the only one of its call.
+    pub(super) fn count_further(&mut self) -> Result<(), Problem> {
         self.most = self.most.saturating_sub(1);
         self.has_indices()
     }

@@ -84,7 +84,7 @@ impl Builder<'_> {
     ) -> Result<(), Problem> {
         let (mut chain, mut receives) = (Chain::default(), Vec::new());
         while let Some(step) = steps.next() {
-            self.count_lowered()?;
+            self.count_further()?;
             match step {
                 Step::Send { to, data } => {
                     let channel = self.task.sends.channel(channel(to)?);

@@ -15,6 +15,11 @@ impl Builder<'_> {
     /// Rule 2.
     #[inline(always)]
     pub(super) fn post(&mut self, event: &Event<'_>, posted: &PostReceive) -> Result<(), Problem> {
+        if self.probes.are_by(event.call)
+            && let (Some(source), Some(tag)) = (posted.source, posted.tag)
+        {
+            self.probe(event, posted.comm, source, tag)?;
+        }
         let pending = match (posted.source, posted.tag) {
             (Some(source), Some(tag)) if !self.options.by_length => {
                 match self.channel(SideOf::Receives, (posted.comm, source, tag), posted.bytes)? {

@@ -8,6 +8,7 @@
 //! | 2, 3, 4, 8 | posted receives, sends, blocking receives, `Sendrecv` | `messages.rs` |
 //! | 6, 9 | collectives, and the messages that replace them | `collectives.rs` |
 //! | 4, 5, 9 | completions of requests | `completions.rs` |
+//! | 10 | probes | `probes.rs` |
 //!
 //! `timeline.rs` gives each record its time and its dependency, `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
@@ -18,6 +19,7 @@ mod completions;
 mod locals;
 mod messages;
 mod notes;
+mod probes;
 mod recent;
 mod requests;
 mod timeline;
@@ -29,6 +31,7 @@ use crate::task::Task;
 pub(crate) use builder::WalkOptions;
 use builder::{Builder, Pending};
 use notes::NoteTaker;
+use probes::Probes;
 use vef_format::capture::event::{Action, Detail, Event, Io, Transfer};
 use vef_format::capture::{Consumer, Function};
 use vef_format::ids::Rank;
@@ -48,7 +51,8 @@ impl<'a> Walk<'a> {
         expected: usize,
     ) -> Self {
         let notes = options.with_notes.then(|| Box::new(NoteTaker::new(options.polls, threads, functions)));
-        Self(Builder::new(rank, communicators, options, threads, notes, expected))
+        let probes = Probes::new(functions);
+        Self(Builder::new(rank, communicators, options, threads, notes, probes, expected))
     }
 
     /// Number of records so far.
@@ -59,6 +63,7 @@ impl<'a> Walk<'a> {
     /// Ends the walk; `functions` is the capture's call table.
     pub(crate) fn finish(mut self, functions: &[Function]) -> Task {
         self.0.abandon_open_receives();
+        self.0.resolve_probes();
         self.0.finish(functions)
     }
 }
@@ -104,8 +109,9 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
                 return walk.start(*request, Pending::NoCompletionRecord);
             }
         }
+        Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),
         // Without a record: the next record's time contains the call.
-        Action::Probe { .. } | Action::Polls { .. } => {}
+        Action::Polls { .. } => {}
         // Not calls of the program that take time.
         Action::Send(_)
         | Action::PostReceive(_)

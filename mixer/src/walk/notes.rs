@@ -119,6 +119,7 @@ impl NoteTaker {
                 return Some(Function::FINALIZE);
             }
             Action::Receive(_) => return Some(Function::RECEIVE),
+            Action::Probe { .. } | Action::PostReceive(_) => return Some(Function::PROBE),
             Action::Exchange { send, .. } => {
                 if records.end > records.start + 1 {
                     self.send(event.thread, send, records.start);

@@ -98,7 +98,7 @@ impl Timeline {
         &self.joined
     }
 
-    /// Failed polls: they are waiting if the thread's next record completes a receive or a collective.
+    /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message.
     pub(super) fn polled(&mut self, event: &Event<'_>) {
         let thread = usize::from(event.thread);
         if thread >= self.polled.len() {
@@ -126,7 +126,10 @@ impl Timeline {
         match event.start.since(previous.end) {
             Some(time) if self.polled.is_empty() => (time, previous.after),
             Some(time) => {
-                let receives = matches!(event.action, Action::Complete(_) | Action::Receive(_));
+                let receives = matches!(
+                    event.action,
+                    Action::Complete(_) | Action::Receive(_) | Action::Probe { .. } | Action::PostReceive(_)
+                );
                 (time - self.take_polled(task, event.thread, receives, time), previous.after)
             }
             None => {

@@ -22,14 +22,21 @@ pub(crate) struct Happened {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Plain(Action<'static>),
+    /// `MPI_Mprobe`, which takes the message.
+    Matched(PostReceive),
     Complete(Vec<Completion>),
-    Communicator { id: CommId, origin: Origin, members: Vec<Rank> },
+    Communicator {
+        id: CommId,
+        origin: Origin,
+        members: Vec<Rank>,
+    },
 }
 
 impl Happened {
     fn with_event<R>(&self, call: CallSlot, use_it: impl FnOnce(&Event<'_>) -> R) -> R {
         let action = match &self.what {
             What::Plain(action) => action.clone(),
+            What::Matched(posted) => Action::PostReceive(*posted),
             What::Complete(list) => Action::Complete(Completions::List(list)),
             What::Communicator { id, origin, members } => Action::Communicator(Communicator {
                 id: *id,
@@ -64,6 +71,7 @@ pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: im
         for event in events {
             let call = match event.what {
                 What::Plain(Action::Other { .. }) => writer.function("MPI_Put").unwrap(),
+                What::Matched(_) => writer.function("MPI_Mprobe").unwrap(),
                 _ => CallSlot::NONE,
             };
             event.with_event(call, |event| writer.event(event)).unwrap();

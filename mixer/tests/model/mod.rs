@@ -9,7 +9,7 @@ use crate::capture::{Happened, What};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use vef_format::capture::event::*;
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
@@ -156,6 +156,8 @@ struct Task {
     posted: Vec<Posted>,
     /// Delivered messages without a receive, in order of delivery.
     waiting: Vec<Message>,
+    /// Messages that a probe found, by sender and record.
+    probed: HashSet<(u32, usize)>,
     comms: u32,
 }
 
@@ -311,8 +313,9 @@ impl World {
             30..52 => self.post(actor),
             52..66 => self.receive(actor),
             66..82 => self.complete(actor),
-            82..86 => self.other(actor),
-            86..98 => self.collective(actor),
+            82..84 => self.other(actor),
+            84..87 => self.probe(actor),
+            87..98 => self.collective(actor),
             _ => self.split(),
         }
     }
@@ -500,9 +503,10 @@ impl World {
         true
     }
 
-    /// The next record depends on `message`, whose reception ended at `end`.
+    /// The next record depends on `message`, whose reception ended at `end`; on the last record if a probe has waited for it.
     fn received(&mut self, actor: Actor, end: u64, message: Message) {
-        self.done(actor, end, Some(Follows::Received(message)));
+        let probed = self.tasks[actor.0 as usize].probed.contains(&(message.src, message.record));
+        self.done(actor, end, (!probed).then_some(Follows::Received(message)));
         match &mut self.tasks[message.src as usize].made[message.record].what {
             MadeOf::Point { awaited, .. } => *awaited = true,
             MadeOf::Part { .. } => unreachable!(),
@@ -747,15 +751,46 @@ impl World {
         }
     }
 
-    /// Calls without a record.
+    /// A call without a record.
     fn other(&mut self, actor: Actor) {
+        let (start, end) = (self.tick(), self.tick());
+        let action = Action::Other { bytes: Bytes(7), detail: Detail::None };
+        self.happened(actor, start, end, What::Plain(action));
+    }
+
+    /// Any thread finds a message that has arrived; only the thread of its tag may take it.
+    fn probe(&mut self, actor: Actor) {
+        let (rank, thread) = actor;
+        let waiting = &self.tasks[rank as usize].waiting;
+        let Some(&Message { comm, src, tag, .. }) = waiting.choose(&mut self.random) else { return };
+        let posted = Posted { comm, source: Some(src), tag: Some(tag), met: None };
+        let at = waiting.iter().position(|message| posted.takes(message)).unwrap();
+        let message = waiting[at];
         let start = self.tick();
-        let action = match self.random.random_bool(0.5) {
-            true => Action::Other { bytes: Bytes(7), detail: Detail::None },
-            false => Action::Probe { comm: CommId(0), source: CommRank(0), tag: 0 },
+        self.mark(actor, start);
+        let takes = tag / TAGS == i32::from(thread) && self.random.random_bool(0.3);
+        let what = if takes {
+            let task = &mut self.tasks[rank as usize];
+            task.waiting.remove(at);
+            task.posted.push(Posted { met: Some(message), ..posted });
+            let number = task.posted.len() - 1;
+            What::Matched(PostReceive {
+                comm: self.comms[comm].numbers[&rank],
+                source: Some(self.rank_in(comm, src)),
+                tag: Some(tag),
+                bytes: Bytes(100),
+                datatype: DatatypeId(0),
+                request: self.request(actor, Request::Receive(number)),
+            })
+        } else {
+            let (source, comm) = (self.rank_in(comm, src), self.comms[comm].numbers[&rank]);
+            What::Plain(Action::Probe { comm, source, tag })
         };
         let end = self.tick();
-        self.happened(actor, start, end, What::Plain(action));
+        self.received(actor, end, message);
+        self.mark(actor, end);
+        self.tasks[rank as usize].probed.insert((src, message.record));
+        self.happened(actor, start, end, what);
     }
 
     /// Follows the waits from a blocked thread to a free one, which does what is waited for; or lets a member leave a collective.

@@ -1,0 +1,99 @@
+//! The rule for probes: a probe waits for the message that it finds, as a receive does.
+
+use super::builder::{Builder, SideOf};
+use super::timeline::Chain;
+use crate::error::Problem;
+use crate::index::{ChannelIndex, ReceiveIndex};
+use crate::records::{After, Body};
+use crate::task::{Fate, Found};
+use hashbrown::HashSet;
+use vef_format::capture;
+use vef_format::capture::event::{CallSlot, Event};
+use vef_format::ids::{CommId, CommRank};
+use vef_format::units::Bytes;
+
+/// The probes of one task.
+#[derive(Debug)]
+pub(super) struct Probes {
+    /// Slots of the functions whose probes take the message; the recorder writes these as posted receives.
+    matched: Vec<CallSlot>,
+    /// The probes so far. Each has an index among the receives of the task, which stands for the message that it found, and the
+    /// channel of that message.
+    made: Vec<(ReceiveIndex, ChannelIndex)>,
+}
+
+impl Probes {
+    /// No probes yet, of a rank with these functions in its call table.
+    pub(super) fn new(functions: &[capture::Function]) -> Self {
+        let is_matched = |name: &str| matches!(name, "MPI_Mprobe" | "MPI_Improbe");
+        let slots = (0..).map(CallSlot).zip(functions);
+        let matched =
+            slots.filter(|(_, function)| is_matched(&function.name)).map(|(slot, _)| slot).collect();
+        Self { matched, made: Vec::new() }
+    }
+
+    /// Whether a call that posts a receive is a matched probe.
+    #[inline(always)]
+    pub(super) fn are_by(&self, call: CallSlot) -> bool {
+        self.matched.contains(&call)
+    }
+}
+
+impl Builder<'_> {
+    /// Rule 10: a mark at the start of the call, and one at its end that depends on the message. If another thread receives the
+    /// message, its records are behind the second mark.
+    #[cold]
+    pub(super) fn probe(
+        &mut self,
+        event: &Event<'_>,
+        comm: CommId,
+        source: CommRank,
+        tag: i32,
+    ) -> Result<(), Problem> {
+        // Without communicators, channels differ by the length of messages, which a probe does not have.
+        if self.options.by_length {
+            return Ok(());
+        }
+        let Some(channel) = self.channel(SideOf::Receives, (comm, source, tag), Bytes::ZERO)? else {
+            return Ok(());
+        };
+        self.count_further()?;
+        let found = self.add_receive(event, ChannelIndex::NONE, Fate::Unawaited, Bytes::ZERO);
+        self.probes.made.push((found, channel));
+        let mut chain = Chain::default();
+        for after in [After::Received(found), After::Sent] {
+            self.timeline.record(&mut self.task, event, event.end, &mut chain, Body::Mark, after);
+        }
+        self.timeline.end(event, &chain);
+        Ok(())
+    }
+
+    /// Finds the receive of each probe's message: the next one on its channel that had not completed before the probe returned.
+    /// The first of several probes of a message waits for it.
+    pub(super) fn resolve_probes(&mut self) {
+        let Self { probes: Probes { made, .. }, task, .. } = self;
+        if made.is_empty() {
+            return;
+        }
+        let grouped = task.receives.group();
+        let channels: Vec<&[u32]> = grouped.all().collect();
+        let mut known = HashSet::new();
+        for &(probe, channel) in &*made {
+            let receives = channels[channel.index()];
+            let later = &receives[receives.partition_point(|&receive| receive < probe.0)..];
+            let is_pending = |receive: u32| {
+                task.postings
+                    .as_ref()
+                    .is_none_or(|postings| postings[receive as usize].done > postings[probe.index()].end)
+            };
+            match later.iter().copied().find(|&receive| is_pending(receive)) {
+                None => task.counts.found_only += 1,
+                Some(receive) if known.insert(receive) => {
+                    task.fates[receive as usize] = Fate::HasDependent;
+                    task.found.push(Found { probe, receive: ReceiveIndex(receive) });
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
