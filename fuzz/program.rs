@@ -227,6 +227,7 @@ fn alone(task: &mut Task, clock: u64, length: u64, kind: u8, choices: &mut Choic
                 1 if bytes % 2 == 0 => Action::Polls { count: bytes },
                 1 => Action::Abort { code: tag },
                 2 => Action::CommunicatorFree(CommId(comm)),
+                3 if bytes % 2 == 0 => Action::Creation(Creation { comm: CommId(comm), request: None }),
                 3 => Action::Probe { comm: CommId(comm), source: CommRank(peer), tag },
                 4 => Action::Phase { begin: bytes % 2 == 0, name: "solve" },
                 5 => Action::Other { bytes: Bytes(bytes), detail: Detail::None },

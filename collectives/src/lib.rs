@@ -56,6 +56,7 @@ mod program;
 
 mod algorithms;
 pub mod choose;
+pub mod creations;
 mod schedule;
 
 pub use algorithms::{Algorithm, Choice};

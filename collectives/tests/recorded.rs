@@ -6,7 +6,8 @@
 //! exchanges exactly the recorded number of messages and bytes. Where the two libraries are installed, they are recorded anew for a few ranks.
 
 use collectives::choose::Table;
-use collectives::{Algorithm as A, Counts, Member, Operation, Operation::*, Sizes, Step, steps};
+use collectives::creations::Library;
+use collectives::{Algorithm as A, Choice, Counts, Member, Operation, Operation::*, Sizes, Step, steps};
 use std::collections::BTreeMap;
 
 /// Operations whose schedules are the nearest there are, not the same: with the algorithm chosen and the number of cases.
@@ -35,6 +36,70 @@ fn openmpi_as_installed_sends_these_messages() {
 fn mpich_as_installed_sends_these_messages() {
     record("mpich", 10, &[]);
     record("mpich", 33, &[]);
+}
+
+#[test]
+fn mpich_creates_communicators_by_these_messages() {
+    creations("mpich", Library::Mpich);
+}
+
+#[test]
+fn openmpi_creates_communicators_by_these_messages() {
+    creations("openmpi", Library::OpenMpi);
+}
+
+/// Records the creations of communicators by an MPI. A call sends what the collectives of its agreement do, by the algorithms that the
+/// library's own code uses.
+fn creations(mpi: &str, library: Library) {
+    if !skipping::installed(&format!("mpicc.{mpi}")) {
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/record/record.sh");
+    let table = Table::builtin(mpi).unwrap();
+    let algorithms = |function: &str, operation, ranks| match (library, operation, function) {
+        // A non-blocking collective in a binomial tree.
+        (Library::OpenMpi, Allreduce, _) => {
+            vec![(Reduce, Choice::plain(A::Binomial)), (Bcast, Choice::plain(A::BinomialSpread))]
+        }
+        // Code of their own.
+        (Library::Mpich, Allreduce, "Comm_create_group" | "Comm_idup") => {
+            vec![(Allreduce, Choice::plain(A::RecursiveDoubling))]
+        }
+        (_, operation, _) => {
+            let member = Member { operation, ranks, rank: 0, root: 0, unit: 4 };
+            vec![(
+                operation,
+                table.choose(&member, Sizes::Bytes(if operation == Allreduce { 260 } else { 4 })),
+            )]
+        }
+    };
+    for ranks in [2, 5, 8] {
+        let recorded =
+            std::process::Command::new(script).args([mpi, &ranks.to_string(), "creations"]).output();
+        let recorded = String::from_utf8(recorded.unwrap().stdout).unwrap();
+        assert_eq!(recorded.lines().count(), 10, "{recorded}");
+        for line in recorded.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [messages, total, digest] = [4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
+            let mut parts = library.agreement(&format!("MPI_{}", words[0])).to_vec();
+            // Within the new communicator, which has all ranks here.
+            if library == Library::Mpich && ["Comm_split", "Cart_sub"].contains(&words[0]) {
+                parts.push((Bcast, 4));
+            }
+            let mut pairs = Pairs::new();
+            for (operation, bytes) in parts {
+                for (operation, choice) in algorithms(words[0], operation, ranks) {
+                    add(&mut pairs, operation, choice, (ranks, 0, 4), |_| Sizes::Bytes(bytes));
+                }
+            }
+            let ours = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+            assert_eq!(ours, (messages, total), "{mpi}: {line}");
+            // Open MPI's code for groups has another tree.
+            if (library, words[0]) != (Library::OpenMpi, "Comm_create_group") {
+                assert_eq!(fnv1a(&pairs), digest, "{mpi}: {line}: {pairs:?}");
+            }
+        }
+    }
 }
 
 /// Records what an MPI sends among so many ranks, in 13 sizes of vectors and 10 of blocks, and compares that.
@@ -87,8 +152,20 @@ fn scheduled(table: &Table, operation: Operation, bytes: u64, ranks: u32, root: 
     };
     let choice = table.choose(&Member { operation, ranks, rank: 0, root, unit: 1 }, sizes_of(0));
     let mut pairs = Pairs::new();
+    add(&mut pairs, operation, choice, (ranks, root, 1), sizes_of);
+    (choice.algorithm, pairs)
+}
+
+/// Adds the messages of an operation of all ranks.
+fn add<'a>(
+    pairs: &mut Pairs,
+    operation: Operation,
+    choice: Choice,
+    (ranks, root, unit): (u32, u32, u32),
+    sizes_of: impl Fn(u32) -> Sizes<'a>,
+) {
     for rank in 0..ranks {
-        let shape = Member { operation, ranks, rank, root, unit: 1 };
+        let shape = Member { operation, ranks, rank, root, unit };
         for step in steps(shape, choice, sizes_of(rank)).unwrap() {
             if let Step::Send { to, data } = step {
                 let pair = pairs.entry((rank, to)).or_default();
@@ -96,7 +173,6 @@ fn scheduled(table: &Table, operation: Operation, bytes: u64, ranks: u32, root: 
             }
         }
     }
-    (choice.algorithm, pairs)
 }
 
 fn fnv1a(pairs: &Pairs) -> u64 {

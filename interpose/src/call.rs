@@ -12,7 +12,7 @@ use mpi_abi::prototypes::{Call, Kind};
 use std::mem::ManuallyDrop;
 use vef_format::capture::encode::{Content, can_be_shape, makes_request};
 use vef_format::capture::event::{
-    Action, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, Split, WindowId,
+    Action, CallSlot, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, Split, WindowId,
 };
 use vef_format::units::Bytes;
 
@@ -257,10 +257,8 @@ impl Recorded {
         });
         let Some(origin) = added else { return comm };
         let described = Action::Communicator(members.describe(comm.id, origin, split, tracer.tasks));
-        match made {
-            true => self.put(&described),
-            false => self.lane().writer.define(&described),
-        }
+        let call = if made { tracer.slot(self.call()) } else { CallSlot::NONE };
+        self.lane().writer.define(&described, call);
         comm
     }
 
@@ -287,7 +285,9 @@ impl Recorded {
             None => (known.types.add(handle, |id| KnownType { id: DatatypeId(id), sparse, size }), true),
         });
         if is_new {
-            self.lane().writer.define(&Action::Datatype(Datatype { id: found.id, ..described }));
+            self.lane()
+                .writer
+                .define(&Action::Datatype(Datatype { id: found.id, ..described }), CallSlot::NONE);
         }
         found
     }

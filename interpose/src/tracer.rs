@@ -480,7 +480,7 @@ impl Tracer {
         let handle = self.abi().predefined.comm_world;
         let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World));
         let described = members.describe(comm.id, origin, None, self.tasks);
-        lane.writer.define(&Action::Communicator(described));
+        lane.writer.define(&Action::Communicator(described), CallSlot::NONE);
     }
 
     /// Queries the properties of a datatype; its number is assigned later.

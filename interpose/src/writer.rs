@@ -124,9 +124,9 @@ impl Writer {
         self.put((start, end), Content::Action(&Action::Polls { count }), call);
     }
 
-    /// Writes a definition. Its time is the end of the previous record, so that the next gap is unchanged.
-    pub(crate) fn define(&mut self, action: &Action<'_>) {
-        self.put((self.last, self.last), Content::Action(action), CallSlot::NONE);
+    /// Writes a definition, which `call` made. Its time is the end of the previous record, so that the next gap is unchanged.
+    pub(crate) fn define(&mut self, action: &Action<'_>, call: CallSlot) {
+        self.put((self.last, self.last), Content::Action(action), call);
     }
 
     /// Takes the request made by a call that was recorded by its shape.

@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 44] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -34,6 +34,28 @@ const NAMES: [&str; 22] = [
     "Session_finalize",
     "Probe",
     "Mprobe",
+    "Comm_dup",
+    "Comm_dup_with_info",
+    "Comm_idup",
+    "Comm_idup_with_info",
+    "Comm_create",
+    "Comm_create_group",
+    "Comm_create_from_group",
+    "Comm_split",
+    "Comm_split_type",
+    "Cart_create",
+    "Cart_sub",
+    "Graph_create",
+    "Dist_graph_create",
+    "Dist_graph_create_adjacent",
+    "Intercomm_merge",
+    "Win_create",
+    "Win_allocate",
+    "Win_allocate_shared",
+    "Win_create_dynamic",
+    "Win_free",
+    "File_open",
+    "File_close",
 ];
 
 impl Function {
@@ -42,6 +64,7 @@ impl Function {
     pub(crate) const WAIT: Self = Self(2 * 6);
     pub(crate) const FINALIZE: Self = Self(2 * 7);
     pub(crate) const PROBE: Self = Self(2 * 20);
+    pub(crate) const CREATION: Self = Self(2 * 22);
 
     /// That of a send.
     #[inline(always)]

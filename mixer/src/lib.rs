@@ -124,6 +124,8 @@ pub struct Options {
     pub lower_collectives: Option<Table>,
     /// How failed polls count.
     pub polls: Polls,
+    /// How calls that create communicators count.
+    pub creations: Creations,
     /// Codes of the collectives in the trace.
     pub op_codes: OpCodes,
 }
@@ -135,6 +137,16 @@ pub enum Polls {
     /// As waiting: the replay decides how long it takes.
     #[default]
     Wait,
+    /// As computing, with the duration measured in the run.
+    Compute,
+}
+
+/// How calls count that create communicators, windows and files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Creations {
+    /// As the collectives by which the MPI library agrees on them ([`collectives::creations`]).
+    #[default]
+    Collectives,
     /// As computing, with the duration measured in the run.
     Compute,
 }

@@ -7,7 +7,8 @@ use crate::parts;
 use crate::summary::Spent;
 use crate::task::Task;
 use crate::walk::{Walk, WalkOptions};
-use crate::{Options, Progress};
+use crate::{Creations, Options, Progress};
+use collectives::creations::Library;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
@@ -61,6 +62,13 @@ impl<'a> Reading<'a> {
             by_length: capture.layout() == Layout::Prospector,
             with_room: false,
             polls: options.polls,
+            creations: match options.creations {
+                Creations::Collectives => {
+                    let info = capture.rank(Rank(0));
+                    Some(info.map_or_else(Library::default, |info| Library::named(&info.library)))
+                }
+                Creations::Compute => None,
+            },
             lower: options.lower_collectives.as_ref(),
         };
         Self {

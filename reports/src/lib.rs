@@ -18,4 +18,5 @@ pub mod text;
 pub mod timeline;
 pub mod yardstick;
 
+mod flow;
 mod wildcards;

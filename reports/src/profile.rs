@@ -1,8 +1,11 @@
 //! Profile of a capture: calls of each MPI function with their time and bytes, and messages by pair of ranks; sums over all ranks.
 //!
-//! Bytes are those of the buffer that a rank gives (of a receive: asks for; of a vector form: of all blocks); peers are those it sends
-//! to. What a persistent request moves counts where it is started.
+//! Bytes of messages are those sent and those received; of collectives, those of the buffer that a rank gives (of a vector form: of all
+//! blocks). Peers are those that a rank sends to. What a persistent request moves counts where it is started. Shares of MPI are of the time
+//! between the end of `MPI_Init` and the start of `MPI_Finalize`, of all threads that make calls.
 
+use crate::flow::{Channels, Place};
+use crate::wildcards::Matched;
 use hashbrown::HashMap;
 use mpi_abi::prototypes::{Call, Category};
 use serde::Serialize;
@@ -11,7 +14,7 @@ use std::fmt;
 use std::path::Path;
 use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Send};
 use vef_format::capture::{Capture, CaptureError, Group};
-use vef_format::ids::Rank as Task;
+use vef_format::ids::{CommId, CommRank, Rank as Task};
 use vef_format::operation::Operation;
 use vef_format::units::{Bytes, Grouped};
 
@@ -22,8 +25,10 @@ pub struct Profile {
     pub tasks: u32,
     /// Time in MPI of all ranks together, without `MPI_Init` and `MPI_Finalize`, ns.
     pub mpi_ns: u64,
-    /// Time between `MPI_Init` and `MPI_Finalize` of all ranks together, ns.
+    /// Time from the end of `MPI_Init` to the start of `MPI_Finalize` of all ranks together, ns.
     pub wall_ns: u64,
+    /// The same of all threads that make calls, of which `mpi_ns` is a share, ns.
+    pub thread_ns: u64,
     /// By function, the one that took longest first.
     pub calls: Vec<Function>,
     /// By rank, in order.
@@ -43,7 +48,7 @@ pub struct Function {
     pub ns: u64,
     /// Time of the rank that it took longest, ns.
     pub longest_rank_ns: u64,
-    /// Bytes of the buffers given to the calls (of receives: their size).
+    /// Bytes sent and received in messages, and of the buffers given to collectives and other calls.
     pub bytes: u64,
     /// How many returned an error.
     pub errors: u64,
@@ -58,8 +63,10 @@ pub struct Rank {
     pub calls: u64,
     /// Time in them, without `MPI_Init` and `MPI_Finalize`, ns.
     pub mpi_ns: u64,
-    /// Time between `MPI_Init` and `MPI_Finalize`, ns.
+    /// Time from the end of `MPI_Init` to the start of `MPI_Finalize`, ns.
     pub wall_ns: u64,
+    /// Number of threads that make calls.
+    pub threads: u32,
     /// Messages that it sent.
     pub messages: u64,
     /// Bytes that it sent in them.
@@ -92,9 +99,13 @@ impl Profile {
             opened => opened?,
         };
         let mut profile = Self { tasks: capture.tasks(), ..Self::default() };
+        let mut sizes = Sizes::default();
+        for rank in (0..capture.tasks()).map(Task) {
+            sizes.read(&capture, rank)?;
+        }
         let mut calls = BTreeMap::new();
         for rank in (0..capture.tasks()).map(Task) {
-            profile.add(&capture, rank, &mut calls)?;
+            profile.add(&capture, rank, &sizes, &mut calls)?;
         }
         profile.calls = calls.into_values().collect();
         profile.calls.sort_by_key(|call| std::cmp::Reverse(call.ns));
@@ -106,8 +117,10 @@ impl Profile {
         &mut self,
         capture: &Capture,
         rank: Task,
+        sizes: &Sizes,
         calls: &mut BTreeMap<String, Function>,
     ) -> Result<(), CaptureError> {
+        let matched = Matched::of_rank(capture, rank)?;
         let mut events = capture.events(rank)?;
         let mut moved = Moved {
             rank,
@@ -115,13 +128,23 @@ impl Profile {
             bytes: vec![0; events.functions().len()],
             sent: BTreeMap::new(),
             comms: HashMap::default(),
-            sizes: HashMap::default(),
+            datatypes: HashMap::default(),
+            sizes,
+            matched,
+            channels: Channels::new(rank, capture.tasks()),
         };
+        let (mut begin, mut end) = events.span();
+        let mut threads = 1;
         events.each(|event| {
+            match event.action {
+                Action::Init => begin = event.end,
+                Action::Finalize => end = event.start,
+                _ => {}
+            }
+            threads = threads.max(u32::from(event.thread) + 1);
             moved.event(event);
             Ok::<_, CaptureError>(())
         })?;
-        let (begin, end) = events.span();
         let wall_ns = end.0.saturating_sub(begin.0);
         let (mut made, mut mpi_ns) = (0u64, 0u64);
         for (function, &bytes) in events.functions().iter().zip(&moved.bytes) {
@@ -144,9 +167,10 @@ impl Profile {
         }
         let sum = |of: fn(&(u64, u64)) -> u64| moved.sent.values().map(of).fold(0, u64::saturating_add);
         let (messages, bytes) = (sum(|sent| sent.0), sum(|sent| sent.1));
-        self.ranks.push(Rank { calls: made, mpi_ns, wall_ns, messages, bytes });
+        self.ranks.push(Rank { calls: made, mpi_ns, wall_ns, threads, messages, bytes });
         self.mpi_ns = self.mpi_ns.saturating_add(mpi_ns);
         self.wall_ns = self.wall_ns.saturating_add(wall_ns);
+        self.thread_ns = self.thread_ns.saturating_add(wall_ns.saturating_mul(threads.into()));
         let pair =
             |(to, (messages, bytes)): (Task, (u64, u64))| Pair { from: rank.0, to: to.0, messages, bytes };
         self.pairs.extend(moved.sent.into_iter().map(pair));
@@ -174,7 +198,7 @@ fn is_beyond_a_trace(category: Category) -> bool {
 }
 
 /// Messages and bytes of one rank.
-struct Moved {
+struct Moved<'a> {
     rank: Task,
     tasks: u32,
     /// By slot of the call table.
@@ -183,25 +207,71 @@ struct Moved {
     sent: BTreeMap<Task, (u64, u64)>,
     comms: HashMap<u32, Group>,
     /// Sizes of datatypes.
-    sizes: HashMap<u32, u64>,
+    datatypes: HashMap<u32, u64>,
+    sizes: &'a Sizes,
+    matched: Matched,
+    channels: Channels,
 }
 
-impl Moved {
+/// The sizes of the messages of each channel of the run, in the order in which they were sent.
+#[derive(Debug, Default)]
+struct Sizes {
+    /// By channel: a size, and the number of the last message in succession that has it.
+    runs: HashMap<u64, Vec<(Bytes, u64)>>,
+}
+
+impl Sizes {
+    /// Adds the messages that a rank sends.
+    fn read(&mut self, capture: &Capture, rank: Task) -> Result<(), CaptureError> {
+        let mut channels = Channels::new(rank, capture.tasks());
+        capture.events(rank)?.each(|event| {
+            match &event.action {
+                Action::Communicator(described) => channels.add(described),
+                Action::Send(send) | Action::Exchange { send, .. } => {
+                    let Some(place) = channels.send(send.comm, send.dest, send.tag) else { return Ok(()) };
+                    let runs = self.runs.entry(place.channel).or_default();
+                    match runs.last_mut() {
+                        Some((size, last)) if *size == send.bytes => *last = place.number,
+                        _ => runs.push((send.bytes, place.number)),
+                    }
+                }
+                _ => {}
+            }
+            Ok::<_, CaptureError>(())
+        })
+    }
+
+    /// The bytes of a message; none, if it was not sent. `None`: the sender was not recorded.
+    fn of(&self, place: Place) -> Option<Bytes> {
+        let runs = self.runs.get(&place.channel)?;
+        let at = runs.partition_point(|&(_, last)| last < place.number);
+        Some(runs.get(at).map_or(Bytes::ZERO, |&(size, _)| size))
+    }
+}
+
+impl Moved<'_> {
     fn event(&mut self, event: &Event<'_>) {
         let bytes = match &event.action {
             Action::Communicator(described) => {
                 let members = Group::new(described.members, self.tasks).unwrap_or_default();
                 self.comms.insert(described.id.0, members);
+                self.channels.add(described);
                 return;
             }
             Action::Datatype(described) => {
-                self.sizes.insert(described.id.0, described.size.0);
+                self.datatypes.insert(described.id.0, described.size.0);
                 return;
             }
             Action::Send(send) => self.send(send),
-            Action::Exchange { send, .. } => self.send(send),
-            Action::Receive(receive) => receive.bytes,
-            Action::PostReceive(post) => post.bytes,
+            Action::Exchange { send, receive } => {
+                let received =
+                    self.received(receive.comm, Some((receive.source, receive.tag)), receive.bytes);
+                Bytes(self.send(send).0.saturating_add(received.0))
+            }
+            Action::Receive(receive) => {
+                self.received(receive.comm, Some((receive.source, receive.tag)), receive.bytes)
+            }
+            Action::PostReceive(post) => self.received(post.comm, self.matched.of(post), post.bytes),
             Action::Collective(part) => self.given(part),
             Action::Other { bytes, .. } => *bytes,
             _ => return,
@@ -209,6 +279,13 @@ impl Moved {
         if let Some(sum) = event.call.index().and_then(|slot| self.bytes.get_mut(slot)) {
             *sum = sum.saturating_add(bytes.0);
         }
+    }
+
+    /// The bytes of the message that a receive took; of the buffer, if the sender was not recorded.
+    fn received(&mut self, comm: CommId, from: Option<(CommRank, i32)>, buffer: Bytes) -> Bytes {
+        let Some((source, tag)) = from else { return Bytes::ZERO };
+        let place = self.channels.receive(comm, source, tag);
+        place.and_then(|place| self.sizes.of(place)).unwrap_or(buffer)
     }
 
     fn send(&mut self, send: &Send) -> Bytes {
@@ -223,7 +300,7 @@ impl Moved {
     /// Adds this rank's part of a collective.
     fn given(&self, part: &Collective<'_>) -> Bytes {
         let sum = |counts: &[u64]| Bytes(counts.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
-        let size = |datatype: DatatypeId| self.sizes.get(&datatype.0).copied().unwrap_or(0);
+        let size = |datatype: DatatypeId| self.datatypes.get(&datatype.0).copied().unwrap_or(0);
         let block = Bytes(part.count.saturating_mul(size(part.datatype)));
         let group = self.comms.get(&part.comm.0);
         let own = || part.recv_counts.get(group?.rank_of(self.rank)?.index()).copied();
@@ -249,11 +326,11 @@ impl fmt::Display for Profile {
         let share = |part: u64, whole: u64| format!("{:.1}", 100.0 * part as f64 / whole.max(1) as f64);
         writeln!(
             out,
-            "{} ranks, {} ms in all, {} ms of them ({} %) in MPI (without MPI_Init and MPI_Finalize)\n",
+            "{} ranks, {} ms of all threads from MPI_Init to MPI_Finalize, {} ms of them ({} %) in MPI\n",
             self.tasks,
-            ms(self.wall_ns),
+            ms(self.thread_ns),
             ms(self.mpi_ns),
-            share(self.mpi_ns, self.wall_ns)
+            share(self.mpi_ns, self.thread_ns)
         )?;
         writeln!(
             out,
@@ -282,7 +359,8 @@ impl fmt::Display for Profile {
         )?;
         for (number, rank) in self.ranks.iter().enumerate().take(SHOWN) {
             let [calls, messages, bytes] = [rank.calls, rank.messages, rank.bytes].map(Grouped);
-            let (time, share) = (ms(rank.mpi_ns), share(rank.mpi_ns, rank.wall_ns));
+            let threads = rank.wall_ns.saturating_mul(rank.threads.into());
+            let (time, share) = (ms(rank.mpi_ns), share(rank.mpi_ns, threads));
             writeln!(out, "{number:>8}{calls:>12}{time:>14}{share:>10}{messages:>12}{bytes:>18}")?;
         }
         more(out, self.ranks.len())?;

@@ -4,7 +4,7 @@ use crate::algorithms;
 use crate::groups::{Threads, one_of};
 use crate::output::{self, Failure, written_trace};
 use crate::progress::Bar;
-use mixer::{Job, MixError, Options, Polls, Spent, Stage, Summary};
+use mixer::{Creations, Job, MixError, Options, Polls, Spent, Stage, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
@@ -56,6 +56,10 @@ pub struct Arguments {
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "wait", value_parser = one_of([("wait", Polls::Wait), ("compute", Polls::Compute)]))]
     pub polls: Polls,
+    /// Meaning of calls that create communicators, windows and files: the collectives by which the MPI library agrees
+    /// on them, or computing for the captured time
+    #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
+    pub communicators: Creations,
     /// File with the codes of collectives to use in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
@@ -108,6 +112,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         jobs: mix.threads.number(),
         lower_collectives: mix.lower_collectives.clone(),
         polls: mix.polls,
+        creations: mix.communicators,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     })
 }

@@ -9,6 +9,9 @@
  * of all pairs of ranks that exchange anything; with `pairs` as a third argument these stand behind it.
  *
  *     record [LARGEST_VECTOR [LARGEST_BLOCK [pairs]]]
+ *     record creations
+ *
+ * The latter does so for the functions that create communicators; bytes and root are 0.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -142,6 +145,42 @@ static void call(const char *op, int n, int root)
     }
 }
 
+static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_create", "Comm_create_group", "Comm_idup",
+    "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent" };
+
+static void create(const char *name)
+{
+    MPI_Comm w = MPI_COMM_WORLD, made, grid;
+    MPI_Request request;
+    MPI_Group group;
+    int i, periodic = 1, remain = 1, sources[2], neighbours[2], weights[2] = { 1, 1 };
+    sources[0] = neighbours[1] = (rank + ranks - 1) % ranks;
+    sources[1] = neighbours[0] = (rank + 1) % ranks;
+    if (!strcmp(name, "Comm_dup")) MPI_Comm_dup(w, &made);
+    else if (!strcmp(name, "Comm_dup_with_info")) MPI_Comm_dup_with_info(w, MPI_INFO_NULL, &made);
+    else if (!strcmp(name, "Comm_idup")) {
+        MPI_Comm_idup(w, &made, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "Comm_split")) MPI_Comm_split(w, 0, rank, &made);
+    else if (!strcmp(name, "Cart_create")) MPI_Cart_create(w, 1, &ranks, &periodic, 0, &made);
+    else if (!strcmp(name, "Cart_sub")) {
+        recording = 0;
+        MPI_Cart_create(w, 1, &ranks, &periodic, 0, &grid);
+        MPI_Barrier(w);
+        recording = 1;
+        MPI_Cart_sub(grid, &remain, &made);
+    } else if (!strcmp(name, "Graph_create")) {
+        for (i = 0; i < ranks; i++) ca[i] = i + 1, da[i] = (i + 1) % ranks;
+        MPI_Graph_create(w, ranks, ca, da, 0, &made);
+    } else if (!strcmp(name, "Dist_graph_create_adjacent")) {
+        MPI_Dist_graph_create_adjacent(w, 2, sources, weights, 2, neighbours, weights, MPI_INFO_NULL, 0, &made);
+    } else {
+        MPI_Comm_group(w, &group);
+        if (!strcmp(name, "Comm_create")) MPI_Comm_create(w, group, &made);
+        else MPI_Comm_create_group(w, group, 1, &made);
+    }
+}
+
 static int is_of_vector(const char *op)
 {
     return !strcmp(op, "bcast") || !strcmp(op, "reduce") || !strcmp(op, "allreduce") || !strcmp(op, "scan") || !strcmp(op, "exscan");
@@ -166,6 +205,22 @@ static void report(const char *op, int n, int root, const long long *all, int pa
     printf("\n");
 }
 
+/* Records a collective, or a creation if `root` is negative. */
+static void record(const char *op, int n, int root, int pairs)
+{
+    long long *all = calloc(2 * ranks * ranks, sizeof *all);
+    memset(sent, 0, 2 * ranks * sizeof *sent);
+    MPI_Barrier(MPI_COMM_WORLD);
+    recording = 1;
+    if (root < 0) create(op);
+    else call(op, n, root);
+    recording = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Gather(sent, 2 * ranks, MPI_LONG_LONG, all, 2 * ranks, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+    if (rank == 0) report(op, n, root < 0 ? 0 : root, all, pairs);
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     static const char *ops[] = { "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "barrier",
@@ -186,23 +241,16 @@ int main(int argc, char **argv)
     types = calloc(ranks, sizeof *types);
     sent = calloc(2 * ranks, sizeof *sent);
     hook();
+    if (argc > 1 && !strcmp(argv[1], "creations")) {
+        for (o = 0; o < (int)(sizeof creations / sizeof *creations); o++) record(creations[o], 0, -1, 0);
+        MPI_Finalize();
+        return 0;
+    }
     for (o = 0; o < (int)(sizeof ops / sizeof *ops); o++)
         for (s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
             int n = sizes[s], root = s % ranks;
-            long long *all;
             if (!strcmp(ops[o], "barrier") ? s > 0 : n > (is_of_vector(ops[o]) ? largest : largest_block)) continue;
-            all = calloc(2 * ranks * ranks, sizeof *all);
-            memset(sent, 0, 2 * ranks * sizeof *sent);
-            MPI_Barrier(MPI_COMM_WORLD);
-            recording = 1;
-            call(ops[o], n, root);
-            recording = 0;
-            MPI_Barrier(MPI_COMM_WORLD);
-            MPI_Gather(sent, 2 * ranks, MPI_LONG_LONG, all, 2 * ranks, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
-            if (rank == 0) {
-                report(ops[o], n, root, all, argc > 3);
-            }
-            free(all);
+            record(ops[o], n, root, argc > 3);
         }
     MPI_Finalize();
     return 0;

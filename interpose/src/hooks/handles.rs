@@ -2,8 +2,9 @@
 
 use crate::call::{Hook, Noted, Recorded};
 use crate::shapes::UsedObject;
+use crate::tracer::State;
 use mpi_abi::prototypes::{Call, Category, Kind, Name};
-use vef_format::capture::event::{Action, Detail, FileId, Origin, Split, WindowId};
+use vef_format::capture::event::{Action, Creation, Detail, FileId, Origin, Split, WindowId};
 use vef_format::ids::CommId;
 use vef_format::units::Bytes;
 
@@ -34,17 +35,25 @@ fn create_comm(call: &mut Recorded) {
             Origin::Child { parent, ordinal: call.tracer.known(|known| known.comms.count_child(parent)) }
         }
     };
+    let parent = if let Origin::Child { parent, .. } = origin { Some(parent) } else { None };
     let handle = call.new_handle(new);
-    if handle == call.abi().predefined.comm_null {
-        return;
-    }
-    // The handle may be that of a communicator whose end was not recorded.
-    call.forget(Kind::Comm, handle);
     // A duplicate that is still being made must not be used; its parent has the same members.
     let duplicate = matches!(args.call, MPI_Comm_idup | MPI_Comm_idup_with_info);
-    let asked = if duplicate { args.handle(PARENT) } else { handle };
-    let split = (args.call == MPI_Comm_split).then(|| Split { color: args.int(COLOR), key: args.int(KEY) });
-    call.describe_comm(handle, asked, origin, split, true);
+    let made = (handle != call.abi().predefined.comm_null).then(|| {
+        // The handle may be that of a communicator whose end was not recorded.
+        call.forget(Kind::Comm, handle);
+        let asked = if duplicate { args.handle(PARENT) } else { handle };
+        let split =
+            (args.call == MPI_Comm_split).then(|| Split { color: args.int(COLOR), key: args.int(KEY) });
+        call.describe_comm(handle, asked, origin, split, true).id
+    });
+    // Outside the phase to which recording is restricted, only the definition is needed.
+    if call.tracer.state() == State::Recording
+        && let Some(comm) = parent.or(made)
+    {
+        let request = duplicate.then(|| call.next_request());
+        call.put(&Action::Creation(Creation { comm, request }));
+    }
 }
 
 /// `MPI_Comm_free`, `MPI_Comm_disconnect`, `MPI_Type_free`, `MPI_Win_free`, `MPI_File_close`.

@@ -1,8 +1,8 @@
 //! What the rules of the walk share: the task that is being made, its communicators, channels and pending requests.
 
+use super::called::{Creations, Probes};
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
-use super::probes::Probes;
 use super::recent::{Name, Recent};
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
@@ -15,6 +15,7 @@ use crate::records::{After, Body, Records};
 use crate::summary::Tally;
 use crate::task::{Fate, Task};
 use ::collectives::choose::Table;
+use ::collectives::creations::Library;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) with_notes: bool,
     /// How failed polls count.
     pub(crate) polls: Polls,
+    /// The library whose agreements are in the trace; `None`: they are computing.
+    pub(crate) creations: Option<Library>,
     /// The decision table, if collectives are to be replaced by messages.
     pub(crate) lower: Option<&'a Table>,
 }
@@ -57,6 +60,7 @@ pub(super) struct Builder<'a> {
     not_representable: BTreeMap<CallSlot, Tally>,
     pub(super) notes: Option<Box<NoteTaker>>,
     pub(super) probes: Probes,
+    pub(super) creations: Creations,
     /// Whether `MPI_Finalize` was called.
     finalized: bool,
     /// How many events the task may have, less the messages and receives of lowered collectives, and those of probes: so each
@@ -103,7 +107,7 @@ impl<'a> Builder<'a> {
         options: WalkOptions<'a>,
         threads: bool,
         notes: Option<Box<NoteTaker>>,
-        probes: Probes,
+        (probes, creations): (Probes, Creations),
         expected: usize,
     ) -> Self {
         let side = || Side::with_capacity(expected / 2);
@@ -129,6 +133,7 @@ impl<'a> Builder<'a> {
             not_representable: BTreeMap::new(),
             notes,
             probes,
+            creations,
             finalized: false,
             most: MessageIndex::NONE.0.into(),
             task,

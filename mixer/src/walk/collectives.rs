@@ -17,6 +17,19 @@ use vef_format::units::Bytes;
 impl Builder<'_> {
     /// Rules 6 and 9.
     pub(super) fn collective(&mut self, event: &Event<'_>, call: &Collective<'_>) -> Result<(), Problem> {
+        let mut chain = Chain::default();
+        self.add_collective(event, call, &mut chain)?;
+        self.timeline.end(event, &chain);
+        Ok(())
+    }
+
+    /// Adds the records of a collective to those that `event` has made.
+    pub(super) fn add_collective(
+        &mut self,
+        event: &Event<'_>,
+        call: &Collective<'_>,
+        chain: &mut Chain,
+    ) -> Result<(), Problem> {
         let local = self.comms.get(call.comm)?;
         if local.foreign {
             self.not_representable(event.call, call.amounts.send);
@@ -52,23 +65,22 @@ impl Builder<'_> {
                 Some(peer) => Ok(Channel { comm, peer, tag, lowered: true, length: 0 }),
                 None => Err(Problem::Peer { comm: call.comm.0, size, rank }),
             };
-            return self.as_messages(event, call.request, steps, channel);
+            return self.as_messages(event, call.request, steps, channel, chain);
         }
         let collective = CollectiveIndex(self.task.collectives);
         self.task.collectives += 1;
         let part = Part { slot, operation: call.operation, amounts: call.amounts };
         let body = Body::Collective(self.task.records.add_part(part));
         if call.request.is_none() {
-            self.record(event, body, After::Collective(collective));
+            let after = After::Collective(collective);
+            self.timeline.record(&mut self.task, event, event.start, chain, body, after);
             return Ok(());
         }
         self.start(call.request, Pending::Collective(collective))?;
-        let mut chain = Chain::default();
         for body in [Body::Mark, body] {
             // What follows depends on the mark.
-            self.timeline.record(&mut self.task, event, event.start, &mut chain, body, After::Sent);
+            self.timeline.record(&mut self.task, event, event.start, chain, body, After::Sent);
         }
-        self.timeline.end(event, &chain);
         Ok(())
     }
 
@@ -81,34 +93,34 @@ impl Builder<'_> {
         request: Option<RequestId>,
         mut steps: Steps,
         channel: impl Fn(u32) -> Result<Channel, Problem>,
+        chain: &mut Chain,
     ) -> Result<(), Problem> {
-        let (mut chain, mut receives) = (Chain::default(), Vec::new());
+        let mut receives = Vec::new();
         while let Some(step) = steps.next() {
             self.count_further()?;
             match step {
                 Step::Send { to, data } => {
                     let channel = self.task.sends.channel(channel(to)?);
                     let (_, body) = self.add_message(channel, Bytes(data.len));
-                    self.timeline.record(&mut self.task, event, event.start, &mut chain, body, After::Sent);
+                    self.timeline.record(&mut self.task, event, event.start, chain, body, After::Sent);
                 }
                 Step::Recv { from, data, .. } => {
                     let channel = self.task.receives.channel(channel(from)?);
                     receives.push(self.add_receive(event, channel, Fate::Unawaited, Bytes(data.len)));
                 }
                 Step::Wait if request.is_none() => {
-                    self.collect(event, &receives, &mut chain);
+                    self.collect(event, &receives, chain);
                     receives.clear();
                 }
                 Step::Wait | Step::Local { .. } => {}
             }
         }
         if request.is_none() {
-            self.collect(event, &receives, &mut chain);
+            self.collect(event, &receives, chain);
         } else {
             self.start(request, Pending::Lowered(self.lowered.len()))?;
             self.lowered.push(receives);
         }
-        self.timeline.end(event, &chain);
         Ok(())
     }
 

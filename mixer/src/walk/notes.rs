@@ -139,6 +139,8 @@ impl NoteTaker {
             Action::Phase { begin, name } => {
                 self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });
             }
+            // The call table has the name: without it, there are no records.
+            _ if !records.is_empty() => return Some(Function::CREATION),
             _ => {}
         }
         None

@@ -1,43 +1,16 @@
 //! The rule for probes: a probe waits for the message that it finds, as a receive does.
 
 use super::builder::{Builder, SideOf};
+use super::called::Probes;
 use super::timeline::Chain;
 use crate::error::Problem;
 use crate::index::{ChannelIndex, ReceiveIndex};
 use crate::records::{After, Body};
 use crate::task::{Fate, Found};
 use hashbrown::HashSet;
-use vef_format::capture;
-use vef_format::capture::event::{CallSlot, Event};
+use vef_format::capture::event::Event;
 use vef_format::ids::{CommId, CommRank};
 use vef_format::units::Bytes;
-
-/// The probes of one task.
-#[derive(Debug)]
-pub(super) struct Probes {
-    /// Slots of the functions whose probes take the message; the recorder writes these as posted receives.
-    matched: Vec<CallSlot>,
-    /// The probes so far. Each has an index among the receives of the task, which stands for the message that it found, and the
-    /// channel of that message.
-    made: Vec<(ReceiveIndex, ChannelIndex)>,
-}
-
-impl Probes {
-    /// No probes yet, of a rank with these functions in its call table.
-    pub(super) fn new(functions: &[capture::Function]) -> Self {
-        let is_matched = |name: &str| matches!(name, "MPI_Mprobe" | "MPI_Improbe");
-        let slots = (0..).map(CallSlot).zip(functions);
-        let matched =
-            slots.filter(|(_, function)| is_matched(&function.name)).map(|(slot, _)| slot).collect();
-        Self { matched, made: Vec::new() }
-    }
-
-    /// Whether a call that posts a receive is a matched probe.
-    #[inline(always)]
-    pub(super) fn are_by(&self, call: CallSlot) -> bool {
-        self.matched.contains(&call)
-    }
-}
 
 impl Builder<'_> {
     /// Rule 10: a mark at the start of the call, and one at its end that depends on the message. If another thread receives the

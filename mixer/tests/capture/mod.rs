@@ -24,6 +24,8 @@ pub(crate) enum What {
     Plain(Action<'static>),
     /// `MPI_Mprobe`, which takes the message.
     Matched(PostReceive),
+    /// A call of this function.
+    By(&'static str, Action<'static>),
     Complete(Vec<Completion>),
     Communicator {
         id: CommId,
@@ -35,7 +37,7 @@ pub(crate) enum What {
 impl Happened {
     fn with_event<R>(&self, call: CallSlot, use_it: impl FnOnce(&Event<'_>) -> R) -> R {
         let action = match &self.what {
-            What::Plain(action) => action.clone(),
+            What::Plain(action) | What::By(_, action) => action.clone(),
             What::Matched(posted) => Action::PostReceive(*posted),
             What::Complete(list) => Action::Complete(Completions::List(list)),
             What::Communicator { id, origin, members } => Action::Communicator(Communicator {
@@ -72,6 +74,7 @@ pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: im
             let call = match event.what {
                 What::Plain(Action::Other { .. }) => writer.function("MPI_Put").unwrap(),
                 What::Matched(_) => writer.function("MPI_Mprobe").unwrap(),
+                What::By(function, _) => writer.function(function).unwrap(),
                 _ => CallSlot::NONE,
             };
             event.with_event(call, |event| writer.event(event)).unwrap();

@@ -142,6 +142,8 @@ enum MadeOf {
 #[derive(Default)]
 struct Thread {
     previous: Option<(u64, Follows)>,
+    /// Its last message or mark.
+    last: usize,
     requests: u64,
     /// The start of the wait.
     blocked: Option<(u64, Blocked)>,
@@ -281,8 +283,15 @@ impl World {
 
     /// Adds a record of `actor` at `start`.
     fn made(&mut self, actor: Actor, start: u64, what: MadeOf) -> usize {
-        let (released, follows) = self.thread(actor).previous.unwrap();
+        let (released, mut follows) = self.thread(actor).previous.unwrap();
+        let last = self.thread(actor).last;
         let task = &mut self.tasks[actor.0 as usize];
+        if let Follows::Received(Message { src, record, .. }) = follows
+            && task.probed.contains(&(src, record))
+        {
+            // The mark of the probe has waited.
+            follows = Follows::Own(last);
+        }
         task.made.push(Made { start, thread: actor.1, released, follows, what });
         task.made.len() - 1
     }
@@ -290,7 +299,8 @@ impl World {
     /// Adds a message or mark, on which the next record of the thread depends.
     fn point(&mut self, actor: Actor, start: u64, dst: u32, bytes: u64) -> usize {
         let record = self.made(actor, start, MadeOf::Point { dst, bytes, awaited: false });
-        self.thread(actor).previous = Some((start, Follows::Own(record)));
+        let thread = self.thread(actor);
+        (thread.previous, thread.last) = (Some((start, Follows::Own(record))), record);
         record
     }
 
@@ -503,10 +513,9 @@ impl World {
         true
     }
 
-    /// The next record depends on `message`, whose reception ended at `end`; on the last record if a probe has waited for it.
+    /// The next record depends on `message`, whose reception ended at `end`.
     fn received(&mut self, actor: Actor, end: u64, message: Message) {
-        let probed = self.tasks[actor.0 as usize].probed.contains(&(message.src, message.record));
-        self.done(actor, end, (!probed).then_some(Follows::Received(message)));
+        self.done(actor, end, Some(Follows::Received(message)));
         match &mut self.tasks[message.src as usize].made[message.record].what {
             MadeOf::Point { awaited, .. } => *awaited = true,
             MadeOf::Part { .. } => unreachable!(),

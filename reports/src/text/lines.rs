@@ -9,12 +9,12 @@
 
 use super::error::{TextError, placed};
 use super::output::Output;
-use crate::wildcards;
+use crate::wildcards::Matched;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, Collective, Communicator, Datatype, DatatypeId, Event, Origin, Receive, RequestId, Send, SendMode,
+    Action, Collective, Communicator, Datatype, DatatypeId, Event, Origin, Receive, Send, SendMode,
 };
 use vef_format::capture::{Capture, Function, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -54,7 +54,7 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
             to.join(format!("ti_trace{rank}.txt")),
             OpenOptions::new().write(true).truncate(true),
         )?;
-        let matched = wildcards::matched(capture, rank)?;
+        let matched = Matched::of_rank(capture, rank)?;
         let mut events = capture.events(rank)?;
         let functions = events.functions().iter().map(Known::of).collect();
         let mut trace = Trace {
@@ -125,7 +125,7 @@ struct Trace {
     /// By slot of the call table.
     functions: Vec<Known>,
     /// Source and tag of the messages that receives matched.
-    matched: HashMap<RequestId, (CommRank, i32)>,
+    matched: Matched,
     comms: HashMap<u32, Named>,
     types: HashMap<u32, Type>,
     /// How many communicators were made by groups of the same tag, first member and size.
@@ -152,6 +152,7 @@ impl Trace {
             event.action,
             Action::Init
                 | Action::Communicator(_)
+                | Action::Creation(_)
                 | Action::Datatype(_)
                 | Action::Phase { .. }
                 | Action::Other { .. }
@@ -181,7 +182,7 @@ impl Trace {
             Action::PostReceive(post)
                 if function.is_some_and(|function| !function.plain.contains("probe")) =>
             {
-                let matched = || self.matched.get(&post.request).map(|(source, _)| *source);
+                let matched = || self.matched.source(post.request);
                 let (source, load) = (post.source.or_else(matched), (post.comm, post.bytes, post.datatype));
                 self.reception(line.unwrap_or("Irecv"), source, load)?;
             }

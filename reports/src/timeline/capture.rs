@@ -6,9 +6,9 @@
 
 use super::drawing::Drawing;
 use super::encoder::{Fact, Slice, Track};
-use super::flow::Channels;
 use super::settings::{Settings, TimelineError};
-use crate::wildcards;
+use crate::flow::{Channels, Place};
+use crate::wildcards::Matched;
 use std::collections::{BTreeMap, HashMap};
 use vef_format::capture::Capture;
 use vef_format::capture::event::{Action, Collective, Event, RequestId};
@@ -46,7 +46,7 @@ pub(super) fn draw(
             }
         };
         let zero = start.wrapping_add_signed(-shifts[rank.index()]);
-        let matched = wildcards::matched(capture, rank)?;
+        let matched = Matched::of_rank(capture, rank)?;
         let mut events = capture.events(rank)?;
         let functions: Vec<String> =
             events.functions().iter().map(|function| function.name.clone()).collect();
@@ -96,8 +96,7 @@ fn zero(capture: &Capture, rank: Rank) -> Result<u64, TimelineError> {
 struct Calls<'a, 'd> {
     drawing: &'a mut Drawing<'d>,
     functions: &'a [String],
-    /// Source and tag of the messages that receives matched.
-    matched: HashMap<RequestId, (CommRank, i32)>,
+    matched: Matched,
     rank: Rank,
     process: u32,
     /// The timeline's zero on this rank's clock.
@@ -134,22 +133,31 @@ impl Calls<'_, '_> {
         self.done.clear();
         let mut sends = None;
         match &event.action {
-            Action::Communicator(communicator) => self.channels.add(communicator),
-            Action::Send(send) => sends = self.channels.send(send.comm, send.dest, send.tag),
+            Action::Communicator(communicator) => {
+                self.channels.add(communicator);
+                // Since version 5 of captures, a creation of communicators is an event of its own.
+                if begin == end {
+                    return Ok(());
+                }
+            }
+            Action::Send(send) => {
+                sends = self.channels.send(send.comm, send.dest, send.tag).map(Place::id);
+            }
             Action::Receive(receive) => {
-                self.done.extend(self.channels.receive(receive.comm, receive.source, receive.tag));
+                self.done
+                    .extend(self.channels.receive(receive.comm, receive.source, receive.tag).map(Place::id));
             }
             Action::Exchange { send, receive } => {
-                sends = self.channels.send(send.comm, send.dest, send.tag);
-                self.done.extend(self.channels.receive(receive.comm, receive.source, receive.tag));
+                sends = self.channels.send(send.comm, send.dest, send.tag).map(Place::id);
+                self.done
+                    .extend(self.channels.receive(receive.comm, receive.source, receive.tag).map(Place::id));
             }
             Action::PostReceive(posted) => {
-                let from = match (posted.source, posted.tag) {
-                    (Some(source), Some(tag)) => Some((source, tag)),
-                    _ => self.matched.get(&posted.request).copied(),
-                };
-                let message = from.and_then(|(source, tag)| self.channels.receive(posted.comm, source, tag));
-                self.receives.extend(message.map(|message| (posted.request, message)));
+                let message = self
+                    .matched
+                    .of(posted)
+                    .and_then(|(source, tag)| self.channels.receive(posted.comm, source, tag));
+                self.receives.extend(message.map(|message| (posted.request, message.id())));
             }
             Action::Complete(completions) if !self.receives.is_empty() => {
                 self.done.extend(completions.iter().filter_map(|done| self.receives.remove(&done.request)));
@@ -256,6 +264,7 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
         Action::Complete(_) => "complete",
         Action::Forget(_) => "forget",
         Action::Probe { .. } => "probe",
+        Action::Creation(_) => "create communicator",
         Action::Collective(collective) => collective.operation.name(),
         Action::Polls { .. } => "polls",
         Action::Other { .. } => "other",

@@ -10,7 +10,6 @@ mod capture;
 mod chrome;
 mod drawing;
 mod encoder;
-mod flow;
 mod perfetto;
 mod replayed;
 mod settings;

@@ -5,7 +5,9 @@
 //! one (0: none), and the [fields](super::fields) of the kind. The kind byte is never zero and is stored last, so an incomplete
 //! record begins with zero.
 
-use super::event::{Action, CallSlot, Collective, Completions, Detail, Io, Outcome, RequestId, Transfer};
+use super::event::{
+    Action, CallSlot, Collective, Completions, Creation, Detail, Io, Outcome, RequestId, Transfer,
+};
 use super::fields::{Encoder, Form};
 use super::word::{Code, Head, WORD};
 use crate::varint::Sink;
@@ -167,6 +169,7 @@ pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
         Action::Send(send) => send.request,
         Action::PostReceive(post) => Some(post.request),
         Action::Collective(Collective { request, .. })
+        | Action::Creation(Creation { request, .. })
         | Action::Other {
             detail: Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }),
             ..

@@ -63,6 +63,8 @@ pub enum Action<'a> {
     Communicator(Communicator<'a>),
     /// A datatype. Precedes its first use.
     Datatype(Datatype<'a>),
+    /// A call that creates communicators; their descriptions, if this rank is a member, precede it.
+    Creation(Creation),
     /// A communicator was freed; its number is not used again.
     CommunicatorFree(CommId),
     /// A send: blocking (complete at the end of the call), non-blocking, or the start of a persistent one.
@@ -209,6 +211,16 @@ pub struct Communicator<'a> {
     /// Whether it is an inter-communicator or has members outside `MPI_COMM_WORLD`. Its traffic is counted, but is not in the
     /// trace.
     pub foreign: bool,
+}
+
+/// A call that creates communicators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Creation {
+    /// The communicator of which all members make the call: the parent, or the new one if it has no parent or only its members
+    /// make the call (`MPI_Comm_create_group`, `MPI_Intercomm_merge`).
+    pub comm: CommId,
+    /// The request of a non-blocking call; `None`: blocking.
+    pub request: Option<RequestId>,
 }
 
 /// The arguments of `MPI_Comm_split`.

@@ -11,9 +11,9 @@
 //! an action itself are the kind of its record. `as` names a wrapper that has another form than the field's type.
 
 use super::event::{
-    Action, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, FileId, Io,
-    Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split, Transfer,
-    WindowId,
+    Action, Collective, Communicator, Completion, Completions, Creation, Datatype, DatatypeId, Detail,
+    FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
+    Transfer, WindowId,
 };
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
@@ -611,6 +611,7 @@ variants! {
         28..=31 PostReceive(post / 1),
         32..=35 Exchange { send, receive / 1 },
         38 Polls { count },
+        39..=40 Creation(creation / 1),
     }
     Origin {
         0 World,
@@ -649,6 +650,7 @@ variants! {
 
 structures! {
     Communicator<'a> { id, foreign, origin, split, members, remote }
+    Creation { comm, request / 1 }
     Split { color as Signed, key as Signed }
     Datatype<'a> { id, size, contiguous, name }
     Send 3 { comm, dest, tag, bytes, datatype, mode / 1, request / 4 }

@@ -1,9 +1,9 @@
 //! Events to a file and back; files cut short or changed.
 
 use super::event::{
-    Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event,
-    FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
-    Transfer, WindowId,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Datatype, DatatypeId,
+    Detail, Event, FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send,
+    SendMode, Split, Transfer, WindowId,
 };
 use super::layout::{CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, chunk_field, field, seal};
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
@@ -195,6 +195,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                 Some(completion) => Action::Forget(completion.request),
                 None => Action::Complete(Completions::List(&[])),
             },
+            13 if flag => Action::Creation(Creation { comm, request: (tag % 2 == 0).then_some(next) }),
             13 => Action::Probe { comm, source: peer, tag },
             14 | 15 => {
                 let operation = Operation::ALL[random.below(Operation::ALL.len() as u64) as usize];
@@ -734,7 +735,7 @@ fn what_is_no_capture_is_told_apart() {
     changed(12, &[3]);
     assert!(Capture::open(dir.path()).is_ok(), "of the version before");
     changed(12, &[1]);
-    assert!(open().to_string().ends_with("format version 1; this reader knows 3 to 4"), "{}", open());
+    assert!(open().to_string().ends_with("format version 1; this reader knows 3 to 5"), "{}", open());
     changed(24, &[5]);
     assert!(matches!(open(), CaptureError::Damaged { .. }));
     std::fs::write(&path, &good[..HEADER_SIZE - 1]).expect("written");

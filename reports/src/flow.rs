@@ -1,7 +1,7 @@
-//! Ids of messages that sender and receiver compute independently, each from its own calls.
+//! Places of messages in channels that sender and receiver compute independently, each from its own calls.
 //!
 //! Messages between two ranks on a communicator with a tag (a channel) arrive in the order in which they were sent: the n-th send and
-//! the n-th receive of a channel belong to the same message. Its id is a hash of the channel and n. Ranks can therefore be drawn one
+//! the n-th receive of a channel belong to the same message. Its id is a hash of the channel and n. Ranks can therefore be read one
 //! after the other without matching their calls. An id has 64 bits: among ten million messages two share one with a probability of
 //! three in a million.
 
@@ -39,9 +39,25 @@ fn hash_members(members: Members<'_>) -> u64 {
     }
 }
 
+/// A message, by its channel and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// A hash of the communicator, both ranks and the tag.
+    pub(crate) channel: u64,
+    /// From 1.
+    pub(crate) number: u64,
+}
+
+impl Place {
+    /// One number for it, never 0.
+    pub(crate) fn id(self) -> u64 {
+        mix(self.channel, self.number).max(1)
+    }
+}
+
 /// The channels of one rank, with the number of messages of each.
 #[derive(Debug)]
-pub(super) struct Channels {
+pub(crate) struct Channels {
     rank: Rank,
     tasks: u32,
     communicators: HashMap<CommId, (u64, Group)>,
@@ -51,12 +67,12 @@ pub(super) struct Channels {
 
 impl Channels {
     /// No channels: the rank has no communicator yet.
-    pub(super) fn new(rank: Rank, tasks: u32) -> Self {
+    pub(crate) fn new(rank: Rank, tasks: u32) -> Self {
         Self { rank, tasks, communicators: HashMap::new(), counts: HashMap::new() }
     }
 
     /// Adds a communicator.
-    pub(super) fn add(&mut self, communicator: &Communicator<'_>) {
+    pub(crate) fn add(&mut self, communicator: &Communicator<'_>) {
         // The peers of an inter-communicator are not in its local group.
         if communicator.foreign {
             return;
@@ -74,29 +90,29 @@ impl Channels {
     }
 
     /// The world rank of a member.
-    pub(super) fn member(&self, comm: CommId, rank: CommRank) -> Option<Rank> {
+    pub(crate) fn member(&self, comm: CommId, rank: CommRank) -> Option<Rank> {
         self.communicators.get(&comm)?.1.get(rank)
     }
 
-    /// The id of the next message to another rank.
-    pub(super) fn send(&mut self, comm: CommId, to: CommRank, tag: i32) -> Option<u64> {
+    /// The next message to another rank.
+    pub(crate) fn send(&mut self, comm: CommId, to: CommRank, tag: i32) -> Option<Place> {
         let to = self.member(comm, to)?;
         self.next(comm, [self.rank, to], tag, 0)
     }
 
-    /// The id of the next message from another rank.
-    pub(super) fn receive(&mut self, comm: CommId, from: CommRank, tag: i32) -> Option<u64> {
+    /// The next message from another rank.
+    pub(crate) fn receive(&mut self, comm: CommId, from: CommRank, tag: i32) -> Option<Place> {
         let from = self.member(comm, from)?;
         self.next(comm, [from, self.rank], tag, 1)
     }
 
-    fn next(&mut self, comm: CommId, [src, dst]: [Rank; 2], tag: i32, end: u64) -> Option<u64> {
+    fn next(&mut self, comm: CommId, [src, dst]: [Rank; 2], tag: i32, end: u64) -> Option<Place> {
         let (communicator, _) = self.communicators.get(&comm)?;
         let channel = hash(&[*communicator, src.0.into(), dst.0.into(), tag as u64]);
         // Sends and receives are counted apart: of messages to itself a rank has both.
         let count = self.counts.entry(channel.wrapping_add(end)).or_default();
         *count += 1;
-        Some(mix(channel, *count).max(1))
+        Some(Place { channel, number: *count })
     }
 }
 
@@ -128,7 +144,7 @@ mod tests {
             two.send(CommId(7), CommRank(0), 9),
             one.send(CommId(0), CommRank(1), 9),
         ];
-        let mut all: Vec<u64> = sent.into_iter().chain(others.into_iter().flatten()).collect();
+        let mut all: Vec<u64> = sent.into_iter().chain(others.into_iter().flatten()).map(Place::id).collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 8);

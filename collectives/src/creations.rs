@@ -1,0 +1,89 @@
+//! The collectives by which MPI libraries agree on a new communicator, a window or a file.
+//!
+//! Recorded below the library by `tests/record/record.sh MPI RANKS creations`, for MPICH 4.0.2 and Open MPI 4.1.4. MPICH agrees on a
+//! context id by an allreduce of a mask of 65 words; rank 0 then broadcasts a word. Open MPI agrees on an id, on its being free
+//! everywhere, and on the activation, by an allreduce of a word each. A split first gathers colour and key of all.
+//!
+//! Simplified: MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, what windows and
+//! files exchange beside this agreement, and the allreduces of Open MPI, which are a reduction and a broadcast.
+
+use vef_format::operation::Operation;
+
+/// A family of MPI libraries that agree in the same way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Library {
+    /// MPICH and the libraries that descend from it.
+    #[default]
+    Mpich,
+    /// Open MPI.
+    OpenMpi,
+}
+
+/// A collective over all members; each contributes this many bytes.
+pub type Part = (Operation, u64);
+
+impl Library {
+    /// The library that calls itself this ([`MPI_Get_library_version`](https://www.mpi-forum.org/docs/mpi-4.0/mpi40-report.pdf)).
+    pub fn named(version: &str) -> Self {
+        let of_openmpi = ["Open MPI", "IBM Spectrum MPI", "FUJITSU MPI"];
+        if of_openmpi.iter().any(|name| version.contains(name)) { Self::OpenMpi } else { Self::Mpich }
+    }
+
+    /// The collectives of a call of the function `name` (`MPI_Comm_dup`), over the communicator that it creates something from, in
+    /// order; empty: none are known. Of a non-blocking call the first one stands for all.
+    pub fn agreement(self, name: &str) -> &'static [Part] {
+        use Operation::{Allgather, Allreduce, Barrier, Bcast, ReduceScatterBlock};
+        const MASK: Part = (Allreduce, 260);
+        const WORD: Part = (Bcast, 4);
+        const ID: Part = (Allreduce, 4);
+        match (self, name) {
+            (
+                Self::Mpich,
+                "MPI_Comm_dup"
+                | "MPI_Comm_dup_with_info"
+                | "MPI_Comm_idup"
+                | "MPI_Comm_idup_with_info"
+                | "MPI_Comm_create"
+                | "MPI_Comm_create_group"
+                | "MPI_Comm_create_from_group"
+                | "MPI_Intercomm_merge"
+                | "MPI_Cart_create"
+                | "MPI_Graph_create"
+                | "MPI_Dist_graph_create_adjacent",
+            ) => &[MASK, WORD],
+            (Self::Mpich, "MPI_Comm_split" | "MPI_Cart_sub") => &[(Allgather, 8), MASK],
+            (Self::Mpich, "MPI_Comm_split_type") => &[(Allgather, 8), MASK, (Allgather, 8), MASK],
+            (Self::Mpich, "MPI_Dist_graph_create") => &[MASK, WORD, (ReduceScatterBlock, 8)],
+            (
+                Self::OpenMpi,
+                "MPI_Comm_dup"
+                | "MPI_Comm_dup_with_info"
+                | "MPI_Comm_idup"
+                | "MPI_Comm_idup_with_info"
+                | "MPI_Comm_create"
+                | "MPI_Comm_create_group"
+                | "MPI_Comm_create_from_group"
+                | "MPI_Intercomm_merge"
+                | "MPI_Cart_create"
+                | "MPI_Graph_create"
+                | "MPI_Dist_graph_create_adjacent"
+                | "MPI_Dist_graph_create",
+            ) => &[ID, ID, ID],
+            (Self::OpenMpi, "MPI_Comm_split" | "MPI_Cart_sub") => &[(Allgather, 8), ID, ID, ID],
+            (Self::OpenMpi, "MPI_Comm_split_type") => &[(Allgather, 16), ID, ID, ID],
+            (
+                _,
+                "MPI_Win_create"
+                | "MPI_Win_allocate"
+                | "MPI_Win_allocate_shared"
+                | "MPI_Win_create_dynamic"
+                | "MPI_File_open",
+            ) => match self {
+                Self::Mpich => &[MASK, WORD, (Barrier, 0)],
+                Self::OpenMpi => &[ID, ID, ID, (Barrier, 0)],
+            },
+            (_, "MPI_Win_free" | "MPI_File_close") => &[(Barrier, 0)],
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the rules for probes and creations keep, by function of the call table.
+
+use crate::index::{ChannelIndex, ReceiveIndex};
+use ::collectives::creations::{Library, Part};
+use hashbrown::HashMap;
+use vef_format::capture;
+use vef_format::capture::event::{CallSlot, FileId, WindowId};
+use vef_format::ids::CommId;
+
+/// The probes of one task.
+#[derive(Debug)]
+pub(super) struct Probes {
+    /// Slots of the functions whose probes take the message; the recorder writes these as posted receives.
+    matched: Vec<CallSlot>,
+    /// The probes so far. Each has an index among the receives of the task, which stands for the message that it found, and the
+    /// channel of that message.
+    pub(super) made: Vec<(ReceiveIndex, ChannelIndex)>,
+}
+
+impl Probes {
+    /// No probes yet, of a rank with these functions in its call table.
+    pub(super) fn new(functions: &[capture::Function]) -> Self {
+        let is_matched = |name: &str| matches!(name, "MPI_Mprobe" | "MPI_Improbe");
+        let slots = (0..).map(CallSlot).zip(functions);
+        let matched =
+            slots.filter(|(_, function)| is_matched(&function.name)).map(|(slot, _)| slot).collect();
+        Self { matched, made: Vec::new() }
+    }
+
+    /// Whether a call that posts a receive is a matched probe.
+    #[inline(always)]
+    pub(super) fn are_by(&self, call: CallSlot) -> bool {
+        self.matched.contains(&call)
+    }
+}
+
+/// What the rule for creations needs of one task.
+#[derive(Debug)]
+pub(super) struct Creations {
+    /// By slot of the call table.
+    agreements: Vec<&'static [Part]>,
+    /// The communicators of windows and files.
+    pub(super) shared: HashMap<Shared, CommId>,
+}
+
+/// A window or a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Shared {
+    Window(WindowId),
+    File(FileId),
+}
+
+impl Creations {
+    /// Of a rank with these functions in its call table; `library`: `None`, if creations are computing.
+    pub(super) fn new(library: Option<Library>, functions: &[capture::Function]) -> Self {
+        let agreement = |library: Library| functions.iter().map(move |call| library.agreement(&call.name));
+        Self { agreements: library.into_iter().flat_map(agreement).collect(), shared: HashMap::new() }
+    }
+
+    /// The collectives of the agreement in a call.
+    pub(super) fn agreement(&self, call: CallSlot) -> &'static [Part] {
+        call.index().and_then(|slot| self.agreements.get(slot)).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,61 @@
+//! The rule for calls that create communicators, windows and files: the collectives by which MPI agrees on them.
+
+use super::builder::{Builder, Pending};
+use super::called::Shared;
+use super::timeline::Chain;
+use crate::error::Problem;
+use vef_format::capture::event::{Collective, DatatypeId, Event, RequestId};
+use vef_format::ids::{CommId, CommRank};
+use vef_format::units::Bytes;
+
+impl Builder<'_> {
+    /// Rule 11: the collectives of the agreement, over `comm`. A non-blocking call has the first one alone, because the program
+    /// may do anything before it completes.
+    #[cold]
+    pub(super) fn creation(
+        &mut self,
+        event: &Event<'_>,
+        comm: CommId,
+        request: Option<RequestId>,
+    ) -> Result<(), Problem> {
+        let parts = self.creations.agreement(event.call);
+        let parts = if request.is_some() { parts.get(..1).unwrap_or_default() } else { parts };
+        let rank = self.rank;
+        let local = self.comms.get(comm)?;
+        if parts.is_empty() || local.foreign {
+            return self.start(request, Pending::NoCompletionRecord);
+        }
+        let (size, is_first) = (local.group.count(), local.group.get(CommRank(0)) == Some(rank));
+        let mut chain = Chain::default();
+        for &(operation, bytes) in parts {
+            let is_root = operation.is_rooted() && is_first;
+            let sum = Bytes(bytes.saturating_mul(size.into()));
+            let call = Collective {
+                operation,
+                comm,
+                root: operation.is_rooted().then_some(CommRank(0)),
+                amounts: operation.amounts(is_root, Bytes(bytes), sum),
+                count: 0,
+                datatype: DatatypeId::default(),
+                recv_datatype: None,
+                request,
+                send_counts: &[],
+                recv_counts: &[],
+            };
+            self.add_collective(event, &call, &mut chain)?;
+        }
+        self.timeline.end(event, &chain);
+        Ok(())
+    }
+
+    /// Rule 11 for a call that makes a window or a file of all members of `comm`.
+    pub(super) fn share(&mut self, event: &Event<'_>, made: Shared, comm: CommId) -> Result<(), Problem> {
+        self.creations.shared.insert(made, comm);
+        self.creation(event, comm, None)
+    }
+
+    /// Rule 11 for a call that frees a window or closes a file.
+    pub(super) fn unshare(&mut self, event: &Event<'_>, freed: Shared) -> Result<(), Problem> {
+        self.creations.shared.remove(&freed).map_or(Ok(()), |comm| self.creation(event, comm, None))
+    }
+}

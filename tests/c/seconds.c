@@ -1,0 +1,144 @@
+/* Programs whose seconds are known: all work is sleep.
+ *
+ *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
+ *     seconds dup|idup|split|split_type|create|create_group|cart|graph|window|file   ten times: rank 0 sleeps 20 ms, all create
+ *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int rank, size;
+static const char *mode;
+
+static void work(double milliseconds)
+{
+    struct timespec time = { 0, (long)(milliseconds * 1e6) };
+    nanosleep(&time, NULL);
+}
+
+static int is(const char *name) { return !strcmp(mode, name); }
+
+static void *find(void *status)
+{
+    MPI_Probe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, status);
+    return NULL;
+}
+
+/* Rank 0 takes a result from any rank. */
+static int take(void)
+{
+    MPI_Status status;
+    MPI_Message message;
+    int result, found = 0, from = MPI_ANY_SOURCE;
+    if (is("probe")) MPI_Probe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &status), from = status.MPI_SOURCE;
+    if (is("iprobe")) {
+        while (!found) MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &found, &status);
+        from = status.MPI_SOURCE;
+    }
+    if (is("threads")) {
+        /* One thread finds the message, another one receives it. */
+        pthread_t thread;
+        pthread_create(&thread, NULL, find, &status);
+        pthread_join(thread, NULL);
+        from = status.MPI_SOURCE;
+    }
+    if (is("mprobe") || is("improbe")) {
+        if (is("mprobe")) MPI_Mprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &message, &status);
+        else while (!found) MPI_Improbe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &found, &message, &status);
+        MPI_Mrecv(&result, 1, MPI_INT, &message, &status);
+    } else {
+        MPI_Recv(&result, 1, MPI_INT, from, 1, MPI_COMM_WORLD, &status);
+    }
+    return status.MPI_SOURCE;
+}
+
+static void master_and_workers(void)
+{
+    int task, left = 10 * (size - 1), none = -1, worker, i;
+    if (rank == 0) {
+        for (worker = 1; worker < size; worker++) MPI_Send(&left, 1, MPI_INT, worker, 0, MPI_COMM_WORLD);
+        for (i = size - 1; i < left; i++) {
+            worker = take();
+            MPI_Send(&i, 1, MPI_INT, worker, 0, MPI_COMM_WORLD);
+        }
+        for (i = 1; i < size; i++) {
+            worker = take();
+            MPI_Send(&none, 1, MPI_INT, worker, 0, MPI_COMM_WORLD);
+        }
+        return;
+    }
+    for (;;) {
+        MPI_Recv(&task, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (task < 0) return;
+        work(5);
+        MPI_Send(&task, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+    }
+}
+
+static void create(void)
+{
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Request request;
+    MPI_Group group;
+    int periodic = 1, index[64], edges[64], i;
+    if (is("dup")) MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    if (is("idup")) {
+        MPI_Comm_idup(MPI_COMM_WORLD, &made, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    /* The last rank gets none. */
+    if (is("split")) MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1 ? MPI_UNDEFINED : rank % 2, rank, &made);
+    if (is("split_type")) MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made);
+    if (is("create") || is("create_group")) {
+        MPI_Comm_group(MPI_COMM_WORLD, &group);
+        if (is("create")) MPI_Comm_create(MPI_COMM_WORLD, group, &made);
+        else MPI_Comm_create_group(MPI_COMM_WORLD, group, 7, &made);
+        MPI_Group_free(&group);
+    }
+    if (is("cart")) MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &made);
+    if (is("graph")) {
+        for (i = 0; i < size; i++) index[i] = i + 1, edges[i] = (i + 1) % size;
+        MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &made);
+    }
+    if (is("window")) {
+        static int memory;
+        MPI_Win window;
+        MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        MPI_Win_free(&window);
+    }
+    if (is("file")) {
+        MPI_File file;
+        MPI_File_open(MPI_COMM_WORLD, "seconds.data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+        MPI_File_close(&file);
+    }
+    if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
+}
+
+int main(int argc, char **argv)
+{
+    int provided, step, halo = 0, other;
+    mode = argc > 1 ? argv[1] : "";
+    MPI_Init_thread(&argc, &argv, is("threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (is("recv") || strstr(mode, "probe") || is("threads")) {
+        master_and_workers();
+    } else if (is("stencil")) {
+        for (step = 0; step < 40; step++) {
+            work(rank == 3 ? 3 : 1);
+            MPI_Sendrecv(&halo, 1, MPI_INT, (rank + 1) % size, 0, &other, 1, MPI_INT, (rank + size - 1) % size, 0,
+                         MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    } else {
+        for (step = 0; step < 10; step++) {
+            if (rank == 0) work(20);
+            create();
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}

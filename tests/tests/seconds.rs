@@ -1,0 +1,75 @@
+//! Programs whose work is sleep, so that their seconds are known: computing is the sleep, and the rest is waiting, which a replay
+//! computes anew. `tests/c/seconds.c` has them.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vef_tests::{Mpi, run, run_for, vef};
+
+/// The container of a run of `seconds WAY` by four ranks.
+fn traced(mpi: Mpi, program: &Path, way: &str, work: &Path) -> PathBuf {
+    let (capture, trace) = (work.join(way), work.join(format!("{way}.vefx")));
+    let mut command = vef();
+    command.current_dir(work).args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]);
+    command.arg(&capture).arg("--").arg(program).arg(way);
+    run_for(&mut command, Duration::from_secs(200)).success();
+    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+    run(vef().arg("check").arg(&trace)).success();
+    trace
+}
+
+/// Milliseconds of a replay from the end of `MPI_Init` on a fast network, with these factors on computing times.
+fn replayed(trace: &Path, factors: &str) -> f64 {
+    let mut command = vef();
+    command
+        .args(["sim", "--model", "latency", "--from-init", "--json", "--compute-scale", factors])
+        .arg(trace);
+    let result: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+    result["runtime_ps"].as_u64().expect("a time") as f64 / 1e9
+}
+
+#[test]
+fn a_master_that_probes_waits_for_its_workers() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        // On a busy machine a new thread waits for a core, and polls are interrupted: that is computing. The others wait within MPI.
+        for way in ["iprobe", "improbe", "threads"] {
+            traced(mpi, &program, way, work.path());
+        }
+        for way in ["recv", "probe", "mprobe"] {
+            let trace = traced(mpi, &program, way, work.path());
+            // Ten tasks of 5 ms for each of three workers.
+            let (whole, fast) = (replayed(&trace, "1"), replayed(&trace, "1-3=0.1"));
+            assert!(whole > 50.0, "{mpi:?} {way}: {whole} ms");
+            assert!(fast < 0.5 * whole, "{mpi:?} {way}: {whole} ms, with fast workers {fast} ms");
+        }
+    }
+}
+
+#[test]
+fn ranks_wait_for_each_other_where_something_is_created() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let ways = [
+            "dup",
+            "idup",
+            "split",
+            "split_type",
+            "create",
+            "create_group",
+            "cart",
+            "graph",
+            "window",
+            "file",
+        ];
+        for way in ways {
+            let trace = traced(mpi, &program, way, work.path());
+            // Rank 0 sleeps for ten times 20 ms; the others do nothing but wait for it.
+            let (whole, without) = (replayed(&trace, "1"), replayed(&trace, "0=0"));
+            assert!(whole > 200.0, "{mpi:?} {way}: {whole} ms");
+            assert!(without < 0.25 * whole, "{mpi:?} {way}: {whole} ms, without rank 0's work {without} ms");
+        }
+    }
+}
