@@ -8,17 +8,54 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use sim_example::routing::{Load, Router, RoutingSpec};
+use sim_example::topology::{LinkId, TopologySpec};
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::record::{Header, Record};
 use vef_format::validate::{Kind, Options, validate};
 use vef_format::text::{Reader, TextError, Writer};
+use vef_format::units::Bytes;
 
-/// A fuzz target whose every input must be done with in the memory that [`memory::within`] allows.
+/// A fuzz target that may hold 64 MB, or as many as given, and four bytes for each byte of its input.
 #[macro_export]
 macro_rules! target {
     (|$bytes:ident| $body:expr) => {
-        libfuzzer_sys::fuzz_target!(|$bytes: &[u8]| { $crate::memory::within($bytes.len(), || $body) });
+        $crate::target!(64, |$bytes| $body);
     };
+    ($megabytes:literal, |$bytes:ident| $body:expr) => {
+        libfuzzer_sys::fuzz_target!(|$bytes: &[u8]| { $crate::memory::within($megabytes, $bytes.len(), || $body) });
+    };
+}
+
+/// Links without load.
+struct Unloaded;
+
+impl Load for Unloaded {
+    fn load(&self, _: LinkId) -> u64 {
+        0
+    }
+
+    fn of_bytes(&self, bytes: Bytes) -> u64 {
+        bytes.0
+    }
+}
+
+/// Reads a file of that suffix which describes a network; routes between some of its nodes end there.
+pub fn network(bytes: &[u8], suffix: &str) {
+    with_directory(|directory| {
+        let path = directory.join("network").with_extension(suffix);
+        std::fs::write(&path, bytes).expect("a temporary file");
+        let Ok(fabric) = TopologySpec::File(path).build(2) else { return };
+        let nodes = fabric.nodes();
+        let routing = RoutingSpec::default();
+        let router = Router::new(&fabric, &*routing, 1).expect("shortest routes are for all topologies");
+        for (src, dst) in (0..nodes.min(8)).flat_map(|node| [(node, nodes - 1 - node), (0, node)]) {
+            let mut route = router.start(src, dst, router.key(src, dst, 0));
+            let hops = (0..fabric.links()).take_while(|_| !router.next(&mut route, &Unloaded).last).count();
+            assert_eq!(route.dst, dst);
+            assert!(src == dst || hops < fabric.links() as usize, "a route without an end");
+        }
+    });
 }
 
 /// The records of a text trace.

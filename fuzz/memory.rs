@@ -7,8 +7,6 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Bytes that any input may need: blocks of readers, thread stacks' bookkeeping, tables of fixed size.
-const FIXED: usize = 64 << 20;
 /// Bytes more a byte of input.
 const EACH: usize = 4;
 
@@ -17,9 +15,10 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 /// The most that may be held.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Calls `use_it`, which must not hold more than 64 MB and four times the input's `length` bytes at once.
-pub fn within<R>(length: usize, use_it: impl FnOnce() -> R) -> R {
-    LIMIT.store(HELD.load(Relaxed) + FIXED + EACH * length, Relaxed);
+/// Calls `use_it`, which must not hold more than so many megabytes (blocks of readers, tables of fixed size) and four times the
+/// input's `length` bytes at once.
+pub fn within<R>(megabytes: usize, length: usize, use_it: impl FnOnce() -> R) -> R {
+    LIMIT.store(HELD.load(Relaxed) + (megabytes << 20) + EACH * length, Relaxed);
     let result = use_it();
     LIMIT.store(usize::MAX, Relaxed);
     result

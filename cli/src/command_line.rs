@@ -8,8 +8,9 @@
 
 use crate::commands::{Command, Vef};
 use crate::launch;
+use crate::output;
 use clap::error::ErrorKind;
-use clap::{Arg, CommandFactory, Parser};
+use clap::{Arg, CommandFactory, FromArgMatches};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -19,12 +20,16 @@ use std::path::Path;
 /// The error in one line.
 pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
     let words = translate(words);
-    Vef::try_parse_from(&words).map(|vef| vef.command).map_err(|error| {
+    let wrong = |error: clap::Error| {
         if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             error.exit();
         }
         in_one_line(&words, &error.render().to_string())
-    })
+    };
+    let vef = Vef::command();
+    let matches = vef.clone().try_get_matches_from(&words).map_err(wrong)?;
+    output::keep_inputs(&vef, &matches).map_err(|error| format!("error: {error}"))?;
+    Vef::from_arg_matches(&matches).map(|vef| vef.command).map_err(wrong)
 }
 
 /// Translates the command line to that of `vef`.
@@ -109,6 +114,7 @@ pub fn one_line(said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     fn translated(line: &str) -> String {
         let words = translate(line.split(' ').map(OsString::from).collect());

@@ -1,7 +1,9 @@
 //! Input traces: files, and pipes for commands that read a trace more than once.
 
 use crate::output::{self, Failure};
+use sim_example::loggp::Schedule;
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use vef_format::capture::{Capture, CaptureError};
@@ -49,8 +51,15 @@ impl Input {
         let mut copy =
             File::options().read(true).write(true).create_new(true).open(&hidden).map_err(no_copy)?;
         fs::remove_file(&hidden).map_err(no_copy)?;
-        std::io::copy(&mut File::open(trace).map_err(failed)?, &mut copy).map_err(no_copy)?;
-        let path = format!("/proc/self/fd/{}", copy.as_raw_fd()).into();
+        let path: PathBuf = format!("/proc/self/fd/{}", copy.as_raw_fd()).into();
+        let mut from = File::open(trace).map_err(failed)?;
+        let mut begin = Vec::new();
+        (&mut from).take(4096).read_to_end(&mut begin).map_err(failed)?;
+        copy.write_all(&begin).map_err(no_copy)?;
+        // An endless device would fill the disk. The beginning is enough for the error of the command.
+        if begin.starts_with(b"VEF") || begin.starts_with(b"{") || Schedule::is_schedule(&path) {
+            std::io::copy(&mut from, &mut copy).map_err(no_copy)?;
+        }
         Ok(Self { path, name: trace.to_path_buf(), _copy: Some(copy) })
     }
 

@@ -1,9 +1,19 @@
-//! Output: results on stdout, remarks and errors on stderr, JSON on request.
+//! Output: results on stdout, remarks and errors on stderr, JSON on request, files.
+//!
+//! One rule holds for the files that any command writes. An argument that names one has the type [`Written`], or [`WrittenDirectory`];
+//! any other argument that names a file is an input, which [`keep_inputs`] protects before the command begins. The file is made by
+//! [`NewFile`]: complete or not at all, and never through a link of another user.
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Arg, ArgMatches, ValueHint};
+use std::any::TypeId;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
+use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +28,7 @@ pub type Failure = Box<dyn Error>;
 
 /// Prints one error on stderr.
 pub fn error(error: &Failure) {
-    remark(format_args!("error: {}", in_one_line(error)));
+    remark(format_args!("error: {}", in_one_line(error).replace('\n', "\\n")));
 }
 
 /// An error in one line, with its causes unless the message has them.
@@ -39,8 +49,21 @@ pub fn in_one_line(error: &Failure) -> String {
 /// Prints a line with the program's name on stderr, in one write, as ranks may share the terminal. Control characters, say of a file's
 /// name, are escaped. A failed write is ignored.
 pub fn remark(text: impl Display) {
-    let line = Printable(&text.to_string()).to_string();
+    let line = shortened(Printable(&text.to_string()).to_string());
     let _ = io::stderr().write_all(format!("vef: {line}\n").as_bytes());
+}
+
+/// A text without its middle if it is longer than a screen, say of a name that is no file's.
+fn shortened(text: String) -> String {
+    const BEGIN: usize = 1500;
+    const END: usize = 500;
+    let length = text.chars().count();
+    if length <= 2 * (BEGIN + END) {
+        return text;
+    }
+    let begin: String = text.chars().take(BEGIN).collect();
+    let end: String = text.chars().skip(length - END).collect();
+    format!("{begin} … ({} characters) … {end}", length - BEGIN - END)
 }
 
 /// Prints an error that all ranks of a benchmark have alike, at the first rank. The others wait: a launcher may end all ranks as soon as
@@ -113,7 +136,64 @@ pub fn can_be_written(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Checks that a result at `path` would replace none of the `inputs`, nor a file of an input that is a directory.
+/// Refuses a command line with an output that is also one of its inputs, a file of a capture that is one, or another output.
+///
+/// # Errors
+/// The output, in one line.
+pub fn keep_inputs(command: &clap::Command, matches: &ArgMatches) -> Result<(), Failure> {
+    if let Some((name, below)) = matches.subcommand() {
+        let command = command.find_subcommand(name).ok_or("unknown command")?;
+        return keep_inputs(command, below);
+    }
+    let is = |argument: &Arg, kind: TypeId| argument.get_value_parser().type_id() == kind;
+    // The arguments of a program that is run are its own, and names of other things are no files.
+    let ours = |argument: &&Arg| {
+        !argument.is_trailing_var_arg_set()
+            && !argument.is_last_set()
+            && argument.get_value_hint() != ValueHint::Other
+    };
+    let given = |argument: &Arg| {
+        matches
+            .get_raw(argument.get_id().as_str())
+            .into_iter()
+            .flatten()
+            .map(OsStr::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let (mut outputs, mut inputs) = (Vec::new(), Vec::new());
+    for argument in command.get_arguments().filter(ours) {
+        if is(argument, TypeId::of::<Written>()) {
+            outputs.extend(given(argument).into_iter().filter(|path| path != "-").map(PathBuf::from));
+        } else if !is(argument, TypeId::of::<WrittenDirectory>()) && argument.get_possible_values().is_empty()
+        {
+            inputs.extend(given(argument).iter().flat_map(|value| paths_in(value)));
+        }
+    }
+    for (number, output) in outputs.iter().enumerate() {
+        is_no_input(output, inputs.iter().map(PathBuf::as_path))?;
+        if let Some(other) = outputs[..number].iter().find(|other| is_same(other, output)) {
+            return Err(twice(other));
+        }
+    }
+    Ok(())
+}
+
+/// The paths that a value may hold: itself, and its parts, as in `file:PATH`, `placement=PATH,PATH`.
+fn paths_in(value: &OsStr) -> Vec<PathBuf> {
+    let bytes = value.as_bytes();
+    let is_separator = |byte: &u8| b",|=: ".contains(byte);
+    // A path itself may have separators: also what is behind each of the first.
+    let behind = (0..bytes.len()).filter(|&at| is_separator(&bytes[at])).take(16).map(|at| &bytes[at + 1..]);
+    let parts = bytes.split(is_separator).take(4096);
+    let all = std::iter::once(bytes).chain(behind).chain(parts);
+    all.filter(|path| !path.is_empty()).map(|path| OsStr::from_bytes(path).into()).collect()
+}
+
+fn twice(path: &Path) -> Failure {
+    format!("{}: named twice; each result needs a file of its own", path.display()).into()
+}
+
+/// Checks that a result at `path` would replace none of the `inputs`, nor a file of a capture that is one.
 ///
 /// # Errors
 /// `path` is one of them, or in one.
@@ -122,15 +202,23 @@ pub fn is_no_input<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a Path>) 
         let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         Some((file.dev(), file.ino()))
     };
-    let Some(there) = number(path) else { return Ok(()) };
+    let Some(there) = number(path).filter(|_| !is_stdout(path)) else { return Ok(()) };
     let is_read = |input: &Path| {
-        let files = fs::read_dir(input).into_iter().flatten().flatten();
-        number(input) == Some(there) || files.map(|file| file.path()).any(|file| number(&file) == Some(there))
+        let files = fs::read_dir(input).into_iter().flatten().flatten().map(|file| file.path());
+        number(input) == Some(there)
+            || files.filter(|file| number(file) == Some(there)).any(|file| !is_trace(&file))
     };
     match inputs.into_iter().any(is_read) {
         true => Err(format!("{}: the output is an input, too; choose another name", path.display()).into()),
         false => Ok(()),
     }
+}
+
+/// Whether a file begins like a trace, or is empty.
+fn is_trace(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut begin));
+    read.is_err() || matches!(&begin[..], b"" | b"VEF2" | b"VEF3" | b"VEFX")
 }
 
 /// Checks before long work that results can be written at these paths: that none replaces an input, that no two are one file, and that
@@ -145,9 +233,7 @@ pub fn can_all_be_written(outputs: &[&Path], inputs: &[&Path]) -> Result<(), Fai
         }
         is_no_input(output, inputs.iter().copied())?;
         if !is_stdout(output) && outputs[..number].iter().any(|other| is_same(other, output)) {
-            return Err(
-                format!("{}: named twice; each result needs a file of its own", output.display()).into()
-            );
+            return Err(twice(output));
         }
         can_be_written(output)?;
     }
@@ -197,35 +283,71 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(serde_json::to_string_pretty(value)?)
 }
 
-/// Parses the name of a trace to write, as [`written`]. Refuses a file that exists and is no trace: it is not replaced by a slip of the keyboard.
-pub fn written_trace(text: &str) -> Result<PathBuf, String> {
-    let path = written(text)?;
-    let is_foreign = || {
-        let mut begin = Vec::new();
-        fs::File::open(&path)?.take(4).read_to_end(&mut begin)?;
-        Ok::<_, io::Error>(!matches!(&begin[..], b"" | b"VEF2" | b"VEF3" | b"VEFX"))
-    };
-    match path.is_file() && !is_stdout(&path) && is_foreign().unwrap_or(false) {
-        true => Err("the file exists and is no trace: remove it, or choose another name".into()),
-        false => Ok(path),
+/// The name of a file to write, as an argument; `-` is standard output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written(PathBuf);
+
+/// The name of a directory to write to, as an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenDirectory(PathBuf);
+
+impl Written {
+    /// Any name, as given.
+    pub fn any() -> impl TypedValueParser<Value = Self> {
+        OsStringValueParser::new().try_map(|text| match text.is_empty() {
+            true => Err("a file's name is not empty"),
+            false => Ok(Self(text.into())),
+        })
+    }
+
+    /// The result of a command: `-` is standard output. Refuses suffixes of compressed files.
+    pub fn result() -> impl TypedValueParser<Value = Self> {
+        Self::any().try_map(Self::uncompressed)
+    }
+
+    /// A trace. Refuses a file that exists and is no trace: it is not replaced by a slip of the keyboard.
+    pub fn trace() -> impl TypedValueParser<Value = Self> {
+        Self::result().try_map(|path| match path.is_file() && !is_stdout(&path) && !is_trace(&path) {
+            true => Err("the file exists and is no trace: remove it, or choose another name"),
+            false => Ok(path),
+        })
+    }
+
+    fn uncompressed(self) -> Result<Self, String> {
+        const COMPRESSED: [&str; 7] = ["gz", "zst", "xz", "bz2", "lz4", "zip", "Z"];
+        if self.as_os_str() == "-" {
+            return Ok(Self("/dev/stdout".into()));
+        }
+        let suffix = self.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+        match COMPRESSED.contains(&suffix) && fs::metadata(&*self).map_or(true, |there| there.is_file()) {
+            true => Err(format!(
+                ".{suffix} names a compressed file, which vef does not write: write to - and a pipe, or write a container \
+                 (.vefx) and compress it with vef convert --compress"
+            )),
+            false => Ok(self),
+        }
     }
 }
 
-/// Parses the name of a file to write; `-` is standard output. Refuses suffixes of compressed files.
-pub fn written(text: &str) -> Result<PathBuf, String> {
-    const COMPRESSED: [&str; 7] = ["gz", "zst", "xz", "bz2", "lz4", "zip", "Z"];
-    match text {
-        "" => return Err("a file's name is not empty".into()),
-        "-" => return Ok("/dev/stdout".into()),
-        _ => {}
+impl WrittenDirectory {
+    /// Any name, as given.
+    pub fn any() -> impl TypedValueParser<Value = Self> {
+        Written::any().map(|Written(path)| Self(path))
     }
-    let path = PathBuf::from(text);
-    let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
-    match COMPRESSED.contains(&suffix) && fs::metadata(&path).map_or(true, |there| there.is_file()) {
-        true => Err(format!(
-            ".{suffix} names a compressed file, which vef does not write: write to - and a pipe, or write a container \
-             (.vefx) and compress it with vef convert --compress"
-        )),
-        false => Ok(path),
+}
+
+impl Deref for Written {
+    type Target = PathBuf;
+
+    fn deref(&self) -> &PathBuf {
+        &self.0
+    }
+}
+
+impl Deref for WrittenDirectory {
+    type Target = PathBuf;
+
+    fn deref(&self) -> &PathBuf {
+        &self.0
     }
 }

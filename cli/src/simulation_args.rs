@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::input::Input;
 use crate::network::{self, Network};
+use crate::output::{Written, WrittenDirectory};
 use replay::{Link, SameNode, SendCompletion};
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
@@ -72,8 +73,8 @@ pub struct Sim {
     pub sweep: Vec<String>,
     /// With --sweep: directory for the results. Points with a result are not run again; processes that use
     /// the same directory (under mpirun, srun, or started by hand) share the points
-    #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep")]
-    pub output: Option<PathBuf>,
+    #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::any())]
+    pub output: Option<WrittenDirectory>,
     /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]. Else, with --model packet: threads, of
     /// at least 500 ranks each, that divide the network [default: 1]; the result is the same (one thread runs --links,
     /// --critical-path, --draw, --report and rendezvous)
@@ -88,14 +89,14 @@ pub struct Sim {
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub critical_path: bool,
     /// Draw the network to this file, with cables coloured by utilisation
-    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep")]
-    pub draw: Option<PathBuf>,
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep", value_parser = Written::any())]
+    pub draw: Option<Written>,
     /// Skip the run without contention, which runs concurrently on another core
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub no_ideal: bool,
     /// Also write a page about the trace and this simulation, as vef report does
-    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.html", conflicts_with = "sweep")]
-    pub report: Option<PathBuf>,
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.html", conflicts_with = "sweep", value_parser = Written::any())]
+    pub report: Option<Written>,
     /// Print the report as JSON
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub json: bool,

@@ -116,7 +116,7 @@ fn draw(curves: &BTreeMap<String, Curve>) -> std::result::Result<String, Box<dyn
             .draw()?;
         area.present()?;
     }
-    Ok(svg)
+    Ok(vef_format::units::xml_text(svg))
 }
 
 /// The messages of a schedule in Graphviz's language: an edge from sender to receiver with its place among the sender's messages and its

@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::layout::{
@@ -31,6 +31,10 @@ fn allocate(file: &File, offset: u64, len: u64) -> io::Result<()> {
 /// The limit on the size of a file of this process (`ulimit -f`). Exceeding it would end the process with SIGXFSZ.
 fn file_size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
+fn is_link(path: &Path) -> io::Error {
+    io::Error::other(format!("{}: is a link; nothing is written through it", path.display()))
 }
 
 #[derive(Debug)]
@@ -64,7 +68,8 @@ impl Output {
     /// Creates the file and writes its header.
     ///
     /// Processes started by the launcher of another MPI all believe that they are rank 0 of 1. Therefore a file that
-    /// another process is writing is left alone; with `fresh`, any existing file is.
+    /// another process is writing is left alone; with `fresh`, any existing file is. Nothing is written through a link, symbolic or
+    /// hard: its file may not be of a capture.
     pub(crate) fn create(
         path: &Path,
         info: &RankInfo,
@@ -78,7 +83,19 @@ impl Output {
             .create(true)
             .create_new(fresh)
             .truncate(false)
-            .open(path)?;
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(path)
+            .map_err(|error| match error.raw_os_error() {
+                Some(libc::ELOOP) => is_link(path),
+                _ => error,
+            })?;
+        let there = file.metadata()?;
+        if !there.is_file() {
+            return Err(io::Error::other(format!("{}: is not a file", path.display())));
+        }
+        if there.nlink() > 1 {
+            return Err(is_link(path));
+        }
         if HEADER_SIZE as u64 > max_size.min(file_size_limit()) {
             return Err(io::Error::other("the size limit is reached"));
         }
@@ -251,5 +268,34 @@ impl Output {
         debug_assert!(at + bytes.len() <= HEADER_SIZE);
         // SAFETY: within the header; the caller is the only writer of these fields.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.head.as_mut_ptr().add(at), bytes.len()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("victim"), "theirs").expect("a file");
+        std::os::unix::fs::symlink(at("victim"), at("soft")).expect("a link");
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).expect("a link");
+        fs::hard_link(at("victim"), at("hard")).expect("a link");
+        let start = ClockPair { tick: 1, nanos: 1 };
+        for name in ["soft", "dangling", "hard"] {
+            for fresh in [false, true] {
+                let made = Output::create(&at(name), &RankInfo::default(), start, u64::MAX, fresh);
+                let error = made.expect_err(name);
+                assert!(fresh || error.to_string().contains("is a link"), "{name}: {error}");
+            }
+        }
+        assert_eq!(fs::read(at("victim")).expect("as it was"), b"theirs");
+        assert!(!at("nowhere").exists());
+        fs::write(at("before"), "an older capture").expect("a file");
+        Output::create(&at("before"), &RankInfo::default(), start, u64::MAX, false)
+            .expect("a file to replace");
     }
 }

@@ -1,5 +1,6 @@
 //! Settings from the environment, read once, in `MPI_Init`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The settings of this process; `docs/capture.md` has the table of variables.
@@ -48,18 +49,21 @@ impl RankSet {
 impl Settings {
     /// Reads the environment; invalid values are ignored.
     pub(crate) fn from_env() -> Self {
-        Self::from(|name| std::env::var_os(name)?.into_string().ok())
+        Self::from(|name| std::env::var_os(name))
     }
 
-    fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
+    fn from(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let mut variables = Variables { get: variable, invalid: Vec::new() };
+        let dir = (variables.get)("VEF_DIR").filter(|dir| !dir.is_empty());
         Self {
-            dir: variables.read("VEF_DIR", |dir| Some(dir.into())).unwrap_or_else(|| "vef-capture".into()),
+            // A path need not be UTF-8.
+            dir: dir.map_or_else(|| "vef-capture".into(), PathBuf::from),
             enabled: variables.choose("VEF_TRACE", ["0", "1"]) != Some(0),
             cycles: variables.choose("VEF_CLOCK", ["monotonic", "cycles"]) != Some(0),
             max_size: variables.read("VEF_MAX_SIZE", parse_size).unwrap_or(u64::MAX),
-            tools: (variables.get)("VEF_TOOLS")
-                .or_else(|| (variables.get)("TOOLS"))
+            tools: variables
+                .text("VEF_TOOLS")
+                .or_else(|| variables.text("TOOLS"))
                 .filter(|tools| !tools.trim_matches([':', ' ']).is_empty()),
             phase: variables.read("VEF_PHASE", |name| Some(name.to_owned())),
             ranks: variables.read("VEF_RANKS", RankSet::parse),
@@ -75,10 +79,17 @@ struct Variables<G> {
     invalid: Vec<String>,
 }
 
-impl<G: Fn(&str) -> Option<String>> Variables<G> {
+impl<G: Fn(&str) -> Option<OsString>> Variables<G> {
+    /// The text of a variable; `None` if it is not set, or no UTF-8.
+    fn text(&mut self, name: &str) -> Option<String> {
+        let value = (self.get)(name)?;
+        let invalid = |value: OsString| self.invalid.push(format!("{name}={}", value.to_string_lossy()));
+        value.into_string().map_err(invalid).ok()
+    }
+
     /// The value of a variable; `None` if it is not set, empty or invalid.
     fn read<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let value = (self.get)(name).filter(|value| !value.is_empty())?;
+        let value = self.text(name).filter(|value| !value.is_empty())?;
         let parsed = parse(&value);
         if parsed.is_none() {
             self.invalid.push(format!("{name}={value}"));
@@ -136,6 +147,10 @@ mod tests {
             [("VEF_TRACE", "maybe"), ("VEF_CLOCK", "sun"), ("VEF_MAX_SIZE", "lots"), ("VEF_RANKS", "3-1")];
         let invalid = wrong.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(of(&wrong), Settings { invalid, ..of(&[]) });
+        use std::os::unix::ffi::OsStringExt;
+        let latin1 = || OsString::from_vec(b"caf\xe9".to_vec());
+        let all = Settings::from(|name| ["VEF_DIR", "VEF_PHASE"].contains(&name).then(latin1));
+        assert_eq!((all.dir, all.invalid), (latin1().into(), vec!["VEF_PHASE=caf\u{fffd}".to_owned()]));
         assert_eq!(
             ["7", "1k", "x", "-1", "9999999999T"].map(parse_size),
             [Some(7), Some(1024), None, None, None]

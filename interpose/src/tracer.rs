@@ -198,7 +198,10 @@ impl Tracer {
             directory.push(format!("spawned-{number}"));
         }
         let directory = &directory;
-        std::fs::create_dir_all(directory).map_err(in_the_way)?;
+        std::fs::create_dir_all(directory).map_err(|error| match directory.metadata() {
+            Ok(there) if !there.is_dir() => format!("{}: is not a directory", directory.display()),
+            _ => format!("{}: {error}", directory.display()),
+        })?;
         if rank.0 == 0 && !settings.fresh {
             remove_leftovers(directory, tasks);
         }

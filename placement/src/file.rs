@@ -178,7 +178,7 @@ fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
         ranks.push(Location::on(node));
     }
     let highest = ranks.iter().map(|location| location.node).max().unwrap_or(0);
-    Ok(Placement { nodes: Node::numbered(highest + 1), ranks })
+    Ok(Placement { nodes: Node::numbered(highest + 1)?, ranks })
 }
 
 #[cfg(test)]

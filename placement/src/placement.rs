@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
+/// Most nodes and ranks of a placement by a rule: do not allocate memory on a mistyped number's word.
+pub(crate) const MOST_NODES: u32 = 1 << 22;
+pub(crate) const MOST_RANKS: u32 = 1 << 24;
+
 /// A node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,8 +32,11 @@ impl Node {
     }
 
     /// `node0`, `node1`, ….
-    pub(crate) fn numbered(count: u32) -> Vec<Self> {
-        (0..count).map(|number| Node::named(format!("node{number}"))).collect()
+    pub(crate) fn numbered(count: u32) -> Result<Vec<Self>, Error> {
+        if count > MOST_NODES {
+            return Err(Error::new(format!("{count} nodes; at most {MOST_NODES} are possible")));
+        }
+        Ok((0..count).map(|number| Node::named(format!("node{number}"))).collect())
     }
 }
 
@@ -120,9 +127,12 @@ impl Placement {
         if ranks == 0 {
             return Err(Error::no_ranks());
         }
+        if ranks > MOST_RANKS {
+            return Err(Error::too_many_ranks(ranks));
+        }
         let location = |(node, slot)| Location { slot: Some(slot), ..Location::on(node) };
         Ok(Placement {
-            nodes: Node::numbered(nodes),
+            nodes: Node::numbered(nodes)?,
             ranks: (0..ranks).map(|rank| location(rule(rank))).collect(),
         })
     }

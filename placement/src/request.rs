@@ -124,7 +124,7 @@ impl Request {
             (Some(nodes), _, _) => nodes,
             (None, Some(NodeList(names)), _) => self.with_slots(names.iter().map(Node::named).collect())?,
             (None, None, Some(0)) => return Err(Error::no_nodes()),
-            (None, None, Some(count)) => self.with_slots(Node::numbered(count))?,
+            (None, None, Some(count)) => self.with_slots(Node::numbered(count)?)?,
             (None, None, None) => {
                 return Err(Error::new("no nodes: give a hostfile, --host, or --nodes N --slots M"));
             }

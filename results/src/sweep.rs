@@ -1,10 +1,11 @@
-//! The result of a sweep: simulations for all combinations of some options.
+//! Sweeps: options with several values, and simulations for all combinations of them.
 
 use crate::simulation::Simulation;
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::str::FromStr;
 
 /// The result of `vef sim --sweep`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +58,89 @@ pub enum StoredPointSchema {
     V2,
 }
 
+/// Most points of a sweep.
+pub const MOST_POINTS: usize = 100_000;
+
+/// An option with the values that it takes in a sweep: `OPTION=VALUE,VALUE…`, or with `|` between values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// The option, without dashes.
+    pub option: String,
+    /// Its values, at least one and all different.
+    pub values: Vec<String>,
+}
+
+/// An invalid sweep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SweptError {
+    /// It does not have the form.
+    #[error("--sweep {0:?}: write OPTION=VALUE,VALUE…, or OPTION=VALUE|VALUE…")]
+    Form(String),
+    /// A value occurs twice.
+    #[error("--sweep {option}: {value} is repeated")]
+    Repeated {
+        /// The option.
+        option: String,
+        /// The value.
+        value: String,
+    },
+    /// An option occurs twice.
+    #[error("--sweep {0}: given twice")]
+    Twice(String),
+    /// There are too many combinations.
+    #[error("--sweep: more than {} points", MOST_POINTS)]
+    TooMany,
+}
+
+impl FromStr for Swept {
+    type Err = SweptError;
+
+    fn from_str(text: &str) -> Result<Self, SweptError> {
+        let wrong = || SweptError::Form(text.to_owned());
+        let (option, values) = text.split_once('=').ok_or_else(wrong)?;
+        let option = option.trim().trim_start_matches('-').to_owned();
+        let separator = if values.contains('|') { '|' } else { ',' };
+        let values: Vec<String> = values.split(separator).map(|value| value.trim().to_owned()).collect();
+        if option.is_empty() || values.iter().any(String::is_empty) {
+            return Err(wrong());
+        }
+        if values.len() > MOST_POINTS {
+            return Err(SweptError::TooMany);
+        }
+        let mut seen = HashSet::new();
+        match values.iter().find(|value| !seen.insert(value.as_str())) {
+            Some(value) => Err(SweptError::Repeated { option, value: value.clone() }),
+            None => Ok(Self { option, values }),
+        }
+    }
+}
+
+impl Swept {
+    /// All combinations of the values, each with its options; the last option varies fastest.
+    ///
+    /// # Errors
+    /// An option is given twice, or there are more than [`MOST_POINTS`].
+    pub fn points(all: &[Self]) -> Result<Vec<Vec<(String, String)>>, SweptError> {
+        let mut seen = HashSet::new();
+        if let Some(twice) = all.iter().find(|swept| !seen.insert(swept.option.as_str())) {
+            return Err(SweptError::Twice(twice.option.clone()));
+        }
+        let count = all.iter().try_fold(1usize, |count, swept| count.checked_mul(swept.values.len()));
+        let count = count.filter(|&count| count <= MOST_POINTS).ok_or(SweptError::TooMany)?;
+        let point = |number: usize| {
+            let mut rest = number;
+            let mut values = Vec::with_capacity(all.len());
+            for Self { option, values: of_option } in all.iter().rev() {
+                values.push((option.clone(), of_option[rest % of_option.len()].clone()));
+                rest /= of_option.len();
+            }
+            values.reverse();
+            values
+        };
+        Ok((0..count).map(point).collect())
+    }
+}
+
 /// A column, and its value in a result.
 type Measure = (Column, fn(&Simulation) -> Cell);
 
@@ -97,5 +181,37 @@ impl Sweep {
             table.row(settings.chain(own).chain([error]));
         }
         table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_values() {
+        let values = |text: &str| text.parse::<Swept>().unwrap().values;
+        assert_eq!(values("bandwidth=10G,25G"), ["10G", "25G"]);
+        assert_eq!(values("topology=xgft:4,4;1,2 | torus:4x4"), ["xgft:4,4;1,2", "torus:4x4"]);
+        assert_eq!("--model=packet".parse::<Swept>().unwrap().option, "model");
+        for text in ["", "bandwidth", "bandwidth=", "=1G", "bandwidth=1G,,2G", "bandwidth=1G,1G"] {
+            assert!(text.parse::<Swept>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_option_varies_fastest() {
+        let points = |texts: &[&str]| {
+            let swept: Vec<Swept> = texts.iter().map(|text| text.parse().unwrap()).collect();
+            let points = Swept::points(&swept)?;
+            Ok(points
+                .iter()
+                .map(|point| point.iter().map(|(_, value)| value.as_str()).collect::<String>())
+                .collect())
+        };
+        assert_eq!(points(&["a=1,2", "b=x,y"]), Ok(["1x", "1y", "2x", "2y"].map(str::to_owned).to_vec()));
+        assert_eq!(points(&["a=1,2", "a=x,y"]), Err(SweptError::Twice("a".into())));
+        let many = (0..400).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        assert_eq!(points(&[&format!("a={many}"), &format!("b={many}")]), Err(SweptError::TooMany));
     }
 }

@@ -45,13 +45,16 @@ impl Tool for Substitute {
     const NAME: &'static CStr = c"collectives";
 
     fn open(place: &ChainPlace) -> Result<Self, String> {
-        let name = std::env::var(VARIABLE).unwrap_or_default();
-        let table = match Table::builtin(&name) {
+        let name = PathBuf::from(std::env::var_os(VARIABLE).unwrap_or_default());
+        let table = match name.to_str().and_then(Table::builtin) {
             Some(table) => table,
-            None if name.is_empty() => return Err(format!("{VARIABLE} names no table of algorithms")),
+            None if name.as_os_str().is_empty() => {
+                return Err(format!("{VARIABLE} names no table of algorithms"));
+            }
             None => {
-                let text = std::fs::read_to_string(&name).map_err(|error| format!("{name}: {error}"))?;
-                Table::from_toml(&text).map_err(|error| format!("{name}: {error}"))?
+                let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", name.display());
+                let text = std::fs::read_to_string(&name).map_err(|error| wrong(&error))?;
+                Table::from_toml(&text).map_err(|error| wrong(&error))?
             }
         };
         Ok(Self {

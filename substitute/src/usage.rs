@@ -4,6 +4,8 @@ use collectives::Choice;
 use mpi_abi::prototypes::Call;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -41,6 +43,11 @@ impl Usage {
             let _ = writeln!(text, "{calls} {function} {how}");
         }
         std::fs::create_dir_all(directory)?;
-        std::fs::write(directory.join(FILE), text)
+        // Replaced, never written through a link that lies there.
+        let path = directory.join(FILE);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => File::create_new(&path)?.write_all(text.as_bytes()),
+        }
     }
 }

@@ -18,6 +18,10 @@ pub fn convert(from: &Path, to: &Path, about: &About, settings: Settings) -> Res
     let failed = |error: WriteError| CopyError::Write(Located::file(to, error));
     CopyError::if_same(from, to)?;
     let trace = Trace::open(from)?;
+    // Also what the other form does not have.
+    if let Trace::Container(reader) = &trace {
+        reader.check_sections().map_err(TraceError::Container)?;
+    }
     let new = NewFile::create(to).map_err(|error| failed(error.into()))?;
     let is_text = matches!(trace, Trace::Text(_));
     let (mut writer, codes) = match named_container(to) {

@@ -2,15 +2,20 @@
 //! file system has no unnamed files, the file has a hidden name in the same directory until then; only a killed process
 //! leaves that behind.
 //!
-//! Symbolic links are followed: their target is replaced or created. Pipes, devices and the standard output
-//! (`/dev/stdout`) are opened and written directly. A replaced file passes on its permissions, and is replaced only if the
-//! caller may write to it.
+//! The hidden name is unpredictable and the file is created exclusively: nothing that lies there is written to, and processes
+//! of several containers or hosts, whose process ids may be equal, never share it.
+//!
+//! Symbolic links of the caller and of root are followed: their target is replaced or created. Those of other users are refused.
+//! Pipes, devices and the standard output (`/dev/stdout`) are opened and written directly. A replaced file passes on its permissions,
+//! and is replaced only if the caller may write to it; its other hard links keep the old contents.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// An incomplete output file.
@@ -24,8 +29,8 @@ pub struct NewFile {
 enum Names {
     /// A pipe, device or standard output, written directly.
     Its,
-    /// Unnamed. It is linked to the first path, which is then renamed to the second.
-    None(PathBuf, PathBuf),
+    /// Unnamed. It is linked to a hidden path, which is then renamed to this one.
+    None(PathBuf),
     /// Has the first path; renamed to the second.
     Hidden(PathBuf, PathBuf),
 }
@@ -40,6 +45,7 @@ impl NewFile {
             let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
             return Ok(Self { file, names: Names::Its });
         }
+        let target = led_to(path)?;
         let (target, permissions) = match fs::metadata(path) {
             Ok(there) if there.is_dir() => return Err(ErrorKind::IsADirectory.into()),
             Ok(there) => {
@@ -49,12 +55,16 @@ impl NewFile {
                 }
                 (path.canonicalize()?, Some(there.permissions()))
             }
-            Err(_) => (led_to(path)?, None),
+            Err(_) => (target, None),
         };
-        let hidden = hidden(&target, "part")?;
         let new = match nameless_beside(&target) {
-            Some(file) => Self { file, names: Names::None(hidden, target) },
-            None => Self { file: File::create(&hidden)?, names: Names::Hidden(hidden, target) },
+            Some(file) if target.file_name().is_some() => Self { file, names: Names::None(target) },
+            _ => {
+                let (hidden, file) = exclusively(&target, "part", |hidden| {
+                    File::options().write(true).create_new(true).open(hidden)
+                })?;
+                Self { file, names: Names::Hidden(hidden, target) }
+            }
         };
         if let Some(permissions) = permissions {
             new.file.set_permissions(permissions)?;
@@ -72,11 +82,11 @@ impl NewFile {
     /// # Errors
     /// Those of the operating system; the file is deleted then.
     pub fn finish(mut self) -> io::Result<()> {
-        if let Names::None(hidden, target) = &self.names {
-            // Left by a killed process with the same pid.
-            discard(hidden);
-            linkat(CWD, by_number(&self.file), CWD, hidden, AtFlags::SYMLINK_FOLLOW)?;
-            self.names = Names::Hidden(hidden.clone(), target.clone());
+        if let Names::None(target) = &self.names {
+            let link =
+                |hidden: &Path| Ok(linkat(CWD, by_number(&self.file), CWD, hidden, AtFlags::SYMLINK_FOLLOW)?);
+            let (hidden, ()) = exclusively(target, "part", link)?;
+            self.names = Names::Hidden(hidden, target.clone());
         }
         if let Names::Hidden(hidden, target) = &self.names {
             fs::rename(hidden, target)?;
@@ -94,14 +104,20 @@ impl Drop for NewFile {
     }
 }
 
-/// Follows symbolic links from `path`, the last of which may dangle.
+/// Follows symbolic links from `path`, the last of which may dangle. Links of other users are refused: in a directory for all, such as
+/// `/tmp`, they would choose the file that is replaced.
 fn led_to(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
+    let own = rustix::process::geteuid().as_raw();
     // The limit of Linux.
     for _ in 0..40 {
-        match fs::read_link(&path) {
-            Ok(link) => path = path.parent().unwrap_or(Path::new("")).join(link),
-            Err(_) => return Ok(path),
+        match (fs::read_link(&path), fs::symlink_metadata(&path)) {
+            (Ok(_), Ok(link)) if ![own, 0].contains(&link.uid()) => {
+                let text = format!("{} is a symbolic link of another user", path.display());
+                return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+            }
+            (Ok(link), _) => path = path.parent().unwrap_or(Path::new("")).join(link),
+            (Err(_), _) => return Ok(path),
         }
     }
     Err(io::Error::new(ErrorKind::InvalidInput, "too many levels of symbolic links"))
@@ -124,8 +140,8 @@ pub fn is_stdout(path: &Path) -> bool {
     ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// A hidden path beside `path`, distinct for each process; in the directory for temporary files if `path` is a pipe or a
-/// device.
+/// A hidden path beside `path`, unpredictable, at which nothing was at this moment: create it exclusively. In the directory for
+/// temporary files if `path` is a pipe or a device.
 ///
 /// # Errors
 /// `path` has no file name (`..`).
@@ -139,13 +155,31 @@ pub fn hidden_beside(path: &Path, suffix: &str) -> io::Result<PathBuf> {
     }
 }
 
+/// Creates something at a hidden path beside `path`; at another one if something is there.
+fn exclusively<T>(
+    path: &Path,
+    suffix: &str,
+    create: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(PathBuf, T)> {
+    loop {
+        let hidden = hidden(path, suffix)?;
+        match create(&hidden) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            created => return Ok((hidden, created?)),
+        }
+    }
+}
+
 fn hidden(path: &Path, suffix: &str) -> io::Result<PathBuf> {
     let Some(name) = path.file_name() else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "not the name of a file"));
     };
+    // Names end at 255 bytes.
+    let name = &name.as_encoded_bytes()[..name.len().min(200)];
     let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.{suffix}", std::process::id()));
+    hidden.push(String::from_utf8_lossy(name).trim_end_matches(char::REPLACEMENT_CHARACTER));
+    // The hasher's key is from the system's random numbers.
+    hidden.push(format!(".{:016x}.{suffix}", RandomState::new().hash_one(())));
     Ok(path.with_file_name(hidden))
 }
 
@@ -204,6 +238,61 @@ mod tests {
         assert!(first.is_symlink() && second.is_symlink() && dir.path().join("scratch/t.vef").is_file());
         symlink("circle", dir.path().join("circle")).unwrap();
         assert!(NewFile::create(&dir.path().join("circle")).is_err());
+    }
+
+    #[test]
+    fn hidden_names_are_never_foreseen() {
+        let names: std::collections::HashSet<_> =
+            (0..1000).map(|_| hidden_beside(Path::new("t.vef"), "part").unwrap()).collect();
+        assert_eq!(names.len(), 1000);
+        let pid = std::process::id().to_string();
+        assert!(!names.iter().all(|name| name.to_string_lossy().contains(&pid)));
+    }
+
+    /// A file, link or directory at a hidden path is left alone; the next name is tried.
+    #[test]
+    fn nothing_at_a_hidden_name_is_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, victim) = (dir.path().join("t.vef"), dir.path().join("victim"));
+        fs::write(&victim, "theirs").unwrap();
+        let tries = std::cell::Cell::new(0);
+        let (hidden, file) = exclusively(&target, "part", |hidden| {
+            tries.set(tries.get() + 1);
+            if tries.get() == 1 {
+                symlink(&victim, hidden).unwrap();
+            }
+            File::options().write(true).create_new(true).open(hidden)
+        })
+        .unwrap();
+        (&file).write_all(b"ours").unwrap();
+        assert_eq!(
+            (tries.get(), fs::read(&victim).unwrap(), fs::read(&hidden).unwrap()),
+            (2, b"theirs".to_vec(), b"ours".to_vec())
+        );
+    }
+
+    #[test]
+    fn a_long_name_has_a_hidden_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("é".repeat(127));
+        NewFile::create(&target).unwrap().finish().unwrap();
+        assert!(target.is_file());
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, target) = (dir.path().join("link"), dir.path().join("target"));
+        symlink(&target, &link).unwrap();
+        // Only root can give links away.
+        if std::os::unix::fs::lchown(&link, Some(54321), None).is_err() {
+            return skipping::skipped("needs root");
+        }
+        let error = NewFile::create(&link).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        fs::write(&target, "theirs").unwrap();
+        assert!(NewFile::create(&link).is_err());
+        assert_eq!(fs::read(&target).unwrap(), b"theirs");
     }
 
     #[test]

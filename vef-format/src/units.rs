@@ -181,9 +181,21 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
+/// A text with a replacement character for each character that no XML document may have, such as U+FFFE.
+pub fn xml_text(text: String) -> String {
+    let is_invalid = |sign: char| matches!(sign, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+    if text.contains(is_invalid) { text.replace(is_invalid, "\u{fffd}") } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn xml_has_no_control_characters() {
+        let text = xml_text("<text>a\u{1}b\u{fffe}c\td\ne</text>".to_owned());
+        assert_eq!(text, "<text>a\u{fffd}b\u{fffd}c\td\ne</text>");
+    }
 
     #[test]
     fn what_people_are_shown() {

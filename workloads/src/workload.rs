@@ -57,6 +57,9 @@ impl Layout {
     }
 }
 
+/// Most tasks; each takes memory.
+const MOST_TASKS: u32 = 1 << 24;
+
 /// A trace to generate.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -168,9 +171,9 @@ impl Workload {
     fn check(&self) -> Result<(), WorkloadError> {
         let wrong = |what, problem: &str| Err(WorkloadError::Setting { what, problem: problem.to_owned() });
         match self.tasks() {
-            0 => wrong("ranks", "every number must be at least 1, and their product at most 2147483647")?,
-            1..=0x7fff_ffff => {}
-            _ => wrong("ranks", "at most 2147483647 are possible")?,
+            0 => wrong("ranks", "every number must be at least 1, and their product at most 16777216")?,
+            1..=MOST_TASKS => {}
+            _ => wrong("ranks", "at most 16777216 are possible")?,
         }
         if self.pattern.layout == Layout::Model && self.micro_batches == 0 {
             wrong("micro-batches", "at least 1")?;

@@ -3,7 +3,7 @@
 use crate::groups::{OpCodesFile, Yardstick};
 use crate::initialisation;
 use crate::input::Input;
-use crate::output::{self, EXIT_BAD_INPUT, Failure, written_trace};
+use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
 use replay::{BuildError, Engine, Job, Stream, yardstick};
 use std::fs;
@@ -31,8 +31,8 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Repair what the rest of the trace determines (text only), and write the result if it is valid
-    #[arg(long, value_name = "OUT.vef", value_parser = written_trace)]
-    pub repair: Option<PathBuf>,
+    #[arg(long, value_name = "OUT.vef", value_parser = Written::trace())]
+    pub repair: Option<Written>,
     #[command(flatten)]
     pub codes: OpCodesFile,
     #[command(flatten)]
@@ -220,7 +220,7 @@ impl Finding<'_> {
             "kinds": self.report.kinds,
             "problems": self.report.problems,
             "repair": self.repair.as_ref().map(|repair| serde_json::json!({
-                "output": self.check.repair,
+                "output": self.check.repair.as_deref(),
                 "written": repair.report.is_complete(),
                 "kinds": repair.kinds,
                 "changes": repair.changes,

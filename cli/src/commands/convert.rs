@@ -2,7 +2,7 @@
 
 use crate::groups::OpCodesFile;
 use crate::input::Input;
-use crate::output::{self, Failure, written_trace};
+use crate::output::{self, Failure, Written};
 use crate::progress::Bar;
 use std::path::{Path, PathBuf};
 use vef_format::container::{About, Settings};
@@ -20,8 +20,8 @@ pub struct Arguments {
     #[arg(value_name = "FROM", value_parser = Input::argument)]
     pub from: PathBuf,
     /// File to write: a container if the name ends in .vefx, else text; - is standard output, as text
-    #[arg(value_name = "TO", value_parser = written_trace)]
-    pub to: PathBuf,
+    #[arg(value_name = "TO", value_parser = Written::trace())]
+    pub to: Written,
     /// Compress the blocks of the container (zstd)
     #[arg(long)]
     pub compress: bool,

@@ -1,10 +1,9 @@
 //! `vef gen`: generates traces of known communication patterns.
 
-use crate::output::{self, Failure, written_trace};
+use crate::output::{self, Failure, Written};
 use crate::progress::Bar;
 use sim_example::quantity::{parse_bytes, parse_time};
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
 use vef_format::container::Settings;
 use vef_format::format::named_container;
 use vef_format::new_file::NewFile;
@@ -25,14 +24,14 @@ Examples:
   vef gen random -n 64 -o - | vef sim - --topology fattree:k=8")]
 pub struct Arguments {
     /// Communication pattern
-    #[arg(value_name = "PATTERN")]
+    #[arg(value_name = "PATTERN", value_hint = clap::ValueHint::Other)]
     pub pattern: String,
     /// Number of ranks
     #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", required_unless_present_any = ["grid", "parallel"], value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
     /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = written_trace)]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "OUT", value_parser = Written::trace())]
+    pub output: Written,
     /// Size of a message, or of each rank's block in a collective
     #[arg(long, default_value = "8KiB", value_name = "SIZE", value_parser = parse_bytes)]
     pub bytes: Bytes,

@@ -2,7 +2,7 @@
 
 use crate::algorithms;
 use crate::groups::{Threads, one_of};
-use crate::output::{self, Failure, written_trace};
+use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::progress::Bar;
 use mixer::{Creations, Job, MixError, Options, Polls, Spent, Stage, Summary};
 use replay::Table;
@@ -31,8 +31,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "DIR|VEFT.main")]
     pub input: PathBuf,
     /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = written_trace)]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "OUT", value_parser = Written::trace())]
+    pub output: Written,
     #[command(flatten)]
     pub threads: Threads,
     /// Memory to use, approximately (4G, 500MB); a larger capture is read twice and mixed in parts, with a
@@ -40,8 +40,8 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub memory: Option<Bytes>,
     /// Directory for temporary files, which are unlinked [default: that of the trace]
-    #[arg(long, value_name = "DIR")]
-    pub tmpdir: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", value_parser = WrittenDirectory::any())]
+    pub tmpdir: Option<WrittenDirectory>,
     /// Drop sends and receives without a partner instead of refusing the capture
     #[arg(long)]
     pub lenient: bool,
@@ -106,7 +106,7 @@ fn placed(mix: &Arguments, error: MixError) -> Failure {
 fn options(mix: &Arguments) -> Result<Options, Failure> {
     Ok(Options {
         memory: mix.memory,
-        temporary: mix.tmpdir.clone(),
+        temporary: mix.tmpdir.as_deref().cloned(),
         lenient: mix.lenient,
         skip_unknown: mix.skip_unknown,
         jobs: mix.threads.number(),

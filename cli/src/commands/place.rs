@@ -2,7 +2,7 @@
 
 use crate::groups::one_of;
 use crate::input::Input;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Written};
 use crate::progress::Bar;
 use clap::Args;
 use placement::optimise::{self, CommMatrix, Distances, Optimised, SearchOptions};
@@ -54,8 +54,8 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = Shown::Table, value_name = "FORMAT")]
     pub format: Shown,
     /// Also write a placement file: .toml, .json, or text with one node per line
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", value_parser = Written::any())]
+    pub output: Option<Written>,
 }
 
 /// The arguments that decide where ranks run.
@@ -76,6 +76,9 @@ pub enum Shown {
 }
 
 pub fn run(place: &Arguments) -> Result<(), Failure> {
+    if let Some(path) = &place.output {
+        output::can_all_be_written(&[path], &[])?;
+    }
     let placement = match (&place.optimise, &place.topology) {
         (Some(trace), Some(topology)) => {
             let found = optimised(place, trace, topology)?;

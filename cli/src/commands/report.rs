@@ -2,7 +2,7 @@
 
 use crate::groups::{OpCodesFile, Threads, Yardstick};
 use crate::input::Input;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::progress::Bar;
 use mixer::Options;
 use replay::Link;
@@ -44,8 +44,8 @@ pub struct Arguments {
     #[arg(value_name = "TRACE|CAPTURE", value_parser = Input::argument)]
     pub input: PathBuf,
     /// What to write: a file, of csv a directory; - is the standard output [default: report.html, of json and md -]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", value_parser = Written::any())]
+    pub output: Option<Written>,
     /// What to write
     #[arg(long, value_enum, default_value_t = Format::Html, value_name = "FORMAT")]
     pub format: Format,
@@ -56,11 +56,11 @@ pub struct Arguments {
     #[arg(long, value_name = "OTHER", value_parser = Input::argument)]
     pub against: Option<PathBuf>,
     /// Also write each figure as an SVG file into a directory
-    #[arg(long, value_name = "DIR")]
-    pub svg: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", value_parser = WrittenDirectory::any())]
+    pub svg: Option<WrittenDirectory>,
     /// Also print the page to a PDF file, by the Chromium that is installed (or that $CHROMIUM names)
-    #[arg(long, value_name = "FILE")]
-    pub pdf: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = Written::any())]
+    pub pdf: Option<Written>,
     /// Leave out what takes a replay: everything over time, what ranks wait for, efficiency
     #[arg(long, conflicts_with_all = ["latency", "bandwidth"])]
     pub no_replay: bool,
@@ -97,9 +97,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let page = (!tables && !to_stdout).then_some(&output);
     let written: Vec<&Path> =
-        [page, arguments.pdf.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+        [page, arguments.pdf.as_deref()].into_iter().flatten().map(PathBuf::as_path).collect();
     output::can_all_be_written(&written, &inputs)?;
-    for directory in [tables.then_some(&output), arguments.svg.as_ref()].into_iter().flatten() {
+    for directory in [tables.then_some(&output), arguments.svg.as_deref()].into_iter().flatten() {
         can_be_directory(directory)?;
     }
     let chromium = arguments.pdf.as_ref().map(|_| chromium()).transpose()?;
@@ -138,7 +138,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     if let (Some(pdf), Some(chromium)) = (&arguments.pdf, chromium) {
-        files.push((pdf.clone(), print(&report, &chromium, pdf)?));
+        files.push((pdf.to_path_buf(), print(&report, &chromium, pdf)?));
     }
     let printed = match text {
         Some(text) if !to_stdout => {
@@ -159,7 +159,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Where the report is written.
 fn output(arguments: &Arguments) -> Result<PathBuf, Failure> {
     match (&arguments.output, arguments.format) {
-        (Some(output), _) => Ok(output.clone()),
+        (Some(output), _) => Ok(output.to_path_buf()),
         (None, Format::Html) => Ok(PAGE.into()),
         (None, Format::Json | Format::Md) => Ok("-".into()),
         (None, Format::Csv) => Err("csv is a directory of tables: name one with -o DIR".into()),

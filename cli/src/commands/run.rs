@@ -3,7 +3,7 @@
 use crate::groups::{RankList, parse};
 use crate::launch;
 use crate::library;
-use crate::output::{self, Failure, written_trace};
+use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::progress::Bar;
 use crate::tools::Tools;
 use rayon::prelude::*;
@@ -54,8 +54,8 @@ pub struct Arguments {
     pub ranks: Option<u32>,
     /// Directory for the capture [default: vef-PROGRAM, vef-capture for a launcher line; with a number if
     /// that exists]
-    #[arg(short, long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "DIR", value_parser = WrittenDirectory::any())]
+    pub output: Option<WrittenDirectory>,
     /// Launcher, optionally with options [default: that of the program's MPI, else mpirun, mpiexec, srun]
     #[arg(long, value_name = "CMD")]
     pub mpirun: Option<String>,
@@ -67,8 +67,8 @@ pub struct Arguments {
     #[arg(long = "tool", value_name = "NAME|FILE")]
     pub tools: Vec<PathBuf>,
     /// Also mix the capture into this trace: a container if the name ends in .vefx, else text
-    #[arg(long, value_name = "OUT", value_parser = written_trace)]
-    pub mix: Option<PathBuf>,
+    #[arg(long, value_name = "OUT", value_parser = Written::trace())]
+    pub mix: Option<Written>,
     /// Run a script that calls the launcher itself; ranks are reached through its environment. Only the first
     /// launch is recorded
     #[arg(long, conflicts_with_all = ["ranks", "mpirun"])]
@@ -265,7 +265,7 @@ impl Claimed {
 /// Creates the directory for the capture, or takes an empty one.
 fn claim(run: &Arguments) -> Result<Claimed, Failure> {
     let (directory, is_new) = match &run.output {
-        Some(named) => (named.clone(), !named.exists()),
+        Some(named) => (named.to_path_buf(), !named.exists()),
         None => (new_directory(&run.program)?, true),
     };
     let unusable =

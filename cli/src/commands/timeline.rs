@@ -2,7 +2,7 @@
 
 use crate::groups::{OpCodesFile, RankList, Yardstick, one_of};
 use crate::input::Input;
-use crate::output::{self, EXIT_BAD_INPUT, Failure, written};
+use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
 use replay::Picos;
 use reports::timeline::{self, Format, Settings, Source, Summary, TimelineError};
@@ -33,8 +33,8 @@ pub struct Arguments {
     #[arg(value_name = "CAPTURE|TRACE|RESULT", value_parser = Input::argument)]
     pub input: PathBuf,
     /// File to write; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = written)]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "OUT", value_parser = Written::result())]
+    pub output: Written,
     /// File format: perfetto (protocol buffers) or json (Chrome trace events)
     #[arg(long, value_name = "FORMAT", default_value = "perfetto", value_parser = one_of([("perfetto", Format::Perfetto), ("json", Format::Json)]))]
     pub format: Format,
@@ -68,7 +68,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         ranks: arguments.ranks.as_ref().map(RankList::to_set).transpose()?,
         most_bytes: arguments.max_size.0,
     };
-    output::is_no_input(&arguments.output, [arguments.input.as_path()])?;
     let is_capture = fs::metadata(&arguments.input).is_ok_and(|there| there.is_dir());
     let summary = match is_capture || legacy::Main::is_at(&arguments.input) {
         true => {

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
 
 use super::lines::read_text;
 use crate::error::Error;
@@ -97,8 +97,11 @@ impl ObjectCounts {
 
 /// The kind of an XML object, if it is counted.
 fn kind_of(tag: &BytesStart<'_>) -> Result<Option<Object>, quick_xml::Error> {
-    let attribute =
-        |name: &str| Ok::<_, quick_xml::Error>(tag.try_get_attribute(name)?.map(|found| found.value));
+    let attribute = |name: &str| -> Result<Option<Vec<u8>>, quick_xml::Error> {
+        let Some(found) = tag.try_get_attribute(name)? else { return Ok(None) };
+        let value = found.normalized_value(XmlVersion::Implicit1_0)?.into_owned();
+        Ok(Some(value.into_bytes()))
+    };
     let (kind, cache_type) = (attribute("type")?, attribute("cache_type")?);
     // In hwloc 1 every cache is a "Cache" with a depth, and instruction caches have cache_type 2.
     let depth = if cache_type.as_deref() == Some(b"2") { None } else { attribute("depth")? };

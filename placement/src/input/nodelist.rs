@@ -6,6 +6,8 @@ use crate::error::Error;
 
 /// Most nodes: do not allocate memory on a mistyped range's word.
 const MOST_NODES: usize = 1 << 18;
+/// Most digits of a number, zeros in front included: the characters of the longest host name.
+const MOST_DIGITS: usize = 255;
 /// Most characters in the names of that many nodes.
 const MOST_TEXT: usize = 64 * MOST_NODES;
 
@@ -92,6 +94,9 @@ fn ranges(text: &str, most: usize) -> Result<Vec<String>, String> {
             return Err(too_many());
         }
         let width = first.len();
+        if width > MOST_DIGITS {
+            return Err(format!("a number has more than {MOST_DIGITS} digits"));
+        }
         numbers.extend((from..=to).map(|number| format!("{number:0width$}")));
     }
     Ok(numbers)
@@ -170,6 +175,7 @@ mod tests {
             format!("a[{zeros}1-99999]"),
             format!("{zeros}[1-99999]"),
             format!("{zeros}[1-4000],").repeat(9) + "a",
+            format!("n[{}1-2]", "0".repeat(70_000)),
         ] {
             assert!(list.parse::<NodeList>().is_err(), "{list:.20}");
         }

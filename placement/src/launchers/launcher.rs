@@ -1,7 +1,7 @@
 //! What a launcher is, and what the rules of several of them share.
 
 use crate::error::Error;
-use crate::placement::Placement;
+use crate::placement::{MOST_RANKS, Placement};
 use crate::request::Request;
 
 /// The rules by which a launcher places ranks.
@@ -48,6 +48,7 @@ const MOST_IMPLIED: u32 = 1 << 20;
 /// The given number of processes, else as many as there are places.
 pub(super) fn processes_or_all(processes: Option<u32>, room: u64) -> Result<u32, Error> {
     match (processes, u32::try_from(room)) {
+        (Some(processes), _) if processes > MOST_RANKS => Err(Error::too_many_ranks(processes)),
         (Some(processes), _) => Ok(processes),
         (None, Ok(0)) => Err(Error::no_ranks()),
         (None, Ok(count)) if count <= MOST_IMPLIED => Ok(count),

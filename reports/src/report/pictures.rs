@@ -79,7 +79,7 @@ fn draw(json: &str, names: &str) -> Result<Vec<(String, String)>, PictureError> 
         for name in names {
             let drawn = file.call::<_, Option<String>>((name.as_str(), data.clone(), WIDTH)).catch(&context);
             if let Some(svg) = drawn.map_err(|error| failed(&name, error))? {
-                pictures.push((name, svg));
+                pictures.push((name, vef_format::units::xml_text(svg)));
             }
         }
         Ok(pictures)

@@ -95,7 +95,7 @@ impl Rows {
     pub(super) fn write(&self, shown: &Shown, out: &mut String) {
         let width = |column: usize| {
             let fields = self.rows.iter().map(|row| row[column].chars().count());
-            fields.chain([self.heads[column].chars().count()]).max().unwrap_or(0)
+            results::table::width(fields.chain([self.heads[column].chars().count()]))
         };
         let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
         let line = |fields: &[&str], bar: &str| {

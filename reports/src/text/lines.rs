@@ -11,7 +11,7 @@ use super::error::{TextError, placed};
 use super::output::Output;
 use crate::wildcards::Matched;
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::Path;
 use vef_format::capture::event::{
     Action, Collective, Communicator, Datatype, DatatypeId, Event, Origin, Receive, Send, SendMode,
@@ -50,10 +50,7 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
     let tasks = capture.tasks();
     fs::create_dir_all(to).map_err(|error| placed(to, error))?;
     for rank in (0..tasks).map(Rank) {
-        let to = Output::new(
-            to.join(format!("ti_trace{rank}.txt")),
-            OpenOptions::new().write(true).truncate(true),
-        )?;
+        let to = Output::replace(to.join(format!("ti_trace{rank}.txt")))?;
         let matched = Matched::of_rank(capture, rank)?;
         let mut events = capture.events(rank)?;
         let functions = events.functions().iter().map(Known::of).collect();
@@ -74,8 +71,9 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
         trace.to.finish()?;
     }
     // Without it nobody could tell that the last rank's file is missing.
-    let path = to.join(RANKS_FILE);
-    fs::write(&path, format!("{tasks}\n")).map_err(|error| placed(&path, error))
+    let mut ranks = Output::replace(to.join(RANKS_FILE))?;
+    ranks.write_fmt(format_args!("{tasks}\n"))?;
+    ranks.finish()
 }
 
 /// What the traces call a function.

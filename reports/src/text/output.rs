@@ -2,22 +2,36 @@
 
 use super::error::{TextError, placed};
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
-use vef_format::new_file::hidden_beside;
+use vef_format::new_file::{NewFile, hidden_beside};
 
 /// A text file, for `write!`.
 pub(super) struct Output {
     pub(super) path: PathBuf,
     to: BufWriter<File>,
+    /// Of a file that gets its name when it is complete.
+    new: Option<NewFile>,
 }
 
 impl Output {
-    /// Creates a file, or opens one that is there as `existing` says.
-    pub(super) fn new(path: PathBuf, existing: &mut OpenOptions) -> Result<Self, TextError> {
-        match existing.create(true).open(&path) {
-            Ok(file) => Ok(Self { to: BufWriter::new(file), path }),
+    /// Creates a file that replaces one of its name when it is complete.
+    pub(super) fn replace(path: PathBuf) -> Result<Self, TextError> {
+        let create = || {
+            let new = NewFile::create(&path)?;
+            Ok((new.file().try_clone()?, new))
+        };
+        match create() {
+            Ok((file, new)) => Ok(Self { to: BufWriter::new(file), new: Some(new), path }),
+            Err(error) => Err(placed(&path, error)),
+        }
+    }
+
+    /// Creates a file in a [`NewDirectory`], or continues one.
+    pub(super) fn append(path: PathBuf) -> Result<Self, TextError> {
+        match File::options().append(true).create(true).open(&path) {
+            Ok(file) => Ok(Self { to: BufWriter::new(file), new: None, path }),
             Err(error) => Err(placed(&path, error)),
         }
     }
@@ -28,7 +42,8 @@ impl Output {
 
     /// Completes the file.
     pub(super) fn finish(mut self) -> Result<(), TextError> {
-        self.to.flush().map_err(|error| placed(&self.path, error))
+        let finished = self.to.flush().and_then(|()| self.new.take().map_or(Ok(()), NewFile::finish));
+        finished.map_err(|error| placed(&self.path, error))
     }
 }
 
@@ -45,8 +60,6 @@ impl NewDirectory {
     pub(super) fn create(target: PathBuf) -> Result<Self, TextError> {
         let create = || {
             let path = hidden_beside(&target, "part")?;
-            // Left by a killed process with the same pid.
-            let _ = fs::remove_dir_all(&path);
             fs::create_dir(&path).map(|()| path)
         };
         let path = create().map_err(|error| placed(&target, error))?;

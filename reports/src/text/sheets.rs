@@ -3,7 +3,6 @@
 use super::error::{TextError, placed};
 use super::output::Output;
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 /// The file of what is outside all phases.
@@ -15,7 +14,7 @@ pub(super) const OVERALL: &str = "overall.txt";
 
 /// A phase may come again: its file is continued.
 fn open(path: PathBuf) -> Result<Output, TextError> {
-    Output::new(path, OpenOptions::new().append(true))
+    Output::append(path)
 }
 
 /// The sheet of the innermost phase and, below it, those that the program returns to.

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::by_state::ByState;
 use crate::shown;
+use crate::table;
 use std::fmt::{self, Write};
 use vef_format::state::State;
 use vef_format::units::{Bytes, Grouped, Picos};
@@ -116,7 +117,7 @@ impl Simulation {
         let (max, mean) = (100.0 * utilisation_max, 100.0 * utilisation_mean);
         writeln!(out, "links         {used} of {links} used; busy at most {max:.2} %, mean {mean:.2} %")?;
         let named = &busiest[..busiest.len().min(NAMED)];
-        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
+        let width = table::width(named.iter().map(|link| link.link.len()));
         for LinkReport { link, utilisation, amount, longest_queue_bytes, .. } in named {
             write!(out, "  {link:<width$}  {:6.2} %  {amount}", 100.0 * utilisation)?;
             match longest_queue_bytes {
@@ -138,7 +139,7 @@ impl Simulation {
             .collect();
         writeln!(out, "critical path {} messages: {}", Grouped(path.messages), parts.join(", "))?;
         let named = &path.links[..path.links.len().min(NAMED)];
-        let width = named.iter().map(|link| link.link.len()).max().unwrap_or(0);
+        let width = table::width(named.iter().map(|link| link.link.len()));
         for link in named {
             let (sent, queued) = (share(link.transmission_ps), share(link.queueing_ps));
             write!(out, "  {:<width$}  transmission {sent}, queueing {queued}", link.link)?;

@@ -4,7 +4,7 @@ mod csv;
 mod html;
 mod text;
 
-pub use text::TextStyle;
+pub use text::{TextStyle, width};
 
 use crate::shown;
 use std::borrow::Cow;

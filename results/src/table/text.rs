@@ -21,6 +21,14 @@ impl TextStyle {
     pub const WHOLE: Self = Self { top: usize::MAX, bars: false, more: "", indent: "" };
 }
 
+/// Characters of the widest column. Longer fields do not widen it; the formatter would panic above 65 535.
+const WIDEST: usize = 255;
+
+/// The width of a column with fields of these lengths, in characters.
+pub fn width(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.filter(|&length| length <= WIDEST).max().unwrap_or(0)
+}
+
 /// Characters of the longest bar.
 const BAR: usize = 24;
 
@@ -34,7 +42,7 @@ impl Table {
         let is_text: Vec<bool> =
             (0..heads.len()).map(|at| rows.first().is_some_and(|row| row[at].is_text())).collect();
         let widths: Vec<usize> = (0..heads.len())
-            .map(|at| shown.iter().chain([&heads]).map(|row| row[at].chars().count()).max().unwrap_or(0))
+            .map(|at| width(shown.iter().chain([&heads]).map(|row| row[at].chars().count())))
             .collect();
         let line = |fields: &[String], bar: &str| {
             let cells =
@@ -91,6 +99,16 @@ mod tests {
             (bar(0.0, 10.0), bar(1.0, 1_000_000.0), bar(0.0, 0.0)),
             (String::new(), "▏".to_owned(), String::new())
         );
+    }
+
+    #[test]
+    fn a_field_of_any_length_is_shown() {
+        let mut table = Table::new("links", "Links", [Column::new("link", "link"), Column::new("n", "n")]);
+        let long = "x".repeat(70_000);
+        table.row([Cell::text(&long), Cell::count(1u64)]);
+        table.row([Cell::text("short"), Cell::count(2u64)]);
+        let text = table.to_text(&TextStyle::WHOLE);
+        assert!(text.contains(&long) && text.contains("short  2"), "{text:.200}");
     }
 
     #[test]

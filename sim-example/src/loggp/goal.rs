@@ -224,8 +224,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Most processors, or interfaces, of all ranks together.
-const MOST_PLACES: u64 = 1 << 26;
+/// Most processors, or interfaces, of all ranks together, unless each rank has one; each takes tens of bytes.
+const MOST_PLACES: u64 = 1 << 22;
 
 struct Parser<'a> {
     words: Words<'a>,
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
         // All ranks have as many processors and interfaces as the largest.
         let places = self.schedule.operations.iter().map(|operation| operation.cpu.max(operation.nic));
         let places = u64::from(places.max().unwrap_or(0) + 1) * u64::from(self.schedule.ranks);
-        if places > MOST_PLACES {
+        if places > MOST_PLACES.max(self.schedule.ranks.into()) {
             return Err((
                 line,
                 GoalProblem::TooLarge(format!("{places} processors or interfaces of all ranks")),

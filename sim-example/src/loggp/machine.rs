@@ -1,7 +1,7 @@
 //! Processors and interfaces, and the order in which they serve operations.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use vef_format::units::{Bytes, Picos};
 
@@ -92,11 +92,36 @@ impl Costs {
     }
 }
 
+/// The resource of a processor, for [`Agenda::wait`].
+pub(super) const fn processor(number: u32) -> u32 {
+    3 * number
+}
+
+/// The resource of an interface that sends.
+pub(super) const fn sending(number: u32) -> u32 {
+    3 * number + 1
+}
+
+/// The resource of an interface that receives.
+pub(super) const fn receiving(number: u32) -> u32 {
+    3 * number + 2
+}
+
 /// An operation to try, with its number in the order of becoming ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry<T> {
-    pub(super) number: u64,
+    /// Twice its number; one more in a line, which changes no order.
+    number: u64,
     pub(super) what: T,
+}
+
+/// Operations that wait for a resource. Only the first of them are in the queue: if all were tried whenever the resource is free, n
+/// operations would take n² tries.
+#[derive(Debug)]
+struct Line<T> {
+    /// The numbers of those in the queue, usually of one, from the last to the first. None in `rest` comes before all of these.
+    queued: Vec<u64>,
+    rest: BinaryHeap<Reverse<Entry<T>>>,
 }
 
 /// Operations to try, by time, then in the order of becoming ready.
@@ -109,18 +134,33 @@ pub(super) struct Agenda<T> {
     /// Operations that became ready for an earlier time: with several processors, the time of a rank may lag
     /// behind that of the simulation.
     past: BinaryHeap<Reverse<(Picos, Entry<T>)>>,
+    /// By resource.
+    lines: Vec<Option<Box<Line<T>>>>,
+    /// The time and the resource of the operation that is tried, if it was in a line.
+    tried: Option<(Picos, u32)>,
+    /// The resource of each operation of a line in the queue, by number.
+    resources: HashMap<u64, u32>,
     numbers: u64,
 }
 
 impl<T: Copy + Ord> Agenda<T> {
     pub(super) fn new() -> Self {
-        Self { queue: Queue::new(), batch: Vec::new(), now: Picos::ZERO, past: BinaryHeap::new(), numbers: 0 }
+        Self {
+            queue: Queue::new(),
+            batch: Vec::new(),
+            now: Picos::ZERO,
+            past: BinaryHeap::new(),
+            lines: Vec::new(),
+            tried: None,
+            resources: HashMap::new(),
+            numbers: 0,
+        }
     }
 
     /// Adds an operation that becomes ready, to be tried at `at`.
     #[inline]
     pub(super) fn ready(&mut self, at: Picos, what: T) {
-        let number = self.numbers;
+        let number = 2 * self.numbers;
         self.numbers += 1;
         let entry = Entry { number, what };
         if at < self.now {
@@ -138,9 +178,74 @@ impl<T: Copy + Ord> Agenda<T> {
         self.queue.push(at, entry);
     }
 
+    /// As [`Agenda::retry`], for an operation that waits until `resource` is free at `at`. Operations that wait for the same resource are
+    /// tried in the order in which they became ready, as if each were tried at `at`.
+    pub(super) fn wait(&mut self, resource: u32, at: Picos, mut entry: Entry<T>) {
+        let place = resource as usize;
+        if self.lines.len() <= place {
+            self.lines.resize_with(place + 1, || None);
+        }
+        let empty = || Box::new(Line { queued: Vec::new(), rest: BinaryHeap::new() });
+        let line = self.lines[place].get_or_insert_with(empty);
+        entry.number |= 1;
+        match line.queued.last() {
+            Some(&first) if first < entry.number => return line.rest.push(Reverse(entry)),
+            Some(_) => {}
+            None => {
+                line.rest.push(Reverse(entry));
+                let Some(Reverse(first)) = line.rest.pop() else { return };
+                entry = first;
+            }
+        }
+        // It comes before all of them.
+        line.queued.push(entry.number);
+        self.resources.insert(entry.number, resource);
+        self.retry(at, entry);
+    }
+
+    /// If the operation tried last was the only one of its line in the queue, the next one of the line is tried at the same time.
+    fn follow_up(&mut self) {
+        let Some((t, resource)) = self.tried.take() else { return };
+        let Some(line) = self.lines.get_mut(resource as usize).and_then(Option::as_mut) else { return };
+        if !line.queued.is_empty() {
+            return;
+        }
+        let Some(Reverse(next)) = line.rest.pop() else { return };
+        line.queued.push(next.number);
+        self.resources.insert(next.number, resource);
+        if t < self.now {
+            return self.past.push(Reverse((t, next)));
+        }
+        let place = self.batch.partition_point(|entry| entry.number > next.number);
+        self.batch.insert(place, next);
+    }
+
     /// The next operation to try. Before the first one of a new day of the queue, calls `fetch` with all of that day.
     #[inline]
     pub(super) fn next(&mut self, fetch: impl FnOnce(&[(Picos, Entry<T>)])) -> Option<(Picos, Entry<T>)> {
+        if self.tried.is_some() {
+            self.follow_up();
+        }
+        let (t, mut entry) = self.take(fetch)?;
+        if entry.number % 2 == 1 {
+            self.leave_line(t, &mut entry);
+        }
+        Some((t, entry))
+    }
+
+    #[inline(never)]
+    fn leave_line(&mut self, t: Picos, entry: &mut Entry<T>) {
+        self.tried = self.resources.remove(&entry.number).map(|resource| (t, resource));
+        if let Some((_, resource)) = self.tried
+            && let Some(line) = &mut self.lines[resource as usize]
+        {
+            line.queued.retain(|&number| number != entry.number);
+        }
+        entry.number -= 1;
+    }
+
+    #[inline]
+    fn take(&mut self, fetch: impl FnOnce(&[(Picos, Entry<T>)])) -> Option<(Picos, Entry<T>)> {
         if !self.past.is_empty() {
             return self.past.pop().map(|Reverse(first)| first);
         }
@@ -175,5 +280,46 @@ impl<T: Copy + Ord> Agenda<T> {
     /// Number of operations that became ready.
     pub(super) fn count(&self) -> u64 {
         self.numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Operations of one resource, each for `time`: the order in which they start, and how often any was tried.
+    fn served(ready: &[u64], time: u64) -> (Vec<u32>, usize) {
+        let mut agenda = Agenda::new();
+        for (number, &at) in (0..).zip(ready) {
+            agenda.ready(Picos(at), number);
+        }
+        let (mut free, mut order, mut tries) = (Picos::ZERO, Vec::new(), 0);
+        while let Some((t, entry)) = agenda.next(|_| {}) {
+            tries += 1;
+            if free > t {
+                agenda.wait(processor(7), free, entry);
+                continue;
+            }
+            order.push(entry.what);
+            free = Picos(t.0 + time);
+        }
+        (order, tries)
+    }
+
+    #[test]
+    fn operations_of_one_resource_take_few_tries() {
+        const N: usize = 20_000;
+        for time in [0, 1, 100] {
+            let (order, tries) = served(&[5; N], time);
+            assert!(order.into_iter().eq(0..N as u32), "{time}");
+            assert!(tries <= 3 * N, "{tries} tries of {N} operations, {time} each");
+        }
+    }
+
+    /// Of those that wait, the one that became ready first starts first, whatever its time.
+    #[test]
+    fn operations_start_in_the_order_of_becoming_ready() {
+        assert_eq!(served(&[9, 4, 0, 5, 3], 10).0, [2, 0, 1, 3, 4]);
+        assert_eq!(served(&[0, 0, 25, 12, 11, 10], 10).0, [0, 1, 3, 2, 4, 5]);
     }
 }

@@ -8,7 +8,7 @@ use results::simulation::{Finish, Performance};
 use vef_format::units::{Bytes, Picos};
 
 use super::goal::{Schedule, What};
-use super::machine::{Agenda, Costs, Entry, Interface};
+use super::machine::{Agenda, Costs, Entry, Interface, processor, receiving, sending};
 use super::stuck::{NAMED, StuckSchedule, Waiting};
 use super::{LogGp, Rendezvous};
 use crate::error::SimError;
@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
         match self.schedule.operations[operation as usize].what {
             What::Compute { time } => {
                 if self.cpus[cpu] > t {
-                    self.agenda.retry(self.cpus[cpu], entry);
+                    self.agenda.wait(processor(cpu as u32), self.cpus[cpu], entry);
                     return Ok(());
                 }
                 let bytes = Bytes::ZERO;
@@ -258,9 +258,7 @@ impl<'a> Run<'a> {
                 self.computing(operation, self.cpus[cpu]);
             }
             What::Send { bytes, .. } => {
-                let free = self.cpus[cpu].max(self.interfaces[interface].out);
-                if free > t {
-                    self.agenda.retry(free, entry);
+                if self.waits_to_send(t, (cpu, interface), entry) {
                     return Ok(());
                 }
                 self.started(operation);
@@ -295,6 +293,17 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Whether a send at `t` must wait for its processor or interface, in whose line `entry` is then.
+    fn waits_to_send(&mut self, t: Picos, (cpu, interface): (usize, usize), entry: Entry<Try>) -> bool {
+        let (cpu_free, out) = (self.cpus[cpu], self.interfaces[interface].out);
+        let waits = cpu_free.max(out) > t;
+        if waits {
+            let resource = if cpu_free >= out { processor(cpu as u32) } else { sending(interface as u32) };
+            self.agenda.wait(resource, cpu_free.max(out), entry);
+        }
+        waits
+    }
+
     /// Sends a message at `t`.
     fn send(&mut self, t: Picos, message: u32) -> Result<(), SimError> {
         let Message { send, bytes, .. } = self.messages[message as usize];
@@ -306,9 +315,10 @@ impl<'a> Run<'a> {
 
     fn arrival(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let (cpu, interface) = self.places_at_receiver(message);
-        let free = self.cpus[cpu].max(self.interfaces[interface].into);
-        if free > t {
-            self.agenda.retry(free, entry);
+        let (cpu_free, into) = (self.cpus[cpu], self.interfaces[interface].into);
+        if cpu_free.max(into) > t {
+            let resource = if cpu_free >= into { processor(cpu as u32) } else { receiving(interface as u32) };
+            self.agenda.wait(resource, cpu_free.max(into), entry);
             return Ok(());
         }
         let Message { send, bytes, receive } = self.messages[message as usize];
@@ -375,7 +385,7 @@ impl<'a> Run<'a> {
     fn ask(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let (cpu, _) = self.places(self.messages[message as usize].receive);
         if self.cpus[cpu] > t {
-            self.agenda.retry(self.cpus[cpu], entry);
+            self.agenda.wait(processor(cpu as u32), self.cpus[cpu], entry);
             return Ok(());
         }
         let at = self.costs.control(t, &mut self.cpus[cpu])?;
@@ -386,9 +396,7 @@ impl<'a> Run<'a> {
     /// Sends a message that was requested.
     fn asked(&mut self, t: Picos, message: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let (cpu, interface) = self.places(self.messages[message as usize].send);
-        let free = self.cpus[cpu].max(self.interfaces[interface].out);
-        if free > t {
-            self.agenda.retry(free, entry);
+        if self.waits_to_send(t, (cpu, interface), entry) {
             return Ok(());
         }
         self.send(t, message)

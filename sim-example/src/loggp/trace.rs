@@ -12,7 +12,7 @@ use replay::{Engine, LiveId, Message, Next, Sink, Wake};
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
-use super::machine::{Agenda, Costs, Entry, Interface};
+use super::machine::{Agenda, Costs, Entry, Interface, processor, receiving, sending};
 use super::{LogGp, Rendezvous};
 use crate::error::SimError;
 use crate::histogram::Histogram;
@@ -412,9 +412,10 @@ impl<'a> Run<'a> {
     fn arrival(&mut self, t: Picos, flight: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let Flight { id, bytes, handed_over, from, to } = self.flights[flight as usize];
         let state = &mut self.all.tasks[to as usize];
-        let free = state.cpu.max(state.interface.into);
-        if free > t {
-            self.all.agenda.retry(free, entry);
+        let (cpu, into) = (state.cpu, state.interface.into);
+        if cpu.max(into) > t {
+            let resource = if cpu >= into { processor(to) } else { receiving(to) };
+            self.all.agenda.wait(resource, cpu.max(into), entry);
             return Ok(());
         }
         self.costs.take(t, bytes, &mut state.cpu, &mut state.interface)?;
@@ -435,7 +436,8 @@ impl<'a> Run<'a> {
         let Flight { id, to, .. } = self.flights[flight as usize];
         let state = &self.all.tasks[to as usize];
         if state.cpu > t {
-            self.all.agenda.retry(state.cpu, entry);
+            let free = state.cpu;
+            self.all.agenda.wait(processor(to), free, entry);
             return Ok(());
         }
         let at = t.max(state.reached);
@@ -458,9 +460,11 @@ impl<'a> Run<'a> {
 
     /// The receiver requests a message.
     fn ask(&mut self, t: Picos, flight: u32, entry: Entry<Try>) -> Result<(), SimError> {
-        let state = &mut self.all.tasks[self.flights[flight as usize].to as usize];
+        let to = self.flights[flight as usize].to;
+        let state = &mut self.all.tasks[to as usize];
         if state.cpu > t {
-            self.all.agenda.retry(state.cpu, entry);
+            let free = state.cpu;
+            self.all.agenda.wait(processor(to), free, entry);
             return Ok(());
         }
         let at = self.costs.control(t, &mut state.cpu)?;
@@ -472,9 +476,10 @@ impl<'a> Run<'a> {
     fn asked(&mut self, t: Picos, flight: u32, entry: Entry<Try>) -> Result<(), SimError> {
         let Flight { bytes, from, .. } = self.flights[flight as usize];
         let state = &mut self.all.tasks[from as usize];
-        let free = state.cpu.max(state.interface.out);
-        if free > t {
-            self.all.agenda.retry(free, entry);
+        let (cpu, out) = (state.cpu, state.interface.out);
+        if cpu.max(out) > t {
+            let resource = if cpu >= out { processor(from) } else { sending(from) };
+            self.all.agenda.wait(resource, cpu.max(out), entry);
             return Ok(());
         }
         let at = self.costs.send(t, bytes, &mut state.cpu, &mut state.interface)?;

@@ -46,6 +46,6 @@ pub enum ModelError {
         vcs: u32,
     },
     /// A packet takes longer than 2⁶⁴ ps.
-    #[error("{} bytes take longer than 2^64 ps (213 days) on a link", .0.bytes.0)]
+    #[error("{} bytes take longer than 2^64 ps (213 days) on a link, or are more than 2^26 packets", .0.bytes.0)]
     OutOfTime(#[from] OutOfTime),
 }

@@ -5,9 +5,9 @@ use vef_format::units::{Bytes, Picos};
 use super::links::Usage;
 use crate::watch::Watch;
 
-/// A message would arrive after 2⁶⁴ picoseconds.
+/// A message would arrive after 2⁶⁴ picoseconds, or the packet model would divide it into more than 2²⁶ packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a message of {} bytes would arrive after 2^64 ps (213 days)", .bytes.0)]
+#[error("a message of {} bytes would arrive after 2^64 ps (213 days), or has more than 2^26 packets", .bytes.0)]
 pub struct OutOfTime {
     /// Its payload.
     pub bytes: Bytes,

@@ -13,7 +13,7 @@ use std::path::Path;
 use super::file::{self, Description, FileError, FileProblem, Kind, Speed};
 use super::form::{Form, TopologySpec};
 use super::interface::Topology;
-use super::limits::{MAX_LINKS, MAX_SWITCHES};
+use super::limits::{MAX_LINKS, MAX_PORTS, MAX_SEARCH, MAX_SWITCHES};
 use super::route::{Choice, Field, Hop, Policy, Route, other_than};
 use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
 
@@ -73,10 +73,8 @@ impl Given {
             return Err(FileProblem::TooManySwitches { switches: switches.len() }.at(0));
         }
         let name_of = |place: usize| description.vertices[place].name.clone();
-        let mut switch_of = vec![None; nodes.len()];
-        let mut cables = vec![0; nodes.len()];
+        let mut ends_of = vec![NodeEnds::default(); nodes.len()];
         let (mut classes, mut links) = (Classes::default(), 2 * nodes.len() as u64);
-        let mut class_of_node = vec![LinkClass::NODE; nodes.len()];
         for edge in &description.edges {
             let (from, to) = edge.ends;
             let wrong = |problem: FileProblem| problem.at(edge.line);
@@ -94,23 +92,38 @@ impl Given {
                     }
                 }
                 (Place::Node(node), Place::Switch(switch)) | (Place::Switch(switch), Place::Node(node)) => {
-                    // With one-way edges, the two directions of a node's cable may be separate edges.
-                    let back = edge.one_way && switch_of[node as usize] == Some(switch);
-                    cables[node as usize] += if back { 0 } else { edge.cables };
-                    switch_of[node as usize] = Some(switch);
-                    class_of_node[node as usize] = classes.of(edge.speed, LinkClass::NODE).map_err(wrong)?;
+                    let class = classes.of(edge.speed, LinkClass::NODE).map_err(wrong)?;
+                    let ends = &mut ends_of[node as usize];
+                    let from_node = matches!(numbered.place(from), Place::Node(_));
+                    if from_node || !edge.one_way {
+                        ends.out.add(switch, edge.cables, class);
+                    }
+                    if !from_node || !edge.one_way {
+                        ends.into.add(switch, edge.cables, class);
+                    }
                 }
             }
         }
-        if let Some(node) = (0..nodes.len()).find(|&node| cables[node] != 1) {
-            return Err(FileProblem::Cables { name: name_of(nodes[node]), cables: cables[node] }.at(0));
+        let mut switch_of = Vec::with_capacity(nodes.len());
+        for (&node, NodeEnds { out, into }) in nodes.iter().zip(&ends_of) {
+            let name = name_of(node);
+            if let Some(cables) = [out.cables, into.cables].into_iter().find(|&cables| cables > 1) {
+                return Err(FileProblem::Cables { name, cables }.at(0));
+            }
+            match (out.cables, into.cables) {
+                (0, 0) => return Err(FileProblem::Cables { name, cables: 0 }.at(0)),
+                (1, 1) if out.switch == into.switch => switch_of.push(out.switch),
+                (with_out, _) => {
+                    let switch = if with_out > 0 { out.switch } else { into.switch };
+                    return Err(FileProblem::OneWay(name, name_of(switches[switch as usize])).at(0));
+                }
+            }
         }
-        let switch_of: Vec<u32> = switch_of.into_iter().flatten().collect();
         let (node_count, switch_count) = (nodes.len() as u32, switches.len() as u32);
         let mut wiring = Wiring::new(node_count, switch_count, |node| switch_of[node as usize]);
-        for (node, &class) in (0..).zip(&class_of_node) {
-            wiring.set_class(LinkId::injection(node), class);
-            wiring.set_class(LinkId::ejection(node), class);
+        for (node, NodeEnds { out, into }) in (0..).zip(&ends_of) {
+            wiring.set_class(LinkId::injection(node), out.class);
+            wiring.set_class(LinkId::ejection(node), into.class);
         }
         for edge in &description.edges {
             if let (Place::Switch(a), Place::Switch(b)) =
@@ -138,7 +151,7 @@ impl Given {
             speeds: classes.speeds,
             wiring,
         };
-        given.find_neighbours();
+        given.find_neighbours()?;
         given.find_distances()?;
         for route in &description.routes {
             given.add_route(&numbered, route, &name_of)?;
@@ -147,19 +160,31 @@ impl Given {
     }
 
     /// Lists the links out of each switch.
-    fn find_neighbours(&mut self) {
+    fn find_neighbours(&mut self) -> Result<(), FileError> {
         let (nodes, switches) = (self.wiring.nodes(), self.wiring.switches());
-        let mut by_switch: Vec<Vec<(LinkId, u32)>> = vec![Vec::new(); switches as usize];
-        for link in (2 * nodes..self.wiring.links()).map(LinkId) {
-            if let Some((Vertex::Switch(from), Vertex::Switch(to))) = self.wiring.ends(link) {
-                by_switch[from as usize].push((link, to));
-            }
+        let between = || {
+            let links = (2 * nodes..self.wiring.links()).map(LinkId);
+            links.filter_map(|link| match self.wiring.ends(link) {
+                Some((Vertex::Switch(from), Vertex::Switch(to))) => Some((link, from, to)),
+                _ => None,
+            })
+        };
+        let mut next = vec![0u32; switches as usize + 1];
+        between().for_each(|(_, from, _)| next[from as usize + 1] += 1);
+        if let Some(switch) = next[1..].iter().position(|&ports| ports > MAX_PORTS) {
+            return Err(FileProblem::TooManyPorts(self.switch_names[switch].clone()).at(0));
         }
-        self.first_out.push(0);
-        for out in by_switch {
-            self.out.extend(out);
-            self.first_out.push(self.out.len() as u32);
+        for switch in 1..next.len() {
+            next[switch] += next[switch - 1];
         }
+        self.first_out.clone_from(&next);
+        let mut out = vec![(LinkId(0), 0); next[switches as usize] as usize];
+        for (link, from, to) in between() {
+            out[next[from as usize] as usize] = (link, to);
+            next[from as usize] += 1;
+        }
+        self.out = out;
+        Ok(())
     }
 
     /// Breadth-first search backwards from each switch.
@@ -167,7 +192,17 @@ impl Given {
         let switches = self.wiring.switches() as usize;
         let mut into: Vec<Vec<u32>> = vec![Vec::new(); switches];
         for from in 0..switches as u32 {
-            self.neighbours(from).iter().for_each(|&(_, to)| into[to as usize].push(from));
+            for &(_, to) in self.neighbours(from) {
+                // Of parallel links one counts.
+                let into = &mut into[to as usize];
+                if into.last() != Some(&from) {
+                    into.push(from);
+                }
+            }
+        }
+        let neighbours: usize = into.iter().map(Vec::len).sum();
+        if switches as u64 * neighbours as u64 > MAX_SEARCH {
+            return Err(FileProblem::TooDense { switches, neighbours }.at(0));
         }
         self.distances = vec![FAR; switches * switches];
         let mut queue = VecDeque::new();
@@ -396,6 +431,34 @@ impl Numbered {
 
     fn place(&self, vertex: usize) -> Place {
         self.places[vertex]
+    }
+}
+
+/// The two directions of a node's cable.
+#[derive(Clone, Default)]
+struct NodeEnds {
+    out: NodeEnd,
+    into: NodeEnd,
+}
+
+/// One direction of a node's cable.
+#[derive(Clone)]
+struct NodeEnd {
+    /// Number of cables in this direction; one is valid.
+    cables: u64,
+    switch: u32,
+    class: LinkClass,
+}
+
+impl Default for NodeEnd {
+    fn default() -> Self {
+        Self { cables: 0, switch: 0, class: LinkClass::NODE }
+    }
+}
+
+impl NodeEnd {
+    fn add(&mut self, switch: u32, cables: u32, class: LinkClass) {
+        *self = Self { cables: self.cables + u64::from(cables), switch, class };
     }
 }
 

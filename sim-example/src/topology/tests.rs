@@ -61,6 +61,75 @@ pub(crate) fn specs() -> impl Strategy<Value = String> {
     ]
 }
 
+/// The speeds of the classes of a network's first four links: in and out of its first two nodes.
+fn node_speeds(fabric: &Fabric) -> Vec<Option<u64>> {
+    let given = |link| fabric.class(LinkId(link)).0.checked_sub(LinkClass::GIVEN.0);
+    let bits =
+        |class: u16| fabric.given_speeds()[usize::from(class)].0.bandwidth.map(|rate| rate.bits_per_second());
+    (0..4).map(|link| given(link).and_then(bits)).collect()
+}
+
+#[test]
+fn a_cable_of_a_node_leads_both_ways() {
+    let digraph = |edges: &str| {
+        described(
+            ".dot",
+            &format!(
+                "digraph {{ a [type=node]; b [type=node]; s [type=switch]; t [type=switch]; s -> t -> s; b -> s -> b; {edges} }}"
+            ),
+        )
+    };
+    for (edges, said) in [
+        ("a -> s", "the cable between \"a\" and \"s\" must lead both ways"),
+        ("s -> a", "the cable between \"a\" and \"s\" must lead both ways"),
+        ("a -> s; t -> a", "must lead both ways"),
+        ("a -> s; a -> s", "\"a\" has 2 cables"),
+        ("a -> s -> a -> s", "\"a\" has 2 cables"),
+        // 2^32 + 1 cables are not one.
+        ("a -> s [cables=4294967295]; a -> s [cables=2]; s -> a", "\"a\" has 4294967297 cables"),
+        ("", "\"a\" has 0 cables"),
+    ] {
+        let error = digraph(edges).unwrap_err();
+        assert!(error.contains(said), "{edges}: {error}");
+    }
+    // Each direction has its own speed.
+    let there = digraph("a -> s [bandwidth=1G]; s -> a [bandwidth=2G]").unwrap();
+    assert_eq!(node_speeds(&there), [Some(1_000_000_000), Some(2_000_000_000), None, None]);
+}
+
+#[test]
+fn graphml_has_references_and_cdata() {
+    let with = |rate: &str| {
+        described(
+            ".graphml",
+            &format!(
+                "<graphml><key id='d' attr.name='bandwidth'/><graph><node id='a'/><node id='b'/><node id='s'><data key='kind'>switch</data></node>\n\
+             <edge source='a' target='s'><data key='d'>{rate}</data></edge><edge source='b' target='s'/></graph></graphml>"
+            ),
+        )
+    };
+    for rate in ["10Gbit/s", "1&#48;Gbit/s", "1&#x30;Gbit/s", "<![CDATA[10]]>Gbit/s", "<![CDATA[10Gbit/s]]>"]
+    {
+        assert_eq!(node_speeds(&with(rate).unwrap())[0], Some(10_000_000_000), "{rate}");
+    }
+    let error = with("1&zero;Gbit/s").unwrap_err();
+    assert!(error.contains("line 2: unknown entity &zero;"), "{error}");
+    assert!(with("1&lt;Gbit/s").unwrap_err().contains("1<Gbit/s"));
+}
+
+#[test]
+fn a_switch_has_a_limit_of_links() {
+    let cables = |n: u32| {
+        described(
+            ".txt",
+            &format!("node a\nnode b\nswitch s\nswitch t\nlink a s\nlink b t\nlink s t cables={n}"),
+        )
+    };
+    assert_eq!(cables(1 << 16).unwrap().links(), 4 + 2 * (1 << 16));
+    assert!(cables((1 << 16) + 1).unwrap_err().contains("switch \"s\" has more than 65536 links"));
+    assert!(cables(1 << 25).unwrap_err().contains("more than 16777216 links"));
+}
+
 proptest! {
     /// Each link has an opposite link, each node one cable, and the network is connected.
     #[test]
@@ -196,9 +265,9 @@ fn what_is_no_topology_says_why() {
     assert!(error("xgft:4,4;1,2;1,0").contains("at least 1"));
     assert!(error("torus:4x").contains("expected torus:"));
     assert!(error("mesh:4x4:x").contains("expected mesh:"));
-    assert!(error("torus:65536x65536").contains("more than 67108864 links"));
-    assert!(error("torus:4000x4000x4").contains("more than 67108864 links"));
-    assert!(error("switch:4000000000").contains("more than 67108864 links"));
+    assert!(error("torus:65536x65536").contains("more than 16777216 links"));
+    assert!(error("torus:4000x4000x4").contains("more than 16777216 links"));
+    assert!(error("switch:4000000000").contains("more than 16777216 links"));
     assert!(error(&format!("torus:{}", vec!["1"; 300].join("x"))).contains("more than"));
     assert!(error("hyperx:").contains("expected hyperx:"));
     assert!(error("hyperx:100000:1").contains("more than"));

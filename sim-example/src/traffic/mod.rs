@@ -12,7 +12,7 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
 use crate::histogram::Histogram;
-use crate::model::{Carried, Carrier, Happened, ModelError, Network};
+use crate::model::{Carried, Carrier, Happened, ModelError, Network, OutOfTime};
 use crate::quantity::{Bandwidth, parse_bytes};
 use crate::random::Random;
 use crate::report::latency;
@@ -36,7 +36,7 @@ pub struct Traffic {
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub arrivals: Arrivals,
     /// Length of the warm-up, in transmission times of a message
-    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000_000))]
     pub warm_up: u32,
     /// Length of the measurement, in transmission times of a message
     #[arg(long, default_value_t = 3000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
@@ -103,8 +103,13 @@ pub(crate) fn run_between(
     let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
     let slot = wire_time(settings, bandwidth, bytes).filter(|slot| *slot > Picos::ZERO);
     let slot = slot.ok_or(SimError::Load(load))?.0;
-    let (begin, end) =
-        (u64::from(traffic.warm_up) * slot, u64::from(traffic.warm_up + traffic.measured) * slot);
+    // All times below fit: the last one is before this.
+    let last = 5 * (u64::from(traffic.warm_up) + u64::from(traffic.measured) + 1000);
+    if slot.checked_mul(last).is_none() {
+        return Err(OutOfTime { bytes }.into());
+    }
+    let begin = u64::from(traffic.warm_up) * slot;
+    let end = begin + u64::from(traffic.measured) * slot;
     let mut sources: Vec<SourceClock> =
         (0..nodes).map(|node| SourceClock::new(traffic, node, load)).collect();
     let mut measure = Measure::new(nodes, begin, end);
@@ -170,7 +175,7 @@ impl SourceClock {
             Arrivals::Poisson => self.random.exponential() / load,
             Arrivals::Bernoulli if load >= 1.0 => 1.0,
             // Slots until the next success.
-            Arrivals::Bernoulli => (self.random.unit().ln() / (1.0 - load).ln()).floor() + 1.0,
+            Arrivals::Bernoulli => (self.random.unit().ln() / (-load).ln_1p()).floor() + 1.0,
         };
     }
 }

@@ -5,6 +5,7 @@
 use super::error::CaptureError;
 use super::layout::{EXTENSION, rank_path};
 use crate::ids::Rank;
+use crate::new_file::NewFile;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,21 +60,14 @@ pub fn compress(dir: &Path, rank: Rank) -> Result<Sizes, CaptureError> {
         return Ok(Sizes { plain: size, compressed: size });
     }
     let to = dir.join(format!("{rank}.{EXTENSION}.{SUFFIX}"));
-    let draft = dir.join(format!(".{rank}.{EXTENSION}.{SUFFIX}"));
-    let written = codec::compress(&mut plain, size, &draft).and_then(|compressed| {
-        std::fs::rename(&draft, &to)?;
+    let compressed = NewFile::create(&to).and_then(|new| {
+        let compressed = codec::compress(&mut plain, size, new.file())?;
+        new.finish()?;
         Ok(compressed)
     });
-    match written {
-        Ok(compressed) => {
-            std::fs::remove_file(&from).map_err(io)?;
-            Ok(Sizes { plain: size, compressed })
-        }
-        Err(error) => {
-            let _ = std::fs::remove_file(&draft);
-            Err(CaptureError::io(&to, error))
-        }
-    }
+    let compressed = compressed.map_err(|error| CaptureError::io(&to, error))?;
+    std::fs::remove_file(&from).map_err(io)?;
+    Ok(Sizes { plain: size, compressed })
 }
 
 /// The first `len` bytes of the expanded file, and its length.
@@ -97,8 +91,8 @@ mod codec {
     /// Longer than any zstd frame header.
     const FRAME_HEADER: u64 = 18;
 
-    pub(super) fn compress(plain: &mut File, size: u64, to: &Path) -> io::Result<u64> {
-        let mut encoder = Encoder::new(File::create(to)?, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+    pub(super) fn compress(plain: &mut File, size: u64, to: &File) -> io::Result<u64> {
+        let mut encoder = Encoder::new(to, zstd::DEFAULT_COMPRESSION_LEVEL)?;
         encoder.include_checksum(true)?;
         encoder.set_pledged_src_size(Some(size))?;
         io::copy(plain, &mut encoder)?;
@@ -150,7 +144,7 @@ mod codec {
     use std::io;
     use std::path::Path;
 
-    pub(super) fn compress(_: &mut File, _: u64, _: &Path) -> io::Result<u64> {
+    pub(super) fn compress(_: &mut File, _: u64, _: &File) -> io::Result<u64> {
         Err(unknown())
     }
 

@@ -12,9 +12,11 @@ use super::layout::{
 use super::word::{COMPLETERS, Head, SHAPES};
 use crate::units::Nanos;
 use crate::varint::MAX_LEN;
+use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Writes the events of one rank. Times are nanoseconds of `CLOCK_MONOTONIC`.
@@ -128,7 +130,9 @@ impl RankWriter {
     pub fn create(dir: &Path, info: &RankInfo) -> Result<Self, CaptureError> {
         std::fs::create_dir_all(dir).map_err(|e| CaptureError::io(dir, e))?;
         let path = rank_path(dir, info.rank);
-        let mut file = File::create(&path).map_err(|e| CaptureError::io(&path, e))?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        let mut file = options.open(&path).map_err(|e| CaptureError::io(&path, e))?;
         let start = header(info, ClockPair { tick: 1, nanos: 1 });
         file.write_all(&start).map_err(|e| CaptureError::io(&path, e))?;
         Ok(Self {

@@ -2,17 +2,16 @@
 
 use super::coll::in_mpi;
 use crate::calibrated;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Written};
 use collbench::calibrate::{self, MessagePlan};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Measure messages and write the parameters that vef sim --calibration reads; run it by mpirun
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The file to write
-    #[arg(short, long, value_name = "FILE.toml")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "FILE.toml", value_parser = Written::any())]
+    pub output: Written,
     #[command(flatten)]
     pub plan: MessagePlan,
 }

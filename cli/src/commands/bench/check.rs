@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZES", default_value = "1K:1M:x4", conflicts_with = "files")]
     pub sizes: MessageSizes,
     /// To predict: ranks
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 4, conflicts_with = "files")]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 4, conflicts_with = "files", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub ranks: u32,
     /// The cells as JSON
     #[arg(long)]

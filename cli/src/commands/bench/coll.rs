@@ -1,9 +1,8 @@
 //! `vef bench coll`: one launch, in every rank.
 
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Written};
 use collbench::{Error, Plan, Report};
 use mpi_abi::api::Mpi;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,11 +12,11 @@ pub struct Arguments {
     #[command(flatten)]
     pub plan: Plan,
     /// Write all samples and what they were measured on as JSON, brought up to date after every size
-    #[arg(short, long, value_name = "FILE.json")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE.json", value_parser = Written::any())]
+    pub output: Option<Written>,
     /// Write the table as CSV
-    #[arg(long, value_name = "FILE.csv")]
-    pub csv: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.csv", value_parser = Written::any())]
+    pub csv: Option<Written>,
 }
 
 pub fn run(coll: &Arguments) -> Result<ExitCode, Failure> {

@@ -1,13 +1,12 @@
 //! `vef bench launch`: the same benchmark in several launches.
 
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, WrittenDirectory};
 use collbench::{Report, merge, merged_text};
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use sim_example::quantity::parse_time;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use vef_format::units::Picos;
@@ -28,8 +27,8 @@ pub struct Arguments {
     #[arg(long, value_name = "CMD", default_value = "mpirun")]
     pub mpirun: String,
     /// Directory for each launch's JSON
-    #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "DIR", value_parser = WrittenDirectory::any())]
+    pub output: WrittenDirectory,
     /// Seed of the order in which each launch measures the operations
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -45,8 +44,8 @@ pub fn run(launch: &Arguments) -> Result<(), Failure> {
     let words: Vec<&str> = launch.mpirun.split_whitespace().collect();
     let Some((launcher, options)) = words.split_first() else { return Err("--mpirun is empty".into()) };
     let unusable = |error| format!("{}: {error}", launch.output.display());
-    std::fs::create_dir_all(&launch.output).map_err(unusable)?;
-    if let Some(other) = (std::fs::read_dir(&launch.output).map_err(unusable)?.flatten())
+    std::fs::create_dir_all(&*launch.output).map_err(unusable)?;
+    if let Some(other) = (std::fs::read_dir(&*launch.output).map_err(unusable)?.flatten())
         .find(|entry| entry.file_name().as_encoded_bytes().starts_with(b"launch-"))
     {
         let other = other.path();

@@ -1,6 +1,6 @@
 //! `vef bench plot`: a picture of measured and simulated times.
 
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Written};
 use collbench::Report;
 use std::path::PathBuf;
 
@@ -14,8 +14,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.json")]
     pub simulated: Option<PathBuf>,
     /// The picture
-    #[arg(short, long, value_name = "FILE.svg")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "FILE.svg", value_parser = Written::any())]
+    pub output: Written,
 }
 
 pub fn run(plot: &Arguments) -> Result<(), Failure> {

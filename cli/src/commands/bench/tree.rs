@@ -1,9 +1,8 @@
 //! `vef bench tree`: the messages of a schedule.
 
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Written};
 use collbench::{Benchmark, Libraries};
 use sim_example::quantity::parse_bytes;
-use std::path::PathBuf;
 use vef_format::units::Bytes;
 
 /// Write the messages of a schedule as a graph for Graphviz
@@ -16,7 +15,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     pub algorithm: String,
     /// Ranks
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ranks: u32,
     /// Root
     #[arg(long, value_name = "RANK", default_value_t = 0)]
@@ -25,8 +24,8 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = parse_bytes)]
     pub bytes: Bytes,
     /// The graph [default: standard output]
-    #[arg(short, long, value_name = "FILE.dot")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE.dot", value_parser = Written::any())]
+    pub output: Option<Written>,
 }
 
 pub fn run(tree: &Arguments) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use crate::simulation_args::{Sim, Table};
 use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
 use sim_example::{MOST_CABLES, SimError, Simulation};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vef_format::units::Grouped;
 
 pub fn run(sim: &Sim) -> Result<(), Failure> {
@@ -20,8 +20,9 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         return sweep::execute(sim);
     }
     sim.network.all_have_effect()?;
-    let written: Vec<&Path> = [&sim.draw, &sim.report].into_iter().flatten().map(PathBuf::as_path).collect();
-    output::can_all_be_written(&written, &[&sim.trace])?;
+    let written: Vec<&Path> =
+        [&sim.draw, &sim.report].into_iter().flatten().map(|file| file.as_path()).collect();
+    output::can_all_be_written(&written, &[])?;
     let trace = Input::of(&sim.trace)?;
     if Schedule::is_schedule(&trace.path) {
         return schedule(sim, &trace);

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Simulates a trace.
 pub fn simulated(sim: &Sim, trace: &Input) -> Result<Simulation, Failure> {
-    let report = settings(sim, trace)
+    let calibration = calibration(sim)?;
+    let report = settings(sim, trace, calibration.as_ref())
         .and_then(|settings| {
             observed(sim, &settings).map_err(|error| named(&settings, &sim.placement, trace, error))
         })
@@ -34,12 +35,11 @@ pub fn simulated(sim: &Sim, trace: &Input) -> Result<Simulation, Failure> {
     if sim.compute_scale == "1" {
         initialisation::warn(trace, Picos(report.runtime_ps), sim.from_init);
     }
-    if let Some(file) = &sim.calibration {
-        let calibration = Calibration::read(file)?;
-        calibrated::doubts(file, &calibration);
+    if let (Some(file), Some(calibration)) = (&sim.calibration, &calibration) {
+        calibrated::doubts(file, calibration);
         let shared =
             sim.same_node == SameNode::ViaNetwork && report.jobs.iter().any(|job| job.nodes < job.tasks);
-        calibrated::lacks(file, &calibration, report.latency.messages > 0, shared);
+        calibrated::lacks(file, calibration, report.latency.messages > 0, shared);
     }
     Ok(report)
 }
@@ -112,7 +112,16 @@ pub(super) fn named(settings: &Settings, placement: &str, trace: &Input, error: 
     }
 }
 
-pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
+/// The calibration, which may be a pipe: it is read once.
+pub(super) fn calibration(sim: &Sim) -> Result<Option<Calibration>, Failure> {
+    Ok(sim.calibration.as_deref().map(Calibration::read).transpose()?)
+}
+
+pub(super) fn settings(
+    sim: &Sim,
+    trace: &Input,
+    calibration: Option<&Calibration>,
+) -> Result<Settings, Failure> {
     let mut job = Workload::new(&trace.path);
     job.places = places(&sim.placement)?;
     job.op_codes = trace.op_codes(sim.op_codes.as_deref())?;
@@ -148,8 +157,8 @@ pub(super) fn settings(sim: &Sim, trace: &Input) -> Result<Settings, Failure> {
     settings.threads = sim.jobs.filter(|_| sim.sweep.is_empty()).map_or(1, u32::from);
     settings.observe.critical_path = sim.critical_path;
     settings.observe.links = sim.links || sim.draw.is_some() || sim.report.is_some() || needs_links;
-    if let Some(file) = &sim.calibration {
-        Calibration::read(file)?.apply(&mut settings)?;
+    if let Some(calibration) = calibration {
+        calibration.apply(&mut settings)?;
     }
     Ok(settings)
 }
@@ -169,7 +178,8 @@ fn places(text: &str) -> Result<Places, Failure> {
 fn compute_scale(text: &str) -> Result<ComputeScale, Failure> {
     let file = Path::new(text);
     match text.parse() {
-        Err(_) if file.is_file() => {
+        // A pipe, too.
+        Err(_) if file.exists() && !file.is_dir() => {
             let factors = fs::read(file).map_err(|error| format!("{text}: {error}"))?;
             let factors = std::str::from_utf8(&factors).map_err(|error| {
                 let line = 1 + factors[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();

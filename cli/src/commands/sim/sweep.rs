@@ -4,7 +4,7 @@
 //! and writes its result atomically. A lock is released when its process ends, so an interruption leaves
 //! nothing to clean up, and processes need not know each other.
 
-use super::setup::{named, observed, settings};
+use super::setup::{calibration, named, observed, settings};
 use crate::calibrated;
 use crate::groups;
 use crate::input::Input;
@@ -13,7 +13,7 @@ use crate::parallel;
 use crate::progress::Bar;
 use crate::simulation_args::{RUNS_AND_RESULTS, Sim, Table};
 use clap::{Arg, Args, Command};
-use results::sweep::{self, StoredPoint, StoredPointSchema, Sweep, SweepSchema};
+use results::sweep::{self, StoredPoint, StoredPointSchema, Sweep, SweepSchema, Swept};
 use results::table::TextStyle;
 use rustix::fs::{FlockOperation, flock};
 use sim_example::calibration::Calibration;
@@ -23,9 +23,6 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
-
-/// Most points of a sweep.
-const MOST: usize = 100_000;
 
 /// A point.
 struct Point {
@@ -43,13 +40,14 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if let Some(table) = sim.csv.filter(|table| *table != Table::Points) {
         return Err(format!("--csv {table:?}: a sweep has one table; write --csv alone").into());
     }
-    let options = sim.sweep.iter().map(|text| option(text)).collect::<Result<Vec<_>, _>>()?;
+    let options = sim.sweep.iter().map(|text| text.parse()).collect::<Result<Vec<Swept>, _>>()?;
     let points = points(&options)?;
     let launched = Launched::here();
     if launched.processes > 1 && sim.output.is_none() {
         return Err("--sweep in several processes needs -o with a directory that they share".into());
     }
-    if let Some(directory) = &sim.output {
+    let directory = sim.output.as_ref().map(|directory| directory.as_path());
+    if let Some(directory) = directory {
         fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
     let bar = Bar::new("points");
@@ -60,8 +58,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let order: Vec<usize> = (0..points.len()).map(|n| (first + n) % points.len()).collect();
     let mut outcomes: Vec<Option<Outcome>> = Vec::new();
     outcomes.resize_with(points.len(), || None);
-    let run =
-        |&at: &usize| share(&points[at], sim.output.as_deref(), FlockOperation::NonBlockingLockExclusive);
+    let run = |&at: &usize| share(&points[at], directory, FlockOperation::NonBlockingLockExclusive);
     let shared = parallel::map(&order, jobs, run, |_, _| {
         finished += 1;
         bar.set(finished, points.len() as u64);
@@ -75,7 +72,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     // Points that other processes run: take their results, or run them if the process has ended.
     for (point, outcome) in points.iter().zip(&mut outcomes) {
         if outcome.is_none() {
-            *outcome = share(point, sim.output.as_deref(), FlockOperation::LockExclusive)?;
+            *outcome = share(point, directory, FlockOperation::LockExclusive)?;
         }
     }
     drop(bar);
@@ -103,43 +100,14 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     }
 }
 
-/// Parses `OPTION=VALUES`.
-fn option(text: &str) -> Result<(String, Vec<String>), Failure> {
-    let wrong = || format!("--sweep {text:?}: write OPTION=VALUE,VALUE…, or OPTION=VALUE|VALUE…");
-    let (option, values) = text.split_once('=').ok_or_else(wrong)?;
-    let separator = if values.contains('|') { '|' } else { ',' };
-    let values: Vec<String> = values.split(separator).map(|value| value.trim().to_owned()).collect();
-    if values.iter().any(String::is_empty) {
-        return Err(wrong().into());
-    }
-    if let Some(twice) = (1..values.len()).find(|&n| values[..n].contains(&values[n])) {
-        return Err(format!("--sweep {text:?}: {} is repeated", values[twice]).into());
-    }
-    Ok((option.trim().trim_start_matches('-').to_owned(), values))
-}
-
 /// All combinations, validated; the last option varies fastest.
-fn points(options: &[(String, Vec<String>)]) -> Result<Vec<Point>, Failure> {
-    for (n, (option, _)) in options.iter().enumerate() {
-        if options[..n].iter().any(|(other, _)| other == option) {
-            return Err(format!("--sweep {option}: given twice").into());
-        }
-    }
-    let count = options.iter().try_fold(1usize, |count, (_, values)| count.checked_mul(values.len()));
-    let Some(count) = count.filter(|&count| count <= MOST) else {
-        return Err(format!("--sweep: more than {MOST} points").into());
-    };
-    let mut points = Vec::with_capacity(count);
-    let swept: Vec<&str> = options.iter().map(|(option, _)| option.as_str()).collect();
+fn points(options: &[Swept]) -> Result<Vec<Point>, Failure> {
+    let combinations = Swept::points(options)?;
+    let mut points = Vec::with_capacity(combinations.len());
+    let swept: Vec<&str> = options.iter().map(|swept| swept.option.as_str()).collect();
     // Options without effect at any point so far.
     let mut unused: Option<Vec<String>> = None;
-    for number in 0..count {
-        let (mut rest, mut values) = (number, Vec::new());
-        for (option, all) in options.iter().rev() {
-            values.push((option.clone(), all[rest % all.len()].clone()));
-            rest /= all.len();
-        }
-        values.reverse();
+    for values in combinations {
         let wrong = |error: Failure| {
             let error = output::in_one_line(&error);
             format!(
@@ -195,7 +163,7 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
 /// All inputs that determine the result of a point: options, and the identity of the trace.
 fn identity(sim: &Sim) -> Result<String, Failure> {
     let trace = of_file(&sim.trace)?;
-    let settings: Settings = settings(sim, &Input::of(&sim.trace)?)?;
+    let settings: Settings = settings(sim, &Input::of(&sim.trace)?, calibration(sim)?.as_ref())?;
     let noise = match &settings.jobs[0].compute_noise {
         ComputeNoise::Resampled { of: Some(of) } => of_file(of)?,
         _ => String::new(),
@@ -261,7 +229,7 @@ fn known(result: &PathBuf, point: &Point) -> Option<Simulation> {
 fn run(point: &Point) -> Outcome {
     let run = || -> Result<Simulation, Failure> {
         let trace = Input::of(&point.sim.trace)?;
-        let settings = settings(&point.sim, &trace)?;
+        let settings = settings(&point.sim, &trace, calibration(&point.sim)?.as_ref())?;
         let mut report = observed(&point.sim, &settings)
             .map_err(|error| named(&settings, &point.sim.placement, &trace, error))?;
         // With many points, these lists would dominate the table.
@@ -278,7 +246,7 @@ fn name(point: &Point) -> String {
     point.values.iter().map(|(option, value)| format!("{option}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-fn show(sim: &Sim, options: &[(String, Vec<String>)], rows: &[(&Point, Outcome)]) -> Result<(), Failure> {
+fn show(sim: &Sim, options: &[Swept], rows: &[(&Point, Outcome)]) -> Result<(), Failure> {
     let point = |(point, outcome): &(&Point, Outcome)| sweep::Point {
         settings: point.values.iter().cloned().collect(),
         error: outcome.as_ref().err().cloned(),
@@ -286,7 +254,7 @@ fn show(sim: &Sim, options: &[(String, Vec<String>)], rows: &[(&Point, Outcome)]
     };
     let sweep = Sweep {
         schema: SweepSchema::default(),
-        options: options.iter().map(|(option, _)| option.clone()).collect(),
+        options: options.iter().map(|swept| swept.option.clone()).collect(),
         points: rows.iter().map(point).collect(),
     };
     match (sim.json, sim.csv) {
@@ -315,22 +283,6 @@ impl Launched {
         match found {
             Some((rank, processes)) if rank < processes => Self { rank, processes },
             _ => Self { rank: 0, processes: 1 },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_have_values() {
-        let values = |text: &str| option(text).unwrap().1;
-        assert_eq!(values("bandwidth=10G,25G"), ["10G", "25G"]);
-        assert_eq!(values("topology=xgft:4,4;1,2 | torus:4x4"), ["xgft:4,4;1,2", "torus:4x4"]);
-        assert_eq!(option("--model=packet").unwrap().0, "model");
-        for text in ["", "bandwidth", "bandwidth=", "bandwidth=1G,,2G", "bandwidth=1G,1G"] {
-            assert!(option(text).is_err(), "{text}");
         }
     }
 }

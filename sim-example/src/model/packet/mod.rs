@@ -42,6 +42,9 @@ use parts::{ARBITRATE, ARRIVE, CREDIT, DEPARTED, Event, Message, SENT, START};
 pub use settings::{Arbiter, Buffers, PacketSettings};
 pub(crate) use state::Packets;
 
+/// Most packets of a message: 128 GiB of the default size.
+const MOST_PACKETS: u64 = 1 << 26;
+
 pub(super) const INFO: ModelInfo = ModelInfo {
     name: "packet",
     help: "links, packet by packet; virtual channels, finite buffers, credits",
@@ -72,6 +75,10 @@ impl Packets<'_> {
 impl Network for Packets<'_> {
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
         let Carried { src, dst, bytes, tag } = message;
+        // Each packet is simulated: a message of absurd size would never end.
+        if bytes.0.div_ceil(self.settings.size.0) > MOST_PACKETS {
+            return Err(OutOfTime { bytes });
+        }
         let source = &mut self.sources[src as usize];
         source.count += 1;
         let key = match self.router.by_packet() {

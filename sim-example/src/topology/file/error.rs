@@ -1,7 +1,7 @@
 //! Errors in a file that describes a network.
 
 use crate::quantity::QuantityError;
-use crate::topology::limits::{MAX_LINKS, MAX_SWITCHES};
+use crate::topology::limits::{MAX_LINKS, MAX_PORTS, MAX_SEARCH, MAX_SWITCHES};
 
 /// An error in a file that describes a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum FileProblem {
         /// The node.
         name: String,
         /// Its number of cables.
-        cables: u32,
+        cables: u64,
     },
     /// A cable joins two nodes.
     #[error("node {0:?} is joined to node {1:?}; a node is joined to a switch")]
@@ -63,6 +63,20 @@ pub enum FileProblem {
     TooManySwitches {
         /// Their number.
         switches: usize,
+    },
+    /// A switch has too many links.
+    #[error("switch {0:?} has more than {most} links to other switches", most = MAX_PORTS)]
+    TooManyPorts(String),
+    /// The search for distances would take too long.
+    #[error(
+        "{switches} switches with {neighbours} pairs of neighbours; their product is at most {}",
+        MAX_SEARCH
+    )]
+    TooDense {
+        /// Number of switches.
+        switches: usize,
+        /// Number of pairs of switches with a link from the first to the second.
+        neighbours: usize,
     },
     /// There are more different speeds than classes.
     #[error("more than 65533 different speeds of links")]

@@ -1,7 +1,8 @@
 //! Networks in GraphML: the data `type` or `kind` (node, host, switch, router) of nodes, and `bandwidth`,
 //! `latency` and `cables` of edges, by the names in the keys. All else is ignored.
 
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::collections::HashMap;
 
@@ -9,15 +10,22 @@ use super::description::{Description, Edge, Kind, Names, Speed};
 use super::error::{FileError, FileProblem};
 
 pub(super) fn parse(text: &str) -> Result<Description, FileError> {
-    let line = |offset: u64| {
-        1 + text.bytes().take(usize::try_from(offset).unwrap_or(usize::MAX)).filter(|&b| b == b'\n').count()
+    // Counted from the last place on: events come in the order of the file.
+    let (mut line_at, mut counted) = (1, 0);
+    let mut line = |offset: u64| {
+        let offset = usize::try_from(offset).map_or(text.len(), |offset| offset.min(text.len()));
+        line_at +=
+            text.as_bytes().get(counted..offset).unwrap_or_default().iter().filter(|&&b| b == b'\n').count();
+        counted = counted.max(offset);
+        line_at
     };
     let mut reader = Reader::from_str(text);
     let mut graph = Graphml::default();
     loop {
-        let event = reader
-            .read_event()
-            .map_err(|error| FileProblem::Syntax(error.to_string()).at(line(reader.error_position())))?;
+        let event = match reader.read_event() {
+            Ok(event) => event,
+            Err(error) => return Err(syntax(error).at(line(reader.error_position()))),
+        };
         let here = line(reader.buffer_position());
         let done = match event {
             Event::Start(tag) => graph.open(&tag, here),
@@ -29,6 +37,14 @@ pub(super) fn parse(text: &str) -> Result<Description, FileError> {
                 }
                 Err(error) => Err(syntax(error)),
             },
+            Event::CData(text) => match text.decode() {
+                Ok(text) => {
+                    graph.text.push_str(&text);
+                    Ok(())
+                }
+                Err(error) => Err(syntax(error)),
+            },
+            Event::GeneralRef(reference) => graph.reference(&reference),
             Event::End(tag) => graph.close(tag.name().as_ref()),
             Event::Eof => break,
             _ => Ok(()),
@@ -114,6 +130,19 @@ impl Graphml {
                 self.text.clear();
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the character of `&#48;` or `&lt;` to the text.
+    fn reference(&mut self, reference: &BytesRef<'_>) -> Result<(), FileProblem> {
+        let name = reference.decode().map_err(syntax)?;
+        match reference.resolve_char_ref().map_err(syntax)? {
+            Some(character) => self.text.push(character),
+            None => {
+                let unknown = || FileProblem::Syntax(format!("unknown entity &{name};"));
+                self.text.push_str(resolve_predefined_entity(&name).ok_or_else(unknown)?);
+            }
         }
         Ok(())
     }
