@@ -28,7 +28,7 @@ pub type Failure = Box<dyn Error>;
 
 /// Prints one error on stderr.
 pub fn error(error: &Failure) {
-    remark(format_args!("error: {}", in_one_line(error).replace('\n', "\\n")));
+    remark(format_args!("error: {}", in_one_line(error)));
 }
 
 /// An error in one line, with its causes unless the message has them.

@@ -114,7 +114,7 @@ fn a_trace_does_not_take_the_place_of_what_it_is_made_of() {
     let container = work.path().join("link.vefx");
     std::os::unix::fs::symlink(&beside, &container).expect("a link");
     let ended = run(vef().arg("convert").arg(&beside).arg(&container)).exited(2);
-    assert!(ended.stderr().contains("the trace itself"), "{}", ended.stderr());
+    assert!(ended.stderr().contains("the output is an input, too"), "{}", ended.stderr());
 }
 
 #[test]

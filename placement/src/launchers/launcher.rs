@@ -35,6 +35,9 @@ pub trait Launcher: Sync {
         if request.processes == Some(0) {
             return Err(Error::no_ranks());
         }
+        if let Some(processes) = request.processes.filter(|&processes| processes > MOST_RANKS) {
+            return Err(Error::too_many_ranks(processes));
+        }
         self.apply(request).map_err(|error| match &request.hostfile {
             Some(path) => error.in_hostfile(&path.display().to_string()),
             None => error,
@@ -48,7 +51,6 @@ const MOST_IMPLIED: u32 = 1 << 20;
 /// The given number of processes, else as many as there are places.
 pub(super) fn processes_or_all(processes: Option<u32>, room: u64) -> Result<u32, Error> {
     match (processes, u32::try_from(room)) {
-        (Some(processes), _) if processes > MOST_RANKS => Err(Error::too_many_ranks(processes)),
         (Some(processes), _) => Ok(processes),
         (None, Ok(0)) => Err(Error::no_ranks()),
         (None, Ok(count)) if count <= MOST_IMPLIED => Ok(count),
