@@ -1,11 +1,10 @@
-//! The collectives by which MPI libraries agree on a new communicator, a window or a file.
+//! The collectives by which MPI libraries agree on a new communicator.
 //!
 //! Recorded below the library by `tests/record/record.sh MPI RANKS creations`, for MPICH 4.0.2 and Open MPI 4.1.4. MPICH agrees on a
 //! context id by an allreduce of a mask of 65 words; rank 0 then broadcasts a word. Open MPI agrees on an id, on its being free
 //! everywhere, and on the activation, by an allreduce of a word each. A split first gathers colour and key of all.
 //!
-//! Simplified: MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, what windows and
-//! files exchange beside this agreement, and the allreduces of Open MPI, which are a reduction and a broadcast.
+//! Simplified: MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, and the allreduces of Open MPI, which are a reduction and a broadcast.
 
 use vef_format::operation::Operation;
 
@@ -32,7 +31,7 @@ impl Library {
     /// The collectives of a call of the function `name` (`MPI_Comm_dup`), over the communicator that it creates something from, in
     /// order; empty: none are known. Of a non-blocking call the first one stands for all.
     pub fn agreement(self, name: &str) -> &'static [Part] {
-        use Operation::{Allgather, Allreduce, Barrier, Bcast, ReduceScatterBlock};
+        use Operation::{Allgather, Allreduce, Bcast, ReduceScatterBlock};
         const MASK: Part = (Allreduce, 260);
         const WORD: Part = (Bcast, 4);
         const ID: Part = (Allreduce, 4);
@@ -71,18 +70,6 @@ impl Library {
             ) => &[ID, ID, ID],
             (Self::OpenMpi, "MPI_Comm_split" | "MPI_Cart_sub") => &[(Allgather, 8), ID, ID, ID],
             (Self::OpenMpi, "MPI_Comm_split_type") => &[(Allgather, 16), ID, ID, ID],
-            (
-                _,
-                "MPI_Win_create"
-                | "MPI_Win_allocate"
-                | "MPI_Win_allocate_shared"
-                | "MPI_Win_create_dynamic"
-                | "MPI_File_open",
-            ) => match self {
-                Self::Mpich => &[MASK, WORD, (Barrier, 0)],
-                Self::OpenMpi => &[ID, ID, ID, (Barrier, 0)],
-            },
-            (_, "MPI_Win_free" | "MPI_File_close") => &[(Barrier, 0)],
             _ => &[],
         }
     }

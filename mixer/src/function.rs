@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 44] = [
+const NAMES: [&str; 37] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -49,13 +49,6 @@ const NAMES: [&str; 44] = [
     "Dist_graph_create",
     "Dist_graph_create_adjacent",
     "Intercomm_merge",
-    "Win_create",
-    "Win_allocate",
-    "Win_allocate_shared",
-    "Win_create_dynamic",
-    "Win_free",
-    "File_open",
-    "File_close",
 ];
 
 impl Function {

@@ -141,7 +141,7 @@ pub enum Polls {
     Compute,
 }
 
-/// How calls count that create communicators, windows and files.
+/// How calls count that create communicators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Creations {
     /// As the collectives by which the MPI library agrees on them ([`collectives::creations`]).

@@ -64,8 +64,10 @@ impl<'a> Reading<'a> {
             polls: options.polls,
             creations: match options.creations {
                 Creations::Collectives => {
-                    let info = capture.rank(Rank(0));
-                    Some(info.map_or_else(Library::default, |info| Library::named(&info.library)))
+                    // The first rank may not be recorded.
+                    let mut ranks = (0..capture.tasks()).filter_map(|rank| capture.rank(Rank(rank)));
+                    let known = ranks.find(|info| !info.library.is_empty());
+                    Some(known.map_or_else(Library::default, |info| Library::named(&info.library)))
                 }
                 Creations::Compute => None,
             },

@@ -1,4 +1,4 @@
-//! Calls that create communicators and windows: as the collectives of their agreement, or as computing.
+//! Calls that create communicators: as the collectives of their agreement, or as computing.
 
 mod capture;
 
@@ -6,7 +6,6 @@ use capture::{Program, WORLD, What};
 use mixer::{Creations, Options, Quiet, mix};
 use vef_format::capture::event::*;
 use vef_format::ids::{CommId, Rank};
-use vef_format::units::Bytes;
 
 /// The collectives and marks of a run without their last ones, in which `call` makes the call of each of three ranks.
 fn lines(creations: Creations, call: impl Fn(&mut Program, u32)) -> Vec<String> {
@@ -83,32 +82,4 @@ fn a_group_agrees_on_its_communicator_alone() {
         lines(Creations::Collectives, group),
         ["C0 0 1 2", "C1 1 2", "G0 C1 2 1 260 260 0 -1", "G1 C1 0 1 4 0 3 G0", "1 1 1 0 3 G1",]
     );
-}
-
-#[test]
-fn a_window_is_made_and_freed_by_all() {
-    let window = |program: &mut Program, rank: u32| {
-        let id = WindowId(0);
-        let made = Detail::Window { id, comm: WORLD, size: Bytes(8), unit: 1 };
-        for (function, detail) in [("MPI_Win_create", made), ("MPI_Win_free", Detail::WindowFree(id))] {
-            program.add(rank, 0, What::By(function, Action::Other { bytes: Bytes::ZERO, detail }));
-        }
-    };
-    assert_eq!(
-        lines(Creations::Collectives, window),
-        [
-            "C0 0 1 2",
-            "G0 C0 2 1 260 260 0 -1",
-            "G1 C0 0 1 0 4 3 G0",
-            "G2 C0 6 1 0 0 3 G1",
-            "G3 C0 6 1 0 0 3 G2",
-            "1 1 1 0 3 G3",
-        ]
-    );
-    // The second is not known.
-    let freed = |program: &mut Program, rank: u32| {
-        let detail = Detail::WindowFree(WindowId(0));
-        program.add(rank, 0, What::By("MPI_Win_free", Action::Other { bytes: Bytes::ZERO, detail }));
-    };
-    assert_eq!(lines(Creations::Collectives, freed), ["C0 0 1 2", "1 1 1 0 0 -1"]);
 }

@@ -133,19 +133,20 @@ impl Profile {
             matched,
             channels: Channels::new(rank, capture.tasks()),
         };
-        let (mut begin, mut end) = events.span();
-        let mut threads = 1;
+        let (mut initialised, mut finalised, mut threads) = (None, None, 1);
         events.each(|event| {
             match event.action {
-                Action::Init => begin = event.end,
-                Action::Finalize => end = event.start,
+                Action::Init => initialised = Some(event.end),
+                Action::Finalize => finalised = Some(event.start),
                 _ => {}
             }
             threads = threads.max(u32::from(event.thread) + 1);
             moved.event(event);
             Ok::<_, CaptureError>(())
         })?;
-        let wall_ns = end.0.saturating_sub(begin.0);
+        // That of a rank without MPI_Finalize is known now: it ends with its last event.
+        let (begin, end) = events.span();
+        let wall_ns = finalised.unwrap_or(end).0.saturating_sub(initialised.unwrap_or(begin).0);
         let (mut made, mut mpi_ns) = (0u64, 0u64);
         for (function, &bytes) in events.functions().iter().zip(&moved.bytes) {
             let call = Call::from_name(&function.name);

@@ -1,7 +1,7 @@
 /* Programs whose seconds are known: all work is sleep.
  *
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
- *     seconds dup|idup|split|split_type|create|create_group|cart|graph|window|file   ten times: rank 0 sleeps 20 ms, all create
+ *     seconds dup|idup|split|split_type|create|create_group|cart|graph   ten times: rank 0 sleeps 20 ms, all create
  *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms
  */
 #include <mpi.h>
@@ -103,17 +103,6 @@ static void create(void)
     if (is("graph")) {
         for (i = 0; i < size; i++) index[i] = i + 1, edges[i] = (i + 1) % size;
         MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &made);
-    }
-    if (is("window")) {
-        static int memory;
-        MPI_Win window;
-        MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
-        MPI_Win_free(&window);
-    }
-    if (is("file")) {
-        MPI_File file;
-        MPI_File_open(MPI_COMM_WORLD, "seconds.data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-        MPI_File_close(&file);
     }
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
 }

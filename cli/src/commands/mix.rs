@@ -56,8 +56,8 @@ pub struct Arguments {
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "wait", value_parser = one_of([("wait", Polls::Wait), ("compute", Polls::Compute)]))]
     pub polls: Polls,
-    /// Meaning of calls that create communicators, windows and files: the collectives by which the MPI library agrees
-    /// on them, or computing for the captured time
+    /// Meaning of calls that create communicators: the collectives by which the MPI library agrees on them, or
+    /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
     pub communicators: Creations,
     /// File with the codes of collectives to use in the trace, one `code name` per line

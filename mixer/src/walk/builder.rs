@@ -1,6 +1,6 @@
 //! What the rules of the walk share: the task that is being made, its communicators, channels and pending requests.
 
-use super::called::{Creations, Probes};
+use super::called::{Agreements, Probes};
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
 use super::recent::{Name, Recent};
@@ -60,7 +60,7 @@ pub(super) struct Builder<'a> {
     not_representable: BTreeMap<CallSlot, Tally>,
     pub(super) notes: Option<Box<NoteTaker>>,
     pub(super) probes: Probes,
-    pub(super) creations: Creations,
+    pub(super) agreements: Agreements,
     /// Whether `MPI_Finalize` was called.
     finalized: bool,
     /// How many events the task may have, less the messages and receives of lowered collectives, and those of probes: so each
@@ -107,7 +107,7 @@ impl<'a> Builder<'a> {
         options: WalkOptions<'a>,
         threads: bool,
         notes: Option<Box<NoteTaker>>,
-        (probes, creations): (Probes, Creations),
+        (probes, agreements): (Probes, Agreements),
         expected: usize,
     ) -> Self {
         let side = || Side::with_capacity(expected / 2);
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
             not_representable: BTreeMap::new(),
             notes,
             probes,
-            creations,
+            agreements,
             finalized: false,
             most: MessageIndex::NONE.0.into(),
             task,

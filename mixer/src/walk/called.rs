@@ -2,10 +2,8 @@
 
 use crate::index::{ChannelIndex, ReceiveIndex};
 use ::collectives::creations::{Library, Part};
-use hashbrown::HashMap;
 use vef_format::capture;
-use vef_format::capture::event::{CallSlot, FileId, WindowId};
-use vef_format::ids::CommId;
+use vef_format::capture::event::CallSlot;
 
 /// The probes of one task.
 #[derive(Debug)]
@@ -34,31 +32,19 @@ impl Probes {
     }
 }
 
-/// What the rule for creations needs of one task.
+/// The collectives by which MPI agrees on communicators, by slot of the call table.
 #[derive(Debug)]
-pub(super) struct Creations {
-    /// By slot of the call table.
-    agreements: Vec<&'static [Part]>,
-    /// The communicators of windows and files.
-    pub(super) shared: HashMap<Shared, CommId>,
-}
+pub(super) struct Agreements(Vec<&'static [Part]>);
 
-/// A window or a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Shared {
-    Window(WindowId),
-    File(FileId),
-}
-
-impl Creations {
+impl Agreements {
     /// Of a rank with these functions in its call table; `library`: `None`, if creations are computing.
     pub(super) fn new(library: Option<Library>, functions: &[capture::Function]) -> Self {
         let agreement = |library: Library| functions.iter().map(move |call| library.agreement(&call.name));
-        Self { agreements: library.into_iter().flat_map(agreement).collect(), shared: HashMap::new() }
+        Self(library.into_iter().flat_map(agreement).collect())
     }
 
-    /// The collectives of the agreement in a call.
-    pub(super) fn agreement(&self, call: CallSlot) -> &'static [Part] {
-        call.index().and_then(|slot| self.agreements.get(slot)).copied().unwrap_or_default()
+    /// Those of a call; empty, if it creates no communicator.
+    pub(super) fn of(&self, call: CallSlot) -> &'static [Part] {
+        call.index().and_then(|slot| self.0.get(slot)).copied().unwrap_or_default()
     }
 }

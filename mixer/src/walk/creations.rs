@@ -1,7 +1,6 @@
-//! The rule for calls that create communicators, windows and files: the collectives by which MPI agrees on them.
+//! The rule for calls that create communicators: the collectives by which MPI agrees on them.
 
 use super::builder::{Builder, Pending};
-use super::called::Shared;
 use super::timeline::Chain;
 use crate::error::Problem;
 use vef_format::capture::event::{Collective, DatatypeId, Event, RequestId};
@@ -18,7 +17,7 @@ impl Builder<'_> {
         comm: CommId,
         request: Option<RequestId>,
     ) -> Result<(), Problem> {
-        let parts = self.creations.agreement(event.call);
+        let parts = self.agreements.of(event.call);
         let parts = if request.is_some() { parts.get(..1).unwrap_or_default() } else { parts };
         let rank = self.rank;
         let local = self.comms.get(comm)?;
@@ -46,16 +45,5 @@ impl Builder<'_> {
         }
         self.timeline.end(event, &chain);
         Ok(())
-    }
-
-    /// Rule 11 for a call that makes a window or a file of all members of `comm`.
-    pub(super) fn share(&mut self, event: &Event<'_>, made: Shared, comm: CommId) -> Result<(), Problem> {
-        self.creations.shared.insert(made, comm);
-        self.creation(event, comm, None)
-    }
-
-    /// Rule 11 for a call that frees a window or closes a file.
-    pub(super) fn unshare(&mut self, event: &Event<'_>, freed: Shared) -> Result<(), Problem> {
-        self.creations.shared.remove(&freed).map_or(Ok(()), |comm| self.creation(event, comm, None))
     }
 }

@@ -9,7 +9,7 @@
 //! | 6, 9 | collectives, and the messages that replace them | `collectives.rs` |
 //! | 4, 5, 9 | completions of requests | `completions.rs` |
 //! | 10 | probes | `probes.rs` |
-//! | 11 | creations of communicators, windows and files | `creations.rs` |
+//! | 11 | creations of communicators | `creations.rs` |
 //!
 //! `timeline.rs` gives each record its time and its dependency, `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
@@ -33,7 +33,7 @@ use crate::error::{MixError, Problem};
 use crate::task::Task;
 pub(crate) use builder::WalkOptions;
 use builder::{Builder, Pending};
-use called::{Creations, Probes, Shared};
+use called::{Agreements, Probes};
 use notes::NoteTaker;
 use vef_format::capture::event::{Action, Creation, Detail, Event, Io, Transfer};
 use vef_format::capture::{Consumer, Function};
@@ -54,8 +54,8 @@ impl<'a> Walk<'a> {
         expected: usize,
     ) -> Self {
         let notes = options.with_notes.then(|| Box::new(NoteTaker::new(options.polls, threads, functions)));
-        let (probes, creations) = (Probes::new(functions), Creations::new(options.creations, functions));
-        Self(Builder::new(rank, communicators, options, threads, notes, (probes, creations), expected))
+        let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
+        Self(Builder::new(rank, communicators, options, threads, notes, (probes, agreements), expected))
     }
 
     /// Number of records so far.
@@ -109,15 +109,8 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Polls { .. } if walk.options.polls == Polls::Wait => walk.timeline.polled(event),
         Action::Other { bytes, detail } => {
             walk.not_representable(event.call, *bytes);
-            match *detail {
-                Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }) => {
-                    return walk.start(request, Pending::NoCompletionRecord);
-                }
-                Detail::Window { id, comm, .. } => return walk.share(event, Shared::Window(id), comm),
-                Detail::FileOpen { id, comm, .. } => return walk.share(event, Shared::File(id), comm),
-                Detail::WindowFree(id) => return walk.unshare(event, Shared::Window(id)),
-                Detail::FileClose(id) => return walk.unshare(event, Shared::File(id)),
-                Detail::None | Detail::Sync { .. } | Detail::FileView { .. } => {}
+            if let Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }) = detail {
+                return walk.start(*request, Pending::NoCompletionRecord);
             }
         }
         Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),

@@ -30,6 +30,13 @@ impl Builder<'_> {
         let Some(channel) = self.channel(SideOf::Receives, (comm, source, tag), Bytes::ZERO)? else {
             return Ok(());
         };
+        // The same message again: it has been waited for.
+        let next = self.task.receives.len() as u32;
+        if let (None, Some(&(last, of))) = (&self.task.postings, self.probes.made.last())
+            && (last.0 + 1, of) == (next, channel)
+        {
+            return Ok(());
+        }
         self.count_further()?;
         let found = self.add_receive(event, ChannelIndex::NONE, Fate::Unawaited, Bytes::ZERO);
         self.probes.made.push((found, channel));
@@ -41,29 +48,32 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Finds the receive of each probe's message: the next one on its channel that had not completed before the probe returned.
-    /// The first of several probes of a message waits for it.
+    /// Finds the receive of each probe's message: the next one on its channel that was not posted before the probe returned. Of several
+    /// probes of a message the first one to return waits for it.
     pub(super) fn resolve_probes(&mut self) {
         let Self { probes: Probes { made, .. }, task, .. } = self;
         if made.is_empty() {
             return;
         }
+        let returned = |receive: ReceiveIndex| match &task.postings {
+            Some(postings) => postings[receive.index()].end,
+            // In the order of the calls.
+            None => 0,
+        };
+        made.sort_by_key(|&(probe, _)| returned(probe));
         let grouped = task.receives.group();
         let channels: Vec<&[u32]> = grouped.all().collect();
         let mut known = HashSet::new();
         for &(probe, channel) in &*made {
             let receives = channels[channel.index()];
-            let later = &receives[receives.partition_point(|&receive| receive < probe.0)..];
-            let is_pending = |receive: u32| {
-                task.postings
-                    .as_ref()
-                    .is_none_or(|postings| postings[receive as usize].done > postings[probe.index()].end)
-            };
-            match later.iter().copied().find(|&receive| is_pending(receive)) {
+            let later = receives[receives.partition_point(|&receive| receive < probe.0)..].iter();
+            // The receive of a matched probe is posted by the probe itself.
+            let is_behind = |receive| returned(receive) >= returned(probe);
+            match later.copied().map(ReceiveIndex).find(|&receive| is_behind(receive)) {
                 None => task.counts.found_only += 1,
                 Some(receive) if known.insert(receive) => {
-                    task.fates[receive as usize] = Fate::HasDependent;
-                    task.found.push(Found { probe, receive: ReceiveIndex(receive) });
+                    task.fates[receive.index()] = Fate::HasDependent;
+                    task.found.push(Found { probe, receive });
                 }
                 Some(_) => {}
             }

@@ -160,6 +160,8 @@ struct Task {
     waiting: Vec<Message>,
     /// Messages that a probe found, by sender and record.
     probed: HashSet<(u32, usize)>,
+    /// The channel of the last probe, and the number of receives posted before it.
+    last_probe: Option<((usize, u32, i32), usize)>,
     comms: u32,
 }
 
@@ -776,7 +778,14 @@ impl World {
         let at = waiting.iter().position(|message| posted.takes(message)).unwrap();
         let message = waiting[at];
         let start = self.tick();
-        self.mark(actor, start);
+        // Of one thread, a probe of the same message as the one before has no record.
+        let task = &mut self.tasks[rank as usize];
+        let this = Some(((comm, src, tag), task.posted.len()));
+        let again = task.threads.len() == 1 && task.last_probe == this;
+        task.last_probe = this;
+        if !again {
+            self.mark(actor, start);
+        }
         let takes = tag / TAGS == i32::from(thread) && self.random.random_bool(0.3);
         let what = if takes {
             let task = &mut self.tasks[rank as usize];
@@ -796,8 +805,10 @@ impl World {
             What::Plain(Action::Probe { comm, source, tag })
         };
         let end = self.tick();
-        self.received(actor, end, message);
-        self.mark(actor, end);
+        if !again {
+            self.received(actor, end, message);
+            self.mark(actor, end);
+        }
         self.tasks[rank as usize].probed.insert((src, message.record));
         self.happened(actor, start, end, what);
     }
