@@ -35,15 +35,16 @@ fn large_networks_of_files() {
     trace(work.path());
     // A long chain of switches with many cables.
     let mut chain = String::from("node a\nnode b\n");
-    (0..8000).for_each(|switch| drop(writeln!(chain, "switch s{switch}")));
+    (0..8000).for_each(|switch| writeln!(chain, "switch s{switch}").expect("a string"));
     chain += "link a s0\nlink b s7999\n";
-    (1..8000).for_each(|switch| drop(writeln!(chain, "link s{} s{switch} cables=400", switch - 1)));
+    (1..8000)
+        .for_each(|switch| writeln!(chain, "link s{} s{switch} cables=400", switch - 1).expect("a string"));
     fs::write(work.path().join("chain.txt"), chain).expect("a file");
     bounded(work.path(), &["sim", "t.vef", "--no-ideal", "--topology", "file:chain.txt"]).success();
     // A GraphML file of many nodes.
     let mut graphml = String::from("<graphml><graph>\n<node id='s'/>\n");
     (0..20_000).for_each(|node| {
-        drop(writeln!(graphml, "<node id='n{node}'/>\n<edge source='n{node}' target='s'/>"))
+        writeln!(graphml, "<node id='n{node}'/>\n<edge source='n{node}' target='s'/>").expect("a string")
     });
     fs::write(work.path().join("star.graphml"), graphml + "</graph></graphml>").expect("a file");
     bounded(work.path(), &["sim", "t.vef", "--topology", "file:star.graphml"]).success();
@@ -56,10 +57,10 @@ fn large_networks_of_files() {
     refused(work.path(), &["sim", "t.vef", "--topology", "file:cables.txt"], "more than 16777216 links");
     // More neighbours than distances can be found for.
     let mut dense = String::from("node a\nnode b\n");
-    (0..2048).for_each(|switch| drop(writeln!(dense, "switch s{switch}")));
+    (0..2048).for_each(|switch| writeln!(dense, "switch s{switch}").expect("a string"));
     dense += "link a s0\nlink b s1\n";
     for from in 0..2048 {
-        (0..from).for_each(|to| drop(writeln!(dense, "link s{from} s{to}")));
+        (0..from).for_each(|to| writeln!(dense, "link s{from} s{to}").expect("a string"));
     }
     fs::write(work.path().join("dense.txt"), dense).expect("a file");
     refused(
