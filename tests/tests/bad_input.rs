@@ -515,7 +515,7 @@ fn a_file_of_another_kind_is_named() {
     says(run(&mut piped), &["/dev/stdin: not a VEF trace, but compressed by gzip: zcat FILE | vef … -"]);
     says(run(vef().args(["check", ""])), &["<TRACE>", "a file's name is not empty"]);
     for (placement, part) in
-        [("nofile", "there is no file nofile"), ("missing.toml", "missing.toml: No such file")]
+        [("nofile", "there is no file of that name"), ("missing.toml", "missing.toml: No such file")]
     {
         says(run(vef().args(["sim", "t.vef", "--placement", placement])), &[part]);
     }
