@@ -44,8 +44,8 @@ impl Error {
         if self.scope == Scope::Nodes { self.in_file(hostfile) } else { self }
     }
 
-    pub(crate) fn too_many_ranks(ranks: u32) -> Self {
-        Error::new(format!("{ranks} ranks; at most {} are possible", crate::placement::MOST_RANKS))
+    pub(crate) fn too_many_ranks(ranks: u32, most: u32) -> Self {
+        Error::new(format!("{ranks} ranks; at most {most} are possible"))
     }
 
     pub(crate) fn no_ranks() -> Self {

@@ -128,7 +128,7 @@ impl Placement {
             return Err(Error::no_ranks());
         }
         if ranks > MOST_RANKS {
-            return Err(Error::too_many_ranks(ranks));
+            return Err(Error::too_many_ranks(ranks, MOST_RANKS));
         }
         let location = |(node, slot)| Location { slot: Some(slot), ..Location::on(node) };
         Ok(Placement {

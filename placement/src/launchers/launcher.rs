@@ -36,7 +36,7 @@ pub trait Launcher: Sync {
             return Err(Error::no_ranks());
         }
         if let Some(processes) = request.processes.filter(|&processes| processes > MOST_RANKS) {
-            return Err(Error::too_many_ranks(processes));
+            return Err(Error::too_many_ranks(processes, MOST_RANKS));
         }
         self.apply(request).map_err(|error| match &request.hostfile {
             Some(path) => error.in_hostfile(&path.display().to_string()),

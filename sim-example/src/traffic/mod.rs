@@ -101,8 +101,10 @@ pub(crate) fn run_between(
     let nodes = topology.nodes();
     let bytes = traffic.bytes.unwrap_or_else(|| settings.message_of_one_packet());
     let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
-    let slot = wire_time(settings, bandwidth, bytes).filter(|slot| *slot > Picos::ZERO);
-    let slot = slot.ok_or(SimError::Load(load))?.0;
+    let slot = wire_time(settings, bandwidth, bytes).ok_or(OutOfTime { bytes })?.0;
+    if slot == 0 {
+        return Err(SimError::Load(load));
+    }
     // All times below fit: the last one is before this.
     let last = 5 * (u64::from(traffic.warm_up) + u64::from(traffic.measured) + 1000);
     if slot.checked_mul(last).is_none() {
