@@ -5,9 +5,8 @@
 
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, CallSlot, Collective, Communicator, Completion, Completions, Datatype, DatatypeId, Detail, Event, Members,
-    Origin, Outcome,
-    PostReceive, Receive, Remote, RequestId, Send, SendMode,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Datatype, DatatypeId, Detail,
+    Event, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode,
 };
 use vef_format::capture::{RankInfo, RankWriter, rank_path};
 use vef_format::ids::{CommId, CommRank, Rank};
