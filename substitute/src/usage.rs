@@ -46,7 +46,7 @@ impl Usage {
         // Replaced, never written through a link that lies there.
         let path = directory.join(FILE);
         match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => File::create_new(&path)?.write_all(text.as_bytes()),
         }
     }
