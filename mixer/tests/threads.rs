@@ -313,6 +313,23 @@ fn a_probe_found_the_message_that_was_received_behind_it() {
     assert_eq!(of_task(&lines, "1"), expected, "{lines:?}");
 }
 
+/// Another thread finds the message, too, and returns first: its records must not be in front of the only wait.
+#[test]
+fn of_two_probes_of_a_message_the_first_to_return_waits_for_it() {
+    let mut program = Program::new(2);
+    let probe = || Action::Probe { comm: WORLD, source: CommRank(0), tag: 0 };
+    program.call(1, 0, (100, 400), probe());
+    program.call(1, 1, (200, 250), probe());
+    program.receive(1, 1, (500, 510), 0, 0);
+    program.send(0, 0, (150, 155), 1, 0, 8);
+    let (lines, _) = program.lines(1000);
+    let task = of_task(&lines, "1");
+    let of_message: Vec<&String> = task.iter().filter(|line| line.split(' ').nth(4) == Some("2")).collect();
+    // The mark at 250, whose thread began at 200; that of the other thread, at 400, follows its own.
+    assert_eq!(of_message, [&task[2]], "{lines:?}");
+    assert!(task[2].ends_with(" 2 0 1"), "{lines:?}");
+}
+
 #[test]
 fn the_further_marks_of_a_wait_let_other_threads_pass() {
     let mut program = Program::new(2);

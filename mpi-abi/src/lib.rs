@@ -1,14 +1,37 @@
 //! MPI without linking MPI.
 //!
 //! Programs of this toolkit use an MPI library that is not known when they are built: a preload library works with the
-//! program's MPI, a benchmark with any installed one. This crate contains all raw `unsafe` code for that:
+//! program's MPI, a benchmark with any installed one. This crate contains all raw `unsafe` code for that.
+//!
+//! ```
+//! use mpi_abi::detect::Abi;
+//! use mpi_abi::prototypes::{Call, Category, Export, Kind, Name};
+//! use mpi_abi::symbols;
+//!
+//! // What is known of a function without any MPI: its parameters, and the words that they fill.
+//! let send = Call::from_name("MPI_Send").expect("a function of MPI");
+//! assert_eq!(send.category(), Category::Send);
+//! let kinds: Vec<Kind> = send.parameters().iter().map(|parameter| parameter.kind).collect();
+//! assert_eq!(kinds, [Kind::Buffer, Kind::Count, Kind::Datatype, Kind::Rank, Kind::Tag, Kind::Comm]);
+//! assert_eq!(send.position(Name::Comm), Some(5));
+//!
+//! // The names by which programs call it.
+//! let names: Vec<&str> = (0..Export::COUNT).filter(|&at| Export::get(at).call() == send).map(Export::symbol).collect();
+//! assert!(names.contains(&"MPI_Send") && names.contains(&"mpi_send_"));
+//!
+//! // This process has no MPI, so there is no real function, and nothing to detect.
+//! assert!(symbols::function(c"PMPI_Send").is_none());
+//! assert!(Abi::detect().is_err());
+//! ```
+//!
+//! # Which module
 //!
 //! - [`prototypes`]: all functions of MPI-4.0, from the table `functions.txt`, with the kinds of their parameters;
 //! - [`handles`] and [`status`]: the contents of handles and statuses;
 //! - [`detect`]: detects the loaded MPI and its [`detect::Abi`], one of the [`tables`];
 //! - [`symbols`]: finds the real functions and data in the process;
-//! - [`api`]: the calls that this toolkit itself makes;
-//! - [`tool`]: the interface of tools in front of MPI, in Rust and in C.
+//! - [`api`]: the calls that this toolkit itself makes ([`api::Mpi::open`] loads an MPI);
+//! - [`tool`]: the interface of tools in front of MPI, in Rust and in C; `examples/tools/count_sends.rs` is one.
 //!
 //! The crate records nothing, has no state except the addresses of functions, prints nothing, and never initialises an MPI
 //! by itself. `tests/tests/abi.rs` compares the tables with each installed `mpi.h`.

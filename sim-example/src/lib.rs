@@ -1,20 +1,52 @@
 //! An event-driven network simulator that replays VEF traces.
 //!
-//! ```no_run
+//! ```
+//! use sim_example::model::Model;
 //! use sim_example::{Settings, Workload, simulate};
 //!
-//! let mut settings = Settings { jobs: vec![Workload::new("trace.vef")], ..Settings::default() };
-//! settings.network.topology = "torus:4x4x2".parse()?;
-//! settings.network.links.bandwidth = "100Gbit/s".parse()?;
+//! // Task 0 sends 1000 bytes to task 2, two links of a ring away, and 1 µs later to its neighbour.
+//! let directory = tempfile::tempdir()?;
+//! let trace = directory.path().join("trace.vef");
+//! std::fs::write(&trace, "VEF3 4 2 0 0 0 0 1000\n0 0 2 1000 0 0 -1\n1 0 1 1000 0 1000 -1\n")?;
+//!
+//! let mut settings = Settings { jobs: vec![Workload::new(&trace)], ..Settings::default() };
+//! settings.network.topology = "torus:4".parse()?;
+//! settings.network.links.bandwidth = "8Gbit/s".parse()?;
 //! let report = simulate(&settings, &mut |progress| eprintln!("{}", progress.now))?;
-//! assert!(report.complete);
-//! eprint!("{}", report.to_text());
+//! // The first: 1 µs for its bytes, and 500 ns for each of four links, with those between nodes and switches. The second: 1 µs later, but
+//! // over three links.
+//! assert_eq!((report.messages, report.runtime_ps), (2, 3_500_000));
+//! assert_eq!(report.links.busiest[0].link, "node0->(0)");
+//!
+//! // Another model: processors and network interfaces that are busy, but no links.
+//! settings.network.model = Model::LogGp;
+//! assert_eq!(simulate(&settings, &mut |_| {})?.links.used, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crate is an example of how a simulator drives `replay` ([`run`] and the loop in `driver.rs`), and a
-//! reference to compare other simulators with. [`model`] has the formulas, [`topology`] the networks;
-//! `docs/simulator.md` is the manual.
+//! The crate is an example of how a simulator drives `replay`, and a reference to compare other simulators with. `docs/simulator.md` is the
+//! manual.
+//!
+//! # Reading the source
+//!
+//! ```text
+//!  1  settings.rs      what is simulated: traces (places.rs, computing.rs, noise.rs) on a network
+//!     driver.rs        simulate: opens the traces, builds the network, runs, reports
+//!         │
+//!  2  event_loop.rs    the loop between the replay, which has the messages, and the network, which has the times
+//!     parallel.rs      one such loop in each of several threads
+//!         │                                    │
+//!  3  model/           Network: how messages   │ accounts.rs, latencies.rs, watch.rs, critical/   what is recorded on the way
+//!     loggp/           share links             │ report.rs                                        and put into a result
+//!         │
+//!  4  routing/         which links a message takes
+//!         │
+//!  5  topology/        nodes, switches and the links between them
+//! ```
+//!
+//! [`model`] has the formulas. A model, a topology and a routing are public traits ([`model::Network`], [`topology::Topology`],
+//! [`routing::Routing`]), each with a list of those that there are; `examples/own_model.rs` and `examples/own_topology.rs` add one from
+//! outside. [`traffic`] is synthetic traffic without a trace, [`calibration`] are parameters that were measured.
 //!
 //! This crate never prints. It starts threads only if [`Settings::threads`] asks for them, and reads the wall clock only to measure its own speed.
 
