@@ -295,21 +295,42 @@ pub fn mpirun_for(arguments: &[OsString]) -> OsString {
     let mpirun = || OsString::from("mpirun");
     let Some(mpi) = mpi_of(arguments) else { return mpirun() };
     match identify(Path::new("mpirun")) {
-        Ok(launcher) if launcher == mpi => mpirun(),
+        Ok(launcher) if Some(launcher) == mpi.launcher => mpirun(),
         _ => find(arguments).unwrap_or_else(|_| mpirun()),
+    }
+}
+
+/// An MPI that a program is linked to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LinkedMpi {
+    /// The kind of its launcher; `None`: a library with the standard ABI, which any MPI may have.
+    launcher: Option<LauncherKind>,
+    /// The library, as resolved by the loader.
+    library: PathBuf,
+}
+
+impl LinkedMpi {
+    /// The launcher that was installed with the library: `lib/libmpi.so` and `bin/mpiexec`.
+    fn launcher_beside(&self) -> Option<PathBuf> {
+        let directory = self.library.parent()?.parent()?.join("bin");
+        ["mpiexec", "mpirun"].iter().map(|name| directory.join(name)).find(|path| path.is_file())
     }
 }
 
 /// The MPI that the program among these words is linked to; it may have wrappers (`env A=1 ./app`, `valgrind
 /// ./app`).
-fn mpi_of(words: &[OsString]) -> Option<LauncherKind> {
+fn mpi_of(words: &[OsString]) -> Option<LinkedMpi> {
     words.iter().find_map(|word| linked_mpi(Path::new(word)))
 }
 
 /// The launcher for the program among `words`: that of the MPI it is linked to if it can be determined, else
 /// the first one found.
 fn find(words: &[OsString]) -> Result<OsString, String> {
-    let specific: &[&str] = match mpi_of(words) {
+    let mpi = mpi_of(words);
+    if let Some(launcher) = mpi.as_ref().and_then(LinkedMpi::launcher_beside) {
+        return Ok(launcher.into());
+    }
+    let specific: &[&str] = match mpi.and_then(|mpi| mpi.launcher) {
         Some(LauncherKind::Hydra) => &["mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich"],
         Some(LauncherKind::OpenMpi) => &["mpirun.openmpi", "orterun"],
         _ => &[],
@@ -322,7 +343,7 @@ fn find(words: &[OsString]) -> Result<OsString, String> {
 }
 
 /// The MPI in the dynamic section of a program, as resolved by the loader.
-fn linked_mpi(program: &Path) -> Option<LauncherKind> {
+fn linked_mpi(program: &Path) -> Option<LinkedMpi> {
     let program = which(program)?;
     let mut magic = [0; 4];
     File::open(&program).and_then(|mut file| file.read_exact(&mut magic)).ok()?;
@@ -330,14 +351,24 @@ fn linked_mpi(program: &Path) -> Option<LauncherKind> {
         return None;
     }
     let listing = Command::new("ldd").arg(program).output().ok()?.stdout;
-    let listing = String::from_utf8_lossy(&listing);
-    if listing.contains("libmpich.so") || listing.contains("libmpi.so.12") {
-        Some(LauncherKind::Hydra)
-    } else if listing.contains("libmpi.so") {
-        Some(LauncherKind::OpenMpi)
-    } else {
-        None
-    }
+    mpi_among(&String::from_utf8_lossy(&listing))
+}
+
+/// The MPI in a listing of `ldd`: lines such as `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f…)`.
+fn mpi_among(listing: &str) -> Option<LinkedMpi> {
+    /// The beginnings of names, the first that fits first.
+    const NAMES: [(&str, Option<LauncherKind>); 4] = [
+        ("libmpich.so", Some(LauncherKind::Hydra)),
+        ("libmpi.so.12", Some(LauncherKind::Hydra)),
+        ("libmpi.so", Some(LauncherKind::OpenMpi)),
+        ("libmpi_abi.so", None),
+    ];
+    let lines = || listing.lines().filter_map(|line| line.trim().split_once(" => "));
+    NAMES.iter().find_map(|&(beginning, launcher)| {
+        let (_, resolved) = lines().find(|(name, _)| name.starts_with(beginning))?;
+        let library = resolved.rsplit_once(" (").map_or(resolved, |(path, _)| path).into();
+        Some(LinkedMpi { launcher, library })
+    })
 }
 
 /// Determines the kind of a launcher from its version text.
@@ -446,6 +477,46 @@ mod tests {
         let (name, value) = &plan.environment[0];
         assert_eq!(name, "OMPI_MCA_mca_base_env_list");
         assert!(value.to_str().expect("ascii").ends_with("LD_PRELOAD=/a.so:/b.so;VEF_DIR=/out"));
+    }
+
+    #[test]
+    fn the_mpi_of_a_program_is_the_library_that_the_loader_finds() {
+        let found =
+            |listing: &str| mpi_among(listing).map(|mpi| (mpi.launcher, mpi.library.display().to_string()));
+        let libc = "\tlibc.so.6 => /lib/libc.so.6 (0x1)\n";
+        for (line, launcher, library) in [
+            (
+                "libmpich.so.12 => /usr/lib/libmpich.so.12 (0x7)",
+                Some(LauncherKind::Hydra),
+                "/usr/lib/libmpich.so.12",
+            ),
+            (
+                "libmpi.so.12 => /a (b)/lib/libmpi.so.12 (0x7)",
+                Some(LauncherKind::Hydra),
+                "/a (b)/lib/libmpi.so.12",
+            ),
+            (
+                "libmpi.so.40 => /usr/lib/libmpi.so.40 (0x7)",
+                Some(LauncherKind::OpenMpi),
+                "/usr/lib/libmpi.so.40",
+            ),
+            ("libmpi_abi.so.1 => /opt/lib/libmpi_abi.so.1 (0x7)", None, "/opt/lib/libmpi_abi.so.1"),
+        ] {
+            assert_eq!(found(&format!("{libc}\t{line}\n{libc}")), Some((launcher, library.to_owned())));
+        }
+        assert_eq!(found(libc), None);
+    }
+
+    #[test]
+    fn the_launcher_beside_a_library_is_its_own() {
+        let prefix = tempfile::tempdir().expect("a directory");
+        let library = prefix.path().join("lib/libmpi_abi.so.1");
+        let mpi = LinkedMpi { launcher: None, library };
+        assert_eq!(mpi.launcher_beside(), None);
+        let bin = prefix.path().join("bin");
+        std::fs::create_dir(&bin).expect("a directory");
+        std::fs::write(bin.join("mpirun"), "").expect("a file");
+        assert_eq!(mpi.launcher_beside(), Some(bin.join("mpirun")));
     }
 
     #[test]

@@ -47,9 +47,11 @@ pub fn in_one_line(error: &Failure) -> String {
 }
 
 /// Prints a line with the program's name on stderr, in one write, as ranks may share the terminal. Control characters, say of a file's
-/// name, are escaped. A failed write is ignored.
+/// name, are escaped; line breaks, too, unless an indented line of the message follows. A failed write is ignored.
 pub fn remark(text: impl Display) {
-    let line = shortened(Printable(&text.to_string()).to_string());
+    let text = Printable(&text.to_string()).to_string();
+    let text = text.replace('\n', "\\n").replace("\\n  ", "\n  ");
+    let line = shortened(text);
     let _ = io::stderr().write_all(format!("vef: {line}\n").as_bytes());
 }
 
@@ -349,5 +351,87 @@ impl Deref for WrittenDirectory {
 
     fn deref(&self) -> &PathBuf {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::Vef;
+    use clap::builder::Resettable;
+    use clap::{Command, CommandFactory, Id};
+    use std::ffi::OsString;
+
+    /// All arguments with the type `PathBuf`, by command: those that name inputs, and programs that are started. An output has the type
+    /// [`Written`], and a test in `tests/tests/outputs.rs` for inputs that are not plain paths.
+    const INPUTS: &[(&str, &[&str])] = &[
+        ("run", &["tools"]),
+        ("mix", &["input", "op_codes"]),
+        ("check", &["trace", "op_codes"]),
+        ("stats", &["trace", "op_codes"]),
+        ("report", &["input", "sim", "against", "op_codes"]),
+        ("sim", &["trace", "calibration", "op_codes"]),
+        ("timeline", &["input", "op_codes"]),
+        ("convert", &["from", "op_codes"]),
+        ("place", &["hostfile", "hwloc", "rankfile", "captured", "optimise"]),
+        ("text", &["directory"]),
+        ("profile", &["directory"]),
+        ("bench coll", &["libraries"]),
+        ("bench check", &["files", "calibration"]),
+        ("bench plot", &["files", "simulated"]),
+    ];
+
+    fn each_command<'a>(path: &str, command: &'a Command, each: &mut impl FnMut(&str, &'a Command)) {
+        let below: Vec<&Command> = command.get_subcommands().collect();
+        for command in &below {
+            each_command(&format!("{path} {}", command.get_name()), command, each);
+        }
+        if below.is_empty() {
+            each(path.trim_start(), command);
+        }
+    }
+
+    fn of_type<T: 'static>(command: &Command) -> Vec<&Arg> {
+        let is = |argument: &&Arg| argument.get_value_parser().type_id() == TypeId::of::<T>();
+        command.get_arguments().filter(is).collect()
+    }
+
+    #[test]
+    fn every_path_is_an_input_or_written() {
+        let vef = Vef::command();
+        each_command("", &vef, &mut |path, command| {
+            let known = INPUTS.iter().find(|(name, _)| *name == path).map_or(&[][..], |(_, inputs)| inputs);
+            let found: Vec<&str> =
+                of_type::<PathBuf>(command).iter().map(|argument| argument.get_id().as_str()).collect();
+            assert_eq!(found, known, "{path}");
+        });
+    }
+
+    /// Every output of every command against every input of it that is a path.
+    #[test]
+    fn no_output_of_any_command_is_an_input() {
+        let file = tempfile::Builder::new().suffix(".vef").tempfile().expect("a file");
+        let name = file.path().as_os_str();
+        let (vef, mut pairs) = (Vef::command(), 0);
+        each_command("", &vef, &mut |path, command| {
+            for output in of_type::<Written>(command) {
+                for input in of_type::<PathBuf>(command) {
+                    let alone = |argument: &Arg| {
+                        let alone = argument.clone().required(false).index(Resettable::Reset);
+                        let alone =
+                            alone.conflicts_with(Resettable::<Id>::Reset).requires(Resettable::<Id>::Reset);
+                        alone.long(argument.get_id().clone())
+                    };
+                    let only = Command::new("vef").args([alone(output), alone(input)]);
+                    let option = |argument: &Arg| OsString::from(format!("--{}", argument.get_id()));
+                    let words = ["vef".into(), option(input), name.into(), option(output), name.into()];
+                    let matches = only.clone().try_get_matches_from(words).expect(path);
+                    let refused = keep_inputs(&only, &matches);
+                    assert!(refused.is_err(), "{path}: {} and {}", output.get_id(), input.get_id());
+                    pairs += 1;
+                }
+            }
+        });
+        assert!(pairs > 20, "{pairs}");
     }
 }

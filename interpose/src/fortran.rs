@@ -2,39 +2,55 @@
 //! those of variables.
 
 use mpi_abi::detect::Abi;
-use mpi_abi::prototypes::Kind;
+use mpi_abi::prototypes::{Call, Kind};
 use mpi_abi::symbols::{self, Function};
 use mpi_abi::tables::{Constants, Flavour};
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-/// The C library's pair of conversion functions for each kind of handle.
-macro_rules! conversions {
-    ($($($kind:ident)|+: $from:literal $to:literal;)*) => {
-        fn converters(kind: Kind) -> Option<(&'static Function, &'static Function)> {
+/// The functions that convert handles of a kind from and to Fortran's: those of MPI-2, and those of MPI-5, which are all that libraries
+/// with its ABI need to have.
+struct Converters {
+    from: [Function; 2],
+    to: [Function; 2],
+}
+
+impl Converters {
+    /// That which the loaded MPI has.
+    fn loaded(functions: &'static [Function; 2]) -> Option<&'static Function> {
+        functions.iter().find(|function| function.get().is_some())
+    }
+}
+
+macro_rules! converters {
+    ($($($kind:ident)|+: $from:literal $to:literal $from_int:literal $to_int:literal;)*) => {
+        fn converters(kind: Kind) -> Option<&'static Converters> {
             match kind {
                 $($(Kind::$kind)|+ => {
-                    static FROM: Function = Function::named($from);
-                    static TO: Function = Function::named($to);
-                    Some((&FROM, &TO))
+                    static OF_KIND: Converters = Converters {
+                        from: [Function::named($from), Function::named($from_int)],
+                        to: [Function::named($to), Function::named($to_int)],
+                    };
+                    Some(&OF_KIND)
                 })*
                 _ => None,
             }
         }
     };
 }
-conversions! {
-    Comm | CommPtr: c"PMPI_Comm_f2c" c"PMPI_Comm_c2f";
-    Datatype | DatatypePtr | DatatypeArray: c"PMPI_Type_f2c" c"PMPI_Type_c2f";
-    Message | MessagePtr: c"PMPI_Message_f2c" c"PMPI_Message_c2f";
-    Request | RequestPtr | RequestArray: c"PMPI_Request_f2c" c"PMPI_Request_c2f";
-    Op | OpPtr: c"PMPI_Op_f2c" c"PMPI_Op_c2f";
-    Group | GroupPtr: c"PMPI_Group_f2c" c"PMPI_Group_c2f";
-    Win | WinPtr: c"PMPI_Win_f2c" c"PMPI_Win_c2f";
-    File | FilePtr: c"PMPI_File_f2c" c"PMPI_File_c2f";
-    Info | InfoPtr | InfoArray: c"PMPI_Info_f2c" c"PMPI_Info_c2f";
-    Errhandler | ErrhandlerPtr: c"PMPI_Errhandler_f2c" c"PMPI_Errhandler_c2f";
-    Session | SessionPtr: c"PMPI_Session_f2c" c"PMPI_Session_c2f";
+converters! {
+    Comm | CommPtr: c"PMPI_Comm_f2c" c"PMPI_Comm_c2f" c"PMPI_Comm_fromint" c"PMPI_Comm_toint";
+    Datatype | DatatypePtr | DatatypeArray: c"PMPI_Type_f2c" c"PMPI_Type_c2f" c"PMPI_Type_fromint" c"PMPI_Type_toint";
+    Message | MessagePtr: c"PMPI_Message_f2c" c"PMPI_Message_c2f" c"PMPI_Message_fromint" c"PMPI_Message_toint";
+    Request | RequestPtr | RequestArray: c"PMPI_Request_f2c" c"PMPI_Request_c2f" c"PMPI_Request_fromint" c"PMPI_Request_toint";
+    Op | OpPtr: c"PMPI_Op_f2c" c"PMPI_Op_c2f" c"PMPI_Op_fromint" c"PMPI_Op_toint";
+    Group | GroupPtr: c"PMPI_Group_f2c" c"PMPI_Group_c2f" c"PMPI_Group_fromint" c"PMPI_Group_toint";
+    Win | WinPtr: c"PMPI_Win_f2c" c"PMPI_Win_c2f" c"PMPI_Win_fromint" c"PMPI_Win_toint";
+    File | FilePtr: c"PMPI_File_f2c" c"PMPI_File_c2f" c"PMPI_File_fromint" c"PMPI_File_toint";
+    Info | InfoPtr | InfoArray: c"PMPI_Info_f2c" c"PMPI_Info_c2f" c"PMPI_Info_fromint" c"PMPI_Info_toint";
+    Errhandler | ErrhandlerPtr:
+        c"PMPI_Errhandler_f2c" c"PMPI_Errhandler_c2f" c"PMPI_Errhandler_fromint" c"PMPI_Errhandler_toint";
+    Session | SessionPtr: c"PMPI_Session_f2c" c"PMPI_Session_c2f" c"PMPI_Session_fromint" c"PMPI_Session_toint";
 }
 
 /// Whether the handles of Fortran and C are the same integers.
@@ -42,24 +58,41 @@ fn are_integers(abi: &Abi, kind: Kind) -> bool {
     abi.flavour == Flavour::Mpich && !matches!(kind, Kind::File | Kind::FilePtr)
 }
 
+/// Whether the loaded MPI can convert all handles that a function takes and returns.
+pub(crate) fn has_converters(abi: &Abi, call: Call) -> bool {
+    let kinds = call.parameters().iter().map(|parameter| parameter.kind);
+    kinds.filter(|&kind| !are_integers(abi, kind)).filter_map(converters).all(|converters| {
+        [&converters.from, &converters.to].into_iter().all(|way| Converters::loaded(way).is_some())
+    })
+}
+
 /// The C handle of a Fortran handle.
+///
+/// # Panics
+/// If this MPI cannot convert it ([`has_converters`]).
 pub(crate) fn c_handle(abi: &Abi, kind: Kind, handle: i32) -> usize {
     if are_integers(abi, kind) {
         return handle as u32 as usize;
     }
-    let Some((from, _)) = converters(kind) else { return 0 };
+    let from = converters(kind).and_then(|converters| Converters::loaded(&converters.from));
     // SAFETY: these take an int and return a handle, which is a pointer in the ABIs other than MPICH's.
-    unsafe { from.call([handle as usize]) }.unwrap_or(0)
+    from.and_then(|from| unsafe { from.call([handle as usize]) }).expect(CHECKED)
 }
 
 /// The Fortran handle of a C handle.
+///
+/// # Panics
+/// As [`c_handle`].
 pub(crate) fn fortran_handle(abi: &Abi, kind: Kind, handle: usize) -> i32 {
     if are_integers(abi, kind) {
         return handle as u32 as i32;
     }
+    let to = converters(kind).and_then(|converters| Converters::loaded(&converters.to));
     // SAFETY: these take a handle and return an int.
-    converters(kind).and_then(|(_, to)| unsafe { to.call([handle]) }).unwrap_or(0)
+    to.and_then(|to| unsafe { to.call([handle]) }).expect(CHECKED)
 }
+
+const CHECKED: &str = "calls with handles that cannot be converted are passed on unseen";
 
 type Constant = fn(&Constants) -> usize;
 const IN_PLACE: Constant = |constants| constants.in_place;

@@ -2,10 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::Once;
+use vef_format::units::Printable;
 
 /// Prints one line on stderr, without the locks and panics of the standard macros.
 pub(crate) fn warn(what: &str) {
-    let line = format!("vef: {what}\n");
+    // Names of files may have any characters.
+    let line = format!("vef: {}\n", Printable(what).to_string().replace('\n', "\\n"));
     // SAFETY: the bytes of a live string.
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }

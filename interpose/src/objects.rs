@@ -14,7 +14,7 @@ const NAMES: [&str; 14] = [
     "libmpi_",
     "libmpich",
     "libmpicxx.so",
-    "libmpifort.so",
+    "libmpifort",
     "libpmpi",
     "libfmpich",
     "libmpl.so",

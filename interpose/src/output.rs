@@ -3,14 +3,18 @@
 //!
 //! Few pages are mapped and they stay in the caches: no record pays for the first touch of a page. The blocks of
 //! mapped ranges are allocated in advance, so that a full disk is an error here and never a SIGBUS later.
+//!
+//! The program may close the file's descriptor and use its number for a file of its own, lower its limit on the size of files, or cut
+//! the file off. Therefore every use of the descriptor begins in [`Output::writable`]; `mapped.rs` keeps the mappings usable.
 
+use crate::mapped;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,13 +37,33 @@ fn file_size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
+/// A descriptor of the same file with a number that no program gets unless it asks for it; the given one if there is none.
+fn out_of_the_way(file: File) -> File {
+    /// Below the usual limit, 1024.
+    const LEAST: RawFd = 1000;
+    fcntl_dupfd_cloexec(&file, LEAST).map_or(file, File::from)
+}
+
+fn identity(about: &Metadata) -> (u64, u64) {
+    (about.dev(), about.ino())
+}
+
 fn is_link(path: &Path) -> io::Error {
     io::Error::other(format!("{}: is a link; nothing is written through it", path.display()))
 }
 
+const SIZE_LIMIT: &str = "the size limit is reached";
+const CLOSED: &str = "the program has closed the descriptor of the capture";
+const CUT_OFF: &str = "another process has truncated the capture";
+
 #[derive(Debug)]
 pub(crate) struct Output {
+    /// Use [`Output::writable`] instead.
     file: File,
+    /// Device and inode of the file.
+    identity: (u64, u64),
+    /// The file is at least this long, unless another process cuts it off.
+    length: AtomicU64,
     /// The first [`HEADER_SIZE`] bytes.
     head: MmapRaw,
     calls_at: usize,
@@ -97,7 +121,7 @@ impl Output {
             return Err(is_link(path));
         }
         if HEADER_SIZE as u64 > max_size.min(file_size_limit()) {
-            return Err(io::Error::other("the size limit is reached"));
+            return Err(io::Error::other(SIZE_LIMIT));
         }
         // The lock is held until the process ends. File systems without locks have none.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
@@ -105,10 +129,14 @@ impl Output {
         }
         file.set_len(0)?;
         allocate(&file, 0, HEADER_SIZE as u64)?;
+        let file = out_of_the_way(file);
         let head = MmapOptions::new().len(HEADER_SIZE).map_raw(&file)?;
+        mapped::register(head.as_mut_ptr(), HEADER_SIZE);
         let first = header(info, start);
         let created = Self {
             file,
+            identity: identity(&there),
+            length: AtomicU64::new(HEADER_SIZE as u64),
             head,
             calls_at: first.len(),
             units: AtomicU32::new(0),
@@ -120,42 +148,66 @@ impl Output {
         Ok(created)
     }
 
+    /// The file, if the descriptor is still that of the capture.
+    fn ours(&self) -> io::Result<(&File, Metadata)> {
+        let about = self.file.metadata().ok().filter(|about| identity(about) == self.identity);
+        about.map(|about| (&self.file, about)).ok_or_else(|| io::Error::other(CLOSED))
+    }
+
+    /// The file, of which bytes before `end` will be written. Beyond the limit on the size of a file, a write would end the process
+    /// by SIGXFSZ.
+    fn writable(&self, end: u64) -> io::Result<&File> {
+        if end > self.max_size.min(file_size_limit()) {
+            return Err(io::Error::other(SIZE_LIMIT));
+        }
+        let (file, about) = self.ours()?;
+        match about.len() < self.length.load(Ordering::Relaxed) {
+            true => Err(io::Error::other(CUT_OFF)),
+            false => Ok(file),
+        }
+    }
+
     /// Maps a new window; returns it and its offset.
     pub(crate) fn window(&self) -> io::Result<(MmapMut, u64)> {
-        let offset = self.claim(1, CHUNK_SIZE)?;
-        allocate(&self.file, offset, CHUNK_SIZE as u64)?;
+        let offset = self.claim(1);
+        let end = offset + CHUNK_SIZE as u64;
+        let file = self.writable(end)?;
+        allocate(file, offset, CHUNK_SIZE as u64)?;
         // SAFETY: this process alone writes the file, which has a lock, and nothing else refers to this part of it.
-        let window = unsafe { MmapOptions::new().offset(offset).len(CHUNK_SIZE).map_mut(&self.file) }?;
+        let mut window = unsafe { MmapOptions::new().offset(offset).len(CHUNK_SIZE).map_mut(file) }?;
+        mapped::register(window.as_mut_ptr(), CHUNK_SIZE);
         // Faults in all pages. Kernels before 5.14 do not support this and fault them in one by one.
         let _ = window.advise(Advice::PopulateWrite);
+        self.length.fetch_max(end, Ordering::Relaxed);
         Ok((window, offset))
     }
 
     /// Appends a chunk of `span` units. Readers see a hole until the chunk is complete.
     pub(crate) fn append(&self, head: &[u8; CHUNK_HEADER], records: &[u8], span: u32) -> io::Result<()> {
-        let offset = self.claim(span, CHUNK_HEADER + records.len())?;
+        let offset = self.claim(span);
+        let end = offset + (CHUNK_HEADER + records.len()) as u64;
+        let file = self.writable(end)?;
         let mut hole = *head;
         hole[..4].copy_from_slice(&HOLE_MARK.to_le_bytes());
-        self.file.write_all_at(&hole, offset)?;
-        self.file.write_all_at(records, offset + CHUNK_HEADER as u64)?;
-        self.file.write_all_at(&head[chunk_field::MARK..4], offset)?;
-        self.end.fetch_max(offset + (CHUNK_HEADER + records.len()) as u64, Ordering::Relaxed);
+        file.write_all_at(&hole, offset)?;
+        file.write_all_at(records, offset + CHUNK_HEADER as u64)?;
+        file.write_all_at(&head[chunk_field::MARK..4], offset)?;
+        self.end.fetch_max(end, Ordering::Relaxed);
+        self.length.fetch_max(end, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Claims the next `span` units, of which `len` bytes will be used; returns their offset.
-    fn claim(&self, span: u32, len: usize) -> io::Result<u64> {
+    /// Claims the next `span` units; returns their offset.
+    fn claim(&self, span: u32) -> u64 {
         let first = u64::from(self.units.fetch_add(span, Ordering::Relaxed));
-        let offset = HEADER_SIZE as u64 + first * CHUNK_SIZE as u64;
-        if offset + len as u64 > self.max_size.min(file_size_limit()) {
-            return Err(io::Error::other("the size limit is reached"));
-        }
-        Ok(offset)
+        HEADER_SIZE as u64 + first * CHUNK_SIZE as u64
     }
 
-    /// Whether the file was unlinked; its contents are then lost.
-    pub(crate) fn is_removed(&self) -> bool {
-        self.file.metadata().is_ok_and(|data| data.nlink() == 0)
+    /// How the contents of the file were lost, if they were: it was unlinked, or cut off.
+    pub(crate) fn lost(&self) -> Option<&'static str> {
+        let (_, about) = self.ours().ok()?;
+        let removed = (about.nlink() == 0).then_some("removed");
+        removed.or_else(|| (about.len() < self.length.load(Ordering::Relaxed)).then_some("truncated"))
     }
 
     /// Assigns the next entry of the call table to `name`; returns its counters. Calls must not overlap.
@@ -204,9 +256,10 @@ impl Output {
             && for_good
             && self.units.load(Ordering::Relaxed) == 1
             && calls_end + bytes.len() <= HEADER_SIZE
-            && self.file.write_all_at(bytes, calls_end as u64).is_ok()
+            && let moved = (calls_end + bytes.len()) as u64
+            && self.writable(moved).and_then(|file| file.write_all_at(bytes, calls_end as u64)).is_ok()
         {
-            return self.close(State::Finished, calls_end, (calls_end + bytes.len()) as u64);
+            return self.close(State::Finished, calls_end, moved);
         }
         self.close(State::Finished, HEADER_SIZE, end);
         if !for_good {
@@ -221,7 +274,8 @@ impl Output {
     /// Continues after [`Output::finish`]: the windows in memory are unchanged.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
-        allocate(&self.file, 0, claimed)?;
+        allocate(self.writable(claimed)?, 0, claimed)?;
+        self.length.store(claimed, Ordering::Relaxed);
         self.close(State::Running, HEADER_SIZE, 0);
         Ok(())
     }
@@ -230,7 +284,8 @@ impl Output {
     /// caller's window; its unused end is cut off if it is the last of the file.
     pub(crate) fn stop(&self, rest: Option<Rest<'_>>) {
         let claimed = HEADER_SIZE as u64 + u64::from(self.units.load(Ordering::Relaxed)) * CHUNK_SIZE as u64;
-        let present = self.file.metadata().map_or(claimed, |data| data.len().min(claimed));
+        let least = self.length.load(Ordering::Relaxed);
+        let present = self.ours().map_or(least, |(_, about)| about.len().min(claimed));
         let last = rest.filter(|(offset, _)| offset + CHUNK_SIZE as u64 == present);
         let length = last.map_or(present, |(offset, bytes)| offset + bytes.len() as u64);
         self.close(State::Stopped, HEADER_SIZE, length);
@@ -248,19 +303,35 @@ impl Output {
         set(field::HEADER_SIZE, &(chunks_at as u32).to_le_bytes());
         set(field::STATE, &(state as u32).to_le_bytes());
         set(field::LENGTH, &length.to_le_bytes());
-        // A single write, so that a killed process leaves either all or nothing. Readers accept a file that is longer
-        // than its header says.
-        if self.file.write_all_at(&fields, field::HEADER_SIZE as u64).is_ok() && state != State::Running {
-            let _ = self.file.set_len(length);
+        // A single write, so that a killed process leaves either all or nothing.
+        let end = (field::HEADER_SIZE + fields.len()) as u64;
+        let written =
+            self.writable(end).and_then(|file| file.write_all_at(&fields, field::HEADER_SIZE as u64));
+        if written.is_err() {
+            // The mapping remains. The state is stored last, because it makes the length valid.
+            self.store(field::HEADER_SIZE, &(chunks_at as u32).to_le_bytes());
+            self.store(field::LENGTH, &length.to_le_bytes());
+            std::sync::atomic::compiler_fence(Ordering::Release);
+            self.store(field::STATE, &(state as u32).to_le_bytes());
+        }
+        // Readers accept a file that is longer than its header says.
+        if state != State::Running
+            && let Ok((file, about)) = self.ours()
+            && about.len() >= self.length.load(Ordering::Relaxed)
+        {
+            self.length.store(length, Ordering::Relaxed);
+            let _ = file.set_len(length);
         }
     }
 
     /// Gives the unused pages between two offsets back to the file system.
     fn punch(&self, from: usize, to: usize) {
         let from = from.next_multiple_of(4096);
-        if from < to {
+        if from < to
+            && let Ok((file, _)) = self.ours()
+        {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            let _ = fallocate(&self.file, flags, from as u64, (to - from) as u64);
+            let _ = fallocate(file, flags, from as u64, (to - from) as u64);
         }
     }
 

@@ -98,6 +98,10 @@ impl CallPlan {
     fn make(number: usize, abi: &'static Abi) -> Option<&'static Self> {
         let export = Export::get(number);
         let call = export.call();
+        if export.form != Convention::C && !fortran::has_converters(abi, call) {
+            Tracer::stop_all("this MPI cannot convert the handles of Fortran");
+            return None;
+        }
         let at = ArgumentPlaces::of(call);
         let wait = (call.category() == Category::Wait && at.is_of_all()).then(|| WaitPlan {
             count: at.requests_count.get().map(Frame::slot),

@@ -9,6 +9,7 @@ use crate::guard::warn;
 use crate::identity;
 use crate::known::KnownObjects;
 use crate::machine::{self, RECORDERS};
+use crate::mapped;
 use crate::output::{CallEntry, Output};
 use crate::pending::RequestRun;
 use crate::requests::PendingRequest;
@@ -231,6 +232,7 @@ impl Tracer {
             output,
             mpi,
         }));
+        mapped::survive_truncation();
         TRACERS[place].store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
         stop_in_children();
         Ok(tracer)
@@ -328,8 +330,8 @@ impl Tracer {
         // Finalization has returned, so no thread is in an MPI call.
         let rests: Vec<_> = lanes.all.iter_mut().filter_map(|lane| lane.get().writer.seal()).collect();
         self.output.finish(&rests, for_good);
-        if self.output.is_removed() {
-            warn(&format!("the capture of rank {} was removed during the run", self.rank));
+        if let Some(how) = self.output.lost() {
+            warn(&format!("the capture of rank {} was {how} during the run", self.rank));
         }
     }
 
@@ -338,6 +340,13 @@ impl Tracer {
     pub(crate) fn stop(&'static self, lane: &mut ThreadLane, reason: &str) {
         if self.stop_quietly(lane, reason) {
             warn(&format!("tracing of rank {} stopped: {reason}", self.rank));
+        }
+    }
+
+    /// Stops all recorders because of a failure; the program continues.
+    pub(crate) fn stop_all(reason: &str) {
+        for (tracer, mut lane) in Self::all().filter_map(|tracer| Some((tracer, tracer.lane()?))) {
+            tracer.stop(lane.get(), reason);
         }
     }
 

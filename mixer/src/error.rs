@@ -100,6 +100,31 @@ pub enum JobError {
         /// Version text of the library.
         library: String,
     },
+    /// The processes have opened different captures, perhaps under one name: that of rank 0, and one that differs.
+    #[error("{} and {} are different captures, or one that has changed meanwhile", .0[0], .0[1])]
+    OtherCapture(Box<[SeenCapture; 2]>),
+}
+
+/// A capture as a process of a job has opened it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct SeenCapture {
+    /// Its path in that process.
+    pub path: String,
+    /// Number of its tasks.
+    pub tasks: u32,
+    /// Its [identity](vef_format::capture::Capture::identity).
+    pub identity: u64,
+    /// Rank of the process in the job.
+    pub process: u32,
+    /// The host of the process.
+    pub host: String,
+}
+
+impl fmt::Display for SeenCapture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, tasks, process, host, .. } = self;
+        write!(f, "{path} of process {process} on {host} ({tasks} tasks)")
+    }
 }
 
 /// What is invalid in an event.

@@ -5,7 +5,7 @@
 //! channels between them. Rank 0 requests the records of the others window by window, merges them and writes. MPI is
 //! loaded at run time. A process that waits sleeps, so there may be more processes than cores.
 
-use crate::error::{JobError, MixError};
+use crate::error::{JobError, MixError, SeenCapture};
 use crate::parts::Parts;
 use crate::window::Window;
 use crate::wire;
@@ -14,6 +14,8 @@ use mpi_abi::handles::Comm;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
+use std::path::Path;
+use vef_format::capture::Capture;
 
 /// The processes that share a mix, and the rank of this one.
 #[derive(Debug)]
@@ -91,11 +93,33 @@ impl Job {
         share(tasks, self.rank, self.size)
     }
 
+    /// The name of this node. Without one each process counts as alone on its node.
+    fn node(&self) -> String {
+        let nameless = || format!("process {}", self.rank);
+        std::fs::read_to_string("/proc/sys/kernel/hostname")
+            .map_or_else(|_| nameless(), |name| name.trim().to_owned())
+    }
+
+    /// Checks in rank 0 that all processes have opened one capture.
+    pub(crate) fn have_one_capture(&self, path: &Path, opened: &Capture) -> Outcome<()> {
+        let own = SeenCapture {
+            path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string(),
+            tasks: opened.tasks(),
+            identity: opened.identity(),
+            process: self.rank,
+            host: self.node(),
+        };
+        let mut all = self.gather(own)?.into_iter();
+        let Some(first) = all.next() else { return Ok(()) };
+        match all.find(|other| other.identity != first.identity) {
+            Some(other) => Err(JobError::OtherCapture(Box::new([first, other])).into()),
+            None => Ok(()),
+        }
+    }
+
     /// Number of processes on this node, including this one.
     pub(crate) fn on_this_node(&self) -> Outcome<u64> {
-        // Without a host name each process counts as alone on its node.
-        let nameless = || format!("process {}", self.rank);
-        let node = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| nameless());
+        let node = self.node();
         Ok(self.all(node.clone())?.into_iter().filter(|other| *other == node).count() as u64)
     }
 

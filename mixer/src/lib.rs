@@ -94,7 +94,7 @@ mod parts;
 mod store;
 mod wire;
 
-pub use error::{Call, Disagreement, JobError, MixError, Problem, Waiting};
+pub use error::{Call, Disagreement, JobError, MixError, Problem, SeenCapture, Waiting};
 pub use job::Job;
 pub use mix::{mix, mix_among};
 pub use summary::{Dropped, Spent, Summary, Tally, Times, Unmatched, UnmatchedKind, UnmatchedMessage};

@@ -3,7 +3,8 @@
  *
  *     faults edges             null requests, PROC_NULL, zero counts, MPI_IN_PLACE, empty datatypes, ignored statuses, errors
  *     faults many N            N requests under way at once
- *     faults limited N         the same, while files may have 600 KiB at most
+ *     faults limited N BYTES   the same, while files may have so many bytes at most
+ *     faults closes N          the same, once it has closed all files that it does not know and has opened its own under their numbers
  *     faults exit              ends without MPI_Finalize
  *     faults fork              forks and executes between calls
  *     faults threads           four threads a rank exchange messages at once
@@ -16,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,6 +200,28 @@ static void threads(void)
     say("threads", wrong, 0, 0);
 }
 
+/* Descriptors of regular files. MPI needs its sockets and pipes. */
+static int files(int *found)
+{
+    struct stat about;
+    int n = 0;
+    for (int fd = 3; fd < 1024; fd++)
+        if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) found[n++] = fd;
+    return n;
+}
+
+/* Closes files that it does not know; its own file then has all their numbers. */
+static int closes(void)
+{
+    int found[1024], n = files(found);
+    char name[] = "/tmp/faults.XXXXXX";
+    int own = mkstemp(name);
+    unlink(name);
+    if (write(own, "my bytes\n", 9) != 9) exit(1);
+    for (int i = 0; i < n; i++) dup2(own, found[i]);
+    return own;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "edges";
@@ -217,10 +242,11 @@ int main(int argc, char **argv)
         MPI_Barrier(MPI_COMM_WORLD);
     }
     if (!strcmp(mode, "limited")) {
-        struct rlimit limit = { 600 << 10, 600 << 10 };
+        struct rlimit limit = { atol(argv[3]), atol(argv[3]) };
         setrlimit(RLIMIT_FSIZE, &limit);
     }
-    if (!strcmp(mode, "many") || !strcmp(mode, "limited")) many(argc > 2 ? atol(argv[2]) : 1000);
+    int own = strcmp(mode, "closes") ? -1 : closes();
+    if (!strcmp(mode, "many") || !strcmp(mode, "limited") || own >= 0) many(argc > 2 ? atol(argv[2]) : 1000);
     if (!strcmp(mode, "long")) {
         /* how long is rank 0's to say */
         double end = MPI_Wtime() + 120;
@@ -258,5 +284,11 @@ int main(int argc, char **argv)
     MPI_Finalized(&flag);
     MPI_Get_version(&version, &subversion);
     say("finalized", flag, 0, 0);
+    if (own >= 0) {
+        struct stat about;
+        char bytes[9] = "";
+        fstat(own, &about);
+        say("own file", about.st_size, pread(own, bytes, 9, 0), memcmp(bytes, "my bytes\n", 9));
+    }
     return 0;
 }

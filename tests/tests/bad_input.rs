@@ -545,6 +545,44 @@ fn a_file_of_another_kind_is_named() {
     );
 }
 
+/// A name with line breaks and escape sequences does not look like another line, or move the cursor.
+#[test]
+fn names_of_files_are_escaped_in_errors() {
+    let work = tempfile::tempdir().expect("a directory");
+    let name = "a\nvef: b\u{1b}[2J\rc";
+    fs::write(work.path().join(name), "no\n").expect("a file");
+    run(vef().current_dir(work.path()).args(["gen", "halo2d", "-n", "4", "-o", "t.vef"])).success();
+    let option = |option: &str| format!("{option}{name}");
+    let captures = work.path().join("capture\nvef: d");
+    fs::create_dir(&captures).expect("a directory");
+    fs::write(captures.join("0.vefc"), "no").expect("a file");
+    let captures = captures.display().to_string();
+    for line in [
+        &["check", name][..],
+        &["sim", name],
+        &["stats", name],
+        &["report", name],
+        &["timeline", name, "-o", "x"],
+        &["convert", name, "x.vefx"],
+        &["mix", "-i", name, "-o", "x.vef"],
+        &["mix", "-i", &captures, "-o", "x.vef"],
+        &["text", &captures],
+        &["profile", &captures],
+        &["place", "-n", "2", "--hostfile", name],
+        &["traffic", "--topology", &option("file:")],
+        &["sim", "t.vef", "--placement", &option("./")],
+        &["sim", "t.vef", &option("--calibration=./")],
+        &["run", "-o", &option("t.vef/"), "--", "true"],
+        &["bench", "plot", name, "-o", "x.html"],
+        &[name],
+    ] {
+        let said = run(vef().current_dir(work.path()).args(line)).exited(2).stderr();
+        assert!(said.contains("vef: b") || said.contains("vef: d"), "{line:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{line:?}: {said}");
+        assert!(!said.trim_end().contains(char::is_control), "{line:?}: {said:?}");
+    }
+}
+
 #[test]
 fn a_wrong_command_line_gets_one_line() {
     says(run(vef().args(["mix", "--otput", "x"])), &["'--otput'", "'--output'", "see 'vef mix --help'"]);

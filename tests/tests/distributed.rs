@@ -55,6 +55,31 @@ fn one_process_speaks_for_all() {
     }
 }
 
+/// Local disks of two nodes, say, with other runs under one name.
+#[test]
+fn processes_that_see_different_captures_are_refused() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| work.path().join(name);
+    Workload { tasks: 4, records: 1000, ahead: 0 }.write(&path("one")).expect("a capture");
+    Workload { tasks: 4, records: 1200, ahead: 0 }.write(&path("longer")).expect("a capture");
+    Workload { tasks: 5, records: 1000, ahead: 0 }.write(&path("wider")).expect("a capture");
+    let out = path("out");
+    fs::create_dir(&out).expect("a directory");
+    for mpi in Mpi::installed() {
+        for other in ["longer", "wider"] {
+            let mut command = launched(mpi, 2, &path("one"), &out.join("t.vef"));
+            command.args([":", "-n", "1"]).arg(vef().get_program()).args(["mix", "-i"]);
+            command.arg(path(other)).arg("-o").arg(out.join("t.vef"));
+            let said = run(&mut command).exited(2).stderr();
+            let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("vef: error")).collect();
+            let [error] = errors[..] else { panic!("{said}") };
+            let seen = |name: &str, process: u32| format!("/{name} of process {process} on ");
+            assert!(error.contains(&seen("one", 0)) && error.contains(&seen(other, 2)), "{error}");
+            assert_eq!(fs::read_dir(&out).expect("a directory").count(), 0);
+        }
+    }
+}
+
 #[test]
 fn no_process_needs_more_memory_than_it_may_use() {
     let work = tempfile::tempdir().expect("a directory");

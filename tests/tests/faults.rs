@@ -132,10 +132,14 @@ fn start_long(mpi: Mpi, program: &Path, until: &Path, capture: &Path) -> Started
     Started(child, turn)
 }
 
-/// Ends with the run, killed or not; its stderr.
-fn end(run: Started) -> String {
+/// Ends with the run, killed or not; its exit code and stderr.
+fn ended(run: Started) -> (Option<i32>, String) {
     let output = run.0.wait_with_output().expect("the run ends");
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn end(run: Started) -> String {
+    ended(run).1
 }
 
 /// `VEF_KILLS` says how often; the figure that counts is 100.
@@ -196,20 +200,64 @@ fn a_run_that_is_asked_to_end_leaves_no_rank_behind_and_tells() {
     }
 }
 
+/// Runs the program with and without the recorder: it behaves the same, whatever it does to the recorder's file. With many calls the
+/// recording stops for a reason, in one line a rank; with few nothing is lost.
+fn stops_alone(mpi: Mpi, mode: &str, more: &[&str], reason: &str) {
+    let work = tempfile::tempdir().expect("a directory");
+    let program = faults(mpi, work.path());
+    let run = |calls: &str| {
+        let arguments = [&[mode, calls], more].concat();
+        let capture = work.path().join(calls);
+        let without = plain(mpi, &program, &arguments).success();
+        let with = traced(mpi, &program, &arguments, &capture).success();
+        assert_eq!(with.stdout(), without.stdout(), "{mpi:?} {arguments:?}: {}", with.stderr());
+        (with, capture)
+    };
+    let (ended, capture) = run("120000");
+    assert!(ended.stdout().contains("many 60000 60000"), "{}", ended.stdout());
+    let said = complaints(&ended);
+    assert_eq!(said.len(), 2, "one line a rank: {said:?}");
+    assert!(said.iter().all(|line| line.contains(reason)), "{said:?}");
+    assert!(ended.stderr().contains("INCOMPLETE: recording stopped on 2 ranks"), "{}", ended.stderr());
+    mixes(&capture, &["--lenient"]);
+    let (ended, capture) = run("200");
+    assert_eq!(complaints(&ended), [""; 0], "{mpi:?} {mode}");
+    assert!(mixes(&capture, &[]).contains("200 messages matched"));
+}
+
 #[test]
 fn a_limit_on_files_stops_the_recording_alone() {
+    for mpi in Mpi::installed() {
+        // Growing a file beyond the limit would end the process by a signal. So does any write if the limit is 10 bytes.
+        for limit in ["614400", "10"] {
+            stops_alone(mpi, "limited", &[limit], "size limit");
+        }
+    }
+}
+
+#[test]
+fn a_file_of_the_program_under_the_recorders_number_is_left_alone() {
+    for mpi in Mpi::installed() {
+        stops_alone(mpi, "closes", &[], "the program has closed the descriptor of the capture");
+    }
+}
+
+#[test]
+fn a_capture_truncated_by_another_process_is_told_at_the_end() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = faults(mpi, work.path());
         let capture = work.path().join("capture");
-        // Growing a file beyond the limit would end the process by a signal.
-        let ended = traced(mpi, &program, &["limited", "120000"], &capture).success();
-        assert!(ended.stdout().contains("many 60000 60000"), "{}", ended.stdout());
-        let said = complaints(&ended);
-        assert_eq!(said.len(), 2, "one line a rank: {said:?}");
-        assert!(said.iter().all(|line| line.contains("size limit")), "{said:?}");
-        assert!(ended.stderr().contains("INCOMPLETE: recording stopped on 2 ranks"), "{}", ended.stderr());
-        mixes(&capture, &["--lenient"]);
+        let stop = work.path().join("stop");
+        let long = start_long(mpi, &program, &stop, &capture);
+        for rank in ["0.vefc", "1.vefc"] {
+            std::fs::File::create(capture.join(rank)).expect("an empty file");
+        }
+        std::fs::write(&stop, "").expect("a file");
+        let (status, said) = ended(long);
+        assert_eq!(said.matches("truncated").count(), 2, "{said}");
+        // 2: nothing is captured of a program that succeeds.
+        assert_eq!(status, Some(2), "{said}");
     }
 }
 

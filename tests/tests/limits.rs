@@ -196,8 +196,26 @@ fn options_from_pipes() {
         "--calibration <(cat calibration.toml)",
         "--compute-scale <(cat factors)",
         "--algorithms <(echo)",
+        "--op-codes <(echo 0 Bcast) --report page.html",
+        "--compute-scale <(cat factors) --report page.html --draw picture.svg",
+        "--calibration <(cat calibration.toml) --critical-path",
     ] {
         let line = format!("{} sim t.vef --topology torus:2x2 {line}", vef().get_program().to_string_lossy());
         run(Command::new("bash").current_dir(work.path()).args(["-c", &line])).success();
+    }
+    // What is read several times must be a file.
+    run(Command::new("mkfifo").arg(work.path().join("net.txt"))).success();
+    for line in [
+        "--compute-noise resampled:<(cat t.vef)",
+        "--topology file:net.txt",
+        "--compute-scale <(cat factors) --sweep latency=1us,2us",
+        "--calibration <(cat calibration.toml) --sweep latency=1us,2us",
+        "--op-codes <(echo 0 Bcast) --sweep latency=1us,2us",
+        "--placement <(cat p.toml) --sweep latency=1us,2us",
+        "--algorithms <(echo) --sweep latency=1us,2us",
+    ] {
+        let line = format!("{} sim t.vef {line}", vef().get_program().to_string_lossy());
+        let said = run(Command::new("bash").current_dir(work.path()).args(["-c", &line])).exited(2).stderr();
+        assert!(said.contains("not a file; it is read several times"), "{line}: {said}");
     }
 }

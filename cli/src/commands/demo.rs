@@ -77,7 +77,7 @@ pub fn run(demo: &Arguments) -> Result<(), Failure> {
             "Simulate: the same messages on links that they must share, without the start-up in MPI_Init.",
             &["sim".as_ref(), trace, "--from-init".as_ref(), "--topology".as_ref(), topology.as_ref()],
         )?;
-        let report = sim::simulated(&arguments, &Input::of(&container)?)?;
+        let report = sim::simulated(&arguments, &Input::of(&container)?, None)?;
         output::result(report.to_text())?;
         reports.push(report);
     }

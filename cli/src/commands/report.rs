@@ -254,11 +254,10 @@ fn read(
 /// Writes the page about a trace and a simulation of it.
 pub fn of_simulation(
     trace: &Input,
-    codes: Option<&Path>,
+    codes: Option<OpCodes>,
     result: &Simulation,
     page: &Path,
 ) -> Result<(), Failure> {
-    let codes = trace.op_codes(codes)?;
     let (mut report, _) =
         read(trace, codes, &Threads { jobs: None }, Some(replay::yardstick::default_link()))?;
     report.add_simulation(result.clone())?;

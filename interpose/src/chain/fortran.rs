@@ -7,7 +7,7 @@
 use super::handlers::{enter_tools, enter_tools_ending_in, record_with};
 use crate::arguments::{abi, c_value, words_of};
 use crate::call::SUCCESS;
-use crate::fortran::{base, c_address, c_handle, contiguous, fortran_handle, text};
+use crate::fortran::{base, c_address, c_handle, contiguous, fortran_handle, has_converters, text};
 use crate::machine::{Frame, MOST, RECORDERS};
 use crate::record::{CallTarget, pass};
 use mpi_abi::detect::Abi;
@@ -34,7 +34,9 @@ pub(super) fn go_through(head: ChainCell, number: usize, frame: Frame) -> i32 {
             _ => {}
         }
         let Some(abi) = abi() else { return unchanged() };
-        if is_convertible(call)
+        let has_converters = has_converters(abi, call);
+        if has_converters
+            && is_convertible(call)
             && let Some(converted) = Converted::new(call, given, None, descriptors, abi)
         {
             let code = enter_tools(head, &converted.words, call);
@@ -43,7 +45,8 @@ pub(super) fn go_through(head: ChainCell, number: usize, frame: Frame) -> i32 {
             ierror.as_mut().into_iter().for_each(|place| *place = code);
             return code;
         }
-        if can_be_shown(call)
+        if has_converters
+            && can_be_shown(call)
             && let Some(shown) = Converted::new(call, given, Some(lengths), descriptors, abi)
         {
             let real = || {

@@ -19,7 +19,7 @@ pub(super) struct Header {
     pub(super) info: RankInfo,
     pub(super) state: State,
     /// Length of a closed file; otherwise 0.
-    length: u64,
+    pub(super) length: u64,
     calls_at: usize,
     calls: usize,
     chunks_at: usize,

@@ -114,7 +114,7 @@ pub struct ClockPair {
 }
 
 /// Facts on a rank and its process: enough to reproduce its placement.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct RankInfo {
     /// Rank in `MPI_COMM_WORLD`.
     pub rank: Rank,

@@ -41,6 +41,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -60,6 +61,7 @@ pub enum Layout {
 pub struct Capture {
     dir: PathBuf,
     ranks: Vec<RankInfo>,
+    identity: u64,
     /// For the older layout: its main file, and options.
     legacy: Option<(legacy::Main, legacy::Options)>,
 }
@@ -75,18 +77,27 @@ impl Capture {
     pub fn open_with(path: &Path, options: &legacy::Options) -> Result<Self, CaptureError> {
         if legacy::Main::is_at(path) {
             let main = legacy::Main::open(path)?;
-            let ranks = legacy_ranks(&main);
-            return Ok(Self { dir: path.to_path_buf(), ranks, legacy: Some((main, options.clone())) });
+            let (ranks, identity) = (legacy_ranks(&main), hash(&main.tasks));
+            let legacy = Some((main, options.clone()));
+            return Ok(Self { dir: path.to_path_buf(), ranks, identity, legacy });
         }
         if path.is_file() {
             return Err(CaptureError::File { path: path.to_path_buf(), what: in_place_of_a_capture(path) });
         }
-        Ok(Self { dir: path.to_path_buf(), ranks: read_ranks(path)?, legacy: None })
+        let (ranks, lengths) = read_ranks(path)?;
+        let identity = hash(&(&ranks, lengths));
+        Ok(Self { dir: path.to_path_buf(), ranks, identity, legacy: None })
     }
 
     /// Number of tasks.
     pub fn tasks(&self) -> u32 {
         self.ranks.len() as u32
+    }
+
+    /// A number that differs between captures, from the facts on all ranks and the lengths of their files. Processes that open
+    /// one capture at the same time get the same number.
+    pub fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// The layout of the files.
@@ -167,8 +178,14 @@ fn in_place_of_a_capture(path: &Path) -> &'static str {
     }
 }
 
-/// Reads the facts of all ranks in `dir`; all must be there and belong to one run.
-fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Reads the facts of all ranks in `dir`, and the lengths of their files; all must be there and belong to one run.
+fn read_ranks(dir: &Path) -> Result<(Vec<RankInfo>, Vec<u64>), CaptureError> {
     let found = rank_files(dir)?;
     let Some(first) = found.values().next() else {
         return Err(CaptureError::NoCapture(dir.to_path_buf()));
@@ -178,14 +195,14 @@ fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
         let what = format!("rank {beyond} in a capture of {tasks} tasks");
         return Err(CaptureError::Mixed { place: Place::file(file), what });
     }
-    let mut ranks = Vec::new();
+    let (mut ranks, mut lengths) = (Vec::new(), Vec::new());
     // The first known run.
     let mut known: Option<(u64, &PathBuf)> = None;
     for rank in (0..tasks).map(Rank) {
         let Some(file) = found.get(&rank) else {
             return Err(CaptureError::MissingRank { path: rank_path(dir, rank), rank, tasks });
         };
-        let info = file::Header::read(file)?.info;
+        let file::Header { info, length, .. } = file::Header::read(file)?;
         if info.rank != rank || info.tasks != tasks {
             let what = format!("holds rank {} of {} tasks, not {rank} of {tasks}", info.rank, info.tasks);
             return Err(CaptureError::Mixed { place: Place::file(file), what });
@@ -198,8 +215,9 @@ fn read_ranks(dir: &Path) -> Result<Vec<RankInfo>, CaptureError> {
             }
         }
         ranks.push(info);
+        lengths.push(length);
     }
-    Ok(ranks)
+    Ok((ranks, lengths))
 }
 
 /// The facts of the tasks in the older layout.

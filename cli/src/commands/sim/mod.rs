@@ -27,12 +27,14 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     if Schedule::is_schedule(&trace.path) {
         return schedule(sim, &trace);
     }
-    let report = simulated(sim, &trace)?;
+    // Each file of an option is read once: it may be a pipe.
+    let codes = trace.op_codes(sim.op_codes.as_deref())?;
+    let report = simulated(sim, &trace, codes.as_ref())?;
     if let Some(file) = &sim.draw {
         draw(file, report.clone())?;
     }
     if let Some(page) = &sim.report {
-        super::report::of_simulation(&trace, sim.op_codes.as_deref(), &report, page)?;
+        super::report::of_simulation(&trace, codes, &report, page)?;
     }
     match (sim.json, sim.csv) {
         (true, _) => output::json(&report),

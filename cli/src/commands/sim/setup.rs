@@ -11,18 +11,21 @@ use placement::Placement;
 use replay::BuildError;
 use sim_example::calibration::Calibration;
 use sim_example::model::Model;
+use sim_example::topology::TopologySpec;
 use sim_example::{
-    ComputeScale, Picos, Places, SameNode, ScaleError, SendCompletion, Settings, SimError, Simulation,
-    Workload, simulate,
+    ComputeNoise, ComputeScale, Picos, Places, SameNode, ScaleError, SendCompletion, Settings, SimError,
+    Simulation, Workload, simulate,
 };
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use vef_format::operation::OpCodes;
 
-/// Simulates a trace.
-pub fn simulated(sim: &Sim, trace: &Input) -> Result<Simulation, Failure> {
+/// Simulates a trace, with the codes that the user gives for its collectives.
+pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Simulation, Failure> {
     let calibration = calibration(sim)?;
-    let report = settings(sim, trace, calibration.as_ref())
+    let report = settings(sim, trace, codes, calibration.as_ref())
         .and_then(|settings| {
             observed(sim, &settings).map_err(|error| named(&settings, &sim.placement, trace, error))
         })
@@ -120,13 +123,20 @@ pub(super) fn calibration(sim: &Sim) -> Result<Option<Calibration>, Failure> {
 pub(super) fn settings(
     sim: &Sim,
     trace: &Input,
+    codes: Option<&OpCodes>,
     calibration: Option<&Calibration>,
 ) -> Result<Settings, Failure> {
     let mut job = Workload::new(&trace.path);
+    if let TopologySpec::File(path) = &sim.network.settings.topology {
+        can_be_read_again(path)?;
+    }
     job.places = places(&sim.placement)?;
-    job.op_codes = trace.op_codes(sim.op_codes.as_deref())?;
+    job.op_codes = codes.cloned();
     job.compute_scale = compute_scale(&sim.compute_scale)?;
     job.compute_noise = sim.compute_noise.parse()?;
+    if let ComputeNoise::Resampled { of: Some(trace) } = &job.compute_noise {
+        can_be_read_again(trace)?;
+    }
     job.from_init = sim.from_init;
     let mut settings =
         Settings { jobs: vec![job], network: sim.network.settings.clone(), ..Settings::default() };
@@ -161,6 +171,17 @@ pub(super) fn settings(
         calibration.apply(&mut settings)?;
     }
     Ok(settings)
+}
+
+/// Refuses a pipe in place of a file that is read several times.
+pub(super) fn can_be_read_again(path: &Path) -> Result<(), Failure> {
+    let is_read_once = |kind: fs::FileType| kind.is_fifo() || kind.is_char_device();
+    match fs::metadata(path) {
+        Ok(about) if is_read_once(about.file_type()) => {
+            Err(format!("{}: not a file; it is read several times", path.display()).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Parses a rule, else reads a file.

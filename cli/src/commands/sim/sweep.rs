@@ -4,7 +4,7 @@
 //! and writes its result atomically. A lock is released when its process ends, so an interruption leaves
 //! nothing to clean up, and processes need not know each other.
 
-use super::setup::{calibration, named, observed, settings};
+use super::setup::{calibration, can_be_read_again, named, observed, settings};
 use crate::calibrated;
 use crate::groups;
 use crate::input::Input;
@@ -163,13 +163,24 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
 /// All inputs that determine the result of a point: options, and the identity of the trace.
 fn identity(sim: &Sim) -> Result<String, Failure> {
     let trace = of_file(&sim.trace)?;
-    let settings: Settings = settings(sim, &Input::of(&sim.trace)?, calibration(sim)?.as_ref())?;
+    let options = [&sim.placement, &sim.compute_scale, &sim.algorithms].map(Path::new);
+    let files = [&sim.calibration, &sim.op_codes].into_iter().flatten().map(PathBuf::as_path);
+    options.into_iter().chain(files).try_for_each(can_be_read_again)?;
+    let (_, settings) = read(sim)?;
     let noise = match &settings.jobs[0].compute_noise {
         ComputeNoise::Resampled { of: Some(of) } => of_file(of)?,
         _ => String::new(),
     };
     let version = env!("CARGO_PKG_VERSION");
     Ok(format!("{version} {trace}{noise} ideal {}, {settings:?}", !sim.no_ideal))
+}
+
+/// The trace and the settings of a point.
+fn read(sim: &Sim) -> Result<(Input, Settings), Failure> {
+    let trace = Input::of(&sim.trace)?;
+    let codes = trace.op_codes(sim.op_codes.as_deref())?;
+    let settings = settings(sim, &trace, codes.as_ref(), calibration(sim)?.as_ref())?;
+    Ok((trace, settings))
 }
 
 /// Size and time of a file.
@@ -228,8 +239,7 @@ fn known(result: &PathBuf, point: &Point) -> Option<Simulation> {
 
 fn run(point: &Point) -> Outcome {
     let run = || -> Result<Simulation, Failure> {
-        let trace = Input::of(&point.sim.trace)?;
-        let settings = settings(&point.sim, &trace, calibration(&point.sim)?.as_ref())?;
+        let (trace, settings) = read(&point.sim)?;
         let mut report = observed(&point.sim, &settings)
             .map_err(|error| named(&settings, &point.sim.placement, &trace, error))?;
         // With many points, these lists would dominate the table.

@@ -24,7 +24,7 @@ pub struct Main {
 }
 
 /// A task in `VEFT.main`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Its host.
     pub host: String,
