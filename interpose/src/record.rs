@@ -22,6 +22,7 @@ use crate::tracer::{Lane, ThreadLane, Tracer};
 use mpi_abi::ERR_NO_SUCH_FUNCTION;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Convention, Export, Kind, Name, Timing};
+use mpi_abi::tables::Flavour;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut};
@@ -41,6 +42,9 @@ pub(crate) struct CallPlan {
     way: RecordingWay,
     /// The argument with the address of the request that the call makes, and its slot.
     request: Option<(u8, u8)>,
+    /// The C function that MPICH's Fortran functions call first, by the name that programs use: a library in front of the recorder may get
+    /// that call and pass it on.
+    carried_out_by: Option<Call>,
     handles: Handles,
     request_null: usize,
     /// Whether the call is a blocking receive, which also receives a message that it truncates.
@@ -128,6 +132,7 @@ impl CallPlan {
                 .then(|| call.position(Name::Request))
                 .flatten()
                 .map(|place| (place as u8, Frame::slot(place) as u8)),
+            carried_out_by: (export.form != Convention::C && abi.flavour != Flavour::OpenMpi).then_some(call),
             handles: match export.form {
                 Convention::C if abi.has_int_handles() => Handles::Ints,
                 Convention::C => Handles::Words,
@@ -287,7 +292,8 @@ fn record_nested<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane:
         (own.frame, own.run, own.parked) = (0, None, None);
         return record(plan, frame, lane, next);
     }
-    if next.is_internal_call(frame) {
+    let is_part = own.carried_out_by.take() == Some(plan.call) && plan.export.form == Convention::C;
+    if is_part || next.is_internal_call(frame) {
         return next.call(frame);
     }
     own.park_run();
@@ -330,6 +336,7 @@ impl CallGuard {
     fn begin(plan: &'static CallPlan, frame: Frame, mut lane: Lane, key: Option<Key>) -> Self {
         let recorded = Recorded::new(lane, Args::new(frame, plan.export, plan.abi), frame, key);
         let own = lane.get();
+        own.carried_out_by = plan.carried_out_by;
         let outer = (std::mem::replace(&mut own.frame, frame.address()), own.parked.take());
         Self { recorded, plan, outer, ended: Ended::Thrown, broken: false }
     }
@@ -363,6 +370,7 @@ impl Drop for CallGuard {
         let lane = self.recorded.lane();
         lane.scratch = Some(scratch);
         (lane.frame, lane.parked) = std::mem::take(&mut self.outer);
+        lane.carried_out_by = None;
         if hooks::are_counted(plan.call) {
             lane.tracer.count(plan.call, ticks, ended != Ended::Success);
         }
@@ -392,7 +400,8 @@ fn make_call<N: CallTarget>(
     mut lane: Lane,
     next: N,
 ) -> (i32, (u64, u64)) {
-    lane.get().frame = frame.address();
+    let own = lane.get();
+    (own.frame, own.carried_out_by) = (frame.address(), plan.carried_out_by);
     let start = clock::now();
     let leaving = UnwindGuard(plan, frame, lane, start);
     let code = next.call(frame);

@@ -128,6 +128,8 @@ impl Lane {
 pub(crate) struct ThreadLane {
     /// The address of the frame of the call being recorded; 0: none.
     pub(crate) frame: usize,
+    /// The C function that carries it out, until it makes another call. Meaningless without a frame.
+    pub(crate) carried_out_by: Option<Call>,
     pub(crate) tracer: &'static Tracer,
     pub(crate) writer: Writer,
     pub(crate) shapes: ShapeTable,
@@ -446,6 +448,7 @@ impl Tracer {
         let thread = u16::try_from(lanes.all.len()).ok()?;
         let lane = Lane(NonNull::from(Box::leak(Box::new(ThreadLane {
             frame: 0,
+            carried_out_by: None,
             tracer: self,
             writer: Writer::new(&self.output, thread, clock::now()),
             shapes: ShapeTable::new(),

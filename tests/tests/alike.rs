@@ -10,9 +10,17 @@ use vef_tests::{INTERFACES, Mpi, have, run, skipped, vef};
 /// The actions of rank 1 of 3 of a program, as text. Completions are split and sorted by request, because their grouping and order
 /// depend on timing; failed polls are omitted for the same reason.
 fn actions(mpi: Mpi, work: &Path, program: &Path) -> Vec<String> {
+    actions_behind(None, mpi, work, program)
+}
+
+/// The same with a library that is preloaded in front of the recorder.
+fn actions_behind(library: Option<&Path>, mpi: Mpi, work: &Path, program: &Path) -> Vec<String> {
     let capture = work.join("capture");
     let mut command = vef();
     command.args(["run", "-n", "3", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture).arg("--");
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", library);
+    }
     let ended = run(command.current_dir(work).arg(program).arg(".")).success();
     // What `vef run` says of itself, and nothing from the recorder.
     let is_usual = |line: &str| {
@@ -84,6 +92,12 @@ fn fortran_is_recorded_once_through_every_interface() {
             let list = actions(mpi, work.path(), &program);
             assert_eq!(list.iter().filter(|action| action.starts_with("Send(")).count(), 4);
             assert_eq!(before.get_or_insert_with(|| list.clone()), &list, "{mpi:?} {interface}");
+            // MPICH's Fortran functions call C's, which this library passes on to the recorder.
+            std::fs::remove_dir_all(work.path().join("capture")).expect("removed");
+            let profiler = ["-shared", "-fPIC", "tests/c/profiler.c", "-ldl"];
+            let profiler = mpi.compile(work.path(), "profiler.so", &profiler);
+            let behind = actions_behind(Some(&profiler), mpi, work.path(), &program);
+            assert_eq!(behind, list, "{mpi:?} {interface}, behind a profiling library");
         }
     }
 }
