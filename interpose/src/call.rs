@@ -20,7 +20,7 @@ use vef_format::units::Bytes;
 pub(crate) struct Hook {
     /// Runs before the call: reads arguments that the call overwrites, and may replace arguments.
     pub(crate) before: fn(&mut Recorded),
-    /// Runs after a call that has succeeded, and after a blocking receive that has truncated its message.
+    /// Runs after a call that has succeeded, and after a blocking receive or collective that has truncated a message.
     pub(crate) after: fn(&mut Recorded),
     /// Runs after any other call.
     pub(crate) after_failure: fn(&mut Recorded, Ended),

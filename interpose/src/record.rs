@@ -47,7 +47,7 @@ pub(crate) struct CallPlan {
     carried_out_by: Option<Call>,
     handles: Handles,
     request_null: usize,
-    /// Whether the call is a blocking receive, which also receives a message that it truncates.
+    /// Whether the call is a blocking receive or collective, which has taken part in the communication even if it truncates a message.
     receives: bool,
     abi: &'static Abi,
 }
@@ -139,7 +139,7 @@ impl CallPlan {
                 _ => Handles::Fortran,
             },
             request_null: abi.predefined.request_null,
-            receives: matches!(call.category(), Category::Recv | Category::SendRecv)
+            receives: matches!(call.category(), Category::Recv | Category::SendRecv | Category::Collective)
                 && call.timing() == Timing::Blocking,
             abi,
         }));

@@ -195,6 +195,50 @@ static void cancelled(void)
     }
 }
 
+/* Persistent receives of messages that do not fit, completed in each way. Open MPI frees them when they fail. */
+static void truncating(void)
+{
+    int in[1], out[3] = { 0 }, index, flag = 0, done = 0, where[1], code = 0;
+    MPI_Request q, send;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int way = 0; way < 7; way++) {
+        MPI_Recv_init(in, 1, MPI_INT, way % 2 ? MPI_ANY_SOURCE : left, 9, MPI_COMM_WORLD, &q);
+        for (int round = 0; round < 3 && q != MPI_REQUEST_NULL; round++) {
+            MPI_Start(&q);
+            MPI_Isend(out, round == 1 ? 1 : 3, MPI_INT, right, 9, MPI_COMM_WORLD, &send);
+            switch (way) {
+            case 0: MPI_Wait(&q, MPI_STATUS_IGNORE); break;
+            case 1: do code = MPI_Test(&q, &flag, MPI_STATUS_IGNORE); while (!flag && !code); break;
+            case 2: MPI_Waitany(1, &q, &index, MPI_STATUS_IGNORE); break;
+            case 3: MPI_Waitsome(1, &q, &done, where, MPI_STATUSES_IGNORE); break;
+            case 4: MPI_Waitall(1, &q, MPI_STATUSES_IGNORE); break;
+            case 5: do code = MPI_Testall(1, &q, &flag, MPI_STATUSES_IGNORE); while (!flag && !code); break;
+            case 6: do code = MPI_Testsome(1, &q, &done, where, MPI_STATUSES_IGNORE); while (!done && !code); break;
+            }
+            MPI_Wait(&send, MPI_STATUS_IGNORE);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
+        if (q != MPI_REQUEST_NULL) MPI_Request_free(&q);
+    }
+}
+
+/* Collectives whose lengths differ: some ranks are told that a message is too long. Open MPI does not come back from them. */
+static void lengths(void)
+{
+    int some[8] = { 0 }, all[64], class, code;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    code = MPI_Bcast(some, rank ? 1 : 2, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Error_class(code, &class);
+    CHECK(class == (rank ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+    code = MPI_Gather(some, rank ? 2 : 1, MPI_INT, all, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Error_class(code, &class);
+    CHECK(class == (rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE));
+    code = MPI_Bcast(some, -1, MPI_INT, 0, MPI_COMM_WORLD); /* does not begin */
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_COUNT);
+    ring(1);
+}
+
 /* Requests that are over when they are made, and persistent ones whose handle may change. */
 static void at_once(void)
 {
@@ -355,6 +399,8 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "child")) child();
     if (!strcmp(mode, "finalize")) at_finalize();
     if (!strcmp(mode, "failing")) failing();
+    if (!strcmp(mode, "truncating")) truncating();
+    if (!strcmp(mode, "lengths")) lengths();
     if (!strcmp(mode, "matched")) matched();
     if (!strcmp(mode, "cancelled")) cancelled();
     if (!strcmp(mode, "at_once")) at_once();
