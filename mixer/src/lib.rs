@@ -36,7 +36,8 @@
 //! |---|---|---|
 //! | walk | `read.rs`, `walk/` | events of a rank file → a `Task` (`task.rs`): its `Record`s (`records.rs`, some 7 bytes each), and of each message and receive the channel (`channels.rs`) |
 //! | | `walk/timeline.rs` | start and end of a call → computing time and dependency of its records |
-//! | | `counts.rs` | call table → time in MPI and outside; counts of the summary |
+//! | | `account.rs` | call table and waits → the parts of the task's time (`docs/time.md`) |
+//! | | `counts.rs` | counts of the summary |
 //! | | `communicators.rs`, `agreement.rs` | the tasks' own communicators → those of the run, and the operations that all members called |
 //! | matching | `matching.rs` | both ends of each channel → the message of each receive, the fate of each message |
 //! | prepare | `order.rs`, `prepare.rs` | records and partners → a window of `Prepared` records, which lack ids only |
@@ -59,6 +60,7 @@ mod summary;
 
 mod mix;
 
+mod account;
 mod counts;
 mod function;
 mod read;

@@ -4,7 +4,6 @@ use crate::communicators::Communicators;
 use crate::error::MixError;
 use crate::order::Samples;
 use crate::parts;
-use crate::summary::Spent;
 use crate::task::Task;
 use crate::walk::{Walk, WalkOptions};
 use crate::{Creations, Options, Progress};
@@ -150,12 +149,8 @@ impl<'a> Reading<'a> {
             Ending::Cut { torn } => torn.into(),
             Ending::Finished | Ending::Stopped => 0,
         };
-        let (begin, end) = events.span();
-        let spent = Spent::of(end.0.saturating_sub(begin.0), events.functions());
-        let mut task = walk.finish(events.functions());
-        let Spent { awaited, send_waits, .. } = task.counts.spent;
+        let mut task = walk.finish(events.functions(), events.span());
         let counts = &mut task.counts;
-        counts.spent = Spent { awaited, send_waits, ..spent };
         (counts.skipped_unknown, counts.torn) = (events.skipped().values().sum(), torn);
         Ok(task)
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
+use vef_format::account::ByPart;
 use vef_format::capture::Host;
 use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Grouped, Picos};
@@ -128,19 +129,13 @@ pub struct Dropped {
     pub collectives: u64,
 }
 
-/// Where the tasks spent their time, in nanoseconds summed over all tasks, by the capture's call table; all zero if it has
-/// none. Sums saturate.
+/// Where the tasks spent their time, in nanoseconds summed over all tasks and their threads; all zero if the capture has no call
+/// table. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Spent {
-    /// From `MPI_Init` to the end of the recording.
-    #[serde(rename = "total_ns")]
-    pub total: u64,
-    /// In calls that wait for other tasks: receives, waits, probes, and blocking collectives.
-    #[serde(rename = "waiting_ns")]
-    pub waiting: u64,
-    /// In polls (`MPI_Test` and the like), successful or not.
-    #[serde(rename = "polling_ns")]
-    pub polling: u64,
+    /// The parts of the captured run, as `docs/time.md` defines them.
+    #[serde(rename = "times_ns")]
+    pub times: ByPart,
     /// Failed polls, with the gaps within runs of them, that the trace counts as waiting
     /// ([`Polls::Wait`](crate::Polls::Wait)). The trace counts all others as computing.
     #[serde(rename = "awaited_by_polling_ns")]
@@ -148,29 +143,17 @@ pub struct Spent {
     /// In waits that made no record, for own sends or for what a trace cannot represent: the trace counts them as computing.
     #[serde(rename = "waiting_for_sends_ns")]
     pub send_waits: u64,
-    /// In all other calls.
-    #[serde(rename = "mpi_ns")]
-    pub mpi: u64,
 }
 
 impl Spent {
-    /// Outside of MPI.
-    pub fn computing(&self) -> u64 {
-        self.total.saturating_sub(self.in_mpi())
-    }
-
     /// The waits for own sends, if they are at least a hundredth of the time.
     pub(crate) fn notable_send_waits(&self) -> Option<String> {
-        let share = self.send_waits as f64 / self.total as f64;
-        (self.total > 0 && share >= 0.01).then(|| {
+        let running = self.times.running();
+        let share = self.send_waits as f64 / running as f64;
+        (running > 0 && share >= 0.01).then(|| {
             let time = Picos(self.send_waits.saturating_mul(1000));
             format!("{time} ({:.1} % of the tasks' time)", 100.0 * share)
         })
-    }
-
-    /// In calls of MPI.
-    pub(crate) fn in_mpi(&self) -> u64 {
-        self.waiting.saturating_add(self.polling).saturating_add(self.mpi)
     }
 }
 

@@ -83,6 +83,7 @@ impl ThreadNotes {
             Note::Call(_)
             | Note::Initialised(_)
             | Note::Finalised(_)
+            | Note::Time { .. }
             | Note::Host(_)
             | Note::Root(_)
             | Note::Blocks { .. } => return,

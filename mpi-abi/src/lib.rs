@@ -64,6 +64,7 @@
 mod error;
 
 pub mod prototypes;
+pub mod waiting;
 
 pub mod handles;
 pub mod status;

@@ -554,6 +554,37 @@ const Figures = (() => {
     return legend(svg, series);
   };
 
+  // The parts of the captured run; start-up comes before it.
+  const PARTS = [
+    ["outside", "outside MPI", COMPUTING], ["own", "MPI's own work", COLOURS[0]], ["message", "waiting for messages", COLOURS[5]], ["send", "sending", COLOURS[3]], ["collective", "in collectives", COLOURS[1]],
+    ["communicator", "making communicators", COLOURS[4]], ["window", "one-sided communication", "#7F3C8D"], ["file", "files", GREY], ["polling", "polling", "#F0E442"],
+  ];
+  const spent = (data, options) => {
+    const { ranks, ranks_per_row: perRow } = data.spent;
+    const used = PARTS.filter(([key]) => ranks[key]);
+    if (used.length === 0) return null;
+    const lists = used.map(([key]) => means(ranks[key], perRow, data.head.ranks));
+    const most = lists[0].map((_, at) => lists.reduce((sum, values) => sum + values[at], 0)).reduce((most, value) => Math.max(most, value), 0);
+    if (most === 0) return null;
+    const [factor, unit] = timeUnit(most);
+    const series = used.map(([, name, colour], at) => ({ name, colour, values: lists[at].map((value) => value / factor) }));
+    return stackedRanks(series, { ...options, ranks: data.head.ranks, perRow, unit });
+  };
+
+  const functionRanks = (data, options) => {
+    const { function_ranks: functions, ranks_per_row: perRow } = data.spent;
+    if (functions.length === 0) return null;
+    const columns = functions[0].time_ps.length;
+    const values = new Float64Array(functions.length * columns);
+    functions.forEach(({ time_ps: times }, row) => means(times, perRow, data.head.ranks).forEach((value, column) => (values[row * columns + column] = value)));
+    const middle = functions.map((_, row) => row + 0.5);
+    return heat({
+      width: options.width, height: 70 + 22 * functions.length, columns, rows: functions.length, values, format: time, title: `time${meanOf(perRow)}`, marginLeft: 150,
+      x: rankAxis("rank", data.head.ranks),
+      y: { label: null, domain: [0, functions.length], ticks: middle, tickSize: 0, tickFormat: (at) => functions[Math.floor(at)].function.replace(/^MPI_/, "") },
+    });
+  };
+
   const computing = (data, options) => {
     const perRow = data.ranks.ranks_per_row;
     const values = means(data.ranks.computing_ps, perRow, data.head.ranks);
@@ -762,6 +793,8 @@ const Figures = (() => {
     "sizes": { draw: sizes },
     "collectives": { draw: collectives, choices: { measure: ["bytes", "operations"] } },
     "ranks": { draw: ranks, choices: { order: ["rank", "value"] } },
+    "spent": { draw: spent, needs: "spent", choices: { order: ["rank", "value"] } },
+    "function-ranks": { draw: functionRanks, needs: "spent" },
     "in-flight": { draw: inFlight, needs: "replayed", time: true },
     "of-sender": { draw: ofSender, needs: "replayed" },
     "phases": { draw: phases },

@@ -9,6 +9,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod account;
 pub mod error;
 pub mod ids;
 pub mod new_file;

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use vef_format::account::TimePart;
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Grouped};
 
@@ -127,6 +128,27 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The parts of the tasks' time, if the capture tells them.
+fn time(spent: &Spent) -> Option<String> {
+    let running = spent.times.running();
+    let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / running as f64);
+    let inside = TimePart::ALL.iter().filter(|part| part.is_inside() && spent.times.of(**part) > 0);
+    let parts: Vec<String> =
+        inside.map(|&part| format!("{} {}", part.title(), share(spent.times.of(part)))).collect();
+    let kept = match (spent.awaited, spent.send_waits) {
+        (0, 0) => String::new(),
+        (awaited, sends) => format!(
+            "; of that, the trace has {} as waiting by failed polls, and {}, waits for own sends, as computing",
+            share(awaited),
+            share(sends)
+        ),
+    };
+    (running > 0).then(|| {
+        let outside = share(spent.times.outside);
+        format!("of the tasks' time: outside MPI {outside}, {}{kept}", parts.join(", "))
+    })
+}
+
 /// The summary as text: what was mixed, and what the trace lacks.
 fn text(summary: &Summary) -> String {
     let mut lines = vec![format!(
@@ -148,19 +170,7 @@ fn text(summary: &Summary) -> String {
         seconds(summary.times.matching),
         seconds(summary.times.output)
     ));
-    let Spent { total, waiting, polling, awaited, mpi, send_waits } = summary.spent;
-    if total > 0 {
-        let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / total as f64);
-        lines.push(format!(
-            "of the tasks' time: computing {}, waiting {}, polling {}, other MPI calls, MPI_Init among them, {} (in the trace, {} are waiting by failed polls, and {}, waits for own sends, are computing)",
-            share(summary.spent.computing()),
-            share(waiting),
-            share(polling),
-            share(mpi),
-            share(awaited),
-            share(send_waits)
-        ));
-    }
+    lines.extend(time(&summary.spent));
     if summary.spilled.0 > 0 {
         let Summary { spilled, peak_memory, .. } = summary;
         lines.push(format!(

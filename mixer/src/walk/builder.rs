@@ -7,6 +7,7 @@ use super::recent::{Name, Recent};
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
 use crate::Polls;
+use crate::account::Clock;
 use crate::channels::{Channel, Posting, Side};
 use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
@@ -19,10 +20,11 @@ use ::collectives::creations::Library;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vef_format::account::TimePart;
 use vef_format::capture::Function;
 use vef_format::capture::event::{CallSlot, Communicator, Event, RequestId};
 use vef_format::ids::{CommId, CommRank, Rank};
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Nanos};
 
 /// Options of a walk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +58,7 @@ pub(super) struct Builder<'a> {
     /// The receives of pending lowered collectives ([`Pending::Lowered`]).
     pub(super) lowered: Vec<Vec<ReceiveIndex>>,
     pub(super) timeline: Timeline,
+    pub(super) clock: Clock,
     /// Calls that a trace cannot represent, by function.
     not_representable: BTreeMap<CallSlot, Tally>,
     pub(super) notes: Option<Box<NoteTaker>>,
@@ -72,8 +75,8 @@ pub(super) struct Builder<'a> {
 /// A pending request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pending {
-    /// Its completion makes no record.
-    NoCompletionRecord,
+    /// Its completion makes no record; a wait for it counts for this part of the time.
+    NoCompletionRecord(TimePart),
     /// A send.
     Send { message: MessageIndex, record: RecordIndex },
     /// A receive.
@@ -130,6 +133,7 @@ impl<'a> Builder<'a> {
             wildcards: HashMap::new(),
             lowered: Vec::new(),
             timeline: Timeline::default(),
+            clock: Clock::default(),
             not_representable: BTreeMap::new(),
             notes,
             probes,
@@ -144,6 +148,7 @@ impl<'a> Builder<'a> {
     #[inline(always)]
     pub(super) fn enter(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         self.task.counts.events += 1;
+        self.clock.thread(event.thread);
         self.timeline.release_due(&mut self.task, event);
         self.has_indices()
     }
@@ -279,9 +284,16 @@ impl<'a> Builder<'a> {
         self.comms.add(described.id, Local { index, group, foreign, slot: None, rank: CommRank(0) })
     }
 
+    /// Rule 1.
+    pub(super) fn begin(&mut self, event: &Event<'_>) {
+        self.timeline.begin(&mut self.task, event);
+        self.clock.begin(event);
+    }
+
     /// Rule 7.
     pub(super) fn finalize(&mut self, event: &Event<'_>) {
         self.finalized = true;
+        self.clock.end(event);
         self.timeline.join(&mut self.task, event);
         self.record(event, Body::Mark, After::Sent);
     }
@@ -291,10 +303,15 @@ impl<'a> Builder<'a> {
         self.not_representable.entry(call).or_default().add(bytes);
     }
 
-    /// Completes the task; `functions` is the capture's call table.
-    pub(super) fn finish(mut self, functions: &[Function]) -> Task {
+    /// Completes the task; `functions` is the capture's call table, and `span` when its recording began and ended.
+    pub(super) fn finish(mut self, functions: &[Function], span: (Nanos, Nanos)) -> Task {
         self.timeline.release(&mut self.task, u64::MAX, None);
-        let Self { mut task, not_representable, notes, .. } = self;
+        let Self { mut task, not_representable, mut notes, clock, .. } = self;
+        let account = clock.account(functions, span);
+        task.counts.spent.times = account.by_part();
+        if let Some(notes) = &mut notes {
+            notes.account(&account);
+        }
         let counts = &mut task.counts;
         for (call, tally) in not_representable {
             let function = call.index().and_then(|at| functions.get(at));

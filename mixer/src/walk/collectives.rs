@@ -10,6 +10,7 @@ use crate::lower::Steps;
 use crate::records::{After, Body, Part};
 use crate::task::Fate;
 use ::collectives::Step;
+use vef_format::account::TimePart;
 use vef_format::capture::event::{Collective, Event, RequestId};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
@@ -33,7 +34,7 @@ impl Builder<'_> {
         let local = self.comms.get(call.comm)?;
         if local.foreign {
             self.not_representable(event.call, call.amounts.send);
-            return self.start(call.request, Pending::NoCompletionRecord);
+            return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
         }
         let size = local.group.count();
         if let Some(root) = call.root.filter(|root| root.0 >= size) {
@@ -43,7 +44,7 @@ impl Builder<'_> {
             return Err(Problem::Root(call.operation));
         }
         if size == 1 {
-            return self.start(call.request, Pending::NoCompletionRecord);
+            return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
         }
         let slot = match local.slot {
             Some(slot) => slot,

@@ -2,9 +2,11 @@
 
 use super::builder::{Builder, Pending};
 use super::timeline::Chain;
+use crate::account::of_all;
 use crate::error::Problem;
 use crate::index::ChannelIndex;
 use crate::records::{After, Body};
+use vef_format::account::TimePart;
 use vef_format::capture::event::{Completions, Event, Outcome, RequestId};
 
 impl Builder<'_> {
@@ -17,18 +19,24 @@ impl Builder<'_> {
         completions: Completions<'_>,
     ) -> Result<(), Problem> {
         let mut chain = Chain::default();
+        let mut waited = TimePart::Own;
         match completions {
             Completions::Run { first: RequestId { thread, number }, count } => {
                 for number in number..number + count {
                     let request = RequestId { thread, number };
-                    self.completed(event, request, Outcome::Done, &mut chain)?;
+                    let part = self.completed(event, request, Outcome::Done, &mut chain)?;
+                    waited = of_all(waited, part);
                 }
             }
             Completions::List(list) => {
                 for completion in list {
-                    self.completed(event, completion.request, completion.outcome, &mut chain)?;
+                    let part = self.completed(event, completion.request, completion.outcome, &mut chain)?;
+                    waited = of_all(waited, part);
                 }
             }
+        }
+        if waited != TimePart::Message {
+            self.clock.waited(event, waited);
         }
         if !self.timeline.end(event, &chain) {
             self.timeline.forget_polls(event);
@@ -38,7 +46,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Completes one request of `event`, which has made the records of `chain`.
+    /// Completes one request of `event`, which has made the records of `chain`; returns the part of the time that a wait
+    /// for it counts for.
     #[inline(always)]
     fn completed(
         &mut self,
@@ -46,23 +55,25 @@ impl Builder<'_> {
         request: RequestId,
         outcome: Outcome,
         chain: &mut Chain,
-    ) -> Result<(), Problem> {
-        let after = match self.requests.remove(request) {
+    ) -> Result<TimePart, Problem> {
+        let (after, part) = match self.requests.remove(request) {
             Some(Pending::Receive(receive)) if outcome == Outcome::Cancelled => {
                 self.wildcards.remove(&receive);
                 self.task.receives.assign(receive.0, ChannelIndex::NONE);
-                return Ok(());
+                return Ok(TimePart::Message);
             }
             Some(Pending::Receive(receive)) => {
                 self.resolve(receive, outcome)?;
                 self.completed_receive(event, receive);
-                After::Received(receive)
+                (After::Received(receive), TimePart::Message)
             }
-            Some(Pending::Collective(collective)) => After::Collective(collective),
+            Some(Pending::Collective(collective)) => {
+                (After::Collective(collective), TimePart::Collective)
+            }
             Some(Pending::Lowered(at)) => {
                 let receives = std::mem::take(&mut self.lowered[at]);
                 self.collect(event, &receives, chain);
-                return Ok(());
+                return Ok(TimePart::Collective);
             }
             Some(Pending::Send { message, record }) => {
                 match &mut self.notes {
@@ -72,16 +83,16 @@ impl Builder<'_> {
                     Some(notes) => notes.completed(record),
                     None => {}
                 }
-                return Ok(());
+                return Ok(TimePart::Send);
             }
-            Some(Pending::NoCompletionRecord) => return Ok(()),
+            Some(Pending::NoCompletionRecord(part)) => return Ok(part),
             None => {
                 self.task.counts.unknown_requests += 1;
-                return Ok(());
+                return Ok(TimePart::Own);
             }
         };
         // The further marks begin at the end of the call: at its start, by the clocks, their messages may not have been sent.
         self.timeline.record(&mut self.task, event, event.end, chain, Body::Mark, after);
-        Ok(())
+        Ok(part)
     }
 }

@@ -3,6 +3,7 @@
 use super::builder::{Builder, Pending};
 use super::timeline::Chain;
 use crate::error::Problem;
+use vef_format::account::TimePart;
 use vef_format::capture::event::{Collective, DatatypeId, Event, RequestId};
 use vef_format::ids::{CommId, CommRank};
 use vef_format::units::Bytes;
@@ -22,7 +23,7 @@ impl Builder<'_> {
         let rank = self.rank;
         let local = self.comms.get(comm)?;
         if parts.is_empty() || local.foreign {
-            return self.start(request, Pending::NoCompletionRecord);
+            return self.start(request, Pending::NoCompletionRecord(TimePart::Communicator));
         }
         let (size, is_first) = (local.group.count(), local.group.get(CommRank(0)) == Some(rank));
         let mut chain = Chain::default();

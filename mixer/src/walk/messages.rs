@@ -7,6 +7,7 @@ use crate::error::Problem;
 use crate::index::{ChannelIndex, ReceiveIndex, RecordIndex};
 use crate::records::{After, Body};
 use crate::task::Fate;
+use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, Outcome, PostReceive, Receive, RequestId, Send};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
@@ -26,7 +27,7 @@ impl Builder<'_> {
                     Some(channel) => {
                         Pending::Receive(self.add_receive(event, channel, Fate::Unawaited, posted.bytes))
                     }
-                    None => Pending::NoCompletionRecord,
+                    None => Pending::NoCompletionRecord(TimePart::Message),
                 }
             }
             _ => self.post_wildcard(event, posted)?,
@@ -40,7 +41,7 @@ impl Builder<'_> {
         let PostReceive { comm, source, tag, bytes, .. } = *posted;
         let anybody = CommRank(0);
         let Some((_, peer)) = self.comms.peer(comm, source.unwrap_or(anybody))? else {
-            return Ok(Pending::NoCompletionRecord);
+            return Ok(Pending::NoCompletionRecord(TimePart::Message));
         };
         let receive = self.add_receive(event, ChannelIndex::NONE, Fate::Unawaited, bytes);
         let source = source.map(|_| peer);
@@ -62,7 +63,7 @@ impl Builder<'_> {
     fn message(&mut self, event: &Event<'_>, send: &Send) -> Result<Option<Body>, Problem> {
         let Some(channel) = self.channel(SideOf::Sends, (send.comm, send.dest, send.tag), send.bytes)? else {
             self.not_representable(event.call, send.bytes);
-            self.start(send.request, Pending::NoCompletionRecord)?;
+            self.start(send.request, Pending::NoCompletionRecord(TimePart::Send))?;
             return Ok(None);
         };
         let record = RecordIndex(self.records() as u32);

@@ -35,9 +35,11 @@ pub(crate) use builder::WalkOptions;
 use builder::{Builder, Pending};
 use called::{Agreements, Probes};
 use notes::NoteTaker;
+use vef_format::account::TimePart;
 use vef_format::capture::event::{Action, Creation, Detail, Event, Io, Transfer};
 use vef_format::capture::{Consumer, Function};
 use vef_format::ids::Rank;
+use vef_format::units::Nanos;
 
 /// Walks over the events of one task.
 pub(crate) struct Walk<'a>(Builder<'a>);
@@ -63,11 +65,11 @@ impl<'a> Walk<'a> {
         self.0.records()
     }
 
-    /// Ends the walk; `functions` is the capture's call table.
-    pub(crate) fn finish(mut self, functions: &[Function]) -> Task {
+    /// Ends the walk; `functions` is the capture's call table, and `span` when its recording began and ended.
+    pub(crate) fn finish(mut self, functions: &[Function], span: (Nanos, Nanos)) -> Task {
         self.0.abandon_open_receives();
         self.0.resolve_probes();
-        self.0.finish(functions)
+        self.0.finish(functions, span)
     }
 }
 
@@ -98,7 +100,7 @@ fn apply(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> {
 #[inline(never)]
 fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> {
     match &event.action {
-        Action::Init => walk.timeline.begin(&mut walk.task, event),
+        Action::Init => walk.begin(event),
         Action::Finalize => walk.finalize(event),
         Action::Communicator(communicator) => return walk.communicator(communicator),
         Action::Receive(receive) => return walk.receive(event, receive),
@@ -109,9 +111,12 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Polls { .. } if walk.options.polls == Polls::Wait => walk.timeline.polled(event),
         Action::Other { bytes, detail } => {
             walk.not_representable(event.call, *bytes);
-            if let Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }) = detail {
-                return walk.start(*request, Pending::NoCompletionRecord);
-            }
+            let (request, part) = match detail {
+                Detail::Transfer(Transfer { request, .. }) => (*request, TimePart::Window),
+                Detail::Io(Io { request, .. }) => (*request, TimePart::File),
+                _ => return Ok(()),
+            };
+            return walk.start(request, Pending::NoCompletionRecord(part));
         }
         Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),
         // Without a record: the next record's time contains the call.
@@ -138,7 +143,7 @@ mod tests {
     };
     use vef_format::ids::CommId;
     use vef_format::operation::{Amounts, Operation};
-    use vef_format::units::{Bytes, Nanos};
+    use vef_format::units::Bytes;
 
     /// A lowered collective has as many messages and receives as it has peers: far more than a task has events.
     #[test]

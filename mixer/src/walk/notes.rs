@@ -5,6 +5,7 @@ use crate::function::Function;
 use crate::index::RecordIndex;
 use crate::thread_notes::{ThreadNotes, UnplacedNotes};
 use std::ops::Range;
+use vef_format::account::{Account, Entry};
 use vef_format::capture;
 use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, Section, TaskNotes};
@@ -144,6 +145,13 @@ impl NoteTaker {
             _ => {}
         }
         None
+    }
+
+    /// The task's account of its time.
+    pub(super) fn account(&mut self, account: &Account) {
+        for (place, Entry { function, part, calls, took }) in (0..).zip(&account.0) {
+            self.notes.put(place, &Note::Time { part: *part, calls: *calls, took: *took, function });
+        }
     }
 
     /// The notes of all events: those whose places are known, by section, and the others.

@@ -2,9 +2,10 @@
 
 #![allow(dead_code, reason = "each test needs its part")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::capture::event::*;
-use vef_format::capture::{RankInfo, RankWriter};
+use vef_format::capture::{Function, RankInfo, RankWriter};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Nanos};
@@ -70,14 +71,23 @@ pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: im
             ..RankInfo::default()
         };
         let mut writer = RankWriter::create(dir, &info).unwrap();
+        let mut called: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for event in events {
-            let call = match event.what {
-                What::Plain(Action::Other { .. }) => writer.function("MPI_Put").unwrap(),
-                What::Matched(_) => writer.function("MPI_Mprobe").unwrap(),
-                What::By(function, _) => writer.function(function).unwrap(),
-                _ => CallSlot::NONE,
+            let function = match event.what {
+                What::Plain(Action::Other { .. }) => Some("MPI_Put"),
+                What::Matched(_) => Some("MPI_Mprobe"),
+                What::By(function, _) => Some(function),
+                _ => None,
             };
+            let call = function.map_or(CallSlot::NONE, |function| {
+                let (calls, time) = called.entry(function).or_default();
+                (*calls, *time) = (*calls + 1, *time + (event.end - event.start));
+                writer.function(function).unwrap()
+            });
             event.with_event(call, |event| writer.event(event)).unwrap();
+        }
+        for (name, (calls, time)) in called {
+            writer.calls(Function { name: name.into(), calls, errors: 0, time: Nanos(time) }).unwrap();
         }
         writer.finish().unwrap();
     }

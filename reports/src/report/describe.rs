@@ -4,6 +4,7 @@ use super::model::{
     After, Call, Captured, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality, OfRank,
     Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
 };
+use super::spent::spent;
 use super::who;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
 use results::Exact;
@@ -37,6 +38,7 @@ impl Report {
             ranks: ranks(stats),
             collectives: collectives(stats, top),
             calls: calls(stats),
+            spent: stats.accounts.as_ref().map(|accounts| spent(accounts, stats.header.clock)),
             phases: phases(stats),
             replayed: None,
             simulated: None,

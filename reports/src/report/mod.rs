@@ -3,6 +3,7 @@
 pub mod measures;
 pub mod model;
 pub mod replayed;
+pub mod spent;
 
 mod describe;
 mod who;

@@ -2,6 +2,7 @@
 
 pub use super::measures::{Amount, Matrix, OfRank, Order};
 use super::replayed::{RankStates, Replayed};
+use super::spent::Spent;
 use results::Exact;
 use results::simulation::Simulation;
 use results::table::Table;
@@ -33,6 +34,8 @@ pub struct Report {
     pub collectives: Collectives,
     /// Records by the MPI function behind them, where the trace tells them.
     pub calls: Vec<Call>,
+    /// How the ranks spent the captured run, where the trace tells it.
+    pub spent: Option<Spent>,
     /// The program's phases, where the trace tells them.
     pub phases: Vec<Phase>,
     /// What a replay on the yardstick network shows, unless none was wanted.

@@ -65,6 +65,7 @@ impl Report {
     fn contents(&self, title: &str) -> Markup {
         let sections: Vec<(&str, &str, Markup)> = [
             ("summary", "Summary", Some(self.summary())),
+            ("spent", "Time as captured", self.spent_section()),
             ("time", "Over time", self.over_time()),
             ("pairs", "Who to whom", Some(self.who_to_whom())),
             ("destinations", "Destinations and locality", Some(self.destinations())),
@@ -183,6 +184,30 @@ impl Report {
         let ranks = &self.replayed.as_ref()?.ranks;
         let all = sum(&ranks.times[State::Computing]);
         (all > 0.0).then(|| sum(&ranks.initialising_ps) / all)
+    }
+
+    fn spent_section(&self) -> Option<Markup> {
+        let spent = self.spent.as_ref()?;
+        let per_row = u64::from(spent.ranks_per_row);
+        Some(html! {
+            p {
+                "The captured run, from the end of each rank's MPI_Init to its MPI_Finalize, is " (time(spent.run_ps)) " of all ranks. "
+                "Start-up comes before it and belongs to no share. Nothing here is replayed."
+            }
+            (figure("spent", &format!("How each rank spent the captured run.{}", mean_of(per_row))))
+            (table(&["part", "time", "share", "mean of a rank", "most", "of rank"], spent.parts.iter().map(|part| vec![
+                Cell::text(part.title()), Cell::shown(part.time_ps, time), Cell::number(part.share.unwrap_or(0.0), part.share.map_or_else(|| "–".to_owned(), percent)),
+                Cell::shown(part.mean_ps, time), Cell::shown(part.max.value, time), Cell::plain(part.max.rank),
+            ]).collect()))
+            @if !spent.functions.is_empty() {
+                h3 { "Time in MPI functions" }
+                (figure("function-ranks", &format!("Time in the functions with most of it, by rank. The scale of colours is logarithmic.{}", mean_of(per_row))))
+                (table_of(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"], spent.functions.iter().map(|row| vec![
+                    Cell::text(&row.function), Cell::text(row.part), Cell::count(row.calls.0), Cell::shown(row.time_ps, time), Cell::number(row.share, percent(row.share)),
+                    Cell::shown(row.max.value, time), Cell::plain(row.max.rank),
+                ]).collect(), spent.functions.len(), "functions"))
+            }
+        })
     }
 
     fn over_time(&self) -> Option<Markup> {

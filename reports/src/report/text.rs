@@ -36,11 +36,17 @@ pub enum Section {
     Phases,
     /// By MPI function.
     Calls,
+    /// Time of the captured run, by part.
+    Time,
+    /// The same by MPI function.
+    Functions,
 }
 
 impl Section {
     /// Every section, in the order in which they are shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
+        Self::Time,
+        Self::Functions,
         Self::Sizes,
         Self::Pairs,
         Self::Distances,
@@ -62,6 +68,8 @@ impl Section {
             Self::Communicators => "communicator",
             Self::Phases => "phase",
             Self::Calls => "call",
+            Self::Time => "time",
+            Self::Functions => "function",
         }
     }
 }
@@ -70,6 +78,7 @@ impl Section {
 const BAR: usize = 24;
 
 /// A table under construction: heads, then rows; the last column may be a bar.
+#[derive(Default)]
 pub(super) struct Rows {
     heads: Vec<&'static str>,
     rows: Vec<Vec<String>>,
@@ -291,6 +300,8 @@ impl Report {
             Section::Ranks => self.by_rank(),
             Section::Phases => self.by_phase(),
             Section::Calls => self.by_call(),
+            Section::Time => self.by_time(),
+            Section::Functions => self.by_function(),
         }
     }
 
@@ -403,6 +414,41 @@ impl Report {
             rows.row(phase.bytes, fields);
         }
         ("Phases".to_owned(), rows)
+    }
+
+    fn by_time(&self) -> (String, Rows) {
+        let Some(spent) = &self.spent else { return Default::default() };
+        let mut rows = Rows::new(&["part", "time", "share", "mean of a rank", "most", "of rank"]);
+        for part in &spent.parts {
+            let fields = vec![
+                part.title().to_owned(),
+                time(part.time_ps),
+                part.share.map_or_else(|| "–".to_owned(), percent),
+                time(part.mean_ps),
+                time(part.max.value),
+                part.max.rank.to_string(),
+            ];
+            rows.row(part.time_ps, fields);
+        }
+        (format!("Time as captured ({} of all ranks behind MPI_Init)", time(spent.run_ps)), rows)
+    }
+
+    fn by_function(&self) -> (String, Rows) {
+        let functions = self.spent.iter().flat_map(|spent| &spent.functions);
+        let mut rows = Rows::new(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"]);
+        for function in functions {
+            let fields = vec![
+                function.function.clone(),
+                function.part.to_owned(),
+                count(function.calls),
+                time(function.time_ps),
+                percent(function.share),
+                time(function.max.value),
+                function.max.rank.to_string(),
+            ];
+            rows.row(function.time_ps, fields);
+        }
+        ("Time in MPI functions".to_owned(), rows)
     }
 
     fn by_call(&self) -> (String, Rows) {

@@ -1,5 +1,6 @@
 //! Statistics of a trace, computed in one pass without a replay.
 
+mod accounts;
 mod bounded;
 mod collector;
 mod pairs;
@@ -9,6 +10,7 @@ mod recent;
 mod sizes;
 mod tables;
 
+pub use accounts::{Accounts, InAll, OfFunction};
 pub use bounded::Volume;
 pub use collector::{CollectiveTally, TaskTally};
 pub use pairs::{DISTANCES, MATRIX, Pair, Sums, distance_class};
@@ -37,6 +39,8 @@ pub struct Stats {
     pub hosts: Option<Vec<String>>,
     /// When each task could use MPI as captured, if the trace is a container that tells it.
     pub spans: Option<Vec<Span>>,
+    /// How the tasks spent the captured run, if the trace is a container that tells it.
+    pub accounts: Option<Accounts>,
     /// Messages: sums over pairs of ranks.
     pub pairs: Sums,
     /// Messages by sender and receiver, unless there are too many different pairs.
@@ -67,7 +71,7 @@ impl Stats {
     /// # Errors
     /// The first that is met in the file.
     pub fn of_trace(path: &Path, progress: Progress<'_>) -> Result<Self, StatsError> {
-        let read::Pass { header, is_container, about, hosts, spans, sums } = read::read(path, progress)?;
+        let read::Pass { header, is_container, about, hosts, spans, accounts, sums } = read::read(path, progress)?;
         let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
         let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
         let (pairs, exact_pairs) = sums.pairs.finish();
@@ -77,6 +81,7 @@ impl Stats {
             about,
             hosts,
             spans,
+            accounts,
             dependencies,
             awaited,
             to_self: pairs.by_distance[distance_class(0, 0)].messages,

@@ -3,6 +3,7 @@
 //! Threads share a container task by task, a text by stretches of lines. Sums do not depend on the order: any number of threads gives
 //! the same.
 
+use super::accounts::Accounts;
 use super::collector::Collector;
 use super::phases::PhasesOfTask;
 use hashbrown::HashMap;
@@ -71,6 +72,7 @@ pub(super) struct Pass {
     pub(super) about: About,
     pub(super) hosts: Option<Vec<String>>,
     pub(super) spans: Option<Vec<Span>>,
+    pub(super) accounts: Option<Accounts>,
     /// Settled: nothing is pending in it.
     pub(super) sums: Collector,
 }
@@ -149,7 +151,8 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
         sums.communicators.insert(id, members.len() as u32);
     }
     let (about, hosts) = (reader.about().clone(), reader.hosts()?);
-    Ok(Pass { header, is_container: true, about, hosts, spans, sums })
+    let accounts = Accounts::read(&reader)?;
+    Ok(Pass { header, is_container: true, about, hosts, spans, accounts, sums })
 }
 
 /// The notes of a section, by task.
@@ -268,7 +271,8 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
             sums
         }
     };
-    Ok(Pass { header, is_container: false, about: About::default(), hosts: None, spans: None, sums })
+    let about = About::default();
+    Ok(Pass { header, is_container: false, about, hosts: None, spans: None, accounts: None, sums })
 }
 
 /// Whether the records are as many as the header says; if not, a reader from the beginning reports the error.

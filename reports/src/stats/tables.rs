@@ -1,8 +1,9 @@
 //! Everything a pass over a trace counts, as tables: a row for each rank, pair, size …, none left out or put together.
 
 use super::sizes::smallest_beside;
-use super::{Stats, Volume};
+use super::{Accounts, Stats, Volume};
 use results::table::{Cell, Column, Table};
+use vef_format::account::TimePart;
 
 const MESSAGES: Column = Column::new("messages", "messages");
 const BYTES: Column = Column::new("bytes", "bytes");
@@ -23,6 +24,7 @@ impl Stats {
             self.phases_table(),
             self.calls_table(),
         ]);
+        tables.extend(self.accounts.iter().flat_map(|accounts| self.account_tables(accounts)));
         tables
     }
 
@@ -138,6 +140,56 @@ impl Stats {
             ]);
         }
         table
+    }
+
+    fn account_tables(&self, accounts: &Accounts) -> [Table; 3] {
+        let clock = u128::from(self.header.clock.0);
+        let time = |ticks: u64| Cell::Time(u128::from(ticks) * clock);
+        let part = |&part: &TimePart| Column {
+            name: format!("{}_ps", part.name()).into(),
+            ..Column::new("", part.title())
+        };
+        let columns: Vec<Column> =
+            [Column::new("rank", "rank")].into_iter().chain(TimePart::ALL.iter().map(part)).collect();
+        let mut times = Table::new("times", "Time of the captured run", columns);
+        for (rank, task) in accounts.tasks.iter().enumerate() {
+            let parts = TimePart::ALL.iter().map(|&part| time(task.of(part)));
+            times.row([Cell::Id(rank as u64)].into_iter().chain(parts));
+        }
+        let [function, part, calls, took] = [
+            Column::new("function", "function"),
+            Column::new("part", "part of the time"),
+            Column::new("calls", "calls"),
+            Column::new("time_ps", "time"),
+        ];
+        let columns = [
+            vec![function.clone(), part.clone(), calls.clone(), took.clone()],
+            vec![Column::new("max_ps", "of one rank"), Column::new("max_rank", "of rank")],
+        ];
+        let mut functions = Table::new("functions", "Time in MPI functions", columns.concat());
+        for (name, part, sum) in accounts.by_function() {
+            let (rank, most) = sum.most;
+            functions.row([
+                Cell::text(name),
+                Cell::text(part.name()),
+                Cell::count(sum.calls),
+                time(sum.ticks),
+                time(most),
+                Cell::Id(rank.0.into()),
+            ]);
+        }
+        let columns = [Column::new("rank", "rank"), function, part, calls, took];
+        let mut ranks = Table::new("function-ranks", "Time in MPI functions by rank", columns);
+        for entry in &accounts.entries {
+            ranks.row([
+                Cell::Id(entry.task.0.into()),
+                Cell::text(&accounts.functions[entry.function as usize]),
+                Cell::text(entry.part.name()),
+                Cell::count(entry.calls),
+                time(entry.ticks),
+            ]);
+        }
+        [times, functions, ranks]
     }
 
     fn calls_table(&self) -> Table {

@@ -9,6 +9,7 @@ use super::error::ContainerError;
 use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
+use crate::account::TimePart;
 use crate::ids::Rank;
 use crate::units::Ticks;
 use crate::varint::{Source, unzigzag, zigzag};
@@ -53,6 +54,17 @@ pub enum Note<'a> {
     Initialised(Ticks),
     /// Time from the task's start to the entry of `MPI_Finalize` in the captured run; the place is 0.
     Finalised(Ticks),
+    /// An entry of the task's account of the captured run; the place is its number, from 0.
+    Time {
+        /// The part of the task's time.
+        part: TimePart,
+        /// Calls of the function.
+        calls: u64,
+        /// Their time.
+        took: Ticks,
+        /// The MPI function; empty for time outside MPI.
+        function: &'a str,
+    },
     /// The host of the tasks from this one on; the place is the task.
     Host(&'a str),
     /// The root of a rooted collective; the place is the collective's id.
@@ -83,6 +95,7 @@ impl Note<'_> {
             Self::Counts { .. } => Section::Counts,
             Self::Phase { .. } => Section::Phases,
             Self::Initialised(_) | Self::Finalised(_) => Section::Spans,
+            Self::Time { .. } => Section::Times,
             Self::Host(_) => Section::Placement,
             Self::Root(_) => Section::Roots,
             Self::Blocks { .. } => Section::Blocks,
@@ -179,6 +192,10 @@ impl Piece {
             }
             Note::Initialised(after) => out.put(&[step, 0, after.0]),
             Note::Finalised(after) => out.put(&[step, 1, after.0]),
+            Note::Time { part, calls, took, function } => {
+                out.put(&[step, part as u64, calls, took.0]);
+                self.name(function);
+            }
             Note::Tag(tag) => out.put_short(&[step, zigzag(tag.into())]),
             Note::Call(name) | Note::Host(name) => {
                 out.put(&[step]);
@@ -314,6 +331,12 @@ impl Notes {
                 (1, after) => Note::Finalised(after),
                 _ => return Err(Garbled::Value("a span")),
             },
+            Section::Times => {
+                let part = usize::try_from(from.get()?).ok().and_then(|part| TimePart::ALL.get(part));
+                let part = *part.ok_or(Garbled::Value("a part of time"))?;
+                let (calls, took) = (from.get()?, Ticks(from.get()?));
+                Note::Time { part, calls, took, function: name(&mut self.names, &mut from)? }
+            }
             Section::Counts => {
                 let (sent, received) = (from.get()?, from.get()?);
                 // A count takes at least one byte.

@@ -15,6 +15,8 @@ pub enum Section {
     Phases,
     /// [`Note::Initialised`](super::Note::Initialised) and [`Note::Finalised`](super::Note::Finalised), of each task.
     Spans,
+    /// [`Note::Time`](super::Note::Time), of each task.
+    Times,
     /// [`Note::Host`](super::Note::Host), of the trace.
     Placement,
     /// [`Note::Root`](super::Note::Root), of the trace.
@@ -25,13 +27,14 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of declaration.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Sends,
         Self::Tags,
         Self::Calls,
         Self::Counts,
         Self::Phases,
         Self::Spans,
+        Self::Times,
         Self::Placement,
         Self::Roots,
         Self::Blocks,
@@ -46,6 +49,7 @@ impl Section {
             Self::Counts => "counts",
             Self::Phases => "phases",
             Self::Spans => "spans",
+            Self::Times => "times",
             Self::Placement => "placement",
             Self::Roots => "roots",
             Self::Blocks => "blocks",

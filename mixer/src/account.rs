@@ -1,0 +1,128 @@
+//! The account of a task's time (`docs/time.md`), from its call table and what its waits completed.
+
+use mpi_abi::waiting::time_part;
+use vef_format::account::{Account, ByPart, Entry, TimePart};
+use vef_format::capture::Function;
+use vef_format::capture::event::Event;
+use vef_format::units::{Nanos, Ticks};
+
+/// What the walk adds to the call table.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    /// Duration of `MPI_Init`.
+    start_up: u64,
+    /// Return of `MPI_Init`.
+    initialised: Option<Nanos>,
+    /// Entry of `MPI_Finalize`.
+    finalised: Option<Nanos>,
+    /// The highest thread that made a call.
+    last_thread: u16,
+    /// By function: the time of waits for something else than messages.
+    waits: Vec<ByPart>,
+}
+
+/// The part of the time that a wait counts for that completes requests of two parts: a message comes first, and a send last.
+#[inline(always)]
+pub(crate) fn of_all(one: TimePart, other: TimePart) -> TimePart {
+    match (one, other) {
+        (TimePart::Message, _) | (_, TimePart::Own) => one,
+        (_, TimePart::Message) | (TimePart::Own, _) => other,
+        (TimePart::Send, _) => other,
+        _ => one,
+    }
+}
+
+impl Clock {
+    /// `event` is the call of `MPI_Init`.
+    pub(crate) fn begin(&mut self, event: &Event<'_>) {
+        if self.initialised.is_none() {
+            self.initialised = Some(event.end);
+            self.start_up = event.end.since(event.start).unwrap_or(0);
+        }
+    }
+
+    /// `event` is the call of `MPI_Finalize`.
+    pub(crate) fn end(&mut self, event: &Event<'_>) {
+        self.finalised = Some(event.start);
+    }
+
+    /// A thread makes a call.
+    #[inline(always)]
+    pub(crate) fn thread(&mut self, thread: u16) {
+        self.last_thread = self.last_thread.max(thread);
+    }
+
+    /// The call `event` waited for something else than a message.
+    #[cold]
+    pub(crate) fn waited(&mut self, event: &Event<'_>, part: TimePart) {
+        let Some(slot) = event.call.index() else { return };
+        if slot >= self.waits.len() {
+            self.waits.resize(slot + 1, ByPart::default());
+        }
+        self.waits[slot].add(part, event.end.0.saturating_sub(event.start.0));
+    }
+
+    /// The account of a task with these functions in its call table, whose recording lasted from `begin` to `end`. Without a call
+    /// table there is none.
+    ///
+    /// Time outside MPI is what the calls leave of the run, so the parts of a task sum to it exactly.
+    pub(crate) fn account(&self, functions: &[Function], (begin, end): (Nanos, Nanos)) -> Account {
+        if functions.is_empty() {
+            return Account::default();
+        }
+        let mut entries = Vec::new();
+        if self.initialised.is_some() {
+            let start_up = functions.iter().find(|function| function.name.starts_with("MPI_Init"));
+            let name = start_up.map_or("MPI_Init", |function| &function.name);
+            let took = Ticks(self.start_up);
+            entries.push(Entry { function: name.to_owned(), part: TimePart::StartUp, calls: 1, took });
+        }
+        for (slot, Function { name, calls, time, .. }) in functions.iter().enumerate() {
+            let part = time_part(name);
+            if part == TimePart::StartUp {
+                continue;
+            }
+            let of = |part, calls, took| Entry { function: name.clone(), part, calls, took: Ticks(took) };
+            let first = entries.len();
+            entries.push(of(part, *calls, time.0));
+            if part == TimePart::Message {
+                let waits = self.waits.get(slot).copied().unwrap_or_default();
+                for &part in TimePart::ALL {
+                    // Durations of single calls are rounded, their sum in the table is not.
+                    let took = waits.of(part).min(entries[first].took.0);
+                    if took > 0 {
+                        entries[first].took.0 -= took;
+                        entries.push(of(part, 0, took));
+                    }
+                }
+            }
+        }
+        let inside = Account(entries.clone()).by_part().inside();
+        let begin = self.initialised.unwrap_or(begin);
+        let run = self.finalised.unwrap_or(end).since(begin).unwrap_or(0);
+        let all = run.saturating_mul(u64::from(self.last_thread) + 1);
+        let took = Ticks(all.saturating_sub(inside));
+        entries.push(Entry { function: String::new(), part: TimePart::Outside, calls: 0, took });
+        Account(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls within calls, and tables with any numbers: no part is negative.
+    #[test]
+    fn calls_longer_than_the_run_leave_nothing_outside() {
+        let function = |name: &str, time| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(time) };
+        for (times, outside) in [([40, 50], 10), ([40, 61], 0), ([u64::MAX, u64::MAX], 0)] {
+            let functions = [function("MPI_Recv", times[0]), function("MPI_Never_heard_of", times[1])];
+            let account = Clock::default().account(&functions, (Nanos(5), Nanos(105)));
+            assert_eq!(account.by_part().outside, outside);
+            assert_eq!(account.by_part().own, times[1]);
+        }
+        // A clock that went backwards.
+        let account = Clock::default().account(&[function("MPI_Recv", 3)], (Nanos(9), Nanos(5)));
+        assert_eq!((account.by_part().outside, account.by_part().running()), (0, 3));
+    }
+}
