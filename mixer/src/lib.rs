@@ -36,7 +36,6 @@
 //! |---|---|---|
 //! | walk | `read.rs`, `walk/` | events of a rank file → a `Task` (`task.rs`): its `Record`s (`records.rs`, some 7 bytes each), and of each message and receive the channel (`channels.rs`) |
 //! | | `walk/timeline.rs` | start and end of a call → computing time and dependency of its records |
-//! | | `account.rs` | call table and waits → the parts of the task's time (`docs/time.md`) |
 //! | | `counts.rs` | counts of the summary |
 //! | | `communicators.rs`, `agreement.rs` | the tasks' own communicators → those of the run, and the operations that all members called |
 //! | matching | `matching.rs` | both ends of each channel → the message of each receive, the fate of each message |
@@ -60,7 +59,6 @@ mod summary;
 
 mod mix;
 
-mod account;
 mod counts;
 mod function;
 mod read;

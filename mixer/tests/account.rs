@@ -61,7 +61,8 @@ fn post(program: &mut Program, number: u64) {
 
 fn reduce(program: &mut Program, function: &'static str, number: Option<u64>) {
     for rank in 0..2 {
-        let request = number.map(|number| RequestId { thread: 0, number: if rank == 0 { number } else { 0 } });
+        let request =
+            number.map(|number| RequestId { thread: 0, number: if rank == 0 { number } else { 0 } });
         let part = Collective {
             operation: Operation::Allreduce,
             comm: capture::WORLD,

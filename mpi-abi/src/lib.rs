@@ -63,6 +63,7 @@
 
 mod error;
 
+pub mod account;
 pub mod prototypes;
 pub mod waiting;
 

@@ -26,8 +26,8 @@ impl Call {
             Rma | RmaSync | WinCreate | WinFree => TimePart::Window,
             FileOpen | FileSync | FileClose | Io => TimePart::File,
             Lifecycle => TimePart::StartUp,
-            Partitioned | Start | RequestFree | Request | Status | CommQuery | Topology | Group | WinQuery
-            | FileQuery | TypeCreate | TypeCommit | TypeFree | TypeQuery | Session | Attribute
+            Partitioned | Start | RequestFree | Request | Status | CommQuery | Topology | Group
+            | WinQuery | FileQuery | TypeCreate | TypeCommit | TypeFree | TypeQuery | Session | Attribute
             | ErrorHandling | Info | Op | Pcontrol | Local | Conversion => TimePart::Own,
         }
     }

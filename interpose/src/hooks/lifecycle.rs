@@ -53,7 +53,6 @@ pub(crate) fn begin(
     let zero = clock::pair();
     let start = clock::now();
     let code = next();
-    let end = clock::now();
     if code != SUCCESS || !settings.enabled {
         return code;
     }
@@ -72,6 +71,8 @@ pub(crate) fn begin(
         let Some(mut lane) = tracer.lane() else { return };
         let lane = lane.get();
         lane.writer.begin_at(start);
+        // The program does not run before the recorder is ready.
+        let end = clock::now();
         lane.writer.put((start, end), Content::Action(&Action::Init), tracer.slot(call));
         tracer.count(call, end.wrapping_sub(start), false);
         tracer.describe_world(lane);

@@ -7,7 +7,6 @@ use super::recent::{Name, Recent};
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
 use crate::Polls;
-use crate::account::Clock;
 use crate::channels::{Channel, Posting, Side};
 use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
@@ -18,6 +17,7 @@ use crate::task::{Fate, Task};
 use ::collectives::choose::Table;
 use ::collectives::creations::Library;
 use hashbrown::HashMap;
+use mpi_abi::account::Clock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::account::TimePart;
@@ -81,8 +81,8 @@ pub(super) enum Pending {
     Send { message: MessageIndex, record: RecordIndex },
     /// A receive.
     Receive(ReceiveIndex),
-    /// A collective.
-    Collective(CollectiveIndex),
+    /// A collective; a wait for it counts for this part of the time.
+    Collective(CollectiveIndex, TimePart),
     /// A collective replaced by messages, by index in [`Builder::lowered`].
     Lowered(usize),
 }

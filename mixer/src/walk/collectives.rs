@@ -77,7 +77,11 @@ impl Builder<'_> {
             self.timeline.record(&mut self.task, event, event.start, chain, body, after);
             return Ok(());
         }
-        self.start(call.request, Pending::Collective(collective))?;
+        let part = match self.agreements.of(event.call) {
+            [] => TimePart::Collective,
+            _ => TimePart::Communicator,
+        };
+        self.start(call.request, Pending::Collective(collective, part))?;
         for body in [Body::Mark, body] {
             // What follows depends on the mark.
             self.timeline.record(&mut self.task, event, event.start, chain, body, After::Sent);

@@ -2,10 +2,10 @@
 
 use super::builder::{Builder, Pending};
 use super::timeline::Chain;
-use crate::account::of_all;
 use crate::error::Problem;
 use crate::index::ChannelIndex;
 use crate::records::{After, Body};
+use mpi_abi::account::of_all;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Completions, Event, Outcome, RequestId};
 
@@ -67,9 +67,7 @@ impl Builder<'_> {
                 self.completed_receive(event, receive);
                 (After::Received(receive), TimePart::Message)
             }
-            Some(Pending::Collective(collective)) => {
-                (After::Collective(collective), TimePart::Collective)
-            }
+            Some(Pending::Collective(collective, part)) => (After::Collective(collective), part),
             Some(Pending::Lowered(at)) => {
                 let receives = std::mem::take(&mut self.lowered[at]);
                 self.collect(event, &receives, chain);

@@ -196,14 +196,14 @@ impl Report {
             }
             (figure("spent", &format!("How each rank spent the captured run.{}", mean_of(per_row))))
             (table(&["part", "time", "share", "mean of a rank", "most", "of rank"], spent.parts.iter().map(|part| vec![
-                Cell::text(part.title()), Cell::shown(part.time_ps, time), Cell::number(part.share.unwrap_or(0.0), part.share.map_or_else(|| "–".to_owned(), percent)),
+                Cell::text(part.title()), Cell::shown(part.time_ps, time), Cell::maybe_share(part.share),
                 Cell::shown(part.mean_ps, time), Cell::shown(part.max.value, time), Cell::plain(part.max.rank),
             ]).collect()))
             @if !spent.functions.is_empty() {
                 h3 { "Time in MPI functions" }
                 (figure("function-ranks", &format!("Time in the functions with most of it, by rank. The scale of colours is logarithmic.{}", mean_of(per_row))))
                 (table_of(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"], spent.functions.iter().map(|row| vec![
-                    Cell::text(&row.function), Cell::text(row.part), Cell::count(row.calls.0), Cell::shown(row.time_ps, time), Cell::number(row.share, percent(row.share)),
+                    Cell::text(&row.function), Cell::text(row.part), Cell::count(row.calls.0), Cell::shown(row.time_ps, time), Cell::maybe_share(row.share),
                     Cell::shown(row.max.value, time), Cell::plain(row.max.rank),
                 ]).collect(), spent.functions.len(), "functions"))
             }

@@ -40,6 +40,11 @@ impl Cell {
         Self { value: value.to_string(), shown, text: false }
     }
 
+    /// A share, if there is one.
+    pub(super) fn maybe_share(share: Option<f64>) -> Self {
+        Self::number(share.unwrap_or(0.0), share.map_or_else(|| "–".to_owned(), percent))
+    }
+
     pub(super) fn amount(amount: &Amount) -> [Self; 2] {
         [Self::count(amount.messages.0), Self::count(amount.bytes.0)]
     }

@@ -56,8 +56,8 @@ pub struct InFunction {
     pub calls: Exact,
     /// All ranks together.
     pub time_ps: Exact,
-    /// That as a share of `run_ps`.
-    pub share: f64,
+    /// That as a share of `run_ps`; of start-up none.
+    pub share: Option<f64>,
     /// The most of a rank.
     pub max: OfRank,
 }
@@ -72,7 +72,7 @@ pub struct FunctionRanks {
 }
 
 /// The data of `accounts`, of which times are in ticks of `clock`.
-pub(super) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
+pub(crate) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
     let picos = |ticks: u64| Exact(u128::from(ticks) * u128::from(clock.0));
     let (all, tasks) = (accounts.all(), accounts.tasks.len());
     let running = all.running();
@@ -95,7 +95,7 @@ pub(super) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
         part: part.name(),
         calls: sum.calls.into(),
         time_ps: picos(sum.ticks),
-        share: share(sum.ticks),
+        share: (part != TimePart::StartUp).then(|| share(sum.ticks)),
         max: OfRank { rank: sum.most.0.0, value: picos(sum.most.1) },
     };
     let per_row = tasks.div_ceil(MOST_ROWS).max(1);
@@ -149,7 +149,7 @@ fn function_ranks(
 
 impl Part {
     /// Its name for people.
-    pub(super) fn title(&self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         TimePart::ALL.iter().find(|part| part.name() == self.part).map_or(self.part, |part| part.title())
     }
 }

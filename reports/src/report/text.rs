@@ -435,14 +435,15 @@ impl Report {
 
     fn by_function(&self) -> (String, Rows) {
         let functions = self.spent.iter().flat_map(|spent| &spent.functions);
-        let mut rows = Rows::new(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"]);
+        let mut rows =
+            Rows::new(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"]);
         for function in functions {
             let fields = vec![
                 function.function.clone(),
                 function.part.to_owned(),
                 count(function.calls),
                 time(function.time_ps),
-                percent(function.share),
+                function.share.map_or_else(|| "–".to_owned(), percent),
                 time(function.max.value),
                 function.max.rank.to_string(),
             ];

@@ -1,5 +1,6 @@
 //! The accounts of the tasks' time in the captured run (`docs/time.md`), of containers.
 
+use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use vef_format::account::{ByPart, TimePart};
 use vef_format::container::{ContainerError, Note, Reader, Section};
@@ -45,26 +46,14 @@ pub struct InAll {
 impl Accounts {
     /// The accounts in a container; `None` if it has none.
     pub(super) fn read(reader: &Reader) -> Result<Option<Self>, ContainerError> {
-        let mut accounts = Self::default();
-        let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+        let mut adding = Adding::new(reader.header().tasks);
         for (task, mut notes) in reader.notes_of_all(Section::Times)? {
-            accounts.tasks.resize(reader.header().tasks as usize, ByPart::default());
             while let Some((_, note)) = notes.next(reader)? {
                 let Note::Time { part, calls, took, function } = note else { continue };
-                accounts.tasks[task.index()].add(part, took.0);
-                if function.is_empty() {
-                    continue;
-                }
-                let next = numbers.len() as u32;
-                let function = *numbers.entry(function.to_owned()).or_insert(next);
-                accounts.entries.push(OfFunction { task, function, part, calls, ticks: took.0 });
+                adding.add(task, function, part, calls, took.0);
             }
         }
-        accounts.functions = vec![String::new(); numbers.len()];
-        for (name, number) in numbers {
-            accounts.functions[number as usize] = name;
-        }
-        Ok((!accounts.tasks.is_empty()).then_some(accounts))
+        Ok(adding.finish())
     }
 
     /// The sums over all tasks.
@@ -92,5 +81,40 @@ impl Accounts {
             .collect();
         all.sort_by_key(|(_, _, sum)| std::cmp::Reverse(sum.ticks));
         all
+    }
+}
+
+/// Accounts under construction.
+pub(crate) struct Adding {
+    accounts: Accounts,
+    numbers: HashMap<String, u32>,
+    used: bool,
+}
+
+impl Adding {
+    /// Of so many tasks.
+    pub(crate) fn new(tasks: u32) -> Self {
+        let tasks = vec![ByPart::default(); tasks as usize];
+        let accounts = Accounts { tasks, ..Accounts::default() };
+        Self { accounts, numbers: HashMap::new(), used: false }
+    }
+
+    /// Adds an entry of `task`; `function` is empty for time outside MPI.
+    pub(crate) fn add(&mut self, task: Rank, function: &str, part: TimePart, calls: u64, ticks: u64) {
+        self.used = true;
+        self.accounts.tasks[task.index()].add(part, ticks);
+        if !function.is_empty() {
+            let functions = &mut self.accounts.functions;
+            let function = *self.numbers.entry_ref(function).or_insert_with(|| {
+                functions.push(function.to_owned());
+                functions.len() as u32 - 1
+            });
+            self.accounts.entries.push(OfFunction { task, function, part, calls, ticks });
+        }
+    }
+
+    /// The accounts; `None` without an entry.
+    pub(crate) fn finish(self) -> Option<Accounts> {
+        self.used.then_some(self.accounts)
     }
 }

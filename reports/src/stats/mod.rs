@@ -10,6 +10,7 @@ mod recent;
 mod sizes;
 mod tables;
 
+pub(crate) use accounts::Adding;
 pub use accounts::{Accounts, InAll, OfFunction};
 pub use bounded::Volume;
 pub use collector::{CollectiveTally, TaskTally};
@@ -71,7 +72,8 @@ impl Stats {
     /// # Errors
     /// The first that is met in the file.
     pub fn of_trace(path: &Path, progress: Progress<'_>) -> Result<Self, StatsError> {
-        let read::Pass { header, is_container, about, hosts, spans, accounts, sums } = read::read(path, progress)?;
+        let read::Pass { header, is_container, about, hosts, spans, accounts, sums } =
+            read::read(path, progress)?;
         let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
         let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
         let (pairs, exact_pairs) = sums.pairs.finish();

@@ -1,14 +1,14 @@
-//! The account of a task's time (`docs/time.md`), from its call table and what its waits completed.
+//! Makes the account of a task's time (`docs/time.md`) from the call table of its capture and what its waits completed.
 
-use mpi_abi::waiting::time_part;
+use crate::waiting::time_part;
 use vef_format::account::{Account, ByPart, Entry, TimePart};
 use vef_format::capture::Function;
 use vef_format::capture::event::Event;
 use vef_format::units::{Nanos, Ticks};
 
-/// What the walk adds to the call table.
+/// What the events of a task add to its call table.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub struct Clock {
     /// Duration of `MPI_Init`.
     start_up: u64,
     /// Return of `MPI_Init`.
@@ -23,7 +23,7 @@ pub(crate) struct Clock {
 
 /// The part of the time that a wait counts for that completes requests of two parts: a message comes first, and a send last.
 #[inline(always)]
-pub(crate) fn of_all(one: TimePart, other: TimePart) -> TimePart {
+pub fn of_all(one: TimePart, other: TimePart) -> TimePart {
     match (one, other) {
         (TimePart::Message, _) | (_, TimePart::Own) => one,
         (_, TimePart::Message) | (TimePart::Own, _) => other,
@@ -34,7 +34,7 @@ pub(crate) fn of_all(one: TimePart, other: TimePart) -> TimePart {
 
 impl Clock {
     /// `event` is the call of `MPI_Init`.
-    pub(crate) fn begin(&mut self, event: &Event<'_>) {
+    pub fn begin(&mut self, event: &Event<'_>) {
         if self.initialised.is_none() {
             self.initialised = Some(event.end);
             self.start_up = event.end.since(event.start).unwrap_or(0);
@@ -42,19 +42,24 @@ impl Clock {
     }
 
     /// `event` is the call of `MPI_Finalize`.
-    pub(crate) fn end(&mut self, event: &Event<'_>) {
+    pub fn end(&mut self, event: &Event<'_>) {
         self.finalised = Some(event.start);
+    }
+
+    /// Entry of `MPI_Finalize`.
+    pub fn finalised(&self) -> Option<Nanos> {
+        self.finalised
     }
 
     /// A thread makes a call.
     #[inline(always)]
-    pub(crate) fn thread(&mut self, thread: u16) {
+    pub fn thread(&mut self, thread: u16) {
         self.last_thread = self.last_thread.max(thread);
     }
 
     /// The call `event` waited for something else than a message.
     #[cold]
-    pub(crate) fn waited(&mut self, event: &Event<'_>, part: TimePart) {
+    pub fn waited(&mut self, event: &Event<'_>, part: TimePart) {
         let Some(slot) = event.call.index() else { return };
         if slot >= self.waits.len() {
             self.waits.resize(slot + 1, ByPart::default());
@@ -66,7 +71,7 @@ impl Clock {
     /// table there is none.
     ///
     /// Time outside MPI is what the calls leave of the run, so the parts of a task sum to it exactly.
-    pub(crate) fn account(&self, functions: &[Function], (begin, end): (Nanos, Nanos)) -> Account {
+    pub fn account(&self, functions: &[Function], (begin, end): (Nanos, Nanos)) -> Account {
         if functions.is_empty() {
             return Account::default();
         }
@@ -114,7 +119,8 @@ mod tests {
     /// Calls within calls, and tables with any numbers: no part is negative.
     #[test]
     fn calls_longer_than_the_run_leave_nothing_outside() {
-        let function = |name: &str, time| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(time) };
+        let function =
+            |name: &str, time| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(time) };
         for (times, outside) in [([40, 50], 10), ([40, 61], 0), ([u64::MAX, u64::MAX], 0)] {
             let functions = [function("MPI_Recv", times[0]), function("MPI_Never_heard_of", times[1])];
             let account = Clock::default().account(&functions, (Nanos(5), Nanos(105)));

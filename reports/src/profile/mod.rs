@@ -1,26 +1,39 @@
-//! Profile of a capture: calls of each MPI function with their time and bytes, and messages by pair of ranks; sums over all ranks.
+//! Profile of a capture: the parts of the ranks' time, calls of each MPI function with their time and bytes, messages by pair of ranks, and
+//! times by phase of the program.
 //!
 //! Bytes of messages are those sent and those received; of collectives, those of the buffer that a rank gives (of a vector form: of all
 //! blocks). Peers are those that a rank sends to. What a persistent request moves counts where it is started. Shares of MPI are of the time
 //! between the end of `MPI_Init` and the start of `MPI_Finalize`, of all threads that make calls.
 
+mod time;
+
 use crate::flow::{Channels, Place};
+use crate::report::spent::{Spent, spent};
+use crate::stats::Adding;
 use crate::wildcards::Matched;
 use hashbrown::HashMap;
 use mpi_abi::prototypes::{Call, Category};
+use results::Exact;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use time::{InPhase, TimeOfRank};
+use vef_format::account::{Account, ByPart, TimePart};
 use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Send};
 use vef_format::capture::{Capture, CaptureError, Group};
 use vef_format::ids::{CommId, CommRank, Rank as Task};
 use vef_format::operation::Operation;
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::{Bytes, Grouped, Picos};
+
+/// The layout of the data; another number where a key goes or changes its meaning.
+pub const SCHEMA: &str = "vef-profile/1";
 
 /// A run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Profile {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
     /// Number of ranks.
     pub tasks: u32,
     /// Time in MPI of all ranks together, without `MPI_Init` and `MPI_Finalize`, ns.
@@ -29,6 +42,10 @@ pub struct Profile {
     pub wall_ns: u64,
     /// The same of all threads that make calls, of which `mpi_ns` is a share, ns.
     pub thread_ns: u64,
+    /// The parts of that time, by function and rank, as in a report; `null` for a capture without a call table.
+    pub spent: Option<Spent>,
+    /// By phase of the program, the longest first; the name of time outside of all phases is empty. None without phases.
+    pub phases: Vec<Phase>,
     /// By function, the one that took longest first.
     pub calls: Vec<Function>,
     /// By rank, in order.
@@ -73,6 +90,23 @@ pub struct Rank {
     pub bytes: u64,
 }
 
+/// A phase of the program; a call counts for the innermost one that it is in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// How often a rank entered it, all ranks together.
+    pub entries: u64,
+    /// Time in it, of all threads of all ranks, ns.
+    pub ns: u64,
+    /// The parts of that time, of recorded calls, ns.
+    pub times_ns: ByPart,
+    /// The longest time of a rank in it.
+    pub max_ns: u64,
+    /// That rank.
+    pub max_rank: u32,
+}
+
 /// Messages from one rank to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pair {
@@ -98,16 +132,18 @@ impl Profile {
             }
             opened => opened?,
         };
-        let mut profile = Self { tasks: capture.tasks(), ..Self::default() };
+        let mut profile = Self { schema: SCHEMA, tasks: capture.tasks(), ..Self::default() };
         let mut sizes = Sizes::default();
         for rank in (0..capture.tasks()).map(Task) {
             sizes.read(&capture, rank)?;
         }
-        let mut calls = BTreeMap::new();
+        let mut sums = Sums::new(capture.tasks());
         for rank in (0..capture.tasks()).map(Task) {
-            profile.add(&capture, rank, &sizes, &mut calls)?;
+            profile.add(&capture, rank, &sizes, &mut sums)?;
         }
-        profile.calls = calls.into_values().collect();
+        profile.spent = sums.accounts.finish().map(|accounts| spent(&accounts, Picos(1000)));
+        profile.phases = phases(sums.phases);
+        profile.calls = sums.calls.into_values().collect();
         profile.calls.sort_by_key(|call| std::cmp::Reverse(call.ns));
         profile.pairs.sort_by_key(|pair| std::cmp::Reverse((pair.bytes, pair.messages)));
         Ok(profile)
@@ -118,7 +154,7 @@ impl Profile {
         capture: &Capture,
         rank: Task,
         sizes: &Sizes,
-        calls: &mut BTreeMap<String, Function>,
+        sums: &mut Sums,
     ) -> Result<(), CaptureError> {
         let matched = Matched::of_rank(capture, rank)?;
         let mut events = capture.events(rank)?;
@@ -133,6 +169,7 @@ impl Profile {
             matched,
             channels: Channels::new(rank, capture.tasks()),
         };
+        let mut time = TimeOfRank::new(events.functions(), events.span().0);
         let (mut initialised, mut finalised, mut threads) = (None, None, 1);
         events.each(|event| {
             match event.action {
@@ -142,10 +179,13 @@ impl Profile {
             }
             threads = threads.max(u32::from(event.thread) + 1);
             moved.event(event);
+            time.event(event);
             Ok::<_, CaptureError>(())
         })?;
         // That of a rank without MPI_Finalize is known now: it ends with its last event.
         let (begin, end) = events.span();
+        let (account, phases) = time.finish(events.functions(), (begin, end));
+        sums.add(rank, &account, phases);
         let wall_ns = finalised.unwrap_or(end).0.saturating_sub(initialised.unwrap_or(begin).0);
         let (mut made, mut mpi_ns) = (0u64, 0u64);
         for (function, &bytes) in events.functions().iter().zip(&moved.bytes) {
@@ -155,7 +195,7 @@ impl Profile {
             // What MPI_Init and MPI_Finalize take is not the program's communication.
             let at_work = call.is_none_or(|call| call.category() != Category::Lifecycle);
             mpi_ns = mpi_ns.saturating_add(if at_work { ns } else { 0 });
-            let entry = calls.entry(function.name.clone()).or_insert_with(|| Function {
+            let entry = sums.calls.entry(function.name.clone()).or_insert_with(|| Function {
                 name: function.name.clone(),
                 representable: !call.is_some_and(|call| is_beyond_a_trace(call.category())),
                 ..Function::default()
@@ -177,6 +217,49 @@ impl Profile {
         self.pairs.extend(moved.sent.into_iter().map(pair));
         Ok(())
     }
+}
+
+/// The sums of all ranks so far.
+struct Sums {
+    calls: BTreeMap<String, Function>,
+    accounts: Adding,
+    /// By name: the sums, and the longest time of a rank with that rank.
+    phases: BTreeMap<String, (InPhase, u64, Task)>,
+}
+
+impl Sums {
+    fn new(tasks: u32) -> Self {
+        Self { calls: BTreeMap::new(), accounts: Adding::new(tasks), phases: BTreeMap::new() }
+    }
+
+    /// Adds what a rank spent.
+    fn add(&mut self, rank: Task, account: &Account, phases: BTreeMap<String, InPhase>) {
+        for entry in &account.0 {
+            self.accounts.add(rank, &entry.function, entry.part, entry.calls, entry.took.0);
+        }
+        for (name, InPhase { entries, times }) in phases {
+            let (sum, longest, of) = self.phases.entry(name).or_insert((InPhase::default(), 0, rank));
+            sum.entries += entries;
+            sum.times.merge(&times);
+            if times.running() > *longest {
+                (*longest, *of) = (times.running(), rank);
+            }
+        }
+    }
+}
+
+/// The phases, the longest first; none, if the program has none.
+fn phases(sums: BTreeMap<String, (InPhase, u64, Task)>) -> Vec<Phase> {
+    if sums.keys().all(String::is_empty) {
+        return Vec::new();
+    }
+    let phase = |(name, (InPhase { entries, times }, longest, of))| {
+        let (ns, max_rank): (u64, Task) = (times.running(), of);
+        Phase { name, entries, ns, times_ns: times, max_ns: longest, max_rank: max_rank.0 }
+    };
+    let mut phases: Vec<Phase> = sums.into_iter().map(phase).collect();
+    phases.sort_by_key(|phase| std::cmp::Reverse(phase.ns));
+    phases
 }
 
 /// Whether a VEF trace has no record for calls of this kind.
@@ -333,6 +416,17 @@ impl fmt::Display for Profile {
             ms(self.mpi_ns),
             share(self.mpi_ns, self.thread_ns)
         )?;
+        if let Some(spent) = &self.spent {
+            let longest = |picos: Exact| format!("{:.3}", picos.0 as f64 / 1e9);
+            writeln!(out, "{:<28}{:>14}{:>10}{:>14}{:>8}", "part of the time", "ms", "%", "most", "of rank")?;
+            for part in &spent.parts {
+                let share =
+                    part.share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}", 100.0 * share));
+                let [all, most] = [part.time_ps, part.max.value].map(longest);
+                writeln!(out, "{:<28}{all:>14}{share:>10}{most:>14}{:>8}", part.title(), part.max.rank)?;
+            }
+            writeln!(out)?;
+        }
         writeln!(
             out,
             "{:<28}{:>12}{:>14}{:>14}{:>18}{:>8}",
@@ -366,6 +460,29 @@ impl fmt::Display for Profile {
         }
         more(out, self.ranks.len())?;
         writeln!(out)?;
+        if !self.phases.is_empty() {
+            writeln!(
+                out,
+                "{:<28}{:>10}{:>14}{:>10}{:>14}{:>8}{:>10}",
+                "phase", "entries", "ms", "in MPI %", "longest rank", "rank", "polling %"
+            )?;
+            for phase in self.phases.iter().take(SHOWN) {
+                let name = if phase.name.is_empty() { "(in no phase)" } else { &phase.name };
+                let [inside, polling] = [phase.times_ns.inside(), phase.times_ns.of(TimePart::Polling)];
+                writeln!(
+                    out,
+                    "{name:<28}{:>10}{:>14}{:>10}{:>14}{:>8}{:>10}",
+                    Grouped(phase.entries),
+                    ms(phase.ns),
+                    share(inside, phase.ns),
+                    ms(phase.max_ns),
+                    phase.max_rank,
+                    share(polling, phase.ns)
+                )?;
+            }
+            more(out, self.phases.len())?;
+            writeln!(out)?;
+        }
         writeln!(out, "{:>8}{:>8}{:>12}{:>18}", "from", "to", "messages", "bytes")?;
         for &Pair { from, to, messages, bytes } in self.pairs.iter().take(SHOWN) {
             writeln!(out, "{from:>8}{to:>8}{:>12}{:>18}", Grouped(messages), Grouped(bytes))?;

@@ -1,0 +1,184 @@
+//! The account of each rank's time says what an independent profiler (`tests/c/timer.c`) measures in the same run; its parts are the run.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+use vef_tests::{Mpi, run, run_for, vef};
+
+/// Times in nanoseconds by function, and the whole as `run`.
+type Times = BTreeMap<String, f64>;
+
+/// What the profiler measured on a rank.
+fn measured(directory: &Path, rank: u32) -> Times {
+    let path = directory.join(format!("{rank}.txt"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        (fields[0].to_owned(), fields[2].parse().expect("a time"))
+    };
+    text.lines().map(line).collect()
+}
+
+/// The table `name` of a trace: rows of fields.
+fn table(trace: &Path, name: &str) -> Vec<Vec<String>> {
+    let csv = run(vef().arg("stats").arg(trace).args(["--csv", name])).success().stdout();
+    csv.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+/// The account of a rank in a trace: times by function, and the sum of all parts but start-up as `run`.
+fn account(trace: &Path, rank: u32) -> Times {
+    let mut times = Times::new();
+    for row in table(trace, "function-ranks") {
+        let [of, function, part, _, picos] = row.try_into().expect("five columns");
+        if of == rank.to_string() && part != "start_up" {
+            *times.entry(function).or_default() += picos.parse::<f64>().expect("a time") / 1e3;
+        }
+    }
+    let row = table(trace, "times").into_iter().find(|row| row[0] == rank.to_string()).expect("the rank");
+    // The rank, start-up, and the parts of the run.
+    let run: f64 = row[2..].iter().map(|picos| picos.parse::<f64>().expect("a time") / 1e3).sum();
+    times.insert("run".into(), run);
+    times
+}
+
+/// Where the account of a run differs from what the profiler measured by more than a hundredth of the run.
+fn differences(trace: &Path, times: &Path) -> Vec<String> {
+    let mut differences = Vec::new();
+    for rank in 0..4 {
+        let (measured, account) = (measured(times, rank), account(trace, rank));
+        let hundredth = measured["run"] / 100.0;
+        for (function, &time) in &measured {
+            let own = account.get(function).copied().unwrap_or(0.0);
+            if (own - time).abs() > hundredth {
+                differences
+                    .push(format!("rank {rank}: {function} takes {own} ns, {time} measured: {account:?}"));
+            }
+        }
+        let unknown = account.keys().filter(|function| !measured.contains_key(*function));
+        differences.extend(unknown.map(|function| format!("rank {rank}: {function} was not measured")));
+    }
+    differences
+}
+
+/// A rank may lose its core between the clocks of both, but not in every run.
+const RUNS: usize = 8;
+
+#[test]
+fn an_account_is_what_an_independent_profiler_measures() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let timer = mpi.compile(work.path(), "timer.so", &["-shared", "-fPIC", "tests/c/timer.c", "-ldl"]);
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        for way in ["stencil", "idup", "iprobe", "cart"] {
+            let differs = |number: usize| {
+                let place = |name: &str| work.path().join(format!("{way}-{number}{name}"));
+                let [capture, trace, times] = ["", ".vefx", "-times"].map(place);
+                std::fs::create_dir(&times).expect("a directory");
+                let mut command = vef();
+                command.current_dir(work.path()).env("TIME_DIR", &times).env("LD_PRELOAD", &timer);
+                command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+                run_for(command.arg("--").arg(&program).arg(way), Duration::from_secs(200)).success();
+                run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+                same_as_the_profile(&capture, &trace);
+                differences(&trace, &times)
+            };
+            let mut all = (0..RUNS).map(differs);
+            let last = all.find(Vec::is_empty);
+            assert!(last.is_some(), "{mpi:?} {way}: {:?}", differs(RUNS));
+        }
+    }
+}
+
+/// `vef profile` reads the capture by itself, and gives the same account.
+fn same_as_the_profile(capture: &Path, trace: &Path) {
+    let json = |command: &mut std::process::Command| -> Value {
+        serde_json::from_str(&run(command).success().stdout()).expect("JSON")
+    };
+    let profile = json(vef().args(["profile", "--json"]).arg(capture));
+    let stats = json(vef().args(["stats", "--json"]).arg(trace));
+    assert_eq!(profile["schema"], "vef-profile/1");
+    assert!(profile["spent"]["parts"].as_array().expect("parts").len() > 1);
+    assert_eq!(profile["spent"], stats["spent"]);
+    let mut shares =
+        profile["spent"]["parts"].as_array().into_iter().flatten().filter_map(|part| part["share"].as_f64());
+    assert!(shares.all(|share| (0.0..=1.0).contains(&share)));
+}
+
+/// A rank whose run is known waits as long as the others work: the stencil's rank 3 works 3 ms a step, the others 1 ms.
+#[test]
+fn waiting_is_told_from_work() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let mut command = vef();
+        command.current_dir(work.path()).args([
+            "run",
+            "-n",
+            "4",
+            "--mpirun",
+            &mpi.launcher().join(" "),
+            "-o",
+            "out",
+        ]);
+        run_for(
+            command.args(["--mix", "out.vefx", "--"]).arg(&program).arg("stencil"),
+            Duration::from_secs(200),
+        )
+        .success();
+        for row in table(&work.path().join("out.vefx"), "times") {
+            let time = |column: usize| row[column].parse::<f64>().expect("a time") / 1e9;
+            let (outside, message) = (time(2), time(4));
+            let slept = if row[0] == "3" { 120.0 } else { 40.0 };
+            assert!(outside >= slept, "{mpi:?}: {row:?}");
+            if row[0] != "3" {
+                assert!(message > outside - 40.0 && message > 20.0, "{mpi:?}: {row:?}");
+            }
+        }
+    }
+}
+
+/// Calls in a phase belong to the innermost one, and the phases sum to the run.
+#[test]
+fn phases_of_a_profile_sum_to_the_run() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "phases", &["tests/c/phases.c"]);
+        let mut command = vef();
+        command.current_dir(work.path()).args([
+            "run",
+            "-n",
+            "2",
+            "--mpirun",
+            &mpi.launcher().join(" "),
+            "-o",
+            "out",
+            "--",
+        ]);
+        run(command.arg(&program).arg("5")).success();
+        let json = run(vef().args(["profile", "--json"]).arg(work.path().join("out"))).success().stdout();
+        let profile: Value = serde_json::from_str(&json).expect("JSON");
+        let phases: BTreeMap<&str, &Value> = profile["phases"]
+            .as_array()
+            .expect("phases")
+            .iter()
+            .map(|phase| (phase["name"].as_str().expect("a name"), phase))
+            .collect();
+        assert_eq!(phases.keys().copied().collect::<Vec<_>>(), ["", "inner", "setup", "solve"]);
+        let entries = |name: &str| phases[name]["entries"].as_u64().expect("a count");
+        assert_eq!([entries("setup"), entries("solve"), entries("inner")], [2, 10, 10]);
+        let ns = |phase: &Value| phase["ns"].as_u64().expect("a time");
+        assert_eq!(
+            phases.values().map(|phase| ns(phase)).sum::<u64>(),
+            profile["wall_ns"].as_u64().expect("a time")
+        );
+        let time = |name: &str, part: &str| phases[name]["times_ns"][part].as_u64().expect("a time");
+        assert!(
+            time("setup", "communicator") > 0 && time("solve", "message") > 0 && time("inner", "own") > 0
+        );
+        assert_eq!(
+            [time("inner", "message"), time("setup", "collective"), time("inner", "communicator")],
+            [0, 0, 0]
+        );
+    }
+}
