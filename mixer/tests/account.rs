@@ -118,6 +118,7 @@ fn each_call_counts_for_what_it_waits_for() {
     assert_eq!(of("MPI_Waitall", TimePart::Message), (1, 10));
     assert_eq!(of("MPI_Allreduce", TimePart::Collective), (1, 10));
     assert_eq!(of("MPI_Iallreduce", TimePart::Own), (1, 10));
+    // The poll before succeeds.
     assert_eq!(of("MPI_Test", TimePart::Polling), (2, 20));
     assert_eq!(of("MPI_Put", TimePart::Window), (1, 10));
     // The parts are the run, to the nanosecond.

@@ -17,7 +17,9 @@ pub struct Clock {
     finalised: Option<Nanos>,
     /// The highest thread that made a call.
     last_thread: u16,
-    /// By function: the time of waits for something else than messages.
+    /// By slot of the call table: whether the function polls.
+    polling: Vec<bool>,
+    /// By slot of the call table: waits for something else than messages, runs of failed polls, and successful polls.
     waits: Vec<ByPart>,
 }
 
@@ -33,6 +35,12 @@ pub fn of_all(one: TimePart, other: TimePart) -> TimePart {
 }
 
 impl Clock {
+    /// Of a task with these functions in its call table.
+    pub fn new(functions: &[Function]) -> Self {
+        let polls = |function: &Function| time_part(&function.name) == TimePart::Polling;
+        Self { polling: functions.iter().map(polls).collect(), ..Self::default() }
+    }
+
     /// `event` is the call of `MPI_Init`.
     pub fn begin(&mut self, event: &Event<'_>) {
         if self.initialised.is_none() {
@@ -57,10 +65,28 @@ impl Clock {
         self.last_thread = self.last_thread.max(thread);
     }
 
-    /// The call `event` waited for something else than a message.
+    /// The call `event` completed requests, and so waited for `part`.
+    #[inline(always)]
+    pub fn completed(&mut self, event: &Event<'_>, part: TimePart) {
+        if part != TimePart::Message || self.polls(event) {
+            self.add(event, part);
+        }
+    }
+
+    /// The event is a run of failed polls: what is between them is mostly the recorder's own work.
     #[cold]
-    pub fn waited(&mut self, event: &Event<'_>, part: TimePart) {
+    pub fn polled(&mut self, event: &Event<'_>) {
+        self.add(event, TimePart::Polling);
+    }
+
+    fn polls(&self, event: &Event<'_>) -> bool {
+        event.call.index().is_some_and(|slot| self.polling.get(slot) == Some(&true))
+    }
+
+    #[cold]
+    fn add(&mut self, event: &Event<'_>, part: TimePart) {
         let Some(slot) = event.call.index() else { return };
+        let part = if self.polls(event) { TimePart::Polling } else { part };
         if slot >= self.waits.len() {
             self.waits.resize(slot + 1, ByPart::default());
         }
@@ -90,8 +116,11 @@ impl Clock {
             let of = |part, calls, took| Entry { function: name.clone(), part, calls, took: Ticks(took) };
             let first = entries.len();
             entries.push(of(part, *calls, time.0));
+            let waits = self.waits.get(slot).copied().unwrap_or_default();
+            if part == TimePart::Polling {
+                entries[first].took.0 = waits.polling.max(time.0);
+            }
             if part == TimePart::Message {
-                let waits = self.waits.get(slot).copied().unwrap_or_default();
                 for &part in TimePart::ALL {
                     // Durations of single calls are rounded, their sum in the table is not.
                     let took = waits.of(part).min(entries[first].took.0);

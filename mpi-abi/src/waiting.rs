@@ -12,9 +12,10 @@ impl Call {
         let name = self.name();
         let polls = name.starts_with("MPI_Test") || matches!(name, "MPI_Iprobe" | "MPI_Improbe");
         match self.category() {
-            _ if self.timing() != Timing::Blocking => TimePart::Own,
             Wait | Probe if polls => TimePart::Polling,
-            Wait | Probe | Recv | SendRecv => TimePart::Message,
+            Wait | Probe => TimePart::Message,
+            _ if self.timing() != Timing::Blocking => TimePart::Own,
+            Recv | SendRecv => TimePart::Message,
             Send if self.detail() == CallDetail::Send(SendMode::Buffered) => TimePart::Own,
             Send => TimePart::Send,
             Request if name.starts_with("MPI_Request_get_status") => TimePart::Polling,

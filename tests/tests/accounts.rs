@@ -9,13 +9,18 @@ use vef_tests::{Mpi, run, run_for, vef};
 /// Times in nanoseconds by function, and the whole as `run`.
 type Times = BTreeMap<String, f64>;
 
-/// What the profiler measured on a rank.
-fn measured(directory: &Path, rank: u32) -> Times {
+/// What stands between two polls of a run is polling, too: here the two clocks of the profiler.
+const BETWEEN_POLLS: f64 = 200.0;
+
+/// What the profiler measured on a rank: times, and those that an account may have beyond.
+fn measured(directory: &Path, rank: u32) -> BTreeMap<String, (f64, f64)> {
     let path = directory.join(format!("{rank}.txt"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let line = |line: &str| {
         let fields: Vec<&str> = line.split(' ').collect();
-        (fields[0].to_owned(), fields[2].parse().expect("a time"))
+        let [calls, time]: [f64; 2] = [1, 2].map(|at: usize| fields[at].parse().expect("a number"));
+        let between = if fields[0].ends_with("probe") { BETWEEN_POLLS * calls } else { 0.0 };
+        (fields[0].to_owned(), (time, between))
     };
     text.lines().map(line).collect()
 }
@@ -47,10 +52,10 @@ fn differences(trace: &Path, times: &Path) -> Vec<String> {
     let mut differences = Vec::new();
     for rank in 0..4 {
         let (measured, account) = (measured(times, rank), account(trace, rank));
-        let hundredth = measured["run"] / 100.0;
-        for (function, &time) in &measured {
+        let hundredth = measured["run"].0 / 100.0;
+        for (function, &(time, between)) in &measured {
             let own = account.get(function).copied().unwrap_or(0.0);
-            if (own - time).abs() > hundredth {
+            if own < time - hundredth || own > time + between + hundredth {
                 differences
                     .push(format!("rank {rank}: {function} takes {own} ns, {time} measured: {account:?}"));
             }

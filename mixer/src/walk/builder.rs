@@ -110,7 +110,7 @@ impl<'a> Builder<'a> {
         options: WalkOptions<'a>,
         threads: bool,
         notes: Option<Box<NoteTaker>>,
-        (probes, agreements): (Probes, Agreements),
+        (clock, probes, agreements): (Clock, Probes, Agreements),
         expected: usize,
     ) -> Self {
         let side = || Side::with_capacity(expected / 2);
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
             wildcards: HashMap::new(),
             lowered: Vec::new(),
             timeline: Timeline::default(),
-            clock: Clock::default(),
+            clock,
             not_representable: BTreeMap::new(),
             notes,
             probes,
@@ -288,6 +288,14 @@ impl<'a> Builder<'a> {
     pub(super) fn begin(&mut self, event: &Event<'_>) {
         self.timeline.begin(&mut self.task, event);
         self.clock.begin(event);
+    }
+
+    /// Failed polls have no record: the next record's time contains them, unless they were waiting.
+    pub(super) fn polled(&mut self, event: &Event<'_>) {
+        self.clock.polled(event);
+        if self.options.polls == Polls::Wait {
+            self.timeline.polled(event);
+        }
     }
 
     /// Rule 7.

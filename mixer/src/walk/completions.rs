@@ -35,9 +35,7 @@ impl Builder<'_> {
                 }
             }
         }
-        if waited != TimePart::Message {
-            self.clock.waited(event, waited);
-        }
+        self.clock.completed(event, waited);
         if !self.timeline.end(event, &chain) {
             self.timeline.forget_polls(event);
             let sum = &mut self.task.counts.spent.send_waits;

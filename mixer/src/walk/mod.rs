@@ -27,13 +27,13 @@ mod recent;
 mod requests;
 mod timeline;
 
-use crate::Polls;
 use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
 use crate::task::Task;
 pub(crate) use builder::WalkOptions;
 use builder::{Builder, Pending};
 use called::{Agreements, Probes};
+use mpi_abi::account::Clock;
 use notes::NoteTaker;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Action, Creation, Detail, Event, Io, Transfer};
@@ -57,7 +57,8 @@ impl<'a> Walk<'a> {
     ) -> Self {
         let notes = options.with_notes.then(|| Box::new(NoteTaker::new(options.polls, threads, functions)));
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
-        Self(Builder::new(rank, communicators, options, threads, notes, (probes, agreements), expected))
+        let called = (Clock::new(functions), probes, agreements);
+        Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
     }
 
     /// Number of records so far.
@@ -108,7 +109,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Collective(collective) => return walk.collective(event, collective),
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::Forget(request) => walk.forget(*request),
-        Action::Polls { .. } if walk.options.polls == Polls::Wait => walk.timeline.polled(event),
+        Action::Polls { .. } => walk.polled(event),
         Action::Other { bytes, detail } => {
             walk.not_representable(event.call, *bytes);
             let (request, part) = match detail {
@@ -119,8 +120,6 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
             return walk.start(request, Pending::NoCompletionRecord(part));
         }
         Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),
-        // Without a record: the next record's time contains the call.
-        Action::Polls { .. } => {}
         // Not calls of the program that take time.
         Action::Send(_)
         | Action::PostReceive(_)

@@ -48,7 +48,7 @@ impl TimeOfRank {
     /// Before the first event of a rank with these functions in its call table, which begins at `begin`.
     pub(super) fn new(functions: &[Function], begin: Nanos) -> Self {
         Self {
-            clock: Clock::default(),
+            clock: Clock::new(functions),
             parts: functions.iter().map(|function| time_part(&function.name)).collect(),
             pending: HashMap::new(),
             threads: Vec::new(),
@@ -106,13 +106,12 @@ impl TimeOfRank {
             }
             Action::Complete(completions) => {
                 let waited = self.completed(*completions);
+                self.clock.completed(event, waited);
                 if part == TimePart::Message {
                     part = waited;
-                    if part != TimePart::Message {
-                        self.clock.waited(event, part);
-                    }
                 }
             }
+            Action::Polls { .. } => self.clock.polled(event),
             // Definitions take no time of the program's.
             Action::Communicator(_) | Action::Datatype(_) => return,
             _ => {}
