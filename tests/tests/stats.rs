@@ -177,7 +177,7 @@ fn text_container_and_any_number_of_threads_say_the_same() {
     let [text, container] = demo(work.path());
     let common = |trace: &Path, jobs: &str| {
         let mut report = stats(trace, &["-j", jobs]);
-        for key in ["head", "calls", "locality"] {
+        for key in ["head", "calls", "locality", "spent"] {
             report.as_object_mut().expect("an object").remove(key);
         }
         report

@@ -80,7 +80,7 @@ impl TimeOfRank {
                     true => open.push((*name).to_owned()),
                     false => {
                         let last = open.iter().rposition(|of| of == name);
-                        last.map(|last| open.truncate(last));
+                        open.truncate(last.unwrap_or(open.len()));
                     }
                 });
                 if *begin {
