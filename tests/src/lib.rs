@@ -85,6 +85,28 @@ impl Mpi {
     }
 }
 
+/// The directory with the compiler and the launcher of the wheel `mpich` of PyPI, an MPI with the standard ABI, which is installed once in `target/`; `None`, said aloud: it cannot be
+/// had here.
+pub fn mpich_wheel() -> Option<PathBuf> {
+    let home = root().join("target/mpich-wheel");
+    let binaries = home.join("bin");
+    if binaries.join("mpicc_abi").is_file() {
+        return Some(binaries);
+    }
+    if !installed("python3") {
+        return None;
+    }
+    let _ = std::fs::remove_dir_all(&home);
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&home)).output.status.success();
+    let mut install = Command::new(binaries.join("pip"));
+    install.args(["install", "--quiet", "--only-binary", ":all:", "mpich==5.0.2"]);
+    if !made || !run_for(&mut install, Duration::from_secs(900)).output.status.success() {
+        skipped("the wheel mpich cannot be installed here (python3-venv, PyPI)");
+        return None;
+    }
+    Some(binaries)
+}
+
 /// The ways to MPI in Fortran.
 pub const INTERFACES: [&str; 3] = ["MPIF_H", "USE_MPI", "MPI_F08"];
 

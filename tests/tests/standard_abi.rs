@@ -1,36 +1,12 @@
 //! The standard ABI of MPI-5, as the wheel `mpich` of PyPI has it: programs are captured, and `vef run` finds the launcher that came with
 //! the library. The wheel has no Fortran; a small library stands for that of an MPI.
 
-use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
-use vef_tests::{counts, installed, root, run, run_for, skipped, vef};
-
-/// The directory with the compiler and the launcher of the wheel, which is installed once in `target/`; `None`, said aloud: it cannot be
-/// had here.
-fn wheel() -> Option<PathBuf> {
-    let home = root().join("target/mpich-wheel");
-    let binaries = home.join("bin");
-    if binaries.join("mpicc_abi").is_file() {
-        return Some(binaries);
-    }
-    if !installed("python3") {
-        return None;
-    }
-    let _ = std::fs::remove_dir_all(&home);
-    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&home)).output.status.success();
-    let mut install = Command::new(binaries.join("pip"));
-    install.args(["install", "--quiet", "--only-binary", ":all:", "mpich==5.0.2"]);
-    if !made || !run_for(&mut install, Duration::from_secs(900)).output.status.success() {
-        skipped("the wheel mpich cannot be installed here (python3-venv, PyPI)");
-        return None;
-    }
-    Some(binaries)
-}
+use vef_tests::{counts, mpich_wheel, root, run, vef};
 
 #[test]
 fn fortran_is_captured_by_the_conversions_of_mpi_5() {
-    let Some(binaries) = wheel() else { return };
+    let Some(binaries) = mpich_wheel() else { return };
     let work = tempfile::tempdir().expect("a directory");
     let source = root().join("tests/c/standard_fortran.c");
     let compile = |name: &str, options: &[&str]| {
