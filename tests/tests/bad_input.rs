@@ -200,6 +200,10 @@ fn a_damaged_block_is_refused_by_all_who_read_it() {
         fs::write(&damaged, other).expect("a container");
         let (code, _, error) = says("check", &damaged);
         assert!(code == Some(2) && error.contains("checksum"), "block at {at}: {code:?} {error}");
+        // Also a block that the text does not have, such as that of the notes.
+        let converted = work.path().join("converted.vef");
+        let said = run(vef().arg("convert").arg(&damaged).arg(&converted)).exited(2).stderr();
+        assert!(said.contains("checksum") && !converted.exists(), "convert, block at {at}: {said}");
         for (command, sound) in ["sim", "stats"].iter().zip(&results) {
             let (code, result, error) = says(command, &damaged);
             if code == Some(0) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use vef_format::capture::Capture;
 use vef_format::capture::layout::HEADER_SIZE;
 use vef_format::ids::Rank;
-use vef_tests::{Ended, Mpi, have, products, run, run_for, skipped, turn, vef};
+use vef_tests::{Ended, Mpi, have, products, root, run, run_for, skipped, turn, vef};
 
 /// `tests/c/faults.c`, compiled.
 fn faults(mpi: Mpi, work: &Path) -> PathBuf {
@@ -261,17 +261,65 @@ fn a_capture_truncated_by_another_process_is_told_at_the_end() {
     }
 }
 
-#[test]
-fn a_full_disk_stops_the_recording_alone() {
-    let Some(&mpi) = Mpi::installed().first() else { return };
-    let work = tempfile::tempdir().expect("a directory");
-    let disk = work.path().join("disk");
+/// A file system of 900 KiB at `disk` in a directory; `None`, said aloud: it cannot be made here.
+fn small_disk(work: &Path) -> Option<PathBuf> {
+    let disk = work.join("disk");
     std::fs::create_dir(&disk).expect("a directory");
     let mut mount = Command::new("mount");
     mount.args(["-t", "tmpfs", "-o", "size=900k", "tmpfs"]).arg(&disk);
     if !have("mount") || !run(&mut mount).output.status.success() {
-        return skipped("a small tmpfs cannot be mounted here (needs root)");
+        skipped("a small tmpfs cannot be mounted here (needs root)");
+        return None;
     }
+    Some(disk)
+}
+
+#[test]
+fn text_traces_on_a_full_disk_are_not_left_incomplete() {
+    let work = tempfile::tempdir().expect("a directory");
+    let Some(disk) = small_disk(work.path()) else { return };
+    let traces = disk.join("ti_traces");
+    std::fs::create_dir(&traces).expect("a directory");
+    run(Command::new("cp").arg("-r").arg(root().join("cli/demo/capture")).arg(traces.join("capture")))
+        .success();
+    let all = std::fs::read_dir(traces.join("capture")).expect("a capture").flatten();
+    all.for_each(|file| std::fs::rename(file.path(), traces.join(file.file_name())).expect("moved"));
+    let before = std::fs::read_dir(&traces).expect("a directory").count();
+    let filled = run(Command::new("dd")
+        .args(["if=/dev/zero", "bs=1k"])
+        .arg(format!("of={}", disk.join("rest").display())));
+    let ended = run(vef().arg("text").arg(&traces));
+    let left = std::fs::read_dir(&traces).expect("a directory").count();
+    run(Command::new("umount").arg(&disk)).success();
+    assert!(filled.stderr().contains("No space left"), "{}", filled.stderr());
+    let said = ended.exited(2).stderr();
+    assert!(said.contains("No space left") && said.lines().count() == 1, "{said}");
+    assert_eq!(left, before, "something was left behind");
+}
+
+#[test]
+fn a_file_in_place_of_the_directory_is_told() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = faults(mpi, work.path());
+        let file = work.path().join("file");
+        std::fs::write(&file, "theirs").expect("a file");
+        let words = line(mpi, &program, &["many", "2"]);
+        let mut command = Command::new(&words[0]);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("LD_PRELOAD", products().join("libvef_interpose.so")).env("VEF_DIR", &file);
+        let ended = run(command.args(&words[1..])).success();
+        let refused = format!("vef: this process is not traced: {}: is not a directory", file.display());
+        assert_eq!(ended.stderr().matches(&refused).count(), 2, "{}", ended.stderr());
+        assert_eq!(std::fs::read(&file).expect("as it was"), b"theirs");
+    }
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_alone() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let Some(disk) = small_disk(work.path()) else { return };
     let program = faults(mpi, work.path());
     let ended = traced(mpi, &program, &["many", "120000"], &disk.join("capture"));
     let mixed = run(vef()

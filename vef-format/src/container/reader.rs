@@ -190,13 +190,13 @@ impl Reader {
         Ok(lists.into_iter().map(stream).collect())
     }
 
-    /// Reads all extension sections to verify their checksums, not their meaning.
+    /// Reads all extension sections, the proof included, to verify their checksums, not their meaning.
     ///
     /// # Errors
     /// The first damaged block.
     pub fn check_sections(&self) -> Result<(), ContainerError> {
-        for name in self.section_names() {
-            for stream in self.section(name)? {
+        for section in &self.index.sections {
+            for stream in self.section(&section.name)? {
                 let mut pieces = self.pieces(&stream);
                 while pieces.next(self)?.is_some() {}
             }
