@@ -127,7 +127,7 @@ fn tables(functions: &[Function]) -> String {
     );
     out += &enumeration(
         "The name of a parameter in the standard.",
-        "#[repr(u8)] pub enum Name",
+        "#[repr(u16)] pub enum Name",
         names.iter().map(|name| variant(name)),
     );
     out += &texts("CALL_NAMES", functions.iter().map(|function| function.name.as_str()));

@@ -393,7 +393,7 @@ impl Call {
         let parameters = self.parameters();
         let mut i = 0;
         while i < parameters.len() {
-            if parameters[i].name as u8 == name as u8 {
+            if parameters[i].name as u16 == name as u16 {
                 return Some(i);
             }
             i += 1;

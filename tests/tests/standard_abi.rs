@@ -38,3 +38,21 @@ fn fortran_is_captured_by_the_conversions_of_mpi_5() {
     let traffic = counts::of_trace(&trace).traffic;
     assert_eq!(traffic.values().map(|pair| pair.0).sum::<u64>(), 8, "{traffic:?}");
 }
+
+/// Those that are not recorded are passed on, and do not disturb what is.
+#[test]
+fn functions_of_mpi_4_1_and_5_do_what_they_do_without() {
+    let Some(binaries) = mpich_wheel() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let program = work.path().join("program");
+    let source = root().join("tests/c/standard_abi.c");
+    run(Command::new(binaries.join("mpicc_abi")).arg("-o").arg(&program).arg(source)).success();
+    let mut command = vef();
+    command.current_dir(work.path()).args(["run", "-n", "2", "-o", "capture", "--mix", "trace.vef", "--"]);
+    let ended = run(command.arg(&program)).success();
+    assert!(ended.stdout().starts_with("ABI 1\n"), "{}", ended.stdout());
+    let said = ended.stderr();
+    assert!(!said.contains("never completed") && said.contains("2 messages with 8 B"), "{said}");
+    let traffic = counts::of_trace(&work.path().join("trace.vef")).traffic;
+    assert_eq!(traffic.values().map(|pair| pair.0).sum::<u64>(), 2, "{traffic:?}");
+}
