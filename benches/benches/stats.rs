@@ -48,7 +48,9 @@ fn stats(criterion: &mut Criterion) {
             assert_eq!(read(path), trace.header().messages);
             group.bench_function(format!("{kind}/read"), |bencher| bencher.iter(|| read(path)));
             group.bench_function(format!("{kind}/add up"), |bencher| {
-                bencher.iter(|| alone.install(|| Stats::of_trace(path, &|_| {}).map(|stats| stats.awaited)));
+                bencher.iter(|| {
+                    alone.install(|| Stats::of_trace(path, false, &|_| {}).map(|stats| stats.awaited))
+                });
             });
         }
         group.finish();

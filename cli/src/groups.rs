@@ -65,6 +65,17 @@ pub struct Yardstick {
     /// Bandwidth of the yardstick network [default: 10Gbit/s]
     #[arg(long, value_name = "RATE")]
     pub bandwidth: Option<Bandwidth>,
+    #[command(flatten)]
+    pub beginning: Beginning,
+}
+
+/// Where the run of a trace begins.
+#[derive(Args)]
+pub struct Beginning {
+    /// Count the time before the end of each rank's MPI_Init as run; by default it is left out where the trace
+    /// records it (a container from vef mix)
+    #[arg(long)]
+    pub from_launch: bool,
 }
 
 impl Yardstick {

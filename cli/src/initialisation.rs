@@ -1,4 +1,5 @@
-//! Warns of a run time that is mostly `MPI_Init`, beside which the network hardly shows.
+//! Warns of a run time that is mostly start-up, beside which the network hardly shows: with --from-launch, and of text traces, which
+//! do not record the end of `MPI_Init`.
 
 use crate::input::Input;
 use crate::output::remark;
@@ -13,17 +14,17 @@ const LOOKED_AT: u32 = 1_000_000;
 
 /// Warns if more than half of `runtime` lies before a task's end of `MPI_Init`, or in a text trace, which lacks that, before its first
 /// record.
-pub fn warn(trace: &Input, runtime: Picos, from_init: bool) {
+pub fn warn(trace: &Input, runtime: Picos, from_launch: bool) {
     // An invalid file is reported by the command that reads it.
-    let is_large = |time: &Picos| !from_init && time.0 > runtime.0 / 2;
-    if let Some(time) = of_container(&trace.path).filter(is_large) {
+    let is_large = |time: &Picos| time.0 > runtime.0 / 2;
+    if let Some(time) = of_container(&trace.path).filter(|_| from_launch).filter(is_large) {
         remark(format_args!(
-            "warning: MPI_Init takes {time} of the run time of {runtime}; vef sim --from-init leaves it out"
+            "warning: MPI_Init takes {time} of the run time of {runtime}; without --from-launch it is left out"
         ));
     } else if let Some(time) = of_text(&trace.path).filter(is_large) {
         remark(format_args!(
             "warning: {time} of the run time of {runtime} lie before a rank's first record; in a captured program that is mostly MPI_Init, \
-             which vef sim --from-init leaves out of a container (vef mix -o X.vefx)"
+             which is left out of the run only if the trace is a container (vef mix -o X.vefx)"
         ));
     }
 }

@@ -50,9 +50,10 @@ pub struct Sim {
     /// resampled:TRACE (of another trace)
     #[arg(long, value_name = "MODEL", default_value = "captured")]
     pub compute_noise: String,
-    /// Omit the time before the end of each rank's MPI_Init; needs a container from vef mix
+    /// Count the time before the end of each rank's MPI_Init as run; by default it is left out where the trace
+    /// records it (a container from vef mix)
     #[arg(long)]
-    pub from_init: bool,
+    pub from_launch: bool,
     /// Completion of sends for their sender: eager, sent, rendezvous:BYTES
     #[arg(long, default_value = "eager", value_name = "POLICY", value_parser = send_completion)]
     pub send_completion: SendCompletion,
@@ -115,7 +116,7 @@ impl Sim {
             ("--calibration", self.calibration.is_some()),
             ("--compute-scale", self.compute_scale != "1"),
             ("--compute-noise", self.compute_noise != "captured"),
-            ("--from-init", self.from_init),
+            ("--from-launch", self.from_launch),
             ("--send-completion", self.send_completion != SendCompletion::Eager),
             ("--same-node", self.same_node != SameNode::ViaNetwork),
             ("--algorithms", self.algorithms != "default"),

@@ -292,6 +292,12 @@ int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
 /** When a job's ranks start, in picoseconds; 0 without this call. */
 int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
 
+/**
+ * Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it (a container from
+ * `vef mix`); without effect otherwise. Without this call that time is computing.
+ */
+int vef_builder_skip_start_up(vef_builder *builder, uint32_t job);
+
 /** The factor by which a job's computing times are multiplied: a number from 0, 1 without this call. */
 int vef_builder_time_factor(vef_builder *builder, uint32_t job, double factor);
 

@@ -258,6 +258,13 @@ public:
         return *this;
     }
 
+    /** Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it. */
+    Builder &skip_start_up() noexcept
+    {
+        vef_builder_skip_start_up(get(), job_);
+        return *this;
+    }
+
     /** By what the job's computing times are multiplied. */
     Builder &time_factor(double factor) noexcept
     {

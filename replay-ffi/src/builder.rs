@@ -262,6 +262,22 @@ pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, star
     unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
 }
 
+/// Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it (a container from
+/// `vef mix`); without effect otherwise. Without this call that time is computing.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_skip_start_up(builder: *mut Builder, job: u32) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        describe(builder, |builder| {
+            let skipped = builder.job(job)?.skip_start_up();
+            skipped.map_err(|error| Failure::new(VEF_ERROR_TRACE, error)).map(|()| 0)
+        })
+    }
+}
+
 /// The factor by which a job's computing times are multiplied: a number from 0, 1 without this call.
 ///
 /// # Safety

@@ -140,6 +140,18 @@ impl Job {
         self
     }
 
+    /// Leaves out the time before each task's end of `MPI_Init`, as [`Job::skip`], if the trace records it
+    /// ([`Job::captured_spans`]); else does nothing. All tasks then start at their own end of `MPI_Init`.
+    ///
+    /// # Errors
+    /// As [`Job::captured_spans`].
+    pub fn skip_start_up(&mut self) -> Result<(), LoadError> {
+        if let Some(spans) = self.captured_spans()? {
+            self.skipped = spans.iter().map(|span| span.initialised).collect();
+        }
+        Ok(())
+    }
+
     /// By what computing times are multiplied (1 without it); the product with the clock is rounded to the
     /// nearest picosecond, halves up.
     pub fn time_factor(self, factor: f64) -> Self {

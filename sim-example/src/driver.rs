@@ -91,9 +91,8 @@ impl Prepared {
             if let Some((noise, _)) = noise {
                 job = job.computing(Box::new(noise));
             }
-            if workload.from_init {
-                let captured = captured.ok_or(SimError::NoInitialisation)?;
-                job = job.skip(captured.iter().map(|span| span.initialised).collect());
+            if !workload.from_launch {
+                job.skip_start_up()?;
             }
             builder = builder.job(job.nodes(nodes.clone()).start(workload.start).time_factors(factors));
             all_nodes.push(nodes);

@@ -35,9 +35,6 @@ pub enum SimError {
     /// task.
     #[error("the trace does not record the hosts of its tasks: only a container that vef mix wrote does")]
     NotCaptured,
-    /// [`Workload::from_init`](crate::Workload::from_init) is set, but the trace has no end of `MPI_Init`.
-    #[error("the trace does not record the end of MPI_Init: only a container that vef mix wrote does")]
-    NoInitialisation,
     /// Factors of computing times are invalid for the trace.
     #[error(transparent)]
     Scale(#[from] ScaleError),

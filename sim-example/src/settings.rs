@@ -172,8 +172,8 @@ pub struct Workload {
     pub compute_scale: ComputeScale,
     /// The noise in its computing times, to which factors are then applied.
     pub compute_noise: ComputeNoise,
-    /// Whether to omit the time before each task's end of `MPI_Init`.
-    pub from_init: bool,
+    /// Whether the time before each task's end of `MPI_Init` belongs to the run. By default it is left out if the trace records it.
+    pub from_launch: bool,
     /// Collective codes of a text trace that differ from the default; a container has its own.
     pub op_codes: Option<OpCodes>,
 }
@@ -188,7 +188,7 @@ impl Workload {
             start: Picos::ZERO,
             compute_scale: ComputeScale::default(),
             compute_noise: ComputeNoise::default(),
-            from_init: false,
+            from_launch: false,
             op_codes: None,
         }
     }

@@ -34,14 +34,14 @@ impl Spans {
                 Some(factor) => Picos((initialised.0 as f64 * factor).round() as u64),
             }
         };
-        let before = match workload.from_init {
-            true => Picos::ZERO,
-            false => spans.iter().enumerate().map(scaled).max().unwrap_or_default(),
+        let before = match workload.from_launch {
+            true => spans.iter().enumerate().map(scaled).max().unwrap_or_default(),
+            false => Picos::ZERO,
         };
         Self {
             initialisation,
             simulated: workload.start.saturating_add(before),
-            from_init: workload.from_init,
+            from_init: !workload.from_launch,
             captured: captured.and_then(|spans| spans.into_iter().max()).map(picos),
         }
     }
@@ -66,7 +66,7 @@ mod tests {
     fn a_job_ends_with_its_last_task() {
         let span = |initialised, finalised| Span { initialised: Ticks(initialised), finalised };
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
-        let mut workload = Workload::new("t.vefx");
+        let mut workload = Workload { from_launch: true, ..Workload::new("t.vefx") };
         let report = |workload: &Workload, spans: &[Span], finish| {
             Spans::new(spans, Picos(1000), workload, &[]).report(&Finish::of(finish))
         };
@@ -76,10 +76,10 @@ mod tests {
         assert_eq!(whole.simulated_ps, 750_000);
         let killed = report(&workload, &[spans[0], span(150, None)], finish());
         assert_eq!(killed.captured_ps, None);
-        workload.from_init = true;
+        workload.from_launch = false;
         let from_init = report(&workload, &spans, finish());
         assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(800_000), 900_000));
-        workload.from_init = false;
+        workload.from_launch = true;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
         let scaled = Spans::new(&spans, Picos(1000), &workload, &[2.0, 0.5]).report(&Finish::of(finish()));
         assert_eq!(scaled.simulated_ps, 700_000);

@@ -126,6 +126,8 @@ static void builders(void)
     CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_add_job(builder, "ping-pong.vef") == 1);
     CHECK(vef_builder_ranks(builder, 1, &ranks) == VEF_OK && ranks == 2);
     CHECK(vef_builder_nodes(builder, 0, nodes, 2) == VEF_OK && vef_builder_nodes(builder, 1, more, 3) == VEF_OK);
+    /* A text does not record the end of MPI_Init. */
+    CHECK(vef_builder_skip_start_up(builder, 1) == VEF_OK);
     CHECK(vef_builder_start(builder, 1, 1000000) == VEF_OK && vef_builder_time_factor(builder, 1, 0.5) == VEF_OK);
     CHECK(vef_builder_sends_when_sent(builder) == VEF_OK && vef_builder_sends_rendezvous(builder, 64) == VEF_OK);
     CHECK(vef_builder_sends_eager(builder) == VEF_OK && vef_builder_algorithms(builder, "mpich") == VEF_OK);

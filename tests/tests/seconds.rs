@@ -8,22 +8,25 @@ use vef_tests::{Mpi, run, run_for, vef};
 
 /// The container of a run of `seconds WAY` by four ranks.
 fn traced(mpi: Mpi, program: &Path, way: &str, work: &Path) -> PathBuf {
+    ran(mpi, program, way, work).0
+}
+
+/// The same, and what the ranks printed.
+fn ran(mpi: Mpi, program: &Path, way: &str, work: &Path) -> (PathBuf, String) {
     let (capture, trace) = (work.join(way), work.join(format!("{way}.vefx")));
     let mut command = vef();
     command.current_dir(work).args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]);
     command.arg(&capture).arg("--").arg(program).arg(way);
-    run_for(&mut command, Duration::from_secs(200)).success();
+    let printed = run_for(&mut command, Duration::from_secs(200)).success().stdout();
     run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
     run(vef().arg("check").arg(&trace)).success();
-    trace
+    (trace, printed)
 }
 
 /// Milliseconds of a replay from the end of `MPI_Init` on a fast network, with these factors on computing times.
 fn replayed(trace: &Path, factors: &str) -> f64 {
     let mut command = vef();
-    command
-        .args(["sim", "--model", "latency", "--from-init", "--json", "--compute-scale", factors])
-        .arg(trace);
+    command.args(["sim", "--model", "latency", "--json", "--compute-scale", factors]).arg(trace);
     let result: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
     result["runtime_ps"].as_u64().expect("a time") as f64 / 1e9
 }
@@ -43,6 +46,48 @@ fn a_master_that_probes_waits_for_its_workers() {
             let (whole, fast) = (replayed(&trace, "1"), replayed(&trace, "1-3=0.1"));
             assert!(whole > 50.0, "{mpi:?} {way}: {whole} ms");
             assert!(fast < 0.5 * whole, "{mpi:?} {way}: {whole} ms, with fast workers {fast} ms");
+        }
+    }
+}
+
+/// The value at `keys` in the report of a trace.
+fn reported(trace: &Path, options: &[&str], keys: &str) -> f64 {
+    let mut command = vef();
+    command.arg("report").arg(trace).args(["--format", "json"]).args(options);
+    let report: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+    report
+        .pointer(keys)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no {keys}: {}", report["replayed"]))
+}
+
+#[test]
+fn start_up_is_no_computing() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let (trace, printed) = ran(mpi, &program, "stencil", work.path());
+        // Rank 3 sleeps 3 ms a step, the others 1 ms, and as long as the scheduler takes to wake them.
+        let slept: Vec<f64> = printed.lines().filter_map(|line| line.parse().ok()).collect();
+        assert_eq!(slept.len(), 4, "{printed}");
+        let expected = slept.iter().sum::<f64>() / 4.0 / slept.iter().copied().fold(0.0, f64::max);
+        let balance = reported(&trace, &[], "/replayed/efficiency/load_balance");
+        assert!((balance - expected).abs() < 0.05, "{mpi:?}: {balance}, slept {slept:?}");
+        // Start-up is much longer than that, and much the same for all ranks.
+        let with_start_up = reported(&trace, &["--from-launch"], "/replayed/efficiency/load_balance");
+        assert!(with_start_up > balance + 0.05, "{mpi:?}: {with_start_up}, without start-up {balance}");
+        // All commands begin at the same time.
+        let json = |command: &str, options: &[&str]| -> Value {
+            let ended = run(vef().arg(command).arg(&trace).arg("--json").args(options)).success();
+            serde_json::from_str(&ended.stdout()).expect("JSON")
+        };
+        for options in [&[][..], &["--from-launch"]] {
+            let replayed = reported(&trace, options, "/replayed/runtime_ps");
+            assert_eq!(json("check", options)["runtime_ps"].as_f64(), Some(replayed), "{mpi:?}");
+            let computing = reported(&trace, options, "/totals/computing_ps");
+            assert_eq!(json("stats", options)["totals"]["computing_ps"].as_f64(), Some(computing), "{mpi:?}");
+            let simulated = &json("sim", options)["jobs"][0]["times"]["computing_ps"];
+            assert_eq!(simulated.as_f64(), Some(computing), "{mpi:?}");
         }
     }
 }

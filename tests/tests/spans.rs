@@ -28,8 +28,8 @@ fn a_run_is_timed_from_init_to_finalize() {
             run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(output)).success();
         }
 
-        let whole = simulated(&trace, &[]);
-        let from_init = simulated(&trace, &["--from-init"]);
+        let whole = simulated(&trace, &["--from-launch"]);
+        let from_init = simulated(&trace, &[]);
         let span = |of: &Value, key: &str| number(&of["jobs"][0]["span"], key);
         // The recorder's clock goes around the program's.
         let longest = printed.iter().copied().fold(0.0, f64::max) * 1e12;
@@ -41,11 +41,13 @@ fn a_run_is_timed_from_init_to_finalize() {
         assert_eq!(span(&from_init, "simulated_ps"), number(&from_init["jobs"][0]["finish"], "max_ps"));
         let saved = number(&whole, "runtime_ps").checked_sub(number(&from_init, "runtime_ps"));
         assert!(saved.is_some_and(|saved| 0 < saved && saved <= initialisation), "{saved:?}");
-        let shown = run(vef().arg("sim").arg(&trace).arg("--from-init")).success().stdout();
+        let shown = run(vef().arg("sim").arg(&trace)).success().stdout();
         assert!(shown.contains("MPI_Init (left out)"), "{shown}");
 
-        let refused = run(vef().arg("sim").arg(&text).arg("--from-init")).exited(2);
-        assert!(refused.stderr().contains("only a container that vef mix wrote"), "{}", refused.stderr());
+        // A text does not record the end of MPI_Init.
+        let of_text =
+            [&[][..], &["--from-launch"]].map(|options| number(&simulated(&text, options), "runtime_ps"));
+        assert_eq!(of_text, [number(&whole, "runtime_ps"); 2]);
 
         let report = work.path().join("report.json");
         run(vef().arg("report").arg(&trace).args(["--format", "json", "-o"]).arg(&report)).success();

@@ -259,7 +259,7 @@ fn results_conform_to_their_schema() {
     let mut all = vec![
         (&halo, ["--no-ideal", "--same-node", "100ns,100Gbit/s", "--placement", "block:2"].to_vec()),
         (&halo, noise.to_vec()),
-        (&demo, [observed, &["--from-init"]].concat()),
+        (&demo, [observed, &["--from-launch"]].concat()),
     ];
     for model in ["cut-through", "store-and-forward", "latency", "packet", "flow"] {
         all.push((&demo, [observed, &["--model", model]].concat()));

@@ -86,7 +86,7 @@ fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
     trace.warn();
     trace.tell_send_waits();
     if let Some(replayed) = &replayed {
-        initialisation::warn(&trace, replayed.runtime, false);
+        initialisation::warn(&trace, replayed.runtime, check.yardstick.beginning.from_launch);
     }
     let lacks = trace.lacks();
     Ok(Finding { check, report, repair, replayed, lacks })
@@ -149,8 +149,11 @@ struct Replayed {
     stuck: Option<String>,
 }
 
-fn replay_to_end(job: Job, yardstick: &Yardstick) -> Result<Replayed, Failure> {
+fn replay_to_end(mut job: Job, yardstick: &Yardstick) -> Result<Replayed, Failure> {
     let link = yardstick.link()?;
+    if !yardstick.beginning.from_launch {
+        job.skip_start_up()?;
+    }
     let mut engine = Engine::builder().job(job).engine()?;
     let outcome = yardstick::run(&mut engine, &link)?;
     let total = engine.stats().total();

@@ -74,8 +74,8 @@ pub fn run(demo: &Arguments) -> Result<(), Failure> {
     output::result("")?;
     for topology in NETWORKS {
         let arguments = step(
-            "Simulate: the same messages on links that they must share, without the start-up in MPI_Init.",
-            &["sim".as_ref(), trace, "--from-init".as_ref(), "--topology".as_ref(), topology.as_ref()],
+            "Simulate: the same messages on links that they must share. The run begins at the end of MPI_Init.",
+            &["sim".as_ref(), trace, "--topology".as_ref(), topology.as_ref()],
         )?;
         let report = sim::simulated(&arguments, &Input::of(&container)?, None)?;
         output::result(report.to_text())?;

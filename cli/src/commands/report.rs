@@ -220,8 +220,9 @@ impl Source {
 
     fn report(&self, arguments: &Arguments) -> Result<(Report, Stats), Failure> {
         let link = (!arguments.no_replay).then(|| arguments.yardstick.link()).transpose()?;
+        let from_launch = arguments.yardstick.beginning.from_launch;
         let codes = arguments.codes.read(&self.trace)?;
-        let (mut report, stats) = read(&self.trace, codes, &arguments.threads, link)?;
+        let (mut report, stats) = read(&self.trace, codes, &arguments.threads, Replay { link, from_launch })?;
         if self.mixed.is_some() {
             report.head.kind = "capture";
             let files = fs::read_dir(self.trace.name())?.flatten().filter_map(|file| file.metadata().ok());
@@ -231,19 +232,28 @@ impl Source {
     }
 }
 
+/// How a trace is replayed for a report.
+struct Replay {
+    /// The yardstick network; none for no replay.
+    link: Option<Link>,
+    /// Whether the time before each rank's end of `MPI_Init` belongs to the run.
+    from_launch: bool,
+}
+
 /// Adds a trace up, and replays it if there is a link to do so on.
 fn read(
     trace: &Input,
     codes: Option<OpCodes>,
     threads: &Threads,
-    link: Option<Link>,
+    Replay { link, from_launch }: Replay,
 ) -> Result<(Report, Stats), Failure> {
-    let stats = super::stats::read(trace, threads, codes.as_ref())?;
+    let stats = super::stats::read(trace, threads, codes.as_ref(), from_launch)?;
     let mut report = super::stats::named(trace, Report::new(&trace.path, &stats));
     if let Some(link) = link {
         let bar = Bar::new("replaying");
         let mut progress = |messages| bar.count(messages, "messages");
-        let replayed = yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, &mut progress);
+        let replayed =
+            yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, from_launch, &mut progress);
         report.replayed = Some(replayed.map_err(|error| {
             format!("{} (--no-replay leaves out what takes a replay)", trace.named_error(error))
         })?);
@@ -256,10 +266,11 @@ pub fn of_simulation(
     trace: &Input,
     codes: Option<OpCodes>,
     result: &Simulation,
+    from_launch: bool,
     page: &Path,
 ) -> Result<(), Failure> {
-    let (mut report, _) =
-        read(trace, codes, &Threads { jobs: None }, Some(replay::yardstick::default_link()))?;
+    let replay = Replay { link: Some(replay::yardstick::default_link()), from_launch };
+    let (mut report, _) = read(trace, codes, &Threads { jobs: None }, replay)?;
     report.add_simulation(result.clone())?;
     output::file(page, &report.to_page()?)
 }

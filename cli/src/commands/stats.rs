@@ -1,6 +1,6 @@
 //! `vef stats`: statistics of a trace, read once, without a replay.
 
-use crate::groups::{OpCodesFile, Threads, one_of};
+use crate::groups::{Beginning, OpCodesFile, Threads, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
@@ -33,6 +33,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub codes: OpCodesFile,
     #[command(flatten)]
+    pub beginning: Beginning,
+    #[command(flatten)]
     pub threads: Threads,
     /// Print everything as JSON, as in a report
     #[arg(long)]
@@ -45,7 +47,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?;
-    let stats = read(&trace, &arguments.threads, codes.as_ref())?;
+    let stats = read(&trace, &arguments.threads, codes.as_ref(), arguments.beginning.from_launch)?;
     if let Some(wanted) = &arguments.csv {
         let tables = stats.tables();
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
@@ -82,11 +84,16 @@ pub fn named(trace: &Input, mut report: Report) -> Report {
 }
 
 /// Reads a trace with this number of threads, by default one per core.
-pub fn read(trace: &Input, threads: &Threads, codes: Option<&OpCodes>) -> Result<Stats, Failure> {
+pub fn read(
+    trace: &Input,
+    threads: &Threads,
+    codes: Option<&OpCodes>,
+    from_launch: bool,
+) -> Result<Stats, Failure> {
     let bar = Bar::new("reading the trace");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.number()).build()?;
     let mut stats = pool
-        .install(|| Stats::of_trace(&trace.path, &|records| bar.count(records, "records")))
+        .install(|| Stats::of_trace(&trace.path, from_launch, &|records| bar.count(records, "records")))
         .map_err(|error| trace.error(error))?;
     if let Some(codes) = codes {
         stats.about.op_codes = codes.clone();

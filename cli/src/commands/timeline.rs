@@ -103,6 +103,7 @@ fn is_for_traces(arguments: &Arguments) -> Result<(), Failure> {
     let given = [
         ("--latency", yardstick.latency.is_some()),
         ("--bandwidth", yardstick.bandwidth.is_some()),
+        ("--from-launch", yardstick.beginning.from_launch),
         ("--op-codes", codes.op_codes.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
@@ -117,7 +118,8 @@ fn is_for_traces(arguments: &Arguments) -> Result<(), Failure> {
 fn draw_trace(arguments: &Arguments, trace: &Input, settings: &Settings) -> Result<Option<Summary>, Failure> {
     let op_codes = arguments.codes.read(trace)?;
     let link = arguments.yardstick.link()?;
-    let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link };
+    let from_launch = arguments.yardstick.beginning.from_launch;
+    let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link, from_launch };
     draw(source, settings, arguments)
 }
 

@@ -86,11 +86,16 @@ fn head(path: &Path, stats: &Stats) -> Head {
 fn captured(spans: &[Span], clock: Picos) -> Captured {
     let picos = |ticks: u64| Exact(u128::from(ticks) * u128::from(clock.0));
     let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or(0);
+    let earliest = spans.iter().map(|span| span.initialised.0).min().unwrap_or(0);
     // Ranks that were launched one after the other start to count at different times.
     let span = |span: &Span| Some(span.finalised?.0.saturating_sub(span.initialised.0));
     let lengths: Option<Vec<u64>> = spans.iter().map(span).collect();
     let longest = lengths.and_then(|lengths| lengths.into_iter().max());
-    Captured { initialisation_ps: picos(latest), span_ps: longest.map(picos) }
+    Captured {
+        initialisation_ps: picos(latest),
+        launch_skew_ps: picos(latest - earliest),
+        span_ps: longest.map(picos),
+    }
 }
 
 fn totals(stats: &Stats) -> Totals {

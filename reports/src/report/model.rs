@@ -124,6 +124,9 @@ pub struct Head {
 pub struct Captured {
     /// The latest return of `MPI_Init`.
     pub initialisation_ps: Exact,
+    /// The longest `MPI_Init` less the shortest: since it returns nearly at once on all ranks, the time from the first start of a
+    /// rank to the last. It belongs to no collective, and to no share of the run.
+    pub launch_skew_ps: Exact,
     /// From the return of a rank's `MPI_Init` to its call of `MPI_Finalize`: the longest, if all ranks called it.
     pub span_ps: Option<Exact>,
 }

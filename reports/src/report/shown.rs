@@ -38,12 +38,17 @@ pub(super) fn printable(text: &str) -> String {
 
 /// How long a captured run took.
 pub(super) fn spans(captured: &Captured) -> String {
-    let init = format!("MPI_Init took {}", time(captured.initialisation_ps));
+    let [init, skew] = [captured.initialisation_ps, captured.launch_skew_ps].map(time);
     match captured.span_ps {
         Some(span) => {
-            format!("{} between MPI_Init and MPI_Finalize (longest rank); {init} at most", time(span))
+            let span = time(span);
+            format!(
+                "{span} between MPI_Init and MPI_Finalize (longest rank); MPI_Init took {init} at most; launch skew {skew}"
+            )
         }
-        None => format!("{init} at most; not all ranks came to MPI_Finalize"),
+        None => {
+            format!("MPI_Init took {init} at most; launch skew {skew}; not all ranks came to MPI_Finalize")
+        }
     }
 }
 

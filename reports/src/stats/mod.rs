@@ -67,13 +67,14 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds up the trace in the file `path`, text or container, with all threads of the present pool.
+    /// Adds up the trace in the file `path`, text or container, with all threads of the present pool. The time before each
+    /// task's end of `MPI_Init` is left out where the trace records it, except `from_launch`.
     ///
     /// # Errors
     /// The first that is met in the file.
-    pub fn of_trace(path: &Path, progress: Progress<'_>) -> Result<Self, StatsError> {
+    pub fn of_trace(path: &Path, from_launch: bool, progress: Progress<'_>) -> Result<Self, StatsError> {
         let read::Pass { header, is_container, about, hosts, spans, accounts, sums } =
-            read::read(path, progress)?;
+            read::read(path, from_launch, progress)?;
         let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
         let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
         let (pairs, exact_pairs) = sums.pairs.finish();

@@ -83,10 +83,10 @@ const STRETCH: u64 = 4 << 20;
 const OFTEN: u64 = 1 << 20;
 
 /// Adds up the trace in the file `path`.
-pub(super) fn read(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
+pub(super) fn read(path: &Path, from_launch: bool, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let failed = |error| StatsError::Io { path: path.to_path_buf(), error };
     match Format::is_container(path).map_err(failed)? {
-        true => read_container(path, progress),
+        true => read_container(path, from_launch, progress),
         false => read_text(path, progress),
     }
 }
@@ -115,7 +115,7 @@ fn share<E: Send>(
     Ok(sums.unwrap_or_else(|| Collector::new(header, alternating)))
 }
 
-fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
+fn read_container(path: &Path, from_launch: bool, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let reader = container::Reader::open(path)?;
     let header = *reader.header();
     check_tasks(path, &header)?;
@@ -137,8 +137,10 @@ fn read_container(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsErro
                 None => Ok(()),
             };
             let added = added.and_then(|()| {
-                let phases = phases.of(task).map(|notes| (notes, initialised(task).unwrap_or_default()));
-                add_task(&reader, task, phases, sums)
+                let start_up = initialised(task).unwrap_or_default();
+                let left_out = if from_launch { Ticks(0) } else { start_up };
+                let phases = phases.of(task).map(|notes| (notes, start_up));
+                add_task(&reader, task, left_out, phases, sums)
             });
             failed.fetch_or(added.is_err(), Ordering::Relaxed);
             added?;
@@ -174,24 +176,30 @@ impl NotesByTask {
     }
 }
 
-/// Adds the records of a task, and the sums of its phases, of which there are notes, from the end of `MPI_Init` on.
+/// Adds the records of a task without the time `left_out` before the first one, and the sums of its phases, of which there are notes,
+/// from the end of `MPI_Init` on.
 fn add_task(
     reader: &Reader,
     task: Rank,
+    mut left_out: Ticks,
     phases: Option<(Notes, Ticks)>,
     sums: &mut Collector,
 ) -> Result<(), ContainerError> {
     let mut records = reader.task(task);
     let mut tally = sums.of_task(task.0);
+    let mut take = |raw: &Raw| match std::mem::take(&mut left_out) {
+        Ticks(0) => tally.take(raw),
+        Ticks(start_up) => tally.take(&Raw { time: raw.time.saturating_sub(start_up), ..*raw }),
+    };
     let Some((notes, initialised)) = phases else {
-        records.each_raw(|raw| tally.take(raw))?;
+        records.each_raw(take)?;
         tally.finish();
         return Ok(());
     };
     let mut phases = PhasesOfTask::new(reader, notes, initialised)?;
     let mut followed = Ok(());
     records.each_raw(|raw| {
-        tally.take(raw);
+        take(raw);
         if followed.is_ok() {
             followed = phases.add(raw);
         }

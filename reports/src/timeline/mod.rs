@@ -37,6 +37,8 @@ pub enum Source<'a> {
         op_codes: Option<&'a OpCodes>,
         /// The link that each message takes.
         link: &'a Link,
+        /// Whether the time before each rank's end of `MPI_Init` belongs to the run.
+        from_launch: bool,
     },
     /// The result of a simulation: its links.
     Simulation(&'a Path),
@@ -78,6 +80,8 @@ fn fill(
     match source {
         Source::Capture(capture) => capture::draw(capture, settings, drawing).map(|()| None),
         Source::Simulation(path) => simulated::draw(path, settings, drawing).map(|()| None),
-        Source::Trace { path, op_codes, link } => replayed::draw(path, op_codes, link, settings, drawing),
+        Source::Trace { path, op_codes, link, from_launch } => {
+            replayed::draw(path, op_codes, link, from_launch, settings, drawing)
+        }
     }
 }

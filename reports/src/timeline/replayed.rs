@@ -21,6 +21,7 @@ pub(super) fn draw(
     path: &Path,
     op_codes: Option<&OpCodes>,
     link: &Link,
+    from_launch: bool,
     settings: &Settings,
     drawing: &mut Drawing<'_>,
 ) -> Result<Option<Stuck>, TimelineError> {
@@ -29,7 +30,7 @@ pub(super) fn draw(
             true => Some(Reader::open(path)?),
             false => None,
         };
-    let (job, op_codes) = match (&reader, op_codes) {
+    let (mut job, op_codes) = match (&reader, op_codes) {
         (Some(reader), _) => (Job::open(path)?, reader.about().op_codes.clone()),
         (None, None) => (Job::open(path)?, OpCodes::default()),
         (None, Some(codes)) => {
@@ -37,6 +38,9 @@ pub(super) fn draw(
             (Job::stream(stream), codes.clone())
         }
     };
+    if !from_launch {
+        job.skip_start_up()?;
+    }
     let mut engine = Engine::builder().job(job).engine()?;
     let tasks = engine.tasks(0);
     settings.check_ranks(tasks)?;

@@ -36,7 +36,8 @@ pub enum ReplayedError {
     Stuck(Box<replay::Stuck>),
 }
 
-/// Replays the trace in the file `path`, whose statistics are `stats`, on a network of that `link`, and on an ideal one.
+/// Replays the trace in the file `path`, whose statistics are `stats`, on a network of that `link`, and on an ideal one. The time before
+/// each rank's end of `MPI_Init` is left out where the trace records it, except `from_launch`.
 ///
 /// # Errors
 /// The trace is not sound, or does not replay to its end.
@@ -45,12 +46,13 @@ pub fn replay(
     stats: &Stats,
     op_codes: Option<&OpCodes>,
     link: &Link,
+    from_launch: bool,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayed, ReplayedError> {
-    let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
+    let mut engine = Engine::builder().job(job(path, op_codes, from_launch)?).engine()?;
     let ideal_runtime = yardstick::run(&mut engine, &Link::ideal())?.runtime;
-    let mut engine = Engine::builder().job(job(path, op_codes)?).engine()?;
-    let mut watcher = Watcher::new(stats, *link, progress);
+    let mut engine = Engine::builder().job(job(path, op_codes, from_launch)?).engine()?;
+    let mut watcher = Watcher::new(stats, *link, from_launch, progress);
     let outcome = yardstick::watch(&mut engine, link, Picos::MAX, &mut watcher)?;
     match outcome.stuck {
         Some(stuck) => Err(ReplayedError::Stuck(Box::new(stuck))),
@@ -58,12 +60,16 @@ pub fn replay(
     }
 }
 
-fn job(path: &Path, op_codes: Option<&OpCodes>) -> Result<Job, ReplayedError> {
-    match op_codes {
+fn job(path: &Path, op_codes: Option<&OpCodes>, from_launch: bool) -> Result<Job, ReplayedError> {
+    let mut job = match op_codes {
         Some(codes) if !Format::is_container(path)? => {
             let stream = Stream::with_codes(path, codes.clone()).map_err(LoadError::from)?;
-            Ok(Job::stream(stream))
+            Job::stream(stream)
         }
-        _ => Ok(Job::open(path)?),
+        _ => Job::open(path)?,
+    };
+    if !from_launch {
+        job.skip_start_up()?;
     }
+    Ok(job)
 }

@@ -44,7 +44,7 @@ pub(super) struct Watcher<'a> {
     kinds: Vec<Option<[Lane; 2]>>,
     totals: Vec<Volume>,
     states: ByState<Lane>,
-    /// When `MPI_Init` returned, by rank, as captured; empty if unknown.
+    /// When `MPI_Init` returned, by rank, as captured; empty if unknown, or if the time before it is left out.
     initialised: Vec<Picos>,
     initialising: Lane,
     in_flight: Lane,
@@ -59,11 +59,16 @@ pub(super) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new(stats: &'a Stats, link: Link, progress: &'a mut dyn FnMut(u64)) -> Self {
+    pub(super) fn new(
+        stats: &'a Stats,
+        link: Link,
+        from_launch: bool,
+        progress: &'a mut dyn FnMut(u64),
+    ) -> Self {
         let tasks = stats.header.tasks;
         let ranks_per_row = tasks.div_ceil(MOST_ROWS).max(1);
         let rows = tasks.div_ceil(ranks_per_row) as usize;
-        let (spans, clock) = (stats.spans.iter().flatten(), stats.header.clock);
+        let (spans, clock) = (stats.spans.iter().flatten().filter(|_| from_launch), stats.header.clock);
         Self {
             link,
             progress,

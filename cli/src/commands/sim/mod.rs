@@ -34,7 +34,7 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         draw(file, report.clone())?;
     }
     if let Some(page) = &sim.report {
-        super::report::of_simulation(&trace, codes, &report, page)?;
+        super::report::of_simulation(&trace, codes, &report, sim.from_launch, page)?;
     }
     match (sim.json, sim.csv) {
         (true, _) => output::json(&report),

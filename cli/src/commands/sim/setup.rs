@@ -36,7 +36,7 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
         trace.tell_send_waits();
     }
     if sim.compute_scale == "1" {
-        initialisation::warn(trace, Picos(report.runtime_ps), sim.from_init);
+        initialisation::warn(trace, Picos(report.runtime_ps), sim.from_launch);
     }
     if let (Some(file), Some(calibration)) = (&sim.calibration, &calibration) {
         calibrated::doubts(file, calibration);
@@ -137,7 +137,7 @@ pub(super) fn settings(
     if let ComputeNoise::Resampled { of: Some(trace) } = &job.compute_noise {
         can_be_read_again(trace)?;
     }
-    job.from_init = sim.from_init;
+    job.from_launch = sim.from_launch;
     let mut settings =
         Settings { jobs: vec![job], network: sim.network.settings.clone(), ..Settings::default() };
     settings.send_completion = sim.send_completion;
