@@ -44,6 +44,13 @@ fn a_run_is_timed_from_init_to_finalize() {
         let shown = run(vef().arg("sim").arg(&trace)).success().stdout();
         assert!(shown.contains("MPI_Init (left out)"), "{shown}");
 
+        // The records' computing has MPI_Init, the run time beside it has not.
+        let said = |options: &[&str]| {
+            let shown = run(vef().arg("check").arg(&trace).args(options)).success().stdout();
+            shown.contains("at most, MPI_Init included, which is not replayed")
+        };
+        assert!(said(&[]) && !said(&["--from-launch"]));
+
         // A text does not record the end of MPI_Init.
         let of_text =
             [&[][..], &["--from-launch"]].map(|options| number(&simulated(&text, options), "runtime_ps"));

@@ -145,13 +145,18 @@ struct Replayed {
     bytes: Bytes,
     /// Collectives for which the trace has only sums.
     split_evenly: u64,
+    /// The longest `MPI_Init` of a rank, if the replay leaves it out.
+    left_out: Option<Picos>,
     /// The deadlock, if the replay did not finish.
     stuck: Option<String>,
 }
 
 fn replay_to_end(mut job: Job, yardstick: &Yardstick) -> Result<Replayed, Failure> {
     let link = yardstick.link()?;
+    let mut left_out = None;
     if !yardstick.beginning.from_launch {
+        let longest = job.captured_spans()?.iter().flatten().map(|span| span.initialised.0).max();
+        left_out = longest.map(|ticks| Picos(ticks.saturating_mul(job.clock().0)));
         job.skip_start_up()?;
     }
     let mut engine = Engine::builder().job(job).engine()?;
@@ -162,6 +167,7 @@ fn replay_to_end(mut job: Job, yardstick: &Yardstick) -> Result<Replayed, Failur
         messages: total.messages,
         bytes: total.bytes,
         split_evenly: engine.stats().split_evenly,
+        left_out,
         stuck: outcome.stuck.map(|stuck| stuck.to_string()),
     })
 }
@@ -314,8 +320,12 @@ impl Finding<'_> {
             ),
         ];
         lines.extend(tallies.operations.iter().map(|(name, tally)| operation(name, tally)));
+        let left_out = self.replayed.as_ref().and_then(|replayed| replayed.left_out);
+        let start_up = left_out
+            .map(|time| format!(", MPI_Init included, which is not replayed ({time} at most)"))
+            .unwrap_or_default();
         lines.push(format!(
-            "  records that follow a send {}, a reception {}, a collective {}; computing {} at most",
+            "  records that follow a send {}, a reception {}, a collective {}; computing {} at most{start_up}",
             Grouped(send),
             Grouped(reception),
             Grouped(collective),
