@@ -122,6 +122,8 @@ pub struct Options {
     pub jobs: usize,
     /// Replace collectives by the point-to-point messages of the algorithms that this table chooses.
     pub lower_collectives: Option<Table>,
+    /// Count the time in `MPI_Init` as computing before each task's first record. Captures of the older layout are always mixed so.
+    pub keep_init: bool,
     /// How failed polls count.
     pub polls: Polls,
     /// How calls that create communicators count.

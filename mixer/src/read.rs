@@ -60,6 +60,7 @@ impl<'a> Reading<'a> {
             with_notes: named_container(trace),
             by_length: capture.layout() == Layout::Prospector,
             with_room: false,
+            keep_init: options.keep_init || capture.layout() == Layout::Prospector,
             polls: options.polls,
             creations: match options.creations {
                 Creations::Collectives => {

@@ -82,6 +82,7 @@ impl ThreadNotes {
             // `made_by` has the calls; the others are of the task or of the trace as a whole.
             Note::Call(_)
             | Note::Initialised(_)
+            | Note::StartUp(_)
             | Note::Finalised(_)
             | Note::Time { .. }
             | Note::Host(_)

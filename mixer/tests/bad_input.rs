@@ -125,8 +125,8 @@ fn a_send_without_receive() {
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.unmatched.sends, summary.dropped.sends, summary.messages), (1, 1, 1));
     assert_eq!(summary.bytes, Bytes(8));
-    // The next record takes over the dropped one's dependency, and its time: from Init at 1100 to 1600.
-    assert!(lines.contains(&"0 0 1 8 4 500 -1".to_owned()), "{lines:?}");
+    // The next record takes over the dropped one's dependency, and its time: from the end of Init at 1110 to 1600.
+    assert!(lines.contains(&"0 0 1 8 4 490 -1".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_receive_without_send() {
     let (lines, summary) = program.lines(true);
     assert_eq!(summary.unmatched.receives, 1);
     // The mark stays; the next record depends on it.
-    assert!(lines.contains(&"0 1 1 0 0 200 -1".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"0 1 1 0 0 190 -1".to_owned()), "{lines:?}");
     assert!(lines.contains(&"2 1 1 0 1 190 0".to_owned()), "{lines:?}");
 }
 
@@ -194,7 +194,7 @@ fn a_receive_that_is_cancelled_or_not_waited_for() {
     let (lines, summary) = program.lines(false);
     assert_eq!((summary.messages, summary.matched, summary.marks), (1, 1, 2));
     // No call waits for it: no trigger bit.
-    assert!(lines.contains(&"0 0 1 9 0 700 -1".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"0 0 1 9 0 690 -1".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_cancelled_send_never_was() {
     program.send(0, 1, 0, 6).receive(1, 0, 0).finish();
     let (lines, summary) = program.lines(false);
     assert_eq!((summary.dropped.cancelled, summary.messages, summary.bytes), (1, 1, Bytes(6)));
-    assert!(lines.contains(&"0 0 1 6 4 600 -1".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"0 0 1 6 4 590 -1".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn an_empty_message_to_itself_that_nobody_waits_for_is_dropped() {
     program.send(0, 0, 1, 0).receive(0, 0, 1).finish();
     let (lines, summary) = program.lines(false);
     assert_eq!((summary.dropped.empty_self, summary.messages, summary.marks), (1, 1, 2));
-    assert_eq!(lines, ["C0 0", "0 0 0 0 4 500 -1", "1 0 0 0 1 90 0", "2 0 0 0 2 90 0"]);
+    assert_eq!(lines, ["C0 0", "0 0 0 0 4 490 -1", "1 0 0 0 1 90 0", "2 0 0 0 2 90 0"]);
 }
 
 #[test]
@@ -254,8 +254,8 @@ fn a_member_that_does_not_come() {
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.dropped.collectives, summary.collectives), (2, 0));
     assert_eq!(lines.len(), 1 + 3);
-    // Finalize at 2000 counts from Init at 1100, across the dropped call.
-    assert!(lines.iter().any(|line| line.ends_with(" 0 0 0 0 800 -1")), "{lines:?}");
+    // Finalize at 2000 counts from the end of Init, across the dropped call.
+    assert!(lines.iter().any(|line| line.ends_with(" 0 0 0 0 790 -1")), "{lines:?}");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn clocks_that_disagree_are_counted() {
     assert_eq!(summary.early_receptions, 1);
     let at = |line: &str| lines.iter().position(|other| other == line).unwrap();
     // The reply is behind the message that it answers.
-    assert!(at("1 0 1 1 4 600 -1") < at("2 1 0 2 6 90 1"), "{lines:?}");
+    assert!(at("1 0 1 1 4 590 -1") < at("2 1 0 2 6 90 1"), "{lines:?}");
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_container_says_what_text_cannot() {
     said(Section::Sends, &[(0, Note::Detached), (1, wait)]);
     said(Section::Tags, &[(0, Note::Tag(7)), (2, Note::Tag(8))]);
     said(Section::Phases, &[(1, Note::Phase { begin: true, name: "solve" })]);
-    said(Section::Spans, &[(0, Note::Initialised(Ticks(10))), (0, Note::Finalised(Ticks(1200)))]);
+    said(Section::Spans, &[(0, Note::StartUp(Ticks(10))), (0, Note::Finalised(Ticks(1200)))]);
     said(Section::Counts, &[(1, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
     let calls = ["MPI_Isend", "MPI_Alltoallv", "MPI_Send", "MPI_Finalize"];
     said(Section::Calls, &[0, 1, 2, 3].map(|at| (at, Note::Call(calls[at as usize]))));

@@ -56,8 +56,8 @@ fn a_broadcast_goes_down_its_tree() {
         lines[2..].iter().filter(|line| line.split(' ').nth(1) == Some(task)).collect()
     };
     // The root's two messages, the second without time; then Finalize, timed from the END of the call.
-    assert_eq!(of("0"), ["0 0 2 64 4 600 -1", "1 0 1 64 5 0 0", "4 0 0 0 1 290 1"]);
-    assert_eq!(of("1"), ["2 1 1 0 0 500 -1", "5 1 1 0 2 290 1"]);
+    assert_eq!(of("0"), ["0 0 2 64 4 590 -1", "1 0 1 64 5 0 0", "4 0 0 0 1 290 1"]);
+    assert_eq!(of("1"), ["2 1 1 0 0 490 -1", "5 1 1 0 2 290 1"]);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn true_counts_are_used() {
         .collect();
     messages.sort_unstable();
     // The exchange of the collective begins at its call and completes at its wait.
-    assert_eq!(messages, ["0 1 20 4 400 -1", "0 1 7 5 190 0", "1 0 300 4 300 -1", "1 0 7 5 390 1"]);
+    assert_eq!(messages, ["0 1 20 4 390 -1", "0 1 7 5 190 0", "1 0 300 4 290 -1", "1 0 7 5 390 1"]);
     assert_eq!((summary.messages, summary.matched, summary.collectives), (4, 4, 0));
 }
 

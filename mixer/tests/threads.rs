@@ -215,7 +215,7 @@ fn a_listener_holds_nobody_up_and_releases_nobody() {
         assert_eq!(ping[5], "20");
     }
     // The receiving thread's mark comes first; the first ping is timed from it, because it began before.
-    assert_eq!(of_task(&lines, "0")[..2], ["0 0 0 0 0 20 -1", "2 0 1 10 4 80 -1"]);
+    assert_eq!(of_task(&lines, "0")[..2], ["0 0 0 0 0 10 -1", "2 0 1 10 4 80 -1"]);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_probe_found_the_message_that_was_received_behind_it() {
     assert_eq!(summary.found_only, 0);
     let expected = [
         // The starts of the probe and of the first receive.
-        "0 1 1 0 0 100 -1",
+        "0 1 1 0 0 90 -1",
         "1 1 1 0 0 10 -1",
         // The probe returns with the second message, "3".
         "4 1 1 0 2 0 3",
@@ -468,7 +468,7 @@ fn a_container_has_the_notes_of_all_threads() {
     said(Section::Counts, &[(7, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
     let phase = |begin| Note::Phase { begin, name: "solve" };
     said(Section::Phases, &[(3, phase(true)), (10, phase(false))]);
-    said(Section::Spans, &[(0, Note::Initialised(Ticks(10))), (0, Note::Finalised(Ticks(900)))]);
+    said(Section::Spans, &[(0, Note::StartUp(Ticks(10))), (0, Note::Finalised(Ticks(900)))]);
 }
 
 proptest! {

@@ -61,6 +61,9 @@ pub struct Arguments {
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
     pub communicators: Creations,
+    /// Count the time in MPI_Init as computing before each rank's first record
+    #[arg(long)]
+    pub keep_init: bool,
     /// File with the codes of collectives to use in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
@@ -113,6 +116,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         jobs: mix.threads.number(),
         lower_collectives: mix.lower_collectives.clone(),
         polls: mix.polls,
+        keep_init: mix.keep_init,
         creations: mix.communicators,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     })

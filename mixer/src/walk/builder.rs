@@ -36,6 +36,8 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) with_room: bool,
     /// Whether to make notes for a container ([`Task::notes`]).
     pub(crate) with_notes: bool,
+    /// Whether the first record's time includes `MPI_Init`.
+    pub(crate) keep_init: bool,
     /// How failed polls count.
     pub(crate) polls: Polls,
     /// The library whose agreements are in the trace; `None`: they are computing.
@@ -286,7 +288,7 @@ impl<'a> Builder<'a> {
 
     /// Rule 1.
     pub(super) fn begin(&mut self, event: &Event<'_>) {
-        self.timeline.begin(&mut self.task, event);
+        self.timeline.begin(&mut self.task, event, self.options.keep_init);
         self.clock.begin(event);
     }
 

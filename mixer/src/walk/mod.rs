@@ -55,7 +55,9 @@ impl<'a> Walk<'a> {
         functions: &[Function],
         expected: usize,
     ) -> Self {
-        let notes = options.with_notes.then(|| Box::new(NoteTaker::new(options.polls, threads, functions)));
+        let notes = options
+            .with_notes
+            .then(|| Box::new(NoteTaker::new(options.polls, options.keep_init, threads, functions)));
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
         let called = (Clock::new(functions), probes, agreements);
         Self(Builder::new(rank, communicators, options, threads, notes, called, expected))

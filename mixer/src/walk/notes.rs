@@ -25,6 +25,9 @@ pub(super) struct NoteTaker {
     call: Option<Function>,
     /// When the task entered `MPI_Init`.
     zero: Option<u64>,
+    /// From when on its computing counts: then, or from the return of `MPI_Init` on.
+    begun: u64,
+    keep_init: bool,
     polls: Polls,
     /// The functions in the rank's call table.
     called: Vec<Option<Function>>,
@@ -41,9 +44,9 @@ struct Since {
 
 impl NoteTaker {
     /// Begins before the first event of a rank with these functions in its call table; `threads`: several threads make calls.
-    pub(super) fn new(polls: Polls, threads: bool, functions: &[capture::Function]) -> Self {
+    pub(super) fn new(polls: Polls, keep_init: bool, threads: bool, functions: &[capture::Function]) -> Self {
         let called = functions.iter().map(|function| Function::named(&function.name)).collect();
-        Self { polls, threads: threads.then(Box::default), called, ..Self::default() }
+        Self { polls, keep_init, threads: threads.then(Box::default), called, ..Self::default() }
     }
 
     /// The current event completes the send of `record`.
@@ -57,7 +60,7 @@ impl NoteTaker {
     pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>, joined: &[u16]) {
         let thread = usize::from(event.thread);
         if thread >= self.since.len() {
-            self.since.resize(thread + 1, Since { end: self.zero.unwrap_or_default(), polled: 0 });
+            self.since.resize(thread + 1, Since { end: self.begun, polled: 0 });
         }
         if let Some(threads) = &mut self.threads {
             let joined = if let Action::Finalize = event.action { joined } else { &[] };
@@ -110,8 +113,13 @@ impl NoteTaker {
         let thread = usize::from(event.thread);
         match &event.action {
             Action::Init if self.zero.is_none() => {
-                (self.zero, self.since[thread].end) = (Some(event.start.0), event.start.0);
-                self.notes.put(0, &Note::Initialised(Ticks(event.end.0.saturating_sub(event.start.0))));
+                let took = Ticks(event.end.0.saturating_sub(event.start.0));
+                let (note, begun) = match self.keep_init {
+                    true => (Note::Initialised(took), event.start.0),
+                    false => (Note::StartUp(took), event.end.0),
+                };
+                (self.zero, self.begun, self.since[thread].end) = (Some(event.start.0), begun, begun);
+                self.notes.put(0, &note);
             }
             Action::Finalize => {
                 if let Some(zero) = self.zero {

@@ -12,7 +12,7 @@ use vef_format::units::Nanos;
 pub(super) struct Timeline {
     /// The latest event of each thread that a record can depend on.
     previous: Vec<Option<Previous>>,
-    /// Start of the task's time.
+    /// From which on the task's computing counts.
     zero: Option<Nanos>,
     /// Of tasks with several threads: records that begin later than their call, by start. Records of other threads may precede
     /// them.
@@ -35,10 +35,10 @@ struct Previous {
 pub(super) struct Chain(Option<After>);
 
 impl Timeline {
-    /// Rule 1: starts the task's time with `event`, unless it has started before.
-    pub(super) fn begin(&mut self, task: &mut Task, event: &Event<'_>) {
+    /// Rule 1: starts the task's time at the end of `event`, or at its start if it is to be kept, unless it has started before.
+    pub(super) fn begin(&mut self, task: &mut Task, event: &Event<'_>, keep: bool) {
         if self.zero.is_none() {
-            (self.zero, task.zero) = (Some(event.start), event.start);
+            (self.zero, task.zero) = (Some(if keep { event.start } else { event.end }), event.start);
         }
     }
 

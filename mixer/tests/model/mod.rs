@@ -227,8 +227,8 @@ impl World {
             let threads = self.random.random_range(1..=self.plan.threads);
             let (start, end) = (self.tick(), self.tick());
             let task = &mut self.tasks[rank as usize];
-            // Each thread's time counts from the same start.
-            let thread = || Thread { previous: Some((start, Follows::Start)), ..Thread::default() };
+            // Each thread's time counts from the return of MPI_Init.
+            let thread = || Thread { previous: Some((end, Follows::Start)), ..Thread::default() };
             task.threads = (0..threads).map(|_| thread()).collect();
             self.happened((rank, 0), start, end, What::Plain(Action::Init));
         }

@@ -52,6 +52,8 @@ pub enum Note<'a> {
     /// Time from the task's start to the return of `MPI_Init` in the captured run; the place is 0. The `time` of the first record
     /// includes it.
     Initialised(Ticks),
+    /// The same where no record includes it.
+    StartUp(Ticks),
     /// Time from the task's start to the entry of `MPI_Finalize` in the captured run; the place is 0.
     Finalised(Ticks),
     /// An entry of the task's account of the captured run; the place is its number, from 0.
@@ -94,7 +96,7 @@ impl Note<'_> {
             Self::Call(_) => Section::Calls,
             Self::Counts { .. } => Section::Counts,
             Self::Phase { .. } => Section::Phases,
-            Self::Initialised(_) | Self::Finalised(_) => Section::Spans,
+            Self::Initialised(_) | Self::StartUp(_) | Self::Finalised(_) => Section::Spans,
             Self::Time { .. } => Section::Times,
             Self::Host(_) => Section::Placement,
             Self::Root(_) => Section::Roots,
@@ -192,6 +194,7 @@ impl Piece {
             }
             Note::Initialised(after) => out.put(&[step, 0, after.0]),
             Note::Finalised(after) => out.put(&[step, 1, after.0]),
+            Note::StartUp(after) => out.put(&[step, 2, after.0]),
             Note::Time { part, calls, took, function } => {
                 out.put(&[step, part as u64, calls, took.0]);
                 self.name(function);
@@ -251,6 +254,8 @@ impl Piece {
 pub struct Span {
     /// Return of `MPI_Init`.
     pub initialised: Ticks,
+    /// Whether the time of the task's first record includes that.
+    pub in_records: bool,
     /// Entry of `MPI_Finalize`, if the task called it.
     pub finalised: Option<Ticks>,
 }
@@ -329,6 +334,7 @@ impl Notes {
             Section::Spans => match (from.get()?, Ticks(from.get()?)) {
                 (0, after) => Note::Initialised(after),
                 (1, after) => Note::Finalised(after),
+                (2, after) => Note::StartUp(after),
                 _ => return Err(Garbled::Value("a span")),
             },
             Section::Times => {
@@ -406,10 +412,11 @@ impl Reader {
     pub fn spans(&self) -> Result<Option<Vec<Span>>, ContainerError> {
         let mut spans: Vec<Span> = Vec::new();
         for (task, mut notes) in self.notes_of_all(Section::Spans)? {
-            let (mut initialised, mut finalised) = (None, None);
+            let (mut initialised, mut in_records, mut finalised) = (None, false, None);
             while let Some((_, note)) = notes.next(self)? {
                 match note {
-                    Note::Initialised(after) => initialised = Some(after),
+                    Note::Initialised(after) => (initialised, in_records) = (Some(after), true),
+                    Note::StartUp(after) => (initialised, in_records) = (Some(after), false),
                     Note::Finalised(after) => finalised = Some(after),
                     _ => {}
                 }
@@ -417,7 +424,7 @@ impl Reader {
             let (Some(initialised), true) = (initialised, task.0 as usize == spans.len()) else {
                 return Ok(None);
             };
-            spans.push(Span { initialised, finalised });
+            spans.push(Span { initialised, in_records, finalised });
         }
         Ok((spans.len() == self.header().tasks as usize).then_some(spans))
     }
