@@ -72,8 +72,8 @@ pub struct Yardstick {
 /// Where the run of a trace begins.
 #[derive(Args)]
 pub struct Beginning {
-    /// Count the time before the end of each rank's MPI_Init as run; by default it is left out where the trace
-    /// records it (a container from vef mix)
+    /// Count each rank's MPI_Init as computing before its first record, where the trace records it (a container from
+    /// vef mix)
     #[arg(long)]
     pub from_launch: bool,
 }

@@ -23,8 +23,8 @@ pub fn warn(trace: &Input, runtime: Picos, from_launch: bool) {
         ));
     } else if let Some(time) = of_text(&trace.path).filter(is_large) {
         remark(format_args!(
-            "warning: {time} of the run time of {runtime} lie before a rank's first record; in a captured program that is mostly MPI_Init, \
-             which is left out of the run only if the trace is a container (vef mix -o X.vefx)"
+            "warning: {time} of the run time of {runtime} lie before a rank's first record; in a captured program that may be MPI_Init, \
+             which vef mix leaves out unless --keep-init is given"
         ));
     }
 }

@@ -50,8 +50,8 @@ pub struct Sim {
     /// resampled:TRACE (of another trace)
     #[arg(long, value_name = "MODEL", default_value = "captured")]
     pub compute_noise: String,
-    /// Count the time before the end of each rank's MPI_Init as run; by default it is left out where the trace
-    /// records it (a container from vef mix)
+    /// Count each rank's MPI_Init as computing before its first record, where the trace records it (a container from
+    /// vef mix)
     #[arg(long)]
     pub from_launch: bool,
     /// Completion of sends for their sender: eager, sent, rendezvous:BYTES

@@ -262,8 +262,8 @@ pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, star
     unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
 }
 
-/// Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it (a container from
-/// `vef mix`); without effect otherwise. Without this call that time is computing.
+/// Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
+/// include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
 ///
 /// # Safety
 /// `builder` is null or usable.
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn vef_builder_skip_start_up(builder: *mut Builder, job: u
     // SAFETY: the caller's promise.
     unsafe {
         describe(builder, |builder| {
-            let skipped = builder.job(job)?.skip_start_up();
+            let skipped = builder.job(job)?.from_launch(false);
             skipped.map_err(|error| Failure::new(VEF_ERROR_TRACE, error)).map(|()| 0)
         })
     }

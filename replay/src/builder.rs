@@ -79,6 +79,8 @@ impl Builder {
                     factors: job.factors.clone(),
                     computing: job.computing.as_ref().map(|computing| computing.again()),
                     skipped: job.skipped.clone(),
+                    spans: job.spans.clone(),
+                    from_launch: job.from_launch,
                 })
             };
             let jobs = jobs.iter().map(again).collect::<Result<_, _>>().map_err(ReplayError::Source)?;
@@ -133,6 +135,8 @@ impl Builder {
                 first_task,
                 tasks,
                 skipped: job.skipped,
+                spans: job.spans,
+                from_launch: job.from_launch,
                 collectives: States::default(),
                 groups: HashMap::new(),
                 open: HashMap::new(),

@@ -26,6 +26,9 @@ pub struct Job {
     pub(crate) factors: Vec<f64>,
     pub(crate) computing: Option<Box<dyn Computing>>,
     pub(crate) skipped: Vec<Ticks>,
+    /// As captured, by rank; empty if the first records stay as they are.
+    pub(crate) spans: Vec<Span>,
+    pub(crate) from_launch: bool,
 }
 
 /// Computing times that differ from those of the trace, record by record.
@@ -63,8 +66,16 @@ impl Job {
     }
 
     fn from_feed(source: Feed) -> Self {
-        let (factors, skipped) = (Vec::new(), Vec::new());
-        Self { source, nodes: None, start: Picos::ZERO, factors, computing: None, skipped }
+        Self {
+            source,
+            nodes: None,
+            start: Picos::ZERO,
+            factors: Vec::new(),
+            computing: None,
+            skipped: Vec::new(),
+            spans: Vec::new(),
+            from_launch: false,
+        }
     }
 
     /// Number of tasks, for which a placement needs nodes.
@@ -140,15 +151,15 @@ impl Job {
         self
     }
 
-    /// Leaves out the time before each task's end of `MPI_Init`, as [`Job::skip`], if the trace records it
-    /// ([`Job::captured_spans`]); else does nothing. All tasks then start at their own end of `MPI_Init`.
+    /// Whether the run begins with each task's launch or with its return from `MPI_Init`, if the trace records that
+    /// ([`Job::captured_spans`]). Without this call, and of other traces, it begins as the first records say: those of
+    /// `vef mix` leave start-up out unless it was told to keep it.
     ///
     /// # Errors
     /// As [`Job::captured_spans`].
-    pub fn skip_start_up(&mut self) -> Result<(), LoadError> {
-        if let Some(spans) = self.captured_spans()? {
-            self.skipped = spans.iter().map(|span| span.initialised).collect();
-        }
+    pub fn from_launch(&mut self, from_launch: bool) -> Result<(), LoadError> {
+        self.spans = self.captured_spans()?.unwrap_or_default();
+        self.from_launch = from_launch;
         Ok(())
     }
 
@@ -213,6 +224,8 @@ pub(crate) struct Running {
     pub(crate) tasks: u32,
     /// Computing that is left out in front of tasks' first records, by rank.
     pub(crate) skipped: Vec<Ticks>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) from_launch: bool,
     pub(crate) lines: Lines,
     /// Which collectives were entered and are over.
     pub(crate) collectives: States,

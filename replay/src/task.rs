@@ -52,8 +52,11 @@ impl Task<'_> {
     /// It begins with its first record.
     pub(crate) fn begin(mut self, out: &mut impl Sink) -> EngineResult<Halt> {
         let waits = self.read_next(None, out)?;
-        let skipped = self.job.skipped.get(self.sequence.rank.index()).copied().unwrap_or_default();
-        self.sequence.next.time = self.sequence.next.time.saturating_sub(skipped.0);
+        let (rank, time) = (self.sequence.rank.index(), &mut self.sequence.next.time);
+        if let Some(span) = self.job.spans.get(rank) {
+            *time = span.first(Ticks(*time), self.job.from_launch).0;
+        }
+        *time = time.saturating_sub(self.job.skipped.get(rank).map_or(0, |skipped| skipped.0));
         if waits { Ok(Halt::Waiting) } else { self.run(out) }
     }
 

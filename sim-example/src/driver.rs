@@ -91,9 +91,7 @@ impl Prepared {
             if let Some((noise, _)) = noise {
                 job = job.computing(Box::new(noise));
             }
-            if !workload.from_launch {
-                job.skip_start_up()?;
-            }
+            job.from_launch(workload.from_launch)?;
             builder = builder.job(job.nodes(nodes.clone()).start(workload.start).time_factors(factors));
             all_nodes.push(nodes);
         }

@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn a_job_ends_with_its_last_task() {
-        let span = |initialised, finalised| Span { initialised: Ticks(initialised), finalised };
+        let span =
+            |initialised, finalised| Span { initialised: Ticks(initialised), in_records: true, finalised };
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload { from_launch: true, ..Workload::new("t.vefx") };
         let report = |workload: &Workload, spans: &[Span], finish| {

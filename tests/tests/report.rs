@@ -67,8 +67,8 @@ fn the_page_carries_the_data_and_a_policy() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = demo(work.path());
     // An independent count of the text, which does not record the end of MPI_Init.
-    let page = report(&trace, &["--from-launch"]);
-    assert_eq!(carried(&page), report(&trace, &["--from-launch", "--format", "json"]).trim_end());
+    let page = report(&trace, &[]);
+    assert_eq!(carried(&page), report(&trace, &["--format", "json"]).trim_end());
     // It is what stands in the trace, by an independent count of its text.
     let text = work.path().join("demo.vef");
     run(vef().arg("convert").arg(&trace).arg(&text)).success();

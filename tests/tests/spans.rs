@@ -44,17 +44,35 @@ fn a_run_is_timed_from_init_to_finalize() {
         let shown = run(vef().arg("sim").arg(&trace)).success().stdout();
         assert!(shown.contains("MPI_Init (left out)"), "{shown}");
 
-        // The records' computing has MPI_Init, the run time beside it has not.
-        let said = |options: &[&str]| {
-            let shown = run(vef().arg("check").arg(&trace).args(options)).success().stdout();
-            shown.contains("at most, MPI_Init included, which is not replayed")
-        };
-        assert!(said(&[]) && !said(&["--from-launch"]));
-
-        // A text does not record the end of MPI_Init.
-        let of_text =
-            [&[][..], &["--from-launch"]].map(|options| number(&simulated(&text, options), "runtime_ps"));
-        assert_eq!(of_text, [number(&whole, "runtime_ps"); 2]);
+        // Text leaves start-up out, too, and does not record it.
+        let of_text = |options: &[&str]| number(&simulated(&text, options), "runtime_ps");
+        assert_eq!([of_text(&[]), of_text(&["--from-launch"])], [number(&from_init, "runtime_ps"); 2]);
+        // A trace that keeps it, as those of earlier versions do: text has it, and of a container it is left out of the run.
+        for (kept, expected) in [("kept.vef", &whole), ("kept.vefx", &from_init)] {
+            let kept = work.path().join(kept);
+            run(vef().args(["mix", "--keep-init", "-i"]).arg(&capture).arg("-o").arg(&kept)).success();
+            let of_kept = |options: &[&str]| number(&simulated(&kept, options), "runtime_ps");
+            assert_eq!(of_kept(&[]), number(expected, "runtime_ps"), "{kept:?}");
+            assert_eq!(of_kept(&["--from-launch"]), number(&whole, "runtime_ps"), "{kept:?}");
+            // The records' computing has MPI_Init, the run time beside it has not.
+            let said = |options: &[&str]| {
+                let shown = run(vef().arg("check").arg(&kept).args(options)).success().stdout();
+                shown.contains("at most, MPI_Init included, which is not replayed")
+            };
+            let is_container = kept.extension().is_some_and(|suffix| suffix == "vefx");
+            assert_eq!([said(&[]), said(&["--from-launch"])], [is_container, false], "{kept:?}");
+            let computing = |trace: &Path, options: &[&str]| {
+                let json = run(vef().args(["stats", "--json"]).arg(trace).args(options)).success().stdout();
+                let stats: Value = serde_json::from_str(&json).expect("JSON");
+                stats["ranks"]["computing_ps"].clone()
+            };
+            assert_eq!(computing(&kept, &[]) == computing(&trace, &[]), is_container, "{kept:?}");
+            assert_eq!(
+                computing(&kept, &["--from-launch"]),
+                computing(&trace, &["--from-launch"]),
+                "{kept:?}"
+            );
+        }
 
         let report = work.path().join("report.json");
         run(vef().arg("report").arg(&trace).args(["--format", "json", "-o"]).arg(&report)).success();

@@ -175,9 +175,8 @@ fn notes_are_those_of_an_independent_count() {
 fn text_container_and_any_number_of_threads_say_the_same() {
     let work = tempfile::tempdir().expect("a directory");
     let [text, container] = demo(work.path());
-    // A text does not record the end of MPI_Init.
     let common = |trace: &Path, jobs: &str| {
-        let mut report = stats(trace, &["--from-launch", "-j", jobs]);
+        let mut report = stats(trace, &["-j", jobs]);
         for key in ["head", "calls", "locality", "spent"] {
             report.as_object_mut().expect("an object").remove(key);
         }

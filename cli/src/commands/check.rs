@@ -153,12 +153,11 @@ struct Replayed {
 
 fn replay_to_end(mut job: Job, yardstick: &Yardstick) -> Result<Replayed, Failure> {
     let link = yardstick.link()?;
-    let mut left_out = None;
-    if !yardstick.beginning.from_launch {
-        let longest = job.captured_spans()?.iter().flatten().map(|span| span.initialised.0).max();
-        left_out = longest.map(|ticks| Picos(ticks.saturating_mul(job.clock().0)));
-        job.skip_start_up()?;
-    }
+    let from_launch = yardstick.beginning.from_launch;
+    let spans = job.captured_spans()?.unwrap_or_default();
+    let included = spans.iter().filter(|span| span.in_records && !from_launch);
+    let left_out = included.map(|span| Picos(span.initialised.0.saturating_mul(job.clock().0))).max();
+    job.from_launch(from_launch)?;
     let mut engine = Engine::builder().job(job).engine()?;
     let outcome = yardstick::run(&mut engine, &link)?;
     let total = engine.stats().total();

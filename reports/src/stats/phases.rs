@@ -5,7 +5,6 @@ use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use vef_format::container::{ContainerError, Note, Notes, Reader};
 use vef_format::raw::{Raw, RawKind};
-use vef_format::units::Ticks;
 
 /// Sums of a phase over all tasks; a record counts for the innermost phase that it is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,12 +65,10 @@ pub(super) struct PhasesOfTask<'a> {
     tallies: Vec<PhaseTally>,
     open: Vec<usize>,
     records: u64,
-    /// What `MPI_Init` took of the time in front of the first record.
-    initialised: Ticks,
 }
 
 impl<'a> PhasesOfTask<'a> {
-    pub(super) fn new(reader: &'a Reader, notes: Notes, initialised: Ticks) -> Result<Self, ContainerError> {
+    pub(super) fn new(reader: &'a Reader, notes: Notes) -> Result<Self, ContainerError> {
         let mut phases = Self {
             reader,
             notes,
@@ -81,7 +78,6 @@ impl<'a> PhasesOfTask<'a> {
             tallies: Vec::new(),
             open: Vec::new(),
             records: 0,
-            initialised,
         };
         phases.advance()?;
         Ok(phases)
@@ -125,8 +121,6 @@ impl<'a> PhasesOfTask<'a> {
     pub(super) fn add(&mut self, raw: &Raw) -> Result<(), ContainerError> {
         self.pass()?;
         self.records += 1;
-        let before = std::mem::take(&mut self.initialised);
-        let raw = &Raw { time: raw.time.saturating_sub(before.0), ..*raw };
         if let Some(&phase) = self.open.last() {
             self.tallies[phase].add(raw);
         }

@@ -123,7 +123,7 @@ fn read_container(path: &Path, from_launch: bool, progress: Progress<'_>) -> Res
     let [calls, phases] = [Section::Calls, Section::Phases].map(|section| NotesByTask::new(&reader, section));
     let (calls, phases) = (calls?, phases?);
     let spans = reader.spans()?;
-    let initialised = |task: Rank| Some(spans.as_ref()?.get(task.index())?.initialised);
+    let span = |task: Rank| spans.as_ref()?.get(task.index()).copied();
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
     let failed = AtomicBool::new(false);
@@ -137,10 +137,8 @@ fn read_container(path: &Path, from_launch: bool, progress: Progress<'_>) -> Res
                 None => Ok(()),
             };
             let added = added.and_then(|()| {
-                let start_up = initialised(task).unwrap_or_default();
-                let left_out = if from_launch { Ticks(0) } else { start_up };
-                let phases = phases.of(task).map(|notes| (notes, start_up));
-                add_task(&reader, task, left_out, phases, sums)
+                let beginning = span(task).map(|span| (span, from_launch));
+                add_task(&reader, task, beginning, phases.of(task), sums)
             });
             failed.fetch_or(added.is_err(), Ordering::Relaxed);
             added?;
@@ -176,32 +174,39 @@ impl NotesByTask {
     }
 }
 
-/// Adds the records of a task without the time `left_out` before the first one, and the sums of its phases, of which there are notes,
-/// from the end of `MPI_Init` on.
+/// Adds the records of a task, and the sums of its phases, of which there are notes, from the end of `MPI_Init` on. `beginning`:
+/// what is known of the task's start, and whether its time begins with the launch.
 fn add_task(
     reader: &Reader,
     task: Rank,
-    mut left_out: Ticks,
-    phases: Option<(Notes, Ticks)>,
+    mut beginning: Option<(Span, bool)>,
+    phases: Option<Notes>,
     sums: &mut Collector,
 ) -> Result<(), ContainerError> {
     let mut records = reader.task(task);
     let mut tally = sums.of_task(task.0);
-    let mut take = |raw: &Raw| match std::mem::take(&mut left_out) {
-        Ticks(0) => tally.take(raw),
-        Ticks(start_up) => tally.take(&Raw { time: raw.time.saturating_sub(start_up), ..*raw }),
+    let first = |raw: &Raw, span: Span, from_launch| {
+        let time = span.first(Ticks(raw.time), from_launch).0;
+        Raw { time, ..*raw }
     };
-    let Some((notes, initialised)) = phases else {
-        records.each_raw(take)?;
+    let Some(notes) = phases else {
+        records.each_raw(|raw| match beginning.take() {
+            None => tally.take(raw),
+            Some((span, from_launch)) => tally.take(&first(raw, span, from_launch)),
+        })?;
         tally.finish();
         return Ok(());
     };
-    let mut phases = PhasesOfTask::new(reader, notes, initialised)?;
+    let mut phases = PhasesOfTask::new(reader, notes)?;
     let mut followed = Ok(());
     records.each_raw(|raw| {
-        take(raw);
+        let (counted, running) = match beginning.take() {
+            None => (*raw, *raw),
+            Some((span, from_launch)) => (first(raw, span, from_launch), first(raw, span, false)),
+        };
+        tally.take(&counted);
         if followed.is_ok() {
-            followed = phases.add(raw);
+            followed = phases.add(&running);
         }
     })?;
     followed?;

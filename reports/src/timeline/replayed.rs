@@ -38,9 +38,7 @@ pub(super) fn draw(
             (Job::stream(stream), codes.clone())
         }
     };
-    if !from_launch {
-        job.skip_start_up()?;
-    }
+    job.from_launch(from_launch)?;
     let mut engine = Engine::builder().job(job).engine()?;
     let tasks = engine.tasks(0);
     settings.check_ranks(tasks)?;

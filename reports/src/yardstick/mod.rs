@@ -68,8 +68,6 @@ fn job(path: &Path, op_codes: Option<&OpCodes>, from_launch: bool) -> Result<Job
         }
         _ => Job::open(path)?,
     };
-    if !from_launch {
-        job.skip_start_up()?;
-    }
+    job.from_launch(from_launch)?;
     Ok(job)
 }

@@ -260,6 +260,18 @@ pub struct Span {
     pub finalised: Option<Ticks>,
 }
 
+impl Span {
+    /// The computing time before the task's first record, of which the trace has `time`: from the launch, or from the return of
+    /// `MPI_Init` on.
+    pub fn first(&self, time: Ticks, from_launch: bool) -> Ticks {
+        match (self.in_records, from_launch) {
+            (true, false) => Ticks(time.0.saturating_sub(self.initialised.0)),
+            (false, true) => Ticks(time.0.saturating_add(self.initialised.0)),
+            (true, true) | (false, false) => time,
+        }
+    }
+}
+
 /// Reads the notes of one stream. The reader is an argument of each call.
 #[derive(Debug)]
 pub struct Notes {
