@@ -94,6 +94,7 @@ pub fn mpich_wheel() -> Option<PathBuf> {
         return Some(binaries);
     }
     if !installed("python3") {
+        skipped("python3 is not installed");
         return None;
     }
     let _ = std::fs::remove_dir_all(&home);
