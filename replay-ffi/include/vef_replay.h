@@ -293,8 +293,8 @@ int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
 int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
 
 /**
- * Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it (a container from
- * `vef mix`); without effect otherwise. Without this call that time is computing.
+ * Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
+ * include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
  */
 int vef_builder_skip_start_up(vef_builder *builder, uint32_t job);
 

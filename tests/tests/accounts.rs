@@ -9,18 +9,13 @@ use vef_tests::{Mpi, run, run_for, vef};
 /// Times in nanoseconds by function, and the whole as `run`.
 type Times = BTreeMap<String, f64>;
 
-/// What stands between two polls of a run is polling, too: here the two clocks of the profiler.
-const BETWEEN_POLLS: f64 = 200.0;
-
-/// What the profiler measured on a rank: times, and those that an account may have beyond.
-fn measured(directory: &Path, rank: u32) -> BTreeMap<String, (f64, f64)> {
+/// What the profiler measured on a rank.
+fn measured(directory: &Path, rank: u32) -> Times {
     let path = directory.join(format!("{rank}.txt"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let line = |line: &str| {
         let fields: Vec<&str> = line.split(' ').collect();
-        let [calls, time]: [f64; 2] = [1, 2].map(|at: usize| fields[at].parse().expect("a number"));
-        let between = if fields[0].ends_with("probe") { BETWEEN_POLLS * calls } else { 0.0 };
-        (fields[0].to_owned(), (time, between))
+        (fields[0].to_owned(), fields[2].parse().expect("a time"))
     };
     text.lines().map(line).collect()
 }
@@ -52,10 +47,10 @@ fn differences(trace: &Path, times: &Path) -> Vec<String> {
     let mut differences = Vec::new();
     for rank in 0..4 {
         let (measured, account) = (measured(times, rank), account(trace, rank));
-        let hundredth = measured["run"].0 / 100.0;
-        for (function, &(time, between)) in &measured {
+        let hundredth = measured["run"] / 100.0;
+        for (function, &time) in &measured {
             let own = account.get(function).copied().unwrap_or(0.0);
-            if own < time - hundredth || own > time + between + hundredth {
+            if (own - time).abs() > hundredth {
                 differences
                     .push(format!("rank {rank}: {function} takes {own} ns, {time} measured: {account:?}"));
             }
@@ -75,7 +70,7 @@ fn an_account_is_what_an_independent_profiler_measures() {
         let work = tempfile::tempdir().expect("a directory");
         let timer = mpi.compile(work.path(), "timer.so", &["-shared", "-fPIC", "tests/c/timer.c", "-ldl"]);
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        for way in ["stencil", "idup", "iprobe", "cart"] {
+        for way in ["stencil", "idup", "probe", "cart"] {
             let differs = |number: usize| {
                 let place = |name: &str| work.path().join(format!("{way}-{number}{name}"));
                 let [capture, trace, times] = ["", ".vefx", "-times"].map(place);
@@ -110,36 +105,39 @@ fn same_as_the_profile(capture: &Path, trace: &Path) {
     assert!(shares.all(|share| (0.0..=1.0).contains(&share)));
 }
 
-/// A rank whose run is known waits as long as the others work: the stencil's rank 3 works 3 ms a step, the others 1 ms.
+/// Time outside MPI is what the stencil's ranks sleep, rank 3 three times as long as the others, which wait for it.
 #[test]
 fn waiting_is_told_from_work() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        let mut command = vef();
-        command.current_dir(work.path()).args([
-            "run",
-            "-n",
-            "4",
-            "--mpirun",
-            &mpi.launcher().join(" "),
-            "-o",
-            "out",
-        ]);
-        run_for(
-            command.args(["--mix", "out.vefx", "--"]).arg(&program).arg("stencil"),
-            Duration::from_secs(200),
-        )
-        .success();
-        for row in table(&work.path().join("out.vefx"), "times") {
-            let time = |column: usize| row[column].parse::<f64>().expect("a time") / 1e9;
-            let (outside, message) = (time(2), time(4));
-            let slept = if row[0] == "3" { 120.0 } else { 40.0 };
-            assert!(outside >= slept, "{mpi:?}: {row:?}");
-            if row[0] != "3" {
-                assert!(message > outside - 40.0 && message > 20.0, "{mpi:?}: {row:?}");
-            }
-        }
+        let difference = |number: usize| {
+            let [capture, trace] = ["", ".vefx"].map(|suffix| work.path().join(format!("{number}{suffix}")));
+            let mut command = vef();
+            command.current_dir(work.path()).args([
+                "run",
+                "-n",
+                "4",
+                "--mpirun",
+                &mpi.launcher().join(" "),
+                "-o",
+            ]);
+            command.arg(&capture).arg("--mix").arg(&trace).arg("--").arg(&program).arg("stencil");
+            let printed = run_for(&mut command, Duration::from_secs(200)).success().stdout();
+            let slept: f64 = printed.lines().filter_map(|line| line.parse::<f64>().ok()).sum::<f64>() / 1e6;
+            let rows = table(&trace, "times");
+            let sum = |column: usize| -> f64 {
+                rows.iter().map(|row| row[column].parse::<f64>().expect("a time") / 1e9).sum()
+            };
+            let (outside, message) = (sum(2), sum(4));
+            assert!(
+                slept >= 240.0 && outside >= 0.99 * slept && message > 0.0,
+                "{mpi:?}: {slept} ms, {rows:?}"
+            );
+            (outside - slept) / (outside + message)
+        };
+        // A rank that was asleep may wait for a core.
+        assert!((0..RUNS).map(difference).any(|difference| difference < 0.05), "{mpi:?}");
     }
 }
 

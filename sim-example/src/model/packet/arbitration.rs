@@ -2,7 +2,7 @@
 
 use vef_format::units::Picos;
 
-use super::parts::NONE;
+use super::parts::{NONE, Packet};
 use super::settings::{Arbiter, Buffers};
 use super::state::Packets;
 use crate::model::OutOfTime;
@@ -43,13 +43,9 @@ impl Packets<'_> {
         if count == 0 {
             return Ok(());
         }
-        let from = match self.settings.buffers {
-            Buffers::Output => 0,
-            Buffers::Input => state.waiting.partition_point(|&number| number <= state.winner),
-        };
         let (mut chosen, mut oldest, mut no_room) = (None, Picos::MAX, false);
-        for nth in 0..count {
-            let place = if from + nth < count { from + nth } else { from + nth - count };
+        let mut first_turn = (0, 0, 0);
+        for place in 0..count {
             let slot = match self.settings.buffers {
                 Buffers::Output => state.waiting[place],
                 Buffers::Input => self.buffers[state.waiting[place] as usize].first,
@@ -72,9 +68,16 @@ impl Packets<'_> {
                 }
             };
             match self.settings.arbiter {
-                Arbiter::RoundRobin => {
+                // Output buffers are first come, first served.
+                Arbiter::RoundRobin if count == 1 || self.settings.buffers == Buffers::Output => {
                     chosen = Some((place, slot, room));
                     break;
+                }
+                Arbiter::RoundRobin => {
+                    let turn = self.turn(link, packet);
+                    if chosen.is_none() || turn < first_turn {
+                        (chosen, first_turn) = (Some((place, slot, room)), turn);
+                    }
                 }
                 Arbiter::Age => {
                     let age = self.messages[packet.message as usize].submitted;
@@ -94,6 +97,24 @@ impl Packets<'_> {
         };
         state.waiting.remove(place);
         self.send(link, slot, room)
+    }
+
+    /// When it is a packet's turn on a link: classes of virtual channels take turns, within a class, inputs of the switch, and within an
+    /// input, a random channel is first. A single order for all classes starves buffers, because each win of a class would move the turn
+    /// of the others; with one for all buffers, an input would get more the more of its channels wait. The turn does not depend on other
+    /// links, which may be served at the same time, in any order.
+    #[inline]
+    fn turn(&self, link: LinkId, packet: &Packet) -> (u32, u32, u32) {
+        let class = if packet.last { 0 } else { u32::from(packet.vcs.0) };
+        let served = self.links[link.index()].served;
+        let winner = self.buffers[(link.0 * self.vcs + class) as usize].winner;
+        let channel = u64::from(packet.buffer) + combine(self.now.0, link.0.into()) % u64::from(self.vcs);
+        // Those behind the last one come first, in ascending order, then the others.
+        (
+            class.wrapping_sub(served + 1),
+            (packet.buffer / self.vcs).wrapping_sub(winner + 1),
+            (channel % u64::from(self.vcs)) as u32,
+        )
     }
 
     /// Whether the input of a buffer is sending; an event follows when it has finished.

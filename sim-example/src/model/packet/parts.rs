@@ -16,6 +16,8 @@ pub(super) struct ClassSpeed {
     pub(super) whole: Picos,
     /// Time in which a credit returns.
     pub(super) back: Picos,
+    /// Transmission time of as much as a buffer holds.
+    pub(super) buffered: Picos,
 }
 
 /// A link: its arbiter, and the switch input at its end.
@@ -25,8 +27,8 @@ pub(super) struct Link {
     pub(super) free: Picos,
     /// Earliest next arbitration: the end of the transmission, or earlier if the switch has a speedup.
     pub(super) next_arbitration: Picos,
-    /// The buffer served last.
-    pub(super) winner: u32,
+    /// The class of virtual channels served last, by its first channel.
+    pub(super) served: u32,
     /// Bytes that wait for the link, or are in the buffers behind it.
     pub(super) load: u32,
     pub(super) class: LinkClass,
@@ -51,6 +53,8 @@ pub(super) struct Buffer {
     pub(super) last: u32,
     /// Free bytes, as known to the sender.
     pub(super) credit: u32,
+    /// The input that the link in front served last for the class of channels that begins with this one.
+    pub(super) winner: u32,
     /// That of its link.
     pub(super) class: LinkClass,
     /// Whether the head needs routing or requests a link.

@@ -18,7 +18,7 @@ impl Packets<'_> {
         let packet = &mut self.packets[slot as usize];
         let wire = packet.bytes + self.settings.header.0 as u32;
         let out_of_time = OutOfTime { bytes: Bytes(packet.bytes.into()) };
-        let number = packet.buffer;
+        let (number, packet_class) = (packet.buffer, u32::from(packet.vcs.0));
         let state = &mut self.links[link.index()];
         let latency = self.speeds[usize::from(state.class.0)].speed.latency;
         // With a speedup the packet may leave its buffer before the link is idle.
@@ -41,7 +41,13 @@ impl Packets<'_> {
             usage.blocked = usage.blocked.saturating_add(now.saturating_sub(state.blocked));
             state.blocked = Picos::MAX;
         }
-        (state.free, state.next_arbitration, state.winner) = (end, left, number);
+        // To a node no credits limit what waits behind a switch with a speedup: as much as a buffer holds.
+        let (served, next) = match room {
+            NONE => (0, left.max(end.saturating_sub(self.speeds[usize::from(state.class.0)].buffered))),
+            _ => (packet_class, left),
+        };
+        (state.free, state.next_arbitration, state.served) = (end, next, served);
+        self.buffers[(link.0 * self.vcs + served) as usize].winner = number / self.vcs;
         self.hops += 1;
         if !state.waiting.is_empty() {
             self.schedule_arbitration(link.0);

@@ -83,12 +83,16 @@ impl<'a> Packets<'a> {
         for speed in links.speeds(topology) {
             let whole = speed.bandwidth.time(whole).ok_or(OutOfTime { bytes: whole })?;
             let back = speed.latency.saturating_add(settings.credit_delay);
-            speeds.push(ClassSpeed { speed, whole, back });
+            speeds.push(ClassSpeed { speed, whole, back, buffered: Picos::ZERO });
         }
         let rooms = speeds
             .iter()
             .map(|speed| room(&settings, speed, links.switch_delay))
             .collect::<Result<Vec<u32>, _>>()?;
+        for (speed, &room) in speeds.iter_mut().zip(&rooms) {
+            let bytes = Bytes(room.into());
+            speed.buffered = speed.speed.bandwidth.time(bytes).ok_or(OutOfTime { bytes })?;
+        }
         if settings.speedup.is_some_and(|speedup| !(speedup >= 1.0 && speedup.is_finite()))
             || settings.speedup.is_some() && settings.buffers == Buffers::Output
         {
@@ -97,7 +101,7 @@ impl<'a> Packets<'a> {
         let link = |link: u32| Link {
             free: Picos::ZERO,
             next_arbitration: Picos::ZERO,
-            winner: 0,
+            served: 0,
             load: 0,
             class: topology.class(LinkId(link)),
             global: topology.kind(LinkId(link)) == LinkClass::GLOBAL,
@@ -112,6 +116,7 @@ impl<'a> Packets<'a> {
             first: NONE,
             last: NONE,
             credit: rooms[usize::from(link.class.0)],
+            winner: 0,
             class: link.class,
             requests: false,
             scheduled: false,
