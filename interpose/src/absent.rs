@@ -39,8 +39,13 @@ unsafe extern "C" {
     fn vef_early();
 }
 
-/// The function to which `vef_early` resolves; called as a constructor.
-extern "C" fn nothing() {}
+/// The function to which `vef_early` resolves; called as a constructor, when all that the program is linked to is relocated.
+extern "C" fn hide_at_start() {
+    // Only an MPI has this name. Without one the names stay: what is loaded later may have it.
+    if search_loaded_objects(b"PMPI_Init").is_some() {
+        hide_missing_names();
+    }
+}
 
 /// Symbol types.
 const FUNCTION: u8 = 2;
@@ -58,11 +63,12 @@ extern "C" fn change_types() -> extern "C" fn() {
             }
         }
     });
-    nothing
+    hide_at_start
 }
 
-/// Removes the names that MPI lacks from the symbol table, once MPI is loaded. Some programs require that `dlsym`
-/// reports an error instead of returning null.
+/// Removes the names that MPI lacks from the symbol table, once MPI is loaded: at the program's start, or when it
+/// initialises MPI. Some programs, Python's `ctypes` among them, require that `dlsym` reports an error instead of
+/// returning null.
 pub(crate) fn hide_missing_names() {
     each_symbol(INDIRECT, |_, table, symbol| {
         if search_loaded_objects(table.name(symbol).to_bytes()).is_none() {
