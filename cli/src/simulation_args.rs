@@ -57,8 +57,9 @@ pub struct Sim {
     /// Completion of sends for their sender: eager, sent, rendezvous:BYTES
     #[arg(long, default_value = "eager", value_name = "POLICY", value_parser = send_completion)]
     pub send_completion: SendCompletion,
-    /// Transport of messages within a node: network, or LATENCY,BANDWIDTH
-    #[arg(long, default_value = "network", value_name = "HOW", value_parser = same_node)]
+    /// Messages within a node: memory (times of the calibration or, without one, of a common server), network (as all
+    /// others), or LATENCY,BANDWIDTH
+    #[arg(long, default_value = "memory", value_name = "HOW", value_parser = same_node)]
     pub same_node: SameNode,
     /// Algorithms of collectives: default, openmpi, mpich, nccl, or the file of a table
     #[arg(long, default_value = "default", value_name = "TABLE")]
@@ -118,7 +119,7 @@ impl Sim {
             ("--compute-noise", self.compute_noise != "captured"),
             ("--from-launch", self.from_launch),
             ("--send-completion", self.send_completion != SendCompletion::Eager),
-            ("--same-node", self.same_node != SameNode::ViaNetwork),
+            ("--same-node", self.same_node != SameNode::default()),
             ("--algorithms", self.algorithms != "default"),
             ("--op-codes", self.op_codes.is_some()),
             ("-j", self.jobs.is_some()),
@@ -150,9 +151,10 @@ fn same_node(text: &str) -> Result<SameNode, String> {
         Link::new(time, speed.bits_per_second()).map_err(|error| error.to_string())
     };
     match text.split_once(',') {
+        None if text == "memory" => Ok(SameNode::default()),
         None if text == "network" => Ok(SameNode::ViaNetwork),
-        Some((latency, bandwidth)) => link(latency, bandwidth).map(SameNode::Inside),
-        None => Err("write network or LATENCY,BANDWIDTH".to_owned()),
+        Some((latency, bandwidth)) => link(latency, bandwidth).map(|link| SameNode::Inside(link.into())),
+        None => Err("write memory, network or LATENCY,BANDWIDTH".to_owned()),
     }
 }
 

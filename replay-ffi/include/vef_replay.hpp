@@ -293,10 +293,17 @@ public:
         return *this;
     }
 
-    /** The library carries messages within a node itself. */
+    /** Messages within a node, which the library carries itself, take this time instead of that of a common server. */
     Builder &same_node_link(std::uint64_t latency, std::uint64_t bits_per_second) noexcept
     {
         vef_builder_same_node_link(get(), latency, bits_per_second);
+        return *this;
+    }
+
+    /** The simulator receives messages within a node like all others. */
+    Builder &same_node_network() noexcept
+    {
+        vef_builder_same_node_network(get());
         return *this;
     }
 

@@ -58,7 +58,7 @@ pub struct Stats {
     pub delivered: u64,
     /// Messages handed out and not yet delivered.
     pub live: u64,
-    /// Of `messages`, those that the library carried itself (`vef_builder_same_node_link`).
+    /// Of `messages`, those that the library carried itself, within a node.
     pub inside_messages: u64,
     /// Their payload.
     pub inside_bytes: u64,
@@ -135,7 +135,7 @@ pub(crate) unsafe fn write_progress(
 
 /// A message starts at `at`: the simulator carries it to `dst_node`, and reports it delivered.
 pub const VEF_NEXT_MESSAGE: u32 = 0;
-/// A message between two ranks of one node is delivered at `at` (`vef_builder_same_node_link`): the simulator reports that, and
+/// A message between two ranks of one node is delivered at `at`: the simulator reports that, and
 /// does not carry it.
 pub const VEF_NEXT_INSIDE: u32 = 1;
 /// A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id.

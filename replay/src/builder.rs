@@ -37,7 +37,7 @@ impl Builder {
         self
     }
 
-    /// What happens between tasks of one node; [`SameNode::ViaNetwork`] without it.
+    /// What happens to messages that stay within a node; they go through [`Memory`](crate::Memory) without it.
     pub fn same_node(mut self, same_node: SameNode) -> Self {
         self.same_node = same_node;
         self

@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
+use vef_format::account::ByPart;
 use vef_format::container::Span;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
@@ -119,6 +120,13 @@ impl Job {
     pub fn captured_spans(&self) -> Result<Option<Vec<Span>>, LoadError> {
         let Feed::Container(container) = &self.source else { return Ok(None) };
         Ok(container.reader().spans()?)
+    }
+
+    /// Where the time of all tasks together went when the trace was captured, in units of [`Job::clock`]; `None` if the trace
+    /// does not tell.
+    pub fn captured_times(&self) -> Result<Option<ByPart>, LoadError> {
+        let Feed::Container(container) = &self.source else { return Ok(None) };
+        Ok(container.reader().times()?)
     }
 
     /// Which codes stand for which collectives in a text trace that is read while it is replayed; the default codes without it. Others have their own, and

@@ -100,7 +100,7 @@ pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use exchange::{Exchange, Seat};
 pub use job::{Computing, Job};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
-pub use options::{Link, SameNode, SendCompletion};
+pub use options::{Link, Memory, SameNode, SendCompletion};
 pub use partition::Parcel;
 pub use poll::Replay;
 pub use queue::Queue;

@@ -122,10 +122,11 @@ impl Live {
         let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
         let id = self.insert(flight);
         let message = Message { id, start, ready, src_node, dst_node, bytes, job, src, dst, kind };
-        if let SameNode::Inside(link) = self.same_node
+        if let SameNode::Inside(memory) = &self.same_node
             && src_node == dst_node
         {
             self.stats.inside.add(bytes);
+            let link = if src == dst { &memory.itself } else { &memory.shared };
             let arrives = link.time(bytes).and_then(|took| start.checked_add(took))?;
             out.take(Next::Inside { message, arrives });
         } else {

@@ -103,7 +103,7 @@ impl<F: FnMut(Next)> Sink for F {
 pub enum Next {
     /// A message starts, at [`Message::start`].
     Message(Message),
-    /// A message starts between two tasks of one node, under [`SameNode::Inside`](crate::SameNode::Inside): it does not enter the
+    /// A message starts that stays within its node, under [`SameNode::Inside`](crate::SameNode::Inside): it does not enter the
     /// network, and is to be reported delivered at `arrives`.
     Inside {
         /// The message.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use replay::{Builder, Engine, Job, LoadError, SendCompletion, Stream};
 use results::simulation::{ComputingReport, Simulation};
-use vef_format::container::{About, Reader};
+use vef_format::container::{About, Reader, Span};
 use vef_format::format::Format;
 use vef_format::units::Picos;
 
@@ -49,7 +49,10 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
     let prepared = spans.into_iter().zip(computing);
     for ((job, workload), (spans, computing)) in report.jobs.iter_mut().zip(&settings.jobs).zip(prepared) {
         job.computing = computing;
-        job.span = spans.map(|spans| spans.report(&job.finish));
+        if let Some(spans) = spans {
+            job.captured_times = spans.times();
+            job.span = Some(spans.report(&job.finish));
+        }
         job.trace = Some(workload.trace.display().to_string());
         job.not_in_trace = not_in_trace(&workload.trace);
     }
@@ -78,9 +81,10 @@ impl Prepared {
             let mut job = open(workload)?;
             job.check_tasks(number)?;
             let nodes = workload.nodes(&job)?;
-            let captured = job.captured_spans()?;
+            let (captured, times) = (job.captured_spans()?, job.captured_times()?);
             let factors = workload.compute_scale.factors(job.tasks())?;
-            spans.push(captured.as_deref().map(|spans| Spans::new(spans, job.clock(), workload, &factors)));
+            let of_job = |spans: &[Span]| Spans::new(spans, times, job.clock(), workload, &factors);
+            spans.push(captured.as_deref().map(of_job));
             let seed = settings.network.seed;
             let noise = Noise::new(&workload.compute_noise, &job, number, seed, send_completion)?;
             let scale = &workload.compute_scale;

@@ -140,6 +140,7 @@ fn job_report(
         span: None,
         computing: ComputingReport::default(),
         times,
+        captured_times: None,
         ranks,
         not_in_trace: Vec::new(),
     }

@@ -1,7 +1,10 @@
-//! The time between `MPI_Init` and `MPI_Finalize`, captured and simulated.
+//! What was captured of a job's time: the run between `MPI_Init` and `MPI_Finalize`, and where it went.
 
+use results::ByState;
 use results::simulation::{Finish, JobSpan};
+use vef_format::account::{ByPart, TimePart};
 use vef_format::container::Span;
+use vef_format::state::State;
 use vef_format::units::Picos;
 
 use crate::settings::Workload;
@@ -15,12 +18,20 @@ pub(crate) struct Spans {
     from_init: bool,
     /// The longest span of a task, as captured.
     captured: Option<Picos>,
+    /// Where the time of all tasks went, in picoseconds.
+    times: Option<ByPart>,
 }
 
 impl Spans {
     /// From a trace with ticks of length `clock`.
     /// `factors` are those of computing times, as for [`replay::Job::time_factors`].
-    pub(crate) fn new(spans: &[Span], clock: Picos, workload: &Workload, factors: &[f64]) -> Self {
+    pub(crate) fn new(
+        spans: &[Span],
+        times: Option<ByPart>,
+        clock: Picos,
+        workload: &Workload,
+        factors: &[f64],
+    ) -> Self {
         let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
         let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
         let initialisation = picos(latest);
@@ -43,7 +54,32 @@ impl Spans {
             simulated: workload.start.saturating_add(before),
             from_init: !workload.from_launch,
             captured: captured.and_then(|spans| spans.into_iter().max()).map(picos),
+            times: times.map(|times| {
+                let mut scaled = ByPart::default();
+                TimePart::ALL.iter().for_each(|&part| scaled.add(part, picos(times.of(part)).0));
+                scaled
+            }),
         }
+    }
+
+    /// Where the time of all tasks went, by the state in which a replay has it.
+    pub(crate) fn times(&self) -> Option<ByState<u64>> {
+        let times = self.times?;
+        let mut states = ByState::default();
+        for &part in TimePart::ALL {
+            let state = match part {
+                TimePart::StartUp if self.from_init => continue,
+                TimePart::StartUp | TimePart::Outside | TimePart::Own => State::Computing,
+                TimePart::Window | TimePart::File => State::Computing,
+                // Of polls, nearly all time is that of failed ones before a reception.
+                TimePart::Message | TimePart::Polling => State::Reception,
+                TimePart::Send => State::Send,
+                TimePart::Collective | TimePart::Communicator => State::Collective,
+            };
+            let sum: &mut u64 = &mut states[state];
+            *sum = sum.saturating_add(times.of(part));
+        }
+        Some(states)
     }
 
     /// The captured and the simulated span.
@@ -69,7 +105,7 @@ mod tests {
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload { from_launch: true, ..Workload::new("t.vefx") };
         let report = |workload: &Workload, spans: &[Span], finish| {
-            Spans::new(spans, Picos(1000), workload, &[]).report(&Finish::of(finish))
+            Spans::new(spans, None, Picos(1000), workload, &[]).report(&Finish::of(finish))
         };
         let finish = || vec![900_000, 750_000];
         let whole = report(&workload, &spans, finish());
@@ -82,7 +118,8 @@ mod tests {
         assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(800_000), 900_000));
         workload.from_launch = true;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
-        let scaled = Spans::new(&spans, Picos(1000), &workload, &[2.0, 0.5]).report(&Finish::of(finish()));
+        let scaled =
+            Spans::new(&spans, None, Picos(1000), &workload, &[2.0, 0.5]).report(&Finish::of(finish()));
         assert_eq!(scaled.simulated_ps, 700_000);
     }
 }

@@ -60,7 +60,7 @@ fn network() -> impl Strategy<Value = Settings> {
         (0u64..50_000).prop_map(|above| SendCompletion::Rendezvous { above: Bytes(above) })
     ];
     let memory = Link::new(Picos(300_000), 50_000_000_000).unwrap();
-    let same_node = prop_oneof![Just(SameNode::ViaNetwork), Just(SameNode::Inside(memory))];
+    let same_node = prop_oneof![Just(SameNode::ViaNetwork), Just(SameNode::Inside(memory.into()))];
     let times = prop_oneof![Just(0u64), 1u64..3_000_000];
     (0..topologies.len(), 0..models.len(), sends, same_node, 1u32..4, times.clone(), times, 1u64..1_000_000)
         .prop_map(move |(topology, model, send_completion, same_node, per_node, overhead, delay, latency)| {

@@ -2,6 +2,7 @@
 //! what of it the trace does not hold.
 
 use serde_json::Value;
+use std::collections::HashMap;
 use std::path::Path;
 use vef_tests::{Mpi, number, run, vef};
 
@@ -11,6 +12,20 @@ const RANKS: &str = "3";
 fn simulated(trace: &Path, options: &[&str]) -> Value {
     let ended = run(vef().arg("sim").arg(trace).arg("--json").args(options)).success();
     serde_json::from_str(&ended.stdout()).expect("JSON")
+}
+
+/// Sums over the ranks of a trace's captured times, by column of `vef stats --csv times`.
+fn captured_times(trace: &Path) -> HashMap<String, u64> {
+    let table = run(vef().arg("stats").arg(trace).args(["--csv", "times"])).success().stdout();
+    let mut lines = table.lines().map(|line| line.split(','));
+    let columns: Vec<String> = lines.next().expect("a head").map(str::to_owned).collect();
+    let mut sums = HashMap::new();
+    for line in lines {
+        for (column, value) in columns.iter().zip(line) {
+            *sums.entry(column.clone()).or_default() += value.parse::<u64>().expect("a number");
+        }
+    }
+    sums
 }
 
 #[test]
@@ -43,6 +58,18 @@ fn a_run_is_timed_from_init_to_finalize() {
         assert!(saved.is_some_and(|saved| 0 < saved && saved <= initialisation), "{saved:?}");
         let shown = run(vef().arg("sim").arg(&trace)).success().stdout();
         assert!(shown.contains("MPI_Init (left out)"), "{shown}");
+        assert!(shown.contains("furthest from the capture first: "), "{shown}");
+        let captured = captured_times(&trace);
+        for (from_launch, result) in [(false, &from_init), (true, &whole)] {
+            let part = |names: &[&str]| names.iter().map(|name| captured[*name]).sum::<u64>();
+            let start_up = if from_launch { part(&["start_up_ps"]) } else { 0 };
+            let times = &result["jobs"][0]["captured_times"];
+            let computing = part(&["outside_ps", "own_ps", "window_ps", "file_ps"]) + start_up;
+            assert_eq!(number(times, "computing_ps"), computing);
+            assert_eq!(number(times, "send_ps"), part(&["send_ps"]));
+            assert_eq!(number(times, "reception_ps"), part(&["message_ps", "polling_ps"]));
+            assert_eq!(number(times, "collective_ps"), part(&["collective_ps", "communicator_ps"]));
+        }
 
         // Text leaves start-up out, too, and does not record it.
         let of_text = |options: &[&str]| number(&simulated(&text, options), "runtime_ps");

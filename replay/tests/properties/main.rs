@@ -8,8 +8,8 @@ use generator::{Call, Program, program};
 use naive::{Setting, departure, flight};
 use proptest::prelude::*;
 use replay::{
-    BuildError, Bytes, Container, Engine, Job, Kind, Left, Link, LiveId, Loaded, Message, Next, Picos,
-    Replay, ReplayError, SameNode, SendCompletion, Sink, Started, Wake, yardstick,
+    BuildError, Builder, Bytes, Container, Engine, Job, Kind, Left, Link, LiveId, Loaded, Message, Next,
+    Picos, Replay, ReplayError, SameNode, SendCompletion, Sink, Started, Wake, yardstick,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,8 +31,13 @@ fn loaded(program: &Program) -> Arc<Loaded> {
     Arc::new(Loaded::from_records(program.header, OpCodes::default(), records).unwrap())
 }
 
+/// Every message is handed out, those of a task to itself too.
+fn outside() -> Builder {
+    Replay::builder().same_node(SameNode::ViaNetwork)
+}
+
 fn replay(program: &Program) -> Replay {
-    Replay::builder().job(Job::loaded(&loaded(program))).build().unwrap()
+    outside().job(Job::loaded(&loaded(program))).build().unwrap()
 }
 
 /// Every message takes [`flight`]; gives messages with the moment at which they were handed out.
@@ -307,7 +312,7 @@ proptest! {
             true => Job::container(container_with_counts(&program)),
             false => Job::loaded(&loaded(&program)),
         };
-        let mut engine = Replay::builder().job(job).send_completion(policy).build().unwrap();
+        let mut engine = outside().job(job).send_completion(policy).build().unwrap();
         let seen = run_with_departures(&mut engine);
         prop_assert!(engine.is_complete(), "{}", engine.stuck().unwrap());
         prop_assert_eq!(sorted(seen, true), naive.messages);
@@ -332,7 +337,7 @@ proptest! {
             true => Job::open(file.path()).unwrap(),
             false => Job::loaded(&loaded(&program)),
         };
-        let mut engine = Engine::builder().job(job).send_completion(policy).engine().unwrap();
+        let mut engine = outside().job(job).send_completion(policy).engine().unwrap();
         let mut tasks = Tasks::new(&program, when_sent);
         tasks.call(&mut engine, |engine, tasks| engine.begin(tasks));
         let mut picks = picks.iter().cycle();
@@ -395,7 +400,7 @@ proptest! {
         let naive = naive::run(&program, Setting { policy, counts: false });
         let (text, loaded) = (text(&program), loaded(&program));
         let job = if from_file { Job::open(text.path()).unwrap() } else { Job::loaded(&loaded) };
-        let engines = Engine::builder().job(job).send_completion(policy);
+        let engines = outside().job(job).send_completion(policy);
         let mut engines = engines.partitions(parts, |node| node % parts).unwrap();
         let seen = partitions::run(&mut engines, is_reported(policy));
         prop_assert_eq!(sorted(seen, true), naive.messages);
@@ -406,7 +411,7 @@ proptest! {
         let finish: Vec<u64> = (0..naive.finish.len()).map(|rank| task(rank).finished.unwrap().0).collect();
         prop_assert_eq!(finish, naive.finish);
         // All counts are those of one engine.
-        let mut whole = Replay::builder().job(Job::loaded(&loaded)).send_completion(policy).build().unwrap();
+        let mut whole = outside().job(Job::loaded(&loaded)).send_completion(policy).build().unwrap();
         run_with_departures(&mut whole);
         let mut stats = engines[0].stats().clone();
         engines[1..].iter().for_each(|engine| stats.add(engine.stats()));
@@ -420,7 +425,7 @@ proptest! {
         let (file, container) = (text(&program), container(&program));
         let expected = run(&mut replay(&program));
         for path in [file.path(), container.path()] {
-            let mut opened = Replay::builder().job(Job::open(path).unwrap()).build().unwrap();
+            let mut opened = outside().job(Job::open(path).unwrap()).build().unwrap();
             prop_assert_eq!(&run(&mut opened), &expected);
             prop_assert!(opened.is_complete());
         }
@@ -436,7 +441,7 @@ proptest! {
         let file = container(&program);
         let same_node = match one_node {
             false => SameNode::ViaNetwork,
-            true => SameNode::Inside(Link::new(Picos(700), 1_000_000_000_000).unwrap()),
+            true => SameNode::Inside(Link::new(Picos(700), 1_000_000_000_000).unwrap().into()),
         };
         // In memory and from a container, which is read in another way.
         for from_file in [false, true] {
@@ -446,7 +451,7 @@ proptest! {
                     true => Job::open(file.path()).unwrap(),
                 };
                 let nodes = (0..program.header.tasks).map(|task| task / 2).collect();
-                let builder = Replay::builder().job(job.nodes(nodes));
+                let builder = outside().job(job.nodes(nodes));
                 builder.send_completion(policy).same_node(same_node).build().unwrap()
             };
             let (mut one, mut other) = (engine(), engine());
@@ -466,7 +471,7 @@ proptest! {
     ) {
         let trace = loaded(&program);
         let mut engine =
-            Replay::builder().job(Job::loaded(&trace)).send_completion(policy).build().unwrap();
+            outside().job(Job::loaded(&trace)).send_completion(policy).build().unwrap();
         let (mut live, mut seen, mut now) = (Vec::new(), Vec::new(), Picos::ZERO);
         for (pick, later, report) in picks.iter().cycle() {
             if live.is_empty() {
@@ -522,7 +527,7 @@ proptest! {
     #[test]
     fn jobs_do_not_disturb_each_other(one in program(), other in program()) {
         let nodes = |program: &Program, from: u32| (from..from + program.header.tasks).collect::<Vec<_>>();
-        let mut both = Replay::builder()
+        let mut both = outside()
             .job(Job::loaded(&loaded(&one)).nodes(nodes(&one, 100)))
             .job(Job::loaded(&loaded(&other)).nodes(nodes(&other, 7)).start(Picos(5000)))
             .build()
@@ -543,16 +548,16 @@ proptest! {
         let link = Link::new(Picos(1_000_000), 10_000_000_000).unwrap();
         let trace = loaded(&program);
         let on_one_node = vec![0; program.header.tasks as usize];
-        let mut inside = Engine::builder()
+        let mut inside = outside()
             .job(Job::loaded(&trace).nodes(on_one_node))
-            .same_node(SameNode::Inside(link))
+            .same_node(SameNode::Inside(link.into()))
             .engine()
             .unwrap();
         let outcome = yardstick::run(&mut inside, &yardstick::default_link()).unwrap();
         prop_assert!(outcome.complete());
         prop_assert_eq!(inside.stats().inside, inside.stats().total());
         // The same link outside takes the same time.
-        let mut outside = Engine::builder().job(Job::loaded(&trace)).engine().unwrap();
+        let mut outside = outside().job(Job::loaded(&trace)).engine().unwrap();
         let same = yardstick::run(&mut outside, &link).unwrap();
         prop_assert_eq!(same.runtime, outcome.runtime);
         prop_assert_eq!(inside.stats().total(), outside.stats().total());
@@ -564,7 +569,7 @@ proptest! {
         let records = program.records[..keep].iter().cloned();
         let trace = Arc::new(Loaded::from_records(program.header, OpCodes::default(), records).unwrap());
         let link = yardstick::default_link();
-        match Engine::builder().job(Job::loaded(&trace)).engine() {
+        match outside().job(Job::loaded(&trace)).engine() {
             Ok(mut engine) => {
                 if let Ok(outcome) = yardstick::run(&mut engine, &link) {
                     prop_assert_eq!(outcome.complete(), engine.is_complete());

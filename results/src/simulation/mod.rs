@@ -140,6 +140,10 @@ pub struct JobReport {
     pub computing: ComputingReport,
     /// Sum of the times of all tasks.
     pub times: ByState<u64>,
+    /// The same as captured, if the trace tells. Computing is here all that a trace has as computing, time in MPI that waits
+    /// for nobody included; a task with several threads counts once for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured_times: Option<ByState<u64>>,
     /// Times of each task, by rank; empty if the model does not record them. They add up to its finishing time.
     pub ranks: Vec<ByState<u64>>,
     /// Calls of the program that the trace does not hold, as counted by the mixer; empty for a text trace.

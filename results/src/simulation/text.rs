@@ -8,6 +8,7 @@ use super::{
 use crate::by_state::ByState;
 use crate::shown;
 use crate::table;
+use std::cmp::Reverse;
 use std::fmt::{self, Write};
 use vef_format::state::State;
 use vef_format::units::{Bytes, Grouped, Picos};
@@ -190,16 +191,31 @@ impl JobReport {
         if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = self.span {
             write!(out, "  from the last MPI_Init to the last MPI_Finalize {}", Picos(simulated_ps))?;
             if let Some(captured) = captured_ps {
-                write!(out, ", captured {} (longest rank)", Picos(captured))?;
+                let off = 100.0 * (simulated_ps as f64 / captured.max(1) as f64 - 1.0);
+                write!(out, ", captured {} (longest rank): {off:+.1} %", Picos(captured))?;
             }
             let left_out = if from_init { "left out" } else { "as captured" };
             writeln!(out, "; MPI_Init ({left_out}) {}", Picos(initialisation_ps))?;
         }
         if !self.ranks.is_empty() {
             writeln!(out, "  {}", states(&self.times))?;
+            self.write_apart(out)?;
         }
         self.computing.write_text(out)?;
         self.not_in_trace.iter().try_for_each(|what| writeln!(out, "  not in the trace: {what}"))
+    }
+
+    /// How far the times are from those captured, most first, without those that are 0 in both.
+    fn write_apart(&self, out: &mut String) -> fmt::Result {
+        let Some(captured) = &self.captured_times else { return Ok(()) };
+        let pairs = self.times.iter().map(|(state, &time)| (state, time, captured[state]));
+        let mut pairs: Vec<_> = pairs.filter(|(_, time, captured)| time.max(captured) > &0).collect();
+        pairs.sort_by_key(|&(_, time, captured)| Reverse(time.abs_diff(captured)));
+        let pairs = pairs.into_iter().map(|(state, time, captured)| {
+            format!("{} {} (captured {})", name(state), Picos(time), Picos(captured))
+        });
+        let pairs: Vec<String> = pairs.collect();
+        writeln!(out, "  all tasks together, furthest from the capture first: {}", pairs.join(", "))
     }
 }
 
@@ -240,16 +256,19 @@ impl fmt::Display for Amount {
 /// The times of tasks as shares of their sum, without those that are 0.
 fn states(times: &ByState<u64>) -> String {
     let total = times.0.iter().fold(0u64, |sum, time| sum.saturating_add(*time));
-    let name = |state| match state {
-        State::Computing => "computing",
-        State::Send => "sending",
-        State::Reception => "waiting",
-        State::Collective => "in collectives",
-    };
     let shown = times.iter().filter(|(state, time)| **time > 0 || *state == State::Computing);
     let shares: Vec<String> =
         shown.map(|(state, time)| format!("{} {}", name(state), percent(*time, total))).collect();
     shares.join(", ")
+}
+
+fn name(state: State) -> &'static str {
+    match state {
+        State::Computing => "computing",
+        State::Send => "sending",
+        State::Reception => "waiting",
+        State::Collective => "in collectives",
+    }
 }
 
 fn percent(time: u64, of: u64) -> String {

@@ -150,10 +150,12 @@ fn options_change_what_they_should() {
     settings.jobs[0].start = Picos(100);
     assert_eq!(runtime(&settings), 100 + 3_208_000 + 2 * 500_000 + 8_000);
 
-    // Both tasks on one node: over its switch, or through memory with 100 ns + 10 ps a byte.
+    // Both tasks on one node: over its switch, or through memory with 300 ns and 10 GB/s, or 100 ns + 10 ps a byte.
     settings.jobs = vec![Workload { places: Places::Block { per_node: 2 }, ..Workload::new(file.path()) }];
+    assert_eq!(runtime(&settings), 8_000 + 2 * 300_000 + 150_000);
+    settings.same_node = SameNode::ViaNetwork;
     assert_eq!(runtime(&settings), 3_208_000);
-    settings.same_node = SameNode::Inside(Link::new(Picos(100_000), 800_000_000_000).unwrap());
+    settings.same_node = SameNode::Inside(Link::new(Picos(100_000), 800_000_000_000).unwrap().into());
     let report = quiet(&settings).unwrap();
     assert_eq!(report.runtime_ps, 8_000 + 2 * 100_000 + 15_000);
     assert_eq!((report.same_node.messages, report.messages, report.links.used), (2, 2, 0));

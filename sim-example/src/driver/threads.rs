@@ -93,7 +93,7 @@ proptest! {
         let mut settings = Settings { jobs: vec![job], ..Settings::default() };
         settings.send_completion = if sent { SendCompletion::WhenSent } else { SendCompletion::Eager };
         if inside {
-            settings.same_node = SameNode::Inside(Link::new(Picos(100), 1_000_000_000_000).unwrap());
+            settings.same_node = SameNode::Inside(Link::new(Picos(100), 1_000_000_000_000).unwrap().into());
         }
         let network = &mut settings.network;
         (network.model, network.packet, network.seed) = (Model::Packet, packet, seed);

@@ -7,6 +7,7 @@ use crate::random::Random;
 use crate::settings::{Settings, Workload};
 use crate::simulate;
 use crate::traffic::tests::reference;
+use replay::SameNode;
 use std::fmt::Write;
 use std::io::Write as _;
 
@@ -230,7 +231,9 @@ fn random_program(seed: u64, ranks: u32, messages: u32, computing: u32) -> (Stri
 fn trace_finish(text: &str, settings: &LogGp) -> Vec<u64> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    let mut all = Settings { jobs: vec![Workload::new(file.path())], ..Settings::default() };
+    let jobs = vec![Workload::new(file.path())];
+    // As schedules, which know no nodes.
+    let mut all = Settings { jobs, same_node: SameNode::ViaNetwork, ..Settings::default() };
     all.network.model = Model::LogGp;
     all.network.loggp = *settings;
     let report = simulate(&all, &mut |_| {}).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -9,7 +9,7 @@ use super::error::ContainerError;
 use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
-use crate::account::TimePart;
+use crate::account::{ByPart, TimePart};
 use crate::ids::Rank;
 use crate::units::Ticks;
 use crate::varint::{Source, unzigzag, zigzag};
@@ -439,6 +439,19 @@ impl Reader {
             spans.push(Span { initialised, in_records, finalised });
         }
         Ok((spans.len() == self.header().tasks as usize).then_some(spans))
+    }
+
+    /// Where the time of all tasks went, as captured; `None` if the container does not tell.
+    pub fn times(&self) -> Result<Option<ByPart>, ContainerError> {
+        let mut times = None;
+        for (_, mut notes) in self.notes_of_all(Section::Times)? {
+            while let Some((_, note)) = notes.next(self)? {
+                if let Note::Time { part, took, .. } = note {
+                    times.get_or_insert_with(ByPart::default).add(part, took.0);
+                }
+            }
+        }
+        Ok(times)
     }
 
     /// The host of each task, by rank; `None` if the container lacks that of some task.

@@ -41,7 +41,7 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
     if let (Some(file), Some(calibration)) = (&sim.calibration, &calibration) {
         calibrated::doubts(file, calibration);
         let shared =
-            sim.same_node == SameNode::ViaNetwork && report.jobs.iter().any(|job| job.nodes < job.tasks);
+            sim.same_node == SameNode::default() && report.jobs.iter().any(|job| job.nodes < job.tasks);
         calibrated::lacks(file, calibration, report.latency.messages > 0, shared);
     }
     Ok(report)
