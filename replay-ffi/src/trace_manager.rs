@@ -5,7 +5,7 @@
 
 use crate::border;
 use placement::Placement;
-use replay::{Job, LiveId, Picos, Replay, ReplayError};
+use replay::{Job, LiveId, Picos, Replay, ReplayError, SameNode};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::fmt::Display;
@@ -158,7 +158,8 @@ fn open(configuration: &Configuration, cycle: Picos) -> Result<Manager, Wrong> {
     let ranks = ranks.ok_or_else(|| over("more than 2^32 ranks in all traces"))?;
     let nodes = place(configuration, ranks)?;
     let mut nodes = nodes.as_slice();
-    let mut builder = Replay::builder();
+    // As the older library, which left messages within a node to the simulator.
+    let mut builder = Replay::builder().same_node(SameNode::ViaNetwork);
     for job in jobs {
         let (own, others) = nodes.split_at(job.tasks() as usize);
         builder = builder.job(job.nodes(own.to_vec()));

@@ -478,20 +478,18 @@ fn a_known_network_is_found_and_predicted() {
     if !Mpi::installed().contains(&Mpi::OpenMpi) {
         return;
     }
+    let Some(_) = cluster(&[]) else { return };
     let _turn = turn();
     let mut off = Vec::new();
-    for _ in 0..6 {
-        let Some(wrong) = calibrated_cluster() else { return };
-        if wrong.is_empty() {
-            return;
-        }
-        off.push(wrong);
-    }
-    panic!("off in every run: {off:#?}");
+    let is_right = (0..6).any(|_| {
+        off = calibrated_cluster();
+        off.is_empty()
+    });
+    assert!(is_right, "off in every run, in the last by {off:#?}");
 }
 
-/// What a calibration and its prediction have wrong, in one run of a cluster; `None` without one.
-fn calibrated_cluster() -> Option<Vec<String>> {
+/// What a calibration and its prediction have wrong, in one run of a cluster.
+fn calibrated_cluster() -> Vec<String> {
     let work = tempfile::tempdir().expect("a directory");
     let path = |name: &str| -> PathBuf { work.path().join(name) };
     let script = format!(
@@ -501,7 +499,8 @@ fn calibrated_cluster() -> Option<Vec<String>> {
         calibration = path("calibration.toml").display(),
         rows = path("rows.json").display(),
     );
-    let mut command = cluster(&["--hosts", "2", "--rate", "20mbit", "--", "bash", "-c", &script])?;
+    let command = cluster(&["--hosts", "2", "--rate", "20mbit", "--", "bash", "-c", &script]);
+    let mut command = command.expect("a cluster");
     let mut child = command.stdout(Stdio::null()).spawn().expect("the cluster");
     assert!(child.wait().expect("its end").success());
     let own = format!("vef{}-", child.id());
@@ -529,7 +528,7 @@ fn calibrated_cluster() -> Option<Vec<String>> {
             off.push(cell.to_string());
         }
     }
-    Some(off)
+    off
 }
 
 #[test]
