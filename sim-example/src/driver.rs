@@ -61,7 +61,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
 
 /// The jobs of a simulation, opened.
 struct Prepared {
-    builder: Builder,
+    builder: Box<Builder>,
     /// The nodes of each job's tasks.
     nodes: Vec<Vec<u32>>,
     /// Of each job, if its trace has them.
@@ -99,7 +99,7 @@ impl Prepared {
             builder = builder.job(job.nodes(nodes.clone()).start(workload.start).time_factors(factors));
             all_nodes.push(nodes);
         }
-        Ok(Self { builder, nodes: all_nodes, spans, computing })
+        Ok(Self { builder: Box::new(builder), nodes: all_nodes, spans, computing })
     }
 }
 

@@ -48,13 +48,13 @@ pub(crate) const LEAST_HOPS: u64 = 1000;
 /// The builder, unused, if it does not pay to divide this simulation: something takes no time from one part to another, one part has
 /// all tasks, or the parts can do fewer than `least_hops` packet-hops in a round. Also if there is no such network.
 pub(crate) fn run(
-    builder: Builder,
+    builder: Box<Builder>,
     nodes: &[Vec<u32>],
     settings: &Settings,
     threads: u16,
     least_hops: u64,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Option<Simulation>, Builder> {
+) -> Result<Option<Simulation>, Box<Builder>> {
     let began = Instant::now();
     let of_job = |(job, nodes): (u32, &Vec<u32>)| {
         (0..).zip(nodes.clone()).map(move |(task, node): (u32, u32)| (job, task, node))
