@@ -144,6 +144,11 @@ fn send_completion(text: &str) -> Result<SendCompletion, String> {
     }
 }
 
+fn saturation_step(text: &str) -> Result<f64, String> {
+    let step = text.parse().ok().filter(|step| (0.0001..=0.5).contains(step));
+    step.ok_or_else(|| "write a load from 0.0001 to 0.5".to_owned())
+}
+
 fn same_node(text: &str) -> Result<SameNode, String> {
     let link = |latency: &str, bandwidth: &str| -> Result<Link, String> {
         let time = parse_time(latency).map_err(|error| format!("{latency:?}: {error}"))?;
@@ -188,14 +193,16 @@ impl Table {
 #[derive(Args, Debug)]
 #[command(after_help = format!("\
 Nodes submit messages at the given rate, whatever the network does (open loop). Latency counts from submission; the
-interval is the 95 % confidence interval of its mean. \"Accepted\" is the load that arrives at a node in the mean, \"worst\"
-at the node with the least. If less is accepted than offered, the network is saturated and latencies are meaningless.
+interval is the 95 % confidence interval of its mean. \"Accepted\" is the load that arrives of a node in the mean, \"worst\"
+of the node with the least. A load is stable if every node gets at least 95 % of its messages through and latency does
+not grow with time. Latencies of saturated networks are meaningless.
 
 {}
 
 Examples:
   vef traffic --topology torus:8x8 --pattern uniform
   vef traffic --topology dragonfly:2x4x2 --routing ugal --pattern adversarial --load 0.05:0.5:0.05
+  vef traffic --topology mesh:8x8 --pattern transpose --model packet --saturation 0.01
   vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --model packet --vcs 4 --json", network::forms()))]
 pub struct Traffic {
     #[command(flatten)]
@@ -205,6 +212,9 @@ pub struct Traffic {
     /// Loads, as shares of the bandwidth of a node's link: FROM:TO:STEP, or a list
     #[arg(long, default_value = "0.1:1:0.1", value_name = "LOADS")]
     pub load: String,
+    /// Find the load from which on the network is saturated, by halving the loads between, to within STEP
+    #[arg(long, value_name = "STEP", value_parser = saturation_step, conflicts_with = "load")]
+    pub saturation: Option<f64>,
     /// Concurrent loads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,

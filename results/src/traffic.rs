@@ -27,8 +27,8 @@ pub struct Traffic {
 pub enum TrafficSchema {
     /// This version.
     #[default]
-    #[serde(rename = "vef-traffic/2")]
-    V2,
+    #[serde(rename = "vef-traffic/3")]
+    V3,
 }
 
 /// The result for one load.
@@ -38,9 +38,9 @@ pub struct Load {
     pub load: f64,
     /// The submitted load.
     pub offered: f64,
-    /// The load that arrived, in the mean of all nodes.
+    /// The load that arrived in the last window, in the mean of all nodes.
     pub accepted: f64,
-    /// The least load that arrived at a node, of the nodes that are destinations.
+    /// The least load that arrived of a node, of the nodes that sent.
     pub accepted_worst: f64,
     /// From submission to the last byte.
     pub latency: Latency,
@@ -51,8 +51,8 @@ pub struct Load {
     pub network_latency: Latency,
     /// Links per message or packet, those of nodes included.
     pub hops: f64,
-    /// Whether clearly less arrived than was submitted. Latencies then depend on the length of the measured
-    /// time.
+    /// Whether messages of some node arrive more slowly than it submits them, here or at a smaller load. Latencies
+    /// then depend on the length of the measured time.
     pub saturated: bool,
     /// Link crossings of messages or packets, in sum.
     pub events: u64,
@@ -65,7 +65,7 @@ impl Traffic {
             Column::new("load", "load"),
             Column::new("offered", "offered"),
             Column::new("accepted", "accepted"),
-            Column::new("accepted_worst", "worst").means("The least load that arrived at a destination"),
+            Column::new("accepted_worst", "worst").means("The least load that arrived of a sender"),
             Column::new("latency_mean_ps", "mean latency"),
             Column::new("latency_half_width_ps", "±")
                 .means("Half the 95 % confidence interval of the mean latency"),
@@ -124,7 +124,7 @@ mod tests {
         let measured = Latency { messages: 2, ..Latency::default() };
         let something = Load { latency: measured, network_latency: measured, ..nothing.clone() };
         let traffic = Traffic {
-            schema: TrafficSchema::V2,
+            schema: TrafficSchema::V3,
             topology: String::new(),
             routing: String::new(),
             model: String::new(),

@@ -30,7 +30,7 @@ fn schemas_are_those_of_the_types() {
         ("vef-schedule-1", schema::<Schedule>()),
         ("vef-sim-2", schema::<Simulation>()),
         ("vef-sweep-2", schema::<Sweep>()),
-        ("vef-traffic-2", schema::<Traffic>()),
+        ("vef-traffic-3", schema::<Traffic>()),
     ];
     for (name, schema) in schemas {
         let path = directory.join(name).with_extension("json");

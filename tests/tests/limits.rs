@@ -117,7 +117,7 @@ fn numbers_without_a_bound() {
             &["bench", "check", "--calibration", "none.toml", "--op", "bcast", "-n", huge],
             "is not in 1..=1048576",
         ),
-        (&["traffic", "--topology", "torus:2x2", "--warm-up", huge], "is not in 0..=1000000000"),
+        (&["traffic", "--topology", "torus:2x2", "--window", huge], "is not in 1..=1000000000"),
         (
             &[
                 "traffic",
@@ -127,7 +127,7 @@ fn numbers_without_a_bound() {
                 "16T",
                 "--bandwidth",
                 "1bit/s",
-                "--measured",
+                "--longest",
                 "1000000000",
             ],
             "2^64 ps",

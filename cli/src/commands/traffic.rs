@@ -6,7 +6,7 @@ use crate::progress::Bar;
 use crate::simulation_args::Traffic;
 pub use crate::simulation_args::Traffic as Arguments;
 use results::table::TextStyle;
-use results::traffic::TrafficSchema;
+use results::traffic::{Load, TrafficSchema};
 use sim_example::SimError;
 use sim_example::traffic::run_traffic;
 
@@ -14,32 +14,64 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
     let network = &traffic.network.settings;
     let settings = sim_example::traffic::Traffic { seed: network.seed, ..traffic.traffic.clone() };
-    let loads = loads(&traffic.load)?;
+    let run = |load| run_traffic(network, &settings, load);
     let bar = Bar::new("simulating");
-    let mut finished = 0;
-    let points = parallel::map(
-        &loads,
-        traffic.jobs,
-        |&load| run_traffic(network, &settings, load),
-        |_, _| {
-            finished += 1;
-            bar.set(finished, loads.len() as u64);
-        },
-    );
+    let mut points = match traffic.saturation {
+        Some(step) => saturation(step, run, &bar)?,
+        None => {
+            let loads = loads(&traffic.load)?;
+            let mut finished = 0;
+            let count = |_, _: &_| {
+                finished += 1;
+                bar.set(finished, loads.len() as u64);
+            };
+            let points = parallel::map(&loads, traffic.jobs, |&load| run(load), count);
+            points.into_iter().collect::<Result<_, SimError>>()?
+        }
+    };
     drop(bar);
+    all_above_are_saturated(&mut points);
     let result = results::traffic::Traffic {
         schema: TrafficSchema::default(),
         topology: network.topology.to_string(),
         routing: network.routing.to_string(),
         model: network.model.to_string(),
         pattern: settings.pattern.to_string(),
-        points: points.into_iter().collect::<Result<_, SimError>>()?,
+        points,
     };
     match (traffic.json, traffic.csv) {
         (true, _) => output::json(&result),
         (_, true) => output::result(result.table().to_csv().trim_end()),
         _ => output::result(text(&result)),
     }
+}
+
+/// The loads that find the smallest one that saturates, to within `step`, in ascending order.
+fn saturation(
+    step: f64,
+    run: impl Fn(f64) -> Result<Load, SimError>,
+    bar: &Bar,
+) -> Result<Vec<Load>, SimError> {
+    let steps = (1.0 / step).ceil();
+    let (mut stable, mut saturated) = (0.0, steps);
+    let mut points = vec![run(1.0)?];
+    let all = steps.log2().ceil() as u64 + 1;
+    while points[0].saturated && saturated - stable > 1.0 {
+        bar.set(points.len() as u64, all);
+        let between = ((stable + saturated) / 2.0_f64).floor();
+        let point = run(between / steps)?;
+        *(if point.saturated { &mut saturated } else { &mut stable }) = between;
+        points.push(point);
+    }
+    points.sort_by(|one, other| one.load.total_cmp(&other.load));
+    Ok(points)
+}
+
+/// A network that cannot carry a load cannot carry more, though its queues may grow too slowly there to show it.
+fn all_above_are_saturated(points: &mut [Load]) {
+    let saturated = points.iter().filter(|point| point.saturated).map(|point| point.load);
+    let first = saturated.fold(f64::INFINITY, f64::min);
+    points.iter_mut().for_each(|point| point.saturated = point.load >= first);
 }
 
 /// `FROM:TO:STEP`, or a list.

@@ -119,8 +119,8 @@ fn like_booksim() {
             destinations = over_the_plane(destinations);
         }
         // At low load a mean of few messages is of little worth.
-        let measured = if load < 0.1 { 10_000 } else { 2000 };
-        let traffic = Traffic { pattern, warm_up: 500, measured, ..Traffic::default() };
+        let measured = if load < 0.1 { 30_000 } else { 2000 };
+        let traffic = Traffic { pattern, window: measured, ..Traffic::default() };
         let point = run_between(&topology, &settings, &traffic, &destinations, load).unwrap();
         let ours = point.latency.mean_ps as f64 / CYCLE;
         let case = format!("{name} at {load}: latency {ours:.2} (BookSim {latency}), {point:?}");
@@ -189,7 +189,8 @@ fn sources_wait_as_queues_of_constant_service_do() {
             let topology = network("switch:50", model).topology.build(1).unwrap();
             let to_oneself = Destinations::One((0..50).collect());
             let bytes = Some(Bytes(1));
-            let traffic = Traffic { arrivals: Arrivals::Poisson, measured, bytes, ..Traffic::default() };
+            let traffic =
+                Traffic { arrivals: Arrivals::Poisson, window: measured, bytes, ..Traffic::default() };
             run_between(&topology, &network("switch:50", model), &traffic, &to_oneself, load).unwrap()
         };
         let half = point(0.5, 20_000);
@@ -217,7 +218,7 @@ fn a_switch_with_output_and_with_input_queues() {
     let mut output = network("switch:4", Model::Packet);
     output.packet.buffers = Buffers::Output;
     // A message leaves whole: its time is counted once.
-    let traffic = Traffic { measured: 250_000, bytes: Some(Bytes(1)), ..Traffic::default() };
+    let traffic = Traffic { window: 100_000, bytes: Some(Bytes(1)), ..Traffic::default() };
     for settings in [output, network("switch:4", Model::CutThrough)] {
         let point = run_traffic(&settings, &traffic, 0.8).unwrap();
         let waited = point.latency.mean_ps as f64 / CYCLE - 1.0;
@@ -226,7 +227,7 @@ fn a_switch_with_output_and_with_input_queues() {
     let saturation = |nodes: u32| {
         let mut input = network(&format!("switch:{nodes}"), Model::Packet);
         input.packet.vcs = Some(1);
-        let traffic = Traffic { measured: 40_000 / nodes * 4, ..Traffic::default() };
+        let traffic = Traffic { window: 20_000 / nodes * 4, ..Traffic::default() };
         run_traffic(&input, &traffic, 1.0).unwrap().accepted
     };
     assert!((saturation(4) / four - 1.0).abs() < 0.02, "{}", saturation(4));
@@ -261,7 +262,7 @@ fn saturation_stays_below_the_bounds() {
         (settings.packet.vcs, settings.packet.buffer) = (Some(4), Some(Bytes(16)));
         settings.packet.arbiter = Arbiter::Age;
         settings.packet.speedup = Some(2.0);
-        let traffic = Traffic { pattern, measured: 1500, ..Traffic::default() };
+        let traffic = Traffic { pattern, ..Traffic::default() };
         let point = run_traffic(&settings, &traffic, 1.0).unwrap();
         assert!(point.accepted <= 1.02 * bound, "{quantity}: {point:?}");
         assert!(point.accepted >= share * bound, "{quantity}: {point:?}");
@@ -303,7 +304,7 @@ fn no_node_starves_where_all_are_alike() {
         settings.packet.vcs = vcs;
         let topology = settings.topology.build(1).unwrap();
         let destinations = pattern.destinations(&topology, 1).unwrap();
-        let traffic = Traffic { pattern, warm_up: 1000, measured: 4000, ..Traffic::default() };
+        let traffic = Traffic { pattern, ..Traffic::default() };
         let point = run_between(&topology, &settings, &traffic, &destinations, 1.0).unwrap();
         assert!(point.accepted_worst >= 0.9 * point.accepted, "{name} {routing} {vcs:?}: {point:?}");
     }
@@ -320,13 +321,35 @@ fn a_node_that_gets_too_much_holds_its_senders_up() {
         // Node 0 sends to itself.
         let destinations = Destinations::One(vec![0; 4]);
         let waits = |measured| {
-            let traffic = Traffic { warm_up: 500, measured, ..Traffic::default() };
+            let traffic = Traffic { window: measured, longest: measured, ..Traffic::default() };
             let point = run_between(&topology, &settings, &traffic, &destinations, 0.5).unwrap();
             assert!(point.saturated, "{point:?}");
             point.network_latency.mean_ps as f64
         };
         let (short, long) = (waits(1000), waits(8000));
         assert!(long < 1.1 * short, "speedup {speedup:?}: {short} and {long} ps in the network");
+    }
+}
+
+/// Above the bound of a pattern no load is stable, though most nodes may get through what they send; below, none is saturated,
+/// though queues take long to fill. The bounds are of the worst link: on the mesh seven flows share one; of Valiant's way through
+/// nine groups.
+#[test]
+fn loads_are_stable_up_to_the_bound() {
+    for (topology, routing, pattern, below, above) in [
+        ("mesh:8x8", "dor", Pattern::Transpose, 0.13, 0.15),
+        ("torus:8x8", "dor", Pattern::Tornado, 0.3, 0.35),
+        ("dragonfly:2x4x2:absolute", "valiant", Pattern::Adversarial, 0.35, 0.45),
+        ("dragonfly:2x4x2:absolute", "ugal", Pattern::Adversarial, 0.2, 0.55),
+    ] {
+        let mut settings = network(topology, Model::Packet);
+        settings.routing = routing.parse().unwrap();
+        (settings.links.latency, settings.links.switch_delay) = (cycles(1), cycles(2));
+        (settings.packet.vcs, settings.packet.arbiter) = (Some(4), Arbiter::Age);
+        for (load, saturated) in [(below, false), (above, true)] {
+            let point = run_traffic(&settings, &Traffic { pattern, ..Traffic::default() }, load).unwrap();
+            assert_eq!(point.saturated, saturated, "{topology} {routing} at {load}: {point:?}");
+        }
     }
 }
 
@@ -344,7 +367,7 @@ fn loads_that_are_none() {
 #[test]
 fn traffic_is_reproducible() {
     let settings = network("torus:4x4", Model::Packet);
-    let traffic = Traffic { measured: 200, ..Traffic::default() };
+    let traffic = Traffic { window: 200, ..Traffic::default() };
     let point = |seed| run_traffic(&settings, &Traffic { seed, ..traffic.clone() }, 0.5).unwrap();
     assert_eq!(point(1), point(1));
     assert_ne!(point(1).latency, point(2).latency);
