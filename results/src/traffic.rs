@@ -71,6 +71,7 @@ impl Traffic {
                 .means("Half the 95 % confidence interval of the mean latency"),
             Column::new("latency_p50_ps", "median"),
             Column::new("latency_p99_ps", "p99"),
+            Column::new("latency_p999_ps", "p99.9"),
             Column::new("latency_max_ps", "greatest"),
             Column::new("network_latency_mean_ps", "in network")
                 .means("From the first byte that leaves the source"),
@@ -83,7 +84,7 @@ impl Traffic {
             let time = |time: u64| Cell::Time(time.into());
             let latency =
                 |time: u64| Cell::maybe((point.latency.messages > 0).then_some(time.into()), Cell::Time);
-            let Latency { mean_ps, p50_ps, p99_ps, max_ps, .. } = point.latency;
+            let Latency { mean_ps, p50_ps, p99_ps, p999_ps, max_ps, .. } = point.latency;
             table.row([
                 Cell::Real(point.load, 3),
                 Cell::Real(point.offered, 4),
@@ -93,6 +94,7 @@ impl Traffic {
                 Cell::maybe(point.mean_half_width_ps, time),
                 latency(p50_ps),
                 latency(p99_ps),
+                latency(p999_ps),
                 latency(max_ps),
                 latency(point.network_latency.mean_ps),
                 Cell::Real(point.hops, 2),

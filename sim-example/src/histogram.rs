@@ -74,10 +74,9 @@ impl Histogram {
         (self.sum / u128::from(self.count.max(1))) as u64
     }
 
-    /// The value that `percent` per cent of all values do not exceed (nearest rank), within the error above;
-    /// 0 if empty.
-    pub(crate) fn percentile(&self, percent: u32) -> u64 {
-        let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1) as u64;
+    /// The value that `thousandths` of all values do not exceed (nearest rank), within the error above; 0 if empty.
+    pub(crate) fn quantile(&self, thousandths: u32) -> u64 {
+        let rank = (u128::from(self.count) * u128::from(thousandths)).div_ceil(1000).max(1) as u64;
         let mut seen = 0;
         for (at, &count) in self.counts.iter().enumerate() {
             seen += count;
@@ -118,10 +117,10 @@ mod tests {
     #[test]
     fn empty_and_extreme() {
         let mut histogram = Histogram::default();
-        assert_eq!((histogram.percentile(50), histogram.mean(), histogram.max()), (0, 0, 0));
+        assert_eq!((histogram.quantile(500), histogram.mean(), histogram.max()), (0, 0, 0));
         histogram.add(u64::MAX);
         histogram.add(u64::MAX);
-        assert_eq!((histogram.percentile(1), histogram.mean()), (u64::MAX, u64::MAX));
+        assert_eq!((histogram.quantile(10), histogram.mean()), (u64::MAX, u64::MAX));
         assert!(histogram.counts.len() <= 58 * WIDTH);
     }
 
@@ -140,9 +139,9 @@ mod tests {
             let mut histogram = Histogram::default();
             values.iter().for_each(|&value| histogram.add(value));
             values.sort_unstable();
-            for percent in [1, 50, 90, 99, 100] {
-                let exact = values[(values.len() * percent).div_ceil(100) - 1];
-                let answer = histogram.percentile(percent as u32);
+            for thousandths in [10, 500, 900, 990, 999, 1000] {
+                let exact = values[(values.len() * thousandths).div_ceil(1000) - 1];
+                let answer = histogram.quantile(thousandths as u32);
                 prop_assert!(exact <= answer, "{exact} > {answer}");
                 prop_assert!(answer - exact <= exact / 128, "{answer} too far above {exact}");
             }
@@ -157,7 +156,7 @@ mod tests {
                 part.iter().for_each(|&value| one.add(value));
                 merged.merge(&one);
             }
-            prop_assert_eq!(merged.percentile(50), histogram.percentile(50));
+            prop_assert_eq!(merged.quantile(500), histogram.quantile(500));
             let exact = |h: &Histogram| (h.count(), h.min(), h.max(), h.mean());
             prop_assert_eq!(exact(&merged), exact(&histogram));
         }

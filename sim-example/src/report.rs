@@ -175,9 +175,10 @@ pub(crate) fn latency(latencies: &Histogram) -> Latency {
         messages: latencies.count(),
         min_ps: latencies.min(),
         mean_ps: latencies.mean(),
-        p50_ps: latencies.percentile(50),
-        p90_ps: latencies.percentile(90),
-        p99_ps: latencies.percentile(99),
+        p50_ps: latencies.quantile(500),
+        p90_ps: latencies.quantile(900),
+        p99_ps: latencies.quantile(990),
+        p999_ps: latencies.quantile(999),
         max_ps: latencies.max(),
     }
 }

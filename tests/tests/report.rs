@@ -404,7 +404,7 @@ fn a_simulation_and_a_comparison() {
     let page = report(&trace, &["--sim", result.to_str().expect("a path")]);
     assert!(page.contains("id=\"simulation\"") && page.contains("torus:2x2"));
     let latencies = table_after(&page, "<h3>Latency of messages</h3>");
-    let all = ["messages", "min_ps", "mean_ps", "p50_ps", "p90_ps", "p99_ps", "max_ps"];
+    let all = ["messages", "min_ps", "mean_ps", "p50_ps", "p90_ps", "p99_ps", "p999_ps", "max_ps"];
     let all = all.map(|key| expected["latency"][key].to_string());
     assert_eq!(latencies[0], [&["all messages".to_owned()][..], &all].concat());
     assert_eq!(latencies.len(), 1 + expected["kinds"].as_array().expect("kinds").len());

@@ -119,6 +119,9 @@ pub struct Latency {
     pub p90_ps: u64,
     /// The 99th percentile.
     pub p99_ps: u64,
+    /// The 99.9th percentile.
+    #[serde(default)]
+    pub p999_ps: u64,
     /// The maximum.
     pub max_ps: u64,
 }

@@ -4,19 +4,20 @@ use super::{CriticalPath, Latency, LinkReport, OverTime, Simulation};
 use crate::table::{Cell, Column, Table};
 use vef_format::state::State;
 
-const LATENCY: [Column; 7] = [
+const LATENCY: [Column; 8] = [
     Column::new("measured", "over the network").means("Messages that crossed the network"),
     Column::new("min_ps", "least"),
     Column::new("mean_ps", "mean"),
     Column::new("p50_ps", "median"),
     Column::new("p90_ps", "90 %"),
     Column::new("p99_ps", "99 %"),
+    Column::new("p999_ps", "99.9 %"),
     Column::new("max_ps", "greatest"),
 ];
 
 fn latency(latency: &Latency) -> impl Iterator<Item = Cell> + use<> {
-    let Latency { messages, min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps } = *latency;
-    let times = [min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps]
+    let Latency { messages, min_ps, mean_ps, p50_ps, p90_ps, p99_ps, p999_ps, max_ps } = *latency;
+    let times = [min_ps, mean_ps, p50_ps, p90_ps, p99_ps, p999_ps, max_ps]
         .map(|time| Cell::maybe((messages > 0).then_some(time.into()), Cell::Time));
     [Cell::count(messages)].into_iter().chain(times)
 }

@@ -70,14 +70,14 @@ impl Simulation {
         if self.same_node.messages > 0 {
             writeln!(out, "  of which in a node    {}", self.same_node)?;
         }
-        let Latency { messages, min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps } = self.latency;
+        let Latency { messages, min_ps, mean_ps, p50_ps, p90_ps, p99_ps, p999_ps, max_ps } = self.latency;
         match messages {
             0 => writeln!(out, "latency       no messages on the network")?,
             _ => {
                 let [min, mean, max] = [min_ps, mean_ps, max_ps].map(Picos);
                 writeln!(out, "latency       min {min}, mean {mean}, max {max}")?;
-                let [p50, p90, p99] = [p50_ps, p90_ps, p99_ps].map(Quantile);
-                writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}")?;
+                let [p50, p90, p99, p999] = [p50_ps, p90_ps, p99_ps, p999_ps].map(Quantile);
+                writeln!(out, "              p50 {p50}, p90 {p90}, p99 {p99}, p99.9 {p999}")?;
             }
         }
         self.write_sizes(out)?;
