@@ -1,5 +1,6 @@
 //! The communicators of one task, by the task's own numbers.
 
+use super::neighbourhoods::Neighbours;
 use crate::error::Problem;
 use crate::index::CommIndex;
 use hashbrown::HashMap;
@@ -14,6 +15,8 @@ pub(super) struct Local {
     pub(super) group: Arc<Group>,
     /// Whether the trace cannot represent it.
     pub(super) foreign: bool,
+    /// This task's neighbours, if it has a topology, from its first neighbourhood collective on.
+    pub(super) neighbours: Option<Arc<Neighbours>>,
     /// Index in [`Task::calls`](crate::task::Task::calls), from its first collective on.
     pub(super) slot: Option<u32>,
     /// This task's rank, from its first collective on.
