@@ -1,12 +1,18 @@
 //! The communicators of one task, by the task's own numbers.
 
-use super::neighbourhoods::Neighbours;
 use crate::error::Problem;
 use crate::index::CommIndex;
 use hashbrown::HashMap;
 use std::sync::Arc;
 use vef_format::capture::Group;
 use vef_format::ids::{CommId, CommRank, Rank};
+
+/// The neighbours of a task in the topology of a communicator; `None`: `MPI_PROC_NULL`.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    pub(super) sources: Vec<Option<Rank>>,
+    pub(super) destinations: Vec<Option<Rank>>,
+}
 
 /// A communicator of this task.
 #[derive(Debug)]

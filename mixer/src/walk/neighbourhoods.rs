@@ -1,6 +1,7 @@
 //! The rules for neighbourhood collectives: messages to the destinations, and receives from the sources.
 
 use super::builder::{Builder, Lowered};
+use super::locals::Neighbours;
 use super::timeline::Chain;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
@@ -10,13 +11,6 @@ use std::sync::Arc;
 use vef_format::capture::event::{Event, Neighbourhood, Topology};
 use vef_format::ids::{CommRank, Rank};
 use vef_format::units::Bytes;
-
-/// The neighbours of a task in the topology of a communicator; `None`: `MPI_PROC_NULL`.
-#[derive(Debug)]
-pub(super) struct Neighbours {
-    sources: Vec<Option<Rank>>,
-    destinations: Vec<Option<Rank>>,
-}
 
 impl Builder<'_> {
     /// Keeps the neighbours in the topology of a communicator.
