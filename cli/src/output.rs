@@ -373,6 +373,7 @@ mod tests {
         ("sim", &["trace", "calibration", "op_codes"]),
         ("timeline", &["input", "op_codes"]),
         ("convert", &["from", "op_codes"]),
+        ("import", &["files", "groups"]),
         ("place", &["hostfile", "hwloc", "rankfile", "captured", "optimise"]),
         ("text", &["directory"]),
         ("profile", &["directory"]),

@@ -5,6 +5,7 @@ mod check;
 mod convert;
 mod demo;
 mod generate;
+mod import;
 mod mix;
 mod place;
 mod profile;
@@ -39,6 +40,7 @@ commands! {
     Gen => generate,
     Timeline => timeline,
     Convert => convert,
+    Import => import,
     Place => place,
     Text => text,
     Profile => profile,
