@@ -374,6 +374,7 @@ mod tests {
         ("timeline", &["input", "op_codes"]),
         ("convert", &["from", "op_codes"]),
         ("import", &["files", "groups"]),
+        ("export", &["trace", "op_codes"]),
         ("place", &["hostfile", "hwloc", "rankfile", "captured", "optimise"]),
         ("text", &["directory"]),
         ("profile", &["directory"]),

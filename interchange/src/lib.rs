@@ -25,16 +25,20 @@ mod error;
 mod options;
 mod summary;
 
+mod export;
 mod files;
 mod format;
 
+pub mod goal;
+mod graph;
 mod refused;
 
 mod list;
 
 pub use error::{ImportError, Problem, Result};
+pub use export::{ExportError, ExportOptions, ExportProblem, Exported};
 pub use files::{Files, Start};
-pub use format::{Info, Progress, Quiet, Read, Reader};
+pub use format::{Info, Progress, Quiet, Read, Reader, Write};
 pub use list::Format;
 pub use options::{Options, Streams};
 pub use summary::{EXAMPLES, Skew, Skipped, Summary, Unmatched};

@@ -23,6 +23,10 @@ macro_rules! formats {
 }
 
 formats! {
+    /// GOAL in text.
+    Goal in crate::goal::TEXT;
+    /// GOAL in binary.
+    GoalBinary in crate::goal::BINARY;
     /// The database of NVIDIA's profiler.
     Sqlite in crate::refused::SQLITE;
 }

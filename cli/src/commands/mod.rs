@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod convert;
 mod demo;
+mod export;
 mod generate;
 mod import;
 mod mix;
@@ -41,6 +42,7 @@ commands! {
     Timeline => timeline,
     Convert => convert,
     Import => import,
+    Export => export,
     Place => place,
     Text => text,
     Profile => profile,
