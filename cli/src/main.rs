@@ -11,6 +11,7 @@ mod algorithms;
 mod calibrated;
 mod command_line;
 mod commands;
+mod foreign;
 mod groups;
 mod initialisation;
 mod input;
