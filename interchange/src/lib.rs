@@ -28,7 +28,13 @@ mod summary;
 mod files;
 mod format;
 
+mod calls;
+
+mod dumpi;
+mod liballprof;
+mod otf2;
 mod refused;
+mod ti;
 
 mod list;
 
