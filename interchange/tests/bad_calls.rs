@@ -128,8 +128,9 @@ fn missing_ranks_are_named() {
     for (path, file, ranks) in cases {
         let sample = Sample::of(&path, file);
         std::fs::remove_file(&sample.file).unwrap();
-        let import =
-            |options| capture(&[sample.directory.path().join("in")], sample.directory.path(), options);
+        let import = |options: &Options| {
+            capture(&[sample.directory.path().join("in")], sample.directory.path(), options)
+        };
         let error = import(&Options::default()).unwrap_err();
         assert!(
             matches!(error.problem, Problem::MissingRank { rank: 1, missing: 1, ranks: all } if all == ranks),

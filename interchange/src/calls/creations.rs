@@ -324,6 +324,9 @@ struct Facts {
     grid: Option<Vec<i32>>,
 }
 
+/// A rank's part in a split: the rank, its colour and its key.
+type Part = (u32, i32, i32);
+
 /// The communicators of all ranks.
 #[derive(Debug)]
 struct All {
@@ -332,7 +335,7 @@ struct All {
     by_origin: HashMap<(u32, u32, Ranks), u32>,
     lists: HashSet<Ranks>,
     /// The members that have come to a split of a parent: rank, colour, key.
-    gathering: HashMap<(u32, u32), Vec<(u32, i32, i32)>>,
+    gathering: HashMap<(u32, u32), Vec<Part>>,
     /// Results of complete splits, by rank.
     results: Vec<(u32, Option<u32>)>,
 }
@@ -374,7 +377,7 @@ impl All {
     }
 
     /// Carries out a split to which all members of `parent` have come.
-    fn split(&mut self, parent: u32, ordinal: u32, mut parts: Vec<(u32, i32, i32)>) {
+    fn split(&mut self, parent: u32, ordinal: u32, mut parts: Vec<Part>) {
         let members = self.comms[parent as usize].members.clone();
         let place: HashMap<u32, usize> = members.iter().enumerate().map(|(at, &rank)| (rank, at)).collect();
         parts.sort_by_key(|&(rank, color, key)| (color, key, place.get(&rank).copied()));

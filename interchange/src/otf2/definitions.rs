@@ -55,8 +55,8 @@ struct GroupDefinition {
 pub(super) enum Who {
     /// All ranks, in order: `MPI_COMM_WORLD`.
     World,
-    /// Each rank has its own: `MPI_COMM_SELF`.
-    Itself,
+    /// Each rank has its own, of itself alone: the first of these is `MPI_COMM_SELF`, others have an index from 1.
+    Itself(u32),
     /// These ranks; among the communicators with these members, the one with this index.
     Some(Arc<Group>, u32),
     /// Two groups.
@@ -202,11 +202,12 @@ impl Definitions {
         let everybody = Group::new(Members::All, tasks);
         let mut counts: HashMap<Arc<Group>, u32> = HashMap::new();
         let mut known: HashMap<u64, Option<Arc<Group>>> = HashMap::new();
-        let (mut world, mut itself) = (false, false);
+        let (mut world, mut itself) = (false, 0);
         let mut who = |group: u64| {
             let Some(definition) = self.groups.get(&group) else { return Who::Unknown };
             if definition.kind == COMM_SELF {
-                return if std::mem::replace(&mut itself, true) { Who::Unknown } else { Who::Itself };
+                itself += 1;
+                return Who::Itself(itself - 1);
             }
             let group = known.entry(group).or_insert_with(|| members(definition, tasks));
             let Some(group) = group.clone() else { return Who::Unknown };

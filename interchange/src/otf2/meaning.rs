@@ -17,6 +17,8 @@ use vef_format::capture::event::{Members, Origin, SendMode};
 use vef_format::ids::{CommId, CommRank};
 use vef_format::operation::Operation;
 
+/// Index of the communicators of one rank each, beyond that of any whose group is listed.
+const SELF_ORDINAL: u32 = 1 << 31;
 /// Keys of requests of each thread.
 const THREAD_SHIFT: u32 = 48;
 
@@ -274,7 +276,13 @@ impl<'a> RankCalls<'a> {
         };
         let known = match self.communicators.get(&comm) {
             Some(Who::World) => Known { id: WORLD, group: Ok(group(Members::All)?) },
-            Some(Who::Itself) => Known { id: CommId(1), group: Ok(group(Members::List(&[rank]))?) },
+            Some(Who::Itself(0)) => Known { id: CommId(1), group: Ok(group(Members::List(&[rank]))?) },
+            Some(Who::Itself(further)) => {
+                let (group, origin) =
+                    (group(Members::List(&[rank]))?, Origin::Unseen { ordinal: SELF_ORDINAL + further });
+                let id = self.recorder.communicator(at, origin, &Comm::Of(group.clone()))?;
+                Known { id, group: Ok(group) }
+            }
             Some(Who::Some(group, _)) if group.rank_of(rank).is_none() => {
                 return Err(Problem::Invalid(format!("rank {rank} is no member of communicator {comm}")));
             }
