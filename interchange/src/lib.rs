@@ -29,9 +29,15 @@ mod export;
 mod files;
 mod format;
 
-pub mod goal;
+mod calls;
 mod graph;
+
+mod dumpi;
+pub mod goal;
+mod liballprof;
+mod otf2;
 mod refused;
+mod ti;
 
 mod list;
 
