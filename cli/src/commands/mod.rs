@@ -6,6 +6,7 @@ mod convert;
 mod demo;
 mod generate;
 mod mix;
+mod packaging;
 mod place;
 mod profile;
 mod report;
@@ -44,6 +45,7 @@ commands! {
     Profile => profile,
     Bench => bench,
     Demo => demo,
+    Generate => packaging,
 }
 
 #[cfg(test)]
@@ -70,7 +72,7 @@ mod tests {
         vef.clone().debug_assert();
         described(&vef, "vef");
         let readme = include_str!("../../../README.md");
-        for command in vef.get_subcommands() {
+        for command in vef.get_subcommands().filter(|command| !command.is_hide_set()) {
             let row = format!("| `vef {} ", command.get_name());
             assert!(readme.contains(&row), "README.md has no row {row}");
         }
