@@ -31,7 +31,13 @@ mod format;
 
 pub mod goal;
 mod graph;
+mod calls;
+
+mod dumpi;
+mod liballprof;
+mod otf2;
 mod refused;
+mod ti;
 
 mod list;
 

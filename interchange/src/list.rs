@@ -27,6 +27,14 @@ formats! {
     Goal in crate::goal::TEXT;
     /// GOAL in binary.
     GoalBinary in crate::goal::BINARY;
+    /// DUMPI.
+    Dumpi in crate::dumpi::INFO;
+    /// OTF2.
+    Otf2 in crate::otf2::INFO;
+    /// liballprof.
+    Liballprof in crate::liballprof::INFO;
+    /// SimGrid's time-independent traces.
+    Ti in crate::ti::INFO;
     /// The database of NVIDIA's profiler.
     Sqlite in crate::refused::SQLITE;
 }
