@@ -29,9 +29,9 @@ mod export;
 mod files;
 mod format;
 
+mod calls;
 pub mod goal;
 mod graph;
-mod calls;
 
 mod dumpi;
 mod liballprof;
