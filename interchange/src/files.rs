@@ -1,8 +1,9 @@
 //! The files of a foreign trace: those that the user names, or those of a directory.
 
 use crate::error::{Problem, Result};
+use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Bytes by which a file is recognised.
@@ -58,14 +59,29 @@ impl Files {
         self.paths.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// The first bytes of a file.
+    /// The first bytes of a file, without its compression by gzip.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn start(path: &Path) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(START).read_to_end(&mut bytes));
-        read.map_err(|error| Problem::from(error).of_file(path))?;
-        Ok(bytes)
+        let read = open(path)?.take(START).read_to_end(&mut bytes);
+        // A compressed file may be truncated: what there is of it is enough.
+        match read {
+            Err(error) if bytes.is_empty() => Err(Problem::from(error).of_file(path)),
+            _ => Ok(bytes),
+        }
     }
+}
+
+/// Opens a file, which may be compressed by gzip.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
+    let open = || -> io::Result<Box<dyn Read>> {
+        let mut input = BufReader::with_capacity(1 << 17, File::open(path)?);
+        match input.fill_buf()? {
+            [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(input))),
+            _ => Ok(Box::new(input)),
+        }
+    };
+    open().map_err(|error| Problem::from(error).of_file(path))
 }

@@ -1,10 +1,12 @@
 //! What a format says of itself.
 
 use crate::error::Result;
+use crate::export::{ExportError, ExportOptions, Exported};
 use crate::files::{Files, Start};
 use crate::options::Options;
 use crate::summary::Summary;
 use std::path::Path;
+use vef_format::operation::OpCodes;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +19,8 @@ pub struct Info {
     pub recognises: fn(&Start<'_>) -> bool,
     /// How it is read.
     pub reader: Reader,
+    /// How a trace is written in it, if it is.
+    pub writer: Option<Write>,
 }
 
 /// How a format is read.
@@ -33,9 +37,13 @@ pub enum Reader {
 /// Reads files into the directory of a capture, or the file of a trace.
 pub type Read = fn(&Files, &Path, &Options, &dyn Progress) -> Result<Summary>;
 
-/// Shows how far an import is.
+/// Writes the trace in a file, of which the operation codes are those given if it is text, to a file or directory.
+pub type Write =
+    fn(&Path, &OpCodes, &Path, &ExportOptions, &dyn Progress) -> std::result::Result<Exported, ExportError>;
+
+/// Shows how far an import or export is.
 pub trait Progress: Sync {
-    /// `done` of `total` bytes are read.
+    /// `done` of `total` units, mostly bytes, are done.
     fn set(&self, done: u64, total: u64);
 }
 
@@ -55,7 +63,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Calls(read) }
+        Self { name, what, recognises, reader: Reader::Calls(read), writer: None }
     }
 
     /// A format of graphs.
@@ -65,7 +73,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Graph(read) }
+        Self { name, what, recognises, reader: Reader::Graph(read), writer: None }
     }
 
     /// A format that is recognised to be refused with advice.
@@ -75,6 +83,11 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         advice: &'static str,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Refused(advice) }
+        Self { name, what, recognises, reader: Reader::Refused(advice), writer: None }
+    }
+
+    /// The format, which is also written.
+    pub const fn written_by(self, write: Write) -> Self {
+        Self { writer: Some(write), ..self }
     }
 }

@@ -25,12 +25,15 @@ mod error;
 mod options;
 mod summary;
 
+mod export;
 mod files;
 mod format;
 
 mod calls;
+mod graph;
 
 mod dumpi;
+pub mod goal;
 mod liballprof;
 mod otf2;
 mod refused;
@@ -39,8 +42,9 @@ mod ti;
 mod list;
 
 pub use error::{ImportError, Problem, Result};
+pub use export::{ExportError, ExportOptions, ExportProblem, Exported};
 pub use files::{Files, Start};
-pub use format::{Info, Progress, Quiet, Read, Reader};
+pub use format::{Info, Progress, Quiet, Read, Reader, Write};
 pub use list::Format;
 pub use options::{Options, Streams};
 pub use summary::{EXAMPLES, Skew, Skipped, Summary, Unmatched};

@@ -23,6 +23,10 @@ macro_rules! formats {
 }
 
 formats! {
+    /// GOAL in text.
+    Goal in crate::goal::TEXT;
+    /// GOAL in binary.
+    GoalBinary in crate::goal::BINARY;
     /// DUMPI.
     Dumpi in crate::dumpi::INFO;
     /// OTF2.

@@ -1,12 +1,11 @@
 //! `vef import`: converts a trace of another tool to a trace.
 
+use crate::foreign::convert;
 use crate::groups::{Threads, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure, Written};
-use crate::progress::Bar;
-use interchange::{Files, Format, Imported, Options, Reader, Streams, Summary, import};
+use interchange::{Files, Format, Options, Reader, Streams, Summary};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use vef_format::units::{Bytes, Grouped};
 
 /// Convert a trace of another tool to a trace
@@ -96,15 +95,6 @@ impl Settings {
     }
 }
 
-/// Shows how much is read.
-struct Progress(Bar);
-
-impl interchange::Progress for Progress {
-    fn set(&self, done: u64, total: u64) {
-        self.0.set(done, total);
-    }
-}
-
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = arguments.settings.options()?;
     let files = Files::of(&arguments.files)?;
@@ -117,43 +107,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         false => text(format, &summary, mixed.as_ref(), &arguments.output),
     };
     output::about(&arguments.output, text)
-}
-
-/// Converts files to the trace `output`: graphs directly, calls through a capture in a temporary directory.
-///
-/// # Errors
-/// The files are invalid, or the trace cannot be written.
-pub fn convert(
-    format: Format,
-    files: &Files,
-    output: &Path,
-    options: &Options,
-    jobs: usize,
-) -> Result<(Summary, Option<mixer::Summary>), Failure> {
-    let mut kept = None;
-    let capture = || {
-        let directory = TempDir::with_prefix("vef-import-")?;
-        let path = directory.path().to_path_buf();
-        kept = Some(directory);
-        Ok(path)
-    };
-    let bar = Progress(Bar::new("importing"));
-    let imported = import(format, files, output, capture, options, &bar)?;
-    drop(bar);
-    match imported {
-        Imported::Trace(summary) => Ok((summary, None)),
-        Imported::Capture { directory, summary } => {
-            let mixing = mixer::Options { lenient: options.partial, jobs, ..mixer::Options::default() };
-            let mixed = mixer::mix(&directory, output, &mixing, &mixer::Quiet).map_err(|error| {
-                let hint = match error {
-                    mixer::MixError::Unmatched(_) => " (--partial leaves out messages without a partner)",
-                    _ => "",
-                };
-                format!("{}: {error}{hint}", files.first().display())
-            })?;
-            Ok((summary, Some(mixed)))
-        }
-    }
 }
 
 /// The summary as text: what was imported, and what the trace lacks.
