@@ -30,6 +30,7 @@ mod files;
 mod format;
 
 mod calls;
+pub mod goal;
 mod graph;
 
 mod dumpi;
