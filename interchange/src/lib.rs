@@ -30,7 +30,6 @@ mod files;
 mod format;
 
 mod calls;
-pub mod goal;
 mod graph;
 
 mod dumpi;
