@@ -31,11 +31,11 @@ mod findings;
 mod format;
 
 mod calls;
-mod chakra;
-pub mod goal;
 mod graph;
 
+mod chakra;
 mod dumpi;
+pub mod goal;
 mod liballprof;
 mod otf2;
 mod refused;

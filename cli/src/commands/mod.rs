@@ -8,6 +8,7 @@ mod export;
 mod generate;
 mod import;
 mod mix;
+mod packaging;
 mod place;
 mod profile;
 mod report;
@@ -48,6 +49,7 @@ commands! {
     Profile => profile,
     Bench => bench,
     Demo => demo,
+    Generate => packaging,
 }
 
 #[cfg(test)]
@@ -74,7 +76,7 @@ mod tests {
         vef.clone().debug_assert();
         described(&vef, "vef");
         let readme = include_str!("../../../README.md");
-        for command in vef.get_subcommands() {
+        for command in vef.get_subcommands().filter(|command| !command.is_hide_set()) {
             let row = format!("| `vef {} ", command.get_name());
             assert!(readme.contains(&row), "README.md has no row {row}");
         }
