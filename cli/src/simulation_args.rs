@@ -29,7 +29,8 @@ Examples:
   mpirun -n 8 vef sim app.vef --sweep latency=100ns,1us,10us --sweep model=cut-through,packet -o points --csv
   vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet", network::forms()))]
 pub struct Sim {
-    /// Trace, or GOAL schedule (with --model loggp); - is standard input
+    /// Trace, also of another tool (docs/interchange.md); a GOAL schedule runs as it is with --model loggp; - is
+    /// standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Placement of ranks: a placement file, block, block:RANKS_PER_NODE, round-robin:NODES, or captured (the

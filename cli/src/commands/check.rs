@@ -1,5 +1,6 @@
 //! `vef check`: validates a trace, replays it, and shows its content; with `--repair` also corrects it.
 
+use crate::foreign::Progress;
 use crate::groups::{OpCodesFile, Yardstick};
 use crate::initialisation;
 use crate::input::Input;
@@ -22,6 +23,9 @@ then has the reason. A trace from a pipe (TRACE is -) is copied to a temporary f
 --repair corrects counts of the header, trigger bits, ids, dependencies and orders that the rest of the trace determines,
 and reports each change. It writes nothing if other errors remain. docs/formats.md has the rules.
 
+A GOAL schedule or a Chakra trace is checked as such first: circles, dependencies on what is not there, sends and receives
+without a partner, collectives about which ranks disagree, each with its number and the first places.
+
 Examples:
   vef check app.vef
   vef check app.vef --repair mended.vef
@@ -43,6 +47,9 @@ pub struct Arguments {
 }
 
 pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
+    if !find_faults(check)? {
+        return Ok(ExitCode::from(EXIT_BAD_INPUT));
+    }
     let bar = Bar::new("checking");
     let examined = examine(check);
     drop(bar);
@@ -69,6 +76,43 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
         output::remark(format_args!("{}:{}: {}", check.trace.display(), problem.line, problem.text));
     }
     Ok(ExitCode::from(EXIT_BAD_INPUT))
+}
+
+/// Shows what is wrong in a graph of another tool, before it is converted; whether it can be.
+fn find_faults(check: &Arguments) -> Result<bool, Failure> {
+    // A pipe is read once, by what follows.
+    if !check.trace.is_file() && !check.trace.is_dir() {
+        return Ok(true);
+    }
+    let file = Input::file(&check.trace)?;
+    let Some(format) = file.foreign() else { return Ok(true) };
+    let Some(checker) = format.info().checker else { return Ok(true) };
+    let files = interchange::Files::of(std::slice::from_ref(&file.path))?;
+    let progress = Progress(Bar::new("checking"));
+    let found = checker(&files, &interchange::Options::default(), &progress)?;
+    drop(progress);
+    let is_sound = !found.iter().any(|finding| finding.is_error);
+    if is_sound && check.json {
+        return Ok(true);
+    }
+    let (trace, format) = (check.trace.display(), format.info().what);
+    if check.json {
+        let error = format!("{} kinds of errors", found.iter().filter(|finding| finding.is_error).count());
+        output::json(&serde_json::json!({
+            "trace": check.trace, "complete": false, "error": error, "format": format, "findings": found,
+        }))?;
+        return Ok(false);
+    }
+    let mut lines = vec![format!("{trace}: {format}")];
+    lines.extend(found.iter().map(|finding| {
+        let severity = if finding.is_error { "error" } else { "warning, left out" };
+        format!("  {severity}: {}", finding.in_one_line())
+    }));
+    if !is_sound {
+        lines.push("NOT complete: it cannot be converted".to_owned());
+    }
+    output::result(lines.join("\n"))?;
+    Ok(is_sound)
 }
 
 fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
