@@ -85,7 +85,7 @@ impl Engine {
             return Err(self.refuse(ReplayError::Backwards { clock, at }));
         }
         receiver.last_call = at;
-        let (Of::Line { id: line, awaited }, Completes::AtStart) = (flight.of, flight.completes) else {
+        let (Of::Line { id: line, awaited, .. }, Completes::AtStart) = (flight.of, flight.completes) else {
             return self.delivered_other(id, flight, at, out);
         };
         live.remove(id);
@@ -187,11 +187,11 @@ impl Engine {
             self.complete_send(&flight, at, out)?;
         }
         let released = match flight.of {
-            Of::Line { id, awaited } => {
+            Of::Line { id, awaited, .. } => {
                 let halt = self.task(flight.receiver).receive(id, awaited, at, out);
                 return self.carry_out(flight.receiver, halt, out);
             }
-            Of::Collective(open) => self.player().arrive(open, &flight, at, out),
+            Of::Collective { open, .. } => self.player().arrive(open, &flight, at, out),
             Of::Imported(id) => self.player().arrive_imported(id, &flight, at, out),
         };
         self.carry_out_release(released, out)
@@ -223,7 +223,7 @@ impl Engine {
                 self.jobs[sender.job as usize].lines.complete(id);
                 Ok(waits.then_some(Released { task: flight.src, at }))
             }
-            Of::Collective(open) => self.player().complete_send(open, flight, at, out),
+            Of::Collective { open, .. } => self.player().complete_send(open, flight, at, out),
             // The sender is in another partition.
             Of::Imported(_) => Ok(None),
         };
@@ -336,7 +336,7 @@ impl Engine {
     fn sender(&self, flight: &Flight) -> u32 {
         match flight.of {
             Of::Line { .. } | Of::Imported(_) => flight.src,
-            Of::Collective(open) => self.collectives.task(open, flight.src),
+            Of::Collective { open, .. } => self.collectives.task(open, flight.src),
         }
     }
 

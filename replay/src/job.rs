@@ -8,6 +8,7 @@ use crate::options::SendCompletion;
 use crate::part::{Ahead, Filter, Part, PartError, Selection, captured_time, iterations, phase};
 use crate::source::{Container, Feed, LoadError, Loaded, SourceError, Stream, is_container};
 use crate::states::States;
+use collectives::choose::Table;
 use hashbrown::HashMap;
 use std::fmt::Debug;
 use std::path::Path;
@@ -28,6 +29,7 @@ pub struct Job {
     /// By rank; the last one also holds for the ranks behind it. Empty for 1.
     pub(crate) factors: Vec<f64>,
     pub(crate) computing: Option<Box<dyn Computing>>,
+    pub(crate) table: Option<Table>,
     pub(crate) skipped: Vec<Ticks>,
     /// As captured, by rank; empty if the first records stay as they are.
     pub(crate) spans: Vec<Span>,
@@ -85,6 +87,7 @@ impl Job {
             start: Picos::ZERO,
             factors: Vec::new(),
             computing: None,
+            table: None,
             skipped: Vec::new(),
             spans: Vec::new(),
             from_launch: false,
@@ -95,6 +98,21 @@ impl Job {
     /// Number of tasks, for which a placement needs nodes.
     pub fn tasks(&self) -> u32 {
         self.source.header().tasks
+    }
+
+    /// Number of records of all tasks: messages, marks, and parts of collectives, as the header says. [`Stats::records`](crate::Stats::records) reaches it.
+    pub fn records(&self) -> u64 {
+        let header = self.source.header();
+        header.messages.saturating_add(header.local_collectives)
+    }
+
+    /// Number of end nodes that its placement needs: one more than the largest node of any task.
+    pub fn nodes_needed(&self) -> u64 {
+        let placed = self.nodes.as_ref().map(|nodes| nodes.iter().take(self.tasks() as usize).max());
+        match placed {
+            Some(largest) => largest.map_or(0, |&largest| u64::from(largest) + 1),
+            None => self.tasks().into(),
+        }
     }
 
     /// Checks the number of tasks against the length of the trace, so that no per-task memory is allocated on the header's word alone.
@@ -207,6 +225,12 @@ impl Job {
     /// As [`Job::time_factor`], by rank; the last factor also holds for the ranks behind it.
     pub fn time_factors(mut self, factors: Vec<f64>) -> Self {
         self.factors = factors;
+        self
+    }
+
+    /// Which algorithm plays which collective of this job; that of all jobs without it ([`Builder::algorithms`](crate::Builder::algorithms)).
+    pub fn algorithms(mut self, table: Table) -> Self {
+        self.table = Some(table);
         self
     }
 
@@ -327,6 +351,8 @@ impl Changes {
 pub(crate) struct Running {
     pub(crate) source: Feed,
     pub(crate) scale: Scale,
+    /// Its own decision table, if it has one.
+    pub(crate) table: Option<Table>,
     /// In what its records differ from the trace's.
     pub(crate) changes: Option<Box<Changes>>,
     /// The first of its tasks, counted over all jobs.

@@ -42,7 +42,8 @@
 //! ```text
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
-//!     stuck.rs         why nothing happens;  waits.rs  who waits for whom
+//!     stuck.rs         why nothing happens;  describe.rs  what a message is;  accounts.rs  times by state
+//!     waits.rs         who waits for whom
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -63,7 +64,9 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod builder;
+mod describe;
 mod exchange;
 mod partition;
 mod poll;
@@ -97,9 +100,12 @@ mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 }
 
+pub use accounts::Accounts;
 pub use builder::Builder;
 pub use captured::{CapturedRecord, Labels};
+pub use collectives::Algorithm;
 pub use collectives::choose::Table;
+pub use describe::{Description, Origin, Step};
 pub use engine::{Engine, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use exchange::{Exchange, Seat};
@@ -113,6 +119,7 @@ pub use queue::Queue;
 pub use source::{Container, Found, LoadError, Loaded, SourceError, Stream};
 pub use stats::{Count, Stats};
 pub use stuck::{Awaited, Missing, Stuck, StuckTask, Undelivered, WaitsFor};
+pub use vef_format::ids::Rank;
 pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::raw::Raw;
 pub use vef_format::units::{Bytes, Picos, Ticks};

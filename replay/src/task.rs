@@ -6,7 +6,7 @@
 use crate::collective::Collectives;
 use crate::error::{EngineResult, ReplayError};
 use crate::job::Running;
-use crate::live::{Completes, Departure, Flight, Live, Of};
+use crate::live::{Completes, Departure, Flight, Live, Of, short};
 use crate::message::{Kind, Next, Sink, Started, Wake, WakeTarget};
 use crate::sequence::{PAUSE, STARTED, Sequence, Wait};
 use crate::source::SourceError;
@@ -167,7 +167,8 @@ impl Task<'_> {
             dst: Rank(to),
             first_task,
         };
-        let of = Of::Line { id, awaited: tag & AWAITED != 0 };
+        let record = short(self.sequence.records);
+        let of = Of::Line { id, awaited: tag & AWAITED != 0, record };
         let flight = Flight::new(of, self.number, to, first_task + to, completes);
         if self.live.start(&departure, flight, out).is_none() {
             return Err(self.overflow());

@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Builder, Engine, Extent, Labels, SendCompletion};
+use replay::{Accounts, Builder, Engine, Extent, Labels, SendCompletion};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::ids::Rank;
 use vef_format::units::Picos;
 
-use crate::accounts::Accounts;
 use crate::computing::ComputeScale;
 use crate::critical::Causes;
 use crate::error::SimError;
