@@ -17,7 +17,7 @@ use crate::job::Running;
 use crate::live::{Completes, Flight, Live, Of, Refused};
 use crate::message::{LiveId, Sink, Started, Wake};
 use crate::options::SendCompletion;
-use crate::part::{Filter, LeftOut};
+use crate::part::{Filter, LeftOut, Selection};
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use crate::task::{Halt, Task, not_started};
@@ -384,10 +384,18 @@ impl Engine {
         self.jobs.get(job as usize).map_or(0, |job| job.tasks)
     }
 
+    /// The part of a job's run that is replayed, if it is not all.
+    pub fn part(&self, job: u32) -> Option<&Selection> {
+        self.filter(job).map(Filter::selection)
+    }
+
     /// What the replay of a part of a run has left out of a job's records so far.
     pub fn left_out(&self, job: u32) -> LeftOut {
-        let changes = self.jobs.get(job as usize).and_then(|job| job.changes.as_ref());
-        changes.and_then(|changes| changes.part.as_ref()).map(Filter::left_out).unwrap_or_default()
+        self.filter(job).map(Filter::left_out).unwrap_or_default()
+    }
+
+    fn filter(&self, job: u32) -> Option<&Filter> {
+        self.jobs.get(job as usize)?.changes.as_ref()?.part.as_ref()
     }
 
     /// The tasks of a job, counted over all jobs.

@@ -65,6 +65,11 @@ impl Container {
         self.streams.reader()
     }
 
+    /// The same, shared.
+    pub(crate) fn shared_reader(&self) -> Arc<Reader> {
+        self.streams.shared_reader()
+    }
+
     /// From now on the records include the waits for detached sends, as pauses.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
         let notes = self.streams.reader().notes_of_all(Section::Sends)?;
