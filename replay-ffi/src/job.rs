@@ -56,9 +56,9 @@ pub unsafe extern "C" fn vef_builder_placement(
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         describe(builder, |builder| {
-            let placement = Placement::read(border::path(file, "file")?);
-            let placement = placement.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
-            builder.change(job, |job| job.nodes(placement.nodes_of_ranks()))
+            let nodes = Placement::read_nodes(border::path(file, "file")?);
+            let nodes = nodes.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
+            builder.change(job, |job| job.nodes(nodes))
         })
     }
 }
