@@ -446,7 +446,7 @@ static void an_engine_by_hand(void)
     vef_builder_free(builder);
     CHECK(vef_engine_next(engine, next, 4, sizeof *next) == 0 && vef_engine_is_complete(engine) == 0);
     CHECK(vef_engine_begin(engine) == VEF_OK && vef_engine_begin(engine) == VEF_ERROR_STATE);
-    CHECK(vef_engine_next(engine, next, 4, sizeof *next - 8) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_engine_next(engine, next, 4, sizeof *next - 16) == VEF_ERROR_ARGUMENT);
     memset(larger, 1, sizeof larger);
     CHECK(vef_engine_next(engine, &larger[0].next, 2, sizeof *larger) == 1 && larger[0].later == 0 && larger[1].later != 0);
     next[0] = larger[0].next;
