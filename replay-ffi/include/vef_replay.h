@@ -523,6 +523,19 @@ int vef_builder_computing(vef_builder *builder, uint32_t job, vef_computing comp
 int vef_builder_job_algorithms(vef_builder *builder, uint32_t job, const char *table);
 
 /**
+ * Replays only a phase that the program has marked: `NAME`, or `NAME:K` for the K-th time that a rank enters it. All ranks begin with their
+ * first record of it; what depends on other records does not wait, and collectives that not all members enter in it are left out. The trace is
+ * read for that.
+ */
+int vef_builder_phase(vef_builder *builder, uint32_t job, const char *phase);
+
+/**
+ * As `vef_builder_phase`, for iterations of the program's main loop, which is found in its records: `FIRST`, `FIRST-LAST` or `FIRST-`, from
+ * 1.
+ */
+int vef_builder_iterations(vef_builder *builder, uint32_t job, const char *iterations);
+
+/**
  * Writes the number of records of all ranks of a job to `records`, as its header says: `records` of `vef_stats` reaches the sum over
  * all jobs, for a progress bar.
  */

@@ -389,6 +389,20 @@ public:
         return *this;
     }
 
+    /** Replays only a phase that the program has marked, `NAME` or `NAME:K`. */
+    Builder &phase(const char *name) noexcept
+    {
+        vef_builder_phase(get(), job_, name);
+        return *this;
+    }
+
+    /** Replays only iterations of the program's main loop, `FIRST`, `FIRST-LAST` or `FIRST-`. */
+    Builder &iterations(const char *numbers) noexcept
+    {
+        vef_builder_iterations(get(), job_, numbers);
+        return *this;
+    }
+
     /** Replaces the job's computing times by those that a function returns. */
     Builder &computing(vef_computing function, void *user) noexcept
     {

@@ -3,11 +3,12 @@
 use crate::collective::{CollectiveEvents, Collectives};
 use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
-use crate::job::{Job, Running, Scale};
+use crate::job::{Changes, Job, Running, Scale};
 use crate::lines::Lines;
 use crate::live::Live;
 use crate::message::WakeTarget;
 use crate::options::{SameNode, SendCompletion};
+use crate::part::Filter;
 use crate::partition::Partition;
 use crate::poll::Replay;
 use crate::sequence::{Sequence, Wait};
@@ -108,6 +109,7 @@ impl Builder {
                     skipped: job.skipped.clone(),
                     spans: job.spans.clone(),
                     from_launch: job.from_launch,
+                    part: job.part.clone(),
                 })
             };
             let jobs = jobs.iter().map(again).collect::<Result<_, _>>().map_err(ReplayError::Source)?;
@@ -163,12 +165,14 @@ impl Builder {
                 Some(placed) => nodes.extend_from_slice(&placed[..tasks as usize]),
                 None => nodes.extend(0..tasks),
             }
+            let part = job.part.as_ref().map(|part| Filter::new(part, tasks));
             jobs.push(Running {
                 lines: Lines::new(job.source.is_proven()),
                 source: job.source,
                 scale,
-                computing: job.computing,
                 table: job.table,
+                changes: (job.computing.is_some() || part.is_some())
+                    .then(|| Box::new(Changes { computing: job.computing, part })),
                 first_task,
                 tasks,
                 skipped: job.skipped,

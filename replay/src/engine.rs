@@ -17,6 +17,7 @@ use crate::job::Running;
 use crate::live::{Completes, Flight, Live, Of, Refused, order, short};
 use crate::message::{LiveId, Sink, Started, Wake, WakeTarget};
 use crate::options::SendCompletion;
+use crate::part::{Filter, LeftOut};
 use crate::partition::Partition;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
@@ -438,6 +439,12 @@ impl Engine {
     /// Number of tasks of a job; 0 for a job that does not exist.
     pub fn tasks(&self, job: u32) -> u32 {
         self.jobs.get(job as usize).map_or(0, |job| job.tasks)
+    }
+
+    /// What the replay of a part of a run has left out of a job's records so far.
+    pub fn left_out(&self, job: u32) -> LeftOut {
+        let changes = self.jobs.get(job as usize).and_then(|job| job.changes.as_ref());
+        changes.and_then(|changes| changes.part.as_ref()).map(Filter::left_out).unwrap_or_default()
     }
 
     /// The tasks of a job, counted over all jobs.

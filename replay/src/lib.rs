@@ -52,6 +52,7 @@
 //!  5  job.rs           Job: a trace and how it is replayed;  source/ its records (text, container, memory)
 //!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
 //!     live.rs          the messages under way, by the id that the simulator has of them
+//!     part.rs          Part, Selection: a part of a run;  part/ how it is found
 //!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
 //! ```
 //!
@@ -79,6 +80,7 @@ mod task;
 mod job;
 mod lines;
 mod live;
+mod part;
 mod sequence;
 mod source;
 mod states;
@@ -104,9 +106,10 @@ pub use describe::{Description, Origin, Step};
 pub use engine::{Engine, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use exchange::{Exchange, Seat};
-pub use job::{Computing, Job};
+pub use job::{Computing, Extent, Job};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
 pub use options::{Link, Memory, SameNode, SendCompletion};
+pub use part::{LeftOut, Part, PartError, Selection, Stretch};
 pub use partition::Parcel;
 pub use poll::Replay;
 pub use queue::Queue;

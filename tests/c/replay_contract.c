@@ -260,6 +260,13 @@ static void a_job_in_detail(void)
     builder = vef_builder_new();
     CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_time_factors(builder, 0, wrong, 2) == VEF_ERROR_ARGUMENT);
     vef_builder_free(builder);
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_phase(builder, 0, "solve") == VEF_ERROR_ARGUMENT);
+    CHECK(vef_builder_iterations(builder, 0, "1") == VEF_ERROR_ARGUMENT); /* as the call before */
+    vef_builder_free(builder);
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_iterations(builder, 0, "3-2") == VEF_ERROR_ARGUMENT);
+    vef_builder_free(builder);
 }
 
 /* A Bcast of two ranks that the simulator carries out itself. */
