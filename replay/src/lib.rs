@@ -103,6 +103,7 @@ mod sync {
 pub use accounts::Accounts;
 pub use builder::Builder;
 pub use captured::{CapturedRecord, Labels};
+pub use collective::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};
@@ -119,7 +120,7 @@ pub use queue::Queue;
 pub use source::{Container, Found, LoadError, Loaded, SourceError, Stream};
 pub use stats::{Count, Stats};
 pub use stuck::{Awaited, Missing, Stuck, StuckTask, Undelivered, WaitsFor};
-pub use vef_format::ids::Rank;
+pub use vef_format::ids::{CollectiveId, CommId, Rank};
 pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::raw::Raw;
 pub use vef_format::units::{Bytes, Picos, Ticks};
