@@ -21,6 +21,8 @@ pub(super) struct NoteTaker {
     since: Vec<Since>,
     /// Records of the sends that the current event completes.
     sent: Vec<RecordIndex>,
+    /// Records of the sends, of a collective, that the current event makes without waiting for each.
+    detached: Vec<RecordIndex>,
     tag: Option<i32>,
     call: Option<Function>,
     /// When the task entered `MPI_Init`.
@@ -57,6 +59,11 @@ impl NoteTaker {
     #[inline(always)]
     pub(super) fn completed(&mut self, record: RecordIndex) {
         self.sent.push(record);
+    }
+
+    /// The current event makes the send of `record` as part of a collective.
+    pub(super) fn detached(&mut self, record: RecordIndex) {
+        self.detached.push(record);
     }
 
     /// Takes an event that made `records`; those in front of its own are marks of the threads `joined`.
@@ -160,6 +167,12 @@ impl NoteTaker {
                     self.collective(event.thread, call, records.end);
                 }
                 return Some(Function::collective(call));
+            }
+            Action::Neighbourhood(_) => {
+                for send in std::mem::take(&mut self.detached) {
+                    self.put(event.thread, send.0.into(), &Note::Detached);
+                }
+                self.complete(event, records);
             }
             Action::Polls { .. } if self.polls == Polls::Wait => {
                 let took = event.end.0.saturating_sub(event.start.0);
