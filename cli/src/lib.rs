@@ -13,6 +13,7 @@ mod calibrated;
 mod command_line;
 mod commands;
 pub mod embedded;
+mod foreign;
 mod groups;
 mod initialisation;
 mod input;

@@ -380,6 +380,8 @@ mod tests {
         ("sim", &["trace", "calibration", "op_codes"]),
         ("timeline", &["input", "op_codes"]),
         ("convert", &["from", "op_codes"]),
+        ("import", &["files", "groups"]),
+        ("export", &["trace", "op_codes"]),
         ("place", &["hostfile", "hwloc", "rankfile", "captured", "optimise"]),
         ("text", &["directory"]),
         ("profile", &["directory"]),

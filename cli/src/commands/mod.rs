@@ -4,7 +4,9 @@ mod bench;
 mod check;
 mod convert;
 mod demo;
+mod export;
 mod generate;
+mod import;
 mod mix;
 mod packaging;
 mod place;
@@ -40,6 +42,8 @@ commands! {
     Gen => generate,
     Timeline => timeline,
     Convert => convert,
+    Import => import,
+    Export => export,
     Place => place,
     Text => text,
     Profile => profile,
