@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::export::{ExportError, ExportOptions, Exported};
 use crate::files::{Files, Start};
+use crate::findings::Finding;
 use crate::options::Options;
 use crate::summary::Summary;
 use std::path::Path;
@@ -21,6 +22,8 @@ pub struct Info {
     pub reader: Reader,
     /// How a trace is written in it, if it is.
     pub writer: Option<Write>,
+    /// How it is checked before it is converted, if it is.
+    pub checker: Option<Check>,
 }
 
 /// How a format is read.
@@ -40,6 +43,9 @@ pub type Read = fn(&Files, &Path, &Options, &dyn Progress) -> Result<Summary>;
 /// Writes the trace in a file, of which the operation codes are those given if it is text, to a file or directory.
 pub type Write =
     fn(&Path, &OpCodes, &Path, &ExportOptions, &dyn Progress) -> std::result::Result<Exported, ExportError>;
+
+/// Finds what is wrong in files.
+pub type Check = fn(&Files, &Options, &dyn Progress) -> Result<Vec<Finding>>;
 
 /// Shows how far an import or export is.
 pub trait Progress: Sync {
@@ -63,7 +69,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Calls(read), writer: None }
+        Self { name, what, recognises, reader: Reader::Calls(read), writer: None, checker: None }
     }
 
     /// A format of graphs.
@@ -73,7 +79,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Graph(read), writer: None }
+        Self { name, what, recognises, reader: Reader::Graph(read), writer: None, checker: None }
     }
 
     /// A format that is recognised to be refused with advice.
@@ -83,7 +89,12 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         advice: &'static str,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Refused(advice), writer: None }
+        Self { name, what, recognises, reader: Reader::Refused(advice), writer: None, checker: None }
+    }
+
+    /// The format, which is also checked.
+    pub const fn checked_by(self, check: Check) -> Self {
+        Self { checker: Some(check), ..self }
     }
 
     /// The format, which is also written.

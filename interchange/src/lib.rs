@@ -28,11 +28,13 @@ mod summary;
 
 mod export;
 mod files;
+mod findings;
 mod format;
 
 mod calls;
 mod graph;
 
+mod chakra;
 mod dumpi;
 pub mod goal;
 mod liballprof;
@@ -45,7 +47,8 @@ mod list;
 pub use error::{ImportError, Problem, Result};
 pub use export::{ExportError, ExportOptions, ExportProblem, Exported};
 pub use files::{Files, Start};
-pub use format::{Info, Progress, Quiet, Read, Reader, Write};
+pub use findings::Finding;
+pub use format::{Check, Info, Progress, Quiet, Read, Reader, Write};
 pub use list::Format;
 pub use options::{Options, Streams};
 pub use summary::{EXAMPLES, Skew, Skipped, Summary, Unmatched};

@@ -35,6 +35,12 @@ formats! {
     Liballprof in crate::liballprof::INFO;
     /// SimGrid's time-independent traces.
     Ti in crate::ti::INFO;
+    /// Chakra.
+    Chakra in crate::chakra::INFO;
+    /// PyTorch's own host trace.
+    PytorchHost in crate::refused::PYTORCH_HOST;
+    /// The trace of PyTorch's profiler.
+    Kineto in crate::refused::KINETO;
     /// The database of NVIDIA's profiler.
     Sqlite in crate::refused::SQLITE;
 }

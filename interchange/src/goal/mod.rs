@@ -37,9 +37,11 @@ use crate::format::Info;
 /// In text.
 pub(crate) const TEXT: Info =
     Info::graph("goal", "GOAL schedule", |start| text::is_text(start.bytes), read::read)
+        .checked_by(read::check)
         .written_by(write::text);
 
 /// In binary.
 pub(crate) const BINARY: Info =
     Info::graph("goal-bin", "GOAL schedule in binary", |start| binary::is_binary(start.bytes), read::read)
+        .checked_by(read::check)
         .written_by(write::binary);

@@ -4,8 +4,9 @@ use super::operation::What;
 use super::schedule::Schedule;
 use crate::error::{Problem, Result};
 use crate::files::Files;
+use crate::findings::{Finding, Findings};
 use crate::format::Progress;
-use crate::graph::{Act, Graph, Node, convert};
+use crate::graph::{self, Act, Graph, Node, convert};
 use crate::options::{Options, Streams};
 use crate::summary::Summary;
 use std::path::Path;
@@ -20,6 +21,15 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
     let graph = graph(Schedule::read(path, progress)?, options.streams);
     convert(graph, path, to, options, &mut summary)?;
     Ok(summary)
+}
+
+/// Finds what is wrong in a schedule.
+pub(super) fn check(files: &Files, options: &Options, progress: &dyn Progress) -> Result<Vec<Finding>> {
+    let mut findings = Findings::default();
+    for path in &files.paths {
+        graph::check(graph(Schedule::read(path, progress)?, options.streams), &mut findings);
+    }
+    Ok(findings.all)
 }
 
 fn graph(schedule: Schedule, streams: Option<Streams>) -> Graph {

@@ -73,6 +73,8 @@ pub(crate) fn convert(
 
 fn count(graph: &Graph, summary: &mut Summary) {
     summary.ranks = graph.ranks;
+    // Formats with other names have counted their operations.
+    let unnamed = summary.calls.is_empty();
     for node in &graph.nodes {
         let name = match node.act {
             Act::Send { bytes, .. } => {
@@ -84,10 +86,12 @@ fn count(graph: &Graph, summary: &mut Summary) {
             Act::Compute { .. } => "calc",
             Act::Collective { operation, .. } => operation.name(),
         };
-        summary.call(name, 1);
+        if unnamed {
+            summary.call(name, 1);
+        }
     }
     for (name, edges) in [("requires", &graph.requires), ("irequires", &graph.starts)] {
-        if !edges.is_empty() {
+        if unnamed && !edges.is_empty() {
             summary.call(name, edges.len() as u64);
         }
     }

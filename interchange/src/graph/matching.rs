@@ -22,17 +22,30 @@ pub(super) struct Pairs {
     pub(super) too_large: Vec<(u32, u32)>,
 }
 
+/// An order of the `count` nodes from `first` on in which each is behind those on which it depends; `Err`: there is a circle.
+pub(crate) fn order_of(first: u32, count: u32, edges: &[(u32, u32)]) -> Result<Vec<u32>, ()> {
+    let local: Vec<(u32, u32)> = edges.iter().map(|&(from, to)| (from - first, to - first)).collect();
+    match sorted(count as usize, [&local, &Vec::new()]) {
+        Ok(order) => Ok(order.iter().map(|node| node + first).collect()),
+        Err(_) => Err(()),
+    }
+}
+
 /// An order of all nodes in which each is behind those on which it depends; or a circle of dependencies.
 pub(super) fn topological(graph: &Graph) -> Result<Vec<u32>, Vec<u32>> {
-    let nodes = graph.nodes.len();
-    if graph.requires.iter().chain(&graph.starts).all(|(first, second)| first < second) {
+    sorted(graph.nodes.len(), [&graph.requires, &graph.starts]).map_err(|open| circle(graph, &open))
+}
+
+/// Sorts nodes; if there is a circle, the number of open dependencies of each node.
+fn sorted(nodes: usize, edges: [&Vec<(u32, u32)>; 2]) -> Result<Vec<u32>, Vec<u32>> {
+    if edges.into_iter().flatten().all(|(first, second)| first < second) {
         return Ok((0..nodes as u32).collect());
     }
     let mut open = vec![0u32; nodes];
-    for &(_, second) in graph.requires.iter().chain(&graph.starts) {
+    for &(_, second) in edges.into_iter().flatten() {
         open[second as usize] += 1;
     }
-    let followers = [&graph.requires, &graph.starts].map(|edges| Neighbours::after(nodes, edges));
+    let followers = edges.map(|edges| Neighbours::after(nodes, edges));
     let free = (0..nodes as u32).filter(|&node| open[node as usize] == 0).map(Reverse);
     let mut free: BinaryHeap<Reverse<u32>> = free.collect();
     let mut order = Vec::with_capacity(nodes);
@@ -45,7 +58,7 @@ pub(super) fn topological(graph: &Graph) -> Result<Vec<u32>, Vec<u32>> {
             }
         }
     }
-    if order.len() == nodes { Ok(order) } else { Err(circle(graph, &open)) }
+    if order.len() == nodes { Ok(order) } else { Err(open) }
 }
 
 /// A circle among the nodes that have open dependencies, each behind the one that it depends on.

@@ -16,7 +16,10 @@ mod yardstick;
 
 mod records;
 
+mod check;
 mod convert;
 
+pub(crate) use check::check;
 pub(crate) use convert::convert;
+pub(crate) use matching::order_of;
 pub(crate) use model::{Act, Graph, Group, Node};

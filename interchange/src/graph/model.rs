@@ -53,7 +53,6 @@ pub(crate) enum Act {
         time: u64,
     },
     /// A rank's part of a collective of a group.
-    #[expect(dead_code, reason = "formats with collectives")]
     Collective {
         group: u32,
         operation: Operation,

@@ -197,6 +197,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::process::Command;
 
+    /// Names and times of the events of each location.
+    type Named = BTreeMap<u64, Vec<(&'static str, u64)>>;
+
     /// The name that `otf2-print` has for an event.
     fn name(event: &Event) -> &'static str {
         match event {
@@ -214,9 +217,9 @@ mod tests {
     }
 
     /// The archive in a directory, and the names and times of the events of each location.
-    fn events_of(path: &Path) -> (Archive, BTreeMap<u64, Vec<(&'static str, u64)>>) {
+    fn events_of(path: &Path) -> (Archive, Named) {
         let (archive, _) = Archive::open(&Files::of(&[path.to_path_buf()]).unwrap()).unwrap();
-        let mut all = BTreeMap::new();
+        let mut all = Named::new();
         for thread in archive.ranks.iter().flatten() {
             let local =
                 Local::open(&archive.file(thread.location, "def"), archive.anchor.definition_chunk).unwrap();
@@ -230,7 +233,7 @@ mod tests {
         (archive, all)
     }
 
-    fn counts(all: &BTreeMap<u64, Vec<(&'static str, u64)>>) -> BTreeMap<&'static str, u64> {
+    fn counts(all: &Named) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::new();
         all.values().flatten().for_each(|(name, _)| *counts.entry(*name).or_default() += 1);
         counts
