@@ -3,6 +3,7 @@
 
 use crate::status::*;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -200,16 +201,21 @@ pub(crate) struct Out<T> {
     size: usize,
 }
 
-impl<T: Copy> Out<T> {
-    /// Refuses null, and a size that no version of the header has had. All of these structs are as large as in the first version, or
-    /// larger.
+/// A struct that is written for C.
+pub(crate) trait Versioned: Copy {
+    /// Its size in the first version of the header: fields are only ever added at its end.
+    const FIRST: usize = size_of::<Self>();
+}
+
+impl<T: Versioned> Out<T> {
+    /// Refuses null, and a size that no version of the header has had.
     ///
     /// # Safety
     /// `first` is null, or as many elements of `size` bytes as are written later can be written there.
     #[inline(always)]
     pub(crate) unsafe fn new(first: *mut T, size: usize, name: &str) -> Result<Self, Failure> {
         present(first, name)?;
-        match size >= size_of::<T>() && size.is_multiple_of(align_of::<T>()) {
+        match size >= T::FIRST && size.is_multiple_of(align_of::<T>()) {
             true => Ok(Self { first, size }),
             false => {
                 Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("{name}: no element has {size} bytes")))
@@ -217,7 +223,7 @@ impl<T: Copy> Out<T> {
         }
     }
 
-    /// Writes an element; what a later header has behind its end becomes 0.
+    /// Writes an element; what a later header has behind its end becomes 0, what an earlier one has not is left out.
     ///
     /// # Safety
     /// The promise of [`Out::new`] holds for this one.
@@ -226,6 +232,10 @@ impl<T: Copy> Out<T> {
         // SAFETY: the caller's promise.
         unsafe {
             let element = self.first.byte_add(at * self.size);
+            if self.size < size_of::<T>() {
+                element.cast::<u8>().copy_from_nonoverlapping((&raw const value).cast(), self.size);
+                return;
+            }
             element.write(value);
             if self.size > size_of::<T>() {
                 element.add(1).cast::<u8>().write_bytes(0, self.size - size_of::<T>());
@@ -268,6 +278,16 @@ pub(crate) unsafe fn path<'a>(path: *const c_char, name: &str) -> Result<&'a Pat
     // SAFETY: by this function's own contract, and not null.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(Path::new(OsStr::from_bytes(bytes)))
+}
+
+/// Reads a text file that is not longer than `most` bytes.
+pub(crate) fn read_text(path: &Path, most: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    match read as u64 > most {
+        true => Err(std::io::Error::other(format!("longer than {most} bytes"))),
+        false => Ok(text),
+    }
 }
 
 #[cfg(test)]

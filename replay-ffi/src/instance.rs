@@ -2,10 +2,12 @@
 //! on them.
 
 use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::collective::{self, CollectiveEvent, MemberOfEvent};
+use crate::description::{Description, Texts};
 use crate::faults::{self, Faults};
-use crate::message::{self, Message, Progress, Stats, Tally};
+use crate::message::{self, Message, Progress, Stats, Tally, Times};
 use crate::status::*;
-use replay::{LiveId, Picos, Replay, ReplayError};
+use replay::{CollectiveId, LiveId, Picos, Replay, ReplayError};
 use std::ffi::{c_char, c_int, c_void};
 
 /// A replay in progress.
@@ -15,6 +17,7 @@ pub struct Instance {
     head: Head,
     engine: Replay,
     faults: Faults,
+    texts: Texts,
     /// Whether [`vef_replay_hand_out`] is under way.
     handing_out: bool,
     /// Whether it was freed meanwhile.
@@ -35,7 +38,8 @@ pub type Inject = Option<unsafe extern "C" fn(user: *mut c_void, message: *const
 impl Instance {
     pub(crate) fn new(engine: Replay) -> Self {
         let head = Head::new::<Self>();
-        Self { head, engine, faults: Faults::default(), handing_out: false, doomed: false }
+        let (faults, texts) = (Faults::default(), Texts::default());
+        Self { head, engine, faults, texts, handing_out: false, doomed: false }
     }
 
     #[cold]
@@ -225,6 +229,75 @@ pub unsafe extern "C" fn vef_replay_delivered_batch(
     }
 }
 
+/// Takes the next collective of `vef_builder_collective_events` that is an event at `now` or was before: returns 1 and writes it to
+/// `collective`, or returns 0 if there is none. `vef_replay_next_ready` names these moments, too.
+///
+/// # Safety
+/// `replay` is null or usable; `collective` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_pop_collective(
+    replay: *mut Instance,
+    now: u64,
+    collective: *mut CollectiveEvent,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            let out = Out::new(collective, size, "collective")?;
+            let popped = replay.engine.pop_collective(Picos(now)).map_err(|error| replay.refusal(error))?;
+            if let Some(event) = &popped {
+                out.write(0, event.into());
+            }
+            Ok(popped.is_some().into())
+        })
+    }
+}
+
+/// Reports that a member, by its rank of the communicator, of a collective that is an event is complete at `at`: not before it entered.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_complete_member(
+    replay: *mut Instance,
+    job: u32,
+    id: u64,
+    member: u32,
+    at: u64,
+) -> c_int {
+    let report = |replay: &mut Instance| {
+        let (of, at) = ((job, CollectiveId(id)), Picos(at));
+        let reported = replay.engine.complete_member(of, member, at);
+        reported.map(|()| 0).map_err(|error| replay.refusal(error))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(replay, report) }
+}
+
+/// Writes the members of a collective that is an event to `members`, by their ranks of the communicator, `room` of them at most, and
+/// returns how many there are; with a `room` of 0 `members` may be null.
+///
+/// # Safety
+/// `replay` is null or usable; `members` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_members(
+    replay: *mut Instance,
+    job: u32,
+    id: u64,
+    members: *mut MemberOfEvent,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            let found = replay.engine.members(job, CollectiveId(id));
+            collective::write_members(found, (members, room, size))
+        })
+    }
+}
+
 /// Hands every message that is ready at `now` to `inject`, one after the other, and returns how many: the same as
 /// `vef_replay_pop_ready` in a loop, for simulators that would rather be called. `user` is passed on.
 ///
@@ -284,6 +357,31 @@ pub unsafe extern "C" fn vef_replay_hand_out(
     result
 }
 
+/// Writes everything that the trace says of a message that is under way to `description`: the record that sends it, its tag, MPI function and
+/// phase, its collective, algorithm and step. A simulator that never asks pays nothing for it. A container has tags, functions and
+/// phases; text has not.
+///
+/// # Safety
+/// `replay` is null or usable; `description` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_describe(
+    replay: *mut Instance,
+    id: u64,
+    description: *mut Description,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            let out = Out::new(description, size, "description")?;
+            let described =
+                replay.engine.describe(LiveId::from_raw(id)).map_err(|error| replay.refusal(error))?;
+            out.write(0, replay.texts.fill(&described));
+            Ok(0)
+        })
+    }
+}
+
 /// Returns 1 if every record is replayed and every message delivered, else 0.
 ///
 /// # Safety
@@ -336,13 +434,27 @@ pub unsafe extern "C" fn vef_replay_tally(
     size: usize,
 ) -> c_int {
     // SAFETY: the caller's promise, here and in the closure.
+    unsafe { with(replay, |replay| message::write_tally(replay.engine.stats(), kind, (tally, size))) }
+}
+
+/// Writes the times of the ranks of a job by state to `times`, by rank, `room` of them at most, and returns how many ranks the job has; with a
+/// `room` of 0 `times` may be null. It needs `vef_builder_keep_times`.
+///
+/// # Safety
+/// `replay` is null or usable; `times` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_times(
+    replay: *mut Instance,
+    job: u32,
+    times: *mut Times,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         with(replay, |replay| {
-            let tally = Out::new(tally, size, "tally")?;
-            let unknown = || Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no kind {kind}"));
-            let count = replay.engine.stats().of(message::kind(kind).ok_or_else(unknown)?);
-            tally.write(0, count.into());
-            Ok(0)
+            let kept = (replay.engine.engine(), replay.engine.accounts());
+            message::write_times(kept, job, (times, room, size))
         })
     }
 }

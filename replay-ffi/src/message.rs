@@ -1,9 +1,9 @@
 //! What C sees of messages, kinds and counts.
 
-use crate::border::{self, Failure, Out};
-use crate::status::VEF_ERROR_ARGUMENT;
-use replay::{Count, Engine, Kind, Next, Picos, Replay, TaskProgress};
-use std::ffi::{CStr, c_char};
+use crate::border::{self, Failure, Out, Versioned};
+use crate::status::{VEF_ERROR_ARGUMENT, VEF_ERROR_STATE};
+use replay::{Accounts, Collective, Count, Engine, Kind, Next, Picos, Replay, TaskProgress};
+use std::ffi::{CStr, c_char, c_int};
 
 /// A message to be carried through the network. It leaves its node at the moment for which it was asked.
 #[repr(C)]
@@ -27,6 +27,8 @@ pub struct Message {
     pub dst_rank: u32,
     /// What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`).
     pub kind: u32,
+    /// Its place among the messages that are ready at the same moment: they are given in ascending order of this number.
+    pub order: u64,
 }
 
 impl From<replay::Message> for Message {
@@ -42,6 +44,7 @@ impl From<replay::Message> for Message {
             src_rank: message.src.0,
             dst_rank: message.dst.0,
             kind: message.kind.index() as u32,
+            order: message.order,
         }
     }
 }
@@ -78,7 +81,28 @@ pub struct Stats {
     pub exported: u64,
     /// Of a partition: messages that came from other partitions.
     pub imported: u64,
+    /// Records that ranks have started: `vef_builder_records` has their total.
+    pub records: u64,
+    /// Collectives of which the trace has only the sums of what a member sends and receives, which were split evenly among the members: an
+    /// Alltoallv or Alltoallw of a text trace.
+    pub split_evenly: u64,
 }
+
+impl Versioned for Stats {
+    /// Without `records` and what follows.
+    const FIRST: usize = 112;
+}
+impl Versioned for Message {
+    /// Without `order`.
+    const FIRST: usize = 48;
+}
+impl Versioned for Follows {
+    /// Without `order`.
+    const FIRST: usize = 56;
+}
+impl Versioned for Progress {}
+impl Versioned for Tally {}
+impl Versioned for Times {}
 
 impl From<&Replay> for Stats {
     fn from(replay: &Replay) -> Self {
@@ -106,6 +130,8 @@ impl Stats {
             finish: engine.finish().0,
             exported: stats.exported,
             imported: stats.imported,
+            records: stats.records(),
+            split_evenly: stats.split_evenly,
         }
     }
 }
@@ -141,6 +167,11 @@ pub const VEF_NEXT_INSIDE: u32 = 1;
 /// A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id.
 pub const VEF_NEXT_WAKE: u32 = 2;
 
+/// A collective of `vef_builder_collective_events` is to be carried out from `at` on: `id` and `job` are for `vef_engine_members` and
+/// `vef_engine_complete_member`, `kind` is the operation, `src_rank` the member that enters or `UINT32_MAX`, `dst_rank` the root,
+/// `src_node` the communicator's number, `bytes` the number of its members.
+pub const VEF_NEXT_COLLECTIVE: u32 = 3;
+
 /// What follows from a call of an engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +196,10 @@ pub struct Follows {
     pub dst_rank: u32,
     /// What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`).
     pub kind: u32,
+    /// Of a message, its place among those that start at the same moment: a simulator lets those of smaller numbers start first, and those of the
+    /// same number as they were given. The number follows from job, rank and record of the sender: it is the same in all partitions, and
+    /// in a `vef_replay`.
+    pub order: u64,
 }
 
 impl From<Next> for Follows {
@@ -176,8 +211,20 @@ impl From<Next> for Follows {
             Next::Wake(wake) => {
                 let (at, id) = wake.to_raw();
                 let (bytes, what) = (0, VEF_NEXT_WAKE);
-                let [src_node, dst_node, job, src_rank, dst_rank, kind] = [0; 6];
-                return Self { at: at.0, id, bytes, what, src_node, dst_node, job, src_rank, dst_rank, kind };
+                let ([src_node, dst_node, job, src_rank, dst_rank, kind], order) = ([0; 6], 0);
+                return Self {
+                    at: at.0,
+                    id,
+                    bytes,
+                    what,
+                    src_node,
+                    dst_node,
+                    job,
+                    src_rank,
+                    dst_rank,
+                    kind,
+                    order,
+                };
             }
         };
         Self {
@@ -191,6 +238,25 @@ impl From<Next> for Follows {
             src_rank: message.src.0,
             dst_rank: message.dst.0,
             kind: message.kind.index() as u32,
+            order: message.order,
+        }
+    }
+}
+
+impl From<&Collective> for Follows {
+    fn from(event: &Collective) -> Self {
+        Self {
+            at: event.at.0,
+            id: event.id.0,
+            bytes: event.ranks.into(),
+            what: VEF_NEXT_COLLECTIVE,
+            src_node: event.comm.0,
+            dst_node: 0,
+            job: event.job,
+            src_rank: event.member.unwrap_or(u32::MAX),
+            dst_rank: event.root,
+            kind: Kind::Collective(event.operation).index() as u32,
+            order: 0,
         }
     }
 }
@@ -220,7 +286,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parcel {
     /// The numbers, which only the library reads.
-    pub words: [u64; 3],
+    pub words: [u64; 5],
 }
 
 /// How far a task has come.
@@ -256,6 +322,65 @@ impl From<Count> for Tally {
     fn from(count: Count) -> Self {
         Self { messages: count.messages, bytes: count.bytes.0 }
     }
+}
+
+/// The time of a rank by state, in picoseconds: from the start of its job to its end, or to the start of its last record so far.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// It computes.
+    pub computing: u64,
+    /// It waits for a send of its own to complete.
+    pub send: u64,
+    /// It waits for a message.
+    pub reception: u64,
+    /// It is in a collective that its next record waits for.
+    pub collective: u64,
+}
+
+/// Writes the times of the ranks of a job to as many elements as there is room for; returns the number of ranks.
+///
+/// # Safety
+/// As [`write_progress`].
+pub(crate) unsafe fn write_times(
+    (engine, accounts): (&Engine, Option<&Accounts>),
+    job: u32,
+    (times, room, size): (*mut Times, usize, usize),
+) -> Result<isize, Failure> {
+    if job >= engine.jobs() {
+        return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no job {job}")));
+    }
+    let not_kept = || Failure::new(VEF_ERROR_STATE, "times are kept after vef_builder_keep_times alone");
+    let accounts = accounts.ok_or_else(not_kept)?;
+    if room > 0 {
+        // SAFETY: the caller's promise, here and below.
+        let times = unsafe { Out::new(times, size, "times")? };
+        for (rank, [computing, send, reception, collective]) in
+            accounts.so_far(engine, job).into_iter().take(room).enumerate()
+        {
+            // SAFETY: there is room for `room` of them.
+            unsafe { times.write(rank, Times { computing, send, reception, collective }) };
+        }
+    }
+    Ok(engine.tasks(job) as isize)
+}
+
+/// Writes how many messages of a kind have started.
+///
+/// # Safety
+/// `tally` is null, or an element of `size` bytes can be written there.
+pub(crate) unsafe fn write_tally(
+    stats: &replay::Stats,
+    number: u32,
+    (tally, size): (*mut Tally, usize),
+) -> Result<c_int, Failure> {
+    // SAFETY: the caller's promise, here and below.
+    let tally = unsafe { Out::new(tally, size, "tally")? };
+    let unknown = || Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no kind {number}"));
+    let count = stats.of(kind(number).ok_or_else(unknown)?);
+    // SAFETY: as above.
+    unsafe { tally.write(0, count.into()) };
+    Ok(0)
 }
 
 /// The names of [`Kind::all`].

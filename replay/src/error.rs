@@ -47,6 +47,9 @@ pub enum BuildError {
     /// A link without bandwidth.
     #[error("a bandwidth of 0")]
     NoBandwidth,
+    /// Collectives that are events, in a replay that is divided.
+    #[error("collectives cannot be events in several partitions: their members are in different ones")]
+    EventsOfPartitions,
     /// A node that was put in a partition that does not exist.
     #[error("node {node} is put in partition {part} of {parts}")]
     Partition {
@@ -109,9 +112,35 @@ pub enum ReplayError {
         /// The moment of this call.
         at: Picos,
     },
+    /// A message was reported sent or delivered for a moment before it starts.
+    #[error("message {id} starts at {start} ps, the call is for {at} ps", start = start.0, at = at.0)]
+    BeforeStart {
+        /// The message.
+        id: LiveId,
+        /// When it starts.
+        start: Picos,
+        /// The moment of this call.
+        at: Picos,
+    },
+    /// The completion of a member was reported that waits in no such collective.
+    #[error("no member {member} waits in collective {id} of job {job} as an event")]
+    NoMember {
+        /// Which job.
+        job: u32,
+        /// Which collective.
+        id: CollectiveId,
+        /// The rank of the communicator.
+        member: u32,
+    },
+    /// A message was imported that this partition has imported before.
+    #[error("the message was imported before")]
+    ImportedTwice,
     /// The trace cannot be read on.
     #[error("{0}")]
     Source(#[source] SourceError),
+    /// A trace's notes, which say what a message is, cannot be read; the replay itself does not need them.
+    #[error("{0}")]
+    Notes(#[source] SourceError),
     /// A moment later than 2^64 picoseconds.
     #[error("{place}: it would start after the end of time (2^64 ps, 213 days)")]
     Overflow {
@@ -151,7 +180,7 @@ pub enum ReplayError {
 pub(crate) type EngineResult<T> = Result<T, Box<ReplayError>>;
 
 impl ReplayError {
-    /// Whether the caller made a mistake that left the replay as it was.
+    /// Whether the call left the replay as it was: the caller made a mistake, or asked for notes that cannot be read.
     pub fn is_misuse(&self) -> bool {
         matches!(
             self,
@@ -162,7 +191,11 @@ impl ReplayError {
                 | Self::NotHere
                 | Self::NotWaiting
                 | Self::Begun
+                | Self::Notes(_)
                 | Self::Backwards { .. }
+                | Self::BeforeStart { .. }
+                | Self::ImportedTwice
+                | Self::NoMember { .. }
         )
     }
 }

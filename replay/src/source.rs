@@ -7,6 +7,7 @@
 mod container;
 mod facts;
 mod feed;
+mod labels;
 mod loaded;
 mod packed;
 mod stream;
@@ -14,6 +15,7 @@ mod stream;
 pub use container::Container;
 pub(crate) use facts::{Facts, Question};
 pub(crate) use feed::Feed;
+pub(crate) use labels::Labels;
 pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
 pub use stream::Stream;
@@ -49,6 +51,11 @@ pub(crate) trait Source {
         Ok(None)
     }
 
+    /// What the trace says of a task's record beside the record itself.
+    fn labels(&mut self, _task: Rank, _record: u64) -> Result<Labels, SourceError> {
+        Ok(Labels::default())
+    }
+
     /// Whether what [`vef_format::container::Reader::is_proven`] says of a trace is known of this one.
     fn is_proven(&self) -> bool {
         false
@@ -57,9 +64,8 @@ pub(crate) trait Source {
     /// Which codes stand for which operations.
     fn op_codes(&self) -> &OpCodes;
 
-    /// Finds records again, to explain why a replay is stuck. `None` where they cannot be looked up, or
-    /// are not there.
-    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>>;
+    /// Finds records again, to explain why a replay is stuck.
+    fn locate(&self, wanted: &[Wanted]) -> Located;
 }
 
 /// A record to be found again.
@@ -69,6 +75,15 @@ pub(crate) enum Wanted {
     Line(MessageId),
     /// One task's part of a collective.
     Part(CollectiveId, Rank),
+}
+
+/// What a search for records has found.
+#[derive(Debug, Default)]
+pub(crate) struct Located {
+    /// One for each that was wanted.
+    pub(crate) found: Vec<Option<Found>>,
+    /// Why not the whole trace could be searched.
+    pub(crate) cut: Option<SourceError>,
 }
 
 /// Where a record stands.
@@ -128,7 +143,9 @@ impl Search {
     }
 
     /// One result for each record that was wanted, also for one that was wanted twice.
-    fn into_found(self) -> Vec<Option<Found>> {
-        self.wanted.iter().map(|wanted| self.at.get(wanted).and_then(|&at| self.found[at])).collect()
+    fn located(self, cut: Option<SourceError>) -> Located {
+        let found =
+            self.wanted.iter().map(|wanted| self.at.get(wanted).and_then(|&at| self.found[at])).collect();
+        Located { found, cut }
     }
 }

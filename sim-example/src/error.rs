@@ -3,12 +3,13 @@
 use std::fmt;
 
 use crate::computing::ScaleError;
-use crate::loggp::{GoalError, StuckSchedule};
+use crate::loggp::StuckSchedule;
 use crate::model::{ModelError, OutOfTime};
 use crate::places::UnknownRule;
 use crate::topology::TopologyError;
 use crate::traffic::PatternError;
-use replay::{BuildError, LoadError, ReplayError, Stuck};
+use interchange::ImportError;
+use replay::{BuildError, LoadError, PartError, ReplayError, Stuck};
 
 /// The error of a simulation.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,9 @@ pub enum SimError {
     /// A trace cannot be opened.
     #[error(transparent)]
     Trace(#[from] LoadError),
+    /// The trace has no such part.
+    #[error(transparent)]
+    Part(#[from] PartError),
     /// The topology is invalid.
     #[error(transparent)]
     Topology(#[from] TopologyError),
@@ -66,7 +70,7 @@ pub enum SimError {
     EndOfTime(#[from] OutOfTime),
     /// A GOAL file is invalid.
     #[error(transparent)]
-    Goal(#[from] GoalError),
+    Goal(#[from] ImportError),
     /// A GOAL schedule cannot end.
     #[error(transparent)]
     StuckSchedule(#[from] Box<StuckSchedule>),

@@ -8,11 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use replay::{Builder, Engine, Exchange, LiveId, Parcel, Seat, SendCompletion};
+use replay::{Accounts, Builder, Engine, Exchange, LiveId, Parcel, Seat, SendCompletion};
 use results::simulation::Simulation;
 use vef_format::units::Picos;
 
-use crate::accounts::Accounts;
 use crate::error::SimError;
 use crate::event_loop::{Follower, Run};
 use crate::latencies::{Cell, Latencies};
@@ -82,6 +81,7 @@ pub(crate) fn run(
             finish: None,
             accounts: Some(&accounts),
             critical_path: None,
+            waits: None,
             usage: network.usage(),
             events: network.events(),
             watch: None,
@@ -170,7 +170,7 @@ fn run_part<'a>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Run<'a, Part<'a>>, SimError> {
     let accounts = Accounts::new(&engine);
-    let mut run = Run::begin(engine, network, accounts, None)?;
+    let mut run = Run::begin(engine, network, accounts, None, None)?;
     let (mut counted, mut told) = (0, 0);
     loop {
         let Run { engine, follower, .. } = &mut run;

@@ -1,6 +1,7 @@
 //! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
 
 use crate::error::{CollectiveProblem, Problem, ReplayError};
+use crate::events::{CollectiveEvents, Event};
 use crate::job::Running;
 use crate::message::WakeTarget;
 use crate::sequence::Sequence;
@@ -20,6 +21,7 @@ use vef_format::units::Picos;
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
     pub(super) table: Table,
+    pub(super) events: Option<CollectiveEvents>,
     pub(crate) open: Slab<Open>,
     pub(crate) parts: Slab<Part>,
     pub(crate) groups: Vec<Group>,
@@ -36,17 +38,19 @@ pub(crate) struct Open {
     pub(crate) job: u32,
     /// The job's first task.
     pub(super) first_task: u32,
-    pub(super) comm: CommId,
+    pub(crate) comm: CommId,
     pub(super) code: OpCode,
     pub(crate) operation: Operation,
     /// Key of its communicator in the table of groups.
     pub(crate) group: u32,
-    pub(super) root: u32,
-    pub(super) choice: Choice,
+    pub(crate) root: u32,
+    pub(crate) choice: Choice,
     /// The members' blocks, of operations in which each names its own.
     pub(super) blocks: Option<Counts>,
     /// Whether some member's sums had to be split evenly, as the trace has no counts.
     pub(super) split: bool,
+    /// Set if the simulator carries it out.
+    pub(super) event: Option<Event>,
     /// The members' parts by communicator rank: a key in the table of parts, [`NOT_YET`] or [`OVER`].
     pub(crate) parts: Vec<u32>,
     pub(super) over: u32,
@@ -73,6 +77,10 @@ pub(crate) struct Part {
     /// Its rank of the communicator.
     pub(crate) rank: u32,
     pub(super) at: Picos,
+    /// Number of its task's record, or [`UNKNOWN`](crate::live::UNKNOWN).
+    pub(crate) record: u32,
+    /// Messages that it has started.
+    pub(super) sent: u32,
     /// The message it is about to send: to whom, and bytes.
     pub(super) pending: (u32, u64),
     /// From whom it receives behind that and waits for both, or [`NOBODY`]: the rest of a [`collectives::Exchange`].
@@ -107,6 +115,14 @@ pub(super) enum PartSizes {
 }
 
 impl PartSizes {
+    /// Bytes sent and received, of a part of an event.
+    pub(super) fn sums(&self) -> [u64; 2] {
+        match self {
+            Self::Own(Sizes::Sums { send, recv }) => [*send, *recv],
+            Self::Own(_) | Self::Blocks | Self::Pairs(_) => [0; 2],
+        }
+    }
+
     /// The sizes of the part that is the record of that number of its task.
     pub(super) fn of(
         open: &Open,
@@ -277,8 +293,8 @@ impl Group {
 }
 
 impl Collectives {
-    pub(crate) fn new(table: Table) -> Self {
-        Self { table, ..Self::default() }
+    pub(crate) fn new(table: Table, events: Option<CollectiveEvents>) -> Self {
+        Self { table, events, ..Self::default() }
     }
 
     /// Whether a sequence's next record, which waits for no line, can start: it waits for nothing, or for a part of a collective that is complete.
@@ -332,6 +348,8 @@ impl Collectives {
             open,
             rank,
             at: Picos::ZERO,
+            record: 0,
+            sent: 0,
             pending: (0, 0),
             then_from: NOBODY,
             missing: 0,
@@ -380,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_part_is_small() {
-        assert!(size_of::<Part>() <= 256, "{}", size_of::<Part>());
+        assert!(size_of::<Part>() <= 264, "{}", size_of::<Part>());
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! the wait: a pause until its dependency is fulfilled and its computing time over, nothing else.
 
 use super::facts::{Facts, Question, Seen};
-use super::{Found, Search, Source, SourceError, Wanted};
+use super::labels::{LabelNotes, Labels};
+use super::{Located, Search, Source, SourceError, Wanted};
 use crate::sequence::{PAUSE, STARTED};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
@@ -28,6 +29,8 @@ pub struct Container {
     facts: FactNotes,
     /// The counts of each task's vector collectives, once they were asked for.
     counts: Option<HashMap<u32, Counts>>,
+    /// Tags, functions and phases, once they were asked for.
+    labels: Option<Box<LabelNotes>>,
     /// What is known of sends, by task; `None` unless it was asked for ([`Container::tell_sends`]) and there is any.
     sends: Option<HashMap<u32, Sends>>,
     /// Whether the records are those of which the file has a proof.
@@ -54,12 +57,17 @@ impl Container {
     fn shared(reader: Arc<Reader>, proven: bool) -> Result<Self, ContainerError> {
         let facts = FactNotes::new(&reader)?;
         let streams = Streams::new(reader);
-        Ok(Self { streams, communicators: None, facts, counts: None, sends: None, proven })
+        Ok(Self { streams, communicators: None, facts, counts: None, labels: None, sends: None, proven })
     }
 
     /// The container.
     pub fn reader(&self) -> &Reader {
         self.streams.reader()
+    }
+
+    /// The same, shared.
+    pub(crate) fn shared_reader(&self) -> Arc<Reader> {
+        self.streams.shared_reader()
     }
 
     /// From now on the records include the waits for detached sends, as pauses.
@@ -136,6 +144,15 @@ impl Source for Container {
         }
     }
 
+    fn labels(&mut self, task: Rank, record: u64) -> Result<Labels, SourceError> {
+        let reader = self.streams.reader();
+        let notes = match &mut self.labels {
+            Some(notes) => notes,
+            none => none.insert(Box::new(LabelNotes::new(reader)?)),
+        };
+        Ok(notes.of(reader, task, record)?)
+    }
+
     fn is_proven(&self) -> bool {
         self.proven
     }
@@ -144,15 +161,23 @@ impl Source for Container {
         &self.reader().about().op_codes
     }
 
-    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>> {
+    fn locate(&self, wanted: &[Wanted]) -> Located {
         let mut search = Search::new(wanted);
+        let mut cut = None;
         for task in self.reader().tasks() {
             let mut records = self.reader().task(task);
-            while let Ok(Some(line)) = records.next() {
-                search.see(line, None);
+            loop {
+                match records.next() {
+                    Ok(Some(line)) => search.see(line, None),
+                    Ok(None) => break,
+                    Err(error) => {
+                        cut.get_or_insert_with(|| error.into());
+                        break;
+                    }
+                }
             }
         }
-        search.into_found()
+        search.located(cut)
     }
 }
 
