@@ -12,8 +12,10 @@
 mod border;
 
 pub mod builder;
+pub mod collective;
 pub mod description;
 pub mod engine;
+pub mod events;
 mod faults;
 pub mod instance;
 pub mod job;

@@ -72,6 +72,8 @@ fn vef_replay_h() {
                 "description.rs",
                 "builder.rs",
                 "job.rs",
+                "collective.rs",
+                "events.rs",
                 "instance.rs",
                 "engine.rs",
             ],

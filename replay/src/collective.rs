@@ -13,12 +13,14 @@ pub(crate) use tables::{Collectives, NOT_YET, OVER};
 use tables::{Group, NOBODY, Open, PartSizes};
 
 use crate::error::{CollectiveProblem, EngineResult, Problem, ReplayError};
+use crate::events::{Collective, Event, EventMember};
 use crate::job::Running;
 use crate::live::{Completes, Departure, Flight, Live, Of, short};
 use crate::message::{Kind, Left, Next, Sink, Wake, WakeTarget};
 use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};
 use crate::states::State;
+use collectives::choose::common_bytes;
 use collectives::{Counts, Cursor, Exchange, Member, Sizes, Step as Stage};
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::operation::Operation;
@@ -57,6 +59,10 @@ impl Player<'_> {
         let part = entered?;
         self.collectives.unfinished += 1;
         self.sequences[task as usize].enter(record.id);
+        if self.collectives.open[self.collectives.parts[part as usize].open as usize].event.is_some() {
+            self.enter_event(part, [record.amounts.send, record.amounts.recv], out);
+            return Ok(());
+        }
         self.run(part, out).map(drop)
     }
 
@@ -272,10 +278,11 @@ impl Player<'_> {
         let (src, dst) = (members[part.rank as usize], members[to as usize]);
         let Open { job, first_task, operation, .. } = *open;
         let kind = Kind::Collective(operation);
-        let of = Of::Collective { open: part.open, number: part.sent, record: part.record };
+        let record = part.record;
+        let of = Of::Collective { open: part.open, number: part.sent, record };
         part.sent = part.sent.wrapping_add(1);
-        let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes);
-        let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task };
+        let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes, part.at);
+        let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task, record };
         let task = part.task;
         if self.live.start(&departure, flight, out).is_none() {
             return Err(self.overflow(task));
@@ -343,6 +350,70 @@ impl Player<'_> {
     }
 }
 
+/// Collectives that are events.
+impl Player<'_> {
+    /// A part of a collective that is an event was entered.
+    #[cold]
+    pub(super) fn enter_event(&mut self, at: u32, amounts: [Bytes; 2], out: &mut impl Sink) {
+        let part = &mut self.collectives.parts[at as usize];
+        part.sizes = PartSizes::Own(Sizes::Sums { send: amounts[0].0, recv: amounts[1].0 });
+        let (entered_at, rank) = (part.at, part.rank);
+        let open = &mut self.collectives.open[part.open as usize];
+        let ranks = open.parts.len() as u32;
+        let Open { job, id, comm, operation, root, .. } = *open;
+        let Some(event) = &mut open.event else { return };
+        if let Some((at, member)) = event.enter(rank, ranks, entered_at) {
+            out.collective(&Collective { job, id, comm, operation, root, ranks, at, member });
+        }
+    }
+
+    /// The members of a collective that is an event; `None` if there is none of that id.
+    pub(crate) fn members(&self, job: u32, id: CollectiveId) -> Option<Vec<EventMember>> {
+        let open = self.event(job, id)?;
+        let members = &self.collectives.groups[open.group as usize].members;
+        let member = |(&part, &task): (&u32, &Rank)| EventMember {
+            task,
+            node: self.live.nodes[(open.first_task + task.0) as usize],
+            entered: match part {
+                NOT_YET | OVER => None,
+                part => {
+                    let part = &self.collectives.parts[part as usize];
+                    Some((part.at, part.sizes.sums().map(Bytes)))
+                }
+            },
+            complete: part == OVER,
+        };
+        Some(open.parts.iter().zip(members).map(member).collect())
+    }
+
+    fn event(&self, job: u32, id: CollectiveId) -> Option<&Open> {
+        let open = *self.jobs.get(job as usize)?.open.get(&id)?;
+        self.collectives.open.get(open as usize).filter(|open| open.event.is_some())
+    }
+
+    /// The part, and its task counted over all jobs, of a member that has entered an event and is not complete, and when it entered.
+    pub(crate) fn entered(&self, job: u32, id: CollectiveId, member: u32) -> Option<(u32, u32, Picos)> {
+        match *self.event(job, id)?.parts.get(member as usize)? {
+            NOT_YET | OVER => None,
+            at => {
+                let part = &self.collectives.parts[at as usize];
+                Some((at, part.task, part.at))
+            }
+        }
+    }
+
+    /// A member of an event is complete.
+    pub(crate) fn complete_member(
+        &mut self,
+        part: u32,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> EngineResult<Option<Released>> {
+        self.collectives.parts[part as usize].at = at;
+        Ok(self.complete(part, out))
+    }
+}
+
 impl Collectives {
     /// Opens a collective for the first member that enters it.
     fn begin(
@@ -395,6 +466,10 @@ impl Collectives {
             Some(blocks) => Sizes::Blocks(blocks),
             None => Sizes::from_sums(operation, ranks, record.amounts.send.0, record.amounts.recv.0),
         };
+        let bytes = || common_bytes(&member, sizes).0;
+        let events = self.events.as_ref();
+        let events = events.filter(|events| events.include(operation, ranks, bytes(), record.comm));
+        let event = events.map(|events| Event::new(events.on));
         let choice = job.table.as_ref().unwrap_or(&self.table).choose(&member, sizes);
         if choice.algorithm.sorts() {
             let sort = |blocks: Counts| blocks.sorted(root, choice.order);
@@ -413,6 +488,7 @@ impl Collectives {
             choice,
             blocks,
             split: false,
+            event,
             parts,
             over: 0,
             on_their_way: 0,

@@ -1,10 +1,12 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's; and what the engine keeps
 //! of it besides its tasks.
 
+use crate::captured::{self, CapturedRecord, Labels};
 use crate::error::{BuildError, ReplayError};
 use crate::lines::Lines;
 use crate::options::SendCompletion;
-use crate::source::{Container, Feed, LoadError, Loaded, Stream, is_container};
+use crate::part::{Ahead, Filter, Part, PartError, Selection, captured_time, iterations, phase};
+use crate::source::{Container, Feed, LoadError, Loaded, SourceError, Stream, is_container};
 use crate::states::States;
 use collectives::choose::Table;
 use hashbrown::HashMap;
@@ -32,6 +34,16 @@ pub struct Job {
     /// As captured, by rank; empty if the first records stay as they are.
     pub(crate) spans: Vec<Span>,
     pub(crate) from_launch: bool,
+    pub(crate) part: Option<Arc<Selection>>,
+}
+
+/// What of a run is replayed.
+#[derive(Clone, Debug, Default)]
+pub struct Extent {
+    /// Whether it begins with the launch ([`Job::from_launch`]).
+    pub from_launch: bool,
+    /// The part that is replayed, if not all is.
+    pub part: Option<Arc<Selection>>,
 }
 
 /// Computing times that differ from those of the trace, record by record.
@@ -79,6 +91,7 @@ impl Job {
             skipped: Vec::new(),
             spans: Vec::new(),
             from_launch: false,
+            part: None,
         }
     }
 
@@ -138,6 +151,20 @@ impl Job {
     pub fn captured_spans(&self) -> Result<Option<Vec<Span>>, LoadError> {
         let Feed::Container(container) = &self.source else { return Ok(None) };
         Ok(container.reader().spans()?)
+    }
+
+    /// What is known of these records, tasks and numbers (from 0), as they were captured: nothing, if the trace is no container.
+    pub fn captured_records(&self, wanted: &[(Rank, u64)]) -> Result<Vec<CapturedRecord>, LoadError> {
+        let Feed::Container(container) = &self.source else {
+            return Ok(vec![CapturedRecord::default(); wanted.len()]);
+        };
+        Ok(captured::records(container.reader(), wanted)?)
+    }
+
+    /// The functions and phases of the trace's records, if it is a container.
+    pub fn labels(&self) -> Result<Option<Labels>, LoadError> {
+        let Feed::Container(container) = &self.source else { return Ok(None) };
+        Ok(Some(Labels::new(container.shared_reader())?))
     }
 
     /// Where the time of all tasks together went when the trace was captured, in units of [`Job::clock`]; `None` if the trace
@@ -223,22 +250,97 @@ impl Job {
         send_completion: SendCompletion,
         see: &mut dyn FnMut(Rank, &Raw),
     ) -> Result<(), ReplayError> {
-        if let Feed::Stream(stream) = &self.source {
-            return stream.survey(see).map_err(ReplayError::Source);
-        }
-        let mut source = self.source.again().map_err(ReplayError::Source)?;
-        if send_completion != SendCompletion::Eager {
-            source.tell_sends().map_err(ReplayError::Source)?;
-        }
-        for task in (0..self.tasks()).map(Rank) {
-            let mut record = Raw::NOTHING;
-            loop {
-                source.next(task, &mut record).map_err(ReplayError::Source)?;
-                if record.tag & KIND == NOTHING {
+        let sends = send_completion != SendCompletion::Eager;
+        let mut part = self.part.as_ref().map(|part| Filter::new(part, self.tasks()));
+        let seen = self.source.survey(sends, &mut |task, record| match &mut part {
+            None => see(task, record),
+            Some(part) => {
+                let mut record = *record;
+                if part.take(task, &mut record).is_some() {
+                    see(task, &record);
+                }
+            }
+        });
+        seen.map_err(ReplayError::Source)
+    }
+
+    /// Finds a part of the run, to be passed to [`Job::part`] of this trace. The trace is read for that.
+    ///
+    /// # Errors
+    /// The trace has no such part, or cannot be read.
+    pub fn select(&self, part: &Part) -> Result<Selection, PartError> {
+        let (stretches, description) = match part {
+            Part::Phase { name, entry } => phase(&self.source, name, *entry)?,
+            Part::Captured { from, to } => captured_time(&self.source, *from, *to)?,
+            Part::Iterations { first, last } => iterations(&self.source, *first, *last)?,
+        };
+        Selection::new(stretches, description, &self.source)
+    }
+
+    /// Replays only these records. All tasks begin with their first record of them at [`Job::start`]; what depends on other records
+    /// does not wait, and collectives that not all members enter in the part are left out
+    /// ([`Engine::left_out`](crate::Engine::left_out)).
+    pub fn part(mut self, part: Arc<Selection>) -> Self {
+        self.part = Some(part);
+        self
+    }
+
+    /// [`Job::from_launch`] and [`Job::part`].
+    ///
+    /// # Errors
+    /// As [`Job::captured_spans`].
+    pub fn extent(mut self, extent: &Extent) -> Result<Self, LoadError> {
+        self.from_launch(extent.from_launch)?;
+        self.part.clone_from(&extent.part);
+        Ok(self)
+    }
+}
+
+/// In what the records of a job differ from those of its trace.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// Computing times that replace the trace's.
+    pub(crate) computing: Option<Box<dyn Computing>>,
+    /// The part that is replayed.
+    pub(crate) part: Option<Filter>,
+}
+
+impl Changes {
+    /// Puts the next record of a task into `next`, and its number into `number`.
+    pub(crate) fn next(
+        &mut self,
+        source: &mut Feed,
+        task: Rank,
+        number: &mut u64,
+        next: &mut Raw,
+    ) -> Result<(), SourceError> {
+        match &mut self.part {
+            None => source.next(task, next)?,
+            Some(part) => loop {
+                match part.ahead(task) {
+                    Ahead::End => {
+                        *next = Raw::NOTHING;
+                        break;
+                    }
+                    Ahead::Pause(pause, at) => {
+                        (*next, *number) = (pause, at);
+                        return Ok(());
+                    }
+                    Ahead::Records => source.next(task, next)?,
+                }
+                if next.tag & KIND == NOTHING {
                     break;
                 }
-                see(task, &record);
-            }
+                if let Some(at) = part.take(task, next) {
+                    *number = at;
+                    break;
+                }
+            },
+        }
+        if let Some(computing) = &mut self.computing
+            && next.tag & KIND != NOTHING
+        {
+            next.time = computing.time(task, *number, next).0;
         }
         Ok(())
     }
@@ -249,10 +351,10 @@ impl Job {
 pub(crate) struct Running {
     pub(crate) source: Feed,
     pub(crate) scale: Scale,
-    /// Computing times that replace the trace's.
-    pub(crate) computing: Option<Box<dyn Computing>>,
     /// Its own decision table, if it has one.
     pub(crate) table: Option<Table>,
+    /// In what its records differ from the trace's.
+    pub(crate) changes: Option<Box<Changes>>,
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
@@ -269,6 +371,14 @@ pub(crate) struct Running {
     pub(crate) open: HashMap<CollectiveId, u32>,
     /// Messages from other partitions, of collectives that are not open here: sender and receiver, ranks of the communicator.
     pub(crate) early: HashMap<CollectiveId, Vec<(u32, u32)>>,
+}
+
+impl Running {
+    /// Whether a task begins with the first record of the trace.
+    pub(crate) fn has_start(&self, task: Rank) -> bool {
+        let part = self.changes.as_ref().and_then(|changes| changes.part.as_ref());
+        part.is_none_or(|part| part.selection().has_start(task))
+    }
 }
 
 /// Ticks to picoseconds: the trace's clock times the job's factors.

@@ -43,6 +43,7 @@
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
 //!     stuck.rs         why nothing happens;  describe.rs  what a message is;  accounts.rs  times by state
+//!     waits.rs         who waits for whom
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -51,7 +52,9 @@
 //!         │                                   │
 //!  5  job.rs           Job: a trace and how it is replayed;  source/ its records (text, container, memory)
 //!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
-//!     live.rs          the messages under way, by the id that the simulator has of them
+//!     live.rs          the messages under way, by the id that the simulator has of them;  parcels.rs  those of partitions;
+//!     events.rs        which collectives are the simulator's
+//!     part.rs          Part, Selection: a part of a run;  part/ how it is found
 //!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
 //! ```
 //!
@@ -69,6 +72,7 @@ mod exchange;
 mod partition;
 mod poll;
 mod stuck;
+mod waits;
 pub mod yardstick;
 
 mod engine;
@@ -76,14 +80,18 @@ mod engine;
 mod collective;
 mod task;
 
+mod captured;
 mod job;
 mod lines;
 mod live;
+mod parcels;
+mod part;
 mod sequence;
 mod source;
 mod states;
 
 mod error;
+mod events;
 mod message;
 mod options;
 mod queue;
@@ -97,22 +105,26 @@ mod sync {
 
 pub use accounts::Accounts;
 pub use builder::Builder;
+pub use captured::{CapturedRecord, Labels};
 pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};
 pub use engine::{Engine, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
+pub use events::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use exchange::{Exchange, Seat};
-pub use job::{Computing, Job};
+pub use job::{Computing, Extent, Job};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
 pub use options::{Link, Memory, SameNode, SendCompletion};
+pub use part::{LeftOut, Part, PartError, PlaceInPart, Selection, Stretch};
 pub use partition::Parcel;
 pub use poll::Replay;
 pub use queue::Queue;
 pub use source::{Container, Found, LoadError, Loaded, SourceError, Stream};
 pub use stats::{Count, Stats};
 pub use stuck::{Awaited, Missing, Stuck, StuckTask, Undelivered, WaitsFor};
-pub use vef_format::ids::Rank;
+pub use vef_format::ids::{CollectiveId, CommId, Rank};
 pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::raw::Raw;
 pub use vef_format::units::{Bytes, Picos, Ticks};
+pub use waits::{Cause, Wait, WaitPair, WaitPlace, WaitSum, WaitSums, Waits};

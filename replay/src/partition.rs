@@ -9,6 +9,7 @@ use crate::error::ReplayError;
 use crate::live::{Completes, Flight, Of};
 use crate::message::LiveId;
 use vef_format::ids::CollectiveId;
+use vef_format::units::Picos;
 
 /// A message on its way from one partition to another: what the receiver's has to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub struct Parcel {
     /// Of a line the number of its sender's record; of a collective the receiver's rank of the communicator.
     dst: u32,
     flags: u32,
+    start: Picos,
+    /// The partition that exported it, and how many it had exported to the same one before.
+    from: u32,
+    serial: u32,
 }
 
 const OF_COLLECTIVE: u32 = 1;
@@ -37,15 +42,18 @@ impl Parcel {
     }
 
     /// As plain numbers, to go through a simulator's own structures or to another process.
-    pub fn to_raw(self) -> [u64; 3] {
+    pub fn to_raw(self) -> [u64; 5] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << u32::BITS;
-        [self.id, pair(self.receiver, self.flags), pair(self.src, self.dst)]
+        let ends = pair(self.src, self.dst);
+        [self.id, pair(self.receiver, self.flags), ends, self.start.0, pair(self.from, self.serial)]
     }
 
     /// Back from the plain numbers, which are those of a parcel of the same replay.
-    pub fn from_raw([id, to, ends]: [u64; 3]) -> Self {
+    pub fn from_raw([id, to, ends, start, number]: [u64; 5]) -> Self {
         let [high, low] = [|pair: u64| (pair >> u32::BITS) as u32, |pair: u64| pair as u32];
-        Self { id, receiver: low(to), flags: high(to), src: low(ends), dst: high(ends) }
+        let (from, serial) = (low(number), high(number));
+        let (receiver, flags, start) = (low(to), high(to), Picos(start));
+        Self { id, receiver, flags, src: low(ends), dst: high(ends), start, from, serial }
     }
 }
 
@@ -83,15 +91,19 @@ impl Engine {
         if let Of::Collective { open, .. } = flight.of {
             self.player().export(open);
         }
-        Ok(Parcel { id: parcel_id, receiver, src, dst, flags })
+        let (from, serial) = match &mut self.partition {
+            None => (0, 0),
+            Some(partition) => (partition.number, partition.next_serial(receiver)),
+        };
+        Ok(Parcel { id: parcel_id, receiver, src, dst, flags, start: flight.start, from, serial })
     }
 
-    /// Takes a message in that another partition has exported to a task of this one; the id is for [`Engine::delivered`].
+    /// Takes a message in that another partition has exported to a task of this one, once; the id is for [`Engine::delivered`].
     pub fn import(&mut self, parcel: Parcel) -> Result<LiveId, ReplayError> {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        let Parcel { id, receiver, src, dst, flags } = parcel;
+        let Parcel { id, receiver, src, dst, flags, start, from, serial } = parcel;
         let tasks = self.sequences.len() as u32;
         if receiver >= tasks || src >= tasks || self.is_elsewhere(receiver) {
             return Err(self.refuse(ReplayError::NotHere));
@@ -103,8 +115,13 @@ impl Engine {
             ),
             _ => (Of::Imported(CollectiveId(id)), dst),
         };
+        if let Some(partition) = &mut self.partition
+            && !partition.take(from, serial)
+        {
+            return Err(self.refuse(ReplayError::ImportedTwice));
+        }
         self.live.stats.imported += 1;
-        Ok(self.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart)))
+        Ok(self.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart, start)))
     }
 
     /// Whether a task of a job is in this partition.
@@ -126,7 +143,17 @@ mod tests {
 
     #[test]
     fn a_parcel_reads_back() {
-        let parcel = Parcel { id: u64::MAX - 3, receiver: 7, src: u32::MAX, dst: 9, flags: 3 };
+        let start = Picos(1 << 40);
+        let parcel = Parcel {
+            id: u64::MAX - 3,
+            receiver: 7,
+            src: u32::MAX,
+            dst: 9,
+            flags: 3,
+            start,
+            from: 5,
+            serial: 6,
+        };
         assert_eq!(Parcel::from_raw(parcel.to_raw()), parcel);
     }
 }

@@ -68,6 +68,7 @@ mod latencies;
 mod modes;
 mod noise;
 mod spans;
+mod waiting;
 mod watch;
 
 pub mod calibration;

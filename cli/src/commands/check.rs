@@ -1,12 +1,12 @@
 //! `vef check`: validates a trace, replays it, and shows its content; with `--repair` also corrects it.
 
 use crate::foreign::Progress;
-use crate::groups::{OpCodesFile, Yardstick};
+use crate::groups::{CapturedTime, OpCodesFile, Yardstick};
 use crate::initialisation;
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
-use replay::{BuildError, Engine, Job, Stream, yardstick};
+use replay::{BuildError, Engine, Extent, Job, Stream, yardstick};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -41,6 +41,8 @@ pub struct Arguments {
     pub codes: OpCodesFile,
     #[command(flatten)]
     pub yardstick: Yardstick,
+    #[command(flatten)]
+    pub captured_time: CapturedTime,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -125,12 +127,18 @@ fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
     };
     let (report, repair, job) = found.map_err(|error| trace.error(error))?;
     // An invalid trace has no meaningful run time: report the error instead.
-    let replayed = job.map(|job| replay_to_end(job, &check.yardstick)).transpose();
+    let replayed = job
+        .map(|job| {
+            let extent =
+                check.yardstick.of_run.extent(&check.captured_time, &trace, Some(&options.op_codes))?;
+            replay_to_end(job, &check.yardstick, &extent)
+        })
+        .transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
     trace.tell_send_waits();
     if let Some(replayed) = &replayed {
-        initialisation::warn(&trace, replayed.runtime, check.yardstick.beginning.from_launch);
+        initialisation::warn(&trace, replayed.runtime, check.yardstick.of_run.from_launch);
     }
     let lacks = trace.lacks();
     Ok(Finding { check, report, repair, replayed, lacks })
@@ -195,14 +203,13 @@ struct Replayed {
     stuck: Option<String>,
 }
 
-fn replay_to_end(mut job: Job, yardstick: &Yardstick) -> Result<Replayed, Failure> {
+fn replay_to_end(job: Job, yardstick: &Yardstick, extent: &Extent) -> Result<Replayed, Failure> {
     let link = yardstick.link()?;
-    let from_launch = yardstick.beginning.from_launch;
+    let from_launch = extent.from_launch;
     let spans = job.captured_spans()?.unwrap_or_default();
     let included = spans.iter().filter(|span| span.in_records && !from_launch);
     let left_out = included.map(|span| Picos(span.initialised.0.saturating_mul(job.clock().0))).max();
-    job.from_launch(from_launch)?;
-    let mut engine = Engine::builder().job(job).engine()?;
+    let mut engine = Engine::builder().job(job.extent(extent)?).engine()?;
     let outcome = yardstick::run(&mut engine, &link)?;
     let total = engine.stats().total();
     Ok(Replayed {

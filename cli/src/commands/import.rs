@@ -142,7 +142,9 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
             ranks.join(", ")
         ));
     }
-    for (name, skipped) in &summary.skipped {
+    // The mix lists those that became events.
+    let listed = |name: &&String| mixed.is_some_and(|mixed| mixed.not_representable.contains_key(*name));
+    for (name, skipped) in summary.skipped.iter().filter(|(name, _)| !listed(name)) {
         let ranks: Vec<String> = skipped.ranks.iter().map(ToString::to_string).collect();
         lines.push(format!(
             "  left out: {} {name} (ranks {}{})",
@@ -165,6 +167,12 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
             "  by the clocks of their ranks, {} messages were received before they were sent, by up to {} ns; this does not matter",
             Grouped(summary.skew.messages),
             Grouped(summary.skew.worst_ns)
+        ));
+    }
+    if let Some(early) = mixed.map(|mixed| mixed.early_receptions).filter(|&early| early > 0) {
+        lines.push(format!(
+            "  by the clocks of their ranks, at least {} messages were received before they were sent; this does not matter",
+            Grouped(early)
         ));
     }
     lines.extend(summary.remarks.iter().map(|remark| format!("  {remark}")));

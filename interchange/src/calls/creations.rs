@@ -23,7 +23,7 @@ pub(crate) enum Op {
     /// `MPI_Group_union` and the like.
     Combine { how: Combine, first: Handle, second: Handle, new: Handle },
     /// `MPI_Group_incl` (`keep`) or `_excl`, of these ranks of the group.
-    Pick { group: Handle, ranks: Vec<i32>, keep: bool, new: Handle },
+    Pick { group: Handle, ranks: Arc<[i32]>, keep: bool, new: Handle },
     /// A communicator is created from `parent`; `new` is `None` at a rank that is no member.
     Create { parent: Handle, how: How, new: Option<Handle> },
 }
@@ -55,22 +55,35 @@ pub(crate) enum How {
     Foreign,
 }
 
-/// The ranks of `MPI_Group_range_incl`: first, last and stride of each range. `None`: a range is invalid.
-pub(crate) fn ranges(triples: &[i32]) -> Option<Vec<i32>> {
+/// Lists of ranks, each in one copy: all ranks of a run usually name the same.
+#[derive(Debug, Default)]
+pub(crate) struct Lists(HashSet<Arc<[i32]>>);
+
+impl Lists {
+    /// The list, in its only copy.
+    pub(crate) fn share(&mut self, list: &[i32]) -> Arc<[i32]> {
+        if let Some(known) = self.0.get(list) {
+            return known.clone();
+        }
+        let list: Arc<[i32]> = list.into();
+        self.0.insert(list.clone());
+        list
+    }
+}
+
+/// The ranks of `MPI_Group_range_incl`: first, last and stride of each range. `None`: a range is invalid, or there are more than `most`.
+pub(crate) fn ranges(triples: &[i32], most: u32) -> Option<Vec<i32>> {
     let mut ranks = Vec::new();
     for triple in triples.chunks(3) {
         let &[first, last, stride] = triple else { return None };
-        let count = i64::from(last).checked_sub(first.into())?.checked_div(stride.into())?;
-        if !(0..=MOST_RANKS).contains(&count) || ranks.len() as i64 + count > MOST_RANKS {
+        let beyond = i64::from(last).checked_sub(first.into())?.checked_div(stride.into())?;
+        if !(0..i64::from(most)).contains(&beyond) || ranks.len() as i64 + beyond >= most.into() {
             return None;
         }
-        ranks.extend((0..=count).map(|at| (i64::from(first) + at * i64::from(stride)) as i32));
+        ranks.extend((0..=beyond).map(|at| (i64::from(first) + at * i64::from(stride)) as i32));
     }
     Some(ranks)
 }
-
-/// Bound on the ranks that a few numbers of a file can name.
-const MOST_RANKS: i64 = 1 << 24;
 
 /// The predefined handles of a format.
 #[derive(Clone, Copy, Debug)]

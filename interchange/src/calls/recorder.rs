@@ -446,6 +446,11 @@ impl Recorder {
         }
     }
 
+    /// The active requests, by their numbers in the trace.
+    pub(crate) fn pending(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.requests.keys().copied()
+    }
+
     /// Whether an active request has this number of the trace.
     pub(crate) fn is_pending(&self, request: u64) -> bool {
         self.requests.contains_key(&request)

@@ -21,8 +21,8 @@ const ROUNDS: usize = 16;
 /// A communicator of the run: an index that all its members find.
 type Index = u32;
 
-/// Messages left, by source and tag.
-type Left = BTreeMap<(u32, i32), i64>;
+/// Messages left, by tag and source.
+type Left = BTreeMap<(i32, u32), i64>;
 
 /// A wildcard that completed without telling its message.
 #[derive(Debug)]
@@ -109,7 +109,8 @@ fn count(
         if let (Some(to), Some(&(index, _))) = (to, local.0.get(&comm))
             && let Some(comms) = left.get_mut(&to.0)
         {
-            *comms.entry(index).or_default().entry(channel).or_default() += by;
+            let (source, tag) = channel;
+            *comms.entry(index).or_default().entry((tag, source)).or_default() += by;
         }
     };
     capture.events(rank)?.each(|event: &Event<'_>| -> Result<(), CaptureError> {
@@ -163,20 +164,26 @@ fn count(
 
 /// Finds the messages of wildcards that can have only one.
 fn eliminate(wildcards: &mut [Open], left: &mut HashMap<Index, Left>) {
+    for left in left.values_mut() {
+        left.retain(|_, &mut messages| messages > 0);
+    }
     for _ in 0..ROUNDS {
         let mut progress = false;
         for open in wildcards.iter_mut().filter(|open| open.found.is_none()) {
             let Some(left) = left.get_mut(&open.comm) else { continue };
-            left.retain(|_, &mut messages| messages > 0);
-            let fits = |&(source, tag): &(u32, i32)| {
-                open.source.is_none_or(|asked| asked == source) && open.tag.is_none_or(|asked| asked == tag)
-            };
-            let mut candidates = left.iter_mut().filter(|(channel, _)| fits(channel));
-            if let (Some((channel, messages)), None) = (candidates.next(), candidates.next()) {
+            let tags = open.tag.map_or((i32::MIN, i32::MAX), |tag| (tag, tag));
+            let range = left.range((tags.0, 0)..=(tags.1, u32::MAX)).map(|(&channel, _)| channel);
+            let mut fits = range.filter(|&(_, source)| open.source.is_none_or(|asked| asked == source));
+            let (Some(channel), None) = (fits.next(), fits.next()) else { continue };
+            drop(fits);
+            if let Some(messages) = left.get_mut(&channel) {
                 *messages -= 1;
-                open.found = Some(*channel);
-                progress = true;
+                if *messages == 0 {
+                    left.remove(&channel);
+                }
             }
+            open.found = Some((channel.1, channel.0));
+            progress = true;
         }
         if !progress {
             return;

@@ -1,7 +1,7 @@
 //! What each record means: a call of the rank.
 
 use super::record::{Record, Version, label, request};
-use crate::calls::creations::{Combine, Handle, How, Op, ranges};
+use crate::calls::creations::{Combine, Handle, How, Lists, Op, ranges};
 use crate::calls::process::{At, Envelope, Parts, Process};
 use crate::calls::recorder::Status;
 use crate::error::Problem;
@@ -27,8 +27,8 @@ fn new_comm(value: i64) -> Option<Handle> {
     (value > NO_COMM).then_some(handle(value))
 }
 
-/// The call on groups or communicators that a record is.
-pub(super) fn creation(record: &Record) -> Option<Op> {
+/// The call on groups or communicators that a record of a run of `tasks` ranks is.
+pub(super) fn creation(record: &Record, tasks: u32, lists: &mut Lists) -> Option<Op> {
     let value = |at: usize| record.values[at];
     let of = |at: usize| handle(value(at));
     let create = |parent: usize, how: How, new: usize| Op::Create {
@@ -37,19 +37,20 @@ pub(super) fn creation(record: &Record) -> Option<Op> {
         new: new_comm(value(new)),
     };
     let combine = |how| Op::Combine { how, first: of(0), second: of(1), new: of(2) };
-    let pick = |ranks: Option<Vec<i32>>, keep| {
-        let ranks = ranks.unwrap_or_else(|| vec![-1]);
-        Op::Pick { group: of(0), ranks, keep, new: of(3) }
+    let mut pick = |ranks: Option<&[i32]>, keep| {
+        // A rank that no group has makes the members unknown.
+        Op::Pick { group: of(0), ranks: lists.share(ranks.unwrap_or(&[-1])), keep, new: of(3) }
     };
+    let ranges = || ranges(record.list(2), tasks);
     Some(match record.label {
         72 => Op::GroupOf { comm: of(0), new: of(1) },
         73 => combine(Combine::Union),
         74 => combine(Combine::Intersection),
         75 => combine(Combine::Difference),
-        76 => pick(Some(record.list(2).to_vec()), true),
-        77 => pick(Some(record.list(2).to_vec()), false),
-        78 => pick(ranges(record.list(2)), true),
-        79 => pick(ranges(record.list(2)), false),
+        76 => pick(Some(record.list(2)), true),
+        77 => pick(Some(record.list(2)), false),
+        78 => pick(ranges().as_deref(), true),
+        79 => pick(ranges().as_deref(), false),
         84 => create(0, How::Same, 1),
         85 => create(0, How::Group(of(1)), 2),
         86 => create(0, How::Split { color: value(1) as i32, key: value(2) as i32 }, 3),
@@ -136,10 +137,12 @@ pub(super) fn apply(process: &mut Process, record: &Record, version: Version, at
         }
         52..=62 | 65..=67 | 155 | 156 => call.collective(process),
         87 | 132 => process.free_comm(at, handle(value(0))),
-        84..=86 | 91 | 92 | 99 | 101 | 111 | 130 | 131 | 135 | 136 => match creation(record) {
-            Some(Op::Create { parent, new, .. }) => process.create(at, parent, new),
-            _ => Ok(()),
-        },
+        84..=86 | 91 | 92 | 99 | 101 | 111 | 130 | 131 | 135 | 136 => {
+            match creation(record, 0, &mut Lists::default()) {
+                Some(Op::Create { parent, new, .. }) => process.create(at, parent, new),
+                _ => Ok(()),
+            }
+        }
         141..=143 => {
             let bytes = process.bytes(value(0), handle(value(1))).unwrap_or(0);
             process.recorder().other(span, called, bytes)

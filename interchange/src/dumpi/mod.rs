@@ -11,7 +11,7 @@ mod record;
 mod file;
 mod meaning;
 
-use crate::calls::creations::{Op, Predefined, resolve};
+use crate::calls::creations::{Lists, Op, Predefined, resolve};
 use crate::calls::process::Process;
 use crate::calls::recorder::{Called, Recorder, Span};
 use crate::calls::summing::{Sum, missing, write_missing};
@@ -225,11 +225,11 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         done += records.file.input.len();
         progress.set(done, 2 * total);
     };
-    let mut ops: Vec<Vec<Op>> = vec![Vec::new(); run.tasks as usize];
+    let (mut ops, mut lists) = (vec![Vec::<Op>::new(); run.tasks as usize], Lists::default());
     for (&rank, path) in &run.ranks {
         let mut records = Records::open(path, &run, options.partial)?;
         while records.next()? {
-            ops[rank as usize].extend(creation(&records.record));
+            ops[rank as usize].extend(creation(&records.record, run.tasks, &mut lists));
         }
         advance(&records);
     }

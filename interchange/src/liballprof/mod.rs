@@ -197,7 +197,7 @@ struct Survey {
 fn survey(path: &Path, tasks: u32) -> Result<Survey> {
     let mut lines = Lines::open(path)?;
     let (mut world, mut ops) = (None, Vec::new());
-    let (mut requests, mut resolved) = (HashSet::new(), [0u64; 2]);
+    let (mut pending, mut resolved) = (HashSet::new(), [0u64; 2]);
     while lines.advance()? {
         let text = lines.text();
         let line = Line::of(text).map_err(|problem| lines.wrong(problem))?;
@@ -210,13 +210,15 @@ fn survey(path: &Path, tasks: u32) -> Result<Survey> {
         ops.extend(line.creation());
         match line.function {
             "MPI_Isend" | "MPI_Ibsend" | "MPI_Issend" | "MPI_Irsend" | "MPI_Irecv" => {
-                requests.extend(line.number(6).ok().map(|request| request as u64));
+                pending.extend(line.number(6).ok().map(|request| request as u64));
             }
             "MPI_Waitall" => {
                 if let (Ok(count), Ok(array)) = (line.number(0), line.number(1)) {
                     for (at, step) in STEPS.into_iter().enumerate() {
-                        let elements = elements(count, array, step);
-                        resolved[at] += elements.filter(|request| requests.contains(request)).count() as u64;
+                        resolved[at] += within(pending.iter().copied(), count, array, step).len() as u64;
+                    }
+                    for done in within(pending.iter().copied(), count.saturating_mul(2), array, STEPS[0]) {
+                        pending.remove(&done);
                     }
                 }
             }
@@ -227,11 +229,15 @@ fn survey(path: &Path, tasks: u32) -> Result<Survey> {
     Ok(Survey { world, ops, step })
 }
 
-/// Addresses of the elements of an array of requests.
-fn elements(count: i64, array: i64, step: u64) -> impl Iterator<Item = u64> {
-    // No program has more requests than that at once.
-    let count = count.clamp(0, 1 << 24) as u64;
-    (0..count).map(move |at| (array as u64).wrapping_add(at * step))
+/// Those of some requests that are elements of an array of `count`, in its order.
+fn within(requests: impl Iterator<Item = u64>, count: i64, array: i64, step: u64) -> Vec<u64> {
+    let index = |&request: &u64| {
+        let distance = request.wrapping_sub(array as u64);
+        (distance % step == 0 && distance / step < count.max(0) as u64).then_some(distance / step)
+    };
+    let mut found: Vec<u64> = requests.filter(|request| index(request).is_some()).collect();
+    found.sort_unstable_by_key(index);
+    found
 }
 
 /// Imports the files of a run into the directory of a capture.
@@ -334,10 +340,8 @@ fn apply(process: &mut Process, line: &Line<'_>, at: At, step: u64) -> Fallible<
         "Sendrecv" => process.exchange(at, line.envelope(1, 10)?, line.envelope(6, 10)?, None),
         "Wait" => process.complete(at, [(request(0)?, None)]),
         "Waitall" => {
-            let requests = elements(line.number(0)?, line.number(1)?, step);
-            let pending: Vec<_> =
-                requests.filter(|&request| process.recorder().is_pending(request)).collect();
-            process.complete(at, pending.into_iter().map(|request| (request, None)))
+            let done = within(process.recorder().pending(), line.number(0)?, line.number(1)?, step);
+            process.complete(at, done.into_iter().map(|request| (request, None)))
         }
         "Request_free" => process.free_request(at, request(0)?),
         "Comm_split" | "Comm_dup" => match line.creation() {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test needs its part")]
 
+pub(crate) mod dumpi;
+
 use interchange::{Files, Format, Imported, Options, Quiet, Summary};
 use std::path::{Path, PathBuf};
 

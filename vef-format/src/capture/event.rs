@@ -102,6 +102,10 @@ pub enum Action<'a> {
     },
     /// A collective operation: blocking (complete at the end of the call), non-blocking or persistent.
     Collective(Collective<'a>),
+    /// The topology of a communicator. Precedes its first neighbourhood collective.
+    Topology(Topology<'a>),
+    /// A neighbourhood collective: blocking (complete at the end of the call), non-blocking or persistent.
+    Neighbourhood(Neighbourhood<'a>),
     /// A phase of the program begins or ends.
     Phase {
         /// Whether it begins.
@@ -109,7 +113,9 @@ pub enum Action<'a> {
         /// Its name.
         name: &'a str,
     },
-    /// A call that a trace cannot represent (one-sided, I/O, spawning, inter-communicators …).
+    /// A call that is neither a message nor a collective: one-sided communication, and what a trace cannot represent (I/O, spawning,
+    /// collectives between groups …). In captures of version 5 and older also
+    /// neighbourhood collectives.
     Other {
         /// Bytes that this rank sent, fetched, read or wrote, as far as known.
         bytes: Bytes,
@@ -208,9 +214,21 @@ pub struct Communicator<'a> {
     pub members: Members<'a>,
     /// The remote group.
     pub remote: Remote<'a>,
-    /// Whether it is an inter-communicator or has members outside `MPI_COMM_WORLD`. Its traffic is counted, but is not in the
-    /// trace.
+    /// Whether it has members outside `MPI_COMM_WORLD`, or in captures of version 5 and older is an inter-communicator. Its traffic is
+    /// counted, but is not in the trace.
     pub foreign: bool,
+}
+
+impl<'a> Communicator<'a> {
+    /// The tasks to which ranks in point-to-point calls refer: the remote group of an inter-communicator, else the members.
+    pub fn peers(&self) -> Members<'a> {
+        if let Remote::Inside(members) = self.remote { members } else { self.members }
+    }
+
+    /// Whether it is an inter-communicator.
+    pub fn is_inter(&self) -> bool {
+        self.remote != Remote::None
+    }
 }
 
 /// A call that creates communicators.
@@ -395,6 +413,35 @@ pub struct Collective<'a> {
     pub recv_counts: &'a [u64],
 }
 
+/// The neighbours of one rank in the topology of a communicator, in the order in which neighbourhood collectives have their
+/// blocks; `None`: `MPI_PROC_NULL`, at the edge of a Cartesian topology. A rank may occur several times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topology<'a> {
+    /// The communicator.
+    pub comm: CommId,
+    /// Those from which it receives.
+    pub sources: &'a [Option<CommRank>],
+    /// Those to which it sends.
+    pub destinations: &'a [Option<CommRank>],
+}
+
+/// One rank's part of a neighbourhood collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbourhood<'a> {
+    /// The communicator, whose [`Topology`] has the neighbours.
+    pub comm: CommId,
+    /// Bytes sent to each destination, and received from each source; 0 on a side that has a list.
+    pub block: Amounts,
+    /// The datatype of the sending side. Of an Alltoallw: one with gaps, if any has gaps.
+    pub datatype: DatatypeId,
+    /// The request of a non-blocking or persistent operation; `None`: blocking.
+    pub request: Option<RequestId>,
+    /// Vector forms: bytes to each destination; otherwise empty.
+    pub send_counts: &'a [u64],
+    /// Vector forms: bytes from each source; otherwise empty.
+    pub recv_counts: &'a [u64],
+}
+
 /// The number that one rank gave a window in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct WindowId(pub u32);
@@ -460,6 +507,18 @@ pub enum Detail<'a> {
     FileClose(FileId),
     /// A file was read or written.
     Io(Io),
+}
+
+impl Detail<'_> {
+    /// Whether traces have the call all the same: one-sided communication.
+    pub fn is_in_traces(&self) -> bool {
+        match self {
+            Self::Window { .. } | Self::WindowFree(_) | Self::Transfer(_) | Self::Sync { .. } => true,
+            Self::None | Self::FileOpen { .. } | Self::FileView { .. } | Self::FileClose(_) | Self::Io(_) => {
+                false
+            }
+        }
+    }
 }
 
 /// A one-sided transfer.

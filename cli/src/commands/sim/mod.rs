@@ -35,7 +35,7 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         draw(file, report.clone())?;
     }
     if let Some(page) = &sim.report {
-        super::report::of_simulation(&trace, codes, &report, sim.from_launch, page)?;
+        super::report::of_simulation(&trace, codes, &report, sim, page)?;
     }
     match (sim.json, sim.csv) {
         (true, _) => output::json(&report),
@@ -53,8 +53,10 @@ fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
         Table::Links => report.links_table(),
         Table::Time => report.time_table(),
         Table::Sources => report.sources_table(),
+        Table::Waits => report.waits_table(),
+        Table::WaitPairs => report.wait_pairs_table(),
         Table::Points => {
-            let tables = "write ranks, kinds, sizes, links, time or sources";
+            let tables = "write ranks, kinds, sizes, links, time, sources, waits or wait-pairs";
             return Err(format!("--csv: {tables}; only a sweep has a table of points").into());
         }
     };
