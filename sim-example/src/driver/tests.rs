@@ -5,7 +5,7 @@ use crate::computing::ComputeScale;
 use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets, Setup};
 use crate::places::Places;
 use crate::settings::Workload;
-use replay::{Link, Replay, SameNode};
+use replay::{Job, Link, Replay, SameNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Write;
