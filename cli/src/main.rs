@@ -21,6 +21,7 @@ mod network;
 mod output;
 mod parallel;
 mod progress;
+mod repeated;
 mod simulation_args;
 mod tools;
 

@@ -42,7 +42,7 @@
 //! ```text
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
-//!     stuck.rs         why nothing happens
+//!     stuck.rs         why nothing happens;  repeat.rs  a job that runs again
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -66,6 +66,7 @@ mod builder;
 mod exchange;
 mod partition;
 mod poll;
+mod repeat;
 mod stuck;
 pub mod yardstick;
 

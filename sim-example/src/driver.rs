@@ -7,9 +7,9 @@ use replay::{Builder, Engine, Job, LoadError, SendCompletion, Stream};
 use results::simulation::{ComputingReport, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::format::Format;
-use vef_format::units::Picos;
 
 use crate::accounts::Accounts;
+use crate::allocation::allocate;
 use crate::computing::ComputeScale;
 use crate::critical::Causes;
 use crate::error::SimError;
@@ -20,10 +20,13 @@ use crate::model::{Build, Carrier, ModelError, Network, Usage, WithProtocol};
 use crate::noise::Noise;
 use crate::parallel;
 use crate::progress::Progress;
+use crate::repeats::{Repeat, Repeats};
 use crate::report::Outcome;
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
 use crate::topology::Fabric;
+use crate::traffic::Background;
+use crate::traffic::beside::Beside;
 use crate::watch::Observe;
 
 /// Runs the traces of `settings` on its network, and calls `progress` from time to time.
@@ -44,11 +47,15 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         Ok(Some(report)) => report,
         // One thread finds the error.
         Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
-        Err(builder) => run_observed(builder.engine()?, network, settings.observe, progress)?,
+        Err(builder) => run_beside(builder.engine()?, network, Extras::of(settings)?, progress)?,
     };
     let prepared = spans.into_iter().zip(computing);
-    for ((job, workload), (spans, computing)) in report.jobs.iter_mut().zip(&settings.jobs).zip(prepared) {
+    for ((job, (_, workload)), (spans, computing)) in
+        report.jobs.iter_mut().zip(running(settings)).zip(prepared)
+    {
         job.computing = computing;
+        job.start_ps = workload.start.0;
+        job.runtime_ps = job.finish.max_ps.saturating_sub(workload.start.0);
         if let Some(spans) = spans {
             job.captured_times = spans.times();
             job.span = Some(spans.report(&job.finish));
@@ -57,6 +64,11 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         job.not_in_trace = not_in_trace(&workload.trace);
     }
     Ok(report)
+}
+
+/// The jobs that run, with their numbers.
+fn running(settings: &Settings) -> impl Iterator<Item = (u32, &Workload)> {
+    (0..).zip(&settings.jobs).filter(|(job, _)| settings.only.is_none_or(|only| only == *job))
 }
 
 /// The jobs of a simulation, opened.
@@ -77,10 +89,14 @@ impl Prepared {
             .same_node(settings.same_node)
             .algorithms(settings.algorithms.clone());
         let (mut all_nodes, mut spans, mut computing) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, workload) in (0..).zip(&settings.jobs) {
-            let mut job = open(workload)?;
-            job.check_tasks(number)?;
-            let nodes = workload.nodes(&job)?;
+        let mut jobs = settings.jobs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        (0..).zip(&jobs).try_for_each(|(number, job)| job.check_tasks(number))?;
+        let mut allocated = allocate(settings, &jobs)?;
+        if let Some(only) = settings.only {
+            jobs = jobs.into_iter().skip(only as usize).take(1).collect();
+            allocated = allocated.into_iter().skip(only as usize).take(1).collect();
+        }
+        for ((mut job, nodes), (number, workload)) in jobs.into_iter().zip(allocated).zip(running(settings)) {
             let (captured, times) = (job.captured_spans()?, job.captured_times()?);
             let factors = workload.compute_scale.factors(job.tasks())?;
             let of_job = |spans: &[Span]| Spans::new(spans, times, job.clock(), workload, &factors);
@@ -142,8 +158,52 @@ pub fn run_observed(
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
+    run_beside(engine, network, Extras { observe, ..Extras::default() }, progress)
+}
+
+/// What a run has beside its engine and its network.
+#[derive(Default)]
+struct Extras<'a> {
+    observe: Observe,
+    background: Option<&'a Background>,
+    repeats: Option<Box<Repeats>>,
+}
+
+impl<'a> Extras<'a> {
+    fn of(settings: &'a Settings) -> Result<Self, SimError> {
+        let observe = settings.observe;
+        if settings.only.is_some() {
+            return Ok(Self { observe, ..Self::default() });
+        }
+        for (job, workload) in (0..).zip(&settings.jobs) {
+            if let Repeat::Until(until) = workload.repeat
+                && (settings.jobs.get(until as usize))
+                    .is_none_or(|other| matches!(other.repeat, Repeat::Until(_)))
+            {
+                return Err(SimError::Repeat { job, until });
+            }
+        }
+        let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start)).collect();
+        let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
+        if repeats.is_some() && observe.critical_path {
+            return Err(SimError::Unsupported { what: "the critical path", with: "jobs that repeat" });
+        }
+        Ok(Self { observe, background, repeats })
+    }
+}
+
+fn run_beside(
+    engine: Engine,
+    network: &NetworkSettings,
+    extras: Extras<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Simulation, SimError> {
+    let what = if extras.background.is_some() { "background traffic" } else { "jobs that repeat" };
     match network.model.info().carrier {
-        Carrier::Links(build) => run_on(engine, network, build, observe, progress),
+        Carrier::Links(build) => run_with(engine, network, build, extras, progress),
+        Carrier::Ranks if extras.background.is_some() || extras.repeats.is_some() => {
+            Err(SimError::Unsupported { what, with: "model loggp" })
+        }
         Carrier::Ranks => run_loggp(engine, network, progress),
     }
 }
@@ -171,6 +231,7 @@ fn run_loggp(
             critical_path: None,
             accounts: None,
             watch: None,
+            repeats: None,
             usage: vec![Usage::default(); topology.links() as usize],
             events: outcome.events,
             latencies: Latencies::unsorted(outcome.latencies),
@@ -193,9 +254,24 @@ pub fn run_on(
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
+    run_with(engine, settings, build, Extras { observe, ..Extras::default() }, progress)
+}
+
+fn run_with(
+    engine: Engine,
+    settings: &NetworkSettings,
+    build: Build,
+    Extras { observe, background, repeats }: Extras<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Simulation, SimError> {
     let topology = &fabric(&engine, settings)?;
     let report_sent = engine.send_completion() == SendCompletion::WhenSent;
-    let network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
+    let mut network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
+    let mut counted = None;
+    if let Some(background) = background {
+        let (beside, counts) = Beside::new(network, background, topology, settings)?;
+        (network, counted) = (Box::new(beside), Some(counts));
+    }
     let mut network = WithProtocol { network, protocol: &settings.protocol };
     let began = Instant::now();
     network.set_watch(observe.watch(topology.links(), topology.nodes()));
@@ -203,8 +279,10 @@ pub fn run_on(
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
     let mut run = Run::begin(engine, network, accounts, causes)?;
-    run.run_until(Picos::MAX, progress)?;
-    let Run { engine, latencies, follower: Follower { mut network, accounts, causes, .. }, .. } = run;
+    run.repeats = repeats;
+    run.run(progress)?;
+    let Run { engine, latencies, repeats, follower: Follower { mut network, accounts, causes, .. }, .. } =
+        run;
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };
@@ -215,6 +293,7 @@ pub fn run_on(
         }),
         None => Ok(Outcome {
             finish: None,
+            repeats: repeats.as_deref(),
             critical_path: causes.map(path),
             engines: &[engine],
             accounts: Some(&accounts),
@@ -226,9 +305,13 @@ pub fn run_on(
             settings,
             wall: began.elapsed(),
         }
-        .report()),
+        .report())
+        .map(|report| Simulation { background: counted.map(|counted| counted.report()), ..report }),
     }
 }
+
+#[cfg(test)]
+mod jobs;
 
 #[cfg(test)]
 mod tests;

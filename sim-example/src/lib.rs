@@ -62,12 +62,14 @@ mod report;
 mod settings;
 
 mod accounts;
+mod allocation;
 mod computing;
 mod critical;
 mod draw;
 mod latencies;
 mod modes;
 mod noise;
+mod repeats;
 mod spans;
 mod watch;
 
@@ -90,6 +92,7 @@ pub use error::SimError;
 pub use noise::{ComputeNoise, UnknownNoise};
 pub use places::{Places, UnknownRule};
 pub use progress::Progress;
+pub use repeats::Repeat;
 pub use replay::{Link, Picos, SameNode, SendCompletion};
 pub use results::simulation::Simulation;
 pub use settings::{NetworkSettings, Settings, TASKS_PER_THREAD, Workload};

@@ -25,6 +25,16 @@ impl Fabric {
         Self::new(Arc::new(topology))
     }
 
+    /// Its topology, shared.
+    pub(super) fn shared_topology(&self) -> Arc<dyn Topology> {
+        self.topology.clone()
+    }
+
+    /// The same links, with another's routes.
+    pub(super) fn with_topology(&self, topology: Arc<dyn Topology>) -> Self {
+        Self { topology, ..self.clone() }
+    }
+
     /// Its topology.
     pub fn topology(&self) -> &dyn Topology {
         &*self.topology
@@ -104,9 +114,13 @@ impl Fabric {
 
     /// Gives a link its own speed; without effect if there is no number left for another class.
     pub(crate) fn set_speed(&mut self, link: LinkId, speed: Speed) {
-        let class = usize::from(LinkClass::GIVEN.0) + self.speeds.len();
-        if let Ok(class) = u16::try_from(class) {
-            self.speeds.push((speed, self.kind(link)));
+        let own = (speed, self.kind(link));
+        let known = self.speeds.iter().rposition(|known| *known == own);
+        let place = known.unwrap_or(self.speeds.len());
+        if let Ok(class) = u16::try_from(usize::from(LinkClass::GIVEN.0) + place) {
+            if known.is_none() {
+                self.speeds.push(own);
+            }
             self.wiring.set_class(link, LinkClass(class));
         }
     }
