@@ -58,6 +58,31 @@ pub fn network(bytes: &[u8], suffix: &str) {
     });
 }
 
+/// Imports files of a format of calls, which are refused or become a capture, whole and as a part, whose mix ends.
+pub fn import(files: &[(&str, &[u8])]) {
+    with_directory(|directory| {
+        let run = directory.join("run");
+        for (name, bytes) in files {
+            let path = run.join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(&run)).expect("a temporary directory");
+            std::fs::write(path, bytes).expect("a temporary file");
+        }
+        for partial in [false, true] {
+            let options =
+                interchange::Options { partial, flops_per_second: Some(1e9), ..interchange::Options::default() };
+            let Ok(files) = interchange::Files::of(std::slice::from_ref(&run)) else { return };
+            let Ok(format) = interchange::Format::of(&files) else { return };
+            let (trace, capture) = (directory.join("trace.vef"), directory.join(format!("capture-{partial}")));
+            let made = interchange::import(format, &files, &trace, || Ok(capture.clone()), &options, &interchange::Quiet);
+            if let Ok(interchange::Imported::Capture { .. }) = made {
+                let mixing = mixer::Options { lenient: partial, jobs: 1, ..mixer::Options::default() };
+                let _ = mixer::mix(&capture, &trace, &mixing, &mixer::Quiet);
+            }
+        }
+        let _ = std::fs::remove_dir_all(&run);
+    });
+}
+
 /// The records of a text trace.
 pub fn read_text(bytes: &[u8]) -> Result<(Header, Vec<Record>), TextError> {
     let mut reader = Reader::from_bytes(bytes, Path::new("fuzz.vef"))?;

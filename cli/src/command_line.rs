@@ -10,6 +10,7 @@ use crate::commands::{Command, Vef};
 use crate::launch;
 use crate::output;
 use crate::repeated;
+use crate::session;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches};
 use std::ffi::{OsStr, OsString};
@@ -22,7 +23,9 @@ use std::path::Path;
 pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
     let words = repeated::expanded(translate(words))?;
     let wrong = |error: clap::Error| {
-        if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let is_help =
+            !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        if is_help && !session::is_embedded() {
             error.exit();
         }
         in_one_line(&words, &error.render().to_string())

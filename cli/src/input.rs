@@ -1,11 +1,13 @@
 //! Input traces: files, and pipes for commands that read a trace more than once.
 
+use crate::foreign::convert;
 use crate::output::{self, Failure};
-use sim_example::loggp::Schedule;
+use interchange::{Files, Options};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::container::{About, Reader};
 use vef_format::format::Format;
@@ -23,6 +25,8 @@ pub struct Input {
     name: PathBuf,
     /// An unlinked copy of a pipe, open as long as this value.
     _copy: Option<File>,
+    /// The directory with the trace that a foreign one became.
+    _converted: Option<TempDir>,
 }
 
 impl Input {
@@ -35,15 +39,17 @@ impl Input {
         }
     }
 
-    /// The file `trace`, or a copy of what a pipe delivers.
+    /// The trace in the file `trace`, or in a copy of what a pipe delivers; a trace of another tool is converted.
     pub fn of(trace: &Path) -> Result<Self, Failure> {
+        Self::file(trace)?.converted()
+    }
+
+    /// The file `trace`, or a copy of what a pipe delivers.
+    pub fn file(trace: &Path) -> Result<Self, Failure> {
         let failed = |error| format!("{}: {error}", trace.display());
         let about = fs::metadata(trace).map_err(failed)?;
-        if about.is_dir() {
-            return Err(directory(trace).into());
-        }
-        if about.is_file() {
-            return Ok(Self { path: trace.to_path_buf(), name: trace.to_path_buf(), _copy: None });
+        if about.is_file() || about.is_dir() {
+            return Ok(Self::named(trace, trace));
         }
         let hidden = hidden_beside(trace, "copy").map_err(failed)?;
         let no_copy =
@@ -57,15 +63,36 @@ impl Input {
         (&mut from).take(4096).read_to_end(&mut begin).map_err(failed)?;
         copy.write_all(&begin).map_err(no_copy)?;
         // An endless device would fill the disk. The beginning is enough for the error of the command.
-        if begin.starts_with(b"VEF") || begin.starts_with(b"{") || Schedule::is_schedule(&path) {
+        if begin.starts_with(b"VEF") || begin.starts_with(b"{") || foreign(&path).is_some() {
             std::io::copy(&mut from, &mut copy).map_err(no_copy)?;
         }
-        Ok(Self { path, name: trace.to_path_buf(), _copy: Some(copy) })
+        Ok(Self { _copy: Some(copy), ..Self::named(&path, trace) })
+    }
+
+    /// The trace that a file or directory of another tool is converted to; a trace itself.
+    pub fn converted(self) -> Result<Self, Failure> {
+        let Some(format) = foreign(&self.path) else {
+            return match self.path.is_dir() {
+                true => Err(directory(&self.path).into()),
+                false => Ok(self),
+            };
+        };
+        let converted = || -> Result<Self, Failure> {
+            let directory = TempDir::with_prefix("vef-import-")?;
+            let to = directory.path().join("converted.vefx");
+            let files = Files::of(std::slice::from_ref(&self.path))?;
+            let (summary, _) = convert(format, &files, &to, &Options::default(), 0)?;
+            for remark in &summary.remarks {
+                output::remark(format_args!("{}: {remark}", self.name.display()));
+            }
+            Ok(Self { _converted: Some(directory), ..Self::named(&to, &self.name) })
+        };
+        converted().map_err(|error| self.error(error))
     }
 
     /// A file to read in place of `name`, which the user gave.
     pub fn named(path: &Path, name: &Path) -> Self {
-        Self { path: path.to_path_buf(), name: name.to_path_buf(), _copy: None }
+        Self { path: path.to_path_buf(), name: name.to_path_buf(), _copy: None, _converted: None }
     }
 
     /// The name in titles.
@@ -149,6 +176,14 @@ impl Input {
             false => format!("{name}: {error}"),
         }
     }
+}
+
+/// The format of a trace of another tool; `None` of our own files and of what is not recognised.
+fn foreign(path: &Path) -> Option<interchange::Format> {
+    if path.is_file() && Format::of(path).is_ok_and(|ours| ours.is_some_and(|ours| ours != Format::Gzip)) {
+        return None;
+    }
+    interchange::Format::of(&Files::of(&[path.to_path_buf()]).ok()?).ok()
 }
 
 /// The message for a directory in place of a trace.

@@ -1,47 +1,7 @@
-//! The command `vef`: captures MPI programs, mixes captures into traces, checks and simulates them.
-//!
-//! Only this crate prints and chooses exit codes: 0 for success, 2 for an invalid input or command line; `vef
-//! run` returns the exit code of the program. Each command is a file of `commands/`, which turns its arguments
-//! into calls of a library and shows the result.
-
-// A program exports nothing: `pub` here means "for the other modules".
-#![allow(unreachable_pub, missing_docs)]
-
-mod algorithms;
-mod calibrated;
-mod command_line;
-mod commands;
-mod groups;
-mod initialisation;
-mod input;
-mod launch;
-mod library;
-mod list;
-mod network;
-mod output;
-mod parallel;
-mod progress;
-mod repeated;
-mod simulation_args;
-mod tools;
+//! The program `vef`; everything is in the library, which the Python package uses, too.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
-    let is_benchmark = words.get(1).is_some_and(|command| command == "bench");
-    let command = match command_line::parse(words) {
-        Ok(command) => command,
-        Err(error) => {
-            match is_benchmark {
-                true => output::error_of_all_ranks(error),
-                false => output::remark(error),
-            }
-            return ExitCode::from(output::EXIT_BAD_INPUT);
-        }
-    };
-    command.run().unwrap_or_else(|error| {
-        output::error(&error);
-        ExitCode::from(output::EXIT_BAD_INPUT)
-    })
+    vef_cli::main()
 }

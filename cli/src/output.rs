@@ -4,6 +4,7 @@
 //! any other argument that names a file is an input, which [`keep_inputs`] protects before the command begins. The file is made by
 //! [`NewFile`]: complete or not at all, and never through a link of another user.
 
+use crate::session;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgMatches, ValueHint};
 use std::any::TypeId;
@@ -52,6 +53,9 @@ pub fn remark(text: impl Display) {
     let text = Printable(&text.to_string()).to_string();
     let text = text.replace('\n', "\\n").replace("\\n  ", "\n  ");
     let line = shortened(text);
+    if session::keep_remark(&line) {
+        return;
+    }
     let _ = io::stderr().write_all(format!("vef: {line}\n").as_bytes());
 }
 
@@ -100,7 +104,7 @@ pub fn lacks(what: impl Iterator<Item = impl Display>) {
 /// # Errors
 /// As [`result`].
 pub fn about(written: &Path, text: impl Display) -> Result<(), Failure> {
-    if is_stdout(written) {
+    if is_stdout(written) && !session::is_embedded() {
         let _ = io::stderr().write_all(format!("{}\n", Printable(&text.to_string())).as_bytes());
         return Ok(());
     }
@@ -112,8 +116,11 @@ pub fn about(written: &Path, text: impl Display) -> Result<(), Failure> {
 /// # Errors
 /// A failed write, so that `vef … > full-disk` fails.
 pub fn result(text: impl Display) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
     let text = text.to_string();
+    if session::keep_result(&text) {
+        return Ok(());
+    }
+    let mut out = io::stdout().lock();
     let text = if out.is_terminal() { Printable(&text).to_string() } else { text };
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         // A closed pipe (`| head`) is no error.
@@ -373,6 +380,8 @@ mod tests {
         ("sim", &["trace", "calibration", "op_codes"]),
         ("timeline", &["input", "op_codes"]),
         ("convert", &["from", "op_codes"]),
+        ("import", &["files", "groups"]),
+        ("export", &["trace", "op_codes"]),
         ("place", &["hostfile", "hwloc", "rankfile", "captured", "optimise"]),
         ("text", &["directory"]),
         ("profile", &["directory"]),

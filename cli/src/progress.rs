@@ -1,5 +1,6 @@
-//! Progress bars for jobs of more than two seconds, on terminals only.
+//! Progress bars for jobs of more than two seconds, on terminals only; inside another program, reports to that ([`Watch`]).
 
+use crate::session::{self, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,6 +24,8 @@ const WITH_TOTAL: usize = 2;
 pub struct Bar {
     what: &'static str,
     bar: ProgressBar,
+    watch: Watch,
+    is_terminal: bool,
     /// The template in use.
     template: AtomicUsize,
     /// Ends the thread that makes the bar appear.
@@ -33,9 +36,18 @@ pub struct Bar {
 impl Bar {
     /// A bar with the label `what`, hidden at first.
     pub fn new(what: &'static str) -> Self {
+        Self::watched(what, Watch::current(), std::io::stderr().is_terminal() && !session::is_embedded())
+    }
+
+    /// The bar of another phase of the same job, on any thread.
+    pub fn next(&self, what: &'static str) -> Self {
+        Self::watched(what, self.watch.clone(), self.is_terminal)
+    }
+
+    fn watched(what: &'static str, watch: Watch, is_terminal: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(what);
         let (over, is_over) = mpsc::channel();
-        let shower = std::io::stderr().is_terminal().then(|| {
+        let shower = is_terminal.then(|| {
             let bar = bar.clone();
             std::thread::spawn(move || {
                 if is_over.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -44,8 +56,10 @@ impl Bar {
                 }
             })
         });
-        let bar = Self { what, bar, template: AtomicUsize::new(WITH_TOTAL), over: Some(over), shower };
+        let template = AtomicUsize::new(WITH_TOTAL);
+        let bar = Self { what, bar, watch, is_terminal, template, over: Some(over), shower };
         bar.set_template(0);
+        bar.watch.progress(what, 0, None);
         bar
     }
 
@@ -58,6 +72,7 @@ impl Bar {
 
     /// `done` of `total` units are done. Cheap enough for frequent calls from any thread.
     pub fn set(&self, done: u64, total: u64) {
+        self.watch.progress(self.what, done, Some(total));
         if self.shower.is_some() {
             self.set_template(WITH_TOTAL);
             self.bar.set_length(total);
@@ -67,6 +82,7 @@ impl Bar {
 
     /// `done` units are done, of an unknown total.
     pub fn count(&self, done: u64, unit: &'static str) {
+        self.watch.progress(self.what, done, None);
         if self.shower.is_some() {
             self.set_template(COUNTING);
             self.bar.set_prefix(unit);

@@ -1,6 +1,7 @@
 //! Runs of a result: its settings as they are written into it, and the command line that gives them again (`--from RESULT.json`).
 
 use crate::output::Failure;
+use crate::session;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, Command};
 use serde::Deserialize;
@@ -83,7 +84,7 @@ fn is_flag(name: &str) -> bool {
 
 /// All settings of this process's command line, defaults included.
 pub fn settings<T: Args>() -> Result<Settings, Failure> {
-    let words = expanded(std::env::args_os().collect())?;
+    let words = expanded(session::command_line())?;
     let command = T::augment_args(Command::new("vef").args_override_self(true));
     let matches = command.clone().try_get_matches_from(words.iter().skip(1))?;
     let mut settings = Settings::new();

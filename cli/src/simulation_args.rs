@@ -163,7 +163,11 @@ impl Sim {
     }
 }
 
-fn send_completion(text: &str) -> Result<SendCompletion, String> {
+/// When sends are complete: eager, sent, rendezvous:BYTES.
+///
+/// # Errors
+/// What to write.
+pub fn send_completion(text: &str) -> Result<SendCompletion, String> {
     match text.split_once(':') {
         None if text == "eager" => Ok(SendCompletion::Eager),
         None if text == "sent" => Ok(SendCompletion::WhenSent),
@@ -179,7 +183,11 @@ fn saturation_step(text: &str) -> Result<f64, String> {
     step.ok_or_else(|| "write a load from 0.0001 to 0.5".to_owned())
 }
 
-fn same_node(text: &str) -> Result<SameNode, String> {
+/// What happens to messages within a node: memory, network, LATENCY,BANDWIDTH.
+///
+/// # Errors
+/// What to write, or that a part is invalid.
+pub fn same_node(text: &str) -> Result<SameNode, String> {
     let link = |latency: &str, bandwidth: &str| -> Result<Link, String> {
         let time = parse_time(latency).map_err(|error| format!("{latency:?}: {error}"))?;
         let speed: Bandwidth = bandwidth.parse().map_err(|error| format!("{bandwidth:?}: {error}"))?;

@@ -1,6 +1,96 @@
 //! Reads and writes the traces of other tools. A format is a module and a line in the list of formats.
 //!
 //! Formats of calls (DUMPI, OTF2, liballprof, SimGrid's time-independent traces) become a capture, which the mixer converts like
-//! one of our own. Formats of graphs (GOAL, Chakra) become the records of a trace.
+//! one of our own: so matching, waits and communicators have one implementation. Formats of graphs (GOAL, Chakra) become the
+//! records of a trace.
+//!
+//! ```text
+//! files ─ Files ─▶ Format::of ─▶ Reader::Calls ─▶ capture ─ mixer ─▶ trace
+//!                              └▶ Reader::Graph ───────────────────▶ trace
+//! ```
+//!
+//! | question | file |
+//! |---|---|
+//! | Which formats are there, and how is a file recognised? | `list.rs`, with the constant `INFO` of each format's module |
+//! | How is a format read? | the directory of its name |
+//! | What can be wrong? | `error.rs` |
+//! | What does an import tell? | `summary.rs` |
+//!
+//! Clocks of two ranks are never compared, except to count how many messages contradict them.
+//! This crate never prints, never mixes, and has no network.
 
 #![forbid(unsafe_code)]
+
+mod error;
+mod options;
+mod summary;
+
+mod export;
+mod files;
+mod findings;
+mod format;
+
+mod calls;
+mod graph;
+
+mod chakra;
+mod dumpi;
+pub mod goal;
+mod liballprof;
+mod otf2;
+mod refused;
+mod ti;
+
+mod list;
+
+pub use error::{ImportError, Problem, Result};
+pub use export::{ExportError, ExportOptions, ExportProblem, Exported};
+pub use files::{Files, Start};
+pub use findings::Finding;
+pub use format::{Check, Info, Progress, Quiet, Read, Reader, Write};
+pub use list::Format;
+pub use options::{Options, Streams};
+pub use summary::{EXAMPLES, Skew, Skipped, Summary, Unmatched};
+
+use std::path::{Path, PathBuf};
+
+/// What an import made.
+#[derive(Clone, Debug)]
+pub enum Imported {
+    /// A capture, for the mixer to convert.
+    Capture {
+        /// Its directory.
+        directory: PathBuf,
+        /// What was found.
+        summary: Summary,
+    },
+    /// A trace, complete.
+    Trace(Summary),
+}
+
+/// Imports files of a format: calls become a capture in a directory that `capture` names (it is called for formats of calls
+/// only), graphs a trace at `trace`, a container if that name ends in `.vefx`.
+///
+/// # Errors
+/// The files cannot be read, or the result cannot be written.
+pub fn import(
+    format: Format,
+    files: &Files,
+    trace: &Path,
+    capture: impl FnOnce() -> std::io::Result<PathBuf>,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Imported> {
+    let info = format.info();
+    match info.reader {
+        Reader::Calls(read) => {
+            let directory = capture().map_err(|error| Problem::from(error).of_file(trace))?;
+            let summary = read(files, &directory, options, progress)?;
+            Ok(Imported::Capture { directory, summary })
+        }
+        Reader::Graph(read) => Ok(Imported::Trace(read(files, trace, options, progress)?)),
+        Reader::Refused(advice) => {
+            Err(Problem::Unsupported { what: info.what.to_owned(), advice }.of_file(files.first()))
+        }
+    }
+}

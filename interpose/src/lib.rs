@@ -65,3 +65,9 @@ mod shapes;
 mod table;
 mod tracer;
 mod writer;
+
+const VERSION_TEXT: &str = concat!("vef_interpose_version=", env!("CARGO_PKG_VERSION"), "\0");
+
+/// The version of this library, for `vef run`, which reads it from the file (`cli/src/library.rs`) and refuses another than its own.
+#[unsafe(export_name = "vef_interpose_version")]
+static VERSION: [u8; VERSION_TEXT.len()] = *VERSION_TEXT.as_bytes().first_chunk().expect("its own length");

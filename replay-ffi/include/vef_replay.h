@@ -113,6 +113,12 @@ typedef struct vef_engine vef_engine;
 /** A rank is woken; `id` is that of a `VEF_NEXT_WAKE`. */
 #define VEF_EVENT_WAKE 2
 
+/**
+ * Returns the computing time before a record, in ticks of the trace's clock: `captured` is that of the trace, `record` the record's number
+ * among those of `rank`, from 0.
+ */
+typedef uint64_t (*vef_computing)(void *user, uint32_t rank, uint64_t record, uint64_t captured);
+
 /** A message to be carried through the network. It leaves its node at the moment for which it was asked. */
 typedef struct vef_message {
   /** Hand this back to `vef_replay_sent` and `vef_replay_delivered`. Opaque; never 0, never used twice. */
@@ -137,6 +143,52 @@ typedef struct vef_message {
 
 /** Takes one message, which leaves its node now. Returns 0 to continue, anything else to stop. */
 typedef int (*vef_inject)(void *user, const struct vef_message *message);
+
+/** Everything that the trace says of a message. Texts are valid until the next call of this kind on the handle, or until it is freed. */
+typedef struct vef_description {
+  /** Number of the sender's record that sends it, from 0; `UINT64_MAX` if another partition sent it. */
+  uint64_t record;
+  /** Id of the point-to-point line, or of the collective, in the trace. */
+  uint64_t trace_id;
+  /** Which job, from 0. */
+  uint32_t job;
+  /**
+   * The sending rank of that job; `UINT32_MAX` if another partition sent it and no rank of this one has entered the collective: then
+   * all fields below but `dst_rank`, `src_node` and `dst_node` are as for point-to-point.
+   */
+  uint32_t src_rank;
+  /** The receiving rank of that job. */
+  uint32_t dst_rank;
+  /** End node of the sender; `UINT32_MAX` with `src_rank`. */
+  uint32_t src_node;
+  /** End node of the receiver. */
+  uint32_t dst_node;
+  /** 0 is point-to-point, others are collective operations (`vef_kind_name`). */
+  uint32_t kind;
+  /** Of a collective the communicator's number in the trace; `UINT32_MAX` of point-to-point. */
+  uint32_t communicator;
+  /** The sender's rank of the communicator; `UINT32_MAX` of point-to-point. */
+  uint32_t comm_src;
+  /** The receiver's rank of the communicator; `UINT32_MAX` of point-to-point. */
+  uint32_t comm_dst;
+  /** The root's rank of the communicator, 0 of a collective without root; `UINT32_MAX` of point-to-point. */
+  uint32_t root;
+  /**
+   * Number of the message among those that its sender sends in the collective, from 0; `UINT32_MAX` of point-to-point, or if another
+   * partition sent it.
+   */
+  uint32_t step;
+  /** Whether the trace records the tag. */
+  uint32_t has_tag;
+  /** The tag with which the program sent it; 0 if `has_tag` is. */
+  int32_t tag;
+  /** The algorithm of the collective; null of point-to-point. */
+  const char *algorithm;
+  /** The MPI function of the record; null if the trace does not record it. */
+  const char *function;
+  /** The innermost phase of the program in which it was sent; null if there is none. */
+  const char *phase;
+} vef_description;
 
 /** What a replay has done so far. Times are in picoseconds. */
 typedef struct vef_stats {
@@ -168,6 +220,13 @@ typedef struct vef_stats {
   uint64_t exported;
   /** Of a partition: messages that came from other partitions. */
   uint64_t imported;
+  /** Records that ranks have started: `vef_builder_records` has their total. */
+  uint64_t records;
+  /**
+   * Collectives of which the trace has only the sums of what a member sends and receives, which were split evenly among the members: an
+   * Alltoallv or Alltoallw of a text trace.
+   */
+  uint64_t split_evenly;
 } vef_stats;
 
 /** A number of messages and their payload. */
@@ -177,6 +236,18 @@ typedef struct vef_tally {
   /** Their payload. */
   uint64_t bytes;
 } vef_tally;
+
+/** The time of a rank by state, in picoseconds: from the start of its job to its end, or to the start of its last record so far. */
+typedef struct vef_times {
+  /** It computes. */
+  uint64_t computing;
+  /** It waits for a send of its own to complete. */
+  uint64_t send;
+  /** It waits for a message. */
+  uint64_t reception;
+  /** It is in a collective that its next record waits for. */
+  uint64_t collective;
+} vef_times;
 
 /** How far a task has come. */
 typedef struct vef_progress {
@@ -267,40 +338,6 @@ void vef_builder_free(vef_builder *builder);
  */
 int vef_builder_add_job(vef_builder *builder, const char *trace);
 
-/** Number of ranks of a job, for which `vef_builder_nodes` needs nodes. */
-int vef_builder_ranks(vef_builder *builder, uint32_t job, uint32_t *ranks);
-
-/** Places a job: rank r is on end node `nodes[r]`. The array is copied. It needs `count` at least the job's ranks. */
-int vef_builder_nodes(vef_builder *builder, uint32_t job, const uint32_t *nodes, size_t count);
-
-/** Places a job by a file: `.toml` or `.json` as `vef place` writes them, else one node number or name a line. */
-int vef_builder_placement(vef_builder *builder, uint32_t job, const char *file);
-
-/**
- * Writes the nodes on which a job's ranks ran when the trace was captured to `nodes`, by rank, `room` of them at most: hosts are numbered
- * from 0 in the order of their first ranks. Returns the number of ranks, or 0 if the trace does not record it (text does not). With a `room`
- * of 0 `nodes` may be null.
- */
-int vef_builder_captured_nodes(vef_builder *builder, uint32_t job, uint32_t *nodes, size_t room);
-
-/**
- * Which codes stand for which collective operations in a job's text trace: the path of a table, one code and name per line
- * (`docs/formats.md`). Without this call they are the default codes. A container has its own and takes none.
- */
-int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
-
-/** When a job's ranks start, in picoseconds; 0 without this call. */
-int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
-
-/**
- * Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
- * include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
- */
-int vef_builder_skip_start_up(vef_builder *builder, uint32_t job);
-
-/** The factor by which a job's computing times are multiplied: a number from 0, 1 without this call. */
-int vef_builder_time_factor(vef_builder *builder, uint32_t job, double factor);
-
 /**
  * Sends of all jobs are complete for their senders when the simulator takes them, whatever their size. This is
  * the default.
@@ -309,6 +346,12 @@ int vef_builder_sends_eager(vef_builder *builder);
 
 /** Sends are complete for their senders when the simulator reports them sent, or delivered where it never does. */
 int vef_builder_sends_when_sent(vef_builder *builder);
+
+/**
+ * Sends of more than `above` bytes are complete for their senders when the simulator reports them sent, or delivered where it never does;
+ * others when they are taken.
+ */
+int vef_builder_sends_when_sent_above(vef_builder *builder, uint64_t above);
 
 /**
  * Sends of more than `above` bytes are complete for their senders when they are delivered, others when they are
@@ -323,8 +366,20 @@ int vef_builder_sends_rendezvous(vef_builder *builder, uint64_t above);
  */
 int vef_builder_same_node_link(vef_builder *builder, uint64_t latency, uint64_t bits_per_second);
 
+/** As `vef_builder_same_node_link`, with times of their own for a rank's messages to itself, and for those to another rank of the node. */
+int vef_builder_same_node_memory(vef_builder *builder, uint64_t itself_latency, uint64_t itself_bits_per_second, uint64_t shared_latency, uint64_t shared_bits_per_second);
+
 /** The simulator receives messages that stay within a node like all others. */
 int vef_builder_same_node_network(vef_builder *builder);
+
+/** Keeps the time of each rank by state, for `vef_replay_times` and `vef_engine_times`. */
+int vef_builder_keep_times(vef_builder *builder);
+
+/**
+ * Writes how many end nodes the placements of all jobs need, one more than the largest node of any rank, to `nodes`: the least size
+ * of the simulator's network.
+ */
+int vef_builder_nodes_needed(vef_builder *builder, uint64_t *nodes);
 
 /**
  * Which algorithm plays which collective: a table that comes with the library (`default`, `openmpi`, `mpich`, `nccl`),
@@ -358,6 +413,72 @@ int vef_builder_partitions(vef_builder *builder, const uint32_t *part_of, size_t
  * call on it.
  */
 const char *vef_builder_error(vef_builder *builder);
+
+/** Number of ranks of a job, for which `vef_builder_nodes` needs nodes. */
+int vef_builder_ranks(vef_builder *builder, uint32_t job, uint32_t *ranks);
+
+/** Places a job: rank r is on end node `nodes[r]`. The array is copied. It needs `count` at least the job's ranks. */
+int vef_builder_nodes(vef_builder *builder, uint32_t job, const uint32_t *nodes, size_t count);
+
+/** Places a job by a file: `.toml` or `.json` as `vef place` writes them, else one node number or name a line. */
+int vef_builder_placement(vef_builder *builder, uint32_t job, const char *file);
+
+/**
+ * Writes the nodes on which a job's ranks ran when the trace was captured to `nodes`, by rank, `room` of them at most: hosts are numbered
+ * from 0 in the order of their first ranks. Returns the number of ranks, or 0 if the trace does not record it (text does not). With a `room`
+ * of 0 `nodes` may be null.
+ */
+int vef_builder_captured_nodes(vef_builder *builder, uint32_t job, uint32_t *nodes, size_t room);
+
+/**
+ * Which codes stand for which collective operations in a job's text trace: the path of a table, one code and name per line
+ * (`docs/formats.md`). Without this call they are the default codes. A container has its own and takes none.
+ */
+int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
+
+/** When a job's ranks start, in picoseconds; 0 without this call. */
+int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
+
+/**
+ * Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
+ * include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
+ */
+int vef_builder_skip_start_up(vef_builder *builder, uint32_t job);
+
+/** Counts the time before the end of each rank's `MPI_Init` as run, if the trace records it; `vef mix` leaves it out of the first records. */
+int vef_builder_from_launch(vef_builder *builder, uint32_t job);
+
+/**
+ * Computing time that each rank leaves out before its first record, in ticks of the trace's clock (`vef_builder_clock`): `ticks[r]` of
+ * rank r, nothing of ranks from `count` on. More than there is leaves none. The array is copied.
+ */
+int vef_builder_skip(vef_builder *builder, uint32_t job, const uint64_t *ticks, size_t count);
+
+/** The factor by which a job's computing times are multiplied: a number from 0, 1 without this call. */
+int vef_builder_time_factor(vef_builder *builder, uint32_t job, double factor);
+
+/** As `vef_builder_time_factor`, by rank: `factors[r]` of rank r, the last one also of the ranks from `count` on. The array is copied. */
+int vef_builder_time_factors(vef_builder *builder, uint32_t job, const double *factors, size_t count);
+
+/**
+ * Replaces a job's computing times by what `computing` returns, before factors are applied: to remove noise, to draw times, or for another
+ * model of the machine. `user` is passed on, and must stay valid as long as the replay. It is called once for each record, those of a rank in
+ * their order, by whichever thread advances the replay: by several at once with `vef_builder_partitions`. It must not call this library, nor
+ * throw or leave by `longjmp`.
+ */
+int vef_builder_computing(vef_builder *builder, uint32_t job, vef_computing computing, void *user);
+
+/** Which algorithm plays which collective of this job, as `vef_builder_algorithms` says it for all jobs. */
+int vef_builder_job_algorithms(vef_builder *builder, uint32_t job, const char *table);
+
+/**
+ * Writes the number of records of all ranks of a job to `records`, as its header says: `records` of `vef_stats` reaches the sum over
+ * all jobs, for a progress bar.
+ */
+int vef_builder_records(vef_builder *builder, uint32_t job, uint64_t *records);
+
+/** Writes how long a tick of a job's computing times lasts, in picoseconds and without factors, to `picoseconds`. */
+int vef_builder_clock(vef_builder *builder, uint32_t job, uint64_t *picoseconds);
 
 /**
  * Frees a replay, finished or not. Null is allowed. From within a callback of `vef_replay_hand_out` it takes
@@ -416,6 +537,13 @@ ptrdiff_t vef_replay_delivered_batch(vef_replay *replay, const uint64_t *ids, si
  */
 ptrdiff_t vef_replay_hand_out(vef_replay *replay, uint64_t now, vef_inject inject, void *user);
 
+/**
+ * Writes everything that the trace says of a message that is under way to `description`: the record that sends it, its tag, MPI function and
+ * phase, its collective, algorithm and step. A simulator that never asks pays nothing for it. A container has tags, functions and
+ * phases; text has not.
+ */
+int vef_replay_describe(vef_replay *replay, uint64_t id, struct vef_description *description, size_t size);
+
 /** Returns 1 if every record is replayed and every message delivered, else 0. */
 int vef_replay_is_complete(vef_replay *replay);
 
@@ -434,6 +562,12 @@ int vef_replay_stats(vef_replay *replay, struct vef_stats *stats, size_t size);
 
 /** Writes how many messages of a kind have started to `tally`; `vef_kind_name` names the kinds. */
 int vef_replay_tally(vef_replay *replay, uint32_t kind, struct vef_tally *tally, size_t size);
+
+/**
+ * Writes the times of the ranks of a job by state to `times`, by rank, `room` of them at most, and returns how many ranks the job has; with a
+ * `room` of 0 `times` may be null. It needs `vef_builder_keep_times`.
+ */
+ptrdiff_t vef_replay_times(vef_replay *replay, uint32_t job, struct vef_times *times, size_t room, size_t size);
 
 /**
  * Writes how far the ranks of a job have come to `tasks`, by rank, `room` of them at most. Returns how many ranks
@@ -478,6 +612,9 @@ ptrdiff_t vef_engine_report(vef_engine *engine, const struct vef_event *events, 
  */
 ptrdiff_t vef_engine_next(vef_engine *engine, struct vef_next *next, size_t room, size_t size);
 
+/** As `vef_replay_describe`; of a message that goes to another partition, before it is exported. */
+int vef_engine_describe(vef_engine *engine, uint64_t id, struct vef_description *description, size_t size);
+
 /**
  * Takes a message out of this partition whose receiver is in another one, and writes to `parcel` what that partition needs of it:
  * `vef_engine_import` takes it in there. Returns 0, and the id is then invalid; or 1 if the sender still waits for the message
@@ -499,6 +636,12 @@ const char *vef_engine_stuck(vef_engine *engine);
 
 /** Writes what was done so far to `stats`; `size` is `sizeof(vef_stats)`. */
 int vef_engine_stats(vef_engine *engine, struct vef_stats *stats, size_t size);
+
+/** As `vef_replay_tally`. */
+int vef_engine_tally(vef_engine *engine, uint32_t kind, struct vef_tally *tally, size_t size);
+
+/** As `vef_replay_times`; of ranks in other partitions nothing is known. */
+ptrdiff_t vef_engine_times(vef_engine *engine, uint32_t job, struct vef_times *times, size_t room, size_t size);
 
 /** As `vef_replay_progress`. Of a rank in another partition nothing is known: it has no records and never finishes. */
 ptrdiff_t vef_engine_progress(vef_engine *engine, uint32_t job, struct vef_progress *tasks, size_t room, size_t size);

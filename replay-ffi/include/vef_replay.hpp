@@ -19,6 +19,10 @@
 namespace vef {
 
 using Message = vef_message;
+using Description = vef_description;
+using Progress = vef_progress;
+using Tally = vef_tally;
+using Times = vef_times;
 using Stats = vef_stats;
 using Next = vef_next;
 using Event = vef_event;
@@ -86,6 +90,14 @@ public:
         return count(vef_replay_delivered_batch(get(), ids, number, at));
     }
 
+    /** Everything that the trace says of a message that is under way; its texts are valid until the next call of describe. */
+    [[nodiscard]] std::optional<Description> describe(std::uint64_t id) noexcept
+    {
+        Description description;
+        const int status = vef_replay_describe(get(), id, &description, sizeof(Description));
+        return status == VEF_OK ? std::optional(description) : std::nullopt;
+    }
+
     /** Whether every record is replayed and every message delivered. */
     [[nodiscard]] bool is_complete() noexcept { return vef_replay_is_complete(get()) > 0; }
 
@@ -98,6 +110,31 @@ public:
         Stats stats{};
         vef_replay_stats(get(), &stats, sizeof(vef_stats));
         return stats;
+    }
+
+    /** How many messages of a kind have started (vef_kind_name); nothing if there is no such kind. */
+    [[nodiscard]] std::optional<Tally> tally(std::uint32_t kind) noexcept
+    {
+        Tally tally;
+        return vef_replay_tally(get(), kind, &tally, sizeof(Tally)) == VEF_OK ? std::optional(tally) : std::nullopt;
+    }
+
+    /** How far the ranks of a job have come, by rank; nothing of a job that does not exist. */
+    [[nodiscard]] std::vector<Progress> progress(std::uint32_t job)
+    {
+        const std::ptrdiff_t ranks = vef_replay_progress(get(), job, nullptr, 0, sizeof(Progress));
+        std::vector<Progress> progress(ranks > 0 ? static_cast<std::size_t>(ranks) : 0);
+        vef_replay_progress(get(), job, progress.data(), progress.size(), sizeof(Progress));
+        return progress;
+    }
+
+    /** The times of the ranks of a job by state, by rank, after Builder::keep_times; otherwise nothing. */
+    [[nodiscard]] std::vector<Times> times(std::uint32_t job)
+    {
+        const std::ptrdiff_t ranks = vef_replay_times(get(), job, nullptr, 0, sizeof(Times));
+        std::vector<Times> times(ranks > 0 ? static_cast<std::size_t>(ranks) : 0);
+        vef_replay_times(get(), job, times.data(), times.size(), sizeof(Times));
+        return times;
     }
 
     /** What the last failed call said; valid until the next call. */
@@ -166,6 +203,14 @@ public:
             for (std::ptrdiff_t each = 0; each < number; each++) take(static_cast<const Next &>(next[each]));
     }
 
+    /** Everything that the trace says of a message that is under way; its texts are valid until the next call of describe. */
+    [[nodiscard]] std::optional<Description> describe(std::uint64_t id) noexcept
+    {
+        Description description;
+        const int status = vef_engine_describe(get(), id, &description, sizeof(Description));
+        return status == VEF_OK ? std::optional(description) : std::nullopt;
+    }
+
     /** Takes a message out for another partition: the parcel, and whether the send is to be completed here; nothing if it fails. */
     [[nodiscard]] std::optional<std::pair<Parcel, bool>> export_message(std::uint64_t id) noexcept
     {
@@ -193,6 +238,31 @@ public:
         Stats stats{};
         vef_engine_stats(get(), &stats, sizeof(Stats));
         return stats;
+    }
+
+    /** How many messages of a kind have started (vef_kind_name); nothing if there is no such kind. */
+    [[nodiscard]] std::optional<Tally> tally(std::uint32_t kind) noexcept
+    {
+        Tally tally;
+        return vef_engine_tally(get(), kind, &tally, sizeof(Tally)) == VEF_OK ? std::optional(tally) : std::nullopt;
+    }
+
+    /** How far the ranks of a job have come, by rank; nothing of a job that does not exist. */
+    [[nodiscard]] std::vector<Progress> progress(std::uint32_t job)
+    {
+        const std::ptrdiff_t ranks = vef_engine_progress(get(), job, nullptr, 0, sizeof(Progress));
+        std::vector<Progress> progress(ranks > 0 ? static_cast<std::size_t>(ranks) : 0);
+        vef_engine_progress(get(), job, progress.data(), progress.size(), sizeof(Progress));
+        return progress;
+    }
+
+    /** The times of the ranks of a job by state, by rank, after Builder::keep_times; otherwise nothing. */
+    [[nodiscard]] std::vector<Times> times(std::uint32_t job)
+    {
+        const std::ptrdiff_t ranks = vef_engine_times(get(), job, nullptr, 0, sizeof(Times));
+        std::vector<Times> times(ranks > 0 ? static_cast<std::size_t>(ranks) : 0);
+        vef_engine_times(get(), job, times.data(), times.size(), sizeof(Times));
+        return times;
     }
 
     /** What the last failed call said; valid until the next call. */
@@ -265,6 +335,34 @@ public:
         return *this;
     }
 
+    /** Counts the time before the end of each rank's `MPI_Init` as run, if the trace records it. */
+    Builder &from_launch() noexcept
+    {
+        vef_builder_from_launch(get(), job_);
+        return *this;
+    }
+
+    /** Computing time that each rank leaves out before its first record, in ticks of clock(). */
+    Builder &skip(const std::uint64_t *ticks, std::size_t count) noexcept
+    {
+        vef_builder_skip(get(), job_, ticks, count);
+        return *this;
+    }
+
+    /** Replaces the job's computing times by those that a function returns. */
+    Builder &computing(vef_computing computing, void *user) noexcept
+    {
+        vef_builder_computing(get(), job_, computing, user);
+        return *this;
+    }
+
+    /** By what the job's computing times are multiplied, by rank. */
+    Builder &time_factors(const double *factors, std::size_t count) noexcept
+    {
+        vef_builder_time_factors(get(), job_, factors, count);
+        return *this;
+    }
+
     /** By what the job's computing times are multiplied. */
     Builder &time_factor(double factor) noexcept
     {
@@ -286,6 +384,13 @@ public:
         return *this;
     }
 
+    /** Sends of more than `above` bytes are complete when they are reported sent. */
+    Builder &sends_when_sent_above(std::uint64_t above) noexcept
+    {
+        vef_builder_sends_when_sent_above(get(), above);
+        return *this;
+    }
+
     /** Sends of more than `above` bytes are complete when they are delivered. */
     Builder &sends_rendezvous(std::uint64_t above) noexcept
     {
@@ -297,6 +402,14 @@ public:
     Builder &same_node_link(std::uint64_t latency, std::uint64_t bits_per_second) noexcept
     {
         vef_builder_same_node_link(get(), latency, bits_per_second);
+        return *this;
+    }
+
+    /** The same with times of their own for a rank's messages to itself, and for those to another rank of the node. */
+    Builder &same_node_memory(std::uint64_t itself_latency, std::uint64_t itself_bits_per_second, std::uint64_t shared_latency,
+                              std::uint64_t shared_bits_per_second) noexcept
+    {
+        vef_builder_same_node_memory(get(), itself_latency, itself_bits_per_second, shared_latency, shared_bits_per_second);
         return *this;
     }
 
@@ -312,6 +425,44 @@ public:
     {
         vef_builder_algorithms(get(), table);
         return *this;
+    }
+
+    /** Which algorithm plays which collective of the job. */
+    Builder &job_algorithms(const char *table) noexcept
+    {
+        vef_builder_job_algorithms(get(), job_, table);
+        return *this;
+    }
+
+    /** Keeps the time of each rank by state, for times(). */
+    Builder &keep_times() noexcept
+    {
+        vef_builder_keep_times(get());
+        return *this;
+    }
+
+    /** Number of end nodes that the placements of all jobs need; 0 after a failure. */
+    [[nodiscard]] std::uint64_t nodes_needed() noexcept
+    {
+        std::uint64_t nodes = 0;
+        vef_builder_nodes_needed(get(), &nodes);
+        return nodes;
+    }
+
+    /** Number of records of the job: what Stats::records comes to; 0 after a failure. */
+    [[nodiscard]] std::uint64_t records() noexcept
+    {
+        std::uint64_t records = 0;
+        vef_builder_records(get(), job_, &records);
+        return records;
+    }
+
+    /** How long a tick of the job's computing times lasts, in picoseconds; 0 after a failure. */
+    [[nodiscard]] std::uint64_t clock() noexcept
+    {
+        std::uint64_t picoseconds = 0;
+        vef_builder_clock(get(), job_, &picoseconds);
+        return picoseconds;
     }
 
     /** Starts all jobs; an empty Replay if something was wrong. */

@@ -200,16 +200,21 @@ pub(crate) struct Out<T> {
     size: usize,
 }
 
-impl<T: Copy> Out<T> {
-    /// Refuses null, and a size that no version of the header has had. All of these structs are as large as in the first version, or
-    /// larger.
+/// A struct that is written for C.
+pub(crate) trait Versioned: Copy {
+    /// Its size in the first version of the header: fields are only ever added at its end.
+    const FIRST: usize = size_of::<Self>();
+}
+
+impl<T: Versioned> Out<T> {
+    /// Refuses null, and a size that no version of the header has had.
     ///
     /// # Safety
     /// `first` is null, or as many elements of `size` bytes as are written later can be written there.
     #[inline(always)]
     pub(crate) unsafe fn new(first: *mut T, size: usize, name: &str) -> Result<Self, Failure> {
         present(first, name)?;
-        match size >= size_of::<T>() && size.is_multiple_of(align_of::<T>()) {
+        match size >= T::FIRST && size.is_multiple_of(align_of::<T>()) {
             true => Ok(Self { first, size }),
             false => {
                 Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("{name}: no element has {size} bytes")))
@@ -217,7 +222,7 @@ impl<T: Copy> Out<T> {
         }
     }
 
-    /// Writes an element; what a later header has behind its end becomes 0.
+    /// Writes an element; what a later header has behind its end becomes 0, what an earlier one has not is left out.
     ///
     /// # Safety
     /// The promise of [`Out::new`] holds for this one.
@@ -226,6 +231,10 @@ impl<T: Copy> Out<T> {
         // SAFETY: the caller's promise.
         unsafe {
             let element = self.first.byte_add(at * self.size);
+            if self.size < size_of::<T>() {
+                element.cast::<u8>().copy_from_nonoverlapping((&raw const value).cast(), self.size);
+                return;
+            }
             element.write(value);
             if self.size > size_of::<T>() {
                 element.add(1).cast::<u8>().write_bytes(0, self.size - size_of::<T>());

@@ -4,8 +4,7 @@ use crate::border::{self, Failure, Handle, Head, with};
 use crate::engine::Core;
 use crate::instance::Instance;
 use crate::status::*;
-use placement::Placement;
-use replay::{Bytes, Job, Link, OpCodes, Picos, Replay, SameNode, SendCompletion, Table};
+use replay::{Bytes, Job, Link, Memory, Picos, Replay, SameNode, SendCompletion, Table};
 use std::ffi::{c_char, c_int};
 
 /// Describes a replay: its jobs, and what is decided for all of them.
@@ -17,6 +16,7 @@ pub struct Builder {
     send_completion: SendCompletion,
     same_node: SameNode,
     algorithms: Table,
+    keep_times: bool,
     /// Why nothing more can be said to it: what went wrong first, or that it is built.
     over: Option<Failure>,
 }
@@ -30,7 +30,7 @@ impl Handle for Builder {
 }
 
 impl Builder {
-    fn job(&mut self, job: u32) -> Result<&mut Job, Failure> {
+    pub(crate) fn job(&mut self, job: u32) -> Result<&mut Job, Failure> {
         let jobs = self.jobs.len();
         let found = self.jobs.get_mut(job as usize);
         found.ok_or_else(|| {
@@ -39,7 +39,7 @@ impl Builder {
     }
 
     /// Replaces a job by what `change` makes of it.
-    fn change(&mut self, job: u32, change: impl FnOnce(Job) -> Job) -> Result<c_int, Failure> {
+    pub(crate) fn change(&mut self, job: u32, change: impl FnOnce(Job) -> Job) -> Result<c_int, Failure> {
         self.job(job)?;
         let changed = change(self.jobs.swap_remove(job as usize));
         self.jobs.push(changed);
@@ -56,7 +56,8 @@ impl Builder {
         let mut builder = Replay::builder()
             .send_completion(self.send_completion)
             .same_node(self.same_node)
-            .algorithms(std::mem::take(&mut self.algorithms));
+            .algorithms(std::mem::take(&mut self.algorithms))
+            .keep_times(self.keep_times);
         for job in self.jobs.drain(..) {
             builder = builder.job(job);
         }
@@ -80,7 +81,7 @@ impl Builder {
 ///
 /// # Safety
 /// As [`with`].
-unsafe fn describe(
+pub(crate) unsafe fn describe(
     builder: *mut Builder,
     call: impl FnOnce(&mut Builder) -> Result<c_int, Failure>,
 ) -> c_int {
@@ -107,6 +108,7 @@ pub extern "C" fn vef_builder_new() -> *mut Builder {
         send_completion: SendCompletion::default(),
         same_node: SameNode::default(),
         algorithms: Table::default(),
+        keep_times: false,
         over: None,
     };
     builder.into_handle()
@@ -144,157 +146,6 @@ pub unsafe extern "C" fn vef_builder_add_job(builder: *mut Builder, trace: *cons
     }
 }
 
-/// Number of ranks of a job, for which `vef_builder_nodes` needs nodes.
-///
-/// # Safety
-/// `builder` is null or usable; `ranks` is null or can be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_ranks(builder: *mut Builder, job: u32, ranks: *mut u32) -> c_int {
-    // SAFETY: the caller's promise, here and in the closure.
-    unsafe {
-        describe(builder, |builder| {
-            border::present(ranks, "ranks")?;
-            border::write(ranks, builder.job(job)?.tasks());
-            Ok(0)
-        })
-    }
-}
-
-/// Places a job: rank r is on end node `nodes[r]`. The array is copied. It needs `count` at least the job's ranks.
-///
-/// # Safety
-/// `builder` is null or usable; `nodes` is null or has `count` elements.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_nodes(
-    builder: *mut Builder,
-    job: u32,
-    nodes: *const u32,
-    count: usize,
-) -> c_int {
-    // SAFETY: the caller's promise, here and in the closure.
-    unsafe {
-        describe(builder, |builder| {
-            let nodes = border::array(nodes, count, "nodes")?.to_vec();
-            builder.change(job, |job| job.nodes(nodes))
-        })
-    }
-}
-
-/// Places a job by a file: `.toml` or `.json` as `vef place` writes them, else one node number or name a line.
-///
-/// # Safety
-/// `builder` is null or usable; `file` is null or a string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_placement(
-    builder: *mut Builder,
-    job: u32,
-    file: *const c_char,
-) -> c_int {
-    // SAFETY: the caller's promise, here and in the closure.
-    unsafe {
-        describe(builder, |builder| {
-            let placement = Placement::read(border::path(file, "file")?);
-            let placement = placement.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
-            builder.change(job, |job| job.nodes(placement.nodes_of_ranks()))
-        })
-    }
-}
-
-/// Writes the nodes on which a job's ranks ran when the trace was captured to `nodes`, by rank, `room` of them at most: hosts are numbered
-/// from 0 in the order of their first ranks. Returns the number of ranks, or 0 if the trace does not record it (text does not). With a `room`
-/// of 0 `nodes` may be null.
-///
-/// # Safety
-/// `builder` is null or usable; `nodes` is null or has room for `room` of them.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_captured_nodes(
-    builder: *mut Builder,
-    job: u32,
-    nodes: *mut u32,
-    room: usize,
-) -> c_int {
-    // SAFETY: the caller's promise, here and in the closure.
-    unsafe {
-        describe(builder, |builder| {
-            let captured = builder.job(job)?.captured_nodes();
-            let captured =
-                captured.map_err(|error| Failure::new(VEF_ERROR_TRACE, error))?.unwrap_or_default();
-            if room > 0 {
-                border::present(nodes, "nodes")?;
-            }
-            for (rank, &node) in captured.iter().take(room).enumerate() {
-                border::write(nodes.add(rank), node);
-            }
-            Ok(c_int::try_from(captured.len()).unwrap_or(c_int::MAX))
-        })
-    }
-}
-
-/// Which codes stand for which collective operations in a job's text trace: the path of a table, one code and name per line
-/// (`docs/formats.md`). Without this call they are the default codes. A container has its own and takes none.
-///
-/// # Safety
-/// `builder` is null or usable; `table` is null or a string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_op_codes(
-    builder: *mut Builder,
-    job: u32,
-    table: *const c_char,
-) -> c_int {
-    // SAFETY: the caller's promise, here and in the closure.
-    unsafe {
-        describe(builder, |builder| {
-            let codes = OpCodes::open(border::path(table, "table")?);
-            let codes = codes.map_err(|error| Failure::new(VEF_ERROR_TRACE, error))?;
-            let set = builder.job(job)?.set_op_codes(codes);
-            set.map_err(|error| Failure::new(VEF_ERROR_ARGUMENT, error)).map(|()| 0)
-        })
-    }
-}
-
-/// When a job's ranks start, in picoseconds; 0 without this call.
-///
-/// # Safety
-/// `builder` is null or usable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, start: u64) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
-}
-
-/// Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
-/// include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
-///
-/// # Safety
-/// `builder` is null or usable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_skip_start_up(builder: *mut Builder, job: u32) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe {
-        describe(builder, |builder| {
-            let skipped = builder.job(job)?.from_launch(false);
-            skipped.map_err(|error| Failure::new(VEF_ERROR_TRACE, error)).map(|()| 0)
-        })
-    }
-}
-
-/// The factor by which a job's computing times are multiplied: a number from 0, 1 without this call.
-///
-/// # Safety
-/// `builder` is null or usable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vef_builder_time_factor(builder: *mut Builder, job: u32, factor: f64) -> c_int {
-    let change = |builder: &mut Builder| {
-        if !(0.0..f64::INFINITY).contains(&factor) {
-            let text = format!("the time factor {factor} is not a number from 0");
-            return Err(Failure::new(VEF_ERROR_ARGUMENT, text));
-        }
-        builder.change(job, |job| job.time_factor(factor))
-    };
-    // SAFETY: the caller's promise.
-    unsafe { describe(builder, change) }
-}
-
 /// Sends of all jobs are complete for their senders when the simulator takes them, whatever their size. This is
 /// the default.
 ///
@@ -314,6 +165,17 @@ pub unsafe extern "C" fn vef_builder_sends_eager(builder: *mut Builder) -> c_int
 pub unsafe extern "C" fn vef_builder_sends_when_sent(builder: *mut Builder) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { set_sends(builder, SendCompletion::WhenSent) }
+}
+
+/// Sends of more than `above` bytes are complete for their senders when the simulator reports them sent, or delivered where it never does;
+/// others when they are taken.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_sends_when_sent_above(builder: *mut Builder, above: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { set_sends(builder, SendCompletion::LargeWhenSent { above: Bytes(above) }) }
 }
 
 /// Sends of more than `above` bytes are complete for their senders when they are delivered, others when they are
@@ -361,6 +223,32 @@ pub unsafe extern "C" fn vef_builder_same_node_link(
     unsafe { describe(builder, change) }
 }
 
+/// As `vef_builder_same_node_link`, with times of their own for a rank's messages to itself, and for those to another rank of the node.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_same_node_memory(
+    builder: *mut Builder,
+    itself_latency: u64,
+    itself_bits_per_second: u64,
+    shared_latency: u64,
+    shared_bits_per_second: u64,
+) -> c_int {
+    let change = |builder: &mut Builder| {
+        let link = |latency, bits| {
+            let link = Link::new(Picos(latency), bits);
+            link.map_err(|error| Failure::new(VEF_ERROR_ARGUMENT, error))
+        };
+        let itself = link(itself_latency, itself_bits_per_second)?;
+        let shared = link(shared_latency, shared_bits_per_second)?;
+        builder.same_node = SameNode::Inside(Memory { itself, shared });
+        Ok(0)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, change) }
+}
+
 /// The simulator receives messages that stay within a node like all others.
 ///
 /// # Safety
@@ -375,6 +263,37 @@ pub unsafe extern "C" fn vef_builder_same_node_network(builder: *mut Builder) ->
     unsafe { describe(builder, change) }
 }
 
+/// Keeps the time of each rank by state, for `vef_replay_times` and `vef_engine_times`.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_keep_times(builder: *mut Builder) -> c_int {
+    let change = |builder: &mut Builder| {
+        builder.keep_times = true;
+        Ok(0)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, change) }
+}
+
+/// Writes how many end nodes the placements of all jobs need, one more than the largest node of any rank, to `nodes`: the least size
+/// of the simulator's network.
+///
+/// # Safety
+/// `builder` is null or usable; `nodes` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_nodes_needed(builder: *mut Builder, nodes: *mut u64) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            border::present(nodes, "nodes")?;
+            border::write(nodes, builder.jobs.iter().map(Job::nodes_needed).max().unwrap_or(0));
+            Ok(0)
+        })
+    }
+}
+
 /// Which algorithm plays which collective: a table that comes with the library (`default`, `openmpi`, `mpich`, `nccl`),
 /// else the path of a TOML file (`docs/collectives.md`).
 ///
@@ -385,17 +304,17 @@ pub unsafe extern "C" fn vef_builder_algorithms(builder: *mut Builder, table: *c
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         describe(builder, |builder| {
-            let path = border::path(table, "table")?;
-            builder.algorithms = match path.to_str().and_then(Table::builtin) {
-                Some(table) => table,
-                None => read_table(path)?,
-            };
+            builder.algorithms = table_of(border::path(table, "table")?)?;
             Ok(0)
         })
     }
 }
 
-fn read_table(path: &std::path::Path) -> Result<Table, Failure> {
+/// The decision table of that name, or in that file.
+pub(crate) fn table_of(path: &std::path::Path) -> Result<Table, Failure> {
+    if let Some(table) = path.to_str().and_then(Table::builtin) {
+        return Ok(table);
+    }
     let refused = |error: &dyn std::fmt::Display| {
         Failure::new(VEF_ERROR_ALGORITHMS, format_args!("{}: {error}", path.display()))
     };
@@ -438,7 +357,7 @@ pub unsafe extern "C" fn vef_builder_engine(builder: *mut Builder, engine: *mut 
         describe(builder, |builder| {
             border::present(engine, "engine")?;
             let built = builder.build(replay::Builder::engine)?;
-            border::write(engine, Core::new(built).into_handle());
+            border::write(engine, Core::new(built, builder.keep_times).into_handle());
             Ok(0)
         })
     }
@@ -465,7 +384,7 @@ pub unsafe extern "C" fn vef_builder_partitions(
             let part_of = |node: u32| part_of.get(node as usize).copied().unwrap_or(0);
             let built = builder.build(|builder| builder.partitions(parts, part_of))?;
             for (at, engine) in built.into_iter().enumerate() {
-                border::write(engines.add(at), Core::new(engine).into_handle());
+                border::write(engines.add(at), Core::new(engine, builder.keep_times).into_handle());
             }
             Ok(0)
         })

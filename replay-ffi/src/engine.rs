@@ -2,12 +2,14 @@
 //! it happens, is then taken in batches.
 
 use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::description::{Description, Texts};
 use crate::faults::{self, Faults};
 use crate::message::{
-    self, Event, Follows, Parcel, Progress, Stats, VEF_EVENT_DELIVERED, VEF_EVENT_SENT, VEF_EVENT_WAKE,
+    self, Event, Follows, Parcel, Progress, Stats, Tally, Times, VEF_EVENT_DELIVERED, VEF_EVENT_SENT,
+    VEF_EVENT_WAKE,
 };
 use crate::status::*;
-use replay::{Engine, LiveId, Picos, ReplayError, Wake};
+use replay::{Accounts, Engine, LiveId, Next, Picos, ReplayError, Sink, Started, Wake};
 use std::ffi::{c_char, c_int};
 
 /// A replay, or one partition of it, without a queue and without a clock.
@@ -17,11 +19,34 @@ pub struct Core {
     head: Head,
     engine: Engine,
     faults: Faults,
-    /// What has followed from calls, of which the first `taken` were taken.
-    follows: Vec<Follows>,
+    texts: Texts,
+    taken_in: TakenIn,
+    /// So many of what has followed from calls were taken.
     taken: usize,
     /// The latest moment of any call.
     clock: Picos,
+}
+
+/// What follows from calls.
+#[derive(Debug)]
+struct TakenIn {
+    follows: Vec<Follows>,
+    /// Set if the ranks' times are kept.
+    accounts: Option<Box<Accounts>>,
+}
+
+impl Sink for TakenIn {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        self.follows.push(next.into());
+    }
+
+    #[inline(always)]
+    fn started(&mut self, started: &Started) {
+        if let Some(accounts) = &mut self.accounts {
+            accounts.started(accounts.number(started.job, started.task.0), started);
+        }
+    }
 }
 
 impl Handle for Core {
@@ -33,19 +58,21 @@ impl Handle for Core {
 }
 
 impl Core {
-    pub(crate) fn new(engine: Engine) -> Self {
-        let (head, faults, follows) = (Head::new::<Self>(), Faults::default(), Vec::new());
-        Self { head, engine, faults, follows, taken: 0, clock: Picos::ZERO }
+    pub(crate) fn new(engine: Engine, keep_times: bool) -> Self {
+        let accounts = keep_times.then(|| Box::new(Accounts::new(&engine)));
+        let (head, faults, texts) = (Head::new::<Self>(), Faults::default(), Texts::default());
+        let taken_in = TakenIn { follows: Vec::new(), accounts };
+        Self { head, engine, faults, texts, taken_in, taken: 0, clock: Picos::ZERO }
     }
 
     #[inline(always)]
     fn report(&mut self, Event { at, id, what }: Event) -> Result<(), Failure> {
-        let Self { engine, follows, .. } = self;
-        let (at, mut out) = (Picos(at), |next: replay::Next| follows.push(next.into()));
+        let Self { engine, taken_in, .. } = self;
+        let at = Picos(at);
         let reported = match what {
-            VEF_EVENT_DELIVERED => engine.delivered(LiveId::from_raw(id), at, &mut out),
-            VEF_EVENT_WAKE => engine.wake(Wake::from_raw(at, id), at, &mut out),
-            VEF_EVENT_SENT => engine.sent(LiveId::from_raw(id), at, &mut out),
+            VEF_EVENT_DELIVERED => engine.delivered(LiveId::from_raw(id), at, taken_in),
+            VEF_EVENT_WAKE => engine.wake(Wake::from_raw(at, id), at, taken_in),
+            VEF_EVENT_SENT => engine.sent(LiveId::from_raw(id), at, taken_in),
             _ => return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no event {what}"))),
         };
         self.clock = self.clock.max(at);
@@ -75,8 +102,7 @@ pub unsafe extern "C" fn vef_engine_free(engine: *mut Core) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vef_engine_begin(engine: *mut Core) -> c_int {
     let begin = |core: &mut Core| {
-        let Core { engine, follows, .. } = core;
-        let begun = engine.begin(&mut |next: replay::Next| follows.push(next.into()));
+        let begun = core.engine.begin(&mut core.taken_in);
         begun.map_err(|error| core.refusal(error)).map(|()| 0)
     };
     // SAFETY: the caller's promise.
@@ -153,17 +179,40 @@ pub unsafe extern "C" fn vef_engine_next(
     unsafe {
         with(engine, |core| {
             let next = Out::new(next, size, "next")?;
-            let ready = core.follows.get(core.taken..).unwrap_or_default();
+            let ready = core.taken_in.follows.get(core.taken..).unwrap_or_default();
             let count = ready.len().min(room);
             for (at, &follows) in ready[..count].iter().enumerate() {
                 next.write(at, follows);
             }
             core.taken += count;
-            if core.taken == core.follows.len() {
-                core.follows.clear();
+            if core.taken == core.taken_in.follows.len() {
+                core.taken_in.follows.clear();
                 core.taken = 0;
             }
             Ok(count as isize)
+        })
+    }
+}
+
+/// As `vef_replay_describe`; of a message that goes to another partition, before it is exported.
+///
+/// # Safety
+/// `engine` is null or usable; `description` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_describe(
+    engine: *mut Core,
+    id: u64,
+    description: *mut Description,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            let out = Out::new(description, size, "description")?;
+            let described =
+                core.engine.describe(LiveId::from_raw(id)).map_err(|error| core.refusal(error))?;
+            out.write(0, core.texts.fill(&described));
+            Ok(0)
         })
     }
 }
@@ -238,6 +287,42 @@ pub unsafe extern "C" fn vef_engine_stats(engine: *mut Core, stats: *mut Stats, 
         with(engine, |core| {
             Out::new(stats, size, "stats")?.write(0, Stats::of(&core.engine, core.clock));
             Ok(0)
+        })
+    }
+}
+
+/// As `vef_replay_tally`.
+///
+/// # Safety
+/// `engine` is null or usable; `tally` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_tally(
+    engine: *mut Core,
+    kind: u32,
+    tally: *mut Tally,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe { with(engine, |core| message::write_tally(core.engine.stats(), kind, (tally, size))) }
+}
+
+/// As `vef_replay_times`; of ranks in other partitions nothing is known.
+///
+/// # Safety
+/// `engine` is null or usable; `times` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_times(
+    engine: *mut Core,
+    job: u32,
+    times: *mut Times,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            let kept = (&core.engine, core.taken_in.accounts.as_deref());
+            message::write_times(kept, job, (times, room, size))
         })
     }
 }

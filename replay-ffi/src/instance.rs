@@ -2,8 +2,9 @@
 //! on them.
 
 use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::description::{Description, Texts};
 use crate::faults::{self, Faults};
-use crate::message::{self, Message, Progress, Stats, Tally};
+use crate::message::{self, Message, Progress, Stats, Tally, Times};
 use crate::status::*;
 use replay::{LiveId, Picos, Replay, ReplayError};
 use std::ffi::{c_char, c_int, c_void};
@@ -15,6 +16,7 @@ pub struct Instance {
     head: Head,
     engine: Replay,
     faults: Faults,
+    texts: Texts,
     /// Whether [`vef_replay_hand_out`] is under way.
     handing_out: bool,
     /// Whether it was freed meanwhile.
@@ -35,7 +37,8 @@ pub type Inject = Option<unsafe extern "C" fn(user: *mut c_void, message: *const
 impl Instance {
     pub(crate) fn new(engine: Replay) -> Self {
         let head = Head::new::<Self>();
-        Self { head, engine, faults: Faults::default(), handing_out: false, doomed: false }
+        let (faults, texts) = (Faults::default(), Texts::default());
+        Self { head, engine, faults, texts, handing_out: false, doomed: false }
     }
 
     #[cold]
@@ -284,6 +287,31 @@ pub unsafe extern "C" fn vef_replay_hand_out(
     result
 }
 
+/// Writes everything that the trace says of a message that is under way to `description`: the record that sends it, its tag, MPI function and
+/// phase, its collective, algorithm and step. A simulator that never asks pays nothing for it. A container has tags, functions and
+/// phases; text has not.
+///
+/// # Safety
+/// `replay` is null or usable; `description` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_describe(
+    replay: *mut Instance,
+    id: u64,
+    description: *mut Description,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            let out = Out::new(description, size, "description")?;
+            let described =
+                replay.engine.describe(LiveId::from_raw(id)).map_err(|error| replay.refusal(error))?;
+            out.write(0, replay.texts.fill(&described));
+            Ok(0)
+        })
+    }
+}
+
 /// Returns 1 if every record is replayed and every message delivered, else 0.
 ///
 /// # Safety
@@ -336,13 +364,27 @@ pub unsafe extern "C" fn vef_replay_tally(
     size: usize,
 ) -> c_int {
     // SAFETY: the caller's promise, here and in the closure.
+    unsafe { with(replay, |replay| message::write_tally(replay.engine.stats(), kind, (tally, size))) }
+}
+
+/// Writes the times of the ranks of a job by state to `times`, by rank, `room` of them at most, and returns how many ranks the job has; with a
+/// `room` of 0 `times` may be null. It needs `vef_builder_keep_times`.
+///
+/// # Safety
+/// `replay` is null or usable; `times` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_times(
+    replay: *mut Instance,
+    job: u32,
+    times: *mut Times,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         with(replay, |replay| {
-            let tally = Out::new(tally, size, "tally")?;
-            let unknown = || Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no kind {kind}"));
-            let count = replay.engine.stats().of(message::kind(kind).ok_or_else(unknown)?);
-            tally.write(0, count.into());
-            Ok(0)
+            let kept = (replay.engine.engine(), replay.engine.accounts());
+            message::write_times(kept, job, (times, room, size))
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The C ABI of the crate `replay`: `vef_replay.h` and `TraceManager.h`, which cbindgen makes from this crate.
 //!
-//! [`builder`] describes a replay, [`instance`] is one in progress; [`trace_manager`] is the interface of
+//! [`builder`] and [`job`] describe a replay, [`instance`] is one in progress; [`trace_manager`] is the interface of
 //! simulators written for VEF-TraceLib. The conventions stand once, in `cbindgen.toml`, and open the header.
 //!
 //! What crosses the border does so in [`border`]: pointers become references there, failures codes and texts, and
@@ -12,9 +12,11 @@
 mod border;
 
 pub mod builder;
+pub mod description;
 pub mod engine;
 mod faults;
 pub mod instance;
+pub mod job;
 pub mod message;
 pub mod status;
 pub mod trace_manager;

@@ -1,9 +1,9 @@
 //! What C sees of messages, kinds and counts.
 
-use crate::border::{self, Failure, Out};
-use crate::status::VEF_ERROR_ARGUMENT;
-use replay::{Count, Engine, Kind, Next, Picos, Replay, TaskProgress};
-use std::ffi::{CStr, c_char};
+use crate::border::{self, Failure, Out, Versioned};
+use crate::status::{VEF_ERROR_ARGUMENT, VEF_ERROR_STATE};
+use replay::{Accounts, Count, Engine, Kind, Next, Picos, Replay, TaskProgress};
+use std::ffi::{CStr, c_char, c_int};
 
 /// A message to be carried through the network. It leaves its node at the moment for which it was asked.
 #[repr(C)]
@@ -78,7 +78,22 @@ pub struct Stats {
     pub exported: u64,
     /// Of a partition: messages that came from other partitions.
     pub imported: u64,
+    /// Records that ranks have started: `vef_builder_records` has their total.
+    pub records: u64,
+    /// Collectives of which the trace has only the sums of what a member sends and receives, which were split evenly among the members: an
+    /// Alltoallv or Alltoallw of a text trace.
+    pub split_evenly: u64,
 }
+
+impl Versioned for Stats {
+    /// Without `records` and what follows.
+    const FIRST: usize = 112;
+}
+impl Versioned for Message {}
+impl Versioned for Follows {}
+impl Versioned for Progress {}
+impl Versioned for Tally {}
+impl Versioned for Times {}
 
 impl From<&Replay> for Stats {
     fn from(replay: &Replay) -> Self {
@@ -106,6 +121,8 @@ impl Stats {
             finish: engine.finish().0,
             exported: stats.exported,
             imported: stats.imported,
+            records: stats.records(),
+            split_evenly: stats.split_evenly,
         }
     }
 }
@@ -258,6 +275,65 @@ impl From<Count> for Tally {
     }
 }
 
+/// The time of a rank by state, in picoseconds: from the start of its job to its end, or to the start of its last record so far.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// It computes.
+    pub computing: u64,
+    /// It waits for a send of its own to complete.
+    pub send: u64,
+    /// It waits for a message.
+    pub reception: u64,
+    /// It is in a collective that its next record waits for.
+    pub collective: u64,
+}
+
+/// Writes the times of the ranks of a job to as many elements as there is room for; returns the number of ranks.
+///
+/// # Safety
+/// As [`write_progress`].
+pub(crate) unsafe fn write_times(
+    (engine, accounts): (&Engine, Option<&Accounts>),
+    job: u32,
+    (times, room, size): (*mut Times, usize, usize),
+) -> Result<isize, Failure> {
+    if job >= engine.jobs() {
+        return Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no job {job}")));
+    }
+    let not_kept = || Failure::new(VEF_ERROR_STATE, "times are kept after vef_builder_keep_times alone");
+    let accounts = accounts.ok_or_else(not_kept)?;
+    if room > 0 {
+        // SAFETY: the caller's promise, here and below.
+        let times = unsafe { Out::new(times, size, "times")? };
+        for (rank, [computing, send, reception, collective]) in
+            accounts.so_far(engine, job).into_iter().take(room).enumerate()
+        {
+            // SAFETY: there is room for `room` of them.
+            unsafe { times.write(rank, Times { computing, send, reception, collective }) };
+        }
+    }
+    Ok(engine.tasks(job) as isize)
+}
+
+/// Writes how many messages of a kind have started.
+///
+/// # Safety
+/// `tally` is null, or an element of `size` bytes can be written there.
+pub(crate) unsafe fn write_tally(
+    stats: &replay::Stats,
+    number: u32,
+    (tally, size): (*mut Tally, usize),
+) -> Result<c_int, Failure> {
+    // SAFETY: the caller's promise, here and below.
+    let tally = unsafe { Out::new(tally, size, "tally")? };
+    let unknown = || Failure::new(VEF_ERROR_ARGUMENT, format_args!("there is no kind {number}"));
+    let count = stats.of(kind(number).ok_or_else(unknown)?);
+    // SAFETY: as above.
+    unsafe { tally.write(0, count.into()) };
+    Ok(0)
+}
+
 /// The names of [`Kind::all`].
 const KINDS: [&CStr; Kind::COUNT] = [
     c"point-to-point",
@@ -288,7 +364,7 @@ pub extern "C" fn vef_kind_name(kind: u32) -> *const c_char {
 }
 
 /// The kind of that number.
-pub(crate) fn kind(number: u32) -> Option<Kind> {
+fn kind(number: u32) -> Option<Kind> {
     Kind::all().nth(number as usize)
 }
 

@@ -64,7 +64,18 @@ fn compare(name: &str, generated: &str) {
 fn vef_replay_h() {
     compare(
         "vef_replay.h",
-        &generate("cbindgen.toml", &["status.rs", "message.rs", "builder.rs", "instance.rs", "engine.rs"]),
+        &generate(
+            "cbindgen.toml",
+            &[
+                "status.rs",
+                "message.rs",
+                "description.rs",
+                "builder.rs",
+                "job.rs",
+                "instance.rs",
+                "engine.rs",
+            ],
+        ),
     );
 }
 

@@ -3,11 +3,12 @@
 use crate::collective::Collectives;
 use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
-use crate::job::{Job, Running, Scale};
+use crate::job::{Changes, Job, Running, Scale};
 use crate::lines::Lines;
 use crate::live::Live;
 use crate::message::WakeTarget;
 use crate::options::{SameNode, SendCompletion};
+use crate::part::Filter;
 use crate::poll::Replay;
 use crate::sequence::{Sequence, Wait};
 use crate::states::States;
@@ -22,6 +23,7 @@ pub struct Builder {
     send_completion: SendCompletion,
     same_node: SameNode,
     table: Table,
+    keep_times: bool,
 }
 
 impl Builder {
@@ -43,10 +45,22 @@ impl Builder {
         self
     }
 
-    /// Which algorithm plays which collective; [`Table::default`] without it.
+    /// Which algorithm plays which collective of jobs without a table of their own ([`Job::algorithms`]); [`Table::default`] without it.
     pub fn algorithms(mut self, table: Table) -> Self {
         self.table = table;
         self
+    }
+
+    /// Whether the replay keeps the time of each task by state ([`Replay::accounts`]); without this call it does not. A simulator on an
+    /// [`Engine`] has an [`Accounts`](crate::Accounts) of its own for that.
+    pub fn keep_times(mut self, keep_times: bool) -> Self {
+        self.keep_times = keep_times;
+        self
+    }
+
+    /// Number of end nodes that the jobs' placements need: one more than the largest node of any task.
+    pub fn nodes_needed(&self) -> u64 {
+        self.jobs.iter().map(Job::nodes_needed).max().unwrap_or(0)
     }
 
     /// An engine, whose tasks [`Engine::begin`] starts.
@@ -57,7 +71,8 @@ impl Builder {
     /// A replay that holds the queue of messages; all tasks are started.
     pub fn build(self) -> Result<Replay, BuildError> {
         // No message starts before the caller takes it.
-        Ok(Replay::new(self.build_engine(0)?)?)
+        let keep_times = self.keep_times;
+        Ok(Replay::new(self.build_engine(0)?, keep_times)?)
     }
 
     /// Engines that divide the replay among themselves, to be advanced side by side: each has the tasks on the nodes that
@@ -66,7 +81,7 @@ impl Builder {
     /// Every partition reads the records of its own tasks, and has some 200 bytes for each task of the whole replay. A
     /// text is read into memory first, once for all of them.
     pub fn partitions(self, parts: u32, part_of: impl Fn(u32) -> u32) -> Result<Vec<Engine>, BuildError> {
-        let Self { mut jobs, send_completion, same_node, table } = self;
+        let Self { mut jobs, send_completion, same_node, table, keep_times } = self;
         jobs.iter_mut().try_for_each(|job| job.source.make_shareable()).map_err(ReplayError::Source)?;
         let mut partitions = Vec::new();
         for part in 0..parts {
@@ -78,13 +93,15 @@ impl Builder {
                     start: job.start,
                     factors: job.factors.clone(),
                     computing: job.computing.as_ref().map(|computing| computing.again()),
+                    table: job.table.clone(),
                     skipped: job.skipped.clone(),
                     spans: job.spans.clone(),
                     from_launch: job.from_launch,
+                    part: job.part.clone(),
                 })
             };
             let jobs = jobs.iter().map(again).collect::<Result<_, _>>().map_err(ReplayError::Source)?;
-            let builder = Self { jobs, send_completion, same_node, table: table.clone() };
+            let builder = Self { jobs, send_completion, same_node, table: table.clone(), keep_times };
             let mut engine = builder.engine()?;
             for (sequence, &node) in engine.sequences.iter_mut().zip(&engine.live.nodes) {
                 let its = part_of(node);
@@ -127,11 +144,14 @@ impl Builder {
                 Some(placed) => nodes.extend_from_slice(&placed[..tasks as usize]),
                 None => nodes.extend(0..tasks),
             }
+            let part = job.part.as_ref().map(|part| Filter::new(part, tasks));
             jobs.push(Running {
                 lines: Lines::new(job.source.is_proven()),
                 source: job.source,
                 scale,
-                computing: job.computing,
+                table: job.table,
+                changes: (job.computing.is_some() || part.is_some())
+                    .then(|| Box::new(Changes { computing: job.computing, part })),
                 first_task,
                 tasks,
                 skipped: job.skipped,

@@ -14,7 +14,7 @@ use tables::{Group, NOBODY, Open, PartSizes};
 
 use crate::error::{CollectiveProblem, EngineResult, Problem, ReplayError};
 use crate::job::Running;
-use crate::live::{Completes, Departure, Flight, Live, Of};
+use crate::live::{Completes, Departure, Flight, Live, Of, short};
 use crate::message::{Kind, Left, Next, Sink, Wake, WakeTarget};
 use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};
@@ -89,7 +89,7 @@ impl Player<'_> {
     ) -> EngineResult<Option<Released>> {
         let open = &mut self.collectives.open[open_at as usize];
         // What comes from another partition was counted there.
-        open.on_their_way -= u32::from(matches!(flight.of, Of::Collective(_)));
+        open.on_their_way -= u32::from(matches!(flight.of, Of::Collective { .. }));
         let part = match open.parts[flight.dst as usize] {
             // The schedule has no receive for it: nothing depends on it.
             OVER => {
@@ -205,6 +205,7 @@ impl Player<'_> {
         part_entry.sizes = sizes;
         part_entry.task = task;
         part_entry.at = sequence.at;
+        part_entry.record = short(sequence.records);
         Ok(part)
     }
 
@@ -271,7 +272,8 @@ impl Player<'_> {
         let (src, dst) = (members[part.rank as usize], members[to as usize]);
         let Open { job, first_task, operation, .. } = *open;
         let kind = Kind::Collective(operation);
-        let of = Of::Collective(part.open);
+        let of = Of::Collective { open: part.open, number: part.sent, record: part.record };
+        part.sent = part.sent.wrapping_add(1);
         let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes);
         let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task };
         let task = part.task;
@@ -393,7 +395,7 @@ impl Collectives {
             Some(blocks) => Sizes::Blocks(blocks),
             None => Sizes::from_sums(operation, ranks, record.amounts.send.0, record.amounts.recv.0),
         };
-        let choice = self.table.choose(&member, sizes);
+        let choice = job.table.as_ref().unwrap_or(&self.table).choose(&member, sizes);
         if choice.algorithm.sorts() {
             let sort = |blocks: Counts| blocks.sorted(root, choice.order);
             blocks = blocks.map(sort).transpose().map_err(CollectiveProblem::Schedule)?;

@@ -17,6 +17,7 @@ use crate::job::Running;
 use crate::live::{Completes, Flight, Live, Of, Refused};
 use crate::message::{LiveId, Sink, Started, Wake};
 use crate::options::SendCompletion;
+use crate::part::{Filter, LeftOut};
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use crate::task::{Halt, Task, not_started};
@@ -88,7 +89,7 @@ impl Engine {
             return Err(self.refuse(ReplayError::Backwards { clock, at }));
         }
         receiver.last_call = at;
-        let (Of::Line { id: line, awaited }, Completes::AtStart) = (flight.of, flight.completes) else {
+        let (Of::Line { id: line, awaited, .. }, Completes::AtStart) = (flight.of, flight.completes) else {
             return self.delivered_other(id, flight, at, out);
         };
         live.remove(id);
@@ -190,11 +191,11 @@ impl Engine {
             self.complete_send(&flight, at, out)?;
         }
         let released = match flight.of {
-            Of::Line { id, awaited } => {
+            Of::Line { id, awaited, .. } => {
                 let halt = self.task(flight.receiver).receive(id, awaited, at, out);
                 return self.carry_out(flight.receiver, halt, out);
             }
-            Of::Collective(open) => self.player().arrive(open, &flight, at, out),
+            Of::Collective { open, .. } => self.player().arrive(open, &flight, at, out),
             Of::Imported(id) => self.player().arrive_imported(id, &flight, at, out),
         };
         self.carry_out_release(released, out)
@@ -226,7 +227,7 @@ impl Engine {
                 self.jobs[sender.job as usize].lines.complete(id);
                 Ok(waits.then_some(Released { task: flight.src, at }))
             }
-            Of::Collective(open) => self.player().complete_send(open, flight, at, out),
+            Of::Collective { open, .. } => self.player().complete_send(open, flight, at, out),
             // The sender is in another partition.
             Of::Imported(_) => Ok(None),
         };
@@ -339,7 +340,7 @@ impl Engine {
     fn sender(&self, flight: &Flight) -> u32 {
         match flight.of {
             Of::Line { .. } | Of::Imported(_) => flight.src,
-            Of::Collective(open) => self.collectives.task(open, flight.src),
+            Of::Collective { open, .. } => self.collectives.task(open, flight.src),
         }
     }
 
@@ -385,6 +386,12 @@ impl Engine {
     /// Number of tasks of a job; 0 for a job that does not exist.
     pub fn tasks(&self, job: u32) -> u32 {
         self.jobs.get(job as usize).map_or(0, |job| job.tasks)
+    }
+
+    /// What the replay of a part of a run has left out of a job's records so far.
+    pub fn left_out(&self, job: u32) -> LeftOut {
+        let changes = self.jobs.get(job as usize).and_then(|job| job.changes.as_ref());
+        changes.and_then(|changes| changes.part.as_ref()).map(Filter::left_out).unwrap_or_default()
     }
 
     /// The tasks of a job, counted over all jobs.

@@ -112,6 +112,9 @@ pub enum ReplayError {
     /// The trace cannot be read on.
     #[error("{0}")]
     Source(#[source] SourceError),
+    /// A trace's notes, which say what a message is, cannot be read; the replay itself does not need them.
+    #[error("{0}")]
+    Notes(#[source] SourceError),
     /// A moment later than 2^64 picoseconds.
     #[error("{place}: it would start after the end of time (2^64 ps, 213 days)")]
     Overflow {
@@ -151,7 +154,7 @@ pub enum ReplayError {
 pub(crate) type EngineResult<T> = Result<T, Box<ReplayError>>;
 
 impl ReplayError {
-    /// Whether the caller made a mistake that left the replay as it was.
+    /// Whether the call left the replay as it was: the caller made a mistake, or asked for notes that cannot be read.
     pub fn is_misuse(&self) -> bool {
         matches!(
             self,
@@ -162,6 +165,7 @@ impl ReplayError {
                 | Self::NotHere
                 | Self::NotWaiting
                 | Self::Begun
+                | Self::Notes(_)
                 | Self::Backwards { .. }
         )
     }

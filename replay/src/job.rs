@@ -4,8 +4,10 @@
 use crate::error::{BuildError, ReplayError};
 use crate::lines::Lines;
 use crate::options::SendCompletion;
-use crate::source::{Container, Feed, LoadError, Loaded, Stream, is_container};
+use crate::part::{Ahead, Filter, Part, PartError, Selection, iterations, phase};
+use crate::source::{Container, Feed, LoadError, Loaded, SourceError, Stream, is_container};
 use crate::states::States;
+use collectives::choose::Table;
 use hashbrown::HashMap;
 use std::fmt::Debug;
 use std::path::Path;
@@ -26,10 +28,21 @@ pub struct Job {
     /// By rank; the last one also holds for the ranks behind it. Empty for 1.
     pub(crate) factors: Vec<f64>,
     pub(crate) computing: Option<Box<dyn Computing>>,
+    pub(crate) table: Option<Table>,
     pub(crate) skipped: Vec<Ticks>,
     /// As captured, by rank; empty if the first records stay as they are.
     pub(crate) spans: Vec<Span>,
     pub(crate) from_launch: bool,
+    pub(crate) part: Option<Arc<Selection>>,
+}
+
+/// What of a run is replayed.
+#[derive(Clone, Debug, Default)]
+pub struct Extent {
+    /// Whether it begins with the launch ([`Job::from_launch`]).
+    pub from_launch: bool,
+    /// The part that is replayed, if not all is.
+    pub part: Option<Arc<Selection>>,
 }
 
 /// Computing times that differ from those of the trace, record by record.
@@ -73,15 +86,32 @@ impl Job {
             start: Picos::ZERO,
             factors: Vec::new(),
             computing: None,
+            table: None,
             skipped: Vec::new(),
             spans: Vec::new(),
             from_launch: false,
+            part: None,
         }
     }
 
     /// Number of tasks, for which a placement needs nodes.
     pub fn tasks(&self) -> u32 {
         self.source.header().tasks
+    }
+
+    /// Number of records of all tasks: messages, marks, and parts of collectives, as the header says. [`Stats::records`](crate::Stats::records) reaches it.
+    pub fn records(&self) -> u64 {
+        let header = self.source.header();
+        header.messages.saturating_add(header.local_collectives)
+    }
+
+    /// Number of end nodes that its placement needs: one more than the largest node of any task.
+    pub fn nodes_needed(&self) -> u64 {
+        let placed = self.nodes.as_ref().map(|nodes| nodes.iter().take(self.tasks() as usize).max());
+        match placed {
+            Some(largest) => largest.map_or(0, |&largest| u64::from(largest) + 1),
+            None => self.tasks().into(),
+        }
     }
 
     /// Checks the number of tasks against the length of the trace, so that no per-task memory is allocated on the header's word alone.
@@ -183,6 +213,12 @@ impl Job {
         self
     }
 
+    /// Which algorithm plays which collective of this job; that of all jobs without it ([`Builder::algorithms`](crate::Builder::algorithms)).
+    pub fn algorithms(mut self, table: Table) -> Self {
+        self.table = Some(table);
+        self
+    }
+
     /// Replaces the trace's computing times, before factors are applied.
     pub fn computing(mut self, computing: Box<dyn Computing>) -> Self {
         self.computing = Some(computing);
@@ -199,22 +235,99 @@ impl Job {
         send_completion: SendCompletion,
         see: &mut dyn FnMut(Rank, &Raw),
     ) -> Result<(), ReplayError> {
-        if let Feed::Stream(stream) = &self.source {
-            return stream.survey(see).map_err(ReplayError::Source);
-        }
-        let mut source = self.source.again().map_err(ReplayError::Source)?;
-        if send_completion != SendCompletion::Eager {
-            source.tell_sends().map_err(ReplayError::Source)?;
-        }
-        for task in (0..self.tasks()).map(Rank) {
-            let mut record = Raw::NOTHING;
-            loop {
-                source.next(task, &mut record).map_err(ReplayError::Source)?;
-                if record.tag & KIND == NOTHING {
-                    break;
+        let sends = send_completion != SendCompletion::Eager;
+        let mut part = self.part.as_ref().map(|part| Filter::new(part, self.tasks()));
+        let seen = self.source.survey(sends, &mut |task, record| match &mut part {
+            None => see(task, record),
+            Some(part) => {
+                let mut record = *record;
+                if part.take(task, &mut record).is_some() {
+                    see(task, &record);
                 }
-                see(task, &record);
             }
+        });
+        seen.map_err(ReplayError::Source)
+    }
+
+    /// Finds a part of the run, to be passed to [`Job::part`] of this trace. The trace is read for that.
+    ///
+    /// # Errors
+    /// The trace has no such part, or cannot be read.
+    pub fn select(&self, part: &Part) -> Result<Selection, PartError> {
+        let (stretches, description) = match part {
+            Part::Phase { name, entry } => phase(&self.source, name, *entry)?,
+            Part::Iterations { first, last } => iterations(&self.source, *first, *last)?,
+        };
+        Selection::new(stretches, description, &self.source)
+    }
+
+    /// Replays only these records. All tasks begin with their first record of them at [`Job::start`]; what depends on other records
+    /// does not wait, and collectives that not all members enter in the part are left out
+    /// ([`Engine::left_out`](crate::Engine::left_out)).
+    pub fn part(mut self, part: Arc<Selection>) -> Self {
+        self.part = Some(part);
+        self
+    }
+
+    /// [`Job::from_launch`] and [`Job::part`].
+    ///
+    /// # Errors
+    /// As [`Job::captured_spans`].
+    pub fn extent(mut self, extent: &Extent) -> Result<Self, LoadError> {
+        self.from_launch(extent.from_launch)?;
+        self.part.clone_from(&extent.part);
+        Ok(self)
+    }
+}
+
+/// In what the records of a job differ from those of its trace.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// Computing times that replace the trace's.
+    pub(crate) computing: Option<Box<dyn Computing>>,
+    /// The part that is replayed.
+    pub(crate) part: Option<Filter>,
+}
+
+impl Changes {
+    /// The same for another reading of the trace, from its start.
+    pub(crate) fn again(&self) -> Self {
+        let computing = self.computing.as_ref().map(|computing| computing.again());
+        Self { computing, part: self.part.as_ref().map(Filter::again) }
+    }
+
+    /// Puts the next record of a task into `next`, and its number into `number`.
+    pub(crate) fn next(
+        &mut self,
+        source: &mut Feed,
+        task: Rank,
+        number: &mut u64,
+        next: &mut Raw,
+    ) -> Result<(), SourceError> {
+        match &mut self.part {
+            None => source.next(task, next)?,
+            Some(part) => match part.ahead(task) {
+                Ahead::End => *next = Raw::NOTHING,
+                Ahead::Pause(pause, at) => {
+                    (*next, *number) = (pause, at);
+                    return Ok(());
+                }
+                Ahead::Records => loop {
+                    source.next(task, next)?;
+                    if next.tag & KIND == NOTHING {
+                        break;
+                    }
+                    if let Some(at) = part.take(task, next) {
+                        *number = at;
+                        break;
+                    }
+                },
+            },
+        }
+        if let Some(computing) = &mut self.computing
+            && next.tag & KIND != NOTHING
+        {
+            next.time = computing.time(task, *number, next).0;
         }
         Ok(())
     }
@@ -225,8 +338,10 @@ impl Job {
 pub(crate) struct Running {
     pub(crate) source: Feed,
     pub(crate) scale: Scale,
-    /// Computing times that replace the trace's.
-    pub(crate) computing: Option<Box<dyn Computing>>,
+    /// Its own decision table, if it has one.
+    pub(crate) table: Option<Table>,
+    /// In what its records differ from the trace's.
+    pub(crate) changes: Option<Box<Changes>>,
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
@@ -243,6 +358,14 @@ pub(crate) struct Running {
     pub(crate) open: HashMap<CollectiveId, u32>,
     /// Messages from other partitions, of collectives that are not open here: sender and receiver, ranks of the communicator.
     pub(crate) early: HashMap<CollectiveId, Vec<(u32, u32)>>,
+}
+
+impl Running {
+    /// Whether a task begins with the first record of the trace.
+    pub(crate) fn has_start(&self, task: Rank) -> bool {
+        let part = self.changes.as_ref().and_then(|changes| changes.part.as_ref());
+        part.is_none_or(|part| part.has_start(task))
+    }
 }
 
 /// Ticks to picoseconds: the trace's clock times the job's factors.

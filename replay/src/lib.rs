@@ -42,7 +42,7 @@
 //! ```text
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
-//!     stuck.rs         why nothing happens;  repeat.rs  a job that runs again
+//!     stuck.rs         why nothing happens;  repeat.rs  a job that runs again;  describe.rs  what a message is;  accounts.rs  times by state
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -52,6 +52,7 @@
 //!  5  job.rs           Job: a trace and how it is replayed;  source/ its records (text, container, memory)
 //!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
 //!     live.rs          the messages under way, by the id that the simulator has of them
+//!     part.rs          Part, Selection: a part of a run;  part/ how it is found
 //!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
 //! ```
 //!
@@ -62,7 +63,9 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod builder;
+mod describe;
 mod exchange;
 mod partition;
 mod poll;
@@ -78,6 +81,7 @@ mod task;
 mod job;
 mod lines;
 mod live;
+mod part;
 mod sequence;
 mod source;
 mod states;
@@ -94,20 +98,25 @@ mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 }
 
+pub use accounts::Accounts;
 pub use builder::Builder;
+pub use collectives::Algorithm;
 pub use collectives::choose::Table;
+pub use describe::{Description, Origin, Step};
 pub use engine::{Engine, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use exchange::{Exchange, Seat};
-pub use job::{Computing, Job};
+pub use job::{Computing, Extent, Job};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
 pub use options::{Link, Memory, SameNode, SendCompletion};
+pub use part::{LeftOut, Part, PartError, Selection, Stretch};
 pub use partition::Parcel;
 pub use poll::Replay;
 pub use queue::Queue;
 pub use source::{Container, Found, LoadError, Loaded, SourceError, Stream};
 pub use stats::{Count, Stats};
 pub use stuck::{Awaited, Missing, Stuck, StuckTask, Undelivered, WaitsFor};
+pub use vef_format::ids::Rank;
 pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::raw::Raw;
 pub use vef_format::units::{Bytes, Picos, Ticks};

@@ -45,11 +45,29 @@ pub(crate) enum Of {
         id: u64,
         /// Whether some record waits for its reception, as far as the trace says so.
         awaited: bool,
+        /// Number of the line among its sender's records, or [`UNKNOWN`].
+        record: u32,
     },
-    /// The collective with this key in the table of open ones.
-    Collective(u32),
+    /// A collective.
+    Collective {
+        /// Its key in the table of open ones.
+        open: u32,
+        /// Number of the message among those that its sender sends in it.
+        number: u32,
+        /// Number of its sender's record, or [`UNKNOWN`].
+        record: u32,
+    },
     /// The collective of that id: the message came from another partition, in which its key is another.
     Imported(CollectiveId),
+}
+
+/// The number of a record that is not known, or too large for what is kept of a message.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+/// A record's number for [`Of`].
+#[inline(always)]
+pub(crate) fn short(record: u64) -> u32 {
+    u32::try_from(record).unwrap_or(UNKNOWN)
 }
 
 /// The moment at which a send is complete for its sender.
@@ -203,7 +221,7 @@ mod tests {
     }
 
     fn flight(id: u64) -> Flight {
-        Flight::new(Of::Line { id, awaited: false }, 1, 2, 2, Completes::AtStart)
+        Flight::new(Of::Line { id, awaited: false, record: 0 }, 1, 2, 2, Completes::AtStart)
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub struct Parcel {
     /// The receiver, counted over all jobs.
     receiver: u32,
     src: u32,
+    /// Of a line the number of its sender's record; of a collective the receiver's rank of the communicator.
     dst: u32,
     flags: u32,
 }
@@ -62,12 +63,16 @@ impl Engine {
         if !self.is_elsewhere(flight.receiver) {
             return Err(self.refuse(ReplayError::NothingToExport { id }));
         }
+        let Flight { src, mut dst, receiver, .. } = flight;
         let (parcel_id, flags) = match flight.of {
-            Of::Line { id, awaited } => (id, if awaited { AWAITED } else { 0 }),
-            Of::Collective(open) => (self.collectives.open[open as usize].id.0, OF_COLLECTIVE),
+            Of::Line { id, awaited, record } => {
+                // The receiver's rank of the job follows from the receiver.
+                dst = record;
+                (id, if awaited { AWAITED } else { 0 })
+            }
+            Of::Collective { open, .. } => (self.collectives.open[open as usize].id.0, OF_COLLECTIVE),
             Of::Imported(_) => return Err(self.refuse_id(id)),
         };
-        let Flight { src, dst, receiver, .. } = flight;
         self.live.stats.exported += 1;
         let incomplete = flight.completes_by_arrival();
         match incomplete {
@@ -75,7 +80,7 @@ impl Engine {
             false => self.live.remove(id),
         }
         let flags = flags | if incomplete { INCOMPLETE } else { 0 };
-        if let Of::Collective(open) = flight.of {
+        if let Of::Collective { open, .. } = flight.of {
             self.player().export(open);
         }
         Ok(Parcel { id: parcel_id, receiver, src, dst, flags })
@@ -91,9 +96,12 @@ impl Engine {
         if receiver >= tasks || src >= tasks || self.is_elsewhere(receiver) {
             return Err(self.refuse(ReplayError::NotHere));
         }
-        let of = match flags & OF_COLLECTIVE {
-            0 => Of::Line { id, awaited: flags & AWAITED != 0 },
-            _ => Of::Imported(CollectiveId(id)),
+        let (of, dst) = match flags & OF_COLLECTIVE {
+            0 => (
+                Of::Line { id, awaited: flags & AWAITED != 0, record: dst },
+                self.sequences[receiver as usize].rank.0,
+            ),
+            _ => (Of::Imported(CollectiveId(id)), dst),
         };
         self.live.stats.imported += 1;
         Ok(self.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart)))

@@ -3,9 +3,11 @@
 //! Each task is called for each of its messages ([`Wake`]), and the queue holds these calls: so a message
 //! starts when it is taken, and what follows in its task moves with that.
 
+use crate::accounts::Accounts;
+use crate::describe::Description;
 use crate::engine::{Engine, TaskProgress};
 use crate::error::ReplayError;
-use crate::message::{LiveId, Message, Next, Sink, Wake, WakeTarget};
+use crate::message::{LiveId, Message, Next, Sink, Started, Wake, WakeTarget};
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::stuck::Stuck;
@@ -28,6 +30,8 @@ struct Queues {
     ready: Queue<WakeTarget>,
     /// Messages within a node, which are carried here.
     inside: Queue<Inside>,
+    /// Set if the tasks' times are kept.
+    accounts: Option<Box<Accounts>>,
 }
 
 /// A step of a message within a node.
@@ -49,6 +53,13 @@ impl Queues {
         }
         None
     }
+
+    #[inline(always)]
+    fn account(&mut self, started: &Started) {
+        if let Some(accounts) = &mut self.accounts {
+            accounts.started(accounts.number(started.job, started.task.0), started);
+        }
+    }
 }
 
 impl Sink for Queues {
@@ -56,6 +67,11 @@ impl Sink for Queues {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         self.add(next);
+    }
+
+    #[inline(always)]
+    fn started(&mut self, started: &Started) {
+        self.account(started);
     }
 }
 
@@ -72,12 +88,18 @@ impl Sink for Called<'_> {
             self.message = Some(message);
         }
     }
+
+    #[inline(always)]
+    fn started(&mut self, started: &Started) {
+        self.queues.account(started);
+    }
 }
 
 impl Replay {
     /// Starts the tasks of an engine that calls for each message.
-    pub(crate) fn new(mut engine: Engine) -> Result<Self, ReplayError> {
-        let mut queues = Queues { ready: Queue::new(), inside: Queue::new() };
+    pub(crate) fn new(mut engine: Engine, keep_times: bool) -> Result<Self, ReplayError> {
+        let accounts = keep_times.then(|| Box::new(Accounts::new(&engine)));
+        let mut queues = Queues { ready: Queue::new(), inside: Queue::new(), accounts };
         engine.begin(&mut queues)?;
         Ok(Self { engine, queues, clock: Picos::ZERO })
     }
@@ -252,6 +274,14 @@ impl Replay {
         self.engine.stats()
     }
 
+    /// Everything that the trace says of a message that is under way; see [`Engine::describe`].
+    ///
+    /// # Errors
+    /// As [`Engine::describe`].
+    pub fn describe(&mut self, id: LiveId) -> Result<Description, ReplayError> {
+        self.engine.describe(id)
+    }
+
     /// Number of jobs.
     pub fn jobs(&self) -> u32 {
         self.engine.jobs()
@@ -265,6 +295,11 @@ impl Replay {
     /// How far the tasks of a job have come, by rank.
     pub fn progress(&self, job: u32) -> impl ExactSizeIterator<Item = TaskProgress> + '_ {
         self.engine.progress(job)
+    }
+
+    /// The times of the tasks by state, under [`Builder::keep_times`](crate::Builder::keep_times).
+    pub fn accounts(&self) -> Option<&Accounts> {
+        self.queues.accounts.as_deref()
     }
 
     /// When the last task finished, computing included: the simulated run time of all jobs, once complete.

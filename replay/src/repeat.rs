@@ -50,7 +50,7 @@ impl Engine {
         if !is_eager {
             running.source.tell_sends().map_err(ReplayError::Source)?;
         }
-        running.computing = running.computing.as_ref().map(|computing| computing.again());
+        running.changes = running.changes.as_ref().map(|changes| Box::new(changes.again()));
         running.lines = Lines::new(running.source.is_proven());
         running.collectives = States::default();
         for (rank, task) in (0..).map(Rank).zip(self.range(job)) {

@@ -7,6 +7,7 @@
 mod container;
 mod facts;
 mod feed;
+mod labels;
 mod loaded;
 mod packed;
 mod stream;
@@ -14,6 +15,7 @@ mod stream;
 pub use container::Container;
 pub(crate) use facts::{Facts, Question};
 pub(crate) use feed::Feed;
+pub(crate) use labels::Labels;
 pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
 pub use stream::Stream;
@@ -47,6 +49,11 @@ pub(crate) trait Source {
     /// sums. Asked in the order of the task's records.
     fn counts(&mut self, _task: Rank, _record: u64) -> Result<Option<[Vec<u64>; 2]>, SourceError> {
         Ok(None)
+    }
+
+    /// What the trace says of a task's record beside the record itself.
+    fn labels(&mut self, _task: Rank, _record: u64) -> Result<Labels, SourceError> {
+        Ok(Labels::default())
     }
 
     /// Whether what [`vef_format::container::Reader::is_proven`] says of a trace is known of this one.

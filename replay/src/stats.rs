@@ -103,6 +103,11 @@ impl Stats {
         self.last_delivery = self.last_delivery.max(*last_delivery);
     }
 
+    /// Records that tasks have started: messages of lines, marks, and parts of collectives.
+    pub fn records(&self) -> u64 {
+        self.of(Kind::PointToPoint).messages + self.marks + self.collective_parts
+    }
+
     /// Messages of one kind that have started.
     pub fn of(&self, kind: Kind) -> Count {
         self.kinds[kind.index()]

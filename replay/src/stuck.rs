@@ -315,7 +315,7 @@ impl Engine {
                 let Sequence { job, rank: src, .. } = self.sequences[flight.src as usize];
                 Undelivered { id, job, src: Some(src), dst: Rank(flight.dst), of: Ok(MessageId(line)) }
             }
-            Of::Collective(open) => {
+            Of::Collective { open, .. } => {
                 let open = &self.collectives.open[open as usize];
                 let members = &self.collectives.groups[open.group as usize].members;
                 let (src, dst) = (members[flight.src as usize], members[flight.dst as usize]);

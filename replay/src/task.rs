@@ -6,12 +6,12 @@
 use crate::collective::Collectives;
 use crate::error::{EngineResult, ReplayError};
 use crate::job::Running;
-use crate::live::{Completes, Departure, Flight, Live, Of};
+use crate::live::{Completes, Departure, Flight, Live, Of, short};
 use crate::message::{Kind, Next, Sink, Started, Wake, WakeTarget};
 use crate::sequence::{PAUSE, STARTED, Sequence, Wait};
 use crate::source::SourceError;
 use vef_format::ids::{MessageId, Rank};
-use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, NOTHING, Raw};
+use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
 use vef_format::units::{Bytes, Picos, Ticks};
 
 /// Where a task halted.
@@ -52,8 +52,9 @@ impl Task<'_> {
     /// It begins with its first record.
     pub(crate) fn begin(mut self, out: &mut impl Sink) -> EngineResult<Halt> {
         let waits = self.read_next(None, out)?;
+        let has_start = self.job.has_start(self.sequence.rank);
         let (rank, time) = (self.sequence.rank.index(), &mut self.sequence.next.time);
-        if let Some(span) = self.job.spans.get(rank) {
+        if let Some(span) = self.job.spans.get(rank).filter(|_| has_start) {
             *time = span.first(Ticks(*time), self.job.from_launch).0;
         }
         *time = time.saturating_sub(self.job.skipped.get(rank).map_or(0, |skipped| skipped.0));
@@ -166,7 +167,8 @@ impl Task<'_> {
             dst: Rank(to),
             first_task,
         };
-        let of = Of::Line { id, awaited: tag & AWAITED != 0 };
+        let record = short(self.sequence.records);
+        let of = Of::Line { id, awaited: tag & AWAITED != 0, record };
         let flight = Flight::new(of, self.number, to, first_task + to, completes);
         if self.live.start(&departure, flight, out).is_none() {
             return Err(self.overflow());
@@ -194,8 +196,8 @@ impl Task<'_> {
     #[inline(always)]
     fn read(&mut self, complete: &mut Option<u64>, out: &mut impl Sink) -> EngineResult<()> {
         let rank = self.sequence.rank;
-        if self.job.computing.is_some() {
-            return self.read_replaced();
+        if self.job.changes.is_some() {
+            return self.read_changed();
         }
         let Some(streams) = self.job.source.plain() else {
             return self.job.source.next(rank, &mut self.sequence.next).map_err(unreadable);
@@ -221,17 +223,12 @@ impl Task<'_> {
         }
     }
 
-    /// Reads its next record, whose computing time is another than the trace says.
+    /// Reads its next record, which differs from that of the trace.
     #[inline(never)]
-    fn read_replaced(&mut self) -> EngineResult<()> {
-        let Sequence { rank, records, ref mut next, .. } = *self.sequence;
-        self.job.source.next(rank, next).map_err(unreadable)?;
-        if let Some(computing) = &mut self.job.computing
-            && next.tag & KIND != NOTHING
-        {
-            next.time = computing.time(rank, records, next).0;
-        }
-        Ok(())
+    fn read_changed(&mut self) -> EngineResult<()> {
+        let Sequence { rank, ref mut records, ref mut next, .. } = *self.sequence;
+        let Running { source, changes: Some(changes), .. } = self.job else { return Ok(()) };
+        changes.next(source, rank, records, next).map_err(unreadable)
     }
 
     /// A mark starts, and is over.

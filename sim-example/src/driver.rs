@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Builder, Engine, Job, LoadError, SendCompletion, Stream};
+use replay::{Accounts, Builder, Engine, Job, LoadError, SendCompletion, Stream};
 use results::simulation::{ComputingReport, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::format::Format;
 
-use crate::accounts::Accounts;
 use crate::allocation::allocate;
 use crate::computing::ComputeScale;
 use crate::critical::Causes;

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use crate::computing::ScaleError;
-use crate::loggp::{GoalError, StuckSchedule};
+use crate::loggp::StuckSchedule;
 use crate::model::{ModelError, OutOfTime};
 use crate::places::UnknownRule;
 use crate::topology::{FaultError, TopologyError};
 use crate::traffic::PatternError;
+use interchange::ImportError;
 use replay::{BuildError, LoadError, ReplayError, Stuck};
 
 /// The error of a simulation.
@@ -97,7 +98,7 @@ pub enum SimError {
     EndOfTime(#[from] OutOfTime),
     /// A GOAL file is invalid.
     #[error(transparent)]
-    Goal(#[from] GoalError),
+    Goal(#[from] ImportError),
     /// A GOAL schedule cannot end.
     #[error(transparent)]
     StuckSchedule(#[from] Box<StuckSchedule>),

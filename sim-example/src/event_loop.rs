@@ -1,9 +1,8 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
-use replay::{Engine, LiveId, Message, Next, Queue, Sink, Started};
+use replay::{Accounts, Engine, LiveId, Message, Next, Queue, Sink, Started};
 use vef_format::units::Picos;
 
-use crate::accounts::Accounts;
 use crate::critical::Causes;
 use crate::error::SimError;
 use crate::latencies::{Cell, Latencies};

@@ -36,7 +36,7 @@
 //!  2  event_loop.rs    the loop between the replay, which has the messages, and the network, which has the times
 //!     parallel.rs      one such loop in each of several threads
 //!         │                                    │
-//!  3  model/           Network: how messages   │ accounts.rs, latencies.rs, watch.rs, critical/   what is recorded on the way
+//!  3  model/           Network: how messages   │ latencies.rs, watch.rs, critical/   what is recorded on the way
 //!     loggp/           share links             │ report.rs                                        and put into a result
 //!         │
 //!  4  routing/         which links a message takes
@@ -61,7 +61,6 @@ mod progress;
 mod report;
 mod settings;
 
-mod accounts;
 mod allocation;
 mod computing;
 mod critical;

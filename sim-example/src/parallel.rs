@@ -8,11 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use replay::{Builder, Engine, Exchange, LiveId, Parcel, Seat, SendCompletion};
+use replay::{Accounts, Builder, Engine, Exchange, LiveId, Parcel, Seat, SendCompletion};
 use results::simulation::Simulation;
 use vef_format::units::Picos;
 
-use crate::accounts::Accounts;
 use crate::error::SimError;
 use crate::event_loop::{Follower, Run};
 use crate::latencies::{Cell, Latencies};

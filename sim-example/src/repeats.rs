@@ -3,12 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use replay::Engine;
+use replay::{Accounts, Engine};
 use results::ByState;
 use results::simulation::RunsReport;
 use vef_format::units::Picos;
-
-use crate::accounts::Accounts;
 
 /// How often a job runs, each time when the run before is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +99,10 @@ impl Repeats {
             let length = Picos(last.0.saturating_sub(runs.start.0));
             // A message for which no task waits may arrive later.
             let end = last.max(self.now);
-            runs.first.get_or_insert_with(|| FirstRun { times: accounts.of_job(job, &finish), finish });
+            runs.first.get_or_insert_with(|| FirstRun {
+                times: accounts.of_job(job, &finish).into_iter().map(ByState).collect(),
+                finish,
+            });
             runs.runs += 1;
             (runs.min, runs.max) = (runs.min.min(length), runs.max.max(length));
             runs.sum += u128::from(length.0);

@@ -5,7 +5,7 @@ mod links;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use replay::{Count, Engine, Kind};
+use replay::{Accounts, Count, Engine, Kind};
 use results::ByState;
 use results::simulation::{
     Amount, ComputingReport, CriticalPath, Finish, JobReport, Latency, NetworkReport, OfKind, OfSize,
@@ -13,7 +13,6 @@ use results::simulation::{
 };
 use vef_format::units::{Bytes, Picos};
 
-use crate::accounts::Accounts;
 use crate::draw;
 use crate::histogram::Histogram;
 use crate::latencies::Latencies;
@@ -135,9 +134,10 @@ fn job_report(
         }
     }
     let nodes: HashSet<u32> = engines[0].progress(job).map(|task| task.node).collect();
+    let of_ranks = |accounts: &Accounts| accounts.of_job(job, &tasks).into_iter().map(ByState).collect();
     let ranks = match first {
         Some(first) => first.times.clone(),
-        None => accounts.map_or_else(Vec::new, |accounts| accounts.of_job(job, &tasks)),
+        None => accounts.map_or_else(Vec::new, of_ranks),
     };
     let times = ranks.iter().fold(ByState::default(), |sum: ByState<u64>, times| {
         ByState::from_fn(|state| sum[state].saturating_add(times[state]))

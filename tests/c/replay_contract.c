@@ -74,6 +74,13 @@ static void a_run_by_hand(void)
     CHECK(strcmp(vef_kind_name(message.kind), "point-to-point") == 0 && strcmp(vef_kind_name(7), "Barrier") == 0);
     CHECK(vef_kind_name(18) == NULL && vef_kind_name(17) != NULL);
     uint64_t first = message.id;
+    vef_description what;
+    CHECK(vef_replay_describe(replay, first, &what, sizeof what) == VEF_OK && what.record == 0 && what.trace_id == 0);
+    CHECK(what.job == 0 && what.src_rank == 0 && what.dst_rank == 1 && what.src_node == 0 && what.dst_node == 1 && what.kind == 0);
+    CHECK(what.communicator == UINT32_MAX && what.comm_src == UINT32_MAX && what.step == UINT32_MAX && what.root == UINT32_MAX);
+    CHECK(!what.has_tag && !what.algorithm && !what.function && !what.phase);
+    CHECK(vef_replay_describe(replay, first + 1, &what, sizeof what) == VEF_ERROR_ID);
+    CHECK(vef_replay_describe(replay, first, NULL, sizeof what) == VEF_ERROR_NULL);
     CHECK(vef_replay_next_ready(replay, &at) == 0 && at == 10000);
     CHECK(!vef_replay_is_complete(replay));
     says(vef_replay_stuck(replay), "messages were taken and not delivered");
@@ -202,6 +209,57 @@ static void builders(void)
     CHECK(vef_replay_stats(replay, &stats, sizeof(vef_stats)) == VEF_OK && stats.inside_messages == 2 && stats.inside_bytes == 150);
     vef_builder_free(builder);
     vef_replay_free(replay);
+}
+
+/* The computing of rank 0 is a tick longer than captured. */
+static uint64_t longer(void *user, uint32_t rank, uint64_t record, uint64_t captured)
+{
+    (void)record;
+    ++*(int *)user;
+    return captured + (rank == 0);
+}
+
+/* What is said of a job, and what is told of its ranks. */
+static void a_job_in_detail(void)
+{
+    static const double factors[2] = {2.0, 1.0}, wrong[2] = {1.0, -1.0};
+    static const uint64_t skipped[1] = {4};
+    vef_builder *builder = vef_builder_new();
+    vef_replay *replay = NULL;
+    vef_stats stats;
+    vef_times times[2];
+    uint64_t number = 0, at;
+    int calls = 0;
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0);
+    CHECK(vef_builder_records(builder, 0, &number) == VEF_OK && number == 5);
+    CHECK(vef_builder_clock(builder, 0, &number) == VEF_OK && number == 1000);
+    CHECK(vef_builder_nodes_needed(builder, &number) == VEF_OK && number == 2);
+    CHECK(vef_builder_skip(builder, 0, skipped, 1) == VEF_OK && vef_builder_computing(builder, 0, longer, &calls) == VEF_OK);
+    CHECK(vef_builder_time_factors(builder, 0, factors, 2) == VEF_OK && vef_builder_from_launch(builder, 0) == VEF_OK);
+    CHECK(vef_builder_job_algorithms(builder, 0, "mpich") == VEF_OK && vef_builder_sends_when_sent_above(builder, 99) == VEF_OK);
+    CHECK(vef_builder_same_node_memory(builder, 1, 8, 1, 8) == VEF_OK && vef_builder_keep_times(builder) == VEF_OK);
+    CHECK(vef_builder_build(builder, &replay) == VEF_OK);
+    vef_builder_free(builder);
+    /* 10 + 1 - 4 ticks, twice as long. */
+    CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 14000);
+    CHECK(run(replay, NULL) == VEF_OK && vef_replay_is_complete(replay) == 1 && calls == 5);
+    memset(&stats, 7, sizeof stats);
+    /* As large as in the first version. */
+    CHECK(vef_replay_stats(replay, &stats, 112) == VEF_OK && stats.finish == 30000 && stats.records > 5);
+    CHECK(vef_replay_stats(replay, &stats, 104) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_replay_stats(replay, &stats, sizeof stats) == VEF_OK && stats.records == 5 && stats.split_evenly == 0);
+    CHECK(vef_replay_times(replay, 0, NULL, 0, sizeof *times) == 2 && vef_replay_times(replay, 1, times, 2, sizeof *times) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_replay_times(replay, 0, times, 2, sizeof *times) == 2);
+    CHECK(times[0].computing == 30000 && times[0].send == 0 && times[0].reception == 0 && times[0].collective == 0);
+    CHECK(times[1].computing == 10000 && times[1].send == 0 && times[1].reception == 7000 && times[1].collective == 0);
+    vef_replay_free(replay);
+
+    replay = open_trace("ping-pong.vef");
+    CHECK(vef_replay_times(replay, 0, times, 2, sizeof *times) == VEF_ERROR_STATE);
+    vef_replay_free(replay);
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_time_factors(builder, 0, wrong, 2) == VEF_ERROR_ARGUMENT);
+    vef_builder_free(builder);
 }
 
 static void null_pointers(void)
@@ -333,6 +391,7 @@ static void an_engine_by_hand(void)
     vef_next next[4];
     vef_event event = {20000, 0, VEF_EVENT_DELIVERED}, strange = {20000, 0, 9};
     vef_stats stats;
+    vef_description what;
     vef_progress tasks[2];
     struct { vef_next next; uint64_t later; } larger[2];
     vef_builder_add_job(builder, "ping-pong.vef");
@@ -346,6 +405,8 @@ static void an_engine_by_hand(void)
     memset(larger, 1, sizeof larger);
     CHECK(vef_engine_next(engine, &larger[0].next, 2, sizeof *larger) == 1 && larger[0].later == 0 && larger[1].later != 0);
     next[0] = larger[0].next;
+    CHECK(vef_engine_describe(engine, next[0].id, &what, sizeof what) == VEF_OK && what.record == 0 && what.dst_rank == 1);
+    CHECK(vef_engine_describe(engine, 12345, &what, sizeof what) == VEF_ERROR_ID);
     CHECK(next[0].what == VEF_NEXT_MESSAGE && next[0].at == 10000 && next[0].bytes == 100 && next[0].dst_rank == 1);
     says(vef_engine_stuck(engine), "were taken and not delivered");
     CHECK(vef_engine_delivered(engine, 12345, 20000) == VEF_ERROR_ID && vef_engine_wake(engine, 0, 20000) == VEF_ERROR_ARGUMENT);
@@ -407,6 +468,7 @@ int main(void)
     write_file("burst.vef", "VEF3 2 4 0 0 0 0 1\n0 0 1 1 4 0 -1\n1 0 1 1 4 0 -1\n2 1 0 1 6 0 0\n3 1 0 1 6 0 1\n");
     a_run_by_hand();
     builders();
+    a_job_in_detail();
     null_pointers();
     wrong_traces();
     callbacks();

@@ -93,8 +93,9 @@ static void build(struct slot *slot)
 {
     uint32_t nodes[64], ranks, job = (uint32_t)draw(3);
     for (int node = 0; node < 64; node++) nodes[node] = (uint32_t)draw(draw(10) ? 8 : UINT32_MAX);
+    static const double factors[2] = {0.5, 2.0};
     static const char *const tables[] = {"default", "openmpi", "mpich", "", "/", "absent.toml"};
-    switch (draw(14)) {
+    switch (draw(18)) {
     case 0: case 1: case 2: checked("add_job", vef_builder_add_job(slot->builder, traces[draw((uint64_t)trace_count)]), 1 << 20); break;
     case 3: checked("nodes", vef_builder_nodes(slot->builder, 0, nodes, draw(20) ? 64 : draw(64)), 0); break;
     case 4: checked("start", vef_builder_start(slot->builder, draw(20) ? 0 : job, draw(20) ? draw(1000000) : state), 0); break;
@@ -105,6 +106,10 @@ static void build(struct slot *slot)
     case 9: checked("algorithms", vef_builder_algorithms(slot->builder, tables[draw(draw(10) ? 3 : 6)]), 0); break;
     case 10: if (draw(10) == 0) checked("placement", vef_builder_placement(slot->builder, job, draw(2) ? traces[0] : NULL), 0); break;
     case 11: if (checked("ranks", vef_builder_ranks(slot->builder, job, draw(50) ? &ranks : NULL), 0) == 0) expect(ranks > 0, "ranks", ranks); break;
+    case 12: checked("keep_times", vef_builder_keep_times(slot->builder), 0); break;
+    case 13: checked("factors", vef_builder_time_factors(slot->builder, job, factors, draw(3)), 0); break;
+    case 14: checked("skip", vef_builder_skip(slot->builder, 0, &state, draw(2)), 0); break;
+    case 15: checked("job_algorithms", vef_builder_job_algorithms(slot->builder, 0, tables[draw(draw(10) ? 3 : 6)]), 0); break;
     default: {
         vef_replay *replay = NULL;
         int answer = checked("build", vef_builder_build(slot->builder, &replay), 0);
@@ -125,6 +130,8 @@ static void play(struct slot *slot)
     vef_progress progress[8];
     vef_stats stats;
     vef_tally tally;
+    vef_times times[8];
+    vef_description description;
     uint64_t at = some_time(slot), ids[8], room;
     long answer;
     switch (draw(20)) {
@@ -157,7 +164,10 @@ static void play(struct slot *slot)
     case 15: if (draw(20) == 0) { const char *why = vef_replay_stuck(slot->replay); expect(!why || *why, "stuck", 0); } break;
     case 16: expect(checked("stats", vef_replay_stats(slot->replay, draw(50) ? &stats : NULL, sizeof(vef_stats)), 0) < 0 || stats.live <= stats.messages, "stats", 0); break;
     case 17: checked("progress", vef_replay_progress(slot->replay, (uint32_t)draw(3), progress, draw(9), sizeof(vef_progress)), 1 << 20); break;
-    case 18: checked("tally", vef_replay_tally(slot->replay, (uint32_t)draw(20), &tally, sizeof(vef_tally)), 0); break;
+    case 18:
+        checked("describe", vef_replay_describe(slot->replay, some_id(slot), draw(50) ? &description : NULL, sizeof description), 0);
+        checked("times", vef_replay_times(slot->replay, (uint32_t)draw(3), times, draw(9), sizeof(vef_times)), 1 << 20);
+        checked("tally", vef_replay_tally(slot->replay, (uint32_t)draw(20), &tally, sizeof(vef_tally)), 0); break;
     default:
         checked("is_complete", vef_replay_is_complete(slot->replay), 1);
         expect(vef_replay_error(slot->replay) != NULL, "error", 0);

@@ -433,3 +433,63 @@ fn vmpirun_takes_the_launcher_of_the_program() {
         is_whole(&work.path().join("vef-capture"));
     }
 }
+
+/// A prefix with `bin/vef` and this library in one of the directories in which packages have it.
+fn packaged(prefix: &Path, library: &Path) {
+    for (from, to) in [(products().join("vef"), "bin/vef"), (products().join("libvef_interpose.so"), "")] {
+        let to = if to.is_empty() { library.to_path_buf() } else { prefix.join(to) };
+        std::fs::create_dir_all(to.parent().expect("a directory")).expect("created");
+        std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop)).expect("a copy");
+    }
+}
+
+#[test]
+fn the_library_is_found_where_packages_have_it() {
+    let Some(&mpi) = Mpi::installed().first() else { return };
+    let (work, program) = prepare(mpi);
+    let launcher = mpi.launcher().join(" ");
+    let vef_of = |prefix: &Path| {
+        let mut command = Command::new(prefix.join("bin/vef"));
+        for (name, value) in vef().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.env_remove("VEF_INTERPOSE").args(["run", "-n", "2", "--mpirun", &launcher, "-o"]);
+        command
+    };
+    for place in ["lib/vef", "lib64/vef", "lib/x86_64-linux-gnu/vef", "lib"] {
+        let prefix = work.path().join(place.replace('/', "-"));
+        packaged(&prefix, &prefix.join(place).join("libvef_interpose.so"));
+        let capture = prefix.join("capture");
+        run(vef_of(&prefix).arg(&capture).arg("--").arg(&program)).success();
+        is_whole(&capture);
+    }
+    let prefix = work.path().join("without");
+    packaged(&prefix, &prefix.join("elsewhere.so"));
+    let said = run(vef_of(&prefix).arg(prefix.join("capture")).arg("--").arg(&program)).exited(2).stderr();
+    for place in ["bin", "lib/vef", "lib64/vef", "lib"] {
+        let place = prefix.join(place).join("libvef_interpose.so");
+        assert!(said.contains(place.to_str().expect("a path")), "{said}");
+    }
+    assert!(said.contains("VEF_INTERPOSE") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn a_library_of_another_version_is_refused() {
+    let work = tempfile::tempdir().expect("a directory");
+    let library = work.path().join("libvef_interpose.so");
+    let mut content = std::fs::read(products().join("libvef_interpose.so")).expect("the library");
+    let marker = b"vef_interpose_version=0.";
+    let at = content.windows(marker.len()).position(|bytes| bytes == marker).expect("its version");
+    content[at + marker.len() - 2] = b'9';
+    for (content, says) in [(&content[..], "of vef 9."), (b"\x7fELF", "not the preload library of vef")] {
+        std::fs::write(&library, content).expect("written");
+        let mut command = vef();
+        command.current_dir(work.path()).env("VEF_INTERPOSE", &library).args(["run", "-o", "capture", "--"]);
+        let said = run(command.args(["mpirun", "true"])).exited(2).stderr();
+        assert!(said.contains(says) && said.lines().count() == 1, "{said}");
+        assert!(!work.path().join("capture").exists());
+    }
+}

@@ -79,6 +79,21 @@ fn a_run_is_timed_from_init_to_finalize() {
             let kept = work.path().join(kept);
             run(vef().args(["mix", "--keep-init", "-i"]).arg(&capture).arg("-o").arg(&kept)).success();
             let of_kept = |options: &[&str]| number(&simulated(&kept, options), "runtime_ps");
+            // A text without start-up from a container that has it; a text does not record how long that was.
+            let cut = kept.with_file_name("cut.vef");
+            let converted = run(vef().args(["convert", "--from-init"]).arg(&kept).arg(&cut));
+            match kept.extension().is_some_and(|suffix| suffix == "vefx") {
+                true => {
+                    converted.success();
+                    assert_eq!(std::fs::read(&cut).expect("text"), std::fs::read(&text).expect("text"));
+                }
+                false => {
+                    assert!(
+                        converted.exited(2).stderr().contains("needs the return of MPI_Init"),
+                        "{kept:?}"
+                    );
+                }
+            }
             assert_eq!(of_kept(&[]), number(expected, "runtime_ps"), "{kept:?}");
             assert_eq!(of_kept(&["--from-launch"]), number(&whole, "runtime_ps"), "{kept:?}");
             // The records' computing has MPI_Init, the run time beside it has not.

@@ -36,6 +36,9 @@ pub enum CopyError {
     /// The copy would overwrite the trace.
     #[error("{}: the output is the trace itself; choose another name", .0.display())]
     Same(PathBuf),
+    /// Start-up is to be left out of a trace that does not record how long it took.
+    #[error("{}: --from-init needs the return of MPI_Init of each rank, which containers of `vef mix` record and this trace does not", .0.display())]
+    NoSpans(PathBuf),
     /// A collective has a code that the container's table lacks.
     #[error("{place}: operation code {code} is not in the table of codes (--op-codes names another)")]
     Code {

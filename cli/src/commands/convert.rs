@@ -6,7 +6,7 @@ use crate::output::{self, Failure, Written};
 use crate::progress::Bar;
 use std::path::{Path, PathBuf};
 use vef_format::container::{About, Settings};
-use vef_format::convert::convert;
+use vef_format::convert::{convert, convert_from_init};
 use vef_format::format::named_container;
 use vef_format::units::Grouped;
 
@@ -25,6 +25,10 @@ pub struct Arguments {
     /// Compress the blocks of the container (zstd)
     #[arg(long)]
     pub compress: bool,
+    /// Leave out the time before the end of each rank's MPI_Init, which older containers and those of vef mix --keep-init have in their first
+    /// records: for tools that read text alone
+    #[arg(long)]
+    pub from_init: bool,
     #[command(flatten)]
     pub codes: OpCodesFile,
 }
@@ -38,6 +42,7 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     let from = Input::of(&options.from)?;
     let op_codes = options.codes.read(&from)?.unwrap_or_default();
     let about = About { op_codes, ..About::default() };
+    let convert = if options.from_init { convert_from_init } else { convert };
     convert(&from.path, &options.to, &about, settings).map_err(|error| from.error(error))?;
     drop(bar);
     // Of a pipe the size is not known.

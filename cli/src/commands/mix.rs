@@ -4,6 +4,7 @@ use crate::algorithms;
 use crate::groups::{Threads, one_of};
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::progress::Bar;
+use crate::session;
 use mixer::{Creations, Job, MixError, Options, Polls, Spent, Stage, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
@@ -73,7 +74,8 @@ pub struct Arguments {
 }
 
 pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
-    let job = Job::of_launcher()?;
+    // Inside another program its MPI is that program's.
+    let job = if session::is_embedded() { Job::alone() } else { Job::of_launcher()? };
     // Only one process prints.
     let first = job.rank() == 0;
     let mixed = options(mix).and_then(|options| {
@@ -84,6 +86,9 @@ pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
         mixed.map_err(|error| placed(mix, error))
     });
     let shown = mixed.and_then(|summary| if first { show(mix, &summary) } else { Ok(()) });
+    if session::is_embedded() {
+        return shown.map(|()| ExitCode::SUCCESS);
+    }
     // Before the launcher sees that a process ends.
     if let (Err(error), true) = (&shown, first) {
         output::error(error);
@@ -227,7 +232,7 @@ fn text(summary: &Summary) -> String {
 }
 
 /// Shows a bar for each stage.
-struct Progress {
+pub struct Progress {
     stage: Mutex<Bar>,
     done: AtomicU64,
     total: AtomicU64,
@@ -235,7 +240,7 @@ struct Progress {
 
 impl Progress {
     /// The state before the first stage.
-    fn new() -> Self {
+    pub fn new() -> Self {
         let stage = Mutex::new(Bar::new("opening the capture"));
         Self { stage, done: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
@@ -246,7 +251,7 @@ impl mixer::Progress for Progress {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
         if let Ok(mut bar) = self.stage.lock() {
-            *bar = Bar::new(match stage {
+            *bar = bar.next(match stage {
                 Stage::Walk => "reading ranks",
                 Stage::Matching => "matching",
                 Stage::Output => "writing records",

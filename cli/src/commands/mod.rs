@@ -4,8 +4,11 @@ mod bench;
 mod check;
 mod convert;
 mod demo;
+mod export;
 mod generate;
+mod import;
 mod mix;
+mod packaging;
 mod place;
 mod profile;
 mod report;
@@ -39,11 +42,14 @@ commands! {
     Gen => generate,
     Timeline => timeline,
     Convert => convert,
+    Import => import,
+    Export => export,
     Place => place,
     Text => text,
     Profile => profile,
     Bench => bench,
     Demo => demo,
+    Generate => packaging,
 }
 
 #[cfg(test)]
@@ -70,7 +76,7 @@ mod tests {
         vef.clone().debug_assert();
         described(&vef, "vef");
         let readme = include_str!("../../../README.md");
-        for command in vef.get_subcommands() {
+        for command in vef.get_subcommands().filter(|command| !command.is_hide_set()) {
             let row = format!("| `vef {} ", command.get_name());
             assert!(readme.contains(&row), "README.md has no row {row}");
         }

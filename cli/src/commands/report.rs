@@ -211,10 +211,8 @@ impl Source {
         }
         let directory = tempfile::tempdir()?;
         let trace = directory.path().join("trace.vefx");
-        let bar = Bar::new("mixing");
-        mixer::mix(path, &trace, &Options::default(), &mixer::Quiet)
+        mixer::mix(path, &trace, &Options::default(), &super::mix::Progress::new())
             .map_err(|error| format!("{}: cannot be mixed: {error}", path.display()))?;
-        drop(bar);
         Ok(Self { trace: Input::named(&trace, path), mixed: Some(directory) })
     }
 

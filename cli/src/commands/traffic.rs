@@ -29,7 +29,7 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
                 finished += 1;
                 bar.set(finished, loads.len() as u64);
             };
-            let points = parallel::map(&loads, traffic.jobs, |&load| run(load), count);
+            let points = parallel::map(&loads, traffic.jobs, |&load, _| run(load), count);
             points.into_iter().collect::<Result<_, SimError>>()?
         }
     };

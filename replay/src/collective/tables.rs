@@ -36,13 +36,13 @@ pub(crate) struct Open {
     pub(crate) job: u32,
     /// The job's first task.
     pub(super) first_task: u32,
-    pub(super) comm: CommId,
+    pub(crate) comm: CommId,
     pub(super) code: OpCode,
     pub(crate) operation: Operation,
     /// Key of its communicator in the table of groups.
     pub(crate) group: u32,
-    pub(super) root: u32,
-    pub(super) choice: Choice,
+    pub(crate) root: u32,
+    pub(crate) choice: Choice,
     /// The members' blocks, of operations in which each names its own.
     pub(super) blocks: Option<Counts>,
     /// Whether some member's sums had to be split evenly, as the trace has no counts.
@@ -73,6 +73,10 @@ pub(crate) struct Part {
     /// Its rank of the communicator.
     pub(crate) rank: u32,
     pub(super) at: Picos,
+    /// Number of its task's record, or [`UNKNOWN`](crate::live::UNKNOWN).
+    pub(super) record: u32,
+    /// Messages that it has started.
+    pub(super) sent: u32,
     /// The message it is about to send: to whom, and bytes.
     pub(super) pending: (u32, u64),
     /// From whom it receives behind that and waits for both, or [`NOBODY`]: the rest of a [`collectives::Exchange`].
@@ -332,6 +336,8 @@ impl Collectives {
             open,
             rank,
             at: Picos::ZERO,
+            record: 0,
+            sent: 0,
             pending: (0, 0),
             then_from: NOBODY,
             missing: 0,
@@ -380,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_part_is_small() {
-        assert!(size_of::<Part>() <= 256, "{}", size_of::<Part>());
+        assert!(size_of::<Part>() <= 264, "{}", size_of::<Part>());
     }
 
     #[test]

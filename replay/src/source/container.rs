@@ -5,6 +5,7 @@
 //! the wait: a pause until its dependency is fulfilled and its computing time over, nothing else.
 
 use super::facts::{Facts, Question, Seen};
+use super::labels::{LabelNotes, Labels};
 use super::{Found, Search, Source, SourceError, Wanted};
 use crate::sequence::{PAUSE, STARTED};
 use hashbrown::{HashMap, HashSet};
@@ -28,6 +29,8 @@ pub struct Container {
     facts: FactNotes,
     /// The counts of each task's vector collectives, once they were asked for.
     counts: Option<HashMap<u32, Counts>>,
+    /// Tags, functions and phases, once they were asked for.
+    labels: Option<Box<LabelNotes>>,
     /// What is known of sends, by task; `None` unless it was asked for ([`Container::tell_sends`]) and there is any.
     sends: Option<HashMap<u32, Sends>>,
     /// Whether the records are those of which the file has a proof.
@@ -54,7 +57,7 @@ impl Container {
     fn shared(reader: Arc<Reader>, proven: bool) -> Result<Self, ContainerError> {
         let facts = FactNotes::new(&reader)?;
         let streams = Streams::new(reader);
-        Ok(Self { streams, communicators: None, facts, counts: None, sends: None, proven })
+        Ok(Self { streams, communicators: None, facts, counts: None, labels: None, sends: None, proven })
     }
 
     /// The container.
@@ -134,6 +137,15 @@ impl Source for Container {
             Some(counts) => Ok(counts.of(reader, record)?),
             None => Ok(None),
         }
+    }
+
+    fn labels(&mut self, task: Rank, record: u64) -> Result<Labels, SourceError> {
+        let reader = self.streams.reader();
+        let notes = match &mut self.labels {
+            Some(notes) => notes,
+            none => none.insert(Box::new(LabelNotes::new(reader)?)),
+        };
+        notes.of(reader, task, record)
     }
 
     fn is_proven(&self) -> bool {

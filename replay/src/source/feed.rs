@@ -5,7 +5,7 @@ use super::{Container, Source, SourceError, Stream};
 use std::sync::Arc;
 use vef_format::container::Streams;
 use vef_format::ids::Rank;
-use vef_format::raw::Raw;
+use vef_format::raw::{KIND, NOTHING, Raw};
 
 /// A job's source.
 #[derive(Debug)]
@@ -54,6 +54,28 @@ impl Feed {
             Self::Stream(source) => Self::Loaded(Arc::new(source.load()?).source()),
             Self::Container(source) => Self::Container(Box::new(source.again()?)),
         })
+    }
+
+    /// Reads the trace once more, and gives `see` each record; with `sends`, also what [`Feed::tell_sends`] asks for.
+    pub(crate) fn survey(&self, sends: bool, see: &mut dyn FnMut(Rank, &Raw)) -> Result<(), SourceError> {
+        if let Self::Stream(stream) = self {
+            return stream.survey(see);
+        }
+        let mut source = self.again()?;
+        if sends {
+            source.tell_sends()?;
+        }
+        for task in (0..self.header().tasks).map(Rank) {
+            let mut record = Raw::NOTHING;
+            loop {
+                source.next(task, &mut record)?;
+                if record.tag & KIND == NOTHING {
+                    break;
+                }
+                see(task, &record);
+            }
+        }
+        Ok(())
     }
 
     /// Asks for [`STARTED`](crate::sequence::STARTED) and [`PAUSE`](crate::sequence::PAUSE), where the trace knows.

@@ -21,7 +21,6 @@
 //! [`Schedule`] is a GOAL file, executed by [`run_schedule`]; `replay` drives traces on the same machine. The
 //! equations are those of LogGOPSim (Hoefler, Schneider, Lumsdaine 2010), and so are the finishing times.
 
-mod goal;
 mod machine;
 mod schedule;
 mod stuck;
@@ -34,7 +33,7 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::quantity::{parse_bytes, parse_time};
 
-pub use goal::{GoalError, GoalProblem, Schedule};
+pub use interchange::goal::Schedule;
 pub use schedule::run_schedule;
 pub use stuck::{StuckSchedule, Waiting};
 pub(crate) use trace::run_trace;

@@ -7,11 +7,11 @@ use results::schedule::{Schedule as Outcome, ScheduleSchema};
 use results::simulation::{Finish, Performance};
 use vef_format::units::{Bytes, Picos};
 
-use super::goal::{Schedule, What};
 use super::machine::{Agenda, Costs, Entry, Interface, processor, receiving, sending};
 use super::stuck::{NAMED, StuckSchedule, Waiting};
 use super::{LogGp, Rendezvous};
 use crate::error::SimError;
+use interchange::goal::{Operation, Schedule, What};
 
 /// Runs a schedule.
 ///
@@ -130,7 +130,7 @@ impl Followers {
 impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, settings: LogGp) -> Self {
         let operations = &schedule.operations;
-        let most = |of: fn(&super::goal::Operation) -> u32| operations.iter().map(of).max().unwrap_or(0) + 1;
+        let most = |of: fn(&Operation) -> u32| operations.iter().map(of).max().unwrap_or(0) + 1;
         let (cpus_a_rank, interfaces_a_rank) =
             (most(|operation| operation.cpu), most(|operation| operation.nic));
         let mut open = vec![0; operations.len()];
@@ -479,7 +479,7 @@ impl<'a> Run<'a> {
                 };
                 Waiting {
                     rank: operation.rank,
-                    line: operation.line,
+                    place: self.schedule.place(at),
                     what: operation.what.to_string(),
                     why: why.into(),
                 }
@@ -511,9 +511,10 @@ impl<'a> Run<'a> {
         let mut operation = start;
         while circle.len() < NAMED {
             let Some(&next) = awaited.get(&operation) else { break };
-            let (this, other) = (&operations[operation as usize], &operations[next as usize]);
-            let why = format!("requires that of line {}, which requires it in turn", other.line);
-            circle.push(Waiting { rank: this.rank, line: this.line, what: this.what.to_string(), why });
+            let this = &operations[operation as usize];
+            let (place, other) = (self.schedule.place(operation), self.schedule.place(next));
+            let why = format!("requires that of {other}, which requires it in turn");
+            circle.push(Waiting { rank: this.rank, place, what: this.what.to_string(), why });
             operation = next;
             if operation == start {
                 break;

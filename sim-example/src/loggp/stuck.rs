@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     pub(super) rank: u32,
-    pub(super) line: u32,
+    /// `line 5`, or `operation 5` of a binary file.
+    pub(super) place: String,
     pub(super) what: String,
     pub(super) why: String,
 }
@@ -26,8 +27,8 @@ pub(super) const NAMED: usize = 5;
 impl fmt::Display for StuckSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the schedule cannot end: {} operations are not done", self.operations)?;
-        for Waiting { rank, line, what, why } in &self.first {
-            write!(f, "; rank {rank}, line {line}: {what} {why}")?;
+        for Waiting { rank, place, what, why } in &self.first {
+            write!(f, "; rank {rank}, {place}: {what} {why}")?;
         }
         Ok(())
     }

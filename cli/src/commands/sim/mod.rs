@@ -25,10 +25,11 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     let written: Vec<&Path> =
         [&sim.draw, &sim.report].into_iter().flatten().map(|file| file.as_path()).collect();
     output::can_all_be_written(&written, &[])?;
-    let trace = Input::of(&sim.trace)?;
-    if Schedule::is_schedule(&trace.path) {
+    let trace = Input::file(&sim.trace)?;
+    if sim.network.settings.model == Model::LogGp && Schedule::is_schedule(&trace.path) {
         return schedule(sim, &trace);
     }
+    let trace = trace.converted()?;
     // Each file of an option is read once: it may be a pipe.
     let codes = trace.op_codes(sim.op_codes.as_deref())?;
     let mut report = simulated(sim, &trace, codes.as_ref())?;
@@ -68,21 +69,15 @@ fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
     Ok(table.to_csv())
 }
 
-/// Runs a GOAL schedule, which has ranks but no nodes.
+/// Runs a GOAL schedule on the model that it was made for, in which ranks have no nodes.
 fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
     let network = &sim.network.settings;
-    if network.model != Model::LogGp {
-        let path = input.path.display();
-        return Err(
-            format!("{path}: a GOAL schedule runs under --model loggp, not under {}", network.model).into()
-        );
-    }
     let of_traces = sim.of_traces();
     if !of_traces.is_empty() {
         let (path, names) = (input.path.display(), of_traces.join(", "));
         return Err(format!("{path}: no effect on a GOAL schedule: {names}").into());
     }
-    let report = Schedule::read(&input.path)
+    let report = Schedule::read(&input.path, &interchange::Quiet)
         .map_err(SimError::from)
         .and_then(|schedule| run_schedule(&schedule, &network.loggp))
         .map_err(|error| input.error(error))?;

@@ -8,6 +8,7 @@ use crate::input::Input;
 use crate::output::Failure;
 use crate::parallel;
 use crate::progress::Bar;
+use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
 use placement::Placement;
 use replay::BuildError;
@@ -29,7 +30,8 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
     let calibration = calibration(sim)?;
     let report = settings(sim, trace, codes, calibration.as_ref())
         .and_then(|settings| {
-            observed(sim, &settings).map_err(|error| named(&settings, &sim.placement, trace, error))
+            observed(sim, &settings, &Watch::current())
+                .map_err(|error| named(&settings, &sim.placement, trace, error))
         })
         .map_err(|error| trace.error(error))?;
     trace.warn();
@@ -52,13 +54,13 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
 /// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
 /// because the time of a run without contention is not that of the run asked for.
-pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Simulation, SimError> {
+pub(super) fn observed(sim: &Sim, settings: &Settings, watch: &Watch) -> Result<Simulation, SimError> {
     // In a sweep the points are shown, and all cores are busy.
     let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
     let ideal = (!sim.no_ideal).then(|| settings.ideal()).flatten();
     let total = AtomicU64::new(0);
     let run_ideal = |ideal: &Settings| {
-        let report = simulate(ideal, &mut |_| {});
+        let report = simulate(ideal, &mut |_| watch.stop_if_cancelled());
         if let Ok(report) = &report {
             total.store(report.messages, Ordering::Relaxed);
         }
@@ -71,6 +73,7 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Simulation, Sim
             None => (None, None),
         };
         let mut report = simulate(settings, &mut |progress| {
+            watch.stop_if_cancelled();
             let Some(bar) = &bar else { return };
             match total.load(Ordering::Relaxed) {
                 0 => bar.count(progress.delivered, "messages"),
@@ -86,7 +89,9 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Simulation, Sim
         if is_beside_others && !sim.no_ideal {
             let jobs: Vec<u32> = (0..settings.jobs.len() as u32).collect();
             let cores = if sim.sweep.is_empty() { None } else { Some(1) };
-            let alone = |&job: &u32| simulate(&settings.alone(job), &mut |_| {});
+            let alone = |&job: &u32, watch: &Watch| {
+                simulate(&settings.alone(job), &mut |_| watch.stop_if_cancelled())
+            };
             let alone = parallel::map(&jobs, cores, alone, |done, _| {
                 if let Some(bar) = &bar {
                     bar.set(done as u64 + 1, jobs.len() as u64);
@@ -99,6 +104,7 @@ pub(super) fn observed(sim: &Sim, settings: &Settings) -> Result<Simulation, Sim
         }
         if let Some(link) = report.critical_link() {
             let again = simulate(&settings.doubled(link), &mut |progress| {
+                watch.stop_if_cancelled();
                 if let Some(bar) = &bar {
                     bar.set(progress.delivered, report.messages);
                     bar.at(format_args!("{} of simulated time, once more", progress.now));

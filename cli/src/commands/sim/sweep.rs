@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
+use crate::session::{self, Watch};
 use crate::simulation_args::{RUNS_AND_RESULTS, Sim, Table};
 use clap::{Arg, Args, Command};
 use results::sweep::{self, StoredPoint, StoredPointSchema, Sweep, SweepSchema, Swept};
@@ -58,7 +59,9 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     let order: Vec<usize> = (0..points.len()).map(|n| (first + n) % points.len()).collect();
     let mut outcomes: Vec<Option<Outcome>> = Vec::new();
     outcomes.resize_with(points.len(), || None);
-    let run = |&at: &usize| share(&points[at], directory, FlockOperation::NonBlockingLockExclusive);
+    let run = |&at: &usize, watch: &Watch| {
+        share(&points[at], directory, FlockOperation::NonBlockingLockExclusive, watch)
+    };
     let shared = parallel::map(&order, jobs, run, |_, _| {
         finished += 1;
         bar.set(finished, points.len() as u64);
@@ -72,7 +75,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     // Points that other processes run: take their results, or run them if the process has ended.
     for (point, outcome) in points.iter().zip(&mut outcomes) {
         if outcome.is_none() {
-            *outcome = share(point, directory, FlockOperation::LockExclusive)?;
+            *outcome = share(point, directory, FlockOperation::LockExclusive, &Watch::current())?;
         }
     }
     drop(bar);
@@ -133,7 +136,7 @@ fn points(options: &[Swept]) -> Result<Vec<Point>, Failure> {
 /// The arguments of this process with options set to the values of a point.
 fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
     // The words behind `vef sim`.
-    let mut words: Vec<OsString> = std::env::args_os().skip(2).collect();
+    let mut words: Vec<OsString> = session::command_line().into_iter().skip(2).collect();
     let known = Sim::augment_args(Command::new("sim"));
     let can_be_swept = |option: &&Arg| option.get_help_heading() != Some(RUNS_AND_RESULTS);
     let name = |option: &Arg| option.get_long().unwrap_or(option.get_id().as_str()).to_owned();
@@ -198,8 +201,13 @@ fn of_file(path: &Path) -> Result<String, Failure> {
 
 /// The result of a point: from the directory, or from a run under its lock. `None` if another process holds
 /// the lock.
-fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result<Option<Outcome>, String> {
-    let Some(directory) = directory else { return Ok(Some(run(point))) };
+fn share(
+    point: &Point,
+    directory: Option<&Path>,
+    how: FlockOperation,
+    watch: &Watch,
+) -> Result<Option<Outcome>, String> {
+    let Some(directory) = directory else { return Ok(Some(run(point, watch))) };
     let mut hasher = DefaultHasher::new();
     point.identity.hash(&mut hasher);
     let name = format!("point-{:016x}", hasher.finish());
@@ -217,7 +225,7 @@ fn share(point: &Point, directory: Option<&Path>, how: FlockOperation) -> Result
     // Another process may have written it meanwhile.
     let outcome = match known(&result, point) {
         Some(report) => Ok(report),
-        None => run(point),
+        None => run(point, watch),
     };
     if let Ok(report) = &outcome {
         let kept = StoredPoint {
@@ -240,10 +248,10 @@ fn known(result: &PathBuf, point: &Point) -> Option<Simulation> {
     (kept.identity == point.identity).then_some(kept.report)
 }
 
-fn run(point: &Point) -> Outcome {
+fn run(point: &Point, watch: &Watch) -> Outcome {
     let run = || -> Result<Simulation, Failure> {
         let (trace, settings) = read(&point.sim)?;
-        let mut report = observed(&point.sim, &settings)
+        let mut report = observed(&point.sim, &settings, watch)
             .map_err(|error| named(&settings, &point.sim.placement, &trace, error))?;
         // With many points, these lists would dominate the table.
         for job in &mut report.jobs {

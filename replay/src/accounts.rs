@@ -3,15 +3,15 @@
 //! From the start of its job to its end a task is always in one of these states, so the times add up to its
 //! finishing time.
 
-use replay::{Engine, Started};
-use results::ByState;
+use crate::engine::Engine;
+use crate::message::Started;
 use vef_format::raw::DEPENDENCY;
 use vef_format::state::State;
 use vef_format::units::Picos;
 
-/// The times of all tasks, updated during a run.
-#[derive(Debug)]
-pub(crate) struct Accounts {
+/// The times of all tasks, for a simulator that passes what [`Sink::started`](crate::Sink::started) is told to [`Accounts::started`].
+#[derive(Clone, Debug)]
+pub struct Accounts {
     tasks: Vec<Account>,
     /// First task of each job.
     first_tasks: Vec<u32>,
@@ -21,24 +21,24 @@ pub(crate) struct Accounts {
 struct Account {
     /// Start of the last record.
     at: Picos,
-    times: ByState<u64>,
+    times: [u64; State::ALL.len()],
 }
 
 impl Accounts {
     /// For an engine that has not begun.
-    pub(crate) fn new(engine: &Engine) -> Self {
+    pub fn new(engine: &Engine) -> Self {
         let (mut first_tasks, mut tasks) = (Vec::new(), 0);
         for job in 0..engine.jobs() {
             first_tasks.push(tasks);
             tasks += engine.tasks(job);
         }
         let account =
-            |task| Account { at: engine.reached(task).unwrap_or_default(), times: ByState::default() };
+            |task| Account { at: engine.reached(task).unwrap_or_default(), times: Default::default() };
         Self { tasks: (0..tasks).map(account).collect(), first_tasks }
     }
 
     /// Takes over the tasks that another partition has.
-    pub(crate) fn adopt(&mut self, other: &Self, has_task: impl Fn(u32, u32) -> bool) {
+    pub fn adopt(&mut self, other: &Self, has_task: impl Fn(u32, u32) -> bool) {
         for (job, &first) in (0..).zip(&self.first_tasks) {
             let end = self.first_tasks.get(job as usize + 1).map_or(self.tasks.len(), |&end| end as usize);
             for task in first as usize..end {
@@ -51,52 +51,61 @@ impl Accounts {
 
     /// The number of a task over all jobs.
     #[inline]
-    pub(crate) fn number(&self, job: u32, task: u32) -> u32 {
+    pub fn number(&self, job: u32, task: u32) -> u32 {
         self.first_tasks[job as usize] + task
     }
 
     /// First task of each job.
-    pub(crate) fn first_tasks(&self) -> &[u32] {
+    pub fn first_tasks(&self) -> &[u32] {
         &self.first_tasks
     }
 
     /// When the last record of a task started.
     #[inline]
-    pub(crate) fn reached(&self, task: u32) -> Picos {
+    pub fn reached(&self, task: u32) -> Picos {
         self.tasks[task as usize].at
     }
 
     /// When the last record of each task started.
-    pub(crate) fn all_reached(&self) -> Vec<Picos> {
+    pub fn all_reached(&self) -> Vec<Picos> {
         self.tasks.iter().map(|task| task.at).collect()
     }
 
     /// The tasks of a job begin again at `at`.
-    pub(crate) fn restart(&mut self, job: u32, at: Picos) {
+    pub fn restart(&mut self, job: u32, at: Picos) {
         let first = self.first_tasks[job as usize] as usize;
         let end = self.first_tasks.get(job as usize + 1).map_or(self.tasks.len(), |&end| end as usize);
-        self.tasks[first..end].fill(Account { at, times: ByState::default() });
+        self.tasks[first..end].fill(Account { at, times: Default::default() });
     }
 
     /// Adds the start of a record.
     #[inline]
-    pub(crate) fn started(&mut self, task: u32, started: &Started) {
+    pub fn started(&mut self, task: u32, started: &Started) {
         let Account { at, times } = &mut self.tasks[task as usize];
+        let state = State::of_dependency(started.record.map_or(1, |record| record.tag & DEPENDENCY));
         let waited = started.released.saturating_sub(*at);
-        times[State::Computing] += started.at.0 - started.released.0;
-        times[State::of_dependency(started.record.map_or(1, |record| record.tag & DEPENDENCY))] += waited.0;
+        times[State::Computing as usize] += started.at.0 - started.released.0;
+        times[state as usize] += waited.0;
         *at = started.at;
     }
 
-    /// The times of the tasks of a job with these finishing times.
-    pub(crate) fn of_job(&self, job: u32, finish: &[Picos]) -> Vec<ByState<u64>> {
-        let first = self.first_tasks[job as usize] as usize;
+    /// The times in picoseconds of the tasks of a job with these finishing times, by rank and, in the order of [`State::ALL`], by state.
+    pub fn of_job(&self, job: u32, finish: &[Picos]) -> Vec<[u64; State::ALL.len()]> {
+        let first = self.first_tasks.get(job as usize).map_or(self.tasks.len(), |&first| first as usize);
         let close = |(account, finish): (&Account, &Picos)| {
             let mut times = account.times;
             // After its last record a task can only wait for collectives.
-            times[State::Collective] += finish.saturating_sub(account.at).0;
+            times[State::Collective as usize] += finish.saturating_sub(account.at).0;
             times
         };
         self.tasks[first..].iter().zip(finish).map(close).collect()
+    }
+
+    /// The same of a run in progress: of a task that has not finished, up to the start of its last record.
+    pub fn so_far(&self, engine: &Engine, job: u32) -> Vec<[u64; State::ALL.len()]> {
+        let first = self.first_tasks.get(job as usize).map_or(self.tasks.len(), |&first| first as usize);
+        let finish = |(task, account): (crate::TaskProgress, &Account)| task.finished.unwrap_or(account.at);
+        let finish: Vec<Picos> = engine.progress(job).zip(&self.tasks[first..]).map(finish).collect();
+        self.of_job(job, &finish)
     }
 }

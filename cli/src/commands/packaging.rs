@@ -1,0 +1,44 @@
+//! `vef generate`: man pages and completions of this very command, for packages (`scripts/install`). Hidden: users have no use for it.
+
+use super::Vef;
+use crate::output::{Failure, WrittenDirectory};
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::fs;
+use std::io::Error;
+
+/// Write man pages or completions
+#[derive(clap::Args)]
+#[command(hide = true)]
+pub struct Arguments {
+    /// What to write
+    #[arg(value_enum, value_name = "WHAT")]
+    pub what: What,
+    /// Directory to write to, which is made
+    #[arg(value_name = "DIR", value_parser = WrittenDirectory::any())]
+    pub directory: WrittenDirectory,
+}
+
+/// What to write.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A page of each command: vef.1, vef-run.1 …
+    Man,
+    /// Completions for bash, zsh and fish: vef.bash, _vef, vef.fish
+    Completions,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let directory = &*arguments.directory;
+    let failed = |error: Error| format!("{}: {error}", directory.display());
+    fs::create_dir_all(directory).map_err(failed)?;
+    match arguments.what {
+        What::Man => clap_mangen::generate_to(Vef::command(), directory).map_err(failed)?,
+        What::Completions => {
+            for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+                clap_complete::generate_to(shell, &mut Vef::command(), "vef", directory).map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! Traces of other tools become traces.
+
+use crate::output::Failure;
+use crate::progress::Bar;
+use interchange::{Files, Format, Imported, Options, Summary, import};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Shows how far an import or export is.
+pub struct Progress(pub Bar);
+
+impl interchange::Progress for Progress {
+    fn set(&self, done: u64, total: u64) {
+        self.0.set(done, total);
+    }
+}
+
+/// Converts files to the trace `output`: graphs directly, calls through a capture in a temporary directory.
+///
+/// # Errors
+/// The files are invalid, or the trace cannot be written.
+pub fn convert(
+    format: Format,
+    files: &Files,
+    output: &Path,
+    options: &Options,
+    jobs: usize,
+) -> Result<(Summary, Option<mixer::Summary>), Failure> {
+    let mut kept = None;
+    let capture = || {
+        let directory = TempDir::with_prefix("vef-import-")?;
+        let path = directory.path().to_path_buf();
+        kept = Some(directory);
+        Ok(path)
+    };
+    let progress = Progress(Bar::new("importing"));
+    let imported = import(format, files, output, capture, options, &progress)?;
+    drop(progress);
+    match imported {
+        Imported::Trace(summary) => Ok((summary, None)),
+        Imported::Capture { directory, summary } => {
+            let mixing = mixer::Options { lenient: options.partial, jobs, ..mixer::Options::default() };
+            let mixed = mixer::mix(&directory, output, &mixing, &mixer::Quiet).map_err(|error| {
+                let hint = match error {
+                    mixer::MixError::Unmatched(_) => " (--partial leaves out messages without a partner)",
+                    _ => "",
+                };
+                format!("{}: {error}{hint}", files.first().display())
+            })?;
+            Ok((summary, Some(mixed)))
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! A rank's file of liballprof is refused, or becomes a capture.
+#![no_main]
+
+vef_fuzz::target!(256, |bytes| vef_fuzz::import(&[("trace-0.txt", bytes)]));

@@ -1,0 +1,111 @@
+//! Puts what the ranks had into the summary of an import, and completes the capture.
+
+use super::recorder::Counts;
+use super::resolved::Why;
+use super::wildcards;
+use crate::error::{Problem, Result};
+use crate::options::Options;
+use crate::summary::{EXAMPLES, Summary};
+use std::collections::BTreeMap;
+use std::path::Path;
+use vef_format::capture::{RankInfo, RankWriter};
+use vef_format::ids::Rank;
+
+/// Missing ranks for each rank that is there: more say that the number of ranks is wrong.
+const MISSING: u64 = 1000;
+
+/// Sums the ranks of an import.
+#[derive(Debug, Default)]
+pub(crate) struct Sum {
+    /// The summary so far.
+    pub(crate) summary: Summary,
+    /// Ranks with wildcards whose message is not known.
+    unresolved: Vec<u32>,
+    unknown_requests: u64,
+    never_completed: u64,
+    /// Ranks with traffic that was left out, by reason.
+    left_out: BTreeMap<Why, u64>,
+}
+
+impl Sum {
+    /// Adds a rank.
+    pub(crate) fn add(&mut self, rank: u32, counts: Counts, left_out: impl IntoIterator<Item = Why>) {
+        for (name, count) in counts.calls {
+            self.summary.call(&name, count);
+        }
+        self.summary.messages += counts.messages;
+        self.summary.bytes = self.summary.bytes.saturating_add(counts.bytes);
+        for (name, count) in counts.skipped {
+            let skipped = self.summary.skipped.entry(name).or_default();
+            skipped.count += count;
+            if skipped.ranks.len() < EXAMPLES {
+                skipped.ranks.push(rank);
+            }
+        }
+        if counts.unresolved > 0 {
+            self.unresolved.push(rank);
+        }
+        self.unknown_requests += counts.unknown_requests;
+        self.never_completed += counts.never_completed;
+        for why in left_out {
+            *self.left_out.entry(why).or_default() += 1;
+        }
+    }
+
+    /// Adds a remark.
+    pub(crate) fn remark(&mut self, remark: String) {
+        self.summary.remarks.push(remark);
+    }
+
+    /// Completes the capture in `directory`, made from `files`.
+    pub(crate) fn finish(mut self, directory: &Path, files: &Path, options: &Options) -> Result<Summary> {
+        let resolved = wildcards::resolve(directory, &self.unresolved, options.partial);
+        let (told, dropped) = resolved.map_err(|problem| problem.of_file(files))?;
+        let lines = [
+            (told, "receives with a wildcard got the only message that remained for them"),
+            (
+                dropped,
+                "receives with a wildcard are left out, because the trace does not tell their messages",
+            ),
+            (self.unknown_requests, "completed requests were made by no call in the trace"),
+            (self.never_completed, "requests were never completed"),
+        ];
+        for (count, what) in lines {
+            if count > 0 {
+                self.remark(format!("{count} {what}"));
+            }
+        }
+        for (why, ranks) in std::mem::take(&mut self.left_out) {
+            let why = why.as_str();
+            self.remark(format!("{ranks} ranks have calls on a communicator that {why}; they are left out"));
+        }
+        Ok(self.summary)
+    }
+}
+
+/// Checks which ranks of `0..ranks` are there, which are `present` in number. Missing ones are an error, or with `partial` returned.
+pub(crate) fn missing(
+    ranks: u64,
+    present: usize,
+    there: impl Fn(u32) -> bool,
+    partial: bool,
+) -> std::result::Result<Vec<u32>, Problem> {
+    let too_large = || Problem::TooLarge(format!("{ranks} ranks, of which {present} are there"));
+    let all = u32::try_from(ranks).map_err(|_| too_large())?;
+    let lacking = u64::from(all).saturating_sub(present as u64);
+    if lacking > 0 && !partial {
+        let rank = (0..all).find(|&rank| !there(rank)).unwrap_or(all);
+        let missing = u32::try_from(lacking).unwrap_or(u32::MAX);
+        return Err(Problem::MissingRank { rank, missing, ranks: all });
+    }
+    if lacking > MISSING * present.max(1) as u64 {
+        return Err(too_large());
+    }
+    Ok((0..all).filter(|&rank| !there(rank)).collect())
+}
+
+/// Writes the file of a missing rank: without events, as of a process that was killed at once.
+pub(crate) fn write_missing(directory: &Path, rank: u32, tasks: u32) -> std::result::Result<(), Problem> {
+    let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
+    Ok(RankWriter::create(directory, &info)?.finish()?)
+}

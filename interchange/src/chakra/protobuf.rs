@@ -1,0 +1,93 @@
+//! The wire format of protocol buffers: fields of a message, one after the other.
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    /// A variable-length number.
+    Number(u64),
+    /// Eight bytes.
+    Eight([u8; 8]),
+    /// Four bytes.
+    Four([u8; 4]),
+    /// A string, bytes, a message, or packed numbers.
+    Bytes(&'a [u8]),
+}
+
+/// Why a message is invalid, at an offset in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Garbled {
+    pub(super) at: usize,
+    pub(super) what: &'static str,
+}
+
+/// The fields of a message.
+#[derive(Clone, Debug)]
+pub(super) struct Fields<'a> {
+    bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    fn garbled<T>(&self, what: &'static str) -> Result<T, Garbled> {
+        Err(Garbled { at: self.at, what })
+    }
+
+    /// A number of up to ten bytes, seven bits each, the low ones first.
+    pub(super) fn number(&mut self) -> Result<u64, Garbled> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else { return self.garbled("a number") };
+            self.at += 1;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        self.garbled("a number of more than ten bytes")
+    }
+
+    fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], Garbled> {
+        match self.bytes.get(self.at..).and_then(|rest| rest.get(..length)) {
+            Some(bytes) => {
+                self.at += length;
+                Ok(bytes)
+            }
+            None => self.garbled(what),
+        }
+    }
+
+    /// Bytes behind their length.
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Garbled> {
+        let length = self.number()?;
+        let length = usize::try_from(length).or(self.garbled("a field's length"))?;
+        self.take(length, "a field that is longer than its message")
+    }
+
+    /// The next field: its number and value.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, Garbled> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let key = self.number()?;
+        let value = match key & 7 {
+            0 => Value::Number(self.number()?),
+            1 => Value::Eight(*self.take(8, "eight bytes")?.first_chunk().unwrap_or(&[0; 8])),
+            2 => Value::Bytes(self.bytes()?),
+            5 => Value::Four(*self.take(4, "four bytes")?.first_chunk().unwrap_or(&[0; 4])),
+            _ => return self.garbled("a field of an unknown wire type"),
+        };
+        match key >> 3 {
+            0 => self.garbled("a field of number 0"),
+            number => Ok(Some((number, value))),
+        }
+    }
+}

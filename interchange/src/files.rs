@@ -1,0 +1,87 @@
+//! The files of a foreign trace: those that the user names, or those of a directory.
+
+use crate::error::{Problem, Result};
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes by which a file is recognised.
+const START: u64 = 4096;
+
+/// The files of a foreign trace.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// Directories are replaced by their files, sorted by name; otherwise in the order that the user gave.
+    pub paths: Vec<PathBuf>,
+}
+
+/// How a file begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Its first bytes, at most 4096.
+    pub bytes: &'a [u8],
+}
+
+impl Files {
+    /// The files `paths`, and those in directories among them.
+    ///
+    /// # Errors
+    /// A path does not exist, or a directory has no files.
+    pub fn of(paths: &[PathBuf]) -> Result<Self> {
+        let mut files = Vec::new();
+        for path in paths {
+            let io = |error: std::io::Error| Problem::from(error).of_file(path);
+            if !std::fs::metadata(path).map_err(io)?.is_dir() {
+                files.push(path.clone());
+                continue;
+            }
+            let mut within = Vec::new();
+            for entry in std::fs::read_dir(path).map_err(io)? {
+                let entry = entry.map_err(io)?.path();
+                if entry.is_file() {
+                    within.push(entry);
+                }
+            }
+            if within.is_empty() {
+                return Err(Problem::Invalid("a directory without files".to_owned()).of_file(path));
+            }
+            within.sort();
+            files.append(&mut within);
+        }
+        Ok(Self { paths: files })
+    }
+
+    /// The first file: the one that errors about all files name.
+    pub fn first(&self) -> &Path {
+        self.paths.first().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// The first bytes of a file, without its compression by gzip.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn start(path: &Path) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = open(path)?.take(START).read_to_end(&mut bytes);
+        // A compressed file may be truncated: what there is of it is enough.
+        match read {
+            Err(error) if bytes.is_empty() => Err(Problem::from(error).of_file(path)),
+            _ => Ok(bytes),
+        }
+    }
+}
+
+/// Opens a file, which may be compressed by gzip.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
+    let open = || -> io::Result<Box<dyn Read>> {
+        let mut input = BufReader::with_capacity(1 << 17, File::open(path)?);
+        match input.fill_buf()? {
+            [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(input))),
+            _ => Ok(Box::new(input)),
+        }
+    };
+    open().map_err(|error| Problem::from(error).of_file(path))
+}

@@ -1,0 +1,63 @@
+//! What is wrong in a foreign trace: kinds of faults, how often, and where first.
+
+use crate::summary::EXAMPLES;
+use serde::Serialize;
+
+/// A kind of fault in a foreign trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What is wrong.
+    pub what: String,
+    /// Whether an import refuses it. Otherwise it leaves out what is wrong, unless it is strict.
+    pub is_error: bool,
+    /// How often.
+    pub count: u64,
+    /// The first ones, at most [`EXAMPLES`], with their places.
+    pub first: Vec<String>,
+}
+
+/// All faults found, in the order in which their kinds were.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) all: Vec<Finding>,
+}
+
+impl Findings {
+    /// Notes a fault that is left out.
+    pub(crate) fn warning(&mut self, what: &str, example: impl FnOnce() -> String) {
+        self.add(what, false, example);
+    }
+
+    /// Notes a fault that cannot be imported.
+    pub(crate) fn error(&mut self, what: &str, example: impl FnOnce() -> String) {
+        self.add(what, true, example);
+    }
+
+    fn add(&mut self, what: &str, is_error: bool, example: impl FnOnce() -> String) {
+        let at = self.all.iter().position(|finding| finding.what == what).unwrap_or_else(|| {
+            let finding = Finding { what: what.to_owned(), is_error, count: 0, first: Vec::new() };
+            self.all.push(finding);
+            self.all.len() - 1
+        });
+        let finding = &mut self.all[at];
+        finding.count += 1;
+        if finding.first.len() < EXAMPLES {
+            finding.first.push(example());
+        }
+    }
+
+    /// The faults for which an import is refused, in one line.
+    pub(crate) fn refused(&self, strict: bool) -> Option<String> {
+        let refused = self.all.iter().filter(|finding| finding.is_error || strict);
+        let told: Vec<String> = refused.map(Finding::in_one_line).collect();
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+}
+
+impl Finding {
+    /// The fault with its number and first examples.
+    pub fn in_one_line(&self) -> String {
+        let more = if self.count > self.first.len() as u64 { ", …" } else { "" };
+        format!("{} {}: {}{more}", self.count, self.what, self.first.join(", "))
+    }
+}

@@ -1,0 +1,104 @@
+//! What a format says of itself.
+
+use crate::error::Result;
+use crate::export::{ExportError, ExportOptions, Exported};
+use crate::files::{Files, Start};
+use crate::findings::Finding;
+use crate::options::Options;
+use crate::summary::Summary;
+use std::path::Path;
+use vef_format::operation::OpCodes;
+
+/// A format of another tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub what: &'static str,
+    /// Whether a file is of this format, by its content.
+    pub recognises: fn(&Start<'_>) -> bool,
+    /// How it is read.
+    pub reader: Reader,
+    /// How a trace is written in it, if it is.
+    pub writer: Option<Write>,
+    /// How it is checked before it is converted, if it is.
+    pub checker: Option<Check>,
+}
+
+/// How a format is read.
+#[derive(Clone, Copy, Debug)]
+pub enum Reader {
+    /// As the calls of each rank: the files become a capture in the directory given, for the mixer to convert.
+    Calls(Read),
+    /// As a graph of operations: the files become a trace in the file given.
+    Graph(Read),
+    /// Not at all: what the user can do.
+    Refused(&'static str),
+}
+
+/// Reads files into the directory of a capture, or the file of a trace.
+pub type Read = fn(&Files, &Path, &Options, &dyn Progress) -> Result<Summary>;
+
+/// Writes the trace in a file, of which the operation codes are those given if it is text, to a file or directory.
+pub type Write =
+    fn(&Path, &OpCodes, &Path, &ExportOptions, &dyn Progress) -> std::result::Result<Exported, ExportError>;
+
+/// Finds what is wrong in files.
+pub type Check = fn(&Files, &Options, &dyn Progress) -> Result<Vec<Finding>>;
+
+/// Shows how far an import or export is.
+pub trait Progress: Sync {
+    /// `done` of `total` units, mostly bytes, are done.
+    fn set(&self, done: u64, total: u64);
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn set(&self, _: u64, _: u64) {}
+}
+
+impl Info {
+    /// A format of calls.
+    pub const fn calls(
+        name: &'static str,
+        what: &'static str,
+        recognises: fn(&Start<'_>) -> bool,
+        read: Read,
+    ) -> Self {
+        Self { name, what, recognises, reader: Reader::Calls(read), writer: None, checker: None }
+    }
+
+    /// A format of graphs.
+    pub const fn graph(
+        name: &'static str,
+        what: &'static str,
+        recognises: fn(&Start<'_>) -> bool,
+        read: Read,
+    ) -> Self {
+        Self { name, what, recognises, reader: Reader::Graph(read), writer: None, checker: None }
+    }
+
+    /// A format that is recognised to be refused with advice.
+    pub const fn refused(
+        name: &'static str,
+        what: &'static str,
+        recognises: fn(&Start<'_>) -> bool,
+        advice: &'static str,
+    ) -> Self {
+        Self { name, what, recognises, reader: Reader::Refused(advice), writer: None, checker: None }
+    }
+
+    /// The format, which is also checked.
+    pub const fn checked_by(self, check: Check) -> Self {
+        Self { checker: Some(check), ..self }
+    }
+
+    /// The format, which is also written.
+    pub const fn written_by(self, write: Write) -> Self {
+        Self { writer: Some(write), ..self }
+    }
+}

@@ -1,0 +1,80 @@
+//! The operations of GOAL.
+
+use std::fmt;
+use vef_format::units::{Bytes, Picos};
+
+/// An operation of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// What it does.
+    pub what: What,
+    /// The rank.
+    pub rank: u32,
+    /// The processor that carries it out.
+    pub cpu: u32,
+    /// The network interface that sends or receives.
+    pub nic: u32,
+    /// Line of a text, from 1; number of the operation in its rank, from 0, of a binary file.
+    pub place: u32,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Sends a message.
+    Send {
+        /// Payload.
+        bytes: Bytes,
+        /// The receiver.
+        to: u32,
+        /// The tag.
+        tag: u32,
+    },
+    /// Receives a message.
+    Receive {
+        /// Room for the payload.
+        bytes: Bytes,
+        /// The sender; `None`: any.
+        from: Option<u32>,
+        /// The tag; `None`: any.
+        tag: Option<u32>,
+    },
+    /// Computes.
+    Compute {
+        /// How long.
+        time: Picos,
+    },
+}
+
+/// The operations of one rank with their dependencies, by their numbers in the rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankGraph {
+    /// The operations, in file order.
+    pub operations: Vec<Operation>,
+    /// The second starts when the first has ended.
+    pub requires: Vec<(u32, u32)>,
+    /// The second starts when the first has started.
+    pub starts: Vec<(u32, u32)>,
+}
+
+impl RankGraph {
+    /// Removes everything.
+    pub fn clear(&mut self) {
+        self.operations.clear();
+        self.requires.clear();
+        self.starts.clear();
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let any = |number: Option<u32>| number.map_or("any".to_owned(), |number| number.to_string());
+        match *self {
+            Self::Send { bytes, to, tag } => write!(f, "send of {} bytes to {to}, tag {tag}", bytes.0),
+            Self::Receive { bytes, from, tag } => {
+                write!(f, "receive of {} bytes from {}, tag {}", bytes.0, any(from), any(tag))
+            }
+            Self::Compute { time } => write!(f, "computing for {time}"),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A schedule of all ranks in memory.
+
+use super::binary::{self, BinaryReader, ReadSeek};
+use super::operation::{Operation, RankGraph};
+use super::text::{self, MOST_OPERATIONS, TextReader};
+use crate::error::{Problem, Result};
+use crate::files::{self, Files};
+use crate::format::Progress;
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use vef_format::error::Located;
+
+/// Most processors, or interfaces, of all ranks together, unless each rank has one; each takes tens of bytes.
+const MOST_PLACES: u64 = 1 << 22;
+
+/// Reads a schedule, in text or binary, a rank at a time.
+pub struct Reader {
+    path: PathBuf,
+    form: Form,
+}
+
+enum Form {
+    Text(TextReader),
+    Binary(BinaryReader),
+}
+
+impl Reader {
+    /// Opens a file: in text, also compressed by gzip, or in binary.
+    ///
+    /// # Errors
+    /// The file cannot be read, or begins otherwise.
+    pub fn open(path: &Path) -> Result<Self> {
+        if binary::is_binary(&Files::start(path)?) {
+            let input = File::open(path).map_err(|error| Problem::from(error).of_file(path))?;
+            return Self::binary(path, Box::new(input));
+        }
+        Ok(Self { path: path.to_path_buf(), form: Form::Text(TextReader::new(path, files::open(path)?)?) })
+    }
+
+    /// Reads a file's bytes.
+    ///
+    /// # Errors
+    /// They begin otherwise.
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        if binary::is_binary(&bytes) {
+            return Self::binary(path, Box::new(Cursor::new(bytes)));
+        }
+        let input: Box<dyn Read> = Box::new(Cursor::new(bytes));
+        Ok(Self { path: path.to_path_buf(), form: Form::Text(TextReader::new(path, input)?) })
+    }
+
+    fn binary(path: &Path, input: Box<dyn ReadSeek>) -> Result<Self> {
+        Ok(Self { path: path.to_path_buf(), form: Form::Binary(BinaryReader::new(path, input)?) })
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        match &self.form {
+            Form::Text(reader) => reader.ranks,
+            Form::Binary(reader) => reader.ranks,
+        }
+    }
+
+    /// Bytes read; of a compressed file, those that it has without compression.
+    pub fn read(&self) -> u64 {
+        match &self.form {
+            Form::Text(reader) => reader.read(),
+            Form::Binary(reader) => reader.read,
+        }
+    }
+
+    /// Line of the header of the rank that was read last; 0 of a binary file.
+    fn line(&self) -> u32 {
+        match &self.form {
+            Form::Text(reader) => reader.line,
+            Form::Binary(_) => 0,
+        }
+    }
+
+    /// Reads the operations of the next rank, in the order of the file; `None` after the last.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is invalid.
+    pub fn next(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
+        match &mut self.form {
+            Form::Text(reader) => reader.next(graph),
+            Form::Binary(reader) => reader.next(graph),
+        }
+    }
+}
+
+/// A schedule of operations for all ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Number of ranks.
+    pub ranks: u32,
+    /// The operations, grouped by rank.
+    pub operations: Vec<Operation>,
+    /// Index after the last operation of each rank.
+    pub ends: Vec<u32>,
+    /// Dependencies: (required, requiring).
+    pub requires: Vec<(u32, u32)>,
+    /// Dependencies: the second starts when the first has started.
+    pub starts: Vec<(u32, u32)>,
+    /// Whether it was read from a binary file.
+    pub is_binary: bool,
+}
+
+impl Schedule {
+    /// Whether a file is a schedule, in text or binary.
+    pub fn is_schedule(path: &Path) -> bool {
+        Files::start(path).is_ok_and(|start| text::is_text(&start) || binary::is_binary(&start))
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read or is invalid.
+    pub fn read(path: &Path, progress: &dyn Progress) -> Result<Self> {
+        let length = std::fs::metadata(path).map_or(0, |file| file.len());
+        Self::of(Reader::open(path)?, |read| progress.set(read, length.max(read)))
+    }
+
+    /// Reads a file's bytes.
+    ///
+    /// # Errors
+    /// They are invalid.
+    pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
+        Self::of(Reader::from_bytes(path, bytes)?, |_| {})
+    }
+
+    fn of(mut reader: Reader, progress: impl Fn(u64)) -> Result<Self> {
+        let ranks = reader.ranks();
+        let is_binary = matches!(reader.form, Form::Binary(_));
+        let mut schedule = Self { ranks, is_binary, ..Self::default() };
+        let mut graph = RankGraph::default();
+        // By rank, once found: its line, the first operation and the one after the last. It grows with what is read: do not
+        // allocate per-rank memory on the number in the header alone.
+        let mut found: Vec<Option<(u32, u32, u32)>> = Vec::new();
+        let (mut in_order, mut before) = (true, 0);
+        while let Some(rank) = reader.next(&mut graph)? {
+            progress(reader.read());
+            let place = rank as usize;
+            if place > found.len() + 16 * (reader.read() as usize + 1) {
+                let what = format!("num_ranks {ranks}: of so many ranks, without those before rank {rank},");
+                return Err(Problem::TooLarge(what).of_file(&reader.path));
+            }
+            found.resize(found.len().max(place + 1), None);
+            if let Some((line, _, _)) = found[place] {
+                let twice = Problem::Invalid(format!("rank {rank} was there before, on line {line}"));
+                return Err(Located::line(&reader.path, reader.line().into(), twice));
+            }
+            in_order &= rank >= before;
+            before = rank;
+            let from = schedule.operations.len();
+            if from + graph.operations.len() > MOST_OPERATIONS {
+                let what = "the number of operations".to_owned();
+                return Err(Problem::TooLarge(what).of_file(&reader.path));
+            }
+            schedule.operations.extend_from_slice(&graph.operations);
+            let shift = |&(first, second): &(u32, u32)| (first + from as u32, second + from as u32);
+            schedule.requires.extend(graph.requires.iter().map(shift));
+            schedule.starts.extend(graph.starts.iter().map(shift));
+            found[place] = Some((reader.line(), from as u32, schedule.operations.len() as u32));
+        }
+        // An empty rank takes ten bytes of text.
+        if u64::from(ranks) > reader.read().max(1 << 10) && !is_binary {
+            return Err(Problem::TooLarge(format!("num_ranks {ranks}")).of_file(&reader.path));
+        }
+        schedule.check_places().map_err(|problem| problem.of_file(&reader.path))?;
+        if !in_order {
+            schedule.sort(&found);
+        }
+        let mut end = 0;
+        for rank in 0..ranks as usize {
+            let (_, from, to) = found.get(rank).copied().flatten().unwrap_or_default();
+            end += to - from;
+            schedule.ends.push(end);
+        }
+        Ok(schedule)
+    }
+
+    /// All ranks have as many processors and interfaces as the largest.
+    fn check_places(&self) -> std::result::Result<(), Problem> {
+        let places = self.operations.iter().map(|operation| operation.cpu.max(operation.nic));
+        let places = u64::from(places.max().unwrap_or(0) + 1) * u64::from(self.ranks);
+        match places > MOST_PLACES.max(self.ranks.into()) {
+            true => Err(Problem::TooLarge(format!("{places} processors or interfaces of all ranks"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Sorts operations by rank.
+    fn sort(&mut self, of_ranks: &[Option<(u32, u32, u32)>]) {
+        let mut places = vec![0u32; self.operations.len()];
+        let mut sorted = Vec::with_capacity(places.len());
+        for &(_, from, to) in of_ranks.iter().flatten() {
+            for operation in from..to {
+                places[operation as usize] = sorted.len() as u32;
+                sorted.push(self.operations[operation as usize]);
+            }
+        }
+        self.operations = sorted;
+        for (first, second) in self.requires.iter_mut().chain(&mut self.starts) {
+            (*first, *second) = (places[*first as usize], places[*second as usize]);
+        }
+    }
+
+    /// Where an operation stands in the file: `line 5` or `operation 5`.
+    pub fn place(&self, operation: u32) -> String {
+        let place = self.operations[operation as usize].place;
+        if self.is_binary { format!("operation {place}") } else { format!("line {place}") }
+    }
+}

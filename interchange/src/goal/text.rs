@@ -1,0 +1,357 @@
+//! Reads and writes GOAL in text, a rank at a time.
+
+use super::operation::{Operation, RankGraph, What};
+use super::words::{Blocks, Words};
+use crate::error::{Problem, Result};
+use hashbrown::HashMap;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use vef_format::error::Located;
+use vef_format::units::{Bytes, Picos};
+
+/// Most operations of all ranks, so that their numbers fit.
+pub(super) const MOST_OPERATIONS: usize = 1 << 31;
+
+/// Whether a text is a schedule: its first word is `num_ranks`.
+pub(super) fn is_text(start: &[u8]) -> bool {
+    matches!(Words::new(start).next(), Some((b"num_ranks", _)))
+}
+
+/// Reads a text.
+pub(super) struct TextReader {
+    path: PathBuf,
+    blocks: Blocks,
+    /// Length of the block that is loaded, if one is.
+    loaded: Option<usize>,
+    pub(super) ranks: u32,
+    /// Line of the header of the rank that was read last.
+    pub(super) line: u32,
+}
+
+/// A problem and its line.
+type Parsed<T> = std::result::Result<T, (u32, Problem)>;
+
+impl TextReader {
+    /// Reads the number of ranks.
+    pub(super) fn new(path: &Path, input: Box<dyn Read>) -> Result<Self> {
+        let mut blocks = Blocks::new(input);
+        let length = blocks.load().map_err(|error| Problem::from(error).of_file(path))?;
+        let mut parser = Parser { words: blocks.words(length), ranks: 0, graph: &mut RankGraph::default() };
+        let header = parser.header();
+        let (ranks, _) = header.map_err(|(line, problem)| Located::line(path, line.into(), problem))?;
+        Ok(Self { path: path.to_path_buf(), blocks, loaded: Some(length), ranks, line: 1 })
+    }
+
+    /// Bytes read.
+    pub(super) fn read(&self) -> u64 {
+        self.blocks.read
+    }
+
+    /// Reads the operations of the next rank of the file; `None` after the last.
+    pub(super) fn next(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
+        graph.clear();
+        let (length, first) = match self.loaded.take() {
+            Some(length) => (length, true),
+            None => {
+                let loaded = self.blocks.load();
+                (loaded.map_err(|error| Problem::from(error).of_file(&self.path))?, false)
+            }
+        };
+        let mut parser = Parser { words: self.blocks.words(length), ranks: self.ranks, graph };
+        let parsed = match first {
+            true => parser.header().and_then(|_| parser.rank()),
+            false => parser.rank(),
+        };
+        let line = parser.words.line;
+        self.blocks.pass(length, line);
+        let parsed = parsed.map_err(|(line, problem)| Located::line(&self.path, line.into(), problem))?;
+        Ok(parsed.map(|(rank, line)| {
+            self.line = line;
+            rank
+        }))
+    }
+}
+
+/// Parses a block.
+struct Parser<'a, 'g> {
+    words: Words<'a>,
+    ranks: u32,
+    graph: &'g mut RankGraph,
+}
+
+impl<'a> Parser<'a, '_> {
+    /// The number of ranks, and its line.
+    fn header(&mut self) -> Parsed<(u32, u32)> {
+        self.expect(b"num_ranks", "num_ranks")?;
+        let (ranks, line) = self.number("the number of ranks")?;
+        match u32::try_from(ranks) {
+            Ok(ranks @ 1..) => Ok((ranks, line)),
+            Ok(0) => Err((line, Problem::Invalid("num_ranks is 0".to_owned()))),
+            Err(_) => Err((line, Problem::TooLarge(format!("num_ranks {ranks}")))),
+        }
+    }
+
+    /// `rank N { … }`: the rank and its line; `None` at the end.
+    fn rank(&mut self) -> Parsed<Option<(u32, u32)>> {
+        if self.words.peek().is_none() {
+            return Ok(None);
+        }
+        self.expect(b"rank", "rank")?;
+        let (rank, line) = self.number("a rank")?;
+        let rank = self.checked_rank(rank, line)?;
+        self.operations(rank)?;
+        Ok(Some((rank, line)))
+    }
+
+    fn operations(&mut self, rank: u32) -> Parsed<()> {
+        self.expect(b"{", "{")?;
+        let mut labels: HashMap<&'a [u8], u32> = HashMap::new();
+        // A label may be used before its operation.
+        let mut named = Vec::new();
+        loop {
+            let Some((word, line)) = self.words.next() else {
+                return Err((self.words.line, expected("} or an operation", None)));
+            };
+            match word {
+                b"}" => break,
+                b"send" | b"recv" | b"calc" => self.operation(rank, word, line)?,
+                label => match self.words.next() {
+                    Some((b":", _)) => {
+                        let operation = self.graph.operations.len() as u32;
+                        if let Some(before) = labels.insert(label, operation) {
+                            let before = self.graph.operations[before as usize].place;
+                            let twice =
+                                format!("label {:?} was there before, on line {before}", word_of(label));
+                            return Err((line, Problem::Invalid(twice)));
+                        }
+                        let Some((word, line)) = self.words.next() else {
+                            return Err((line, expected("send, recv or calc", None)));
+                        };
+                        self.operation(rank, word, line)?;
+                    }
+                    Some((word @ (b"requires" | b"irequires"), line)) => {
+                        let Some((other, _)) = self.words.next() else {
+                            return Err((line, expected("a label", None)));
+                        };
+                        let requires = word == b"requires";
+                        match (labels.get(other), labels.get(label)) {
+                            (Some(&first), Some(&second)) => self.edge(requires, (first, second)),
+                            _ => {
+                                // Edges keep the order of the file.
+                                named.push((label, other, requires, line, self.edges(requires).len()));
+                                self.edge(requires, (u32::MAX, u32::MAX));
+                            }
+                        }
+                    }
+                    other => return Err((line, expected("a colon, requires or irequires", other))),
+                },
+            }
+        }
+        for (label, other, requires, line, at) in named {
+            let find = |label: &[u8]| {
+                let missing = || format!("this rank has no operation {:?}", word_of(label));
+                labels.get(label).copied().ok_or_else(|| (line, Problem::Invalid(missing())))
+            };
+            let pair = (find(other)?, find(label)?);
+            self.edges(requires)[at] = pair;
+        }
+        Ok(())
+    }
+
+    fn edges(&mut self, requires: bool) -> &mut Vec<(u32, u32)> {
+        if requires { &mut self.graph.requires } else { &mut self.graph.starts }
+    }
+
+    fn edge(&mut self, requires: bool, pair: (u32, u32)) {
+        self.edges(requires).push(pair);
+    }
+
+    fn operation(&mut self, rank: u32, word: &[u8], line: u32) -> Parsed<()> {
+        let what = match word {
+            b"calc" => {
+                let (time, line) = self.number("a time")?;
+                let time = time.checked_mul(1000).ok_or((line, Problem::TooLarge(time.to_string())))?;
+                What::Compute { time: Picos(time) }
+            }
+            b"send" => {
+                let bytes = self.bytes()?;
+                self.expect(b"to", "to")?;
+                let (to, line) = self.number("a rank")?;
+                let to = self.checked_rank(to, line)?;
+                What::Send { bytes, to, tag: self.tag()?.unwrap_or(0) }
+            }
+            b"recv" => {
+                let bytes = self.bytes()?;
+                self.expect(b"from", "from")?;
+                let from = match self.words.peek() {
+                    Some((b"-1", _)) => {
+                        self.words.next();
+                        None
+                    }
+                    _ => {
+                        let (from, line) = self.number("a rank or -1")?;
+                        Some(self.checked_rank(from, line)?)
+                    }
+                };
+                What::Receive { bytes, from, tag: self.tag()? }
+            }
+            _ => return Err((line, expected("send, recv or calc", Some((word, line))))),
+        };
+        let (mut cpu, mut nic) = (0, 0);
+        loop {
+            let place = match self.words.peek() {
+                Some((b"cpu", _)) => &mut cpu,
+                Some((b"nic", _)) => &mut nic,
+                _ => break,
+            };
+            self.words.next();
+            let (number, line) = self.number("a number")?;
+            // Each one takes memory in all ranks.
+            if number >= 1024 {
+                return Err((line, Problem::TooLarge(number.to_string())));
+            }
+            *place = number as u32;
+        }
+        if self.graph.operations.len() >= MOST_OPERATIONS {
+            return Err((line, Problem::TooLarge("the number of operations".to_owned())));
+        }
+        self.graph.operations.push(Operation { what, rank, cpu, nic, place: line });
+        Ok(())
+    }
+
+    /// Parses `tag N`: `None` for -1, and 0 by default.
+    fn tag(&mut self) -> Parsed<Option<u32>> {
+        if !matches!(self.words.peek(), Some((b"tag", _))) {
+            return Ok(Some(0));
+        }
+        self.words.next();
+        if let Some((b"-1", _)) = self.words.peek() {
+            self.words.next();
+            return Ok(None);
+        }
+        let (tag, line) = self.number("a tag or -1")?;
+        u32::try_from(tag).map(Some).map_err(|_| (line, Problem::TooLarge(format!("tag {tag}"))))
+    }
+
+    /// Parses `100b`.
+    fn bytes(&mut self) -> Parsed<Bytes> {
+        let wanted = "a size like 100b";
+        let Some((word, line)) = self.words.next() else {
+            return Err((self.words.line, expected(wanted, None)));
+        };
+        let bytes = word.strip_suffix(b"b").and_then(parse_number);
+        bytes.map(Bytes).ok_or_else(|| (line, expected(wanted, Some((word, line)))))
+    }
+
+    fn checked_rank(&self, rank: u64, line: u32) -> Parsed<u32> {
+        let ranks = self.ranks;
+        let checked = u32::try_from(rank).ok().filter(|&rank| rank < ranks);
+        checked.ok_or((line, Problem::NoRank { rank, ranks }))
+    }
+
+    fn number(&mut self, wanted: &'static str) -> Parsed<(u64, u32)> {
+        let Some((word, line)) = self.words.next() else {
+            return Err((self.words.line, expected(wanted, None)));
+        };
+        let number = parse_number(word);
+        number.map(|number| (number, line)).ok_or_else(|| (line, expected(wanted, Some((word, line)))))
+    }
+
+    fn expect(&mut self, word: &[u8], wanted: &'static str) -> Parsed<()> {
+        match self.words.next() {
+            Some((found, _)) if found == word => Ok(()),
+            found => Err((found.map_or(self.words.line, |(_, line)| line), expected(wanted, found))),
+        }
+    }
+}
+
+fn parse_number(word: &[u8]) -> Option<u64> {
+    let digit = |sum: u64, digit: &u8| match digit {
+        b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
+        _ => None,
+    };
+    if word.is_empty() { None } else { word.iter().try_fold(0, digit) }
+}
+
+fn word_of(word: &[u8]) -> String {
+    String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned()
+}
+
+fn expected(expected: &'static str, found: Option<(&[u8], u32)>) -> Problem {
+    let found = found.map_or("the end of the file".to_owned(), |(word, _)| format!("{:?}", word_of(word)));
+    Problem::Expected { expected, found }
+}
+
+/// Writes a text.
+#[derive(Debug)]
+pub struct TextWriter<W: Write> {
+    out: W,
+    ranks: u32,
+    next: u32,
+}
+
+impl<W: Write> TextWriter<W> {
+    /// Begins a schedule of `ranks` ranks.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn new(mut out: W, ranks: u32) -> io::Result<Self> {
+        writeln!(out, "num_ranks {ranks}")?;
+        Ok(Self { out, ranks, next: 0 })
+    }
+
+    /// Writes the operations of the next rank, with labels l1, l2 …
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn rank(&mut self, graph: &RankGraph) -> io::Result<()> {
+        let out = &mut self.out;
+        writeln!(out, "\nrank {} {{", self.next)?;
+        // A dependency stands below the later of its operations, because a label must be above its use.
+        let below = |edges: &[(u32, u32)]| {
+            let mut edges = edges.to_vec();
+            edges.sort_by_key(|&(first, second)| first.max(second));
+            edges
+        };
+        let (requires, starts) = (below(&graph.requires), below(&graph.starts));
+        let (mut requires, mut starts) = (requires.iter().peekable(), starts.iter().peekable());
+        for (number, operation) in graph.operations.iter().enumerate() {
+            let any = |number: Option<u32>| number.map_or(-1, i64::from);
+            write!(out, "l{}: ", number + 1)?;
+            match operation.what {
+                What::Send { bytes, to, tag } => write!(out, "send {}b to {to} tag {tag}", bytes.0)?,
+                What::Receive { bytes, from, tag } => {
+                    write!(out, "recv {}b from {} tag {}", bytes.0, any(from), any(tag))?;
+                }
+                What::Compute { time } => write!(out, "calc {}", time.0 / 1000)?,
+            }
+            for (name, place) in [("cpu", operation.cpu), ("nic", operation.nic)] {
+                if place > 0 {
+                    write!(out, " {name} {place}")?;
+                }
+            }
+            writeln!(out)?;
+            let is_here = |edge: &&(u32, u32)| edge.0.max(edge.1) as usize == number;
+            while let Some((first, second)) = requires.next_if(is_here) {
+                writeln!(out, "l{} requires l{}", second + 1, first + 1)?;
+            }
+            while let Some((first, second)) = starts.next_if(is_here) {
+                writeln!(out, "l{} irequires l{}", second + 1, first + 1)?;
+            }
+        }
+        self.next += 1;
+        writeln!(out, "}}")
+    }
+
+    /// Ends the file; ranks that were not written are empty.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self) -> io::Result<W> {
+        while self.next < self.ranks {
+            self.rank(&RankGraph::default())?;
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}

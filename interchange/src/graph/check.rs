@@ -1,0 +1,34 @@
+//! What is wrong in a graph.
+
+use super::matching;
+use super::model::Graph;
+use super::yardstick;
+use crate::findings::Findings;
+
+/// Finds circles, sends and receives without a partner, and operations that never end.
+pub(crate) fn check(graph: Graph, findings: &mut Findings) {
+    let order = match matching::topological(&graph) {
+        Ok(order) => order,
+        Err(circle) => {
+            let shown: Vec<String> = circle.iter().take(5).map(|&node| graph.shown(node)).collect();
+            findings.error("circles of dependencies", || {
+                format!("of {} operations: {}", circle.len(), shown.join(" → "))
+            });
+            return;
+        }
+    };
+    let mut pairs = matching::pair(&graph, &order);
+    for &send in pairs.sends.iter().filter(|_| pairs.wildcards == 0) {
+        findings.error("sends without a receive", || graph.shown(send));
+    }
+    for &receive in &pairs.receives {
+        findings.error("receives without a send", || graph.shown(receive));
+    }
+    for &(send, receive) in &pairs.too_large {
+        let shown = || format!("{} to {}", graph.shown(send), graph.shown(receive));
+        findings.warning("messages larger than the room of their receives", shown);
+    }
+    if let Err(stuck) = yardstick::order(&graph, &mut pairs, graph.ranks, true) {
+        findings.error("schedules that cannot end", || stuck);
+    }
+}

@@ -1,0 +1,135 @@
+//! The graph of all ranks.
+
+use vef_format::operation::{Amounts, Operation};
+
+/// Index of a node that is none.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Operations of all ranks, and their dependencies.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    /// Number of ranks.
+    pub(crate) ranks: u32,
+    /// The operations, grouped by rank, in file order.
+    pub(crate) nodes: Vec<Node>,
+    /// Index after the last operation of each rank.
+    pub(crate) ends: Vec<u32>,
+    /// The second starts when the first has ended.
+    pub(crate) requires: Vec<(u32, u32)>,
+    /// The second starts when the first has started.
+    pub(crate) starts: Vec<(u32, u32)>,
+    /// The groups of collectives.
+    pub(crate) groups: Vec<Group>,
+    /// What a place in the file is called: `line`, `operation`.
+    pub(crate) place: &'static str,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) act: Act,
+    /// Its rank; its task, once streams are tasks.
+    pub(crate) task: u32,
+    /// The stream in its rank.
+    pub(crate) stream: u32,
+    /// Where it stands in the file.
+    pub(crate) place: u64,
+}
+
+/// What an operation does. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    Send {
+        bytes: u64,
+        to: u32,
+        tag: u32,
+    },
+    Receive {
+        bytes: u64,
+        from: Option<u32>,
+        tag: Option<u32>,
+    },
+    Compute {
+        time: u64,
+    },
+    /// A rank's part of a collective of a group.
+    Collective {
+        group: u32,
+        operation: Operation,
+        amounts: Amounts,
+    },
+}
+
+/// A group of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Its name in the file.
+    pub(crate) name: String,
+    /// Its members, in the order of their ranks in it.
+    pub(crate) members: Vec<u32>,
+}
+
+impl Graph {
+    /// The nodes of a rank.
+    pub(crate) fn of_rank(&self, rank: u32) -> std::ops::Range<usize> {
+        let begin = if rank == 0 { 0 } else { self.ends[rank as usize - 1] };
+        begin as usize..self.ends[rank as usize] as usize
+    }
+
+    /// A node with rank and place, for a message to the user.
+    pub(crate) fn shown(&self, node: u32) -> String {
+        let Node { act, task, place, .. } = self.nodes[node as usize];
+        let any = |number: Option<u32>| number.map_or("any".to_owned(), |number| number.to_string());
+        let what = match act {
+            Act::Send { bytes, to, tag } => format!("send of {bytes} bytes to {to}, tag {tag}"),
+            Act::Receive { bytes, from, tag } => {
+                format!("receive of {bytes} bytes from {}, tag {}", any(from), any(tag))
+            }
+            Act::Compute { time } => format!("computing for {time} ns"),
+            Act::Collective { group, operation, .. } => {
+                format!("{} of group {}", operation.name(), self.groups[group as usize].name)
+            }
+        };
+        format!("rank {task}, {} {place}: {what}", self.place)
+    }
+}
+
+/// A list of nodes for each node.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    starts: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Neighbours {
+    /// For each node those to which an edge leads from it.
+    pub(super) fn after(nodes: usize, edges: &[(u32, u32)]) -> Self {
+        Self::new(nodes, edges.iter().copied())
+    }
+
+    /// For each node those from which an edge leads to it.
+    pub(super) fn before(nodes: usize, edges: &[(u32, u32)]) -> Self {
+        Self::new(nodes, edges.iter().map(|&(first, second)| (second, first)))
+    }
+
+    fn new(nodes: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut starts = vec![0u32; nodes + 1];
+        for (from, _) in edges.clone() {
+            starts[from as usize + 1] += 1;
+        }
+        for at in 0..nodes {
+            starts[at + 1] += starts[at];
+        }
+        let (mut all, mut at) = (vec![0; starts[nodes] as usize], starts.clone());
+        for (from, to) in edges {
+            all[at[from as usize] as usize] = to;
+            at[from as usize] += 1;
+        }
+        Self { starts, all }
+    }
+
+    /// The list of a node.
+    pub(super) fn of(&self, node: u32) -> &[u32] {
+        &self.all[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    }
+}

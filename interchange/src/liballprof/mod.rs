@@ -1,0 +1,451 @@
+//! liballprof: the text files of the tracer that belongs to LogGOPSim, one for each rank, `…-N.txt` or `…-N.dat`.
+//!
+//! A line is a call: `Function:start:arguments in MPI's order:end`, times in µs. A datatype stands with its size, a communicator with
+//! own rank and size; requests are addresses. Statuses are not recorded. `docs/interchange.md` says what is kept.
+
+use crate::calls::creations::{How, Op, Predefined, resolve};
+use crate::calls::lines::Lines;
+use crate::calls::process::{At, Envelope, Parts, Process};
+use crate::calls::recorder::{Recorder, Span};
+use crate::calls::summing::{Sum, missing, write_missing};
+use crate::error::{Problem, Result};
+use crate::files::{Files, Start};
+use crate::format::{Info, Progress};
+use crate::options::Options;
+use crate::summary::Summary;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use vef_format::capture::RankInfo;
+use vef_format::capture::event::SendMode;
+use vef_format::ids::Rank;
+use vef_format::operation::Operation;
+
+/// The format.
+pub(crate) const INFO: Info =
+    Info::calls("liballprof", "liballprof (LogGOPSim), a text file for each rank", recognises, import);
+
+/// Bytes from an element of an array of requests to the next.
+const STEPS: [u64; 2] = [4, 8];
+/// No handle.
+const NONE: u64 = u64::MAX;
+
+type Fallible<T> = std::result::Result<T, Problem>;
+
+fn recognises(start: &Start<'_>) -> bool {
+    let text = String::from_utf8_lossy(start.bytes);
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| line.starts_with("MPI_") && line.split(':').count() > 2)
+}
+
+/// The rank in a file's name.
+fn rank_of(path: &Path) -> Option<u32> {
+    let stem = path.file_stem()?.to_str()?;
+    stem.rsplit_once('-')?.1.parse().ok()
+}
+
+/// A line, in fields.
+struct Line<'a> {
+    function: &'a str,
+    arguments: Vec<&'a str>,
+    start: Option<u64>,
+    end: Option<u64>,
+}
+
+/// Time in µs with a fraction, as ns.
+fn nanos(text: &str) -> Fallible<Option<u64>> {
+    if text == "-" {
+        return Ok(None);
+    }
+    let wrong = || Problem::Expected { expected: "a time in µs", found: text.to_owned() };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = fraction.get(..fraction.len().min(3)).ok_or_else(wrong)?;
+    let number = |text: &str| if text.is_empty() { Ok(0) } else { text.parse::<u64>().map_err(|_| wrong()) };
+    let scale = 10u64.pow(3 - digits.len() as u32);
+    let nanos = number(whole)?.checked_mul(1000).and_then(|nanos| Some(nanos + number(digits).ok()? * scale));
+    number(digits)?;
+    nanos.ok_or_else(wrong).map(Some)
+}
+
+impl<'a> Line<'a> {
+    fn of(text: &'a str) -> Fallible<Self> {
+        let mut fields = text.split(':').map(str::trim);
+        let (Some(function), Some(start), Some(end)) = (fields.next(), fields.next(), fields.next_back())
+        else {
+            let found = text.chars().take(40).collect();
+            return Err(Problem::Expected { expected: "Function:start:arguments:end", found });
+        };
+        Ok(Self { function, arguments: fields.collect(), start: nanos(start)?, end: nanos(end)? })
+    }
+
+    fn field(&self, at: usize) -> Fallible<&'a str> {
+        let missing =
+            || Problem::Expected { expected: "a further argument", found: "the end of the call".to_owned() };
+        self.arguments.get(at).copied().ok_or_else(missing)
+    }
+
+    fn number(&self, at: usize) -> Fallible<i64> {
+        let text = self.field(at)?;
+        number(text).ok_or(Problem::Expected { expected: "a number", found: text.to_owned() })
+    }
+
+    /// Handle and the two numbers behind it.
+    fn triple(&self, at: usize) -> Fallible<[i64; 3]> {
+        let text = self.field(at)?;
+        let numbers: Option<Vec<i64>> = text.split(',').map(number).collect();
+        match numbers.as_deref() {
+            Some(&[one, two, three]) => Ok([one, two, three]),
+            _ => Err(Problem::Expected { expected: "a handle with two numbers", found: text.to_owned() }),
+        }
+    }
+
+    /// A communicator: handle and size.
+    fn comm(&self, at: usize) -> Fallible<(u64, i64)> {
+        let [handle, _, size] = self.triple(at)?;
+        Ok((handle as u64, size))
+    }
+
+    /// Bytes of a count of elements.
+    fn bytes(&self, count: usize, datatype: usize) -> Fallible<u64> {
+        let (count, [_, size, _]) = (self.number(count)?, self.triple(datatype)?);
+        bytes(count, size)
+    }
+
+    /// A send or receive from argument `at` on: count, datatype, peer, tag.
+    fn envelope(&self, at: usize, comm: usize) -> Fallible<Envelope> {
+        let bytes = self.bytes(at, at + 1)?;
+        let (peer, tag, comm) = (self.number(at + 2)?, self.number(at + 3)? as i32, self.comm(comm)?.0);
+        let count = i64::try_from(bytes).map_err(|_| Problem::TooLarge(format!("{bytes} bytes")))?;
+        Ok(Envelope { count, datatype: BYTES, peer, tag, comm })
+    }
+
+    /// The counts of a vector form, if they are listed.
+    fn counts(&self, at: usize, datatype: usize) -> Fallible<Option<Vec<u64>>> {
+        let text = self.field(at)?;
+        if !text.contains(',') {
+            return Ok(None);
+        }
+        let [_, size, _] = self.triple(datatype)?;
+        let wrong = || Problem::Expected { expected: "counts", found: text.chars().take(40).collect() };
+        let counts = text
+            .trim_end_matches(',')
+            .split(',')
+            .map(|count| number(count).ok_or_else(wrong).and_then(|count| bytes(count, size)));
+        counts.collect::<Fallible<_>>().map(Some)
+    }
+
+    /// Where the communicator stands.
+    fn position_of_comm(&self) -> Option<usize> {
+        Some(match self.function.strip_prefix("MPI_")? {
+            "Barrier" | "Comm_split" | "Comm_dup" => 0,
+            "Bcast" => 4,
+            "Send" | "Bsend" | "Ssend" | "Rsend" | "Isend" | "Ibsend" | "Issend" | "Irsend" | "Recv"
+            | "Irecv" => 5,
+            "Reduce" => 6,
+            "Allreduce" | "Scan" | "Exscan" => 5,
+            "Allgather" | "Alltoall" => 6,
+            "Gather" | "Scatter" => 7,
+            "Sendrecv" => 10,
+            _ => return None,
+        })
+    }
+
+    /// The call that creates a communicator.
+    fn creation(&self) -> Option<Op> {
+        let new = |at: usize| {
+            let handle = self.field(at).ok()?.split(',').next().and_then(number)?;
+            Some(handle as u64)
+        };
+        let parent = self.comm(0).ok()?.0;
+        match self.function {
+            "MPI_Comm_dup" => Some(Op::Create { parent, how: How::Same, new: new(1) }),
+            "MPI_Comm_split" => {
+                let (color, key) = (self.number(1).ok()? as i32, self.number(2).ok()? as i32);
+                let new = new(3).filter(|_| color >= 0);
+                Some(Op::Create { parent, how: How::Split { color, key }, new })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The datatype of counts that are bytes.
+const BYTES: u64 = 0;
+
+fn number(text: &str) -> Option<i64> {
+    let text = text.trim();
+    // Addresses may use all bits.
+    text.parse::<i64>().ok().or_else(|| text.parse::<u64>().ok().map(|number| number as i64))
+}
+
+fn bytes(count: i64, size: i64) -> Fallible<u64> {
+    let product = u64::try_from(count).ok().zip(u64::try_from(size).ok()).and_then(|(a, b)| a.checked_mul(b));
+    product.ok_or_else(|| Problem::Expected {
+        expected: "a count and a size",
+        found: format!("{count} and {size}"),
+    })
+}
+
+/// What a first reading of a rank finds.
+#[derive(Debug)]
+struct Survey {
+    world: Option<u64>,
+    ops: Vec<Op>,
+    step: u64,
+}
+
+/// Finds the world, the communicators, and how far requests are apart in arrays.
+fn survey(path: &Path, tasks: u32) -> Result<Survey> {
+    let mut lines = Lines::open(path)?;
+    let (mut world, mut ops) = (None, Vec::new());
+    let (mut pending, mut resolved) = (HashSet::new(), [0u64; 2]);
+    while lines.advance()? {
+        let text = lines.text();
+        let line = Line::of(text).map_err(|problem| lines.wrong(problem))?;
+        if world.is_none()
+            && let Some((handle, size)) = line.position_of_comm().and_then(|at| line.comm(at).ok())
+            && size == i64::from(tasks)
+        {
+            world = Some(handle);
+        }
+        ops.extend(line.creation());
+        match line.function {
+            "MPI_Isend" | "MPI_Ibsend" | "MPI_Issend" | "MPI_Irsend" | "MPI_Irecv" => {
+                pending.extend(line.number(6).ok().map(|request| request as u64));
+            }
+            "MPI_Waitall" => {
+                if let (Ok(count), Ok(array)) = (line.number(0), line.number(1)) {
+                    for (at, step) in STEPS.into_iter().enumerate() {
+                        resolved[at] += within(pending.iter().copied(), count, array, step).len() as u64;
+                    }
+                    for done in within(pending.iter().copied(), count.saturating_mul(2), array, STEPS[0]) {
+                        pending.remove(&done);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let step = if resolved[1] > resolved[0] { STEPS[1] } else { STEPS[0] };
+    Ok(Survey { world, ops, step })
+}
+
+/// Those of some requests that are elements of an array of `count`, in its order.
+fn within(requests: impl Iterator<Item = u64>, count: i64, array: i64, step: u64) -> Vec<u64> {
+    let index = |&request: &u64| {
+        let distance = request.wrapping_sub(array as u64);
+        (distance % step == 0 && distance / step < count.max(0) as u64).then_some(distance / step)
+    };
+    let mut found: Vec<u64> = requests.filter(|request| index(request).is_some()).collect();
+    found.sort_unstable_by_key(index);
+    found
+}
+
+/// Imports the files of a run into the directory of a capture.
+fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
+    let of_files = |problem: Problem| problem.of_file(files.first());
+    let mut ranks: BTreeMap<u32, PathBuf> = BTreeMap::new();
+    for path in &files.paths {
+        let Some(rank) = rank_of(path) else { continue };
+        if let Some(other) = ranks.insert(rank, path.clone()) {
+            let what = format!("is of rank {rank}, as is {}", other.display());
+            return Err(Problem::Invalid(what).of_file(path));
+        }
+    }
+    let Some((&highest, _)) = ranks.last_key_value() else {
+        let found = "none".to_owned();
+        return Err(of_files(Problem::Expected { expected: "files …-N.txt or …-N.dat", found }));
+    };
+    let tasks = u64::from(highest) + 1;
+    let missing =
+        missing(tasks, ranks.len(), |rank| ranks.contains_key(&rank), options.partial).map_err(of_files)?;
+    let tasks = tasks as u32;
+    let mut ops = vec![Vec::new(); tasks as usize];
+    let mut surveys = BTreeMap::new();
+    for (&rank, path) in &ranks {
+        let mut survey = survey(path, tasks)?;
+        ops[rank as usize] = std::mem::take(&mut survey.ops);
+        // The same handle for all, so that the communicators of all are found together.
+        let world = survey.world.unwrap_or(NONE);
+        for op in &mut ops[rank as usize] {
+            if let Op::Create { parent, .. } = op
+                && *parent == world
+            {
+                *parent = NONE;
+            }
+        }
+        surveys.insert(rank, survey);
+    }
+    let predefined = Predefined { world: NONE, itself: NONE - 1, empty_group: NONE };
+    let mut created = resolve(predefined, ops);
+    let mut sum = Sum::default();
+    (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
+    for (&rank, path) in &ranks {
+        let of_file = |problem: Problem| problem.of_file(path);
+        let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
+        let recorder = Recorder::create(directory, &info).map_err(of_file)?;
+        let survey = &surveys[&rank];
+        let (world, made) = (survey.world.unwrap_or(NONE), std::mem::take(&mut created[rank as usize]));
+        let mut process =
+            Process::new(recorder, tasks, (world, NONE - 1), made, options.partial).map_err(of_file)?;
+        process.set_size(BYTES, Some(1));
+        let mut lines = Lines::open(path)?;
+        let mut before = 0;
+        while lines.advance()? {
+            let text = lines.text();
+            let result = Line::of(text).and_then(|line| {
+                let end = line.end.or(line.start).unwrap_or(before);
+                let span = Span { start: line.start.unwrap_or(end), end, thread: 0 };
+                before = end;
+                let called = process.recorder().function(line.function)?;
+                process.recorder().count(span, called);
+                apply(&mut process, &line, (span, called), survey.step)
+            });
+            result.map_err(|problem| lines.wrong(problem))?;
+        }
+        let (counts, left_out) = process.finish().map_err(of_file)?;
+        sum.add(rank, counts, left_out);
+        progress.set(u64::from(rank) + 1, tasks.into());
+    }
+    for &rank in &missing {
+        write_missing(directory, rank, tasks).map_err(of_files)?;
+    }
+    sum.finish(directory, files.first(), options)
+}
+
+/// Carries out a call.
+fn apply(process: &mut Process, line: &Line<'_>, at: At, step: u64) -> Fallible<()> {
+    let (span, called) = at;
+    let request = |at: usize| line.number(at).map(|request| request as u64);
+    let mode = |name: &str| match name {
+        "bsend" => SendMode::Buffered,
+        "ssend" => SendMode::Synchronous,
+        "rsend" => SendMode::Ready,
+        _ => SendMode::Standard,
+    };
+    let Some(name) = line.function.strip_prefix("MPI_") else {
+        process.recorder().skip(called);
+        return Ok(());
+    };
+    match name {
+        "Init" | "Init_thread" => process.recorder().init(span, called),
+        "Finalize" => process.recorder().finalize(span, called),
+        "Send" | "Bsend" | "Ssend" | "Rsend" => {
+            process.send(at, line.envelope(1, 5)?, mode(&name.to_ascii_lowercase()), None)
+        }
+        "Isend" | "Ibsend" | "Issend" | "Irsend" => {
+            process.send(at, line.envelope(1, 5)?, mode(&name[1..]), Some(request(6)?))
+        }
+        "Recv" => process.receive(at, line.envelope(1, 5)?, None),
+        "Irecv" => process.post(at, line.envelope(1, 5)?, request(6)?),
+        "Sendrecv" => process.exchange(at, line.envelope(1, 10)?, line.envelope(6, 10)?, None),
+        "Wait" => process.complete(at, [(request(0)?, None)]),
+        "Waitall" => {
+            let done = within(process.recorder().pending(), line.number(0)?, line.number(1)?, step);
+            process.complete(at, done.into_iter().map(|request| (request, None)))
+        }
+        "Request_free" => process.free_request(at, request(0)?),
+        "Comm_split" | "Comm_dup" => match line.creation() {
+            Some(Op::Create { parent, new, .. }) => process.create(at, parent, new),
+            _ => Err(Problem::Expected { expected: "a communicator", found: line.arguments.join(":") }),
+        },
+        "Comm_free" | "Comm_rank" | "Comm_size" | "Wtime" | "Initialized" => Ok(()),
+        _ => collective(process, line, at, name),
+    }
+}
+
+fn collective(process: &mut Process, line: &Line<'_>, at: At, name: &str) -> Fallible<()> {
+    use Operation::{Allgather, Allgatherv, Alltoall, Alltoallv, Barrier, Bcast, Gather, ReduceScatter};
+    let Some(operation) = Operation::named(name) else {
+        process.recorder().skip(at.1);
+        return Ok(());
+    };
+    let vector = |bytes: u64| Parts { own: bytes, ..Parts::default() };
+    let comm = |at: usize| line.comm(at).map(|comm| comm.0);
+    let summed = |own: u64, size: u32| {
+        let sum =
+            own.checked_mul(size.into()).ok_or_else(|| Problem::TooLarge(format!("{size} × {own} bytes")))?;
+        Ok(Parts { own, sum, ..Parts::default() })
+    };
+    let total = |list: &[u64]| list.iter().copied().fold(0, u64::saturating_add);
+    match operation {
+        Barrier => process.collective(at, operation, comm(0)?, None, |_, _, _| Ok(Parts::default())),
+        Bcast => {
+            let (bytes, root) = (line.bytes(1, 2)?, line.number(3)?);
+            process.collective(at, operation, comm(4)?, Some(root), |_, _, _| Ok(vector(bytes)))
+        }
+        Operation::Reduce => {
+            let (bytes, root) = (line.bytes(2, 3)?, line.number(5)?);
+            process.collective(at, operation, comm(6)?, Some(root), |_, _, _| Ok(vector(bytes)))
+        }
+        Operation::Allreduce | Operation::Scan | Operation::Exscan => {
+            let bytes = line.bytes(2, 3)?;
+            process.collective(at, operation, comm(5)?, None, |_, _, _| Ok(vector(bytes)))
+        }
+        Allgather | Alltoall => {
+            let own = line.bytes(4, 5)?;
+            process.collective(at, operation, comm(6)?, None, |_, _, size| summed(own, size))
+        }
+        Gather | Operation::Scatter => {
+            let root = line.number(6)?;
+            let (sent, received) = (line.bytes(1, 2), line.bytes(4, 5));
+            process.collective(at, operation, comm(7)?, Some(root), |_, me, size| {
+                // The arguments of one side are valid at the root only.
+                let sends = (operation == Gather) != (i64::from(me) == root);
+                summed(if sends { sent? } else { received? }, size)
+            })
+        }
+        Allgatherv => match line.counts(4, 6)? {
+            Some(recv) => process.collective(at, operation, comm(7)?, None, |_, me, _| {
+                let own = recv.get(me as usize).copied().unwrap_or(0);
+                Ok(Parts { own, sum: total(&recv), recv, ..Parts::default() })
+            }),
+            None => left_out(process, at),
+        },
+        Alltoallv => match (line.counts(1, 3)?, line.counts(5, 7)?) {
+            (Some(send), Some(recv)) => process.collective(at, operation, comm(8)?, None, |_, _, _| {
+                Ok(Parts { amounts: Some((total(&send), total(&recv))), send, recv, ..Parts::default() })
+            }),
+            _ => left_out(process, at),
+        },
+        ReduceScatter => match line.counts(2, 3)? {
+            Some(recv) => process.collective(at, operation, comm(5)?, None, |_, me, _| {
+                let own = recv.get(me as usize).copied().unwrap_or(0);
+                Ok(Parts { own, sum: total(&recv), recv, ..Parts::default() })
+            }),
+            None => left_out(process, at),
+        },
+        Operation::Gatherv | Operation::Scatterv | Operation::Alltoallw | Operation::ReduceScatterBlock => {
+            left_out(process, at)
+        }
+    }
+}
+
+/// A collective whose counts are not in the trace.
+fn left_out(process: &mut Process, (span, called): At) -> Fallible<()> {
+    process.recorder().other(span, called, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact() {
+        let of = |text| nanos(text).unwrap();
+        assert_eq!(of("3.0"), Some(3000));
+        assert_eq!(of("1225017231123456.25"), Some(1_225_017_231_123_456_250));
+        assert_eq!(of("7.1239"), Some(7123));
+        assert_eq!(of("-"), None);
+        assert!(nanos("1e6").is_err() && nanos("1.x").is_err() && nanos("99999999999999999999").is_err());
+    }
+
+    #[test]
+    fn fields_of_a_line() {
+        let line = Line::of("MPI_Send:11.5:5648928:2:11,8,8:3:7:0,1,4:12").unwrap();
+        assert_eq!((line.function, line.start, line.end), ("MPI_Send", Some(11_500), Some(12_000)));
+        let envelope = line.envelope(1, 5).unwrap();
+        assert_eq!((envelope.count, envelope.peer, envelope.tag, envelope.comm), (16, 3, 7, 0));
+        assert!(Line::of("MPI_Send").is_err());
+        assert!(Line::of("MPI_Send:1:2").unwrap().envelope(1, 5).is_err());
+    }
+}

@@ -1,0 +1,252 @@
+//! OTF2: the archives of Score-P, EZTrace and others: an anchor `X.otf2`, definitions `X.def`, and in the directory `X` the events of
+//! each location (a thread), `<location>.evt`, with its own definitions, `<location>.def`.
+//!
+//! The reader is our own: of what the format has it needs little, and so no build needs a C library. `docs/interchange.md` says what is
+//! kept.
+
+mod chunks;
+
+mod definitions;
+mod events;
+
+mod amounts;
+
+mod meaning;
+
+use crate::calls::recorder::Recorder;
+use crate::calls::summing::{Sum, missing, write_missing};
+use crate::error::{Problem, Result};
+use crate::files::Files;
+use crate::format::{Info, Progress};
+use crate::options::Options;
+use crate::summary::Summary;
+use chunks::{Anchor, Chunks};
+use definitions::{Definitions, Local, Thread};
+use events::Events;
+use meaning::{Location, Notes, Posted, RankCalls};
+use std::path::{Path, PathBuf};
+use vef_format::capture::RankInfo;
+use vef_format::ids::Rank;
+
+/// The format.
+pub(crate) const INFO: Info = Info::calls(
+    "otf2",
+    "OTF2 (Score-P, EZTrace), an archive X.otf2 with X.def and the directory X",
+    |start| Anchor::is_at(start.bytes),
+    import,
+);
+
+/// An archive.
+struct Archive {
+    anchor: Anchor,
+    /// The name of all its files, without their endings.
+    stem: PathBuf,
+    definitions: Definitions,
+    ranks: Vec<Vec<Thread>>,
+}
+
+impl Archive {
+    fn open(files: &Files) -> Result<(Self, PathBuf)> {
+        let mut anchors = Vec::new();
+        for path in &files.paths {
+            if Anchor::is_at(&Files::start(path)?) {
+                anchors.push(path);
+            }
+        }
+        let path = match anchors[..] {
+            [path] => path,
+            [] => {
+                let found = "none".to_owned();
+                return Err(Problem::Expected { expected: "an anchor X.otf2", found }.of_file(files.first()));
+            }
+            [first, second, ..] => {
+                let what = format!("is of another archive than {}", first.display());
+                return Err(Problem::Invalid(what).of_file(second));
+            }
+        };
+        let anchor = Anchor::open(path)?;
+        let stem = path.with_extension("");
+        let definitions = Definitions::open(&path.with_extension("def"), anchor.definition_chunk)?;
+        let none =
+            || Problem::Invalid("no group of locations of MPI is defined: there are no ranks".to_owned());
+        let ranks =
+            definitions.ranks().filter(|ranks| !ranks.is_empty()).ok_or_else(|| none().of_file(path))?;
+        Ok((Self { anchor, stem, definitions, ranks }, path.clone()))
+    }
+
+    fn file(&self, location: u64, suffix: &str) -> PathBuf {
+        self.stem.join(format!("{location}.{suffix}"))
+    }
+
+    fn events(&self, location: u64) -> Result<Events> {
+        Ok(Events::new(Chunks::open(&self.file(location, "evt"), self.anchor.event_chunk)?))
+    }
+
+    fn scorep(&self) -> bool {
+        self.anchor.creator.contains("Score-P")
+    }
+}
+
+/// Imports an archive into the directory of a capture.
+fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
+    let (archive, path) = Archive::open(files)?;
+    let of_file = |problem: Problem| problem.of_file(&path);
+    let there: Vec<bool> =
+        archive.ranks.iter().map(|threads| archive.file(threads[0].location, "evt").exists()).collect();
+    let present = there.iter().filter(|&&there| there).count();
+    let tasks = archive.ranks.len() as u32;
+    let missing =
+        missing(tasks.into(), present, |rank| there[rank as usize], options.partial).map_err(of_file)?;
+    let communicators = archive.definitions.communicators(tasks);
+    let mut sum = Sum::default();
+    (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
+    let (mut as_they_are, mut switched_off, mut never_completed) = (0, 0, 0);
+    for (rank, threads) in archive.ranks.iter().enumerate().filter(|&(rank, _)| there[rank]) {
+        let host = archive.definitions.host(threads[0].location).to_owned();
+        let info = RankInfo { rank: Rank(rank as u32), tasks, host, ..RankInfo::default() };
+        let recorder = Recorder::create(directory, &info).map_err(of_file)?;
+        let mut calls =
+            RankCalls::new(recorder, &archive.definitions, &communicators, tasks, archive.scorep());
+        read_rank(&archive, rank, threads, &mut calls, &mut sum, options)?;
+        let Notes { as_they_are: amounts, switched_off: off, never_completed: open, left_out } = calls.notes;
+        as_they_are += amounts.values().sum::<u64>();
+        (switched_off, never_completed) = (switched_off + off, never_completed + open);
+        sum.add(rank as u32, calls.recorder.finish().map_err(of_file)?, left_out);
+        progress.set(rank as u64 + 1, tasks.into());
+    }
+    for &rank in &missing {
+        write_missing(directory, rank, tasks).map_err(of_file)?;
+    }
+    for (count, what) in [
+        (
+            as_they_are,
+            "amounts of collectives stand as in the archive, because how its program counts is not known",
+        ),
+        (
+            switched_off,
+            "times the measurement was switched off; the time until it was on counts as computing",
+        ),
+        (never_completed, "receives and collectives that never completed are left out"),
+    ] {
+        if count > 0 {
+            sum.remark(format!("{count} {what}"));
+        }
+    }
+    sum.finish(directory, &path, options)
+}
+
+/// Reads all threads of a rank.
+fn read_rank(
+    archive: &Archive,
+    rank: usize,
+    threads: &[Thread],
+    calls: &mut RankCalls<'_>,
+    sum: &mut Sum,
+    options: &Options,
+) -> Result<()> {
+    let mut known = Vec::with_capacity(threads.len());
+    for thread in threads {
+        let posted = Posted::read(archive.events(thread.location)?);
+        let path = archive.file(thread.location, "evt");
+        let promised = thread.events.filter(|&events| events != posted.events);
+        match (&posted.cut, promised) {
+            (Some((byte, _)), _) if options.partial => {
+                let events = posted.events;
+                sum.remark(format!(
+                    "rank {rank} ends at byte {byte} of {}, after {events} events",
+                    path.display()
+                ));
+            }
+            (None, Some(promised)) if options.partial => {
+                let (path, events) = (path.display(), posted.events);
+                sum.remark(format!("rank {rank} has {events} of {promised} events in {path}"));
+            }
+            (None, Some(promised)) => {
+                let what = format!("{} events, but its definition says {promised}", posted.events);
+                return Err(Problem::Invalid(what).of_file(&path));
+            }
+            _ => {}
+        }
+        let Posted { cut, .. } = &posted;
+        let local = Local::open(&archive.file(thread.location, "def"), archive.anchor.definition_chunk)?;
+        if let (Some(_), false) = (cut, options.partial) {
+            return Err(posted
+                .cut
+                .map_or_else(|| Problem::Truncated("its events").of_file(&path), |cut| cut.1));
+        }
+        known.push((thread.location, posted, local));
+    }
+    let global = |local: &Local, time| if options.global_clock { local.global(time) } else { time };
+    let firsts = known.iter().filter_map(|(_, posted, local)| posted.first.map(|time| global(local, time)));
+    let zero = firsts.min().unwrap_or(0);
+    for (thread, (location, posted, local)) in known.iter().enumerate() {
+        let thread = u16::try_from(thread).map_err(|_| {
+            Problem::TooLarge(format!("the number of threads of rank {rank}")).of_file(&archive.stem)
+        })?;
+        let events = archive.events(*location)?;
+        let global = options.global_clock;
+        calls.read(&mut Location { events, local, posted, thread, zero, global })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use events::Event;
+    use std::collections::BTreeMap;
+
+    fn of(path: &Path) -> (Archive, BTreeMap<&'static str, u64>) {
+        let (archive, _) = Archive::open(&Files::of(&[path.to_path_buf()]).unwrap()).unwrap();
+        let mut counts = BTreeMap::new();
+        for thread in archive.ranks.iter().flatten() {
+            let mut events = archive.events(thread.location).unwrap();
+            while let Some(event) = events.next().unwrap() {
+                let kind = match event {
+                    Event::Enter(_) => "enter",
+                    Event::Leave(_) => "leave",
+                    Event::Send(_) => "send",
+                    Event::Recv(_) => "recv",
+                    Event::Isend(..) => "isend",
+                    Event::IsendComplete(_) => "isend complete",
+                    Event::IrecvRequest(_) => "irecv request",
+                    Event::Irecv(..) => "irecv",
+                    Event::CollectiveEnd(_) => "collective",
+                    _ => "other",
+                };
+                *counts.entry(kind).or_default() += 1;
+            }
+            assert_eq!(Some(events.number), thread.events);
+        }
+        (archive, counts)
+    }
+
+    #[test]
+    fn every_event_of_a_sample_is_read() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/otf2/pingpong2");
+        let (archive, counts) = of(&path);
+        let expected = [("enter", 42), ("leave", 42), ("other", 4), ("recv", 16), ("send", 16)];
+        assert_eq!(counts, expected.into());
+        assert_eq!(archive.definitions.resolution, 2_095_197_216);
+        assert!(archive.scorep());
+    }
+
+    #[test]
+    fn every_event_of_ten_ranks_is_read() {
+        let Some(path) = skipping::shared("data/interchange/otf2/mpi10") else { return };
+        let (_, counts) = of(&path);
+        assert_eq!(counts.values().sum::<u64>(), 22_180);
+        let expected = [
+            ("enter", 7010),
+            ("leave", 7010),
+            ("isend", 1440),
+            ("irecv request", 1440),
+            ("isend complete", 1440),
+            ("irecv", 1440),
+            ("collective", 1200),
+        ];
+        for (kind, count) in expected {
+            assert_eq!(counts[kind], count, "{kind}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What an import found, and what the trace made of it lacks.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Number of examples that a summary names.
+pub const EXAMPLES: usize = 3;
+
+/// Summary of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Number of ranks, including missing ones.
+    pub ranks: u32,
+    /// Ranks without a file, which were left out (`--partial`).
+    pub missing_ranks: Vec<u32>,
+    /// Calls or operations by name, including those that were left out.
+    pub calls: BTreeMap<String, u64>,
+    /// Messages of point-to-point operations.
+    pub messages: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Calls or operations by name that are not part of the trace.
+    pub skipped: BTreeMap<String, Skipped>,
+    /// Sends and receives without a partner.
+    pub unmatched: Unmatched,
+    /// Messages that, by the clocks, were received before they were sent.
+    pub skew: Skew,
+    /// Everything else that the trace lacks or that was decided in the import: a sentence each, without a full stop.
+    pub remarks: Vec<String>,
+}
+
+/// Calls that were left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// How many.
+    pub count: u64,
+    /// The ranks that called it, at most [`EXAMPLES`].
+    pub ranks: Vec<u32>,
+}
+
+/// Sends and receives without a partner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Unmatched {
+    /// Number of sends.
+    pub sends: u64,
+    /// Number of receives.
+    pub receives: u64,
+    /// The first ones, at most [`EXAMPLES`]: rank, peer, tag, communicator and place.
+    pub first: Vec<String>,
+}
+
+/// Messages that were received before they were sent, by the clocks of both ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Skew {
+    /// How many.
+    pub messages: u64,
+    /// The largest such difference, ns.
+    pub worst_ns: u64,
+}
+
+impl Summary {
+    /// Counts `count` calls of a function.
+    pub fn call(&mut self, name: &str, count: u64) {
+        match self.calls.get_mut(name) {
+            Some(calls) => *calls += count,
+            None => drop(self.calls.insert(name.to_owned(), count)),
+        }
+    }
+
+    /// Counts a call that is left out.
+    pub fn skip(&mut self, name: &str, rank: u32) {
+        let skipped = match self.skipped.get_mut(name) {
+            Some(skipped) => skipped,
+            None => self.skipped.entry(name.to_owned()).or_default(),
+        };
+        skipped.count += 1;
+        if skipped.ranks.len() < EXAMPLES && !skipped.ranks.contains(&rank) {
+            skipped.ranks.push(rank);
+        }
+    }
+}
+
+impl Unmatched {
+    /// Counts a send without a receive.
+    pub fn send(&mut self, what: impl FnOnce() -> String) {
+        self.sends += 1;
+        self.example(what);
+    }
+
+    /// Counts a receive without a send.
+    pub fn receive(&mut self, what: impl FnOnce() -> String) {
+        self.receives += 1;
+        self.example(what);
+    }
+
+    fn example(&mut self, what: impl FnOnce() -> String) {
+        if self.first.len() < EXAMPLES {
+            self.first.push(what());
+        }
+    }
+}
+
+impl Skew {
+    /// Notes a message that was received `ns` before it was sent.
+    pub fn add(&mut self, ns: u64) {
+        self.messages += 1;
+        self.worst_ns = self.worst_ns.max(ns);
+    }
+}

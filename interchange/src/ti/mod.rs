@@ -1,0 +1,437 @@
+//! SimGrid's time-independent traces: text, a line for each call, `rank action arguments`. Either one file for all ranks, or one for
+//! each; or the list of them.
+//!
+//! There are no times but amounts of computing in flops, which a speed converts. Peers are ranks of the world.
+//! `docs/interchange.md` says what is kept.
+
+mod action;
+
+use crate::calls::lines::Lines;
+use crate::calls::recorder::{Collecting, Receiving, Recorder, Sending, Span, Status, WORLD};
+use crate::calls::summing::{Sum, missing, write_missing};
+use crate::error::{Problem, Result};
+use crate::files::{Files, Start};
+use crate::format::{Info, Progress};
+use crate::options::Options;
+use crate::summary::Summary;
+use action::{Action, Context, Envelope, Part};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use vef_format::capture::RankInfo;
+use vef_format::capture::event::SendMode;
+use vef_format::ids::Rank;
+use vef_format::operation::Amounts;
+use vef_format::units::Bytes;
+
+/// The format.
+pub(crate) const INFO: Info = Info::calls(
+    "ti",
+    "SimGrid's time-independent trace, text files of all ranks or their list",
+    recognises,
+    import,
+);
+
+/// Ranks whose files are open at once, if one file has the lines of all.
+const AT_ONCE: usize = 128;
+/// Bytes of a count without a type, and of a double.
+const BYTE: u64 = 1;
+const DOUBLE: u64 = 8;
+
+/// The first line that says something.
+fn first_line(bytes: &[u8]) -> Option<&str> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // A character may be cut at the end.
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
+    };
+    text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn recognises(start: &Start<'_>) -> bool {
+    let Some(line) = first_line(start.bytes) else { return false };
+    if action::is_line(line) {
+        return true;
+    }
+    let listed = beside(start.path, line);
+    listed.is_file()
+        && Files::start(&listed).is_ok_and(|bytes| first_line(&bytes).is_some_and(action::is_line))
+}
+
+/// A file that a list names.
+fn beside(list: &Path, name: &str) -> PathBuf {
+    list.parent().unwrap_or(Path::new("")).join(name)
+}
+
+/// The files with lines: those that lists name in place of the lists.
+fn traces(files: &Files) -> Result<Vec<PathBuf>> {
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in &files.paths {
+        let start = Files::start(path)?;
+        let listed = match first_line(&start) {
+            Some(line) if !action::is_line(line) => beside(path, line).is_file(),
+            _ => false,
+        };
+        if !listed {
+            all.push(path.clone());
+            continue;
+        }
+        let mut lines = Lines::open(path)?;
+        while lines.advance()? {
+            let line = lines.text();
+            let name = beside(path, line);
+            if !name.is_file() {
+                let found = format!("{line:?}, which is no file");
+                return Err(lines.wrong(Problem::Expected { expected: "the name of a file", found }));
+            }
+            all.push(name);
+        }
+    }
+    // A list may be beside its files, and all be named.
+    let mut seen = HashSet::new();
+    all.retain(|path| seen.insert(path.clone()));
+    Ok(all)
+}
+
+/// What a first reading finds.
+#[derive(Debug, Default)]
+struct Found {
+    /// Files with lines of each rank, by index.
+    ranks: BTreeMap<u32, Vec<usize>>,
+    /// Whether counts are of doubles, by rank.
+    doubles: HashMap<u32, bool>,
+    unterminated: u64,
+    bytes: u64,
+}
+
+fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
+    let mut found = Found::default();
+    for (file, path) in paths.iter().enumerate() {
+        let mut lines = Lines::open(path)?;
+        while lines.advance()? {
+            let line = lines.text();
+            let Some((rank, rest)) = action::rank(line) else {
+                let found = line.chars().take(40).collect();
+                return Err(lines.wrong(Problem::Expected { expected: "a rank and an action", found }));
+            };
+            let doubles = rest.strip_prefix("init").map(|rest| !rest.trim().is_empty());
+            let files = found.ranks.entry(rank).or_default();
+            if files.last() != Some(&file) {
+                files.push(file);
+            }
+            if let Some(doubles) = doubles {
+                found.doubles.insert(rank, doubles);
+            }
+        }
+        found.unterminated += u64::from(!lines.ended);
+        found.bytes += lines.bytes;
+        progress(found.bytes);
+    }
+    Ok(found)
+}
+
+/// Imports a trace into the directory of a capture.
+fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
+    let of_file = |problem: Problem| problem.of_file(files.first());
+    let paths = traces(files)?;
+    let size: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
+    let found = survey(&paths, |done| progress.set(done, 2 * size))?;
+    let Some((&highest, _)) = found.ranks.last_key_value() else {
+        return Err(of_file(Problem::Expected { expected: "lines of ranks", found: "none".to_owned() }));
+    };
+    let tasks = u64::from(highest) + 1;
+    let there = |rank| found.ranks.contains_key(&rank);
+    let missing = missing(tasks, found.ranks.len(), there, options.partial).map_err(of_file)?;
+    let tasks = tasks as u32;
+    let mut sum = Sum::default();
+    (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
+    // Ranks with files of their own are read one by one; the others together, so many at once.
+    let ranks: Vec<u32> = found.ranks.keys().copied().collect();
+    let uses = found.ranks.values().flatten().count();
+    let distinct = found.ranks.values().flatten().collect::<HashSet<_>>().len();
+    let at_once = if uses > distinct { AT_ONCE } else { 1 };
+    let (mut done, mut replaced) = (0, BTreeMap::new());
+    for group in ranks.chunks(at_once) {
+        let mut processes = BTreeMap::new();
+        let mut concerned: Vec<usize> = Vec::new();
+        for &rank in group {
+            let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
+            let recorder = Recorder::create(directory, &info).map_err(of_file)?;
+            let default = if found.doubles.get(&rank) == Some(&true) { DOUBLE } else { BYTE };
+            let context = Context { ranks: tasks, default, old: options.old_ti };
+            processes.insert(rank, Process::new(recorder, context, options.flops_per_second));
+            concerned.extend(&found.ranks[&rank]);
+        }
+        concerned.sort_unstable();
+        concerned.dedup();
+        for &file in &concerned {
+            read(&paths[file], &mut processes)?;
+            done += paths[file].metadata().map_or(0, |file| file.len());
+            progress.set(size + done.min(size), 2 * size);
+        }
+        for (rank, process) in processes {
+            for (name, count) in &process.assumed {
+                *replaced.entry(*name).or_insert(0) += count;
+            }
+            sum.add(rank, process.recorder.finish().map_err(of_file)?, None);
+        }
+    }
+    for &rank in &missing {
+        write_missing(directory, rank, tasks).map_err(of_file)?;
+    }
+    if found.unterminated > 0 {
+        let count = found.unterminated;
+        sum.remark(format!(
+            "{count} files have a last line without a line end, which SimGrid would not replay"
+        ));
+    }
+    for (what, count) in replaced {
+        sum.remark(format!("{count} {what}"));
+    }
+    if options.old_ti {
+        sum.remark("tags are 0, and a wait without a request is for the last one of its rank".to_owned());
+    }
+    sum.finish(directory, files.first(), options)
+}
+
+/// Reads the lines of these ranks in a file.
+fn read(path: &Path, processes: &mut BTreeMap<u32, Process>) -> Result<()> {
+    let mut lines = Lines::open(path)?;
+    while lines.advance()? {
+        let line = lines.text();
+        let Some((rank, rest)) = action::rank(line) else { continue };
+        let Some(process) = processes.get_mut(&rank) else { continue };
+        let result = process.line(rank, rest);
+        result.map_err(|problem| lines.wrong(problem))?;
+    }
+    Ok(())
+}
+
+/// A pending request, as a `wait` names it.
+type Triple = [i64; 3];
+
+/// A rank.
+#[derive(Debug)]
+struct Process {
+    recorder: Recorder,
+    context: Context,
+    speed: Option<f64>,
+    /// Time so far, s.
+    now: f64,
+    /// Requests made.
+    requests: u64,
+    pending: BTreeMap<u64, Triple>,
+    by_triple: HashMap<Triple, VecDeque<u64>>,
+    /// What lines were taken for, and how many.
+    assumed: BTreeMap<&'static str, u64>,
+}
+
+/// The source or tag of a request that can be any.
+const ANY: i64 = i64::MIN;
+
+impl Process {
+    fn new(recorder: Recorder, context: Context, speed: Option<f64>) -> Self {
+        Self {
+            recorder,
+            context,
+            speed,
+            now: 0.0,
+            requests: 0,
+            pending: BTreeMap::new(),
+            by_triple: HashMap::new(),
+            assumed: BTreeMap::new(),
+        }
+    }
+
+    fn assume(&mut self, what: &'static str) {
+        *self.assumed.entry(what).or_default() += 1;
+    }
+
+    /// Lets time pass.
+    fn pass(&mut self, seconds: f64) -> std::result::Result<(), Problem> {
+        self.now += seconds;
+        if self.now * 1e9 < 2f64.powi(63) {
+            Ok(())
+        } else {
+            Err(Problem::TooLarge(format!("the time {} s", self.now)))
+        }
+    }
+
+    fn compute(&mut self, flops: f64) -> std::result::Result<(), Problem> {
+        match self.speed {
+            _ if flops == 0.0 => Ok(()),
+            Some(speed) => self.pass(flops / speed),
+            None => Err(Problem::Invalid(
+                "an amount of computing needs --flops-per-second to become a time".to_owned(),
+            )),
+        }
+    }
+
+    fn line(&mut self, me: u32, line: &str) -> std::result::Result<(), Problem> {
+        let (name, action) = action::parse(line, me, &self.context).map_err(|problem| match problem {
+            Problem::Expected { expected, found } if !self.context.old => Problem::Invalid(format!(
+                "expected {expected}, found {found} (--old-ti reads versions before 3.20)"
+            )),
+            problem => problem,
+        })?;
+        let now = (self.now * 1e9).round() as u64;
+        let span = Span { start: now, end: now, thread: 0 };
+        let function;
+        let called = match &action {
+            Action::Compute(flops) => return self.compute(*flops),
+            Action::Sleep(seconds) => return self.pass(*seconds),
+            Action::Nothing => return Ok(()),
+            Action::Init(_) => "MPI_Init",
+            Action::Finalize => "MPI_Finalize",
+            Action::Send(_, SendMode::Synchronous) => "MPI_Ssend",
+            Action::Send(..) => "MPI_Send",
+            Action::Isend(_) => "MPI_Isend",
+            Action::Recv(_) => "MPI_Recv",
+            Action::Irecv(_) => "MPI_Irecv",
+            Action::Wait(_) => "MPI_Wait",
+            Action::WaitAll => "MPI_Waitall",
+            Action::WaitAny => "MPI_Waitany",
+            Action::Test => "MPI_Test",
+            Action::Exchange(..) => "MPI_Sendrecv",
+            Action::Collective(operation, _) => {
+                function = format!("MPI_{}", operation.name());
+                &function
+            }
+            Action::Other => name,
+        };
+        let called = self.recorder.function(called)?;
+        self.recorder.count(span, called);
+        match action {
+            Action::Init(_) => self.recorder.init(span, called),
+            Action::Finalize => self.recorder.finalize(span, called),
+            Action::Send(to, mode) => match self.sending(to, mode)? {
+                Some(sending) => self.recorder.send(span, called, sending, None),
+                None => Ok(()),
+            },
+            Action::Isend(to) => {
+                let request =
+                    self.request([me.into(), to.peer.unwrap_or(ANY), to.tag.map_or(ANY, i64::from)]);
+                match self.sending(to, SendMode::Standard)? {
+                    Some(sending) => self.recorder.send(span, called, sending, Some(request)),
+                    None => self.nothing(request),
+                }
+            }
+            Action::Recv(from) => match self.receiving(from)? {
+                Some(receiving) => self.recorder.receive(span, called, receiving, None),
+                None => Ok(()),
+            },
+            Action::Irecv(from) => {
+                let request =
+                    self.request([from.peer.unwrap_or(ANY), me.into(), from.tag.map_or(ANY, i64::from)]);
+                match self.receiving(from)? {
+                    Some(receiving) => self.recorder.post(span, called, receiving, request),
+                    None => self.nothing(request),
+                }
+            }
+            Action::Exchange(to, from) => {
+                match (self.sending(to, SendMode::Standard)?, self.receiving(from)?) {
+                    (Some(to), Some(from)) => self.recorder.exchange(span, called, to, from, None),
+                    (Some(to), None) => self.recorder.send(span, called, to, None),
+                    (None, Some(from)) => self.recorder.receive(span, called, from, None),
+                    (None, None) => Ok(()),
+                }
+            }
+            Action::Wait(Some(triple)) => match self.take(triple) {
+                Some((request, status)) => self.recorder.complete(span, called, [(request, status)]),
+                None => {
+                    self.assume("waits for requests that were not made, or whose call was left out");
+                    Ok(())
+                }
+            },
+            Action::Wait(None) => {
+                let last = self.pending.pop_last();
+                last.and_then(|(_, triple)| self.by_triple.get_mut(&triple)?.pop_back());
+                self.recorder.complete(span, called, last.map(|(request, _)| (request, None)))
+            }
+            Action::WaitAny => {
+                self.assume("waitAny, taken for the completion of the oldest pending request");
+                let first = self.pending.pop_first();
+                first.and_then(|(_, triple)| self.by_triple.get_mut(&triple)?.pop_front());
+                self.recorder.complete(span, called, first.map(|(request, _)| (request, None)))
+            }
+            Action::WaitAll => {
+                self.by_triple.clear();
+                let all = std::mem::take(&mut self.pending);
+                self.recorder.complete(span, called, all.into_keys().map(|request| (request, None)))
+            }
+            Action::Test => Ok(()),
+            Action::Collective(operation, part) => {
+                let Part { root, own, sum, amounts, send, recv, flops } = part;
+                if root.is_some_and(|root| root >= self.context.ranks) {
+                    return Err(Problem::NoRank {
+                        rank: root.unwrap_or(0).into(),
+                        ranks: self.context.ranks,
+                    });
+                }
+                let amounts = match amounts {
+                    Some((send, recv)) => Amounts { send: Bytes(send), recv: Bytes(recv) },
+                    None => operation.amounts(root == Some(me), Bytes(own), Bytes(sum)),
+                };
+                let (send_counts, recv_counts) = (&send[..], &recv[..]);
+                let collecting =
+                    Collecting { operation, comm: WORLD, root, amounts, send_counts, recv_counts };
+                self.recorder.collective(span, called, &collecting, None)?;
+                self.compute(flops)
+            }
+            Action::Other => self.recorder.other(span, called, 0),
+            Action::Compute(_) | Action::Sleep(_) | Action::Nothing => Ok(()),
+        }
+    }
+
+    /// A new request.
+    fn request(&mut self, triple: Triple) -> u64 {
+        self.requests += 1;
+        self.pending.insert(self.requests, triple);
+        self.by_triple.entry(triple).or_default().push_back(self.requests);
+        self.requests
+    }
+
+    fn nothing(&mut self, request: u64) -> std::result::Result<(), Problem> {
+        self.recorder.open_nothing(request);
+        Ok(())
+    }
+
+    /// The request that a `wait` names, and the message that it tells.
+    fn take(&mut self, triple: Triple) -> Option<(u64, Option<Status>)> {
+        let [source, to, tag] = triple;
+        // A receive with a wildcard, once complete, is named by what it received.
+        for named in [triple, [ANY, to, tag], [source, to, ANY], [ANY, to, ANY]] {
+            let request = self.by_triple.get_mut(&named).and_then(VecDeque::pop_front);
+            if self.by_triple.get(&named).is_some_and(VecDeque::is_empty) {
+                self.by_triple.remove(&named);
+            }
+            if let Some(request) = request {
+                self.pending.remove(&request);
+                let told = source >= 0 && tag >= 0 && named != triple;
+                let status = Status { bytes: None, source, tag: tag as i32, cancelled: false };
+                return Some((request, told.then_some(status)));
+            }
+        }
+        None
+    }
+
+    /// A send; `None`: it goes nowhere.
+    fn sending(&self, to: Envelope, mode: SendMode) -> std::result::Result<Option<Sending>, Problem> {
+        let Envelope { peer: Some(peer @ 0..), tag, bytes } = to else { return Ok(None) };
+        Ok(Some(Sending { comm: WORLD, dest: self.rank(peer)?, tag: tag.unwrap_or(0), bytes, mode }))
+    }
+
+    fn receiving(&self, from: Envelope) -> std::result::Result<Option<Receiving>, Problem> {
+        let source = match from.peer {
+            None => None,
+            Some(peer @ 0..) => Some(self.rank(peer)?),
+            Some(_) => return Ok(None),
+        };
+        Ok(Some(Receiving { comm: WORLD, source, tag: from.tag, bytes: from.bytes }))
+    }
+
+    fn rank(&self, peer: i64) -> std::result::Result<u32, Problem> {
+        let ranks = self.context.ranks;
+        let inside = u32::try_from(peer).ok().filter(|&peer| peer < ranks);
+        inside.ok_or(Problem::NoRank { rank: peer as u64, ranks })
+    }
+}

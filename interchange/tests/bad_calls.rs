@@ -1,0 +1,170 @@
+//! Truncated, garbled and partial traces of calls: an error with a place, or a partial import; never a panic.
+
+mod common;
+
+use common::{capture, sample};
+use interchange::{Options, Problem, Result, Summary};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::path::{Path, PathBuf};
+
+fn partial() -> Options {
+    Options { partial: true, flops_per_second: Some(1e9), ..Options::default() }
+}
+
+/// Copies a sample; returns the copy of the file `name`.
+fn copy(from: &Path, to: &Path, name: &str) -> PathBuf {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap().path();
+        let target = to.join(entry.file_name().unwrap());
+        match entry.is_dir() {
+            true => drop(copy(&entry, &target, "")),
+            false => drop(std::fs::copy(&entry, &target).unwrap()),
+        }
+    }
+    to.join(name)
+}
+
+/// A copy of a sample in which one file is replaced again and again.
+struct Sample {
+    directory: tempfile::TempDir,
+    file: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Sample {
+    fn of(path: &Path, file: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = copy(path, &directory.path().join("in"), file);
+        let bytes = std::fs::read(&file).unwrap();
+        Self { directory, file, bytes }
+    }
+
+    fn import(&self, bytes: &[u8], options: &Options) -> Result<Summary> {
+        std::fs::write(&self.file, bytes).unwrap();
+        capture(&[self.directory.path().join("in")], self.directory.path(), options)
+    }
+
+    /// Every prefix, and random changes of some bytes.
+    fn garble(&self, changes: u32, prefixes: usize) {
+        for end in (0..self.bytes.len()).step_by((self.bytes.len() / prefixes).max(1)) {
+            for options in [partial(), Options::default()] {
+                let _ = self.import(&self.bytes[..end], &options);
+            }
+        }
+        let mut random = SmallRng::seed_from_u64(7);
+        for _ in 0..changes {
+            let mut bytes = self.bytes.clone();
+            for _ in 0..random.random_range(1..4) {
+                let at = random.random_range(0..bytes.len());
+                bytes[at] = [0, 1, 0x7f, 0x80, 0xff, random.random()][random.random_range(0..6)];
+            }
+            let _ = self.import(&bytes, &partial());
+        }
+    }
+}
+
+/// The text of a trace with most actions of SimGrid.
+const TI: &str = "0 init\n1 init\n0 isend 1 7 100 0\n1 recv -333 -444 100 0\n0 wait 0 1 7\n0 compute 1e9\n\
+    0 allreduce 5e4 5e8\n1 allreduce 5e4 5e8\n0 gatherv 1 1 2 0 1 1\n1 gatherv 2 1 2 0 1 1\n\
+    0 alltoallv 10 1 2 3 4 5\n1 alltoallv 10 1 2 3 4 5\n0 sendRecv 5 1 5 1 2 2\n1 sendRecv 5 0 5 0 2 2\n\
+    1 irecv 0 3 1 1\n0 send 1 3 1 1\n1 waitall 1\n0 finalize\n1 finalize\n";
+
+const LIBALLPROF: &str = "# host: h\nMPI_Init:-:1:2:1.0\n\
+    MPI_Isend:2.0:1000:3:11,8,8:0:5:500,0,1:9000:3.0\nMPI_Irecv:3.0:1000:3:11,8,8:0:-1:500,0,1:9008:4.0\n\
+    MPI_Waitall:5.0:2:9000:0:6.0\nMPI_Comm_split:6.0:500,0,1:3:0:600,0,1:7.0\n\
+    MPI_Allreduce:7.5:1:2:4:11,8,8:3:600,0,1:8.0\nMPI_Finalize:13.0:-\n";
+
+fn text(name: &str, text: &str) -> Sample {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("in").join(name);
+    std::fs::create_dir(directory.path().join("in")).unwrap();
+    Sample { directory, file, bytes: text.as_bytes().to_vec() }
+}
+
+#[test]
+fn garbled_dumpi() {
+    let sample = Sample::of(&sample("dumpi/testtrace"), "testtrace-0001.bin");
+    sample.import(&sample.bytes, &Options::default()).unwrap();
+    sample.garble(700, 700);
+}
+
+#[test]
+fn garbled_events_of_otf2() {
+    let sample = Sample::of(&sample("otf2/pingpong2"), "traces/1.evt");
+    sample.import(&sample.bytes, &Options::default()).unwrap();
+    sample.garble(700, 868);
+}
+
+#[test]
+fn garbled_definitions_of_otf2() {
+    for (file, prefixes) in [("traces.def", 200), ("traces/1.def", 147), ("traces.otf2", 100)] {
+        Sample::of(&sample("otf2/pingpong2"), file).garble(200, prefixes);
+    }
+}
+
+#[test]
+fn garbled_ti() {
+    let sample = text("trace.txt", TI);
+    let summary = sample.import(&sample.bytes, &partial()).unwrap();
+    assert_eq!((summary.ranks, summary.messages), (2, 4));
+    sample.garble(700, TI.len());
+}
+
+#[test]
+fn garbled_liballprof() {
+    let sample = text("trace-0.txt", LIBALLPROF);
+    let summary = sample.import(&sample.bytes, &Options::default()).unwrap();
+    assert_eq!((summary.ranks, summary.messages, summary.bytes), (1, 1, 24));
+    sample.garble(700, LIBALLPROF.len());
+}
+
+/// A missing rank is refused, and imported as one without calls where parts will do.
+#[test]
+fn missing_ranks_are_named() {
+    let cases =
+        [(sample("dumpi/testtrace"), "testtrace-0001.bin", 4), (sample("otf2/pingpong2"), "traces/1.evt", 2)];
+    for (path, file, ranks) in cases {
+        let sample = Sample::of(&path, file);
+        std::fs::remove_file(&sample.file).unwrap();
+        let import = |options: &Options| {
+            capture(&[sample.directory.path().join("in")], sample.directory.path(), options)
+        };
+        let error = import(&Options::default()).unwrap_err();
+        assert!(
+            matches!(error.problem, Problem::MissingRank { rank: 1, missing: 1, ranks: all } if all == ranks),
+            "{error}"
+        );
+        let summary = import(&partial()).unwrap();
+        assert_eq!((summary.ranks, summary.missing_ranks), (ranks, vec![1]));
+    }
+}
+
+/// A file that was cut has no index; its whole records are imported, and the byte is named at which they end.
+#[test]
+fn a_cut_file_is_imported_up_to_the_cut() {
+    let sample = Sample::of(&sample("dumpi/alltoall-p2p"), "dumpi-2019.05.22.11.54.43-0002.bin");
+    let cut = &sample.bytes[..1500];
+    let error = sample.import(cut, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("--partial"), "{error}");
+    let summary = sample.import(cut, &partial()).unwrap();
+    assert!(summary.remarks.iter().any(|remark| remark.starts_with("rank 2 ends at byte ")), "{summary:?}");
+    assert!(summary.messages > 36 && summary.messages < 48, "{summary:?}");
+}
+
+/// A wildcard gets what remains, if that is unique.
+#[test]
+fn wildcards_get_what_remains() {
+    let of = |sends: &str| {
+        let trace = format!(
+            "0 init\n1 init\n2 init\n{sends}2 recv -333 -444 8\n2 recv 1 5 8\n0 finalize\n1 finalize\n2 finalize\n"
+        );
+        let sample = text("trace.txt", &trace);
+        sample.import(trace.as_bytes(), &Options::default())
+    };
+    let summary = of("0 send 2 4 8\n1 send 2 5 8\n").unwrap();
+    assert_eq!(summary.remarks, ["1 receives with a wildcard got the only message that remained for them"]);
+    let error = of("0 send 2 4 8\n1 send 2 5 8\n1 send 2 6 8\n").unwrap_err().to_string();
+    assert!(error.contains("rank 2") && error.contains("wildcard"), "{error}");
+}

@@ -1,0 +1,370 @@
+//! GOAL: the samples, with counts that were made independently; text and binary are the same; no input panics.
+
+use interchange::goal::{BinaryWriter, Operation, RankGraph, Reader, Schedule, TextWriter, What};
+use interchange::{Files, Format, Imported, Options, Quiet, Streams, Summary, import};
+use proptest::prelude::*;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use vef_format::ids::MessageId;
+use vef_format::record::{Dependency, Line, Message};
+use vef_format::text;
+use vef_format::units::{Bytes, Picos};
+use vef_format::validate::{self, validate};
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/goal").join(name)
+}
+
+const SAMPLES: [&str; 4] = ["binary_tree_16", "binary_tree_32", "binomial_8", "dissemination_16"];
+
+/// Converts with a reader and a writer, a rank at a time.
+fn to_binary(mut reader: Reader) -> Vec<u8> {
+    let mut writer = BinaryWriter::new(Cursor::new(Vec::new()), reader.ranks()).unwrap();
+    let mut graph = RankGraph::default();
+    while reader.next(&mut graph).unwrap().is_some() {
+        writer.rank(&graph).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn to_text(mut reader: Reader) -> String {
+    let mut writer = TextWriter::new(Vec::new(), reader.ranks()).unwrap();
+    let mut graph = RankGraph::default();
+    while reader.next(&mut graph).unwrap().is_some() {
+        writer.rank(&graph).unwrap();
+    }
+    String::from_utf8(writer.finish().unwrap()).unwrap()
+}
+
+fn of_bytes(bytes: Vec<u8>) -> Reader {
+    Reader::from_bytes(Path::new("test"), bytes).unwrap()
+}
+
+#[test]
+fn text_becomes_the_bytes_of_txt2bin_and_back() {
+    for name in SAMPLES {
+        let theirs = std::fs::read(sample(&format!("{name}.bin"))).unwrap();
+        let ours = to_binary(Reader::open(&sample(&format!("{name}.goal"))).unwrap());
+        assert!(ours == theirs, "{name}: {} bytes, not {}", ours.len(), theirs.len());
+        let text = to_text(of_bytes(theirs.clone()));
+        assert!(to_binary(of_bytes(text.into_bytes())) == theirs, "{name}");
+    }
+}
+
+#[test]
+fn counts_of_the_samples_are_those_of_their_readme() {
+    // Messages, bytes, requires.
+    let counts = [(15, 15, 11), (31, 31, 26), (7, 56, 4), (64, 64, 48)];
+    let work = tempfile::tempdir().unwrap();
+    for (name, (messages, bytes, requires)) in SAMPLES.iter().zip(counts) {
+        for form in ["goal", "bin"] {
+            let (summary, lines) = imported(&sample(&format!("{name}.{form}")), &work.path().join("t.vef"));
+            assert_eq!((summary.messages, summary.bytes), (messages, bytes), "{name}.{form}");
+            assert_eq!(summary.calls["requires"], requires, "{name}.{form}");
+            assert_eq!((summary.calls["send"], summary.calls["recv"]), (messages, messages), "{name}.{form}");
+            let sent: Vec<&Message> = lines.iter().filter(|message| !message.is_mark()).collect();
+            assert_eq!(sent.len() as u64, messages, "{name}.{form}");
+            assert_eq!(sent.iter().map(|message| message.bytes.0).sum::<u64>(), bytes, "{name}.{form}");
+        }
+    }
+}
+
+#[test]
+fn sweep3d_has_the_counts_of_its_readme() {
+    let Some(path) = skipping::shared("data/interchange/goal/sweep3d-4.goal.gz") else { return };
+    let work = tempfile::tempdir().unwrap();
+    let (summary, lines) = imported(&path, &work.path().join("t.vef"));
+    assert_eq!((summary.messages, summary.bytes, summary.ranks), (6052, 207_362_036, 4));
+    let calls = ["send", "recv", "calc", "requires"].map(|name| summary.calls[name]);
+    assert_eq!(calls, [6052, 6052, 11836, 24220]);
+    let computing: u64 = lines.iter().map(|message| message.time.0).sum();
+    assert_eq!(computing, 159_247_036_000);
+    assert_eq!(lines.iter().filter(|message| !message.is_mark()).count(), 6052);
+}
+
+fn imported(path: &Path, to: &Path) -> (Summary, Vec<Message>) {
+    imported_with(path, to, &Options::default()).unwrap()
+}
+
+/// Imports a file, checks that the trace is valid, and returns its messages and marks.
+fn imported_with(
+    path: &Path,
+    to: &Path,
+    options: &Options,
+) -> Result<(Summary, Vec<Message>), interchange::ImportError> {
+    let files = Files::of(&[path.to_owned()])?;
+    let format = Format::of(&files)?;
+    let capture = || panic!("a graph becomes no capture");
+    let imported = import(format, &files, to, capture, options, &Quiet)?;
+    let Imported::Trace(summary) = imported else { panic!("not a trace: {imported:?}") };
+    let report = validate(to, &validate::Options::default()).unwrap();
+    assert!(report.is_complete() && report.warnings == 0, "{}: {report:?}", path.display());
+    let mut lines = Vec::new();
+    let mut reader = text::Reader::open(to).unwrap();
+    while let Some(line) = reader.next().unwrap() {
+        if let Line::Message(message) = line {
+            lines.push(message);
+        }
+    }
+    Ok((summary, lines))
+}
+
+fn goal(text: &str, options: &Options) -> Result<(Summary, Vec<Message>), String> {
+    let work = tempfile::tempdir().unwrap();
+    let path = work.path().join("t.goal");
+    std::fs::write(&path, text).unwrap();
+    let result = imported_with(&path, &work.path().join("t.vef"), options);
+    result.map_err(|error| error.to_string().replace(path.to_str().unwrap(), "t.goal"))
+}
+
+/// The records of a rank: bytes to the receiver, dependency, time; marks have no receiver.
+fn records(lines: &[Message], rank: u32) -> Vec<(Option<u32>, Dependency, u64)> {
+    let of_rank = lines.iter().filter(|message| message.src.0 == rank);
+    of_rank
+        .map(|message| ((!message.is_mark()).then_some(message.dst.0), message.after, message.time.0))
+        .collect()
+}
+
+#[test]
+fn records_of_a_ping_pong() {
+    let text = "num_ranks 2
+rank 0 { c: calc 500 s: send 8b to 1 tag 5 s requires c r: recv 8b from 1 r requires s d: calc 70 d requires r }
+rank 1 { r: recv 8b from 0 tag 5 c: calc 30 c requires r s: send 8b to 0 s requires c s requires r }";
+    let (_, lines) = goal(text, &Options::default()).unwrap();
+    let sent = |from| lines.iter().find(|message| !message.is_mark() && message.src.0 == from).unwrap().id;
+    let (ping, pong) = (sent(0), sent(1));
+    let of_0 = records(&lines, 0);
+    assert_eq!(of_0[0], (Some(1), Dependency::Start, 500));
+    // The receive is posted when the send has ended; computing waits for the message.
+    assert_eq!(of_0[1], (None, Dependency::Sent(ping), 0));
+    assert_eq!(of_0[2], (None, Dependency::Received(pong), 70));
+    let of_1 = records(&lines, 1);
+    // The send requires two operations, so computing has a mark of its own.
+    assert_eq!((of_1.len(), of_1[1]), (4, (None, Dependency::Received(ping), 30)));
+    assert_eq!((of_1[2].0, of_1[2].2), (Some(0), 0));
+    assert!(lines.iter().filter(|message| !message.is_mark()).all(|message| message.awaited));
+}
+
+#[test]
+fn an_order_that_the_file_does_not_give_is_never_a_deadlock() {
+    // In file order, each rank would compute behind its receive before it sends.
+    let text = "num_ranks 2
+rank 0 { r: recv 8b from 1 c: calc 5 c requires r s: send 8b to 1 }
+rank 1 { r: recv 8b from 0 c: calc 5 c requires r s: send 8b to 0 }";
+    let (_, lines) = goal(text, &Options::default()).unwrap();
+    assert_eq!(records(&lines, 0).iter().map(|record| record.0).collect::<Vec<_>>(), [None, Some(1), None]);
+}
+
+#[test]
+fn what_is_left_out_is_said() {
+    let default = Options::default();
+    let partial = Options { partial: true, ..Options::default() };
+    let alone = "num_ranks 2\nrank 0 {\na: send 8b to 1 tag 1\nb: send 3b to 1 tag 2\n}\nrank 1 {\na: recv 8b from 0 tag 1\nb: recv 8b from 0 tag 3\nc: calc 9\nc requires b\n}";
+    let error = goal(alone, &default).unwrap_err();
+    assert_eq!(
+        error,
+        "t.goal: 1 sends and 1 receives have no partner (--partial leaves them out): rank 0, line 4: send of 3 bytes to 1, tag 2; \
+         rank 1, line 8: receive of 8 bytes from 0, tag 3"
+    );
+    let (summary, lines) = goal(alone, &partial).unwrap();
+    assert_eq!((summary.unmatched.sends, summary.unmatched.receives, summary.messages), (1, 1, 1));
+    assert_eq!(lines.iter().filter(|message| !message.is_mark()).count(), 1);
+    let circle = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}";
+    let error = goal(circle, &partial).unwrap_err();
+    assert!(error.contains("2 operations depend on each other in a circle: rank 0, line"), "{error}");
+    let deadlock = "num_ranks 2\nrank 0 {\nr: recv 1b from 1\ns: send 1b to 1\ns requires r\n}\nrank 1 {\nr: recv 1b from 0\ns: send 1b to 0\ns requires r\n}";
+    let error = goal(deadlock, &default).unwrap_err();
+    assert!(error.contains("4 operations are not done; rank 0, line 3: receive"), "{error}");
+    let overlap = "num_ranks 2\nrank 0 { c: calc 9000 r: recv 1b from 1 s: send 1b to 1 s requires r }\nrank 1 { s: send 1b to 0 r: recv 1b from 0 }";
+    let (summary, _) = goal(overlap, &default).unwrap();
+    assert!(summary.remarks[0].starts_with("1 operations start while their task computes"), "{summary:?}");
+    let larger = "num_ranks 2 rank 0 { s: send 10b to 1 } rank 1 { r: recv 5b from 0 }";
+    let (summary, _) = goal(larger, &default).unwrap();
+    assert!(summary.remarks[0].starts_with("1 messages are larger than the room"), "{summary:?}");
+    assert!(goal(larger, &Options { strict: true, ..Options::default() }).is_err());
+}
+
+#[test]
+fn wildcards_take_what_arrives_first() {
+    let text = "num_ranks 3
+rank 0 { a: recv 8b from -1 tag -1 b: recv 8b from -1 b requires a c: recv 8b from 1 tag 7 }
+rank 1 { d: calc 5000 s: send 1b to 0 s requires d t: send 3b to 0 tag 7 }
+rank 2 { s: send 2b to 0 }";
+    let (summary, lines) = goal(text, &Options::default()).unwrap();
+    assert_eq!((summary.messages, summary.unmatched.sends), (3, 0));
+    // The second receive waits for the first one's message, from rank 2, which computes nothing.
+    let early = lines.iter().find(|message| message.src.0 == 2).unwrap();
+    assert!(early.awaited);
+    assert!(records(&lines, 0).contains(&(None, Dependency::Received(early.id), 0)));
+}
+
+#[test]
+fn streams_become_tasks() {
+    let text = "num_ranks 2
+rank 0 { c: calc 9000 cpu 1 r: recv 1b from 1 s: send 1b to 1 s requires r e: calc 1 cpu 1 e requires r }
+rank 1 { s: send 1b to 0 r: recv 1b from 0 }";
+    let options = Options { streams: Some(Streams::Cpu), ..Options::default() };
+    let (summary, lines) = goal(text, &options).unwrap();
+    assert!(summary.remarks.is_empty(), "{summary:?}");
+    // Task 1 is stream 1 of rank 0, task 2 is rank 1; the receive tells stream 1 by a message of 0 bytes.
+    let between: Vec<(u32, u32, u64)> = lines
+        .iter()
+        .filter(|message| !message.is_mark())
+        .map(|message| (message.src.0, message.dst.0, message.bytes.0))
+        .collect();
+    let mut sorted = between;
+    sorted.sort_unstable();
+    assert_eq!(sorted, [(0, 1, 0), (0, 2, 1), (2, 0, 1)]);
+    assert_eq!(lines.iter().map(|message| message.time.0).sum::<u64>(), 9001);
+}
+
+/// A graph of any form: dependencies may point forward or back.
+fn any_graph(ranks: u32) -> impl Strategy<Value = RankGraph> {
+    let operation = (0..3u8, 0..ranks, any::<u32>(), 0..1u64 << 40, 0..4u32, 0..3u32);
+    let operations = prop::collection::vec(operation, 0..20);
+    let edges = || prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..20);
+    (operations, edges(), edges()).prop_map(|(operations, requires, starts)| {
+        let number = operations.len();
+        let edges = |edges: Vec<(prop::sample::Index, prop::sample::Index)>| match number {
+            0 => Vec::new(),
+            _ => edges.iter().map(|(a, b)| (a.index(number) as u32, b.index(number) as u32)).collect(),
+        };
+        let operation = |(kind, peer, tag, amount, cpu, nic): (u8, u32, u32, u64, u32, u32)| {
+            let what = match kind {
+                0 => What::Send { bytes: Bytes(amount), to: peer, tag },
+                1 => What::Receive {
+                    bytes: Bytes(amount),
+                    from: (tag % 5 > 0).then_some(peer),
+                    tag: (tag % 3 > 0 && tag < u32::MAX).then_some(tag),
+                },
+                _ => What::Compute { time: Picos(amount / 1000 * 1000) },
+            };
+            Operation { what, rank: 0, cpu, nic, place: 0 }
+        };
+        RankGraph {
+            operations: operations.into_iter().map(operation).collect(),
+            requires: edges(requires),
+            starts: edges(starts),
+        }
+    })
+}
+
+fn without_places(mut schedule: Schedule) -> Schedule {
+    schedule.operations.iter_mut().for_each(|operation| operation.place = 0);
+    schedule.requires.sort_unstable();
+    schedule.starts.sort_unstable();
+    schedule.is_binary = false;
+    schedule
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_schedule_is_the_same_in_text_and_binary(graphs in prop::collection::vec(any_graph(4), 4)) {
+        let mut text = TextWriter::new(Vec::new(), 4).unwrap();
+        let mut binary = BinaryWriter::new(Cursor::new(Vec::new()), 4).unwrap();
+        for graph in &graphs {
+            text.rank(graph).unwrap();
+            binary.rank(graph).unwrap();
+        }
+        let [text, binary] = [text.finish().unwrap(), binary.finish().unwrap().into_inner()];
+        let read = |bytes: Vec<u8>| without_places(Schedule::from_bytes(Path::new("t"), bytes).unwrap());
+        let (of_text, of_binary) = (read(text), read(binary));
+        prop_assert_eq!(&of_text, &of_binary);
+        let operations = graphs.iter().map(|graph| graph.operations.len()).sum::<usize>();
+        let edges = graphs.iter().map(|graph| graph.requires.len()).sum::<usize>();
+        prop_assert_eq!((of_text.operations.len(), of_text.requires.len()), (operations, edges));
+    }
+}
+
+/// Reads and converts; what is refused is refused with an error.
+fn survives(bytes: &[u8], work: &Path) -> bool {
+    if Schedule::from_bytes(Path::new("t"), bytes.to_vec()).is_err() {
+        return false;
+    }
+    let path = work.join("t.goal");
+    std::fs::write(&path, bytes).unwrap();
+    let files = Files::of(&[path]).unwrap();
+    let options = Options { partial: true, ..Options::default() };
+    import(Format::Goal, &files, &work.join("t.vef"), || panic!(), &options, &Quiet).is_ok()
+}
+
+#[test]
+fn every_prefix_is_refused_or_whole() {
+    let work = tempfile::tempdir().unwrap();
+    for name in ["binomial_8.goal", "binomial_8.bin"] {
+        let bytes = std::fs::read(sample(name)).unwrap();
+        for end in 0..bytes.len() {
+            // A text may end behind a rank.
+            survives(&bytes[..end], work.path());
+        }
+        assert!(survives(&bytes, work.path()));
+    }
+}
+
+#[test]
+fn changed_files_are_refused_or_read() {
+    let work = tempfile::tempdir().unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut read, mut all) = (0, 0);
+    for name in ["binomial_8.goal", "binomial_8.bin"] {
+        let bytes = std::fs::read(sample(name)).unwrap();
+        for _ in 0..5000 {
+            let mut changed = bytes.clone();
+            for _ in 0..=random(3) {
+                let at = random(changed.len());
+                changed[at] = match random(3) {
+                    0 => random(256) as u8,
+                    1 => changed[random(bytes.len())],
+                    _ => changed[at] ^ (1 << random(8)),
+                };
+            }
+            all += 1;
+            read += usize::from(survives(&changed, work.path()));
+        }
+    }
+    // Both happen: the test would not see much otherwise.
+    assert!(read > all / 100 && read < all, "{read} of {all}");
+}
+
+#[test]
+fn errors_name_their_place() {
+    let bytes = std::fs::read(sample("binomial_8.bin")).unwrap();
+    let error = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut changed = bytes.clone();
+        change(&mut changed);
+        Schedule::from_bytes(Path::new("t.bin"), changed).unwrap_err().to_string()
+    };
+    assert_eq!(error(&|bytes| bytes.truncate(10)), "t.bin at byte 10: the file ends within the header");
+    assert_eq!(
+        error(&|bytes| bytes.truncate(100)),
+        "t.bin at byte 100: the file ends within the table of ranks"
+    );
+    let last = bytes.len() as u64 - 1;
+    assert_eq!(
+        error(&|bytes| bytes.truncate(last as usize)),
+        format!("t.bin at byte {last}: the file ends within the operations of a rank")
+    );
+    let used = error(&|bytes| bytes[..8].copy_from_slice(&2342u64.to_le_bytes()));
+    assert!(used.contains("--save-mem") && used.contains("txt2bin"), "{used}");
+    // The type of the first operation of rank 0: its operations begin behind the table, three roots.
+    let first = 14 + 16 * 8 + 8 + 4 * 3;
+    assert_eq!(
+        error(&|bytes| bytes[first + 4] = 9),
+        format!("t.bin at byte {first}: an operation of type 9, not 1 (send), 2 (recv) or 3 (calc)")
+    );
+    assert_eq!(
+        error(&|bytes| bytes[first + 5] = 8),
+        format!("t.bin at byte {first}: rank 8: there are 8 ranks, from 0")
+    );
+    let _ = MessageId(0);
+    let mut text = String::new();
+    let path = sample("binomial_8.goal");
+    std::fs::File::open(path).unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("num_ranks 8\n"));
+}

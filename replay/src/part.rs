@@ -1,0 +1,131 @@
+//! A part of a run: which records of a trace are replayed, and what becomes of those that depend on the others.
+//!
+//! A [`Part`] is what a user asks for; [`Job::select`](crate::Job::select) finds its records, a [`Selection`], which
+//! [`Job::part`](crate::Job::part) gives to a replay. `docs/time.md` has the rules.
+
+mod filter;
+mod ids;
+mod iterations;
+mod pattern;
+mod phases;
+mod selection;
+
+pub use filter::LeftOut;
+pub(crate) use filter::{Ahead, Filter};
+pub(crate) use iterations::iterations;
+pub(crate) use phases::phase;
+pub use selection::{Selection, Stretch};
+
+use crate::source::{LoadError, SourceError};
+use std::num::NonZeroU64;
+use vef_format::ids::Rank;
+use vef_format::units::Grouped;
+
+/// A part of a run, as a user names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A phase that the program has marked.
+    Phase {
+        /// Its name.
+        name: String,
+        /// Which time that a rank enters it, from 1; every time without it.
+        entry: Option<NonZeroU64>,
+    },
+    /// Iterations of the program's main loop, which is found in its records.
+    Iterations {
+        /// The first, from 1.
+        first: NonZeroU64,
+        /// The last; that of the loop without it.
+        last: Option<NonZeroU64>,
+    },
+}
+
+impl Part {
+    /// A phase from `NAME` or `NAME:K`, the K-th time that a rank enters it.
+    pub fn phase(text: &str) -> Result<Self, PartError> {
+        let (name, entry) = match text.rsplit_once(':').map(|(name, entry)| (name, entry.parse())) {
+            Some((name, Ok(entry))) => (name, Some(entry)),
+            _ => (text, None),
+        };
+        match name.is_empty() {
+            true => Err(PartError::Form { text: text.to_owned(), form: "NAME or NAME:K, K from 1" }),
+            false => Ok(Self::Phase { name: name.to_owned(), entry }),
+        }
+    }
+
+    /// Iterations from `FIRST`, `FIRST-LAST` or `FIRST-`, from 1.
+    pub fn iterations(text: &str) -> Result<Self, PartError> {
+        let wrong = || PartError::Form { text: text.to_owned(), form: "FIRST, FIRST-LAST or FIRST-, from 1" };
+        let number = |text: &str| text.parse::<NonZeroU64>().map_err(|_| wrong());
+        let (first, last) = match text.split_once('-') {
+            None => (number(text)?, Some(number(text)?)),
+            Some((first, "")) => (number(first)?, None),
+            Some((first, last)) => (number(first)?, Some(number(last)?)),
+        };
+        match last.is_some_and(|last| last < first) {
+            true => Err(wrong()),
+            false => Ok(Self::Iterations { first, last }),
+        }
+    }
+}
+
+/// Why a trace has no such part.
+#[derive(Debug, thiserror::Error)]
+pub enum PartError {
+    /// No part can be named so.
+    #[error("{text:?}: write {form}")]
+    Form {
+        /// What was written.
+        text: String,
+        /// What can be written.
+        form: &'static str,
+    },
+    /// The trace knows no phases at all.
+    #[error("the trace has no phases: only containers (vef mix -o X.vefx) of programs that mark them have")]
+    NoPhases,
+    /// It has others.
+    #[error("no phase {name:?} in the trace, which has {}", known.join(", "))]
+    UnknownPhase {
+        /// The name.
+        name: String,
+        /// The phases of the trace.
+        known: Vec<String>,
+    },
+    /// It was not entered so often.
+    #[error("phase {name:?} is entered {} times at most", Grouped(*most))]
+    Entry {
+        /// The name.
+        name: String,
+        /// How often a rank enters it at most.
+        most: u64,
+    },
+    /// It is so short that it has no record.
+    #[error("no record is in this part")]
+    Empty,
+    /// A rank does nothing again and again.
+    #[error("no iterations found: rank {task} has no pattern that is repeated three times at least and in a quarter of its {} records", Grouped(*records))]
+    NoPattern {
+        /// The rank.
+        task: Rank,
+        /// Its records.
+        records: u64,
+    },
+    /// The ranks repeat something, but not together.
+    #[error("no iterations found: the ranks' patterns do not fit together at rank {task}")]
+    Apart {
+        /// The first rank whose pattern does not fit.
+        task: Rank,
+    },
+    /// There are fewer iterations.
+    #[error("{} iterations found", Grouped(*found))]
+    Iterations {
+        /// How many.
+        found: u64,
+    },
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    /// The trace cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}

@@ -1,0 +1,133 @@
+//! Reads the records of a part: leaves out the others, and what depends on them.
+
+use super::selection::Selection;
+use crate::sequence::{PAUSE, STARTED};
+use std::sync::Arc;
+use vef_format::ids::Rank;
+use vef_format::raw::{DEPENDENCY, MARK, Raw};
+
+/// A reading of the records of a part.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    selection: Arc<Selection>,
+    /// By rank.
+    places: Vec<Place>,
+    left_out: LeftOut,
+}
+
+/// What a replay of a part has left out in its records, because it depends on others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct LeftOut {
+    /// Receptions that records do not wait for: the messages were sent outside of the part.
+    pub receptions: u64,
+    /// Members' parts of collectives: other members enter these outside of the part.
+    pub collective_parts: u64,
+}
+
+impl LeftOut {
+    /// Adds that of another partition of the same replay.
+    pub fn add(&mut self, other: Self) {
+        self.receptions += other.receptions;
+        self.collective_parts += other.collective_parts;
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Number of the next record of the trace.
+    next: u64,
+    /// Its stretch, or the one behind it.
+    stretch: usize,
+    /// Whether the stretch has begun.
+    begun: bool,
+    /// Computing that is yet to be left out in front of the first record of the stretch.
+    before: u64,
+}
+
+/// What comes next of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ahead {
+    /// Records of the trace.
+    Records,
+    /// This pause, in front of the record of this number.
+    Pause(Raw, u64),
+    /// Nothing.
+    End,
+}
+
+impl Filter {
+    /// Another reading, from the start; what was left out so far counts.
+    pub(crate) fn again(&self) -> Self {
+        let left_out = self.left_out;
+        Self { left_out, ..Self::new(&self.selection, self.places.len() as u32) }
+    }
+
+    pub(crate) fn new(selection: &Arc<Selection>, tasks: u32) -> Self {
+        let places = vec![Place::default(); tasks as usize];
+        Self { selection: selection.clone(), places, left_out: LeftOut::default() }
+    }
+
+    /// Whether the part has the beginning of a task's run, where its start-up is.
+    pub(crate) fn has_start(&self, task: Rank) -> bool {
+        let first = self.selection.stretches(task).first();
+        first.is_some_and(|first| first.records.start == 0 && first.before.0 == 0)
+    }
+
+    /// What has been left out so far.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
+    /// What comes next of a task, before its next record is read from the trace.
+    pub(crate) fn ahead(&mut self, task: Rank) -> Ahead {
+        let Some(place) = self.places.get_mut(task.index()) else { return Ahead::End };
+        loop {
+            let Some(stretch) = self.selection.stretches(task).get(place.stretch) else { return Ahead::End };
+            if place.next < stretch.records.end {
+                return Ahead::Records;
+            }
+            (place.stretch, place.begun) = (place.stretch + 1, false);
+            if stretch.behind.0 > 0 {
+                return Ahead::Pause(
+                    Raw { time: stretch.behind.0, tag: MARK | PAUSE, ..Raw::NOTHING },
+                    place.next,
+                );
+            }
+        }
+    }
+
+    /// Takes the task's next record of the trace, or a pause in front of it, and makes of it what is replayed; its number, or `None` if it
+    /// is left out.
+    pub(crate) fn take(&mut self, task: Rank, raw: &mut Raw) -> Option<u64> {
+        let place = self.places.get_mut(task.index())?;
+        let number = place.next;
+        let is_record = raw.tag & PAUSE == 0;
+        place.next += u64::from(is_record);
+        let stretches = self.selection.stretches(task);
+        while stretches.get(place.stretch).is_some_and(|stretch| stretch.records.end <= number) {
+            (place.stretch, place.begun) = (place.stretch + 1, false);
+        }
+        let stretch = stretches.get(place.stretch).filter(|stretch| stretch.records.start <= number)?;
+        if !std::mem::replace(&mut place.begun, true) {
+            place.before = stretch.before.0;
+        }
+        let left_out = place.before.min(raw.time);
+        raw.time -= left_out;
+        place.before = if is_record { 0 } else { place.before - left_out };
+        if self.selection.depends_outside(raw) {
+            self.left_out.receptions += u64::from(self.selection.is_released(raw));
+            raw.tag &= !(DEPENDENCY | STARTED);
+            raw.after = 0;
+        }
+        if self.selection.is_cut(raw) {
+            self.left_out.collective_parts += 1;
+            *raw = Raw {
+                time: raw.time,
+                after: raw.after,
+                tag: raw.tag & DEPENDENCY | MARK | PAUSE,
+                ..Raw::NOTHING
+            };
+        }
+        Some(number)
+    }
+}

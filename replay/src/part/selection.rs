@@ -1,0 +1,127 @@
+//! The records of a part, by rank, and the ids of all others.
+
+use super::PartError;
+use super::ids::Ids;
+use crate::source::Feed;
+use std::fmt;
+use std::ops::Range;
+use vef_format::ids::Rank;
+use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, Raw};
+use vef_format::units::Ticks;
+
+/// Records of a task that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Their numbers among the records of the task, from 0.
+    pub records: Range<u64>,
+    /// Computing in front of the first of them that does not belong to the part.
+    pub before: Ticks,
+    /// Computing behind the last of them that belongs to it.
+    pub behind: Ticks,
+}
+
+impl Stretch {
+    /// Whole records.
+    pub fn of(records: Range<u64>) -> Self {
+        Self { records, before: Ticks(0), behind: Ticks(0) }
+    }
+}
+
+/// The records of a trace that a replay is about: the part of a run.
+#[derive(Clone)]
+pub struct Selection {
+    /// By rank, ascending.
+    stretches: Vec<Vec<Stretch>>,
+    /// Messages and marks of other records.
+    lines: Ids,
+    /// Collectives of which a member's record is another.
+    collectives: Ids,
+    description: String,
+    records: u64,
+    of: u64,
+}
+
+impl fmt::Debug for Selection {
+    /// Enough to tell the parts of one trace apart.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} of {} records", self.description, self.records, self.of)
+    }
+}
+
+impl Selection {
+    /// The records of `stretches` (by rank, each rank's ascending and disjoint) of a trace; `description` says what they are.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or no record is among them.
+    pub(crate) fn new(
+        stretches: Vec<Vec<Stretch>>,
+        description: String,
+        trace: &Feed,
+    ) -> Result<Self, PartError> {
+        let (lines, collectives) = Default::default();
+        let mut this = Self { stretches, lines, collectives, description, records: 0, of: 0 };
+        let mut numbers: Vec<u64> = Vec::new();
+        trace.survey(false, &mut |task, raw| {
+            if task.index() >= numbers.len() {
+                numbers.resize(task.index() + 1, 0);
+            }
+            let number = &mut numbers[task.index()];
+            let inside = this.contains(task, *number);
+            *number += 1;
+            this.of += 1;
+            this.records += u64::from(inside);
+            match (inside, raw.tag & KIND) {
+                (true, _) => {}
+                (false, COLLECTIVE) => this.collectives.insert(raw.id),
+                (false, _) => this.lines.insert(raw.id),
+            }
+        })?;
+        if this.records == 0 { Err(PartError::Empty) } else { Ok(this) }
+    }
+
+    /// What they are, for people.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Their number.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The number of all records of the trace.
+    pub fn of(&self) -> u64 {
+        self.of
+    }
+
+    /// The stretches of a task, ascending.
+    pub fn stretches(&self, task: Rank) -> &[Stretch] {
+        self.stretches.get(task.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether record `number` (from 0) of a task is one of them.
+    pub fn contains(&self, task: Rank, number: u64) -> bool {
+        let stretches = self.stretches(task);
+        let behind = stretches.partition_point(|stretch| stretch.records.end <= number);
+        stretches.get(behind).is_some_and(|stretch| stretch.records.start <= number)
+    }
+
+    /// Whether a record of the part depends on the reception of a message that is no part of it.
+    pub(super) fn is_released(&self, raw: &Raw) -> bool {
+        raw.tag & DEPENDENCY == 2 && self.lines.contains(raw.after)
+    }
+
+    /// Whether a record of the part depends on another that is no part of it.
+    pub(super) fn depends_outside(&self, raw: &Raw) -> bool {
+        match raw.tag & DEPENDENCY {
+            1 | 2 => self.lines.contains(raw.after),
+            3 => self.collectives.contains(raw.after),
+            _ => false,
+        }
+    }
+
+    /// Whether a record of the part belongs to a collective of which some members' records do not.
+    pub(super) fn is_cut(&self, raw: &Raw) -> bool {
+        raw.tag & KIND == COLLECTIVE && self.collectives.contains(raw.id)
+    }
+}

@@ -1,0 +1,231 @@
+//! Parts of a run: which records are replayed, and what becomes of those that depend on others.
+
+use replay::{
+    Container, Engine, Job, LeftOut, Link, Loaded, Part, PartError, Picos, Selection, Stretch, yardstick,
+};
+use std::path::Path;
+use std::sync::Arc;
+use vef_format::container::{self, About, Note, Settings};
+use vef_format::ids::Rank;
+use vef_format::operation::OpCodes;
+use vef_format::text::{Line, Reader};
+
+/// A message takes 1 µs and 1 ns a byte.
+fn link() -> Link {
+    Link::new(Picos(1_000_000), 8_000_000_000).unwrap()
+}
+
+/// A text trace as a container with these notes: task, place, note.
+fn container(text: &str, notes: &[(u32, u64, Note<'_>)]) -> Job {
+    let mut reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
+    let settings = Settings { compress: false, keep_order: true };
+    let mut writer =
+        container::Writer::new(Vec::new(), reader.header(), &About::default(), settings).unwrap();
+    for (task, place, note) in notes {
+        writer.note(Some(Rank(*task)), *place, note).unwrap();
+    }
+    while let Some(line) = reader.next().unwrap() {
+        match line {
+            Line::Communicator { id, members } => writer.communicator(id, members).unwrap(),
+            Line::Message(message) => writer.message(&message).unwrap(),
+            Line::Collective(part) => writer.collective(&part).unwrap(),
+        }
+    }
+    let bytes = writer.finish().unwrap();
+    let reader = container::Reader::from_bytes(bytes, Path::new("test.vefx")).unwrap();
+    Job::container(Container::new(reader).unwrap())
+}
+
+fn phase(begin: bool, name: &str) -> Note<'_> {
+    Note::Phase { begin, name }
+}
+
+/// Run time in nanoseconds, messages, and what was left out.
+fn run(job: Job, selection: &Arc<Selection>) -> (u64, u64, LeftOut) {
+    let mut engine = Engine::builder().job(job.part(selection.clone())).engine().unwrap();
+    let outcome = yardstick::run(&mut engine, &link()).unwrap();
+    assert!(outcome.complete(), "{}", outcome.stuck.unwrap());
+    (outcome.runtime.0 / 1000, engine.stats().total().messages, engine.left_out(0))
+}
+
+/// Both tasks enter a Barrier; task 0 computes 5 µs and sends 1000 B to task 1, which computes 7 µs and waits for them, and then sends 2000 B
+/// to task 0, which waits for these.
+const TEXT: &str = "VEF3 2 4 1 1 2 0 1000\nC0 0 1\n\
+    G0 C0 6 0 0 0 0 900 -1\nG0 C0 6 1 0 0 0 900 -1\n\
+    0 0 1 1000 7 5000 G0\n1 1 1 0 3 7000 G0\n2 1 0 2000 6 100 0\n3 0 0 0 2 50 2\n";
+
+#[test]
+fn what_depends_on_other_records_does_not_wait() {
+    // The phase of task 0 begins behind its send; that of task 1 is everything.
+    let notes = [
+        (0, 2, phase(true, "late")),
+        (1, 0, phase(true, "late")),
+        (1, 3, phase(false, "late")),
+        (0, 3, phase(false, "late")),
+    ];
+    let job = || container(TEXT, &notes);
+    let selection = Arc::new(job().select(&Part::phase("late").unwrap()).unwrap());
+    assert_eq!(selection.stretches(Rank(0)), [Stretch::of(2..3)]);
+    assert_eq!(selection.stretches(Rank(1)), [Stretch::of(0..3)]);
+    assert_eq!((selection.records(), selection.of()), (4, 6));
+    assert_eq!(selection.description(), "phase \"late\", 1 entry");
+    // Task 1: 900 ns in front of the Barrier, which is left out, 7 µs, 100 ns, the message with 3 µs; task 0 waits for it and computes 50 ns.
+    let left_out = LeftOut { receptions: 1, collective_parts: 1 };
+    assert_eq!(run(job(), &selection), (900 + 7000 + 100 + 3000 + 50, 1, left_out));
+}
+
+#[test]
+fn sends_to_other_records_are_sent() {
+    // Only task 0's send.
+    let notes = [(0, 1, phase(true, "send")), (0, 2, phase(false, "send"))];
+    let job = || container(TEXT, &notes);
+    let selection = Arc::new(job().select(&Part::phase("send:1").unwrap()).unwrap());
+    assert_eq!(run(job(), &selection), (5000 + 2000, 1, LeftOut::default()));
+    let in_two = Engine::builder().job(job().part(selection)).partitions(2, |node| node).unwrap();
+    assert_eq!(in_two.len(), 2);
+}
+
+#[test]
+fn a_part_that_is_all_is_the_run() {
+    let notes = [(0, 0, phase(true, "all")), (1, 0, phase(true, "all"))];
+    let job = || container(TEXT, &notes);
+    let selection = Arc::new(job().select(&Part::phase("all").unwrap()).unwrap());
+    let mut engine = Engine::builder().job(job()).engine().unwrap();
+    let whole = yardstick::run(&mut engine, &link()).unwrap();
+    assert_eq!(
+        run(job(), &selection),
+        (whole.runtime.0 / 1000, engine.stats().total().messages, LeftOut::default())
+    );
+}
+
+#[test]
+fn entries_of_a_phase_are_told_apart() {
+    let notes = [
+        (0, 0, phase(true, "x")),
+        (0, 1, phase(false, "x")),
+        (0, 2, phase(true, "x")),
+        (1, 2, phase(true, "x")),
+    ];
+    let job = container(TEXT, &notes);
+    let select = |text: &str| job.select(&Part::phase(text).unwrap());
+    assert_eq!(select("x").unwrap().stretches(Rank(0)), [Stretch::of(0..1), Stretch::of(2..3)]);
+    assert_eq!(select("x:2").unwrap().stretches(Rank(0)), [Stretch::of(2..3)]);
+    assert_eq!(select("x:2").unwrap().stretches(Rank(1)), []);
+    assert_eq!(select("x:1").unwrap().stretches(Rank(1)), [Stretch::of(2..3)]);
+    assert!(matches!(select("x:3"), Err(PartError::Entry { most: 2, .. })));
+    let unknown = select("y").unwrap_err().to_string();
+    assert_eq!(unknown, "no phase \"y\" in the trace, which has x");
+    assert!(matches!(container(TEXT, &[]).select(&Part::phase("x").unwrap()), Err(PartError::NoPhases)));
+    assert!(Part::phase(":3").is_err() && Part::phase("").is_err());
+}
+
+/// A program of `ranks` ranks in a ring: a set-up of its own at each, `times` iterations, in which each rank computes, sends to both
+/// neighbours, and waits for both, with an Allreduce in every other one, and an end.
+struct Ring {
+    text: String,
+    /// The first record of each iteration at each rank, and the first behind the last.
+    iterations: Vec<Vec<u64>>,
+}
+
+fn ring(ranks: u32, times: u64, set_up: impl Fn(u32) -> u64, collective: bool) -> Ring {
+    let mut lines: Vec<Vec<String>> = vec![Vec::new(); ranks as usize];
+    let mut iterations = vec![Vec::new(); ranks as usize];
+    // Set-up: sends to itself of no period.
+    let mut id = 1_000_000u64;
+    for rank in 0..ranks {
+        for at in 0..set_up(rank) {
+            let bytes = 8 + at * at % 37;
+            let to = (rank + (at * at * 7 % 11) as u32 % ranks) % ranks;
+            lines[rank as usize].push(format!("{id} {rank} {to} {bytes} 0 {} -1", 1 + at * 3));
+            id += 1;
+        }
+    }
+    let message = |iteration: u64, from: u32, up: bool| {
+        2 * (iteration * u64::from(ranks) + u64::from(from)) + u64::from(up)
+    };
+    for iteration in 0..times {
+        for rank in 0..ranks {
+            let (up, down) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+            let own = &mut lines[rank as usize];
+            iterations[rank as usize].push(own.len() as u64);
+            // The iteration before has ended with a mark.
+            own.push(format!("{} {rank} {up} {} 4 1000 -1", message(iteration, rank, true), 100 + iteration));
+            own.push(format!("{} {rank} {down} 100 4 5 -1", message(iteration, rank, false)));
+            for from in [message(iteration, down, true), message(iteration, up, false)] {
+                own.push(format!("{id} {rank} {rank} 0 2 3 {from}"));
+                id += 1;
+            }
+            if collective && iteration % 2 == 1 {
+                own.push(format!("G{iteration} C0 2 {rank} 8 8 0 2 -1"));
+            }
+        }
+    }
+    let mut count = [0u64; 2];
+    for rank in 0..ranks {
+        iterations[rank as usize].push(lines[rank as usize].len() as u64);
+        lines[rank as usize].push(format!("{id} {rank} {rank} 0 0 77 -1"));
+        id += 1;
+        for line in &lines[rank as usize] {
+            count[usize::from(line.starts_with('G'))] += 1;
+        }
+    }
+    let members: String = (0..ranks).map(|rank| format!(" {rank}")).collect();
+    let collectives = if collective { times / 2 } else { 0 };
+    let head = format!("VEF3 {ranks} {} 1 {collectives} {} 0 1000\nC0{members}\n", count[0], count[1]);
+    // Ranks in turn, so that the text can be read as it is replayed.
+    Ring { text: head + &lines.concat().join("\n") + "\n", iterations }
+}
+
+fn loaded(text: &str) -> Job {
+    let reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
+    Job::loaded(&Arc::new(Loaded::read(reader, OpCodes::default()).unwrap()))
+}
+
+#[test]
+fn iterations_are_found_and_aligned() {
+    for (ranks, times, collective) in
+        [(2, 9, false), (3, 12, false), (5, 8, true), (8, 24, true), (1, 9, false)]
+    {
+        for uneven in [0, 1, 3] {
+            let ring = ring(ranks, times, |rank| 5 + u64::from(rank * uneven) % 7, collective);
+            let selection = loaded(&ring.text).select(&Part::iterations("2-").unwrap());
+            let what = format!("{ranks} ranks, {times} times, {uneven}");
+            let selection = selection.unwrap_or_else(|error| panic!("{what}: {error}"));
+            // Two rounds are one iteration where every other round has a collective.
+            let rounds = if collective { 2 } else { 1 };
+            let first = selection.stretches(Rank(0))[0].records.start;
+            let begin = ring.iterations[0].iter().position(|&at| at == first);
+            let begin = begin.unwrap_or_else(|| panic!("{what}: {selection:?}"));
+            assert!((rounds..=2 * rounds).contains(&begin), "{what}: {begin}");
+            for (rank, iterations) in (0..).zip(&ring.iterations) {
+                let [Stretch { records, .. }] = selection.stretches(Rank(rank)) else { panic!("{what}") };
+                assert_eq!(records.start, iterations[begin], "{what}, rank {rank}");
+                assert_eq!((records.end - records.start) % (iterations[rounds] - iterations[0]), 0);
+            }
+            // Nothing crosses the ends.
+            let (_, messages, left_out) = run(loaded(&ring.text), &Arc::new(selection.clone()));
+            assert_eq!(left_out, LeftOut::default(), "{what}");
+            let of_iteration =
+                if collective { (iterations_of(&selection)) * 2 * u64::from(ranks) } else { 0 };
+            assert!(messages >= of_iteration, "{what}");
+        }
+    }
+}
+
+fn iterations_of(selection: &Selection) -> u64 {
+    let words: Vec<&str> = selection.description().split(' ').collect();
+    words[3].parse::<u64>().unwrap() - words[1].parse::<u64>().unwrap() + 1
+}
+
+#[test]
+fn what_has_no_iterations_is_refused() {
+    let few = ring(3, 2, |_| 30, false);
+    let found = loaded(&few.text).select(&Part::iterations("1-").unwrap());
+    assert!(matches!(found, Err(PartError::NoPattern { task: Rank(0), .. })), "{found:?}");
+    let ring = ring(3, 9, |_| 4, false);
+    let found = loaded(&ring.text).select(&Part::iterations("3-40").unwrap());
+    assert!(matches!(found, Err(PartError::Iterations { found: 8..=9 })), "{found:?}");
+    for wrong in ["", "0", "3-2", "a", "1-b", "-3"] {
+        assert!(Part::iterations(wrong).is_err(), "{wrong}");
+    }
+}
