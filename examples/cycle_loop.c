@@ -53,6 +53,15 @@ static void receive(uint64_t now)
         }
 }
 
+/* The cycle of the next arrival, or UINT64_MAX. */
+static uint64_t next_arrival(void)
+{
+    uint64_t next = UINT64_MAX;
+    for (int node = 0; node < NODES; node++)
+        if (links[node].first && links[node].first->cycle < next) next = links[node].first->cycle;
+    return next;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return fprintf(stderr, "usage: %s TRACE [picoseconds a cycle]\n", argv[0]), 2;
@@ -80,6 +89,13 @@ int main(int argc, char **argv)
         receive(now);
         clock_tictac();
         now++;
+        /* Cycles in which nothing happens, neither in the network nor in the trace, are skipped. */
+        uint64_t arrival = next_arrival(), idle = arrival > now ? arrival - now : 0;
+        int64_t event = nextEvent();
+        if (event < 0 && arrival == UINT64_MAX) continue;
+        if (event >= 0 && (uint64_t)event < idle) idle = (uint64_t)event;
+        clock_advance(idle);
+        now += idle;
     }
     if (TraceManager_problem()) return 1;
     printf("%" PRIu64 " messages, %" PRIu64 " bytes, run time %.6f ms\n", messages, bytes, now * cycle / 1e9);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <functional>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -17,14 +18,19 @@ namespace {
 constexpr std::uint64_t LATENCY = 1'000'000; // ps
 constexpr std::uint64_t PS_A_BYTE = 800;     // 10 Gbit/s
 
-/// Something that happens at a moment; of the same moment, what was known first.
+/// Something that happens at a moment; of the same moment messages start last, by their order, and others as they became known.
 struct Event {
     vef::Next next;
     std::uint64_t number;
     bool arrives; // the message of `next` arrives; otherwise it starts
     bool operator>(const Event &other) const
     {
-        return next.at != other.next.at ? next.at > other.next.at : number > other.number;
+        return key() > other.key();
+    }
+    std::tuple<std::uint64_t, bool, std::uint64_t, std::uint64_t> key() const
+    {
+        const bool starts = next.what == VEF_NEXT_MESSAGE && !arrives;
+        return {next.at, starts, starts ? next.order : 0, number};
     }
 };
 

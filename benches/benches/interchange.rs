@@ -41,9 +41,9 @@ fn dumpi(rank: u32) -> (Vec<u8>, u64) {
     file.extend(b"host\0\0\0\0\0\0\0\0\0\0");
     let sizes = file.len() as u64;
     file.extend(number(6));
-    [0, 0, 1, 1, 1, 1].map(|size| file.extend(number(size)));
+    [0, 0, 1, 1, 1, 1].iter().for_each(|&size| file.extend(number(size)));
     file.extend(b"\xff\xaa\xddDUMPI");
-    [sizes, 0, 0, header, 8, 0, 0].map(|offset: u64| file.extend(offset.to_be_bytes()));
+    [sizes, 0, 0, header, 8, 0, 0].iter().for_each(|offset: &u64| file.extend(offset.to_be_bytes()));
     (file, records)
 }
 
@@ -118,7 +118,7 @@ fn anchor() -> Vec<u8> {
     anchor.extend(CHUNK.to_le_bytes());
     anchor.extend(CHUNK.to_le_bytes());
     anchor.extend([1, 1]);
-    [2u64, 30].map(|number| anchor.extend(number.to_le_bytes()));
+    [2u64, 30].iter().for_each(|number| anchor.extend(number.to_le_bytes()));
     anchor.extend(b"m\0Score-P\0d\0\0\0\0\0");
     anchor
 }

@@ -49,7 +49,9 @@ fn stats(criterion: &mut Criterion) {
             group.bench_function(format!("{kind}/read"), |bencher| bencher.iter(|| read(path)));
             group.bench_function(format!("{kind}/add up"), |bencher| {
                 bencher.iter(|| {
-                    alone.install(|| Stats::of_trace(path, false, &|_| {}).map(|stats| stats.awaited))
+                    alone.install(|| {
+                        Stats::of_trace(path, &replay::Extent::default(), &|_| {}).map(|stats| stats.awaited)
+                    })
                 });
             });
         }

@@ -2,10 +2,11 @@
 
 use crate::command_line::one_line;
 use crate::input::Input;
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser};
-use replay::{Link, Picos};
+use replay::{Extent, Link, Part, Picos};
+use sim_example::Workload;
 use sim_example::quantity::{Bandwidth, parse_time};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -66,16 +67,71 @@ pub struct Yardstick {
     #[arg(long, value_name = "RATE")]
     pub bandwidth: Option<Bandwidth>,
     #[command(flatten)]
-    pub beginning: Beginning,
+    pub of_run: OfRun,
 }
 
-/// Where the run of a trace begins.
-#[derive(Args)]
-pub struct Beginning {
+/// What of the run of a trace is replayed.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OfRun {
     /// Count each rank's MPI_Init as computing before its first record, where the trace records it (a container from
     /// vef mix)
     #[arg(long)]
     pub from_launch: bool,
+    /// Only this phase of the program (vef_phase.h, MPI_Pcontrol): all times, or the K-th time that a rank enters it (from 1);
+    /// only for containers
+    #[arg(long, value_name = "NAME[:K]", value_parser = Part::phase)]
+    phase: Option<Part>,
+    /// Only these iterations of the program's main loop, which is found in the records; without a value 2-, all but
+    /// set-up and the first
+    #[arg(long, value_name = "FIRST[-[LAST]]", num_args = 0..=1, require_equals = true, default_missing_value = "2-", conflicts_with = "phase", value_parser = Part::iterations)]
+    iterations: Option<Part>,
+}
+
+impl OfRun {
+    /// The part of the run that is given, here or by the `time`.
+    pub fn part(&self, time: &CapturedTime) -> Option<Part> {
+        let named = self.phase.as_ref().or(self.iterations.as_ref());
+        named.cloned().or_else(|| time.part())
+    }
+
+    /// What is replayed of a trace; a part is named on standard error.
+    pub fn extent(
+        &self,
+        time: &CapturedTime,
+        trace: &Input,
+        codes: Option<&OpCodes>,
+    ) -> Result<Extent, Failure> {
+        let Some(part) = self.part(time) else {
+            return Ok(Extent { from_launch: self.from_launch, part: None });
+        };
+        let mut workload = Workload::new(&trace.path);
+        workload.op_codes = codes.cloned();
+        workload.select(&part).map_err(|error| trace.error(error))?;
+        let found = workload.part.iter();
+        found.for_each(|part| output::remark(format_args!("{}: only {part:?}", trace.shown())));
+        Ok(Extent { from_launch: self.from_launch, part: workload.part })
+    }
+}
+
+/// A stretch of the captured run.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CapturedTime {
+    /// Only what was captured from this time on (10ms, 1.5s), which counts from the return of each rank's MPI_Init; only for
+    /// containers
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["phase", "iterations"], value_parser = parse_time)]
+    from: Option<Picos>,
+    /// Only what was captured up to this time
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["phase", "iterations"], value_parser = parse_time)]
+    to: Option<Picos>,
+}
+
+impl CapturedTime {
+    fn part(&self) -> Option<Part> {
+        match (self.from, self.to) {
+            (None, None) => None,
+            (from, to) => Some(Part::Captured { from: from.unwrap_or_default(), to }),
+        }
+    }
 }
 
 impl Yardstick {

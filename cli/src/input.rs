@@ -69,6 +69,11 @@ impl Input {
         Ok(Self { _copy: Some(copy), ..Self::named(&path, trace) })
     }
 
+    /// The format of a trace of another tool.
+    pub fn foreign(&self) -> Option<interchange::Format> {
+        foreign(&self.path)
+    }
+
     /// The trace that a file or directory of another tool is converted to; a trace itself.
     pub fn converted(self) -> Result<Self, Failure> {
         let Some(format) = foreign(&self.path) else {

@@ -62,7 +62,8 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
         for value in values {
             match (name.as_str(), value.as_str()) {
                 ("trace" | "others", value) => settings.push(value.into()),
-                (name, "true") if is_flag(name) => settings.push(format!("--{name}").into()),
+                // A flag: no option has this value.
+                (name, "true") => settings.push(format!("--{name}").into()),
                 (name, value) => settings.push(format!("--{name}={value}").into()),
             }
         }
@@ -76,10 +77,6 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     });
     words.splice(2..2, settings);
     Ok(words)
-}
-
-fn is_flag(name: &str) -> bool {
-    matches!(name, "from-launch" | "links" | "critical-path" | "no-ideal" | "compat")
 }
 
 /// All settings of this process's command line, defaults included.

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::groups::{CapturedTime, OfRun};
 use crate::input::Input;
 use crate::network::{self, Network};
 use crate::output::{Written, WrittenDirectory};
-use replay::{Link, SameNode, SendCompletion};
+use replay::{Link, Part, SameNode, SendCompletion};
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::Background;
@@ -32,7 +33,8 @@ Examples:
   vef sim a.vefx b.vefx --topology dragonfly:2x4x2 --place b=random --repeat b=until:a   # how much b slows a down
   vef sim app.vef --topology torus:8x8 --background uniform@0.3", network::forms()))]
 pub struct Sim {
-    /// Trace, or GOAL schedule (with --model loggp); - is standard input
+    /// Trace, also of another tool (docs/interchange.md); a GOAL schedule runs as it is with --model loggp; - is
+    /// standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Further traces, which run beside the first as jobs of their own
@@ -71,10 +73,10 @@ pub struct Sim {
     /// resampled:TRACE (of another trace)
     #[arg(long, value_name = "MODEL", default_value = "captured")]
     pub compute_noise: String,
-    /// Count each rank's MPI_Init as computing before its first record, where the trace records it (a container from
-    /// vef mix)
-    #[arg(long)]
-    pub from_launch: bool,
+    #[command(flatten)]
+    pub of_run: OfRun,
+    #[command(flatten)]
+    pub captured_time: CapturedTime,
     /// Completion of sends for their sender: eager, sent, rendezvous:BYTES
     #[arg(long, default_value = "eager", value_name = "POLICY", value_parser = send_completion)]
     pub send_completion: SendCompletion,
@@ -98,6 +100,10 @@ pub struct Sim {
     /// the same directory (under mpirun, srun, or started by hand) share the points
     #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::any())]
     pub output: Option<WrittenDirectory>,
+    /// With --sweep: prices of the network's parts, for a column of costs: a TOML file with switch, port, cable (between switches),
+    /// node_cable and interface
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.toml", requires = "sweep")]
+    pub cost: Option<PathBuf>,
     /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]. Else, with --model packet: threads, of
     /// at least 500 ranks each, that divide the network [default: 1]; the result is the same (one thread runs --links,
     /// --critical-path, --draw, --report and rendezvous)
@@ -108,9 +114,13 @@ pub struct Sim {
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub links: bool,
     /// Report the computing, messages and links that determine the run time, and simulate the run with twice
-    /// the bandwidth on the first of these links
+    /// the bandwidth on all links of the level (nodes, uplinks, a dimension) with most time on that path
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub critical_path: bool,
+    /// Report who waits for whom and why: late senders, late members of collectives, messages under way; by function and phase, and
+    /// by pair of ranks (--csv waits, wait-pairs)
+    #[arg(help_heading = RUNS_AND_RESULTS, long)]
+    pub waits: bool,
     /// Draw the network to this file, with cables coloured by utilisation
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep", value_parser = Written::any())]
     pub draw: Option<Written>,
@@ -128,12 +138,17 @@ pub struct Sim {
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub json: bool,
     /// Print one table of the report as CSV: jobs, ranks, kinds, sizes, links, time (links over time), sources
-    /// (tasks by link), job-links (jobs by link); with --sweep its table
+    /// (tasks by link), job-links (jobs by link), waits, wait-pairs; with --sweep its table
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "TABLE", conflicts_with = "json", num_args = 0..=1, default_missing_value = "points")]
     pub csv: Option<Table>,
 }
 
 impl Sim {
+    /// The part of the run that is given.
+    pub fn part(&self) -> Option<Part> {
+        self.of_run.part(&self.captured_time)
+    }
+
     /// The options given that say how a trace runs.
     pub fn of_traces(&self) -> Vec<&'static str> {
         let options = [
@@ -147,7 +162,8 @@ impl Sim {
             ("--calibration", self.calibration.is_some()),
             ("--compute-scale", self.compute_scale != "1"),
             ("--compute-noise", self.compute_noise != "captured"),
-            ("--from-launch", self.from_launch),
+            ("--from-launch", self.of_run.from_launch),
+            ("--phase, --iterations, --from, --to", self.part().is_some()),
             ("--send-completion", self.send_completion != SendCompletion::Eager),
             ("--same-node", self.same_node != SameNode::default()),
             ("--algorithms", self.algorithms != "default"),
@@ -155,6 +171,7 @@ impl Sim {
             ("-j", self.jobs.is_some()),
             ("--links", self.links),
             ("--critical-path", self.critical_path),
+            ("--waits", self.waits),
             ("--draw", self.draw.is_some()),
             ("--report", self.report.is_some()),
             ("--csv", self.csv.is_some()),
@@ -220,11 +237,20 @@ pub enum Table {
     Sources,
     /// Bytes of jobs on each link
     JobLinks,
+    /// Waits by cause, function and phase
+    Waits,
+    /// Waits by pair of ranks
+    WaitPairs,
     /// Points of a sweep
     Points,
 }
 
 impl Table {
+    /// Whether the table needs a record of waits.
+    pub fn needs_waits(self) -> bool {
+        matches!(self, Self::Waits | Self::WaitPairs)
+    }
+
     /// Whether the table needs a record of all links.
     pub fn needs_links(self) -> bool {
         matches!(self, Self::Links | Self::Time | Self::Sources | Self::JobLinks)

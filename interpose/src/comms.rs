@@ -18,8 +18,8 @@ pub(crate) struct Comm {
     pub(crate) rank: i32,
     /// An inter-communicator, or one with members outside `MPI_COMM_WORLD`: its calls are counted but not translated.
     pub(crate) foreign: bool,
-    /// The number of destinations in its topology, if it is known.
-    pub(crate) destinations: Option<u32>,
+    /// The number of sources and of destinations in its topology, once that is recorded.
+    pub(crate) neighbours: Option<(u32, u32)>,
 }
 
 /// The members that are in `MPI_COMM_WORLD`.
@@ -115,7 +115,7 @@ impl Comms {
         }
         let &Membership { ref ranks, rank, foreign, .. } = members;
         let size = ranks.len() as u32;
-        let comm = |id| Comm { id: CommId(id), size, rank, foreign, destinations: None };
+        let comm = |id| Comm { id: CommId(id), size, rank, foreign, neighbours: None };
         (self.known.add(handle, comm), origin)
     }
 

@@ -20,10 +20,31 @@ pub(crate) struct Channel {
     pub(crate) peer: Rank,
     /// The tag.
     pub(crate) tag: i32,
-    /// Whether its messages are those of lowered collectives, which no other receive matches.
-    pub(crate) lowered: bool,
+    /// What its messages belong to.
+    pub(crate) purpose: Purpose,
     /// Message length, where the capture does not record communicators; otherwise 0.
     pub(crate) length: u64,
+}
+
+/// What messages belong to; receives match only those of the same kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Purpose {
+    /// Sends and receives of the program.
+    PointToPoint,
+    /// Collectives that messages replace.
+    Collective,
+    /// Neighbourhood collectives.
+    Neighbourhood,
+}
+
+impl Purpose {
+    /// All, by number.
+    const ALL: [Self; 3] = [Self::PointToPoint, Self::Collective, Self::Neighbourhood];
+
+    /// That with this number.
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
 }
 
 /// All sends, or all receives, of one task. An operation is a send or a receive; its index counts in posting order.
@@ -200,7 +221,8 @@ mod tests {
 
     #[test]
     fn concurrent_receives_are_ordered_by_when_they_were_over() {
-        let one = Channel { comm: CommIndex(0), peer: Rank(1), tag: 5, lowered: false, length: 0 };
+        let one =
+            Channel { comm: CommIndex(0), peer: Rank(1), tag: 5, purpose: Purpose::PointToPoint, length: 0 };
         let order = |postings: &[(u64, u64, u64)]| {
             let mut side = Side::default();
             let channel = side.channel(one);
@@ -225,8 +247,13 @@ mod tests {
 
     #[test]
     fn a_receive_keeps_the_place_where_it_was_posted() {
-        let channel =
-            |peer| Channel { comm: CommIndex(0), peer: Rank(peer), tag: 5, lowered: false, length: 0 };
+        let channel = |peer| Channel {
+            comm: CommIndex(0),
+            peer: Rank(peer),
+            tag: 5,
+            purpose: Purpose::PointToPoint,
+            length: 0,
+        };
         let mut side = Side::default();
         let wildcard = side.post(ChannelIndex::NONE);
         let never = side.post(ChannelIndex::NONE);

@@ -176,6 +176,17 @@ pub enum Problem {
     /// More events, and messages and receives of lowered collectives, than one task can have.
     #[error("the task has more events, and messages of lowered collectives, than can be numbered")]
     TooManyEvents,
+    /// A neighbourhood collective on a communicator whose topology is not in the capture.
+    #[error("a neighbourhood collective on communicator {0}, whose topology is not in the capture")]
+    NoTopology(u32),
+    /// The blocks of a neighbourhood collective are not as many as the neighbours.
+    #[error("{given} blocks of a neighbourhood collective with {expected} neighbours")]
+    Neighbours {
+        /// Number of blocks.
+        given: u64,
+        /// Number of neighbours.
+        expected: u64,
+    },
     /// A root where the operation has none, or none where it needs one.
     #[error("{0}: invalid root")]
     Root(Operation),

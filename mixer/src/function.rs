@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 37] = [
+const NAMES: [&str; 42] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -49,6 +49,11 @@ const NAMES: [&str; 37] = [
     "Dist_graph_create",
     "Dist_graph_create_adjacent",
     "Intercomm_merge",
+    "Neighbor_allgather",
+    "Neighbor_allgatherv",
+    "Neighbor_alltoall",
+    "Neighbor_alltoallv",
+    "Neighbor_alltoallw",
 ];
 
 impl Function {
@@ -70,9 +75,11 @@ impl Function {
         Self(2 * (NAMES.len() as u8 + call.operation as u8) + u8::from(call.request.is_some()))
     }
 
-    /// That of a name in a call table; a function with large counts is the same as without.
+    /// That of a name in a call table; a function with large counts is the same as without, and one that makes a persistent request is the
+    /// same as the blocking one.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let name = name.strip_suffix("_c").unwrap_or(name);
+        let name = name.strip_suffix("_init").unwrap_or(name);
         (0..).zip(Self::names()).find(|(_, known)| *known == name).map(|(number, _)| Self(number))
     }
 

@@ -5,7 +5,7 @@
 //! own results; so all tasks are matched in parallel. If the other end belongs to another part or process
 //! ([`crate::parts`]), the lists are exported and imported ([`export`]).
 
-use crate::channels::{Channel, Grouped, Side};
+use crate::channels::{Channel, Grouped, Purpose, Side};
 use crate::error::MixError;
 use crate::fit::fit;
 use crate::index::{ChannelIndex, CommIndex, MessageIndex};
@@ -189,12 +189,13 @@ impl<'a> Matching<'a> {
         for import in imports {
             let mut source = Source::new(import, 0);
             while source.remaining() > 0 {
-                let [end, theirs, comm, own, tag, lowered, length] = source.fields::<7, 0>()?;
+                let [end, theirs, comm, own, tag, purpose, length] = source.fields::<7, 0>()?;
                 let list = source.text()?;
                 let at = own.checked_sub(first.0.into()).ok_or(MixError::Garbled)? as usize;
                 let end = if end == End::Sends as u64 { End::Receives } else { End::Sends };
                 let (comm, peer) = (CommIndex(comm as u32), Rank(theirs as u32));
-                let channel = Channel { comm, peer, tag: tag as u32 as i32, lowered: lowered != 0, length };
+                let purpose = Purpose::from_number(purpose).ok_or(MixError::Garbled)?;
+                let channel = Channel { comm, peer, tag: tag as u32 as i32, purpose, length };
                 if let Some(channel) = end.side(tasks.get(at).ok_or(MixError::Garbled)?).find(&channel) {
                     imported[at].push(Imported { end, channel, list });
                 }
@@ -266,13 +267,13 @@ pub(crate) fn export(first: Rank, tasks: &[Task], ends: &[Ends], to: &[Range<u32
     let mut exported: Vec<Vec<u8>> = to.iter().map(|_| Vec::new()).collect();
     for ((own, task), ends) in (first.0..).zip(tasks).zip(ends) {
         for end in [End::Sends, End::Receives] {
-            for (index, Channel { comm, peer, tag, lowered, length }) in end.side(task).channels() {
+            for (index, Channel { comm, peer, tag, purpose, length }) in end.side(task).channels() {
                 let at = to.partition_point(|range| range.end <= peer.0);
                 if !to.get(at).is_some_and(|range| range.contains(&peer.0)) {
                     continue;
                 }
                 let (out, list) = (&mut exported[at], ends.list(end, index));
-                for field in [end as u32, own, comm.0, peer.0, tag as u32, lowered.into()] {
+                for field in [end as u32, own, comm.0, peer.0, tag as u32, purpose as u32] {
                     varint::put(out, field.into());
                 }
                 varint::put(out, length);

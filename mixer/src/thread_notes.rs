@@ -85,6 +85,9 @@ impl ThreadNotes {
             | Note::StartUp(_)
             | Note::Finalised(_)
             | Note::Time { .. }
+            // The order of the threads' records is not known yet.
+            | Note::Moment(_)
+            | Note::BeforePhase(_)
             | Note::Host(_)
             | Note::Root(_)
             | Note::Blocks { .. } => return,

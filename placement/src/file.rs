@@ -45,6 +45,24 @@ impl Placement {
         Self::parse(&read_text(path)?, PlacementFormat::of_path(path), &path.display().to_string())
     }
 
+    /// The nodes of the ranks in a placement file, without their names: node numbers of a text may be any.
+    ///
+    /// # Errors
+    /// As [`Placement::read`].
+    pub fn read_nodes(path: &Path) -> Result<Vec<u32>, Error> {
+        let (format, name) = (PlacementFormat::of_path(path), path.display().to_string());
+        let text = read_text(path)?;
+        if format == PlacementFormat::Text
+            && let Entries::Numbers(numbers) = entries(&text, &name)?
+        {
+            return numbers
+                .into_iter()
+                .map(|(line, number)| node(line, number, u32::MAX - 1, &name))
+                .collect();
+        }
+        Ok(Self::parse(&text, format, &name)?.nodes_of_ranks())
+    }
+
     /// Parses a placement; `name` is the file in errors.
     ///
     /// # Errors
@@ -185,9 +203,14 @@ fn parse_rankfile(text: &str, name: &str) -> Result<Placement, Error> {
     Ok(Placement { nodes: hosts.into_iter().map(Node::named).collect(), ranks })
 }
 
-/// Text with one node per line. If all lines are numbers, they are node numbers, and the highest gives the
-/// number of nodes; else they are names, and nodes are in the order of their first rank.
-fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
+/// The lines of a text placement, by line number.
+enum Entries<'a> {
+    Numbers(Vec<(usize, &'a str)>),
+    Names(Vec<&'a str>),
+}
+
+/// The lines of a text: numbers or names. Both in one file are a mistake in one of them.
+fn entries<'a>(text: &'a str, name: &str) -> Result<Entries<'a>, Error> {
     let mut lines = Vec::new();
     for (number, line) in plain_lines(text) {
         if line.split_whitespace().count() > 1 {
@@ -199,17 +222,44 @@ fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
     if lines.is_empty() {
         return Err(Error::no_ranks().at(name, 1));
     }
-    if !lines.iter().all(|(_, line)| line.bytes().all(|b| b.is_ascii_digit())) {
-        let mut hosts = IndexSet::new();
-        let ranks = lines.iter().map(|&(_, host)| Location::on(hosts.insert_full(host).0 as u32)).collect();
-        return Ok(Placement { nodes: hosts.into_iter().map(Node::named).collect(), ranks });
+    let is_number = |line: &str| line.bytes().all(|b| b.is_ascii_digit());
+    let numbers = lines.iter().filter(|(_, line)| is_number(line)).count();
+    if numbers == lines.len() {
+        return Ok(Entries::Numbers(lines));
     }
+    // One of the two is mistyped: the rarer one.
+    if numbers > 0 {
+        let names_are_rare = 2 * numbers >= lines.len();
+        let odd = lines.iter().find(|(_, line)| is_number(line) != names_are_rare);
+        let &(number, line) = odd.unwrap_or(&lines[0]);
+        let (others, its) = if names_are_rare { ("numbers", "no number") } else { ("names", "a number") };
+        let message = format!("{line:?} is {its}, but the nodes of other lines are {others}");
+        return Err(Error::new(message).at(name, number));
+    }
+    Ok(Entries::Names(lines.into_iter().map(|(_, line)| line).collect()))
+}
+
+/// The node number on a line, at most `highest`.
+fn node(line: usize, number: &str, highest: u32, name: &str) -> Result<u32, Error> {
+    let node = number.parse().ok().filter(|&node| node <= highest);
+    node.ok_or_else(|| Error::new(format!("node number {number} is above {highest}")).at(name, line))
+}
+
+/// Text with one node per line: numbers, of which the highest gives the number of nodes, or names, and nodes are in the order of their first
+/// rank.
+fn parse_text(text: &str, name: &str) -> Result<Placement, Error> {
+    let lines = match entries(text, name)? {
+        Entries::Names(names) => {
+            let mut hosts = IndexSet::new();
+            let ranks =
+                names.into_iter().map(|host| Location::on(hosts.insert_full(host).0 as u32)).collect();
+            return Ok(Placement { nodes: hosts.into_iter().map(Node::named).collect(), ranks });
+        }
+        Entries::Numbers(lines) => lines,
+    };
     let mut ranks = Vec::with_capacity(lines.len());
     for (line, number) in lines {
-        let node = number.parse().ok().filter(|&node| node <= HIGHEST_NODE).ok_or_else(|| {
-            Error::new(format!("node number {number} is above {HIGHEST_NODE}")).at(name, line)
-        })?;
-        ranks.push(Location::on(node));
+        ranks.push(Location::on(node(line, number, HIGHEST_NODE, name)?));
     }
     let highest = ranks.iter().map(|location| location.node).max().unwrap_or(0);
     Ok(Placement { nodes: Node::numbered(highest + 1)?, ranks })
@@ -255,6 +305,22 @@ mod tests {
     }
 
     #[test]
+    fn nodes_without_names_have_any_number() {
+        let file = |text: &str| {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+            Placement::read_nodes(file.path()).map_err(|error| error.to_string())
+        };
+        assert_eq!(file("4294967294\n3\n").unwrap(), [u32::MAX - 1, 3]);
+        assert!(
+            file("4294967295\n").unwrap_err().ends_with(":1: node number 4294967295 is above 4294967294")
+        );
+        assert_eq!(file("b\na\nb\n").unwrap(), [0, 1, 0]);
+        let endless = Placement::read_nodes(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(endless.contains("longer than"), "{endless}");
+    }
+
+    #[test]
     fn errors_name_file_and_line() {
         let error = |text, format| Placement::parse(text, format, "p").unwrap_err().to_string();
         assert_eq!(
@@ -264,6 +330,14 @@ mod tests {
         assert_eq!(
             error("0\n99999999999\n", PlacementFormat::Text),
             "p:2: node number 99999999999 is above 262143"
+        );
+        assert_eq!(
+            error("0\n1\n0.1\n2\n", PlacementFormat::Text),
+            "p:3: \"0.1\" is no number, but the nodes of other lines are numbers"
+        );
+        assert_eq!(
+            error("a\nb\n7\n", PlacementFormat::Text),
+            "p:3: \"7\" is a number, but the nodes of other lines are names"
         );
         assert_eq!(error("", PlacementFormat::Text), "p:1: a placement needs at least one rank");
         let beyond = error("nodes = [\"a\"]\n\nranks = [0, 1]", PlacementFormat::Toml);

@@ -7,6 +7,8 @@
  *         clock_tictac();
  *     }
  *
+ * A simulator whose network is idle may skip cycles: clock_advance(nextEvent()).
+ *
  * There is one instance per process; calls from several threads are serialised. vef_replay.h has the same engine without that
  * limit, and lets a simulator jump from event to event. A call that fails returns -1 and prints the error to stderr, once.
  *
@@ -97,6 +99,26 @@ int ReceiveTraceMsg(int dst, uint64_t id);
 
 /** A cycle is over. Returns 0, or -1 at the end of time (2^64 ps, 213 days). */
 int clock_tictac(void);
+
+/**
+ * Number of cycles until something happens without a reception: a message is to be injected (or, after `TraceManager_same_node`, carried
+ * within a node), or the last task finishes. 0: in this cycle. -1: nothing will happen without a reception, or something went wrong. A simulator whose network has nothing to do until
+ * then may skip these cycles by `clock_advance`. Not one of VEF-TraceLib's calls.
+ */
+int64_t nextEvent(void);
+
+/**
+ * So many cycles are over: `clock_tictac` as many times. Returns 0, or -1 at the end of time (2^64 ps, 213 days). Not one of VEF-TraceLib's
+ * calls.
+ */
+int clock_advance(uint64_t cycles);
+
+/**
+ * From now on `init_MultipleTraceManager` opens traces whose messages within a node the library itself carries, in `latency` picoseconds +
+ * 8 * bytes / `bits_per_second`: the simulator never sees them. With a bandwidth of 0, and without this call, the simulator gets them like all
+ * others. Returns 0. Not one of VEF-TraceLib's calls.
+ */
+int TraceManager_same_node(uint64_t latency, uint64_t bits_per_second);
 
 /**
  * How long a cycle lasts, in picoseconds; before `init_MultipleTraceManager`. Returns 0, or -1 for 0. Not one of

@@ -71,7 +71,7 @@ typedef struct vef_engine vef_engine;
 /** The message was reported sent before. The call had no effect. */
 #define VEF_ERROR_SENT_TWICE -9
 
-/** The time is before that of an earlier call. The call had no effect. */
+/** The time is before that of an earlier call, or before the message starts. The call had no effect. */
 #define VEF_ERROR_TIME -10
 
 /** The function was called from within a callback that may not call it. */
@@ -103,6 +103,13 @@ typedef struct vef_engine vef_engine;
 
 /** A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id. */
 #define VEF_NEXT_WAKE 2
+
+/**
+ * A collective of `vef_builder_collective_events` is to be carried out from `at` on: `id` and `job` are for `vef_engine_members` and
+ * `vef_engine_complete_member`, `kind` is the operation, `src_rank` the member that enters or `UINT32_MAX`, `dst_rank` the root,
+ * `src_node` the communicator's number, `bytes` the number of its members.
+ */
+#define VEF_NEXT_COLLECTIVE 3
 
 /** A message arrives at its destination; `id` is a message's. */
 #define VEF_EVENT_DELIVERED 0
@@ -139,7 +146,45 @@ typedef struct vef_message {
   uint32_t dst_rank;
   /** What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`). */
   uint32_t kind;
+  /** Its place among the messages that are ready at the same moment: they are given in ascending order of this number. */
+  uint64_t order;
 } vef_message;
+
+/** A collective to be carried out by the simulator, which reports the completion of each member. */
+typedef struct vef_collective {
+  /** Its id, with `job`, in `vef_replay_members` and `vef_replay_complete_member`. */
+  uint64_t id;
+  /** When the last member entered it, or the one that `member` names; in picoseconds. */
+  uint64_t at;
+  /** Which job, from 0. */
+  uint32_t job;
+  /** The communicator's number in the trace. */
+  uint32_t communicator;
+  /** The operation (`vef_kind_name`). */
+  uint32_t kind;
+  /** The root's rank of the communicator; 0 of an operation without root. */
+  uint32_t root;
+  /** Members of the communicator. */
+  uint32_t ranks;
+  /** The member that enters, by its rank of the communicator; `UINT32_MAX` of a collective that is an event once. */
+  uint32_t member;
+} vef_collective;
+
+/** A member of such a collective. */
+typedef struct vef_member {
+  /** When it entered, in picoseconds; `UINT64_MAX` if it has not, or is complete. */
+  uint64_t entered;
+  /** Bytes that it sends, by its record. */
+  uint64_t sends;
+  /** Bytes that it receives, by its record. */
+  uint64_t receives;
+  /** Its rank of the job. */
+  uint32_t rank;
+  /** Its end node. */
+  uint32_t node;
+  /** Whether its completion has been reported. */
+  uint32_t complete;
+} vef_member;
 
 /** Takes one message, which leaves its node now. Returns 0 to continue, anything else to stop. */
 typedef int (*vef_inject)(void *user, const struct vef_message *message);
@@ -291,6 +336,12 @@ typedef struct vef_next {
   uint32_t dst_rank;
   /** What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`). */
   uint32_t kind;
+  /**
+   * Of a message, its place among those that start at the same moment: a simulator lets those of smaller numbers start first, and those of the
+   * same number as they were given. The number follows from job, rank and record of the sender: it is the same in all partitions, and
+   * in a `vef_replay`.
+   */
+  uint64_t order;
 } vef_next;
 
 /**
@@ -299,7 +350,7 @@ typedef struct vef_next {
  */
 typedef struct vef_parcel {
   /** The numbers, which only the library reads. */
-  uint64_t words[3];
+  uint64_t words[5];
 } vef_parcel;
 
 #ifdef __cplusplus
@@ -472,6 +523,19 @@ int vef_builder_computing(vef_builder *builder, uint32_t job, vef_computing comp
 int vef_builder_job_algorithms(vef_builder *builder, uint32_t job, const char *table);
 
 /**
+ * Replays only a phase that the program has marked: `NAME`, or `NAME:K` for the K-th time that a rank enters it. All ranks begin with their
+ * first record of it; what depends on other records does not wait, and collectives that not all members enter in it are left out. The trace is
+ * read for that.
+ */
+int vef_builder_phase(vef_builder *builder, uint32_t job, const char *phase);
+
+/**
+ * As `vef_builder_phase`, for iterations of the program's main loop, which is found in its records: `FIRST`, `FIRST-LAST` or `FIRST-`, from
+ * 1.
+ */
+int vef_builder_iterations(vef_builder *builder, uint32_t job, const char *iterations);
+
+/**
  * Writes the number of records of all ranks of a job to `records`, as its header says: `records` of `vef_stats` reaches the sum over
  * all jobs, for a progress bar.
  */
@@ -479,6 +543,23 @@ int vef_builder_records(vef_builder *builder, uint32_t job, uint64_t *records);
 
 /** Writes how long a tick of a job's computing times lasts, in picoseconds and without factors, to `picoseconds`. */
 int vef_builder_clock(vef_builder *builder, uint32_t job, uint64_t *picoseconds);
+
+/**
+ * Collectives of all jobs that the simulator carries out itself, as events instead of messages: in-network reduction, multicast by
+ * hardware, an algorithm of its own. `kinds` has bit 1 << k for the operation of kind k (`vef_kind_name`); `UINT32_MAX` is all. With
+ * `each_entry` 0 a collective is an event when its last member has entered, otherwise for each member that enters. The three functions
+ * below restrict it further. Not with `vef_builder_partitions`.
+ */
+int vef_builder_collective_events(vef_builder *builder, uint32_t kinds, int each_entry);
+
+/** Of `vef_builder_collective_events` only those on communicators of `least` to `most` members. */
+int vef_builder_event_ranks(vef_builder *builder, uint32_t least, uint32_t most);
+
+/** Of `vef_builder_collective_events` only those of `least` to `most` bytes, as a decision table has them (`docs/collectives.md`). */
+int vef_builder_event_bytes(vef_builder *builder, uint64_t least, uint64_t most);
+
+/** Of `vef_builder_collective_events` only those on these communicators, by their numbers in the trace. The array is copied. */
+int vef_builder_event_communicators(vef_builder *builder, const uint32_t *communicators, size_t count);
 
 /**
  * Frees a replay, finished or not. Null is allowed. From within a callback of `vef_replay_hand_out` it takes
@@ -524,6 +605,21 @@ int vef_replay_delivered(vef_replay *replay, uint64_t id, uint64_t at);
  * Fewer than `count`: the next one is refused, and a call that begins with it returns the reason.
  */
 ptrdiff_t vef_replay_delivered_batch(vef_replay *replay, const uint64_t *ids, size_t count, uint64_t at);
+
+/**
+ * Takes the next collective of `vef_builder_collective_events` that is an event at `now` or was before: returns 1 and writes it to
+ * `collective`, or returns 0 if there is none. `vef_replay_next_ready` names these moments, too.
+ */
+int vef_replay_pop_collective(vef_replay *replay, uint64_t now, struct vef_collective *collective, size_t size);
+
+/** Reports that a member, by its rank of the communicator, of a collective that is an event is complete at `at`: not before it entered. */
+int vef_replay_complete_member(vef_replay *replay, uint32_t job, uint64_t id, uint32_t member, uint64_t at);
+
+/**
+ * Writes the members of a collective that is an event to `members`, by their ranks of the communicator, `room` of them at most, and
+ * returns how many there are; with a `room` of 0 `members` may be null.
+ */
+ptrdiff_t vef_replay_members(vef_replay *replay, uint32_t job, uint64_t id, struct vef_member *members, size_t room, size_t size);
 
 /**
  * Hands every message that is ready at `now` to `inject`, one after the other, and returns how many: the same as
@@ -614,6 +710,15 @@ ptrdiff_t vef_engine_next(vef_engine *engine, struct vef_next *next, size_t room
 
 /** As `vef_replay_describe`; of a message that goes to another partition, before it is exported. */
 int vef_engine_describe(vef_engine *engine, uint64_t id, struct vef_description *description, size_t size);
+
+/** Reports that a member, by its rank of the communicator, of a collective that is an event is complete at `at`: not before it entered. */
+int vef_engine_complete_member(vef_engine *engine, uint32_t job, uint64_t id, uint32_t member, uint64_t at);
+
+/**
+ * Writes the members of a collective that is an event to `members`, by their ranks of the communicator, `room` of them at most, and
+ * returns how many there are; with a `room` of 0 `members` may be null.
+ */
+ptrdiff_t vef_engine_members(vef_engine *engine, uint32_t job, uint64_t id, struct vef_member *members, size_t room, size_t size);
 
 /**
  * Takes a message out of this partition whose receiver is in another one, and writes to `parcel` what that partition needs of it:

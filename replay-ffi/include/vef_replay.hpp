@@ -23,6 +23,8 @@ using Description = vef_description;
 using Progress = vef_progress;
 using Tally = vef_tally;
 using Times = vef_times;
+using Collective = vef_collective;
+using Member = vef_member;
 using Stats = vef_stats;
 using Next = vef_next;
 using Event = vef_event;
@@ -110,6 +112,29 @@ public:
         Stats stats{};
         vef_replay_stats(get(), &stats, sizeof(vef_stats));
         return stats;
+    }
+
+    /** The next collective that is an event at `now`. */
+    [[nodiscard]] std::optional<Collective> pop_collective(std::uint64_t now) noexcept
+    {
+        Collective collective;
+        const int popped = vef_replay_pop_collective(get(), now, &collective, sizeof(Collective));
+        return popped > 0 ? std::optional(collective) : std::nullopt;
+    }
+
+    /** The members of a collective that is an event, by their ranks of the communicator; none of any other. */
+    [[nodiscard]] std::vector<Member> members(std::uint32_t job, std::uint64_t id)
+    {
+        const std::ptrdiff_t ranks = vef_replay_members(get(), job, id, nullptr, 0, sizeof(Member));
+        std::vector<Member> members(ranks > 0 ? static_cast<std::size_t>(ranks) : 0);
+        vef_replay_members(get(), job, id, members.data(), members.size(), sizeof(Member));
+        return members;
+    }
+
+    /** Reports that a member of a collective that is an event is complete at `at`. */
+    [[nodiscard]] bool complete_member(std::uint32_t job, std::uint64_t id, std::uint32_t member, std::uint64_t at) noexcept
+    {
+        return vef_replay_complete_member(get(), job, id, member, at) == VEF_OK;
     }
 
     /** How many messages of a kind have started (vef_kind_name); nothing if there is no such kind. */
@@ -240,6 +265,21 @@ public:
         return stats;
     }
 
+    /** The members of a collective that is an event, by their ranks of the communicator; none of any other. */
+    [[nodiscard]] std::vector<Member> members(std::uint32_t job, std::uint64_t id)
+    {
+        const std::ptrdiff_t ranks = vef_engine_members(get(), job, id, nullptr, 0, sizeof(Member));
+        std::vector<Member> members(ranks > 0 ? static_cast<std::size_t>(ranks) : 0);
+        vef_engine_members(get(), job, id, members.data(), members.size(), sizeof(Member));
+        return members;
+    }
+
+    /** Reports that a member of a collective that is an event is complete at `at`. */
+    [[nodiscard]] bool complete_member(std::uint32_t job, std::uint64_t id, std::uint32_t member, std::uint64_t at) noexcept
+    {
+        return vef_engine_complete_member(get(), job, id, member, at) == VEF_OK;
+    }
+
     /** How many messages of a kind have started (vef_kind_name); nothing if there is no such kind. */
     [[nodiscard]] std::optional<Tally> tally(std::uint32_t kind) noexcept
     {
@@ -349,10 +389,24 @@ public:
         return *this;
     }
 
-    /** Replaces the job's computing times by those that a function returns. */
-    Builder &computing(vef_computing computing, void *user) noexcept
+    /** Replays only a phase that the program has marked, `NAME` or `NAME:K`. */
+    Builder &phase(const char *name) noexcept
     {
-        vef_builder_computing(get(), job_, computing, user);
+        vef_builder_phase(get(), job_, name);
+        return *this;
+    }
+
+    /** Replays only iterations of the program's main loop, `FIRST`, `FIRST-LAST` or `FIRST-`. */
+    Builder &iterations(const char *numbers) noexcept
+    {
+        vef_builder_iterations(get(), job_, numbers);
+        return *this;
+    }
+
+    /** Replaces the job's computing times by those that a function returns. */
+    Builder &computing(vef_computing function, void *user) noexcept
+    {
+        vef_builder_computing(get(), job_, function, user);
         return *this;
     }
 
@@ -431,6 +485,34 @@ public:
     Builder &job_algorithms(const char *table) noexcept
     {
         vef_builder_job_algorithms(get(), job_, table);
+        return *this;
+    }
+
+    /** Collectives of these kinds (bits) are events, once or for each member that enters; the next three restrict it. */
+    Builder &collective_events(std::uint32_t kinds = UINT32_MAX, bool each_entry = false) noexcept
+    {
+        vef_builder_collective_events(get(), kinds, each_entry);
+        return *this;
+    }
+
+    /** Those of communicators of so many members. */
+    Builder &event_ranks(std::uint32_t least, std::uint32_t most) noexcept
+    {
+        vef_builder_event_ranks(get(), least, most);
+        return *this;
+    }
+
+    /** Those of so many bytes. */
+    Builder &event_bytes(std::uint64_t least, std::uint64_t most) noexcept
+    {
+        vef_builder_event_bytes(get(), least, most);
+        return *this;
+    }
+
+    /** Those on these communicators. */
+    Builder &event_communicators(const std::uint32_t *communicators, std::size_t count) noexcept
+    {
+        vef_builder_event_communicators(get(), communicators, count);
         return *this;
     }
 

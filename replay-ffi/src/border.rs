@@ -3,6 +3,7 @@
 
 use crate::status::*;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -277,6 +278,16 @@ pub(crate) unsafe fn path<'a>(path: *const c_char, name: &str) -> Result<&'a Pat
     // SAFETY: by this function's own contract, and not null.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(Path::new(OsStr::from_bytes(bytes)))
+}
+
+/// Reads a text file that is not longer than `most` bytes.
+pub(crate) fn read_text(path: &Path, most: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    match read as u64 > most {
+        true => Err(std::io::Error::other(format!("longer than {most} bytes"))),
+        false => Ok(text),
+    }
 }
 
 #[cfg(test)]

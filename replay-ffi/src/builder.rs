@@ -4,7 +4,7 @@ use crate::border::{self, Failure, Handle, Head, with};
 use crate::engine::Core;
 use crate::instance::Instance;
 use crate::status::*;
-use replay::{Bytes, Job, Link, Memory, Picos, Replay, SameNode, SendCompletion, Table};
+use replay::{Bytes, CollectiveEvents, Job, Link, Memory, Picos, Replay, SameNode, SendCompletion, Table};
 use std::ffi::{c_char, c_int};
 
 /// Describes a replay: its jobs, and what is decided for all of them.
@@ -17,6 +17,7 @@ pub struct Builder {
     same_node: SameNode,
     algorithms: Table,
     keep_times: bool,
+    pub(crate) events: Option<CollectiveEvents>,
     /// Why nothing more can be said to it: what went wrong first, or that it is built.
     over: Option<Failure>,
 }
@@ -58,6 +59,9 @@ impl Builder {
             .same_node(self.same_node)
             .algorithms(std::mem::take(&mut self.algorithms))
             .keep_times(self.keep_times);
+        if let Some(events) = self.events.take() {
+            builder = builder.collective_events(events);
+        }
         for job in self.jobs.drain(..) {
             builder = builder.job(job);
         }
@@ -67,6 +71,7 @@ impl Builder {
                 replay::BuildError::NoJobs => VEF_ERROR_STATE,
                 replay::BuildError::Factor { .. }
                 | replay::BuildError::NoBandwidth
+                | replay::BuildError::EventsOfPartitions
                 | replay::BuildError::Partition { .. } => VEF_ERROR_ARGUMENT,
                 _ => VEF_ERROR_TRACE,
             };
@@ -109,6 +114,7 @@ pub extern "C" fn vef_builder_new() -> *mut Builder {
         same_node: SameNode::default(),
         algorithms: Table::default(),
         keep_times: false,
+        events: None,
         over: None,
     };
     builder.into_handle()
@@ -310,6 +316,9 @@ pub unsafe extern "C" fn vef_builder_algorithms(builder: *mut Builder, table: *c
     }
 }
 
+/// Longest decision table.
+const MOST_TABLE: u64 = 16 << 20;
+
 /// The decision table of that name, or in that file.
 pub(crate) fn table_of(path: &std::path::Path) -> Result<Table, Failure> {
     if let Some(table) = path.to_str().and_then(Table::builtin) {
@@ -318,7 +327,7 @@ pub(crate) fn table_of(path: &std::path::Path) -> Result<Table, Failure> {
     let refused = |error: &dyn std::fmt::Display| {
         Failure::new(VEF_ERROR_ALGORITHMS, format_args!("{}: {error}", path.display()))
     };
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = border::read_text(path, MOST_TABLE).map_err(|error| {
         refused(&format_args!("neither default, openmpi, mpich, nccl nor a file: {error}"))
     })?;
     Table::from_toml(&text).map_err(|error| refused(&error))

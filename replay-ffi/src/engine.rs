@@ -2,6 +2,7 @@
 //! it happens, is then taken in batches.
 
 use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::collective::{self, MemberOfEvent};
 use crate::description::{Description, Texts};
 use crate::faults::{self, Faults};
 use crate::message::{
@@ -9,7 +10,9 @@ use crate::message::{
     VEF_EVENT_WAKE,
 };
 use crate::status::*;
-use replay::{Accounts, Engine, LiveId, Next, Picos, ReplayError, Sink, Started, Wake};
+use replay::{
+    Accounts, Collective, CollectiveId, Engine, LiveId, Next, Picos, ReplayError, Sink, Started, Wake,
+};
 use std::ffi::{c_char, c_int};
 
 /// A replay, or one partition of it, without a queue and without a clock.
@@ -39,6 +42,10 @@ impl Sink for TakenIn {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         self.follows.push(next.into());
+    }
+
+    fn collective(&mut self, collective: &Collective) {
+        self.follows.push(collective.into());
     }
 
     #[inline(always)]
@@ -213,6 +220,52 @@ pub unsafe extern "C" fn vef_engine_describe(
                 core.engine.describe(LiveId::from_raw(id)).map_err(|error| core.refusal(error))?;
             out.write(0, core.texts.fill(&described));
             Ok(0)
+        })
+    }
+}
+
+/// Reports that a member, by its rank of the communicator, of a collective that is an event is complete at `at`: not before it entered.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_complete_member(
+    engine: *mut Core,
+    job: u32,
+    id: u64,
+    member: u32,
+    at: u64,
+) -> c_int {
+    let report = |engine: &mut Core| {
+        let (of, at) = ((job, CollectiveId(id)), Picos(at));
+        let Core { engine: replayed, taken_in, clock, .. } = engine;
+        let reported = replayed.complete_member(of, member, at, taken_in);
+        *clock = (*clock).max(at);
+        reported.map(|()| 0).map_err(|error| engine.refusal(error))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, report) }
+}
+
+/// Writes the members of a collective that is an event to `members`, by their ranks of the communicator, `room` of them at most, and
+/// returns how many there are; with a `room` of 0 `members` may be null.
+///
+/// # Safety
+/// `engine` is null or usable; `members` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_members(
+    engine: *mut Core,
+    job: u32,
+    id: u64,
+    members: *mut MemberOfEvent,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |engine| {
+            let found = engine.engine.members(job, CollectiveId(id));
+            collective::write_members(found, (members, room, size))
         })
     }
 }

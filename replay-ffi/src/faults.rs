@@ -24,12 +24,14 @@ impl Faults {
         let status = match error {
             ReplayError::NotLive { .. } => VEF_ERROR_ID,
             ReplayError::AlreadySent { .. } => VEF_ERROR_SENT_TWICE,
-            ReplayError::Backwards { .. } => VEF_ERROR_TIME,
+            ReplayError::Backwards { .. } | ReplayError::BeforeStart { .. } => VEF_ERROR_TIME,
             ReplayError::Begun => VEF_ERROR_STATE,
             ReplayError::NotWaiting
             | ReplayError::NotExported { .. }
             | ReplayError::NothingToExport { .. }
-            | ReplayError::NotHere => VEF_ERROR_ARGUMENT,
+            | ReplayError::NotHere
+            | ReplayError::ImportedTwice
+            | ReplayError::NoMember { .. } => VEF_ERROR_ARGUMENT,
             _ => VEF_ERROR_TRACE,
         };
         let failure = Failure::new(status, &error);

@@ -2,11 +2,12 @@
 //! on them.
 
 use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::collective::{self, CollectiveEvent, MemberOfEvent};
 use crate::description::{Description, Texts};
 use crate::faults::{self, Faults};
 use crate::message::{self, Message, Progress, Stats, Tally, Times};
 use crate::status::*;
-use replay::{LiveId, Picos, Replay, ReplayError};
+use replay::{CollectiveId, LiveId, Picos, Replay, ReplayError};
 use std::ffi::{c_char, c_int, c_void};
 
 /// A replay in progress.
@@ -224,6 +225,75 @@ pub unsafe extern "C" fn vef_replay_delivered_batch(
                 }
             };
             Ok(taken)
+        })
+    }
+}
+
+/// Takes the next collective of `vef_builder_collective_events` that is an event at `now` or was before: returns 1 and writes it to
+/// `collective`, or returns 0 if there is none. `vef_replay_next_ready` names these moments, too.
+///
+/// # Safety
+/// `replay` is null or usable; `collective` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_pop_collective(
+    replay: *mut Instance,
+    now: u64,
+    collective: *mut CollectiveEvent,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            let out = Out::new(collective, size, "collective")?;
+            let popped = replay.engine.pop_collective(Picos(now)).map_err(|error| replay.refusal(error))?;
+            if let Some(event) = &popped {
+                out.write(0, event.into());
+            }
+            Ok(popped.is_some().into())
+        })
+    }
+}
+
+/// Reports that a member, by its rank of the communicator, of a collective that is an event is complete at `at`: not before it entered.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_complete_member(
+    replay: *mut Instance,
+    job: u32,
+    id: u64,
+    member: u32,
+    at: u64,
+) -> c_int {
+    let report = |replay: &mut Instance| {
+        let (of, at) = ((job, CollectiveId(id)), Picos(at));
+        let reported = replay.engine.complete_member(of, member, at);
+        reported.map(|()| 0).map_err(|error| replay.refusal(error))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(replay, report) }
+}
+
+/// Writes the members of a collective that is an event to `members`, by their ranks of the communicator, `room` of them at most, and
+/// returns how many there are; with a `room` of 0 `members` may be null.
+///
+/// # Safety
+/// `replay` is null or usable; `members` is null or has room for `room` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_members(
+    replay: *mut Instance,
+    job: u32,
+    id: u64,
+    members: *mut MemberOfEvent,
+    room: usize,
+    size: usize,
+) -> isize {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(replay, |replay| {
+            let found = replay.engine.members(job, CollectiveId(id));
+            collective::write_members(found, (members, room, size))
         })
     }
 }

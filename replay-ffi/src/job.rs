@@ -4,8 +4,9 @@ use crate::border::{self, Failure};
 use crate::builder::{Builder, describe, table_of};
 use crate::status::*;
 use placement::Placement;
-use replay::{Computing, Job, OpCodes, Picos, Rank, Raw, Ticks};
+use replay::{Computing, Job, OpCodes, Part, PartError, Picos, Rank, Raw, Ticks};
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
 
 /// Number of ranks of a job, for which `vef_builder_nodes` needs nodes.
 ///
@@ -56,9 +57,9 @@ pub unsafe extern "C" fn vef_builder_placement(
     // SAFETY: the caller's promise, here and in the closure.
     unsafe {
         describe(builder, |builder| {
-            let placement = Placement::read(border::path(file, "file")?);
-            let placement = placement.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
-            builder.change(job, |job| job.nodes(placement.nodes_of_ranks()))
+            let nodes = Placement::read_nodes(border::path(file, "file")?);
+            let nodes = nodes.map_err(|error| Failure::new(VEF_ERROR_PLACEMENT, error))?;
+            builder.change(job, |job| job.nodes(nodes))
         })
     }
 }
@@ -280,6 +281,54 @@ pub unsafe extern "C" fn vef_builder_job_algorithms(
         describe(builder, |builder| {
             let table = table_of(border::path(table, "table")?)?;
             builder.change(job, |job| job.algorithms(table))
+        })
+    }
+}
+
+/// Replays only a phase that the program has marked: `NAME`, or `NAME:K` for the K-th time that a rank enters it. All ranks begin with their
+/// first record of it; what depends on other records does not wait, and collectives that not all members enter in it are left out. The trace is
+/// read for that.
+///
+/// # Safety
+/// `builder` is null or usable; `phase` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_phase(builder: *mut Builder, job: u32, phase: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { part(builder, job, phase, "phase", Part::phase) }
+}
+
+/// As `vef_builder_phase`, for iterations of the program's main loop, which is found in its records: `FIRST`, `FIRST-LAST` or `FIRST-`, from
+/// 1.
+///
+/// # Safety
+/// `builder` is null or usable; `iterations` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_iterations(
+    builder: *mut Builder,
+    job: u32,
+    iterations: *const c_char,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { part(builder, job, iterations, "iterations", Part::iterations) }
+}
+
+/// # Safety
+/// As [`describe`]; `text` is null or a string.
+unsafe fn part(
+    builder: *mut Builder,
+    job: u32,
+    text: *const c_char,
+    name: &str,
+    parse: impl FnOnce(&str) -> Result<Part, PartError>,
+) -> c_int {
+    // SAFETY: by this function's own contract, here and in the closure.
+    unsafe {
+        describe(builder, |builder| {
+            let text = border::path(text, name)?.to_string_lossy();
+            let refused = |error: PartError| Failure::new(VEF_ERROR_ARGUMENT, error);
+            let part = parse(&text).map_err(refused)?;
+            let selected = Arc::new(builder.job(job)?.select(&part).map_err(refused)?);
+            builder.change(job, |job| job.part(selected))
         })
     }
 }

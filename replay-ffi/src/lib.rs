@@ -12,6 +12,7 @@
 mod border;
 
 pub mod builder;
+pub mod collective;
 pub mod description;
 pub mod engine;
 mod faults;

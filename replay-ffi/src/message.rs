@@ -2,7 +2,7 @@
 
 use crate::border::{self, Failure, Out, Versioned};
 use crate::status::{VEF_ERROR_ARGUMENT, VEF_ERROR_STATE};
-use replay::{Accounts, Count, Engine, Kind, Next, Picos, Replay, TaskProgress};
+use replay::{Accounts, Collective, Count, Engine, Kind, Next, Picos, Replay, TaskProgress};
 use std::ffi::{CStr, c_char, c_int};
 
 /// A message to be carried through the network. It leaves its node at the moment for which it was asked.
@@ -27,6 +27,8 @@ pub struct Message {
     pub dst_rank: u32,
     /// What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`).
     pub kind: u32,
+    /// Its place among the messages that are ready at the same moment: they are given in ascending order of this number.
+    pub order: u64,
 }
 
 impl From<replay::Message> for Message {
@@ -42,6 +44,7 @@ impl From<replay::Message> for Message {
             src_rank: message.src.0,
             dst_rank: message.dst.0,
             kind: message.kind.index() as u32,
+            order: message.order,
         }
     }
 }
@@ -89,8 +92,14 @@ impl Versioned for Stats {
     /// Without `records` and what follows.
     const FIRST: usize = 112;
 }
-impl Versioned for Message {}
-impl Versioned for Follows {}
+impl Versioned for Message {
+    /// Without `order`.
+    const FIRST: usize = 48;
+}
+impl Versioned for Follows {
+    /// Without `order`.
+    const FIRST: usize = 56;
+}
 impl Versioned for Progress {}
 impl Versioned for Tally {}
 impl Versioned for Times {}
@@ -158,6 +167,11 @@ pub const VEF_NEXT_INSIDE: u32 = 1;
 /// A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id.
 pub const VEF_NEXT_WAKE: u32 = 2;
 
+/// A collective of `vef_builder_collective_events` is to be carried out from `at` on: `id` and `job` are for `vef_engine_members` and
+/// `vef_engine_complete_member`, `kind` is the operation, `src_rank` the member that enters or `UINT32_MAX`, `dst_rank` the root,
+/// `src_node` the communicator's number, `bytes` the number of its members.
+pub const VEF_NEXT_COLLECTIVE: u32 = 3;
+
 /// What follows from a call of an engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +196,10 @@ pub struct Follows {
     pub dst_rank: u32,
     /// What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`).
     pub kind: u32,
+    /// Of a message, its place among those that start at the same moment: a simulator lets those of smaller numbers start first, and those of the
+    /// same number as they were given. The number follows from job, rank and record of the sender: it is the same in all partitions, and
+    /// in a `vef_replay`.
+    pub order: u64,
 }
 
 impl From<Next> for Follows {
@@ -193,8 +211,20 @@ impl From<Next> for Follows {
             Next::Wake(wake) => {
                 let (at, id) = wake.to_raw();
                 let (bytes, what) = (0, VEF_NEXT_WAKE);
-                let [src_node, dst_node, job, src_rank, dst_rank, kind] = [0; 6];
-                return Self { at: at.0, id, bytes, what, src_node, dst_node, job, src_rank, dst_rank, kind };
+                let ([src_node, dst_node, job, src_rank, dst_rank, kind], order) = ([0; 6], 0);
+                return Self {
+                    at: at.0,
+                    id,
+                    bytes,
+                    what,
+                    src_node,
+                    dst_node,
+                    job,
+                    src_rank,
+                    dst_rank,
+                    kind,
+                    order,
+                };
             }
         };
         Self {
@@ -208,6 +238,25 @@ impl From<Next> for Follows {
             src_rank: message.src.0,
             dst_rank: message.dst.0,
             kind: message.kind.index() as u32,
+            order: message.order,
+        }
+    }
+}
+
+impl From<&Collective> for Follows {
+    fn from(event: &Collective) -> Self {
+        Self {
+            at: event.at.0,
+            id: event.id.0,
+            bytes: event.ranks.into(),
+            what: VEF_NEXT_COLLECTIVE,
+            src_node: event.comm.0,
+            dst_node: 0,
+            job: event.job,
+            src_rank: event.member.unwrap_or(u32::MAX),
+            dst_rank: event.root,
+            kind: Kind::Collective(event.operation).index() as u32,
+            order: 0,
         }
     }
 }
@@ -237,7 +286,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parcel {
     /// The numbers, which only the library reads.
-    pub words: [u64; 3],
+    pub words: [u64; 5],
 }
 
 /// How far a task has come.
@@ -364,7 +413,7 @@ pub extern "C" fn vef_kind_name(kind: u32) -> *const c_char {
 }
 
 /// The kind of that number.
-fn kind(number: u32) -> Option<Kind> {
+pub(crate) fn kind(number: u32) -> Option<Kind> {
     Kind::all().nth(number as usize)
 }
 

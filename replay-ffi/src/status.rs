@@ -22,7 +22,7 @@ pub const VEF_ERROR_ALGORITHMS: c_int = -7;
 pub const VEF_ERROR_ID: c_int = -8;
 /// The message was reported sent before. The call had no effect.
 pub const VEF_ERROR_SENT_TWICE: c_int = -9;
-/// The time is before that of an earlier call. The call had no effect.
+/// The time is before that of an earlier call, or before the message starts. The call had no effect.
 pub const VEF_ERROR_TIME: c_int = -10;
 /// The function was called from within a callback that may not call it.
 pub const VEF_ERROR_REENTRANT: c_int = -11;

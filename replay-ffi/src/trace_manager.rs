@@ -4,8 +4,7 @@
 //! errors go to stderr as well as into [`TraceManager_problem`]. Everything else is the same engine.
 
 use crate::border;
-use placement::Placement;
-use replay::{Job, LiveId, Picos, Replay, ReplayError, SameNode};
+use replay::{Job, Link, LiveId, Message, Picos, Replay, ReplayError, SameNode};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::fmt::Display;
@@ -57,6 +56,7 @@ pub struct TraceMessage {
 struct State {
     /// How long a cycle lasts where the trace does not say.
     cycle: Picos,
+    same_node: SameNode,
     manager: Option<Manager>,
     /// What went wrong first since the last `init_MultipleTraceManager`.
     problem: Option<CString>,
@@ -67,13 +67,23 @@ struct Manager {
     replay: Replay,
     now: Picos,
     cycle: Picos,
+    /// Whether the library carries messages within a node.
+    carries_inside: bool,
+    /// The message that is to be given next, if it was looked for.
+    pending: Option<Message>,
     /// The destination of each message on its way.
     destinations: HashMap<u64, u32>,
     /// When the last task finishes, once that is known.
     finish: Option<Picos>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { cycle: Picos(1000), manager: None, problem: None });
+static STATE: Mutex<State> = Mutex::new(State {
+    cycle: Picos(1000),
+    // As the older library, which left messages within a node to the simulator.
+    same_node: SameNode::ViaNetwork,
+    manager: None,
+    problem: None,
+});
 
 /// How a call goes wrong.
 enum Wrong {
@@ -98,7 +108,7 @@ fn over(error: impl Display) -> Wrong {
 
 /// Runs `call` on the process's state. What goes wrong is kept, printed on stderr if it is the first, and returned
 /// with -1.
-fn with_state(call: impl FnOnce(&mut State) -> Result<c_int, Wrong>) -> c_int {
+fn with_state<N: From<i8>>(call: impl FnOnce(&mut State) -> Result<N, Wrong>) -> N {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let wrong = match catch_unwind(AssertUnwindSafe(|| call(&mut state))) {
         Ok(Ok(returned)) => return returned,
@@ -117,11 +127,11 @@ fn with_state(call: impl FnOnce(&mut State) -> Result<c_int, Wrong>) -> c_int {
         let _ = writeln!(std::io::stderr(), "TraceManager: {problem}");
         state.problem = Some(border::owned_text(problem));
     }
-    -1
+    N::from(-1)
 }
 
 /// Runs `call` on the replay.
-fn with_manager(call: impl FnOnce(&mut Manager) -> Result<c_int, Wrong>) -> c_int {
+fn with_manager<N: From<i8>>(call: impl FnOnce(&mut Manager) -> Result<N, Wrong>) -> N {
     with_state(|state| match &mut state.manager {
         Some(manager) => call(manager),
         None => Err(Wrong::Misuse("no trace is open: init_MultipleTraceManager comes first".to_owned())),
@@ -140,12 +150,12 @@ pub unsafe extern "C" fn init_MultipleTraceManager(configuration: *const Configu
         // SAFETY: the caller's promise.
         let configuration = unsafe { configuration.as_ref() };
         let configuration = configuration.ok_or_else(|| over("the configuration is null"))?;
-        state.manager = Some(open(configuration, state.cycle)?);
+        state.manager = Some(open(configuration, state.cycle, state.same_node)?);
         Ok(0)
     })
 }
 
-fn open(configuration: &Configuration, cycle: Picos) -> Result<Manager, Wrong> {
+fn open(configuration: &Configuration, cycle: Picos, same_node: SameNode) -> Result<Manager, Wrong> {
     let mut jobs = Vec::new();
     for path in traces(configuration)? {
         jobs.push(Job::open(&path).map_err(over)?);
@@ -158,16 +168,20 @@ fn open(configuration: &Configuration, cycle: Picos) -> Result<Manager, Wrong> {
     let ranks = ranks.ok_or_else(|| over("more than 2^32 ranks in all traces"))?;
     let nodes = place(configuration, ranks)?;
     let mut nodes = nodes.as_slice();
-    // As the older library, which left messages within a node to the simulator.
-    let mut builder = Replay::builder().same_node(SameNode::ViaNetwork);
+    let mut builder = Replay::builder().same_node(same_node);
     for job in jobs {
         let (own, others) = nodes.split_at(job.tasks() as usize);
         builder = builder.job(job.nodes(own.to_vec()));
         nodes = others;
     }
     let replay = builder.build().map_err(over)?;
-    Ok(Manager { replay, now: Picos::ZERO, cycle, destinations: HashMap::new(), finish: None })
+    let (now, destinations) = (Picos::ZERO, HashMap::new());
+    let carries_inside = same_node != SameNode::ViaNetwork;
+    Ok(Manager { replay, now, cycle, carries_inside, pending: None, destinations, finish: None })
 }
+
+/// Longest list of traces.
+const MOST_LIST: u64 = 64 << 20;
 
 /// The paths of the traces.
 fn traces(configuration: &Configuration) -> Result<Vec<PathBuf>, Wrong> {
@@ -178,7 +192,7 @@ fn traces(configuration: &Configuration) -> Result<Vec<PathBuf>, Wrong> {
         1 => Ok(vec![path]),
         number @ 2.. => {
             let problem = |what: &dyn Display| over(format_args!("{}: {what}", path.display()));
-            let list = std::fs::read_to_string(&path).map_err(|error| problem(&error))?;
+            let list = border::read_text(&path, MOST_LIST).map_err(|error| problem(&error))?;
             let beside = path.parent().unwrap_or(Path::new(""));
             let lines = list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
             let listed: Vec<PathBuf> = lines.map(|line| beside.join(line)).collect();
@@ -196,12 +210,12 @@ fn traces(configuration: &Configuration) -> Result<Vec<PathBuf>, Wrong> {
 fn place(configuration: &Configuration, ranks: u32) -> Result<Vec<u32>, Wrong> {
     let nodes = u32::try_from(configuration.simNodes).ok().filter(|&nodes| nodes > 0);
     let nodes = nodes.ok_or_else(|| over(format_args!("simNodes is {}", configuration.simNodes)))?;
-    let placement = match configuration.mapping_mode {
-        0 => Placement::block(ranks, nodes, ranks.div_ceil(nodes).max(1)),
-        1 => Placement::round_robin(ranks, nodes),
-        mode => return Err(over(format_args!("mapping_mode is {mode}; 0 and 1 are known"))),
-    };
-    Ok(placement.map_err(over)?.nodes_of_ranks())
+    let in_a_block = ranks.div_ceil(nodes).max(1);
+    match configuration.mapping_mode {
+        0 => Ok((0..ranks).map(|rank| rank / in_a_block).collect()),
+        1 => Ok((0..ranks).map(|rank| rank % nodes).collect()),
+        mode => Err(over(format_args!("mapping_mode is {mode}; 0 and 1 are known"))),
+    }
 }
 
 /// Returns 1 once every message is received and the clock has reached the moment at which the last task finishes, computing behind
@@ -229,7 +243,13 @@ pub extern "C" fn isTraceComplete() -> c_int {
 pub extern "C" fn areMsgstoGet() -> c_int {
     let ready = |manager: &mut Manager| {
         let next = manager.replay.next_ready();
-        Ok(next.is_some_and(|at| at <= manager.now).into())
+        let is_ready = manager.pending.is_some() || next.is_some_and(|at| at <= manager.now);
+        // It may be one within a node: only taking it tells.
+        if is_ready && manager.carries_inside && manager.pending.is_none() {
+            manager.pending = manager.replay.pop_ready(manager.now)?;
+            return Ok(c_int::from(manager.pending.is_some()));
+        }
+        Ok(c_int::from(is_ready))
     };
     with_manager(ready).max(0)
 }
@@ -245,7 +265,11 @@ pub unsafe extern "C" fn getMsgTrace(message: *mut TraceMessage) -> c_int {
         if message.is_null() {
             return Err(Wrong::Misuse("getMsgTrace: the message is null".to_owned()));
         }
-        let Some(popped) = manager.replay.pop_ready(manager.now)? else { return Ok(0) };
+        let popped = match manager.pending.take() {
+            Some(pending) => Some(pending),
+            None => manager.replay.pop_ready(manager.now)?,
+        };
+        let Some(popped) = popped else { return Ok(0) };
         manager.destinations.insert(popped.id.to_raw(), popped.dst_node);
         // Nodes lie below simNodes, which is an int.
         let (src, dst) = (popped.src_node as c_int, popped.dst_node as c_int);
@@ -277,9 +301,47 @@ pub extern "C" fn ReceiveTraceMsg(dst: c_int, id: u64) -> c_int {
 /// A cycle is over. Returns 0, or -1 at the end of time (2^64 ps, 213 days).
 #[unsafe(no_mangle)]
 pub extern "C" fn clock_tictac() -> c_int {
+    clock_advance(1)
+}
+
+/// Number of cycles until something happens without a reception: a message is to be injected (or, after `TraceManager_same_node`, carried
+/// within a node), or the last task finishes. 0: in this cycle. -1: nothing will happen without a reception, or something went wrong. A simulator whose network has nothing to do until
+/// then may skip these cycles by `clock_advance`. Not one of VEF-TraceLib's calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn nextEvent() -> i64 {
     with_manager(|manager| {
-        let next = manager.now.checked_add(manager.cycle);
+        let replay = &manager.replay;
+        let next = match replay.is_complete() {
+            true => Some(*manager.finish.get_or_insert_with(|| replay.finish())),
+            false => replay.next_ready(),
+        };
+        let cycles = next.map(|at| at.saturating_sub(manager.now).0.div_ceil(manager.cycle.0));
+        Ok(cycles.map_or(-1, |cycles| i64::try_from(cycles).unwrap_or(i64::MAX)))
+    })
+}
+
+/// So many cycles are over: `clock_tictac` as many times. Returns 0, or -1 at the end of time (2^64 ps, 213 days). Not one of VEF-TraceLib's
+/// calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn clock_advance(cycles: u64) -> c_int {
+    with_manager(|manager| {
+        let took = manager.cycle.0.checked_mul(cycles).map(Picos);
+        let next = took.and_then(|took| manager.now.checked_add(took));
         manager.now = next.ok_or_else(|| over("the end of time (2^64 ps, 213 days)"))?;
+        Ok(0)
+    })
+}
+
+/// From now on `init_MultipleTraceManager` opens traces whose messages within a node the library itself carries, in `latency` picoseconds +
+/// 8 * bytes / `bits_per_second`: the simulator never sees them. With a bandwidth of 0, and without this call, the simulator gets them like all
+/// others. Returns 0. Not one of VEF-TraceLib's calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn TraceManager_same_node(latency: u64, bits_per_second: u64) -> c_int {
+    with_state(|state| {
+        state.same_node = match Link::new(Picos(latency), bits_per_second) {
+            Ok(link) => SameNode::Inside(link.into()),
+            Err(_) => SameNode::ViaNetwork,
+        };
         Ok(0)
     })
 }
@@ -311,6 +373,6 @@ pub extern "C" fn TraceManager_problem() -> *const c_char {
 pub extern "C" fn TraceManager_end() {
     with_state(|state| {
         (state.manager, state.problem) = (None, None);
-        Ok(0)
+        Ok::<c_int, _>(0)
     });
 }

@@ -72,6 +72,7 @@ fn vef_replay_h() {
                 "description.rs",
                 "builder.rs",
                 "job.rs",
+                "collective.rs",
                 "instance.rs",
                 "engine.rs",
             ],

@@ -1,6 +1,6 @@
 //! What a replay is made of, collected and checked.
 
-use crate::collective::Collectives;
+use crate::collective::{CollectiveEvents, Collectives};
 use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
 use crate::job::{Changes, Job, Running, Scale};
@@ -9,11 +9,13 @@ use crate::live::Live;
 use crate::message::WakeTarget;
 use crate::options::{SameNode, SendCompletion};
 use crate::part::Filter;
+use crate::partition::Partition;
 use crate::poll::Replay;
 use crate::sequence::{Sequence, Wait};
 use crate::states::States;
 use collectives::choose::Table;
 use hashbrown::HashMap;
+use std::sync::Arc;
 use vef_format::ids::Rank;
 
 /// Collects jobs and options.
@@ -24,6 +26,7 @@ pub struct Builder {
     same_node: SameNode,
     table: Table,
     keep_times: bool,
+    events: Option<CollectiveEvents>,
 }
 
 impl Builder {
@@ -48,6 +51,12 @@ impl Builder {
     /// Which algorithm plays which collective of jobs without a table of their own ([`Job::algorithms`]); [`Table::default`] without it.
     pub fn algorithms(mut self, table: Table) -> Self {
         self.table = table;
+        self
+    }
+
+    /// Collectives that the simulator carries out itself, as events instead of messages; none without this call. Partitions have none.
+    pub fn collective_events(mut self, events: CollectiveEvents) -> Self {
+        self.events = Some(events);
         self
     }
 
@@ -81,9 +90,12 @@ impl Builder {
     /// Every partition reads the records of its own tasks, and has some 200 bytes for each task of the whole replay. A
     /// text is read into memory first, once for all of them.
     pub fn partitions(self, parts: u32, part_of: impl Fn(u32) -> u32) -> Result<Vec<Engine>, BuildError> {
-        let Self { mut jobs, send_completion, same_node, table, keep_times } = self;
+        let Self { mut jobs, send_completion, same_node, table, keep_times, events } = self;
+        if events.is_some() && parts > 1 {
+            return Err(BuildError::EventsOfPartitions);
+        }
         jobs.iter_mut().try_for_each(|job| job.source.make_shareable()).map_err(ReplayError::Source)?;
-        let mut partitions = Vec::new();
+        let (mut partitions, mut of_tasks) = (Vec::new(), None);
         for part in 0..parts {
             let again = |job: &Job| {
                 let source = job.source.again()?;
@@ -101,18 +113,27 @@ impl Builder {
                 })
             };
             let jobs = jobs.iter().map(again).collect::<Result<_, _>>().map_err(ReplayError::Source)?;
-            let builder = Self { jobs, send_completion, same_node, table: table.clone(), keep_times };
+            let table = table.clone();
+            let builder =
+                Self { jobs, send_completion, same_node, table, keep_times, events: events.clone() };
             let mut engine = builder.engine()?;
-            for (sequence, &node) in engine.sequences.iter_mut().zip(&engine.live.nodes) {
-                let its = part_of(node);
-                if its >= parts {
-                    return Err(BuildError::Partition { node, part: its, parts });
+            let of_tasks: &mut Arc<[u32]> = match &mut of_tasks {
+                Some(of_tasks) => of_tasks,
+                none => {
+                    let of_node = |&node: &u32| match part_of(node) {
+                        part if part < parts => Ok(part),
+                        part => Err(BuildError::Partition { node, part, parts }),
+                    };
+                    none.insert(engine.live.nodes.iter().map(of_node).collect::<Result<_, _>>()?)
                 }
+            };
+            for (sequence, &its) in engine.sequences.iter_mut().zip(of_tasks.iter()) {
                 if its != part {
                     sequence.wait = Wait::Elsewhere;
                     engine.unfinished -= 1;
                 }
             }
+            engine.partition = Some(Box::new(Partition::new(part, of_tasks.clone())));
             partitions.push(engine);
         }
         Ok(partitions)
@@ -167,10 +188,11 @@ impl Builder {
             unfinished: sequences.len() as u64,
             jobs,
             sequences,
-            collectives: Collectives::new(self.table),
+            collectives: Collectives::new(self.table, self.events),
             live: Live::new(nodes, self.send_completion, self.same_node, run_ahead),
             begun: false,
             ended: false,
+            partition: None,
             refused: 0,
             first_refusal: None,
         })

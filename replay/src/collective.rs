@@ -7,8 +7,12 @@
 //!
 //! Reductions and copies in memory take no time: traces have no figure for them.
 
+mod events;
 mod tables;
 
+use events::Event;
+pub(crate) use events::no_member;
+pub use events::{Collective, CollectiveEvents, EventMember, EventOn};
 pub(crate) use tables::{Collectives, NOT_YET, OVER};
 use tables::{Group, NOBODY, Open, PartSizes};
 
@@ -19,6 +23,7 @@ use crate::message::{Kind, Left, Next, Sink, Wake, WakeTarget};
 use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};
 use crate::states::State;
+use collectives::choose::common_bytes;
 use collectives::{Counts, Cursor, Exchange, Member, Sizes, Step as Stage};
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::operation::Operation;
@@ -57,6 +62,10 @@ impl Player<'_> {
         let part = entered?;
         self.collectives.unfinished += 1;
         self.sequences[task as usize].enter(record.id);
+        if self.collectives.open[self.collectives.parts[part as usize].open as usize].event.is_some() {
+            self.enter_event(part, [record.amounts.send, record.amounts.recv], out);
+            return Ok(());
+        }
         self.run(part, out).map(drop)
     }
 
@@ -272,10 +281,11 @@ impl Player<'_> {
         let (src, dst) = (members[part.rank as usize], members[to as usize]);
         let Open { job, first_task, operation, .. } = *open;
         let kind = Kind::Collective(operation);
-        let of = Of::Collective { open: part.open, number: part.sent, record: part.record };
+        let record = part.record;
+        let of = Of::Collective { open: part.open, number: part.sent, record };
         part.sent = part.sent.wrapping_add(1);
-        let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes);
-        let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task };
+        let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes, part.at);
+        let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task, record };
         let task = part.task;
         if self.live.start(&departure, flight, out).is_none() {
             return Err(self.overflow(task));
@@ -395,6 +405,10 @@ impl Collectives {
             Some(blocks) => Sizes::Blocks(blocks),
             None => Sizes::from_sums(operation, ranks, record.amounts.send.0, record.amounts.recv.0),
         };
+        let bytes = || common_bytes(&member, sizes).0;
+        let events = self.events.as_ref();
+        let events = events.filter(|events| events.include(operation, ranks, bytes(), record.comm));
+        let event = events.map(|events| Event::new(events.on));
         let choice = job.table.as_ref().unwrap_or(&self.table).choose(&member, sizes);
         if choice.algorithm.sorts() {
             let sort = |blocks: Counts| blocks.sorted(root, choice.order);
@@ -413,6 +427,7 @@ impl Collectives {
             choice,
             blocks,
             split: false,
+            event,
             parts,
             over: 0,
             on_their_way: 0,

@@ -11,18 +11,19 @@
 //! fulfilled when the task reaches the record was fulfilled by an earlier call for this task: not later than this call, or than the start of
 //! the record before.
 
-use crate::collective::{Collectives, Player, Released};
+use crate::collective::{Collectives, EventMember, Player, Released, no_member};
 use crate::error::{EngineResult, ReplayError};
 use crate::job::Running;
-use crate::live::{Completes, Flight, Live, Of, Refused};
-use crate::message::{LiveId, Sink, Started, Wake};
+use crate::live::{Completes, Flight, Live, Of, Refused, order, short};
+use crate::message::{LiveId, Sink, Started, Wake, WakeTarget};
 use crate::options::SendCompletion;
-use crate::part::{Filter, LeftOut};
+use crate::part::{Filter, LeftOut, Selection};
+use crate::partition::Partition;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use crate::task::{Halt, Task, not_started};
 use std::ops::Range;
-use vef_format::ids::Rank;
+use vef_format::ids::{CollectiveId, Rank};
 use vef_format::text::Line;
 use vef_format::units::Picos;
 
@@ -42,6 +43,8 @@ pub struct Engine {
     pub(crate) unfinished: u64,
     pub(crate) begun: bool,
     pub(crate) ended: bool,
+    /// Set if it is one of several partitions.
+    pub(crate) partition: Option<Box<Partition>>,
     /// Reports of messages sent or delivered that were refused, and why the first of them was.
     pub(crate) refused: u64,
     pub(crate) first_refusal: Option<String>,
@@ -84,9 +87,9 @@ impl Engine {
         if receiver.wait == Wait::Elsewhere {
             return self.delivered_elsewhere(id, flight, at, out);
         }
-        if at < receiver.last_call {
+        if at < receiver.last_call || at < flight.start {
             let clock = receiver.last_call;
-            return Err(self.refuse(ReplayError::Backwards { clock, at }));
+            return Err(self.refuse_time(id, at, clock, flight.start));
         }
         receiver.last_call = at;
         let (Of::Line { id: line, awaited, .. }, Completes::AtStart) = (flight.of, flight.completes) else {
@@ -115,6 +118,9 @@ impl Engine {
             return Err(ReplayError::Ended);
         }
         if let Some(&flight) = self.live.get(id) {
+            if at < flight.start {
+                return Err(self.refuse_time(id, at, at, flight.start));
+            }
             self.note_call(self.sender(&flight), at)?;
         }
         let flight = self.live.sent(id).map_err(|refused| {
@@ -156,6 +162,45 @@ impl Engine {
             Err(part) => {
                 let released = self.player().resume(part, at, out);
                 self.carry_out_release(released, out)
+            }
+        }
+    }
+
+    /// Reports that a member, by its rank of the communicator, of a collective that is an event is complete at `at`, a moment not before that at
+    /// which it entered.
+    pub fn complete_member(
+        &mut self,
+        (job, id): (u32, CollectiveId),
+        member: u32,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
+        if self.ended {
+            return Err(ReplayError::Ended);
+        }
+        let Some((part, task, entered)) = self.player().entered(job, id, member) else {
+            return Err(self.refuse(no_member(job, id, member)));
+        };
+        if at < entered {
+            return Err(self.refuse(ReplayError::Backwards { clock: entered, at }));
+        }
+        self.note_call(task, at)?;
+        let released = self.player().complete_member(part, at, out);
+        self.carry_out_release(released, out)
+    }
+
+    /// The members, by their ranks of the communicator, of a collective that is an event and is not over; `None` of any other.
+    pub fn members(&mut self, job: u32, id: CollectiveId) -> Option<Vec<EventMember>> {
+        self.player().members(job, id)
+    }
+
+    /// The order of the message that a task, or a part of a collective, waits to start.
+    pub(crate) fn order_of(&self, target: WakeTarget) -> u64 {
+        match target.as_task() {
+            Ok(task) => order(task, short(self.sequences[task as usize].records)),
+            Err(part) => {
+                let part = &self.collectives.parts[part as usize];
+                order(part.task, part.record)
             }
         }
     }
@@ -212,6 +257,9 @@ impl Engine {
     ) -> Result<(), ReplayError> {
         if !flight.exported {
             return Err(self.refuse(ReplayError::NotExported { id }));
+        }
+        if at < flight.start {
+            return Err(self.refuse_time(id, at, at, flight.start));
         }
         self.note_call(self.sender(&flight), at)?;
         self.live.remove(id);
@@ -323,6 +371,15 @@ impl Engine {
         error
     }
 
+    /// A report for a moment before the start of its message, or else before an earlier call's.
+    #[cold]
+    fn refuse_time(&mut self, id: LiveId, at: Picos, clock: Picos, start: Picos) -> ReplayError {
+        self.refuse(match at < start {
+            true => ReplayError::BeforeStart { id, start, at },
+            false => ReplayError::Backwards { clock, at },
+        })
+    }
+
     #[cold]
     pub(crate) fn refuse_id(&mut self, id: LiveId) -> ReplayError {
         if self.ended { ReplayError::Ended } else { self.refuse(ReplayError::NotLive { id }) }
@@ -388,10 +445,18 @@ impl Engine {
         self.jobs.get(job as usize).map_or(0, |job| job.tasks)
     }
 
+    /// The part of a job's run that is replayed, if it is not all.
+    pub fn part(&self, job: u32) -> Option<&Selection> {
+        self.filter(job).map(Filter::selection)
+    }
+
     /// What the replay of a part of a run has left out of a job's records so far.
     pub fn left_out(&self, job: u32) -> LeftOut {
-        let changes = self.jobs.get(job as usize).and_then(|job| job.changes.as_ref());
-        changes.and_then(|changes| changes.part.as_ref()).map(Filter::left_out).unwrap_or_default()
+        self.filter(job).map(Filter::left_out).unwrap_or_default()
+    }
+
+    fn filter(&self, job: u32) -> Option<&Filter> {
+        self.jobs.get(job as usize)?.changes.as_ref()?.part.as_ref()
     }
 
     /// The tasks of a job, counted over all jobs.

@@ -47,6 +47,9 @@ pub enum BuildError {
     /// A link without bandwidth.
     #[error("a bandwidth of 0")]
     NoBandwidth,
+    /// Collectives that are events, in a replay that is divided.
+    #[error("collectives cannot be events in several partitions: their members are in different ones")]
+    EventsOfPartitions,
     /// A node that was put in a partition that does not exist.
     #[error("node {node} is put in partition {part} of {parts}")]
     Partition {
@@ -109,6 +112,29 @@ pub enum ReplayError {
         /// The moment of this call.
         at: Picos,
     },
+    /// A message was reported sent or delivered for a moment before it starts.
+    #[error("message {id} starts at {start} ps, the call is for {at} ps", start = start.0, at = at.0)]
+    BeforeStart {
+        /// The message.
+        id: LiveId,
+        /// When it starts.
+        start: Picos,
+        /// The moment of this call.
+        at: Picos,
+    },
+    /// The completion of a member was reported that waits in no such collective.
+    #[error("no member {member} waits in collective {id} of job {job} as an event")]
+    NoMember {
+        /// Which job.
+        job: u32,
+        /// Which collective.
+        id: CollectiveId,
+        /// The rank of the communicator.
+        member: u32,
+    },
+    /// A message was imported that this partition has imported before.
+    #[error("the message was imported before")]
+    ImportedTwice,
     /// The trace cannot be read on.
     #[error("{0}")]
     Source(#[source] SourceError),
@@ -167,6 +193,9 @@ impl ReplayError {
                 | Self::Begun
                 | Self::Notes(_)
                 | Self::Backwards { .. }
+                | Self::BeforeStart { .. }
+                | Self::ImportedTwice
+                | Self::NoMember { .. }
         )
     }
 }

@@ -1,10 +1,11 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's; and what the engine keeps
 //! of it besides its tasks.
 
+use crate::captured::{self, CapturedRecord, Labels};
 use crate::error::{BuildError, ReplayError};
 use crate::lines::Lines;
 use crate::options::SendCompletion;
-use crate::part::{Ahead, Filter, Part, PartError, Selection, iterations, phase};
+use crate::part::{Ahead, Filter, Part, PartError, Selection, captured_time, iterations, phase};
 use crate::source::{Container, Feed, LoadError, Loaded, SourceError, Stream, is_container};
 use crate::states::States;
 use collectives::choose::Table;
@@ -152,6 +153,20 @@ impl Job {
         Ok(container.reader().spans()?)
     }
 
+    /// What is known of these records, tasks and numbers (from 0), as they were captured: nothing, if the trace is no container.
+    pub fn captured_records(&self, wanted: &[(Rank, u64)]) -> Result<Vec<CapturedRecord>, LoadError> {
+        let Feed::Container(container) = &self.source else {
+            return Ok(vec![CapturedRecord::default(); wanted.len()]);
+        };
+        Ok(captured::records(container.reader(), wanted)?)
+    }
+
+    /// The functions and phases of the trace's records, if it is a container.
+    pub fn labels(&self) -> Result<Option<Labels>, LoadError> {
+        let Feed::Container(container) = &self.source else { return Ok(None) };
+        Ok(Some(Labels::new(container.shared_reader())?))
+    }
+
     /// Where the time of all tasks together went when the trace was captured, in units of [`Job::clock`]; `None` if the trace
     /// does not tell.
     pub fn captured_times(&self) -> Result<Option<ByPart>, LoadError> {
@@ -256,6 +271,7 @@ impl Job {
     pub fn select(&self, part: &Part) -> Result<Selection, PartError> {
         let (stretches, description) = match part {
             Part::Phase { name, entry } => phase(&self.source, name, *entry)?,
+            Part::Captured { from, to } => captured_time(&self.source, *from, *to)?,
             Part::Iterations { first, last } => iterations(&self.source, *first, *last)?,
         };
         Selection::new(stretches, description, &self.source)
@@ -306,22 +322,25 @@ impl Changes {
     ) -> Result<(), SourceError> {
         match &mut self.part {
             None => source.next(task, next)?,
-            Some(part) => match part.ahead(task) {
-                Ahead::End => *next = Raw::NOTHING,
-                Ahead::Pause(pause, at) => {
-                    (*next, *number) = (pause, at);
-                    return Ok(());
+            Some(part) => loop {
+                match part.ahead(task) {
+                    Ahead::End => {
+                        *next = Raw::NOTHING;
+                        break;
+                    }
+                    Ahead::Pause(pause, at) => {
+                        (*next, *number) = (pause, at);
+                        return Ok(());
+                    }
+                    Ahead::Records => source.next(task, next)?,
                 }
-                Ahead::Records => loop {
-                    source.next(task, next)?;
-                    if next.tag & KIND == NOTHING {
-                        break;
-                    }
-                    if let Some(at) = part.take(task, next) {
-                        *number = at;
-                        break;
-                    }
-                },
+                if next.tag & KIND == NOTHING {
+                    break;
+                }
+                if let Some(at) = part.take(task, next) {
+                    *number = at;
+                    break;
+                }
             },
         }
         if let Some(computing) = &mut self.computing
@@ -364,7 +383,7 @@ impl Running {
     /// Whether a task begins with the first record of the trace.
     pub(crate) fn has_start(&self, task: Rank) -> bool {
         let part = self.changes.as_ref().and_then(|changes| changes.part.as_ref());
-        part.is_none_or(|part| part.has_start(task))
+        part.is_none_or(|part| part.selection().has_start(task))
     }
 }
 

@@ -42,7 +42,8 @@
 //! ```text
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
-//!     stuck.rs         why nothing happens;  repeat.rs  a job that runs again;  describe.rs  what a message is;  accounts.rs  times by state
+//!     stuck.rs         why nothing happens;  describe.rs  what a message is;  accounts.rs  times by state
+//!     waits.rs         who waits for whom;  repeat.rs  a job that runs again
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -71,6 +72,7 @@ mod partition;
 mod poll;
 mod repeat;
 mod stuck;
+mod waits;
 pub mod yardstick;
 
 mod engine;
@@ -78,6 +80,7 @@ mod engine;
 mod collective;
 mod task;
 
+mod captured;
 mod job;
 mod lines;
 mod live;
@@ -100,6 +103,8 @@ mod sync {
 
 pub use accounts::Accounts;
 pub use builder::Builder;
+pub use captured::{CapturedRecord, Labels};
+pub use collective::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};
@@ -109,14 +114,15 @@ pub use exchange::{Exchange, Seat};
 pub use job::{Computing, Extent, Job};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
 pub use options::{Link, Memory, SameNode, SendCompletion};
-pub use part::{LeftOut, Part, PartError, Selection, Stretch};
+pub use part::{LeftOut, Part, PartError, PlaceInPart, Selection, Stretch};
 pub use partition::Parcel;
 pub use poll::Replay;
 pub use queue::Queue;
 pub use source::{Container, Found, LoadError, Loaded, SourceError, Stream};
 pub use stats::{Count, Stats};
 pub use stuck::{Awaited, Missing, Stuck, StuckTask, Undelivered, WaitsFor};
-pub use vef_format::ids::Rank;
+pub use vef_format::ids::{CollectiveId, CommId, Rank};
 pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::raw::Raw;
 pub use vef_format::units::{Bytes, Picos, Ticks};
+pub use waits::{Cause, Wait, WaitPair, WaitPlace, WaitSum, WaitSums, Waits};

@@ -31,6 +31,8 @@ pub(crate) struct Flight {
     /// The receiving task, counted over all jobs.
     pub(crate) receiver: u32,
     pub(crate) completes: Completes,
+    /// When it started.
+    pub(crate) start: Picos,
     /// Whether the simulator has reported it sent.
     sent: bool,
     /// Whether it has left for another partition, and its sender waits for it.
@@ -96,12 +98,20 @@ pub(crate) struct Departure {
     pub(crate) dst: Rank,
     /// The job's first task.
     pub(crate) first_task: u32,
+    /// Number of its sender's record, or [`UNKNOWN`].
+    pub(crate) record: u32,
+}
+
+/// The order of messages of one moment ([`Message::order`]).
+#[inline(always)]
+pub(crate) fn order(sender: u32, record: u32) -> u64 {
+    u64::from(sender) << u32::BITS | u64::from(record)
 }
 
 impl Flight {
     #[inline(always)]
-    pub(crate) fn new(of: Of, src: u32, dst: u32, receiver: u32, completes: Completes) -> Self {
-        Self { of, src, dst, receiver, completes, sent: false, exported: false }
+    pub(crate) fn new(of: Of, src: u32, dst: u32, receiver: u32, completes: Completes, start: Picos) -> Self {
+        Self { of, src, dst, receiver, completes, start, sent: false, exported: false }
     }
 
     /// Whether its sender's send is complete when it arrives, and not before.
@@ -135,11 +145,12 @@ impl Live {
     /// A message starts; `None` if it would arrive past the end of time.
     #[inline(always)]
     pub(crate) fn start(&mut self, departure: &Departure, flight: Flight, out: &mut impl Sink) -> Option<()> {
-        let &Departure { ready, start, bytes, kind, job, src, dst, first_task } = departure;
+        let &Departure { ready, start, bytes, kind, job, src, dst, first_task, record } = departure;
         self.stats.start(kind, bytes);
         let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
         let id = self.insert(flight);
-        let message = Message { id, start, ready, src_node, dst_node, bytes, job, src, dst, kind };
+        let order = order(first_task + src.0, record);
+        let message = Message { id, start, ready, order, src_node, dst_node, bytes, job, src, dst, kind };
         if let SameNode::Inside(memory) = &self.same_node
             && src_node == dst_node
         {
@@ -221,7 +232,7 @@ mod tests {
     }
 
     fn flight(id: u64) -> Flight {
-        Flight::new(Of::Line { id, awaited: false, record: 0 }, 1, 2, 2, Completes::AtStart)
+        Flight::new(Of::Line { id, awaited: false, record: 0 }, 1, 2, 2, Completes::AtStart, Picos::ZERO)
     }
 
     #[test]
@@ -260,6 +271,6 @@ mod tests {
 
     #[test]
     fn a_flight_is_small() {
-        assert!(size_of::<Flight>() <= 32, "{}", size_of::<Flight>());
+        assert!(size_of::<Flight>() <= 40, "{}", size_of::<Flight>());
     }
 }

@@ -1,5 +1,6 @@
 //! What the engine gives a simulator: messages, and the ids by which the simulator speaks of them.
 
+use crate::collective::Collective;
 use slotmap::{DefaultKey, Key, KeyData};
 use std::fmt;
 use vef_format::ids::{CollectiveId, Rank};
@@ -17,6 +18,10 @@ pub struct Message {
     pub start: Picos,
     /// When its sender was ready to start it: before [`Message::start`] where the simulator let it wait.
     pub ready: Picos,
+    /// Its place among the messages that start at the same moment: those of smaller numbers come first. It follows from job, sender and the
+    /// sender's record, so that it is the same in every replay; messages of one record, which are those of a collective, have one
+    /// number and are in the order in which they were given.
+    pub order: u64,
     /// End node of the sender, by the job's placement.
     pub src_node: u32,
     /// End node of the receiver.
@@ -38,6 +43,12 @@ pub struct Message {
 pub trait Sink {
     /// Takes one of the things that follow.
     fn take(&mut self, next: Next);
+
+    /// Takes a collective that the simulator carries out itself, under [`Builder::collective_events`](crate::Builder::collective_events): it
+    /// reports the completion of each member by [`Engine::complete_member`](crate::Engine::complete_member).
+    fn collective(&mut self, collective: &Collective) {
+        let _ = collective;
+    }
 
     /// Takes note of a record that starts. Timelines and statistics are made from this; a simulator needs none of it. For each task the
     /// records come in their order, for a task's last one [`Sink::left`] may follow.

@@ -3,6 +3,7 @@
 //! A [`Part`] is what a user asks for; [`Job::select`](crate::Job::select) finds its records, a [`Selection`], which
 //! [`Job::part`](crate::Job::part) gives to a replay. `docs/time.md` has the rules.
 
+mod captured_time;
 mod filter;
 mod ids;
 mod iterations;
@@ -10,16 +11,16 @@ mod pattern;
 mod phases;
 mod selection;
 
-pub use filter::LeftOut;
+pub(crate) use captured_time::captured_time;
 pub(crate) use filter::{Ahead, Filter};
+pub use filter::{LeftOut, PlaceInPart};
 pub(crate) use iterations::iterations;
 pub(crate) use phases::phase;
 pub use selection::{Selection, Stretch};
 
 use crate::source::{LoadError, SourceError};
 use std::num::NonZeroU64;
-use vef_format::ids::Rank;
-use vef_format::units::Grouped;
+use vef_format::units::{Grouped, Picos};
 
 /// A part of a run, as a user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,13 @@ pub enum Part {
         name: String,
         /// Which time that a rank enters it, from 1; every time without it.
         entry: Option<NonZeroU64>,
+    },
+    /// What was captured in this time, which counts from the return of each rank's `MPI_Init`.
+    Captured {
+        /// The beginning.
+        from: Picos,
+        /// The end; that of the run without it.
+        to: Option<Picos>,
     },
     /// Iterations of the program's main loop, which is found in its records.
     Iterations {
@@ -83,6 +91,19 @@ pub enum PartError {
     /// The trace knows no phases at all.
     #[error("the trace has no phases: only containers (vef mix -o X.vefx) of programs that mark them have")]
     NoPhases,
+    /// The trace has no times of the captured run.
+    #[error(
+        "the trace has no captured times: only containers (vef mix -o X.vefx) have, of ranks with one thread that makes calls"
+    )]
+    NoTimes,
+    /// It ends before it begins.
+    #[error("a part from {from} to {to}: it must end after it begins")]
+    Backwards {
+        /// The beginning.
+        from: Picos,
+        /// The end.
+        to: Picos,
+    },
     /// It has others.
     #[error("no phase {name:?} in the trace, which has {}", known.join(", "))]
     UnknownPhase {
@@ -102,20 +123,11 @@ pub enum PartError {
     /// It is so short that it has no record.
     #[error("no record is in this part")]
     Empty,
-    /// A rank does nothing again and again.
-    #[error("no iterations found: rank {task} has no pattern that is repeated three times at least and in a quarter of its {} records", Grouped(*records))]
-    NoPattern {
-        /// The rank.
-        task: Rank,
-        /// Its records.
-        records: u64,
-    },
-    /// The ranks repeat something, but not together.
-    #[error("no iterations found: the ranks' patterns do not fit together at rank {task}")]
-    Apart {
-        /// The first rank whose pattern does not fit.
-        task: Rank,
-    },
+    /// No rank does anything again and again.
+    #[error(
+        "no iterations found: no rank (of the first 64) repeats something three times at least that makes up a quarter of its records"
+    )]
+    NoPattern,
     /// There are fewer iterations.
     #[error("{} iterations found", Grouped(*found))]
     Iterations {

@@ -8,7 +8,10 @@ use crate::engine::Engine;
 use crate::error::ReplayError;
 use crate::live::{Completes, Flight, Of};
 use crate::message::LiveId;
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
 use vef_format::ids::CollectiveId;
+use vef_format::units::Picos;
 
 /// A message on its way from one partition to another: what the receiver's has to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,52 @@ pub struct Parcel {
     /// Of a line the number of its sender's record; of a collective the receiver's rank of the communicator.
     dst: u32,
     flags: u32,
+    start: Picos,
+    /// The partition that exported it, and how many it had exported to the same one before.
+    from: u32,
+    serial: u32,
+}
+
+/// What one of several partitions knows of the others.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) number: u32,
+    /// The partition of each task, counted over all jobs.
+    pub(crate) of_tasks: Arc<[u32]>,
+    /// Number of parcels that went to each other partition.
+    exported: HashMap<u32, u32>,
+    /// The parcels that came from each.
+    imported: HashMap<u32, Imported>,
+}
+
+/// The serial numbers of parcels that have come from one partition.
+#[derive(Debug, Default)]
+struct Imported {
+    /// All below it have.
+    below: u32,
+    /// Those behind it that have.
+    ahead: HashSet<u32>,
+}
+
+impl Partition {
+    pub(crate) fn new(number: u32, of_tasks: Arc<[u32]>) -> Self {
+        Self { number, of_tasks, exported: HashMap::new(), imported: HashMap::new() }
+    }
+}
+
+impl Imported {
+    /// Takes note of a parcel; whether it is new. Serial numbers begin again behind the last, long after the parcels of old ones were
+    /// imported.
+    fn take(&mut self, serial: u32) -> bool {
+        // Half of the numbers lie behind.
+        if serial.wrapping_sub(self.below) > u32::MAX / 2 || !self.ahead.insert(serial) {
+            return false;
+        }
+        while self.ahead.remove(&self.below) {
+            self.below = self.below.wrapping_add(1);
+        }
+        true
+    }
 }
 
 const OF_COLLECTIVE: u32 = 1;
@@ -37,15 +86,18 @@ impl Parcel {
     }
 
     /// As plain numbers, to go through a simulator's own structures or to another process.
-    pub fn to_raw(self) -> [u64; 3] {
+    pub fn to_raw(self) -> [u64; 5] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << u32::BITS;
-        [self.id, pair(self.receiver, self.flags), pair(self.src, self.dst)]
+        let ends = pair(self.src, self.dst);
+        [self.id, pair(self.receiver, self.flags), ends, self.start.0, pair(self.from, self.serial)]
     }
 
     /// Back from the plain numbers, which are those of a parcel of the same replay.
-    pub fn from_raw([id, to, ends]: [u64; 3]) -> Self {
+    pub fn from_raw([id, to, ends, start, number]: [u64; 5]) -> Self {
         let [high, low] = [|pair: u64| (pair >> u32::BITS) as u32, |pair: u64| pair as u32];
-        Self { id, receiver: low(to), flags: high(to), src: low(ends), dst: high(ends) }
+        let (from, serial) = (low(number), high(number));
+        let (receiver, flags, start) = (low(to), high(to), Picos(start));
+        Self { id, receiver, flags, src: low(ends), dst: high(ends), start, from, serial }
     }
 }
 
@@ -83,15 +135,25 @@ impl Engine {
         if let Of::Collective { open, .. } = flight.of {
             self.player().export(open);
         }
-        Ok(Parcel { id: parcel_id, receiver, src, dst, flags })
+        let (from, serial) = match &mut self.partition {
+            None => (0, 0),
+            Some(partition) => {
+                let to = partition.of_tasks[receiver as usize];
+                let count = partition.exported.entry(to).or_default();
+                let serial = *count;
+                *count = count.wrapping_add(1);
+                (partition.number, serial)
+            }
+        };
+        Ok(Parcel { id: parcel_id, receiver, src, dst, flags, start: flight.start, from, serial })
     }
 
-    /// Takes a message in that another partition has exported to a task of this one; the id is for [`Engine::delivered`].
+    /// Takes a message in that another partition has exported to a task of this one, once; the id is for [`Engine::delivered`].
     pub fn import(&mut self, parcel: Parcel) -> Result<LiveId, ReplayError> {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        let Parcel { id, receiver, src, dst, flags } = parcel;
+        let Parcel { id, receiver, src, dst, flags, start, from, serial } = parcel;
         let tasks = self.sequences.len() as u32;
         if receiver >= tasks || src >= tasks || self.is_elsewhere(receiver) {
             return Err(self.refuse(ReplayError::NotHere));
@@ -103,8 +165,13 @@ impl Engine {
             ),
             _ => (Of::Imported(CollectiveId(id)), dst),
         };
+        if let Some(partition) = &mut self.partition
+            && !partition.imported.entry(from).or_default().take(serial)
+        {
+            return Err(self.refuse(ReplayError::ImportedTwice));
+        }
         self.live.stats.imported += 1;
-        Ok(self.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart)))
+        Ok(self.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart, start)))
     }
 
     /// Whether a task of a job is in this partition.
@@ -126,7 +193,25 @@ mod tests {
 
     #[test]
     fn a_parcel_reads_back() {
-        let parcel = Parcel { id: u64::MAX - 3, receiver: 7, src: u32::MAX, dst: 9, flags: 3 };
+        let start = Picos(1 << 40);
+        let parcel = Parcel {
+            id: u64::MAX - 3,
+            receiver: 7,
+            src: u32::MAX,
+            dst: 9,
+            flags: 3,
+            start,
+            from: 5,
+            serial: 6,
+        };
         assert_eq!(Parcel::from_raw(parcel.to_raw()), parcel);
+    }
+
+    #[test]
+    fn a_serial_number_is_taken_once() {
+        let mut imported = Imported { below: u32::MAX - 1, ..Imported::default() };
+        let taken = [1, u32::MAX - 1, 0, u32::MAX - 1, 1, u32::MAX, 0, 2].map(|serial| imported.take(serial));
+        assert_eq!(taken, [true, true, true, false, false, true, false, true]);
+        assert_eq!((imported.below, imported.ahead.len()), (3, 0));
     }
 }

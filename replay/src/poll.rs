@@ -4,6 +4,7 @@
 //! starts when it is taken, and what follows in its task moves with that.
 
 use crate::accounts::Accounts;
+use crate::collective::{Collective, EventMember};
 use crate::describe::Description;
 use crate::engine::{Engine, TaskProgress};
 use crate::error::ReplayError;
@@ -11,6 +12,9 @@ use crate::message::{LiveId, Message, Next, Sink, Started, Wake, WakeTarget};
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::stuck::Stuck;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use vef_format::ids::CollectiveId;
 use vef_format::units::Picos;
 
 /// Traces being replayed: gives messages when they are ready and takes deliveries.
@@ -28,10 +32,60 @@ pub struct Replay {
 struct Queues {
     /// Messages for the simulator.
     ready: Queue<WakeTarget>,
+    moment: Moment,
     /// Messages within a node, which are carried here.
     inside: Queue<Inside>,
+    /// Collectives for the simulator, by time.
+    collectives: Queue<Collective>,
     /// Set if the tasks' times are kept.
     accounts: Option<Box<Accounts>>,
+}
+
+/// Messages for the simulator that became ready at one moment, the first of `ready`, where there is more than one: by [`Message::order`].
+#[derive(Debug)]
+struct Moment {
+    /// [`Picos::MAX`] if there are none.
+    at: Picos,
+    /// In order; the first `taken` were taken.
+    calls: Vec<(u64, WakeTarget)>,
+    taken: usize,
+    /// Those that have been added since.
+    late: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Added and not ordered yet.
+    added: Vec<WakeTarget>,
+}
+
+impl Moment {
+    const NONE: Picos = Picos::MAX;
+
+    fn new() -> Self {
+        let (calls, late, added) = (Vec::new(), BinaryHeap::new(), Vec::new());
+        Self { at: Self::NONE, calls, taken: 0, late, added }
+    }
+
+    /// Takes the first call.
+    fn pop(&mut self, engine: &Engine) -> Option<(Picos, WakeTarget)> {
+        for target in self.added.drain(..) {
+            self.late.push(Reverse((engine.order_of(target), target.0)));
+        }
+        let at = self.at;
+        let first = self.calls.get(self.taken).copied();
+        let target = match (first, self.late.peek()) {
+            (Some((order, _)), Some(&Reverse((late, target)))) if late < order => {
+                self.late.pop();
+                WakeTarget(target)
+            }
+            (Some((_, target)), _) => {
+                self.taken += 1;
+                target
+            }
+            (None, _) => WakeTarget(self.late.pop()?.0.1),
+        };
+        if self.taken == self.calls.len() && self.late.is_empty() {
+            self.at = Self::NONE;
+        }
+        Some((at, target))
+    }
 }
 
 /// A step of a message within a node.
@@ -46,12 +100,53 @@ impl Queues {
     #[inline(always)]
     fn add(&mut self, next: Next) -> Option<Message> {
         match next {
+            Next::Wake(Wake { at, target, inside: false }) if at == self.moment.at => {
+                self.moment.added.push(target)
+            }
             Next::Wake(Wake { at, target, inside: false }) => self.ready.push(at, target),
             Next::Wake(Wake { at, target, inside: true }) => self.inside.push(at, Inside::Start(target)),
             Next::Inside { message, arrives } => self.inside.push(arrives, Inside::Arrival(message.id)),
             Next::Message(message) => return Some(message),
         }
         None
+    }
+
+    /// When the next message is ready.
+    #[inline(always)]
+    fn next_ready(&self) -> Option<Picos> {
+        if self.moment.at != Moment::NONE { Some(self.moment.at) } else { self.ready.next() }
+    }
+
+    /// The next call for a message that is ready at `now`.
+    #[inline(always)]
+    fn pop_ready(&mut self, now: Picos, engine: &Engine) -> Option<(Picos, WakeTarget)> {
+        if self.moment.at != Moment::NONE {
+            return self.moment.pop(engine);
+        }
+        let (at, target) = self.ready.pop(now)?;
+        if self.ready.next() == Some(at) && at != Moment::NONE {
+            return self.pop_of_several(at, target, engine);
+        }
+        Some((at, target))
+    }
+
+    /// Collects the calls of the moment `at`, of which the first is popped; takes the first by order.
+    fn pop_of_several(
+        &mut self,
+        at: Picos,
+        first: WakeTarget,
+        engine: &Engine,
+    ) -> Option<(Picos, WakeTarget)> {
+        let Self { ready, moment, .. } = self;
+        moment.at = at;
+        moment.taken = 0;
+        moment.calls.clear();
+        moment.calls.push((engine.order_of(first), first));
+        while let Some((_, target)) = ready.pop(at) {
+            moment.calls.push((engine.order_of(target), target));
+        }
+        moment.calls.sort_unstable_by_key(|&(order, _)| order);
+        moment.pop(engine)
     }
 
     #[inline(always)]
@@ -67,6 +162,10 @@ impl Sink for Queues {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         self.add(next);
+    }
+
+    fn collective(&mut self, collective: &Collective) {
+        self.collectives.push(collective.at, *collective);
     }
 
     #[inline(always)]
@@ -89,6 +188,10 @@ impl Sink for Called<'_> {
         }
     }
 
+    fn collective(&mut self, collective: &Collective) {
+        self.queues.collective(collective);
+    }
+
     #[inline(always)]
     fn started(&mut self, started: &Started) {
         self.queues.account(started);
@@ -99,7 +202,13 @@ impl Replay {
     /// Starts the tasks of an engine that calls for each message.
     pub(crate) fn new(mut engine: Engine, keep_times: bool) -> Result<Self, ReplayError> {
         let accounts = keep_times.then(|| Box::new(Accounts::new(&engine)));
-        let mut queues = Queues { ready: Queue::new(), inside: Queue::new(), accounts };
+        let mut queues = Queues {
+            ready: Queue::new(),
+            moment: Moment::new(),
+            inside: Queue::new(),
+            collectives: Queue::new(),
+            accounts,
+        };
         engine.begin(&mut queues)?;
         Ok(Self { engine, queues, clock: Picos::ZERO })
     }
@@ -114,23 +223,27 @@ impl Replay {
     /// carried then ([`SameNode::Inside`](crate::SameNode::Inside)). `None`: nothing will happen without a delivery.
     #[inline]
     pub fn next_ready(&self) -> Option<Picos> {
-        let next = match (self.queues.ready.next(), self.queues.inside.next()) {
+        let next = match (self.queues.next_ready(), self.queues.inside.next()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
+        };
+        let next = match self.queues.collectives.next() {
+            Some(at) => Some(next.map_or(at, |next| next.min(at))),
+            None => next,
         };
         next.map(|next| next.max(self.clock))
     }
 
     /// The next message that is ready at `now`, if there is one. It starts at `now`: it is handed to the network.
     ///
-    /// Order: by the time at which they became ready; at equal times as the engine came to know of them.
+    /// Order: by the time at which they became ready; at equal times by [`Message::order`].
     #[inline]
     pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
         // Fast path for the empty poll that ends every loop.
         if now == self.clock
             && !self.engine.ended
             && self.queues.inside.is_empty()
-            && self.queues.ready.next().is_none_or(|next| next > now)
+            && self.queues.next_ready().is_none_or(|next| next > now)
         {
             return Ok(None);
         }
@@ -169,7 +282,7 @@ impl Replay {
     /// As [`Replay::pop_ready`] at the present.
     #[inline(always)]
     fn pop_now(&mut self) -> Result<Option<Message>, ReplayError> {
-        let Some((at, target)) = self.queues.ready.pop(self.clock) else { return Ok(None) };
+        let Some((at, target)) = self.queues.pop_ready(self.clock, &self.engine) else { return Ok(None) };
         self.call(Wake { at, target, inside: false }, self.clock)
     }
 
@@ -209,6 +322,31 @@ impl Replay {
         at: Picos,
     ) -> Result<(), ReplayError> {
         ids.into_iter().try_for_each(|id| self.delivered(id, at))
+    }
+
+    /// The next collective that the simulator carries out itself ([`Builder::collective_events`](crate::Builder::collective_events)) and that is
+    /// an event at `now` or was before.
+    pub fn pop_collective(&mut self, now: Picos) -> Result<Option<Collective>, ReplayError> {
+        self.check_time(now)?;
+        self.move_clock(now)?;
+        Ok(self.queues.collectives.pop(now).map(|(_, collective)| collective))
+    }
+
+    /// Reports that a member of such a collective, by its rank of the communicator, is complete at `at`.
+    pub fn complete_member(
+        &mut self,
+        collective: (u32, CollectiveId),
+        member: u32,
+        at: Picos,
+    ) -> Result<(), ReplayError> {
+        self.check_report(at)?;
+        self.move_clock(at)?;
+        self.engine.complete_member(collective, member, at, &mut self.queues)
+    }
+
+    /// The members of such a collective; see [`Engine::members`].
+    pub fn members(&mut self, job: u32, id: CollectiveId) -> Option<Vec<EventMember>> {
+        self.engine.members(job, id)
     }
 
     /// The latest moment of any call.

@@ -64,9 +64,8 @@ pub(crate) trait Source {
     /// Which codes stand for which operations.
     fn op_codes(&self) -> &OpCodes;
 
-    /// Finds records again, to explain why a replay is stuck. `None` where they cannot be looked up, or
-    /// are not there.
-    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>>;
+    /// Finds records again, to explain why a replay is stuck.
+    fn locate(&self, wanted: &[Wanted]) -> Located;
 }
 
 /// A record to be found again.
@@ -76,6 +75,15 @@ pub(crate) enum Wanted {
     Line(MessageId),
     /// One task's part of a collective.
     Part(CollectiveId, Rank),
+}
+
+/// What a search for records has found.
+#[derive(Debug, Default)]
+pub(crate) struct Located {
+    /// One for each that was wanted.
+    pub(crate) found: Vec<Option<Found>>,
+    /// Why not the whole trace could be searched.
+    pub(crate) cut: Option<SourceError>,
 }
 
 /// Where a record stands.
@@ -135,7 +143,9 @@ impl Search {
     }
 
     /// One result for each record that was wanted, also for one that was wanted twice.
-    fn into_found(self) -> Vec<Option<Found>> {
-        self.wanted.iter().map(|wanted| self.at.get(wanted).and_then(|&at| self.found[at])).collect()
+    fn located(self, cut: Option<SourceError>) -> Located {
+        let found =
+            self.wanted.iter().map(|wanted| self.at.get(wanted).and_then(|&at| self.found[at])).collect();
+        Located { found, cut }
     }
 }

@@ -6,7 +6,7 @@ use crate::job::Running;
 use crate::live::{Flight, Of};
 use crate::message::LiveId;
 use crate::sequence::{PAUSE, Sequence, Wait};
-use crate::source::{Found, Wanted};
+use crate::source::{Found, Located, Wanted};
 use hashbrown::HashMap;
 use std::fmt;
 use vef_format::ids::{CollectiveId, MessageId, Rank};
@@ -37,6 +37,8 @@ pub struct Stuck {
     pub refused: u64,
     /// Why the first of these was.
     pub first_refusal: Option<String>,
+    /// Why the trace could not be searched for the records that tasks wait for.
+    pub unsearched: Option<String>,
 }
 
 /// A task that waits, and the record it cannot start.
@@ -78,6 +80,8 @@ pub enum WaitsFor {
         id: CollectiveId,
         /// The task's part in the trace, if there is one and if that can be found out.
         found: Option<Found>,
+        /// Whether the whole trace was searched for it.
+        searched: bool,
     },
     /// Others in a collective that it has entered.
     Collective {
@@ -99,6 +103,8 @@ pub enum WaitsFor {
 pub enum Awaited {
     /// Its sender has not started it, or the trace does not have it.
     NotStarted,
+    /// It has not come; the trace could not be searched for it.
+    Unknown,
     /// The simulator has taken it and not delivered it.
     OnItsWay,
     /// It is not for the task that waits for it, which waits in vain.
@@ -165,7 +171,7 @@ impl Engine {
             })
             .map(|(at, _)| at)
             .collect();
-        let told = self.explain(&waiting, &parts);
+        let (told, unsearched) = self.explain(&waiting, &parts);
         let at = |task: u32| waiting.binary_search(&task).ok();
         let (mut chain, mut circle) = (Vec::new(), None);
         // As long as messages are on their way, these are the cause, and a circle need not be one.
@@ -191,6 +197,7 @@ impl Engine {
             undelivered: self.undelivered(),
             refused: self.refused,
             first_refusal: self.first_refusal.clone(),
+            unsearched,
             tasks: told.into_iter().take(Stuck::SHOWN).collect(),
         })
     }
@@ -201,15 +208,20 @@ impl Engine {
         parts.map(|(at, part)| (part.task, at as u32)).collect()
     }
 
-    fn explain(&self, waiting: &[u32], parts: &HashMap<u32, u32>) -> Vec<StuckTask> {
-        let mut told = Vec::with_capacity(waiting.len());
+    /// What the waiting tasks wait for, and why not every trace could be searched.
+    fn explain(&self, waiting: &[u32], parts: &HashMap<u32, u32>) -> (Vec<StuckTask>, Option<String>) {
+        let (mut told, mut unsearched) = (Vec::with_capacity(waiting.len()), None);
         for (number, job) in (0u32..).zip(&self.jobs) {
             let range = job.first_task..job.first_task + job.tasks;
             let rank = |at: u32| Rank(at - job.first_task);
             let waiting: Vec<u32> = waiting.iter().copied().filter(|at| range.contains(at)).collect();
             // For each task two questions: its own record, and what it waits for.
             let wanted: Vec<Wanted> = waiting.iter().flat_map(|&at| self.questions(at, rank(at))).collect();
-            let found = if wanted.is_empty() { Vec::new() } else { job.source.locate(&wanted) };
+            let located = if wanted.is_empty() { Located::default() } else { job.source.locate(&wanted) };
+            let (found, searched) = (located.found, located.cut.is_none());
+            if let Some(cut) = located.cut {
+                unsearched.get_or_insert_with(|| cut.to_string());
+            }
             for (&at, found) in waiting.iter().zip(found.chunks(2)) {
                 let sequence = &self.sequences[at as usize];
                 let [own, other] = found else { continue };
@@ -218,14 +230,19 @@ impl Engine {
                         id: MessageId(sequence.next.after),
                         as_sender: sequence.wait == Wait::Sent,
                         found: *other,
-                        state: self.state_of(job, sequence, other.as_ref()),
+                        state: match self.state_of(job, sequence, other.as_ref()) {
+                            Awaited::NotStarted if other.is_none() && !searched => Awaited::Unknown,
+                            state => state,
+                        },
                     },
                     Wait::Collective => {
                         let id = CollectiveId(sequence.next.after);
                         match job.open.get(&id).and_then(|&open| self.collectives.part_of(open, rank(at))) {
-                            None | Some(NOT_YET | OVER) => WaitsFor::NotEntered { id, found: *other },
+                            None | Some(NOT_YET | OVER) => {
+                                WaitsFor::NotEntered { id, found: *other, searched }
+                            }
                             Some(part) if self.collectives.parts[part as usize].cursor.is_none() => {
-                                WaitsFor::NotEntered { id, found: *other }
+                                WaitsFor::NotEntered { id, found: *other, searched }
                             }
                             Some(part) => self.explain_part(part),
                         }
@@ -246,7 +263,7 @@ impl Engine {
                 });
             }
         }
-        told
+        (told, unsearched)
     }
 
     /// Why the message that a task waits for has not come; `found` is the message, if it was found.
@@ -366,6 +383,9 @@ impl fmt::Display for Stuck {
         if let Some(first) = &self.first_refusal {
             write!(f, "\n  {} reports of the simulator were refused, first: {first}", self.refused)?;
         }
+        if let Some(why) = &self.unsearched {
+            write!(f, "\n  the trace could not be searched for the records below: {why}")?;
+        }
         for task in &self.tasks {
             write!(f, "\n  {task}")?;
         }
@@ -433,6 +453,7 @@ impl fmt::Display for WaitsFor {
                 f.write_str(match state {
                     Awaited::NotStarted if found.is_none() => ", which is not in the trace",
                     Awaited::NotStarted => ", which has not started",
+                    Awaited::Unknown => ", which has not come",
                     Awaited::OnItsWay => ", which is on its way",
                     Awaited::GoesElsewhere => ", which goes to another task",
                     Awaited::SentByAnother => ", which another task sends",
@@ -440,10 +461,13 @@ impl fmt::Display for WaitsFor {
                 })
             }
             Self::Call => f.write_str("the simulator to call it"),
-            Self::NotEntered { id, found: None } => {
+            Self::NotEntered { id, found: None, searched: false } => {
+                write!(f, "{id}, which it has not entered")
+            }
+            Self::NotEntered { id, found: None, searched: true } => {
                 write!(f, "{id}, of which the trace has no part of this task")
             }
-            Self::NotEntered { id, found: Some(found) } => {
+            Self::NotEntered { id, found: Some(found), .. } => {
                 write!(f, "{id}, which it enters later (record {}", found.number)?;
                 match found.line {
                     Some(line) => write!(f, ", line {line})"),
@@ -466,6 +490,9 @@ impl fmt::Display for WaitsFor {
                 }
                 if *unsent > 0 {
                     write!(f, ": {unsent} sends not complete")?;
+                }
+                if *missing_messages == 0 && *unsent == 0 {
+                    f.write_str(", which is the simulator's to complete")?;
                 }
                 Ok(())
             }

@@ -157,6 +157,7 @@ impl Task<'_> {
             return Err(self.duplicate(id));
         }
         let (first_task, job) = (self.job.first_task, self.sequence.job);
+        let record = short(self.sequence.records);
         let departure = Departure {
             ready,
             start,
@@ -166,10 +167,10 @@ impl Task<'_> {
             src: self.sequence.rank,
             dst: Rank(to),
             first_task,
+            record,
         };
-        let record = short(self.sequence.records);
         let of = Of::Line { id, awaited: tag & AWAITED != 0, record };
-        let flight = Flight::new(of, self.number, to, first_task + to, completes);
+        let flight = Flight::new(of, self.number, to, first_task + to, completes, start);
         if self.live.start(&departure, flight, out).is_none() {
             return Err(self.overflow());
         }

@@ -1,6 +1,6 @@
 //! What a message is, asked by its id: tag, function and phase of a container's notes, record, collective and step.
 
-use replay::{Algorithm, Container, Engine, Job, LiveId, Next, Origin, Picos, Replay, ReplayError, Table};
+use replay::{Algorithm, Container, Engine, Job, LiveId, Next, Origin, Replay, ReplayError, Table};
 use std::path::Path;
 use vef_format::container::{About, Note, Reader, Settings, Writer};
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
@@ -139,5 +139,5 @@ fn a_partition_knows_the_record_of_an_imported_line() {
     assert_eq!(after, before);
     assert_eq!((after.record, after.origin), (Some(1), Origin::Line { id: MessageId(1), tag: None }));
     engines[1].begin(&mut |_: Next| {}).unwrap();
-    engines[1].delivered(id, Picos(5), &mut |_: Next| {}).unwrap();
+    engines[1].delivered(id, message.start, &mut |_: Next| {}).unwrap();
 }

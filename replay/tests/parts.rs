@@ -9,6 +9,7 @@ use vef_format::container::{self, About, Note, Settings};
 use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
 use vef_format::text::{Line, Reader};
+use vef_format::units::Ticks;
 
 /// A message takes 1 µs and 1 ns a byte.
 fn link() -> Link {
@@ -221,11 +222,64 @@ fn iterations_of(selection: &Selection) -> u64 {
 fn what_has_no_iterations_is_refused() {
     let few = ring(3, 2, |_| 30, false);
     let found = loaded(&few.text).select(&Part::iterations("1-").unwrap());
-    assert!(matches!(found, Err(PartError::NoPattern { task: Rank(0), .. })), "{found:?}");
+    assert!(matches!(found, Err(PartError::NoPattern)), "{found:?}");
     let ring = ring(3, 9, |_| 4, false);
     let found = loaded(&ring.text).select(&Part::iterations("3-40").unwrap());
     assert!(matches!(found, Err(PartError::Iterations { found: 8..=9 })), "{found:?}");
     for wrong in ["", "0", "3-2", "a", "1-b", "-3"] {
         assert!(Part::iterations(wrong).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn a_part_begins_and_ends_within_computing() {
+    let computed = |nanos| Note::BeforePhase(Ticks(nanos));
+    let notes = [
+        (0, 1, phase(true, "x")),
+        (0, 1, computed(600)),
+        (0, 2, phase(false, "x")),
+        (0, 2, computed(20)),
+        // Nothing but computing.
+        (1, 1, phase(true, "x")),
+        (1, 1, computed(100)),
+        (1, 1, phase(false, "x")),
+        (1, 1, computed(3100)),
+    ];
+    let job = || container(TEXT, &notes);
+    let selection = Arc::new(job().select(&Part::phase("x").unwrap()).unwrap());
+    let stretch = |records, before, behind| Stretch { records, before: Ticks(before), behind: Ticks(behind) };
+    assert_eq!(selection.stretches(Rank(0)), [stretch(1..2, 600, 20)]);
+    assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 0, 3000)]);
+    assert_eq!(run(job(), &selection), (4400 + 2000, 1, LeftOut::default()));
+}
+
+#[test]
+fn captured_time_is_that_of_the_moments() {
+    let span = Note::StartUp(Ticks(123));
+    let at = |nanos| Note::Moment(Ticks(nanos));
+    // The Barrier took both until 2 µs; task 0 waited until 20 µs.
+    let notes = [
+        (0, 0, span),
+        (0, 1, at(7000)),
+        (0, 2, at(20_000)),
+        (1, 0, span),
+        (1, 1, at(9000)),
+        (1, 2, at(9200)),
+    ];
+    let job = || container(TEXT, &notes);
+    let select = |from, to: Option<u64>| {
+        job().select(&Part::Captured { from: Picos(from), to: to.map(Picos) }).map(Arc::new)
+    };
+    let selection = select(3_000_000, Some(8_000_000)).unwrap();
+    let stretch = |records, before, behind| Stretch { records, before: Ticks(before), behind: Ticks(behind) };
+    assert_eq!(selection.stretches(Rank(0)), [stretch(1..2, 1000, 0)]);
+    assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 0, 5000)]);
+    assert_eq!(run(job(), &selection), (4000 + 2000, 1, LeftOut::default()));
+    let all = select(0, None).unwrap();
+    assert_eq!((all.records(), all.stretches(Rank(1))), (6, &[Stretch::of(0..3)][..]));
+    assert!(matches!(select(5, Some(5)), Err(PartError::Backwards { .. })));
+    assert!(matches!(select(30_000_000, None), Err(PartError::Empty)));
+    let without = container(TEXT, &[(0, 0, span), (1, 0, span)]);
+    let refused = without.select(&Part::Captured { from: Picos(0), to: None });
+    assert!(matches!(refused, Err(PartError::NoTimes)), "{refused:?}");
 }

@@ -1,7 +1,7 @@
 //! What people see: traces and captures, added up and made readable.
 //!
 //! ```
-//! use replay::yardstick::default_link;
+//! use replay::{Extent, yardstick::default_link};
 //! use reports::report::{Report, Section, Shown};
 //! use reports::stats::Stats;
 //! use reports::yardstick;
@@ -12,12 +12,12 @@
 //! std::fs::write(&trace, "VEF3 2 2 0 0 0 0 1000\n0 0 1 1250 4 1000 -1\n1 1 1 0 2 500 0\n")?;
 //!
 //! // One pass over the records.
-//! let stats = Stats::of_trace(&trace, false, &mut |_| {})?;
+//! let stats = Stats::of_trace(&trace, &Extent::default(), &mut |_| {})?;
 //! let mut report = Report::new(&trace, &stats);
 //! assert_eq!((report.totals.messages.0, report.totals.bytes.0), (1, 1250));
 //!
 //! // What takes a replay: on a network of 1 µs and 10 Gbit/s, and on one that takes no time.
-//! let replayed = yardstick::replay(&trace, &stats, None, &default_link(), false, &mut |_| {})?;
+//! let replayed = yardstick::replay(&trace, &stats, None, &default_link(), &Extent::default(), &mut |_| {})?;
 //! assert_eq!((replayed.runtime_ps.0, replayed.ideal_runtime_ps.0), (3_500_000, 1_500_000));
 //! report.replayed = Some(replayed);
 //!

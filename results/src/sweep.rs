@@ -1,5 +1,10 @@
 //! Sweeps: options with several values, and simulations for all combinations of them.
 
+mod answers;
+mod prices;
+
+pub use prices::Prices;
+
 use crate::simulation::Simulation;
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
@@ -16,6 +21,12 @@ pub struct Sweep {
     pub options: Vec<String>,
     /// A point for each combination of their values; the last option varies fastest.
     pub points: Vec<Point>,
+    /// What the parts of networks cost, if that was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+    /// What follows from the points, in words.
+    #[serde(default)]
+    pub answers: Vec<String>,
 }
 
 /// The version of a [`Sweep`].
@@ -36,6 +47,9 @@ pub struct Point {
     pub error: Option<String>,
     /// The result, without the lists by rank.
     pub report: Option<Simulation>,
+    /// What its network costs, if prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
 /// The file of a point, by which processes share a sweep.
@@ -145,7 +159,7 @@ impl Swept {
 type Measure = (Column, fn(&Simulation) -> Cell);
 
 /// Columns of the table behind those of the options.
-fn columns() -> [Measure; 9] {
+fn columns() -> [Measure; 12] {
     [
         (Column::new("runtime_ps", "run time"), |run| Cell::Time(run.runtime_ps.into())),
         (Column::new("ideal_runtime_ps", "ideal"), |run| {
@@ -162,23 +176,48 @@ fn columns() -> [Measure; 9] {
         (Column::new("busiest_link", "busiest link"), |run| {
             Cell::maybe(run.links.busiest.first(), |link| Cell::text(&link.link))
         }),
+        (Column::new("switches", "switches"), |run| Cell::count(u64::from(run.network.switches))),
+        (Column::new("cables", "cables"), |run| Cell::count(u64::from(run.network.cables()))),
+        (Column::new("ports", "ports"), |run| Cell::count(u64::from(run.network.switch_ports()))),
     ]
 }
 
 impl Sweep {
+    /// Adds what the networks cost, and what follows from the points.
+    pub fn answered(mut self, prices: Option<Prices>) -> Self {
+        self.prices = prices;
+        for point in &mut self.points {
+            point.cost = prices.zip(point.report.as_ref()).map(|(prices, report)| prices.of(&report.network));
+        }
+        self.answers = self.answers();
+        self
+    }
+
+    /// The place of each point by run time, from 1; points of equal times share one.
+    fn places(&self) -> Vec<Option<u64>> {
+        let time = |point: &Point| point.report.as_ref().map(|report| report.runtime_ps);
+        let mut times: Vec<u64> = self.points.iter().filter_map(time).collect();
+        times.sort_unstable();
+        let place = |time| 1 + times.partition_point(|&other| other < time) as u64;
+        self.points.iter().map(|point| time(point).map(place)).collect()
+    }
+
     /// A row for each point.
     pub fn table(&self) -> Table {
         let option =
             |name: &String| Column { name: name.clone().into(), head: name.clone().into(), meaning: "" };
         let own = columns().map(|(column, _)| column);
-        let error = Column::new("error", "");
+        let costs = self.prices.map(|_| Column::new("cost", "cost"));
+        let last = [Column::new("place", "place")].into_iter().chain(costs).chain([Column::new("error", "")]);
         let options = self.options.iter().map(option);
-        let mut table = Table::new("points", "Points", options.chain(own).chain([error]).collect::<Vec<_>>());
-        for point in &self.points {
+        let mut table = Table::new("points", "Points", options.chain(own).chain(last).collect::<Vec<_>>());
+        for (point, place) in self.points.iter().zip(self.places()) {
             let settings = self.options.iter().map(|name| Cell::text(&point.settings[name]));
             let own = columns().map(|(_, value)| Cell::maybe(point.report.as_ref(), value));
             let error = Cell::text(point.error.as_deref().unwrap_or_default());
-            table.row(settings.chain(own).chain([error]));
+            let place = [Cell::maybe(place, Cell::count)];
+            let cost = self.prices.map(|_| Cell::maybe(point.cost, |cost| Cell::Real(cost, 0)));
+            table.row(settings.chain(own).chain(place).chain(cost).chain([error]));
         }
         table
     }

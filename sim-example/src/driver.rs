@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Job, LoadError, SendCompletion, Stream};
-use results::simulation::{ComputingReport, Simulation};
+use replay::{Accounts, Builder, Engine, Extent, Job, Labels, SendCompletion};
+use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
-use vef_format::format::Format;
+use vef_format::ids::Rank;
+use vef_format::units::Picos;
 
 use crate::allocation::allocate;
 use crate::computing::ComputeScale;
@@ -26,6 +27,7 @@ use crate::spans::Spans;
 use crate::topology::Fabric;
 use crate::traffic::Background;
 use crate::traffic::beside::Beside;
+use crate::waiting::Waiting;
 use crate::watch::Observe;
 
 /// Runs the traces of `settings` on its network, and calls `progress` from time to time.
@@ -34,7 +36,7 @@ use crate::watch::Observe;
 /// Invalid settings, an invalid trace, or tasks that wait for messages that are never sent. Always
 /// terminates.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Simulation, SimError> {
-    let Prepared { builder, nodes, spans, computing } = Prepared::new(settings)?;
+    let Prepared { builder, nodes, spans, computing, labels } = Prepared::new(settings)?;
     let network = &settings.network;
     let threads = parallel::threads(settings, nodes.iter().map(Vec::len).sum());
     let least = parallel::LEAST_HOPS;
@@ -46,7 +48,7 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         Ok(Some(report)) => report,
         // One thread finds the error.
         Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
-        Err(builder) => run_beside(builder.engine()?, network, Extras::of(settings)?, progress)?,
+        Err(builder) => run_beside(builder.engine()?, network, Extras::of(settings, labels)?, progress)?,
     };
     let prepared = spans.into_iter().zip(computing);
     for ((job, (_, workload)), (spans, computing)) in
@@ -61,6 +63,9 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         }
         job.trace = Some(workload.trace.display().to_string());
         job.not_in_trace = not_in_trace(&workload.trace);
+    }
+    if let Some(path) = &mut report.critical_path {
+        name_records(path, settings)?;
     }
     Ok(report)
 }
@@ -78,6 +83,8 @@ struct Prepared {
     /// Of each job, if its trace has them.
     spans: Vec<Option<Spans>>,
     computing: Vec<ComputingReport>,
+    /// What the traces say of their records, if it is wanted.
+    labels: Vec<Option<Labels>>,
 }
 
 impl Prepared {
@@ -88,6 +95,11 @@ impl Prepared {
             .same_node(settings.same_node)
             .algorithms(settings.algorithms.clone());
         let (mut all_nodes, mut spans, mut computing) = (Vec::new(), Vec::new(), Vec::new());
+        let mut labels = Vec::new();
+        let open = |workload: &Workload| -> Result<Job, SimError> {
+            let extent = Extent { from_launch: workload.from_launch, part: workload.part.clone() };
+            Ok(workload.open()?.extent(&extent)?)
+        };
         let mut jobs = settings.jobs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         (0..).zip(&jobs).try_for_each(|(number, job)| job.check_tasks(number))?;
         let mut allocated = allocate(settings, &jobs)?;
@@ -96,10 +108,12 @@ impl Prepared {
             allocated = allocated.into_iter().skip(only as usize).take(1).collect();
         }
         for ((mut job, nodes), (number, workload)) in jobs.into_iter().zip(allocated).zip(running(settings)) {
+            labels.push(if settings.observe.waits { job.labels()? } else { None });
             let (captured, times) = (job.captured_spans()?, job.captured_times()?);
             let factors = workload.compute_scale.factors(job.tasks())?;
             let of_job = |spans: &[Span]| Spans::new(spans, times, job.clock(), workload, &factors);
-            spans.push(captured.as_deref().map(of_job));
+            // What was captured of a part is not known.
+            spans.push(captured.as_deref().filter(|_| workload.part.is_none()).map(of_job));
             let seed = settings.network.seed;
             let noise = Noise::new(&workload.compute_noise, &job, number, seed, send_completion)?;
             let scale = &workload.compute_scale;
@@ -110,28 +124,40 @@ impl Prepared {
             if let Some((noise, _)) = noise {
                 job = job.computing(Box::new(noise));
             }
-            job.from_launch(workload.from_launch)?;
             builder = builder.job(job.nodes(nodes.clone()).start(workload.start).time_factors(factors));
             all_nodes.push(nodes);
         }
-        Ok(Self { builder: Box::new(builder), nodes: all_nodes, spans, computing })
+        Ok(Self { builder: Box::new(builder), nodes: all_nodes, spans, computing, labels })
     }
+}
+
+/// Names the records on the critical path by what the traces say of them as they were captured.
+fn name_records(path: &mut CriticalPath, settings: &Settings) -> Result<(), SimError> {
+    for (number, workload) in (0..).zip(&settings.jobs) {
+        let of_job = |step: &&mut CriticalStep| step.record().is_some_and(|(job, ..)| job == number);
+        let mut steps: Vec<&mut CriticalStep> = path.steps.iter_mut().filter(of_job).collect();
+        let records = steps.iter().filter_map(|step| step.record());
+        let wanted: Vec<(Rank, u64)> = records.map(|(_, task, record)| (Rank(task), record)).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let job = workload.open()?;
+        let clock = job.clock();
+        for (step, record) in steps.iter_mut().zip(job.captured_records(&wanted)?) {
+            *step.captured() = Captured {
+                function: record.function,
+                phase: record.phases.into_iter().next_back(),
+                captured_ps: record.at.and_then(|at| Some(at.to_picos(clock)?.0)),
+            };
+        }
+    }
+    Ok(())
 }
 
 /// The notes of a container on what it lacks. The replay has reported an invalid file before.
 fn not_in_trace(trace: &Path) -> Vec<String> {
     let Ok(container) = Reader::open(trace) else { return Vec::new() };
     container.about().facts(About::NOT_IN_TRACE).cloned().collect()
-}
-
-fn open(workload: &Workload) -> Result<Job, SimError> {
-    let Workload { trace, op_codes, .. } = workload;
-    match op_codes {
-        Some(codes) if !Format::is_container(trace).is_ok_and(|is_container| is_container) => {
-            Ok(Job::stream(Stream::with_codes(trace, codes.clone()).map_err(LoadError::from)?))
-        }
-        _ => Ok(Job::open(trace)?),
-    }
 }
 
 /// Runs an engine that has not begun, on traces of any source. Its sends must be complete as
@@ -166,13 +192,15 @@ struct Extras<'a> {
     observe: Observe,
     background: Option<&'a Background>,
     repeats: Option<Box<Repeats>>,
+    /// What is known of the records of each job, if waits are recorded.
+    labels: Vec<Option<Labels>>,
 }
 
 impl<'a> Extras<'a> {
-    fn of(settings: &'a Settings) -> Result<Self, SimError> {
+    fn of(settings: &'a Settings, labels: Vec<Option<Labels>>) -> Result<Self, SimError> {
         let observe = settings.observe;
         if settings.only.is_some() {
-            return Ok(Self { observe, ..Self::default() });
+            return Ok(Self { observe, labels, ..Self::default() });
         }
         for (job, workload) in (0..).zip(&settings.jobs) {
             if let Repeat::Until(until) = workload.repeat
@@ -187,7 +215,10 @@ impl<'a> Extras<'a> {
         if repeats.is_some() && observe.critical_path {
             return Err(SimError::Unsupported { what: "the critical path", with: "jobs that repeat" });
         }
-        Ok(Self { observe, background, repeats })
+        if repeats.is_some() && observe.waits {
+            return Err(SimError::Unsupported { what: "waits", with: "jobs that repeat" });
+        }
+        Ok(Self { observe, background, repeats, labels })
     }
 }
 
@@ -228,6 +259,7 @@ fn run_loggp(
             engines: &[engine],
             finish: Some(&outcome.finish),
             critical_path: None,
+            waits: None,
             accounts: None,
             watch: None,
             repeats: None,
@@ -260,7 +292,7 @@ fn run_with(
     engine: Engine,
     settings: &NetworkSettings,
     build: Build,
-    Extras { observe, background, repeats }: Extras<'_>,
+    Extras { observe, background, repeats, labels }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
     let topology = &fabric(&engine, settings)?;
@@ -277,11 +309,12 @@ fn run_with(
     let accounts = Accounts::new(&engine);
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
-    let mut run = Run::begin(engine, network, accounts, causes)?;
+    let waiting = observe.waits.then(|| Box::new(Waiting::new(&engine, labels)));
+    let mut run = Run::begin(engine, network, accounts, causes, waiting)?;
     run.repeats = repeats;
     run.run(progress)?;
-    let Run { engine, latencies, repeats, follower: Follower { mut network, accounts, causes, .. }, .. } =
-        run;
+    let Run { engine, latencies, repeats, follower, .. } = run;
+    let Follower { mut network, accounts, causes, waiting, .. } = follower;
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };
@@ -294,6 +327,7 @@ fn run_with(
             finish: None,
             repeats: repeats.as_deref(),
             critical_path: causes.map(path),
+            waits: waiting.map(|waiting| waiting.report()),
             engines: &[engine],
             accounts: Some(&accounts),
             usage: network.usage(),

@@ -9,7 +9,7 @@ use crate::places::UnknownRule;
 use crate::topology::{FaultError, TopologyError};
 use crate::traffic::PatternError;
 use interchange::ImportError;
-use replay::{BuildError, LoadError, ReplayError, Stuck};
+use replay::{BuildError, LoadError, PartError, ReplayError, Stuck};
 
 /// The error of a simulation.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,9 @@ pub enum SimError {
     /// A trace cannot be opened.
     #[error(transparent)]
     Trace(#[from] LoadError),
+    /// The trace has no such part.
+    #[error(transparent)]
+    Part(#[from] PartError),
     /// The topology is invalid.
     #[error(transparent)]
     Topology(#[from] TopologyError),

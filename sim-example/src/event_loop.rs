@@ -1,6 +1,6 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
-use replay::{Accounts, Engine, LiveId, Message, Next, Queue, Sink, Started};
+use replay::{Accounts, Engine, Left, LiveId, Message, Next, Queue, Sink, Started};
 use vef_format::units::Picos;
 
 use crate::critical::Causes;
@@ -9,6 +9,7 @@ use crate::latencies::{Cell, Latencies};
 use crate::model::{Carried, Happened, Network, OutOfTime};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
+use crate::waiting::Waiting;
 
 /// An engine and its network.
 pub(crate) struct Run<'a, N> {
@@ -27,9 +28,10 @@ impl<'a, N: Network> Run<'a, N> {
         network: N,
         accounts: Accounts,
         causes: Option<Box<Causes<'a>>>,
+        waiting: Option<Box<Waiting>>,
     ) -> Result<Self, SimError> {
-        let mut follower =
-            Follower { network, refused: None, events: Queue::new(), cells: Vec::new(), accounts, causes };
+        let (events, cells) = (Queue::new(), Vec::new());
+        let mut follower = Follower { network, refused: None, events, cells, accounts, causes, waiting };
         engine.begin(&mut follower)?;
         follower.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
@@ -142,6 +144,8 @@ pub(crate) struct Follower<'a, N> {
     pub(crate) accounts: Accounts,
     /// Set if the critical path is requested.
     pub(crate) causes: Option<Box<Causes<'a>>>,
+    /// Set if it is requested who waits for whom.
+    pub(crate) waiting: Option<Box<Waiting>>,
 }
 
 impl<N: Network> Sink for Follower<'_, N> {
@@ -162,7 +166,17 @@ impl<N: Network> Sink for Follower<'_, N> {
         if let Some(causes) = &mut self.causes {
             causes.started(task, started, self.accounts.reached(task));
         }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.started(started);
+        }
         self.accounts.started(task, started);
+    }
+
+    #[inline(always)]
+    fn left(&mut self, left: &Left) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.left(left);
+        }
     }
 }
 

@@ -70,6 +70,7 @@ mod modes;
 mod noise;
 mod repeats;
 mod spans;
+mod waiting;
 mod watch;
 
 pub mod calibration;

@@ -5,11 +5,11 @@ mod links;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use replay::{Accounts, Count, Engine, Kind};
+use replay::{Accounts, Count, Engine, Kind, LeftOut};
 use results::ByState;
 use results::simulation::{
     Amount, ComputingReport, CriticalPath, Finish, JobReport, Latency, NetworkReport, OfKind, OfSize,
-    Performance, Simulation, SimulationSchema,
+    PartReport, Performance, Simulation, SimulationSchema, WaitsReport,
 };
 use vef_format::units::{Bytes, Picos};
 
@@ -33,6 +33,7 @@ pub(crate) struct Outcome<'a> {
     /// Times of the tasks, if the model records them.
     pub(crate) accounts: Option<&'a Accounts>,
     pub(crate) critical_path: Option<CriticalPath>,
+    pub(crate) waits: Option<WaitsReport>,
     /// By link number.
     pub(crate) usage: Vec<Usage>,
     pub(crate) events: u64,
@@ -108,6 +109,7 @@ impl Outcome<'_> {
             sizes: run.latencies.sizes().map(of_size).collect(),
             links: used.report(),
             critical_path: run.critical_path,
+            waits: run.waits,
             performance: Performance::new(run.wall, total.messages, run.events),
         }
     }
@@ -142,8 +144,20 @@ fn job_report(
     let times = ranks.iter().fold(ByState::default(), |sum: ByState<u64>, times| {
         ByState::from_fn(|state| sum[state].saturating_add(times[state]))
     });
+    let part = engines[0].part(job).map(|part| {
+        let mut left_out = LeftOut::default();
+        engines.iter().for_each(|engine| left_out.add(engine.left_out(job)));
+        PartReport {
+            description: part.description().to_owned(),
+            records: part.records(),
+            of_records: part.of(),
+            receptions_left_out: left_out.receptions,
+            collective_parts_left_out: left_out.collective_parts,
+        }
+    });
     JobReport {
         trace: None,
+        part,
         tasks: tasks.len() as u32,
         nodes: nodes.len() as u32,
         start_ps: 0,
@@ -169,6 +183,7 @@ fn network_report(topology: &Fabric, settings: &NetworkSettings) -> NetworkRepor
         failures: settings.fail.iter().map(ToString::to_string).collect(),
         nodes: topology.nodes(),
         links: topology.links(),
+        switches: topology.switches(),
         model: model.to_string(),
         bandwidth_bits_per_s: links.bandwidth.bits_per_second(),
         latency_ps: links.latency.0,

@@ -1,8 +1,11 @@
 //! The settings of a simulation: which traces run on which nodes, on which network, by which rules.
 
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use replay::{Job, SameNode, SendCompletion, Table};
+use replay::{Job, LoadError, Part, SameNode, Selection, SendCompletion, Stream, Table};
+use vef_format::format::Format;
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Picos};
 
@@ -70,10 +73,10 @@ impl Settings {
         Self { only: Some(job), observe: Observe::default(), ..self.clone() }
     }
 
-    /// The same simulation with twice the bandwidth on `link`, without optional results.
-    pub fn doubled(&self, link: u32) -> Self {
+    /// The same simulation with twice the bandwidth on these links, without optional results.
+    pub fn doubled(&self, links: Range<u32>) -> Self {
         let mut doubled = self.clone();
-        doubled.network.doubled = Some(link);
+        doubled.network.doubled = links;
         doubled.observe = Observe::default();
         doubled
     }
@@ -115,9 +118,9 @@ pub struct NetworkSettings {
     /// Costs of the message library.
     #[arg(skip)]
     pub protocol: Protocol,
-    /// A link that gets twice its bandwidth, by its number in the topology.
+    /// Links that get twice their bandwidth, by their numbers in the topology.
     #[arg(skip)]
-    pub doubled: Option<u32>,
+    pub doubled: Range<u32>,
 }
 
 impl NetworkSettings {
@@ -129,13 +132,18 @@ impl NetworkSettings {
         }
         let nodes = fabric.nodes();
         let (mut fabric, slower) = fabric.with_faults(&self.fail, used.filter(|node| *node < nodes))?;
-        for (link, percent) in slower {
-            let LinkSpeed { latency, bandwidth } =
-                self.links.speeds(&fabric)[usize::from(fabric.class(link).0)];
-            // At least a bit per second.
-            let left = (bandwidth.bits_per_second() as f64 * percent / 100.0).round().max(1.0) as u64;
-            let speed = Speed { latency: Some(latency), bandwidth: Bandwidth::from_bits_per_second(left) };
-            fabric.set_speed(link, speed);
+        let mut shares: Vec<f64> = slower.iter().map(|(_, percent)| *percent).collect();
+        shares.sort_by(f64::total_cmp);
+        shares.dedup();
+        for share in shares {
+            let speeds = self.links.speeds(&fabric);
+            let links = slower.iter().filter(|(_, percent)| *percent == share).map(|(link, _)| *link);
+            fabric.set_speeds(links, |class| {
+                let LinkSpeed { latency, bandwidth } = speeds[usize::from(class.0)];
+                // At least a bit per second.
+                let left = (bandwidth.bits_per_second() as f64 * share / 100.0).round().max(1.0) as u64;
+                Speed { latency: Some(latency), bandwidth: Bandwidth::from_bits_per_second(left) }
+            });
         }
         Ok(fabric)
     }
@@ -150,12 +158,13 @@ impl NetworkSettings {
     pub(crate) fn topology_for(&self, tasks: &[(u32, u32, u32)]) -> Result<Fabric, SimError> {
         let needed = tasks.iter().map(|&(_, _, node)| node).max().unwrap_or(0).saturating_add(1);
         let mut topology = self.fabric(needed, tasks.iter().map(|&(_, _, node)| node))?;
-        if let Some(link) = self.doubled.map(LinkId).filter(|link| link.0 < topology.links()) {
-            let LinkSpeed { latency, bandwidth } =
-                self.links.speeds(&topology)[usize::from(topology.class(link).0)];
+        let doubled = self.doubled.start..self.doubled.end.min(topology.links());
+        let speeds = self.links.speeds(&topology);
+        topology.set_speeds(doubled.map(LinkId), |class| {
+            let LinkSpeed { latency, bandwidth } = speeds[usize::from(class.0)];
             let doubled = Bandwidth::from_bits_per_second(bandwidth.bits_per_second().saturating_mul(2));
-            topology.set_speed(link, Speed { latency: Some(latency), bandwidth: doubled });
-        }
+            Speed { latency: Some(latency), bandwidth: doubled }
+        });
         match tasks.iter().find(|&&(_, _, node)| node >= topology.nodes()) {
             Some(&(job, task, node)) => {
                 let (name, nodes) = (self.topology.to_string(), topology.nodes());
@@ -218,6 +227,8 @@ pub struct Workload {
     pub compute_noise: ComputeNoise,
     /// Whether the time before each task's end of `MPI_Init` belongs to the run. By default it is left out if the trace records it.
     pub from_launch: bool,
+    /// The part of its run that is simulated, if it is not all: [`Workload::select`].
+    pub part: Option<Arc<Selection>>,
     /// Collective codes of a text trace that differ from the default; a container has its own.
     pub op_codes: Option<OpCodes>,
 }
@@ -234,7 +245,28 @@ impl Workload {
             compute_scale: ComputeScale::default(),
             compute_noise: ComputeNoise::default(),
             from_launch: false,
+            part: None,
             op_codes: None,
+        }
+    }
+
+    /// Simulates only this part of its run.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or has no such part.
+    pub fn select(&mut self, part: &Part) -> Result<(), SimError> {
+        self.part = Some(Arc::new(self.open()?.select(part)?));
+        Ok(())
+    }
+
+    /// The trace, opened for a replay of all of it.
+    pub(crate) fn open(&self) -> Result<Job, SimError> {
+        let Self { trace, op_codes, .. } = self;
+        match op_codes {
+            Some(codes) if !Format::is_container(trace).is_ok_and(|is_container| is_container) => {
+                Ok(Job::stream(Stream::with_codes(trace, codes.clone()).map_err(LoadError::from)?))
+            }
+            _ => Ok(Job::open(trace)?),
         }
     }
 

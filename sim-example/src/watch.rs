@@ -46,6 +46,8 @@ pub struct Observe {
     pub links: bool,
     /// The critical path.
     pub critical_path: bool,
+    /// Who waits for whom.
+    pub waits: bool,
 }
 
 impl Observe {
@@ -290,7 +292,7 @@ mod tests {
         fn bins_add_up(crossings in prop::collection::vec(
             (0u32..3, 0u64..1 << 12, (0u64..1 << 20, 0u32..20), 0u32..12), 1..60))
         {
-            let observe = Observe { links: true, critical_path: false };
+            let observe = Observe { links: true, ..Observe::default() };
             let mut watch = observe.watch(3, 0).unwrap();
             let mut sum: HashMap<(u32, u32), u64> = HashMap::new();
             for (n, &(link, bytes, (end, shift), task)) in crossings.iter().enumerate() {

@@ -19,7 +19,7 @@ use vef_format::state::State;
 use vef_format::units::{Bytes, Ticks};
 use workloads::PATTERNS;
 
-const EVERYTHING: Observe = Observe { links: true, critical_path: true };
+const EVERYTHING: Observe = Observe { links: true, critical_path: true, waits: true };
 
 fn run(settings: &Settings) -> Simulation {
     simulate(settings, &mut |_| {}).unwrap()
@@ -245,7 +245,7 @@ fn a_critical_path_by_hand() {
         let queue = path.links.iter().find(|link| link.queueing_ps > 0).unwrap();
         assert_eq!(queue.link, "switch->node2", "{model}");
         // That link at twice the rate: its two messages take 400 ns each, and the second one comes as the first one has passed.
-        let doubled = run(&settings.doubled(queue.number));
+        let doubled = run(&settings.doubled(queue.number..queue.number + 1));
         let saved = if model == Model::StoreAndForward { 800_000 } else { 400_000 };
         assert_eq!(doubled.runtime_ps, report.runtime_ps - saved, "{model}");
         // The receiver waits, the senders do not.

@@ -4,6 +4,7 @@
  *     send DEST TAG BYTES MODE      ranks of MPI_COMM_WORLD; when the send begins, or is started
  *     recv SOURCE TAG BYTES         room in the buffer; when the receive is posted or started; matched ones: the message's bytes
  *     coll OPERATION MEMBERS ROOT   when the operation begins; the root's rank in the communicator, or -1
+ *     near DEST BYTES               a block of a neighbourhood collective, when the operation begins
  *     comm MEMBERS                  a communicator is made
  *     free                          one is freed
  *     win BYTES, winfree            a window is made, freed
@@ -269,6 +270,54 @@ static void collective(thread *t)
     default: if (now) MPI_Alltoallw(a, counts, in_bytes, types, b, counts, in_bytes, types, comm); else MPI_Ialltoallw(a, counts, in_bytes, types, b, counts, in_bytes, types, comm, &q); break;
     }
     if (!now) complete(t, 1, &q);
+}
+
+/* Neighbourhood collectives on a topology of random edges. */
+static void neighbourhood(thread *t)
+{
+    MPI_Comm comm = choose(t), made;
+    static __thread int a[1024], b[1024], to[16], from[16], out_counts[16], in_counts[16], places[16];
+    static __thread MPI_Aint byte_places[16];
+    static __thread MPI_Datatype types[16];
+    int rank, size, in = 0, out = 0, kind = draw(t, 3), rounds = 1 + draw(t, 3);
+    MPI_Request q;
+    if (comm == MPI_COMM_NULL) return;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    if (kind == 0) {
+        int dims[1] = { size }, periods[1] = { draw(t, 2) };
+        MPI_Cart_create(comm, 1, dims, periods, 0, &made);
+        MPI_Cart_shift(made, 0, 1, from, from + 1);
+        memcpy(to, from, sizeof to);
+        in = out = 2;
+    } else {
+        for (int i = 0; i < size; i++)
+            for (int k = 0; k < size; k++)
+                for (int edges = draw(t, 3); edges > 0; edges--) {
+                    if (i == rank) to[out++] = k;
+                    if (k == rank) from[in++] = i;
+                }
+        MPI_Dist_graph_create_adjacent(comm, in, from, MPI_UNWEIGHTED, out, to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made);
+    }
+    say(t, "comm %d", size);
+    for (int round = 0; round < rounds; round++) {
+        int form = draw(t, 5), n = draw(t, 30), now = draw(t, 2);
+        for (int i = 0; i < 16; i++) places[i] = 32 * i, byte_places[i] = 128 * i, types[i] = MPI_INT;
+        for (int i = 0; i < out; i++) out_counts[i] = to[i] == MPI_PROC_NULL ? 3 : (3 * rank + to[i] + n) % 30;
+        for (int i = 0; i < in; i++) in_counts[i] = from[i] == MPI_PROC_NULL ? 3 : form == 1 ? n : (3 * from[i] + rank + n) % 30;
+        for (int i = 0; i < out; i++)
+            if (to[i] != MPI_PROC_NULL) say(t, "near %d %d", world_rank_of(comm, to[i]), 4 * (form < 3 ? n : out_counts[i]));
+        switch (form) {
+        case 0: if (now) MPI_Neighbor_allgather(a, n, MPI_INT, b, n, MPI_INT, made); else MPI_Ineighbor_allgather(a, n, MPI_INT, b, n, MPI_INT, made, &q); break;
+        case 1: if (now) MPI_Neighbor_allgatherv(a, n, MPI_INT, b, in_counts, places, MPI_INT, made); else MPI_Ineighbor_allgatherv(a, n, MPI_INT, b, in_counts, places, MPI_INT, made, &q); break;
+        case 2: if (now) MPI_Neighbor_alltoall(a, n, MPI_INT, b, n, MPI_INT, made); else MPI_Ineighbor_alltoall(a, n, MPI_INT, b, n, MPI_INT, made, &q); break;
+        case 3: if (now) MPI_Neighbor_alltoallv(a, out_counts, places, MPI_INT, b, in_counts, places, MPI_INT, made); else MPI_Ineighbor_alltoallv(a, out_counts, places, MPI_INT, b, in_counts, places, MPI_INT, made, &q); break;
+        default: if (now) MPI_Neighbor_alltoallw(a, out_counts, byte_places, types, b, in_counts, byte_places, types, made); else MPI_Ineighbor_alltoallw(a, out_counts, byte_places, types, b, in_counts, byte_places, types, made, &q); break;
+        }
+        if (!now) complete(t, 1, &q);
+    }
+    say(t, "free");
+    MPI_Comm_free(&made);
 }
 
 static void note_comm(thread *t, int place, MPI_Comm made)
@@ -548,10 +597,11 @@ static void *carry_out(void *of)
         t->state = (t->seed + step) * 0x9e3779b97f4a7c15u;
         t->tag++;
         draw(t, 2);
-        unsigned what = draw(t, 24);
+        unsigned what = draw(t, 26);
         if (what < 11) exchange(t);
         else if (what < 16) collective(t);
         else if (what < 18) renew(t);
+        else if (what >= 24) neighbourhood(t);
         else if (what >= 20 && what < 22 && threads > 1) continue; /* opening files in several threads, MPICH 4.0 and Open MPI 4.1 hang */
 #ifdef OPEN_MPI
         else if (what < 20 && threads > 1) continue; /* windows in several threads hang */

@@ -260,6 +260,58 @@ static void a_job_in_detail(void)
     builder = vef_builder_new();
     CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_time_factors(builder, 0, wrong, 2) == VEF_ERROR_ARGUMENT);
     vef_builder_free(builder);
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_phase(builder, 0, "solve") == VEF_ERROR_ARGUMENT);
+    CHECK(vef_builder_iterations(builder, 0, "1") == VEF_ERROR_ARGUMENT); /* as the call before */
+    vef_builder_free(builder);
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_iterations(builder, 0, "3-2") == VEF_ERROR_ARGUMENT);
+    vef_builder_free(builder);
+}
+
+/* A Bcast of two ranks that the simulator carries out itself. */
+static void a_collective_as_an_event(void)
+{
+    static const uint32_t communicators[1] = {0};
+    vef_builder *builder = vef_builder_new();
+    vef_replay *replay = NULL;
+    vef_engine *engine = NULL;
+    vef_collective event;
+    vef_member members[2];
+    vef_message message;
+    vef_next next;
+    uint64_t at;
+    CHECK(vef_builder_add_job(builder, "coded.vef") == 0 && vef_builder_op_codes(builder, 0, "codes.txt") == VEF_OK);
+    CHECK(vef_builder_collective_events(builder, 1u << 1, 0) == VEF_OK && vef_builder_event_ranks(builder, 2, 2) == VEF_OK);
+    CHECK(vef_builder_event_bytes(builder, 0, UINT64_MAX) == VEF_OK && vef_builder_event_communicators(builder, communicators, 1) == VEF_OK);
+    CHECK(vef_builder_build(builder, &replay) == VEF_OK);
+    vef_builder_free(builder);
+    CHECK(vef_replay_next_ready(replay, &at) == 1 && at == 1000);
+    CHECK(vef_replay_pop_collective(replay, 999, &event, sizeof event) == 0 && vef_replay_pop_ready(replay, at, &message, sizeof message) == 0);
+    CHECK(vef_replay_pop_collective(replay, at, &event, sizeof event) == 1 && vef_replay_pop_collective(replay, at, &event, sizeof event) == 0);
+    CHECK(event.id == 0 && event.at == 1000 && event.job == 0 && event.communicator == 0 && event.kind == 1 && event.ranks == 2);
+    CHECK(event.member == UINT32_MAX);
+    CHECK(vef_replay_members(replay, 0, 0, NULL, 0, sizeof *members) == 2 && vef_replay_members(replay, 0, 0, members, 2, sizeof *members) == 2);
+    CHECK(members[0].entered == 1000 && members[1].entered == 1000 && members[0].sends + members[1].sends == 8 && members[1].node == 1);
+    CHECK(vef_replay_members(replay, 0, 9, members, 2, sizeof *members) == VEF_ERROR_ARGUMENT);
+    says(vef_replay_stuck(replay), "simulator's to complete");
+    CHECK(vef_replay_complete_member(replay, 0, 0, 2, 5000) == VEF_ERROR_ARGUMENT && vef_replay_complete_member(replay, 0, 0, 1, 5000) == VEF_OK);
+    CHECK(vef_replay_complete_member(replay, 0, 0, 1, 5000) == VEF_ERROR_ARGUMENT && vef_replay_complete_member(replay, 0, 0, 0, 4000) == VEF_ERROR_TIME);
+    CHECK(vef_replay_complete_member(replay, 0, 0, 0, 6000) == VEF_OK && vef_replay_is_complete(replay) == 1);
+    vef_replay_free(replay);
+
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "coded.vef") == 0 && vef_builder_op_codes(builder, 0, "codes.txt") == VEF_OK);
+    CHECK(vef_builder_collective_events(builder, UINT32_MAX, 1) == VEF_OK && vef_builder_engine(builder, &engine) == VEF_OK);
+    vef_builder_free(builder);
+    CHECK(vef_engine_begin(engine) == VEF_OK);
+    for (uint32_t member = 0; member < 2; member++) {
+        CHECK(vef_engine_next(engine, &next, 1, sizeof next) == 1 && next.what == VEF_NEXT_COLLECTIVE && next.at == 1000);
+        CHECK(next.src_rank == member && next.bytes == 2 && next.kind == 1 && vef_engine_members(engine, next.job, next.id, members, 2, sizeof *members) == 2);
+        CHECK(vef_engine_complete_member(engine, next.job, next.id, member, next.at) == VEF_OK);
+    }
+    CHECK(vef_engine_is_complete(engine) == 1);
+    vef_engine_free(engine);
 }
 
 static void null_pointers(void)
@@ -401,7 +453,7 @@ static void an_engine_by_hand(void)
     vef_builder_free(builder);
     CHECK(vef_engine_next(engine, next, 4, sizeof *next) == 0 && vef_engine_is_complete(engine) == 0);
     CHECK(vef_engine_begin(engine) == VEF_OK && vef_engine_begin(engine) == VEF_ERROR_STATE);
-    CHECK(vef_engine_next(engine, next, 4, sizeof *next - 8) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_engine_next(engine, next, 4, sizeof *next - 16) == VEF_ERROR_ARGUMENT);
     memset(larger, 1, sizeof larger);
     CHECK(vef_engine_next(engine, &larger[0].next, 2, sizeof *larger) == 1 && larger[0].later == 0 && larger[1].later != 0);
     next[0] = larger[0].next;
@@ -469,6 +521,7 @@ int main(void)
     a_run_by_hand();
     builders();
     a_job_in_detail();
+    a_collective_as_an_event();
     null_pointers();
     wrong_traces();
     callbacks();

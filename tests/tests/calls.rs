@@ -35,10 +35,10 @@ fn treatment(call: Call) -> Treatment {
         (Call::MPI_Parrived, _) => Other("if the flag is set"),
         (Call::MPI_Win_test, _) => Other("if the flag is set"),
         (_, category) => match (category, call.timing()) {
-            (C::Send | C::Recv | C::Collective, Timing::Persistent) => Counted("each start is an event"),
-            (C::NeighborCollective | C::Partitioned, Timing::Persistent) => {
-                Other("each start, under this name")
+            (C::Send | C::Recv | C::Collective | C::NeighborCollective, Timing::Persistent) => {
+                Counted("each start is an event")
             }
+            (C::Partitioned, Timing::Persistent) => Other("each start, under this name"),
             (C::Send, _) => Event("send"),
             (C::Recv, _) => Event("receive"),
             (C::SendRecv, _) => Event("send and receive"),
@@ -51,7 +51,7 @@ fn treatment(call: Call) -> Treatment {
             (C::CommCreate, _) => Event("definition of the communicator"),
             (C::CommFree, _) => Event("end of the communicator"),
             (C::TypeFree, _) => Counted("the handle becomes invalid"),
-            (C::NeighborCollective, _) => Other("bytes sent to all neighbours"),
+            (C::NeighborCollective, _) => Event("messages to the neighbours"),
             (C::Rma, _) => Other("bytes sent and fetched"),
             (C::Io, _) => Other("bytes requested"),
             (

@@ -78,8 +78,8 @@ fn broken(page: &Path, text: &str, target: &str) -> Option<String> {
     }
     let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
     let there = if file.is_empty() { page.to_path_buf() } else { page.parent()?.join(file) };
-    if !there.exists() {
-        return Some(format!("there is no {}", there.display()));
+    if let Err(error) = there.metadata() {
+        return Some(format!("{}: {error}", there.display()));
     }
     let installed = |path: &Path| {
         let path = path.canonicalize().ok()?;

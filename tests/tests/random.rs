@@ -41,6 +41,7 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
     let mut lines: BTreeMap<u16, Vec<String>> = BTreeMap::new();
     let mut comms: HashMap<CommId, Vec<Rank>> = HashMap::new();
     let mut windows: HashMap<WindowId, CommId> = HashMap::new();
+    let mut destinations: HashMap<CommId, Vec<Option<CommRank>>> = HashMap::new();
     each(&mut |event| {
         let world = |comm: CommId, rank: CommRank| comms[&comm][rank.index()];
         let sent = |send: &vef_format::capture::event::Send| {
@@ -69,6 +70,17 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
                 let root = part.root.map_or(-1, |root| i64::from(root.0));
                 let operation = part.operation.name();
                 vec![format!("coll {operation} {} {root}", comms[&part.comm].len())]
+            }
+            Action::Topology(described) => {
+                destinations.insert(described.comm, described.destinations.to_vec());
+                vec![]
+            }
+            Action::Neighbourhood(part) => {
+                let bytes = |at: usize| part.send_counts.get(at).copied().unwrap_or(part.block.send.0);
+                let near = |(at, to): (usize, &Option<CommRank>)| {
+                    to.map(|to| format!("near {} {}", world(part.comm, to), bytes(at)))
+                };
+                destinations[&part.comm].iter().enumerate().filter_map(near).collect()
             }
             Action::Communicator(described) => {
                 let members = members(described);
@@ -150,7 +162,7 @@ fn seed(mpi: Mpi, program: &Path, seed: u64) {
     for rank in 0..RANKS {
         let mut expected = planned(&plan, rank);
         for line in expected.iter().flatten() {
-            if let ["send", to, _, bytes, _] = line.split(' ').collect::<Vec<_>>()[..] {
+            if let ["send", to, _, bytes, _] | ["near", to, bytes] = line.split(' ').collect::<Vec<_>>()[..] {
                 let pair = traffic.entry((rank, to.parse().expect("a rank"))).or_default();
                 *pair = (pair.0 + 1, pair.1 + bytes.parse::<u64>().expect("bytes"));
             }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
-use vef_tests::{Mpi, have, installed, root, run, shared, skipped, vef};
+use vef_tests::{Mpi, counts, have, installed, root, run, shared, skipped, vef};
 
 #[test]
 fn a_c_program_on_both_mpis() {
@@ -16,6 +16,37 @@ fn a_c_program_on_both_mpis() {
             holds_what_was_counted(work.path(), &trace, ranks);
         }
     }
+}
+
+/// Captures and mixes `tests/c/NAME.c`, which counts its messages by the definition of its calls: the trace holds those, and replays
+/// to its end.
+fn counts_itself(mpi: Mpi, name: &str, ranks: u32) {
+    let work = tempfile::tempdir().expect("a directory");
+    let program = mpi.compile(work.path(), name, &[&format!("tests/c/{name}.c")]);
+    let [capture, trace, container] = ["capture", "out.vef", "out.vefx"].map(|name| work.path().join(name));
+    let mut command = vef();
+    command
+        .args(["run", "-n", &ranks.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"])
+        .arg(&capture);
+    let ended = run(command.arg("--").arg(program).arg(work.path())).success();
+    assert!(ended.stdout().contains("fine"), "{}", ended.stderr());
+    for trace in [&trace, &container] {
+        let mixed = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(trace)).success().stdout();
+        assert!(!mixed.contains("not in the trace"), "{mpi:?}: {mixed}");
+        let check = run(vef().args(["check", "--json"]).arg(trace)).success().stdout();
+        assert!(check.contains("\"complete\": true"), "{mpi:?}: {check}");
+    }
+    run(vef().args(["convert"]).arg(&container).arg(work.path().join("again.vef"))).success();
+    let text = std::fs::read(&trace).expect("the trace");
+    assert!(text == std::fs::read(work.path().join("again.vef")).expect("the trace"), "{mpi:?}");
+    let counted = counts::of_counter(work.path(), ranks).traffic;
+    assert!(!counted.is_empty());
+    assert_eq!(counts::of_trace(&trace).traffic, counted, "{mpi:?}");
+}
+
+#[test]
+fn neighbourhoods_on_both_mpis() {
+    Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "neighbours", 4));
 }
 
 /// `trace` with every computing time set to 0.

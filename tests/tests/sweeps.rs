@@ -342,3 +342,90 @@ fn a_run_that_is_mostly_initialisation_is_named() {
         assert_eq!((said(command, 9_000_000), said(command, 7_000_000)), (1, 0), "{command}");
     }
 }
+
+#[test]
+fn a_sweep_says_what_follows() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let prices = work.path().join("prices.toml");
+    fs::write(&prices, "switch = 1000\nport = 10\ncable = 7\ninterface = 1.5\n").expect("prices");
+    let sweep = || {
+        let mut command = vef();
+        let bandwidths =
+            ["--sweep", "bandwidth=1G,10G,100G,1T,10T", "--sweep", "topology=torus:4x4|fattree:4x4x2"];
+        command.arg("sim").arg(&trace).args(bandwidths).arg("--cost").arg(&prices);
+        command
+    };
+    let table = json(sweep().arg("--json"));
+    let points = table["points"].as_array().expect("points");
+    let time = |bandwidth: &str, topology: &str| {
+        let is_it = |point: &&serde_json::Value| {
+            point["settings"]["bandwidth"] == bandwidth && point["settings"]["topology"] == topology
+        };
+        number(&points.iter().find(is_it).expect("a point")["report"], "runtime_ps") as f64
+    };
+    // The first value from which on no other gains a percent.
+    let values = ["1G", "10G", "100G", "1T", "10T"];
+    let answers: Vec<&str> =
+        table["answers"].as_array().expect("answers").iter().filter_map(|answer| answer.as_str()).collect();
+    for topology in ["torus:4x4", "fattree:4x4x2"] {
+        let gains = |from: usize| {
+            values[from + 1..].iter().any(|to| time(to, topology) <= 0.99 * time(values[from], topology))
+        };
+        let enough = (0..4).find(|&from| !gains(from)).expect("more bandwidth than is needed");
+        assert!(enough > 0, "1G is not enough for this trace");
+        let said =
+            format!("bandwidth={} topology={topology} suffices: bandwidth up to 10T gains", values[enough]);
+        assert!(answers.iter().any(|answer| answer.starts_with(&said)), "{said}: {answers:?}");
+    }
+    // A torus has 16 switches with a node each, and 32 cables between them; the fat tree 6 with 8.
+    let costs = |topology: &str| {
+        let of = |point: &&serde_json::Value| point["settings"]["topology"] == topology;
+        points.iter().find(of).expect("a point")["cost"].as_f64().expect("a cost")
+    };
+    assert_eq!(costs("torus:4x4"), 16_000.0 + 10.0 * (16.0 + 64.0) + 7.0 * 32.0 + 1.5 * 16.0);
+    assert_eq!(costs("fattree:4x4x2"), 6_000.0 + 10.0 * (16.0 + 16.0) + 7.0 * 8.0 + 1.5 * 16.0);
+    let text = run(&mut sweep()).success().stdout();
+    assert!(answers.iter().all(|answer| text.contains(answer)), "{text}");
+    let best = points.iter().min_by_key(|point| number(&point["report"], "runtime_ps")).expect("points");
+    let fastest = format!(
+        "fastest: bandwidth={} topology={}",
+        best["settings"]["bandwidth"].as_str().expect("a value"),
+        best["settings"]["topology"].as_str().expect("a value")
+    );
+    assert_eq!(answers[0], fastest);
+
+    fs::write(&prices, "switch = 1\nrouter = 2\n").expect("prices");
+    let refused = run(&mut sweep()).exited(2).stderr();
+    assert!(refused.contains("prices.toml:2: unknown field `router`"), "{refused}");
+}
+
+#[test]
+fn what_is_random_says_which_differences_mean_nothing() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("noisy.vefx");
+    let generate = ["gen", "halo2d", "-n", "16", "--iterations", "40", "--noise", "0.2", "-o"];
+    run(vef().args(generate).arg(&trace)).success();
+    let mut command = vef();
+    let seeds = ["--sweep", "topology=torus:4x4|fattree:4x4x2", "--sweep", "seed=1,2,3"];
+    command.arg("sim").arg(&trace).args(["--compute-noise", "resampled", "--json"]).args(seeds);
+    let table = json(&mut command);
+    let points = table["points"].as_array().expect("points");
+    let spread = |topology: &str| {
+        let times: Vec<f64> = points
+            .iter()
+            .filter(|point| point["settings"]["topology"] == topology)
+            .map(|point| number(&point["report"], "runtime_ps") as f64)
+            .collect();
+        let (least, most) =
+            times.iter().fold((f64::MAX, 0.0f64), |(least, most), &time| (least.min(time), most.max(time)));
+        (most - least) * 3.0 / times.iter().sum::<f64>()
+    };
+    let spread = 100.0 * spread("torus:4x4").max(spread("fattree:4x4x2"));
+    let said = table["answers"][0].as_str().expect("an answer");
+    let expected = format!(
+        "3 seeds: the run times of one setting differ by up to {spread:.1} %; differences below that mean nothing"
+    );
+    assert_eq!(said, expected);
+    assert!(spread > 0.0);
+}

@@ -1,11 +1,12 @@
 //! `vef check`: validates a trace, replays it, and shows its content; with `--repair` also corrects it.
 
-use crate::groups::{OpCodesFile, Yardstick};
+use crate::foreign::Progress;
+use crate::groups::{CapturedTime, OpCodesFile, Yardstick};
 use crate::initialisation;
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
-use replay::{BuildError, Engine, Job, Stream, yardstick};
+use replay::{BuildError, Engine, Extent, Job, Stream, yardstick};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +23,9 @@ then has the reason. A trace from a pipe (TRACE is -) is copied to a temporary f
 --repair corrects counts of the header, trigger bits, ids, dependencies and orders that the rest of the trace determines,
 and reports each change. It writes nothing if other errors remain. docs/formats.md has the rules.
 
+A GOAL schedule or a Chakra trace is checked as such first: circles, dependencies on what is not there, sends and receives
+without a partner, collectives about which ranks disagree, each with its number and the first places.
+
 Examples:
   vef check app.vef
   vef check app.vef --repair mended.vef
@@ -37,12 +41,17 @@ pub struct Arguments {
     pub codes: OpCodesFile,
     #[command(flatten)]
     pub yardstick: Yardstick,
+    #[command(flatten)]
+    pub captured_time: CapturedTime,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
+    if !find_faults(check)? {
+        return Ok(ExitCode::from(EXIT_BAD_INPUT));
+    }
     let bar = Bar::new("checking");
     let examined = examine(check);
     drop(bar);
@@ -71,6 +80,43 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(EXIT_BAD_INPUT))
 }
 
+/// Shows what is wrong in a graph of another tool, before it is converted; whether it can be.
+fn find_faults(check: &Arguments) -> Result<bool, Failure> {
+    // A pipe is read once, by what follows.
+    if !check.trace.is_file() && !check.trace.is_dir() {
+        return Ok(true);
+    }
+    let file = Input::file(&check.trace)?;
+    let Some(format) = file.foreign() else { return Ok(true) };
+    let Some(checker) = format.info().checker else { return Ok(true) };
+    let files = interchange::Files::of(std::slice::from_ref(&file.path))?;
+    let progress = Progress(Bar::new("checking"));
+    let found = checker(&files, &interchange::Options::default(), &progress)?;
+    drop(progress);
+    let is_sound = !found.iter().any(|finding| finding.is_error);
+    if is_sound && check.json {
+        return Ok(true);
+    }
+    let (trace, format) = (check.trace.display(), format.info().what);
+    if check.json {
+        let error = format!("{} kinds of errors", found.iter().filter(|finding| finding.is_error).count());
+        output::json(&serde_json::json!({
+            "trace": check.trace, "complete": false, "error": error, "format": format, "findings": found,
+        }))?;
+        return Ok(false);
+    }
+    let mut lines = vec![format!("{trace}: {format}")];
+    lines.extend(found.iter().map(|finding| {
+        let severity = if finding.is_error { "error" } else { "warning, left out" };
+        format!("  {severity}: {}", finding.in_one_line())
+    }));
+    if !is_sound {
+        lines.push("NOT complete: it cannot be converted".to_owned());
+    }
+    output::result(lines.join("\n"))?;
+    Ok(is_sound)
+}
+
 fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
     let trace = Input::of(&check.trace)?;
     let op_codes = check.codes.read(&trace)?.unwrap_or_default();
@@ -81,12 +127,18 @@ fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
     };
     let (report, repair, job) = found.map_err(|error| trace.error(error))?;
     // An invalid trace has no meaningful run time: report the error instead.
-    let replayed = job.map(|job| replay_to_end(job, &check.yardstick)).transpose();
+    let replayed = job
+        .map(|job| {
+            let extent =
+                check.yardstick.of_run.extent(&check.captured_time, &trace, Some(&options.op_codes))?;
+            replay_to_end(job, &check.yardstick, &extent)
+        })
+        .transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
     trace.tell_send_waits();
     if let Some(replayed) = &replayed {
-        initialisation::warn(&trace, replayed.runtime, check.yardstick.beginning.from_launch);
+        initialisation::warn(&trace, replayed.runtime, check.yardstick.of_run.from_launch);
     }
     let lacks = trace.lacks();
     Ok(Finding { check, report, repair, replayed, lacks })
@@ -151,14 +203,13 @@ struct Replayed {
     stuck: Option<String>,
 }
 
-fn replay_to_end(mut job: Job, yardstick: &Yardstick) -> Result<Replayed, Failure> {
+fn replay_to_end(job: Job, yardstick: &Yardstick, extent: &Extent) -> Result<Replayed, Failure> {
     let link = yardstick.link()?;
-    let from_launch = yardstick.beginning.from_launch;
+    let from_launch = extent.from_launch;
     let spans = job.captured_spans()?.unwrap_or_default();
     let included = spans.iter().filter(|span| span.in_records && !from_launch);
     let left_out = included.map(|span| Picos(span.initialised.0.saturating_mul(job.clock().0))).max();
-    job.from_launch(from_launch)?;
-    let mut engine = Engine::builder().job(job).engine()?;
+    let mut engine = Engine::builder().job(job.extent(extent)?).engine()?;
     let outcome = yardstick::run(&mut engine, &link)?;
     let total = engine.stats().total();
     Ok(Replayed {

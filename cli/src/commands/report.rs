@@ -1,11 +1,12 @@
 //! `vef report`: a page about a trace, or the data behind it.
 
-use crate::groups::{OpCodesFile, Threads, Yardstick};
+use crate::groups::{CapturedTime, OpCodesFile, Threads, Yardstick};
 use crate::input::Input;
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::progress::Bar;
+use crate::simulation_args::Sim;
 use mixer::Options;
-use replay::Link;
+use replay::{Extent, Link};
 use reports::report::{Report, read_simulation};
 use reports::stats::Stats;
 use reports::yardstick;
@@ -66,6 +67,8 @@ pub struct Arguments {
     pub no_replay: bool,
     #[command(flatten)]
     pub yardstick: Yardstick,
+    #[command(flatten)]
+    pub captured_time: CapturedTime,
     #[command(flatten)]
     pub codes: OpCodesFile,
     #[command(flatten)]
@@ -218,9 +221,10 @@ impl Source {
 
     fn report(&self, arguments: &Arguments) -> Result<(Report, Stats), Failure> {
         let link = (!arguments.no_replay).then(|| arguments.yardstick.link()).transpose()?;
-        let from_launch = arguments.yardstick.beginning.from_launch;
         let codes = arguments.codes.read(&self.trace)?;
-        let (mut report, stats) = read(&self.trace, codes, &arguments.threads, Replay { link, from_launch })?;
+        let extent =
+            arguments.yardstick.of_run.extent(&arguments.captured_time, &self.trace, codes.as_ref())?;
+        let (mut report, stats) = read(&self.trace, codes, &arguments.threads, Replay { link, extent })?;
         if self.mixed.is_some() {
             report.head.kind = "capture";
             let files = fs::read_dir(self.trace.name())?.flatten().filter_map(|file| file.metadata().ok());
@@ -234,8 +238,8 @@ impl Source {
 struct Replay {
     /// The yardstick network; none for no replay.
     link: Option<Link>,
-    /// Whether the time before each rank's end of `MPI_Init` belongs to the run.
-    from_launch: bool,
+    /// What of the run.
+    extent: Extent,
 }
 
 /// Adds a trace up, and replays it if there is a link to do so on.
@@ -243,15 +247,14 @@ fn read(
     trace: &Input,
     codes: Option<OpCodes>,
     threads: &Threads,
-    Replay { link, from_launch }: Replay,
+    Replay { link, extent }: Replay,
 ) -> Result<(Report, Stats), Failure> {
-    let stats = super::stats::read(trace, threads, codes.as_ref(), from_launch)?;
+    let stats = super::stats::read(trace, threads, codes.as_ref(), &extent)?;
     let mut report = super::stats::named(trace, Report::new(&trace.path, &stats));
     if let Some(link) = link {
         let bar = Bar::new("replaying");
         let mut progress = |messages| bar.count(messages, "messages");
-        let replayed =
-            yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, from_launch, &mut progress);
+        let replayed = yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, &extent, &mut progress);
         report.replayed = Some(replayed.map_err(|error| {
             format!("{} (--no-replay leaves out what takes a replay)", trace.named_error(error))
         })?);
@@ -264,10 +267,11 @@ pub fn of_simulation(
     trace: &Input,
     codes: Option<OpCodes>,
     result: &Simulation,
-    from_launch: bool,
+    sim: &Sim,
     page: &Path,
 ) -> Result<(), Failure> {
-    let replay = Replay { link: Some(replay::yardstick::default_link()), from_launch };
+    let extent = sim.of_run.extent(&sim.captured_time, trace, codes.as_ref())?;
+    let replay = Replay { link: Some(replay::yardstick::default_link()), extent };
     let (mut report, _) = read(trace, codes, &Threads { jobs: None }, replay)?;
     report.add_simulation(result.clone())?;
     output::file(page, &report.to_page()?)

@@ -1,9 +1,10 @@
 //! `vef stats`: statistics of a trace, read once, without a replay.
 
-use crate::groups::{Beginning, OpCodesFile, Threads, one_of};
+use crate::groups::{CapturedTime, OfRun, OpCodesFile, Threads, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
+use replay::Extent;
 use reports::report::{Report, Section, Shown};
 use reports::stats::Stats;
 use std::io::IsTerminal;
@@ -33,7 +34,9 @@ pub struct Arguments {
     #[command(flatten)]
     pub codes: OpCodesFile,
     #[command(flatten)]
-    pub beginning: Beginning,
+    pub of_run: OfRun,
+    #[command(flatten)]
+    pub captured_time: CapturedTime,
     #[command(flatten)]
     pub threads: Threads,
     /// Print everything as JSON, as in a report
@@ -47,7 +50,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?;
-    let stats = read(&trace, &arguments.threads, codes.as_ref(), arguments.beginning.from_launch)?;
+    let extent = arguments.of_run.extent(&arguments.captured_time, &trace, codes.as_ref())?;
+    let stats = read(&trace, &arguments.threads, codes.as_ref(), &extent)?;
     if let Some(wanted) = &arguments.csv {
         let tables = stats.tables();
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
@@ -88,12 +92,12 @@ pub fn read(
     trace: &Input,
     threads: &Threads,
     codes: Option<&OpCodes>,
-    from_launch: bool,
+    extent: &Extent,
 ) -> Result<Stats, Failure> {
     let bar = Bar::new("reading the trace");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.number()).build()?;
     let mut stats = pool
-        .install(|| Stats::of_trace(&trace.path, from_launch, &|records| bar.count(records, "records")))
+        .install(|| Stats::of_trace(&trace.path, extent, &|records| bar.count(records, "records")))
         .map_err(|error| trace.error(error))?;
     if let Some(codes) = codes {
         stats.about.op_codes = codes.clone();

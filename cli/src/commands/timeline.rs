@@ -1,6 +1,6 @@
 //! `vef timeline`: writes a timeline of all ranks for a trace viewer.
 
-use crate::groups::{OpCodesFile, RankList, Yardstick, one_of};
+use crate::groups::{CapturedTime, OpCodesFile, RankList, Yardstick, one_of};
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
@@ -103,7 +103,8 @@ fn is_for_traces(arguments: &Arguments) -> Result<(), Failure> {
     let given = [
         ("--latency", yardstick.latency.is_some()),
         ("--bandwidth", yardstick.bandwidth.is_some()),
-        ("--from-launch", yardstick.beginning.from_launch),
+        ("--from-launch", yardstick.of_run.from_launch),
+        ("--phase, --iterations", yardstick.of_run.part(&CapturedTime::default()).is_some()),
         ("--op-codes", codes.op_codes.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
@@ -118,8 +119,8 @@ fn is_for_traces(arguments: &Arguments) -> Result<(), Failure> {
 fn draw_trace(arguments: &Arguments, trace: &Input, settings: &Settings) -> Result<Option<Summary>, Failure> {
     let op_codes = arguments.codes.read(trace)?;
     let link = arguments.yardstick.link()?;
-    let from_launch = arguments.yardstick.beginning.from_launch;
-    let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link, from_launch };
+    let extent = &arguments.yardstick.of_run.extent(&CapturedTime::default(), trace, op_codes.as_ref())?;
+    let source = Source::Trace { path: &trace.path, op_codes: op_codes.as_ref(), link: &link, extent };
     draw(source, settings, arguments)
 }
 

@@ -101,7 +101,7 @@ pub fn fallback(operation: Operation) -> Algorithm {
 }
 
 /// (bytes, total) as all members see them.
-fn common_bytes(member: &Member, sizes: Sizes<'_>) -> (u64, u64) {
+pub fn common_bytes(member: &Member, sizes: Sizes<'_>) -> (u64, u64) {
     let Member { operation, ranks, .. } = *member;
     let ranks = u64::from(ranks.max(1));
     match (sizes, operation.sizing()) {

@@ -8,6 +8,7 @@ mod completion;
 mod files;
 mod handles;
 mod lifecycle;
+mod neighbourhood;
 mod one_sided;
 mod other;
 mod persistent;
@@ -65,8 +66,9 @@ pub(crate) fn of(call: Call) -> Option<&'static Hook> {
         // Its request has no record.
         (Request, _) if call == Call::MPI_Grequest_start => &Hook::NONE,
         (Collective, _) => &collective::COLLECTIVE,
-        (NeighborCollective | Partitioned, Timing::Persistent) => &other::PERSISTENT,
-        (NeighborCollective | Partitioned | Process, _) => &other::OTHER,
+        (NeighborCollective, _) => &neighbourhood::NEIGHBOURHOOD,
+        (Partitioned, Timing::Persistent) => &other::PERSISTENT,
+        (Partitioned | Process, _) => &other::OTHER,
         (CommCreate, _) => &handles::COMM_CREATE,
         (TypeCreate, _) => &handles::TYPE_CREATE,
         (CommFree | TypeFree | WinFree | FileClose, _) => &handles::FREE,

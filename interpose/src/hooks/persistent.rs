@@ -4,7 +4,7 @@ use crate::call::{Hook, Recorded};
 use crate::hooks::completion::{handles, read_handles};
 use crate::requests::Template;
 use mpi_abi::prototypes::Name;
-use vef_format::capture::event::{Action, Collective, Detail, PostReceive, Send};
+use vef_format::capture::event::{Action, Collective, Detail, Neighbourhood, PostReceive, Send};
 
 /// Stores the template of the persistent request that a call has made.
 pub(super) fn keep_template(call: &mut Recorded, template: Template) {
@@ -36,6 +36,11 @@ fn start(call: &mut Recorded, handle: usize, now: usize) {
             let (part, [send_counts, recv_counts]) = &**part;
             let part = Collective { request: Some(request), send_counts, recv_counts, ..part.clone() };
             call.put(&Action::Collective(part));
+        }
+        Template::Neighbourhood(made_by, part) => {
+            let (part, [send_counts, recv_counts]) = &**part;
+            let part = Neighbourhood { request: Some(request), send_counts, recv_counts, ..*part };
+            call.put_as(*made_by, &Action::Neighbourhood(part));
         }
         Template::Other(made_by, bytes) => {
             call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });

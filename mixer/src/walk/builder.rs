@@ -7,7 +7,7 @@ use super::recent::{Name, Recent};
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
 use crate::Polls;
-use crate::channels::{Channel, Posting, Side};
+use crate::channels::{Channel, Posting, Purpose, Side};
 use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
 use crate::index::{ChannelIndex, CollectiveIndex, CommIndex, MessageIndex, ReceiveIndex, RecordIndex};
@@ -57,8 +57,8 @@ pub(super) struct Builder<'a> {
     pub(super) requests: Requests<Pending>,
     /// Pending wildcard receives.
     pub(super) wildcards: HashMap<ReceiveIndex, Wildcard>,
-    /// The receives of pending lowered collectives ([`Pending::Lowered`]).
-    pub(super) lowered: Vec<Vec<ReceiveIndex>>,
+    /// Pending collectives that are messages ([`Pending::Lowered`]).
+    pub(super) lowered: Vec<Lowered>,
     pub(super) timeline: Timeline,
     pub(super) clock: Clock,
     /// Calls that a trace cannot represent, by function.
@@ -68,7 +68,7 @@ pub(super) struct Builder<'a> {
     pub(super) agreements: Agreements,
     /// Whether `MPI_Finalize` was called.
     finalized: bool,
-    /// How many events the task may have, less the messages and receives of lowered collectives, and those of probes: so each
+    /// How many events the task may have, less the messages and receives of collectives, and those of probes: so each
     /// message, receive and collective has an index.
     pub(super) most: u64,
     pub(super) task: Task,
@@ -85,8 +85,19 @@ pub(super) enum Pending {
     Receive(ReceiveIndex),
     /// A collective; a wait for it counts for this part of the time.
     Collective(CollectiveIndex, TimePart),
-    /// A collective replaced by messages, by index in [`Builder::lowered`].
+    /// A collective that is messages, by index in [`Builder::lowered`].
     Lowered(usize),
+}
+
+/// A collective that is messages.
+#[derive(Debug, Default)]
+pub(super) struct Lowered {
+    /// The records of those of its messages for which its end waits.
+    pub(super) sends: Vec<RecordIndex>,
+    /// Its receives.
+    pub(super) receives: Vec<ReceiveIndex>,
+    /// Whether the marks behind the first one begin at the end of the call that completes it, when all messages have arrived.
+    pub(super) marks_at_end: bool,
 }
 
 /// The arguments of a wildcard receive.
@@ -187,6 +198,12 @@ impl<'a> Builder<'a> {
         self.task.records.len() + self.timeline.delayed()
     }
 
+    /// Index of the next record.
+    #[inline(always)]
+    pub(super) fn next_record(&self) -> RecordIndex {
+        RecordIndex(self.records() as u32)
+    }
+
     /// Makes the only record of the call `event`; what follows the call depends on `after`.
     #[inline(always)]
     pub(super) fn record(&mut self, event: &Event<'_>, body: Body, after: After) {
@@ -261,7 +278,7 @@ impl<'a> Builder<'a> {
         let (comm, rank, tag) = name;
         let Some((comm, peer)) = self.comms.peer(comm, rank)? else { return Ok(None) };
         let length = if self.options.by_length { bytes.0 } else { 0 };
-        let channel = Channel { comm, peer, tag, lowered: false, length };
+        let channel = Channel { comm, peer, tag, purpose: Purpose::PointToPoint, length };
         let index = match side {
             SideOf::Sends => self.task.sends.channel(channel),
             SideOf::Receives => self.task.receives.channel(channel),
@@ -283,7 +300,10 @@ impl<'a> Builder<'a> {
             self.communicators.intern(self.rank, id.0, origin, members, parent)?
         };
         let foreign = described.foreign;
-        self.comms.add(described.id, Local { index, group, foreign, slot: None, rank: CommRank(0) })
+        self.comms.add(
+            described.id,
+            Local { index, group, foreign, neighbours: None, slot: None, rank: CommRank(0) },
+        )
     }
 
     /// Rule 1.

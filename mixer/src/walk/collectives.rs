@@ -1,11 +1,11 @@
 //! The rules for collective calls: as records, or as the messages that replace them.
 
-use super::builder::{Builder, Pending};
+use super::builder::{Builder, Lowered, Pending};
 use super::timeline::Chain;
 use crate::agreement::{CallList, Calls};
-use crate::channels::Channel;
+use crate::channels::{Channel, Purpose};
 use crate::error::{Call, Problem};
-use crate::index::{CollectiveIndex, ReceiveIndex};
+use crate::index::CollectiveIndex;
 use crate::lower::Steps;
 use crate::records::{After, Body, Part};
 use crate::task::Fate;
@@ -63,7 +63,7 @@ impl Builder<'_> {
             let tag = if call.request.is_some() { made.len() as i32 } else { 0 };
             let (comm, group) = (local.index, local.group.clone());
             let channel = |rank: u32| match group.get(CommRank(rank)) {
-                Some(peer) => Ok(Channel { comm, peer, tag, lowered: true, length: 0 }),
+                Some(peer) => Ok(Channel { comm, peer, tag, purpose: Purpose::Collective, length: 0 }),
                 None => Err(Problem::Peer { comm: call.comm.0, size, rank }),
             };
             return self.as_messages(event, call.request, steps, channel, chain);
@@ -100,7 +100,7 @@ impl Builder<'_> {
         channel: impl Fn(u32) -> Result<Channel, Problem>,
         chain: &mut Chain,
     ) -> Result<(), Problem> {
-        let mut receives = Vec::new();
+        let mut part = Lowered::default();
         while let Some(step) = steps.next() {
             self.count_further()?;
             match step {
@@ -111,30 +111,41 @@ impl Builder<'_> {
                 }
                 Step::Recv { from, data, .. } => {
                     let channel = self.task.receives.channel(channel(from)?);
-                    receives.push(self.add_receive(event, channel, Fate::Unawaited, Bytes(data.len)));
+                    part.receives.push(self.add_receive(event, channel, Fate::Unawaited, Bytes(data.len)));
                 }
                 Step::Wait if request.is_none() => {
-                    self.collect(event, &receives, chain);
-                    receives.clear();
+                    self.complete_lowered(event, &part, chain);
+                    part.receives.clear();
                 }
                 Step::Wait | Step::Local { .. } => {}
             }
         }
-        if request.is_none() {
-            self.collect(event, &receives, chain);
-        } else {
-            self.start(request, Pending::Lowered(self.lowered.len()))?;
-            self.lowered.push(receives);
+        match request {
+            Some(_) => self.start_lowered(request, part),
+            None => {
+                self.complete_lowered(event, &part, chain);
+                Ok(())
+            }
         }
+    }
+
+    /// Keeps what the completion of a non-blocking collective needs that is messages.
+    pub(super) fn start_lowered(&mut self, request: Option<RequestId>, part: Lowered) -> Result<(), Problem> {
+        self.start(request, Pending::Lowered(self.lowered.len()))?;
+        self.lowered.push(part);
         Ok(())
     }
 
-    /// Completes the receives of a lowered collective within the call `event`.
-    pub(super) fn collect(&mut self, event: &Event<'_>, receives: &[ReceiveIndex], chain: &mut Chain) {
-        for &receive in receives {
-            self.task.fates[receive.index()] = Fate::Awaited;
+    /// Completes a collective that is messages within the call `event`.
+    pub(super) fn complete_lowered(&mut self, event: &Event<'_>, part: &Lowered, chain: &mut Chain) {
+        if let Some(notes) = &mut self.notes {
+            part.sends.iter().for_each(|&send| notes.completed(send));
+        }
+        let later = if part.marks_at_end { event.end } else { event.start };
+        for &receive in &part.receives {
+            self.completed_receive(event, receive);
             let after = After::Received(receive);
-            self.timeline.record(&mut self.task, event, event.start, chain, Body::Mark, after);
+            self.timeline.record(&mut self.task, event, later, chain, Body::Mark, after);
         }
     }
 }

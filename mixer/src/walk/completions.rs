@@ -67,8 +67,8 @@ impl Builder<'_> {
             }
             Some(Pending::Collective(collective, part)) => (After::Collective(collective), part),
             Some(Pending::Lowered(at)) => {
-                let receives = std::mem::take(&mut self.lowered[at]);
-                self.collect(event, &receives, chain);
+                let part = std::mem::take(&mut self.lowered[at]);
+                self.complete_lowered(event, &part, chain);
                 return Ok(TimePart::Collective);
             }
             Some(Pending::Send { message, record }) => {

@@ -7,6 +7,13 @@ use std::sync::Arc;
 use vef_format::capture::Group;
 use vef_format::ids::{CommId, CommRank, Rank};
 
+/// The neighbours of a task in the topology of a communicator; `None`: `MPI_PROC_NULL`.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    pub(super) sources: Vec<Option<Rank>>,
+    pub(super) destinations: Vec<Option<Rank>>,
+}
+
 /// A communicator of this task.
 #[derive(Debug)]
 pub(super) struct Local {
@@ -14,6 +21,8 @@ pub(super) struct Local {
     pub(super) group: Arc<Group>,
     /// Whether the trace cannot represent it.
     pub(super) foreign: bool,
+    /// This task's neighbours, if it has a topology, from its first neighbourhood collective on.
+    pub(super) neighbours: Option<Arc<Neighbours>>,
     /// Index in [`Task::calls`](crate::task::Task::calls), from its first collective on.
     pub(super) slot: Option<u32>,
     /// This task's rank, from its first collective on.

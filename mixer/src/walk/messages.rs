@@ -2,9 +2,9 @@
 
 use super::builder::{Builder, Pending, SideOf, Wildcard};
 use super::timeline::Chain;
-use crate::channels::Channel;
+use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
-use crate::index::{ChannelIndex, ReceiveIndex, RecordIndex};
+use crate::index::{ChannelIndex, ReceiveIndex};
 use crate::records::{After, Body};
 use crate::task::Fate;
 use vef_format::account::TimePart;
@@ -66,7 +66,7 @@ impl Builder<'_> {
             self.start(send.request, Pending::NoCompletionRecord(TimePart::Send))?;
             return Ok(None);
         };
-        let record = RecordIndex(self.records() as u32);
+        let record = self.next_record();
         let (message, body) = self.add_message(channel, send.bytes);
         self.start(send.request, Pending::Send { message, record })?;
         Ok(Some(body))
@@ -167,7 +167,8 @@ impl Builder<'_> {
     fn abandon(&mut self, receive: ReceiveIndex) {
         let Some(Wildcard { comm, source, tag, room }) = self.wildcards.remove(&receive) else { return };
         if let (Some(peer), Some(tag), Ok(local)) = (source, tag, self.comms.get(comm)) {
-            let channel = Channel { comm: local.index, peer, tag, lowered: false, length: room.0 };
+            let channel =
+                Channel { comm: local.index, peer, tag, purpose: Purpose::PointToPoint, length: room.0 };
             let channel = self.task.receives.channel(channel);
             self.task.receives.assign(receive.0, channel);
         }

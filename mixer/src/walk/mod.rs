@@ -10,6 +10,7 @@
 //! | 4, 5, 9 | completions of requests | `completions.rs` |
 //! | 10 | probes | `probes.rs` |
 //! | 11 | creations of communicators | `creations.rs` |
+//! | 12 | neighbourhood collectives | `neighbourhoods.rs` |
 //!
 //! `timeline.rs` gives each record its time and its dependency, `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
@@ -21,6 +22,7 @@ mod completions;
 mod creations;
 mod locals;
 mod messages;
+mod neighbourhoods;
 mod notes;
 mod probes;
 mod recent;
@@ -109,6 +111,8 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Receive(receive) => return walk.receive(event, receive),
         Action::Exchange { send, receive } => return walk.exchange(event, send, receive),
         Action::Collective(collective) => return walk.collective(event, collective),
+        Action::Topology(topology) => return walk.topology(topology),
+        Action::Neighbourhood(part) => return walk.neighbourhood(event, part),
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => walk.polled(event),

@@ -21,6 +21,8 @@ pub(super) struct NoteTaker {
     since: Vec<Since>,
     /// Records of the sends that the current event completes.
     sent: Vec<RecordIndex>,
+    /// Records of the sends, of a collective, that the current event makes without waiting for each.
+    detached: Vec<RecordIndex>,
     tag: Option<i32>,
     call: Option<Function>,
     /// When the task entered `MPI_Init`.
@@ -29,6 +31,8 @@ pub(super) struct NoteTaker {
     begun: u64,
     keep_init: bool,
     polls: Polls,
+    /// Time in calls since the last moment was noted, at most.
+    lag: u64,
     /// The functions in the rank's call table.
     called: Vec<Option<Function>>,
 }
@@ -40,6 +44,8 @@ struct Since {
     end: u64,
     /// Duration of its failed polls after that.
     polled: u64,
+    /// End of its latest event that made a record.
+    recorded: u64,
 }
 
 impl NoteTaker {
@@ -55,12 +61,17 @@ impl NoteTaker {
         self.sent.push(record);
     }
 
+    /// The current event makes the send of `record` as part of a collective.
+    pub(super) fn detached(&mut self, record: RecordIndex) {
+        self.detached.push(record);
+    }
+
     /// Takes an event that made `records`; those in front of its own are marks of the threads `joined`.
     #[inline(always)]
     pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>, joined: &[u16]) {
         let thread = usize::from(event.thread);
         if thread >= self.since.len() {
-            self.since.resize(thread + 1, Since { end: self.begun, polled: 0 });
+            self.since.resize(thread + 1, Since { end: self.begun, polled: 0, recorded: self.begun });
         }
         if let Some(threads) = &mut self.threads {
             let joined = if let Action::Finalize = event.action { joined } else { &[] };
@@ -87,7 +98,10 @@ impl NoteTaker {
         if !records.is_empty() {
             let called = event.call.index().and_then(|slot| *self.called.get(slot)?);
             let function = called.unwrap_or(function);
-            self.since[thread] = Since { end: event.end.0, polled: 0 };
+            self.since[thread] = Since { end: event.end.0, polled: 0, recorded: event.end.0 };
+            if self.threads.is_none() {
+                self.moment(event, records.start);
+            }
             match &mut self.threads {
                 Some(threads) => threads.made_by(function),
                 None if self.call == Some(function) => {}
@@ -97,6 +111,16 @@ impl NoteTaker {
                 }
             }
         }
+    }
+
+    /// Notes when the first record of an event began, if that does not follow from the computing times.
+    #[inline(always)]
+    fn moment(&mut self, event: &Event<'_>, record: u64) {
+        if self.lag >= Note::LAG {
+            self.lag = 0;
+            self.notes.put(record, &Note::Moment(Ticks(event.start.0.saturating_sub(self.begun))));
+        }
+        self.lag += event.end.0.saturating_sub(event.start.0);
     }
 
     #[inline(always)]
@@ -118,13 +142,16 @@ impl NoteTaker {
                     true => (Note::Initialised(took), event.start.0),
                     false => (Note::StartUp(took), event.end.0),
                 };
-                (self.zero, self.begun, self.since[thread].end) = (Some(event.start.0), begun, begun);
+                (self.zero, self.begun) = (Some(event.start.0), begun);
+                self.since[thread] = Since { end: begun, polled: 0, recorded: begun };
                 self.notes.put(0, &note);
             }
             Action::Finalize => {
                 if let Some(zero) = self.zero {
                     self.notes.put(0, &Note::Finalised(Ticks(event.start.0.saturating_sub(zero))));
                 }
+                // The last record's moment is noted in any case.
+                self.lag = Note::LAG;
                 return Some(Function::FINALIZE);
             }
             Action::Receive(_) => return Some(Function::RECEIVE),
@@ -141,12 +168,21 @@ impl NoteTaker {
                 }
                 return Some(Function::collective(call));
             }
+            Action::Neighbourhood(_) => {
+                for send in std::mem::take(&mut self.detached) {
+                    self.put(event.thread, send.0.into(), &Note::Detached);
+                }
+                self.complete(event, records);
+            }
             Action::Polls { .. } if self.polls == Polls::Wait => {
                 let took = event.end.0.saturating_sub(event.start.0);
                 self.since[thread].polled = self.since[thread].polled.saturating_add(took);
+                self.lag = self.lag.saturating_add(took);
             }
             Action::Phase { begin, name } => {
                 self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });
+                let computed = event.start.0.saturating_sub(self.since[thread].recorded);
+                self.put(event.thread, records.end, &Note::BeforePhase(Ticks(computed)));
             }
             // The call table has the name: without it, there are no records.
             _ if !records.is_empty() => return Some(Function::CREATION),

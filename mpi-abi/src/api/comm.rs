@@ -51,26 +51,50 @@ impl Mpi {
         Ok(self.number(|flag| pmpi!(self, MPI_Comm_test_inter(comm.word(), flag)))? != 0)
     }
 
-    /// The number of sources and of destinations of this process in neighbourhood collectives; both 0 without a topology.
-    pub fn comm_neighbours(&self, comm: Comm) -> Result<(usize, usize)> {
+    /// The ranks from which this process receives in neighbourhood collectives, and those to which it sends, in the order of their
+    /// blocks; `None`: `MPI_PROC_NULL`. Both empty without a topology.
+    pub fn comm_neighbours(&self, comm: Comm) -> Result<(Vec<Option<i32>>, Vec<Option<i32>>)> {
         let constants = &self.abi().constants;
         let kind = self.number(|kind| pmpi!(self, MPI_Topo_test(comm.word(), kind)))?;
+        let room = |count: c_int| vec![0i32; count.max(0) as usize];
         let [sources, destinations] = if kind == constants.cart {
-            [2 * self.number(|dimensions| pmpi!(self, MPI_Cartdim_get(comm.word(), dimensions)))?; 2]
+            let dimensions =
+                self.number(|dimensions| pmpi!(self, MPI_Cartdim_get(comm.word(), dimensions)))?;
+            let mut neighbours = room(2 * dimensions);
+            for (dimension, pair) in (0i32..).zip(neighbours.chunks_exact_mut(2)) {
+                let (before, behind) = (pair.as_mut_ptr(), pair[1..].as_mut_ptr());
+                pmpi!(self, MPI_Cart_shift(comm.word(), dimension, 1i32, before, behind))?;
+            }
+            [neighbours.clone(), neighbours]
         } else if kind == constants.graph {
             let rank = self.comm_rank(comm)?;
-            [self.number(|count| pmpi!(self, MPI_Graph_neighbors_count(comm.word(), rank, count)))?; 2]
+            let count =
+                self.number(|count| pmpi!(self, MPI_Graph_neighbors_count(comm.word(), rank, count)))?;
+            let mut neighbours = room(count);
+            pmpi!(self, MPI_Graph_neighbors(comm.word(), rank, count, neighbours.as_mut_ptr()))?;
+            [neighbours.clone(), neighbours]
         } else if kind == constants.dist_graph {
             let (mut sources, mut destinations): (c_int, c_int) = (0, 0);
             let (from, to) = (&raw mut sources, &raw mut destinations);
             self.number(|weighted| {
                 pmpi!(self, MPI_Dist_graph_neighbors_count(comm.word(), from, to, weighted))
             })?;
-            [sources, destinations]
+            let [mut from, mut from_weights] = [room(sources), room(sources)];
+            let [mut to, mut to_weights] = [room(destinations), room(destinations)];
+            let (from_at, to_at) = (from.as_mut_ptr(), to.as_mut_ptr());
+            let weights = (from_weights.as_mut_ptr(), to_weights.as_mut_ptr());
+            let word = comm.word();
+            pmpi!(
+                self,
+                MPI_Dist_graph_neighbors(word, sources, from_at, weights.0, destinations, to_at, weights.1)
+            )?;
+            [from, to]
         } else {
-            [0; 2]
+            Default::default()
         };
-        Ok((sources.max(0) as usize, destinations.max(0) as usize))
+        let null = constants.proc_null;
+        let ranks = |list: Vec<i32>| list.into_iter().map(|rank| (rank != null).then_some(rank)).collect();
+        Ok((ranks(sources), ranks(destinations)))
     }
 
     /// `MPI_Comm_dup`. Collective.

@@ -1,13 +1,24 @@
 //! Lines of text files: without comments, or as tokens of Open MPI's hostfiles and rankfiles.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use crate::error::Error;
 
+/// Longest text file: so a device without end is an error, too.
+const LONGEST: u64 = 256 << 20;
+
 /// Reads a text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|e| Error::new(e.to_string()).in_file(path.display().to_string()))
+    let refused = |message: String| Error::new(message).in_file(path.display().to_string());
+    let mut text = String::new();
+    let file = File::open(path).map_err(|e| refused(e.to_string()))?;
+    let read = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|e| refused(e.to_string()))?;
+    match read as u64 > LONGEST {
+        true => Err(refused(format!("longer than {LONGEST} bytes"))),
+        false => Ok(text),
+    }
 }
 
 /// The lines that are not empty, with their numbers from 1; `#` starts a comment.

@@ -1,5 +1,6 @@
 //! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
 
+use super::events::{CollectiveEvents, Event};
 use crate::error::{CollectiveProblem, Problem, ReplayError};
 use crate::job::Running;
 use crate::message::WakeTarget;
@@ -20,6 +21,7 @@ use vef_format::units::Picos;
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
     pub(super) table: Table,
+    pub(super) events: Option<CollectiveEvents>,
     pub(crate) open: Slab<Open>,
     pub(crate) parts: Slab<Part>,
     pub(crate) groups: Vec<Group>,
@@ -47,6 +49,8 @@ pub(crate) struct Open {
     pub(super) blocks: Option<Counts>,
     /// Whether some member's sums had to be split evenly, as the trace has no counts.
     pub(super) split: bool,
+    /// Set if the simulator carries it out.
+    pub(super) event: Option<Event>,
     /// The members' parts by communicator rank: a key in the table of parts, [`NOT_YET`] or [`OVER`].
     pub(crate) parts: Vec<u32>,
     pub(super) over: u32,
@@ -74,7 +78,7 @@ pub(crate) struct Part {
     pub(crate) rank: u32,
     pub(super) at: Picos,
     /// Number of its task's record, or [`UNKNOWN`](crate::live::UNKNOWN).
-    pub(super) record: u32,
+    pub(crate) record: u32,
     /// Messages that it has started.
     pub(super) sent: u32,
     /// The message it is about to send: to whom, and bytes.
@@ -111,6 +115,14 @@ pub(super) enum PartSizes {
 }
 
 impl PartSizes {
+    /// Bytes sent and received, of a part of an event.
+    pub(super) fn sums(&self) -> [u64; 2] {
+        match self {
+            Self::Own(Sizes::Sums { send, recv }) => [*send, *recv],
+            Self::Own(_) | Self::Blocks | Self::Pairs(_) => [0; 2],
+        }
+    }
+
     /// The sizes of the part that is the record of that number of its task.
     pub(super) fn of(
         open: &Open,
@@ -281,8 +293,8 @@ impl Group {
 }
 
 impl Collectives {
-    pub(crate) fn new(table: Table) -> Self {
-        Self { table, ..Self::default() }
+    pub(crate) fn new(table: Table, events: Option<CollectiveEvents>) -> Self {
+        Self { table, events, ..Self::default() }
     }
 
     /// Whether a sequence's next record, which waits for no line, can start: it waits for nothing, or for a part of a collective that is complete.

@@ -6,16 +6,21 @@ use std::sync::Arc;
 use vef_format::ids::Rank;
 use vef_format::raw::{DEPENDENCY, MARK, Raw};
 
-/// A reading of the records of a part.
-#[derive(Debug)]
-pub(crate) struct Filter {
-    selection: Arc<Selection>,
-    /// By rank.
-    places: Vec<Place>,
+/// How far the records of a task were read from the trace, for [`Selection::take`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlaceInPart {
+    /// Number of the next record of the trace.
+    next: u64,
+    /// Its stretch, or the one behind it.
+    stretch: usize,
+    /// Whether the stretch has begun.
+    begun: bool,
+    /// Computing that is yet to be left out in front of the first record of the stretch.
+    before: u64,
     left_out: LeftOut,
 }
 
-/// What a replay of a part has left out in its records, because it depends on others.
+/// What a replay of a part leaves out in its records, because it depends on others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LeftOut {
     /// Receptions that records do not wait for: the messages were sent outside of the part.
@@ -25,23 +30,51 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Adds that of another partition of the same replay.
+    /// Adds that of another task, or partition of the same replay.
     pub fn add(&mut self, other: Self) {
         self.receptions += other.receptions;
         self.collective_parts += other.collective_parts;
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// Number of the next record of the trace.
-    next: u64,
-    /// Its stretch, or the one behind it.
-    stretch: usize,
-    /// Whether the stretch has begun.
-    begun: bool,
-    /// Computing that is yet to be left out in front of the first record of the stretch.
-    before: u64,
+impl Selection {
+    /// Takes the task's next record of the trace and makes of it what is replayed; its number, or `None` if it is left out. A collective
+    /// that some members do not enter in the part becomes a mark of no id.
+    pub fn take(&self, task: Rank, place: &mut PlaceInPart, raw: &mut Raw) -> Option<u64> {
+        let number = place.next;
+        let is_record = raw.tag & PAUSE == 0;
+        place.next += u64::from(is_record);
+        let stretches = self.stretches(task);
+        while stretches.get(place.stretch).is_some_and(|stretch| stretch.records.end <= number) {
+            (place.stretch, place.begun) = (place.stretch + 1, false);
+        }
+        let stretch = stretches.get(place.stretch).filter(|stretch| stretch.records.start <= number)?;
+        if !std::mem::replace(&mut place.begun, true) {
+            place.before = stretch.before.0;
+        }
+        let left_out = place.before.min(raw.time);
+        raw.time -= left_out;
+        place.before = if is_record { 0 } else { place.before - left_out };
+        if self.depends_outside(raw) {
+            place.left_out.receptions += u64::from(raw.tag & DEPENDENCY == 2);
+            raw.tag &= !(DEPENDENCY | STARTED);
+            raw.after = 0;
+        }
+        if self.is_cut(raw) {
+            place.left_out.collective_parts += 1;
+            let tag = raw.tag & DEPENDENCY | MARK | PAUSE;
+            *raw = Raw { time: raw.time, after: raw.after, tag, ..Raw::NOTHING };
+        }
+        Some(number)
+    }
+}
+
+/// A reading of the records of a part.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    selection: Arc<Selection>,
+    /// By rank.
+    places: Vec<PlaceInPart>,
 }
 
 /// What comes next of a task.
@@ -63,19 +96,19 @@ impl Filter {
     }
 
     pub(crate) fn new(selection: &Arc<Selection>, tasks: u32) -> Self {
-        let places = vec![Place::default(); tasks as usize];
-        Self { selection: selection.clone(), places, left_out: LeftOut::default() }
+        Self { selection: selection.clone(), places: vec![PlaceInPart::default(); tasks as usize] }
     }
 
-    /// Whether the part has the beginning of a task's run, where its start-up is.
-    pub(crate) fn has_start(&self, task: Rank) -> bool {
-        let first = self.selection.stretches(task).first();
-        first.is_some_and(|first| first.records.start == 0 && first.before.0 == 0)
+    /// The records that it takes.
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
     }
 
     /// What has been left out so far.
     pub(crate) fn left_out(&self) -> LeftOut {
-        self.left_out
+        let mut all = LeftOut::default();
+        self.places.iter().for_each(|place| all.add(place.left_out));
+        all
     }
 
     /// What comes next of a task, before its next record is read from the trace.
@@ -88,46 +121,14 @@ impl Filter {
             }
             (place.stretch, place.begun) = (place.stretch + 1, false);
             if stretch.behind.0 > 0 {
-                return Ahead::Pause(
-                    Raw { time: stretch.behind.0, tag: MARK | PAUSE, ..Raw::NOTHING },
-                    place.next,
-                );
+                let pause = Raw { time: stretch.behind.0, tag: MARK | PAUSE, ..Raw::NOTHING };
+                return Ahead::Pause(pause, place.next);
             }
         }
     }
 
-    /// Takes the task's next record of the trace, or a pause in front of it, and makes of it what is replayed; its number, or `None` if it
-    /// is left out.
+    /// As [`Selection::take`].
     pub(crate) fn take(&mut self, task: Rank, raw: &mut Raw) -> Option<u64> {
-        let place = self.places.get_mut(task.index())?;
-        let number = place.next;
-        let is_record = raw.tag & PAUSE == 0;
-        place.next += u64::from(is_record);
-        let stretches = self.selection.stretches(task);
-        while stretches.get(place.stretch).is_some_and(|stretch| stretch.records.end <= number) {
-            (place.stretch, place.begun) = (place.stretch + 1, false);
-        }
-        let stretch = stretches.get(place.stretch).filter(|stretch| stretch.records.start <= number)?;
-        if !std::mem::replace(&mut place.begun, true) {
-            place.before = stretch.before.0;
-        }
-        let left_out = place.before.min(raw.time);
-        raw.time -= left_out;
-        place.before = if is_record { 0 } else { place.before - left_out };
-        if self.selection.depends_outside(raw) {
-            self.left_out.receptions += u64::from(self.selection.is_released(raw));
-            raw.tag &= !(DEPENDENCY | STARTED);
-            raw.after = 0;
-        }
-        if self.selection.is_cut(raw) {
-            self.left_out.collective_parts += 1;
-            *raw = Raw {
-                time: raw.time,
-                after: raw.after,
-                tag: raw.tag & DEPENDENCY | MARK | PAUSE,
-                ..Raw::NOTHING
-            };
-        }
-        Some(number)
+        self.selection.take(task, self.places.get_mut(task.index())?, raw)
     }
 }

@@ -1,29 +1,30 @@
 //! The iterations of a program's main loop, found in its records.
 //!
-//! Each rank's records are a sequence of shapes (kind, peer or communicator, operation; not bytes nor times), in which the longest
-//! [`Pattern`] is the loop. Where an iteration begins is not determined by one rank: ranks are aligned one after the other, so
-//! that as many messages and collectives as possible begin and end in the same iteration.
+//! The records of one rank, the reference, are a sequence of shapes (kind, peer or communicator, operation; not bytes nor times), in which the
+//! [`Pattern`] is the loop. The part begins and ends at the reference with an iteration, at each other rank where as few messages and
+//! collectives as possible cross the beginning or the end.
 
 use super::PartError;
 use super::pattern::Pattern;
 use super::selection::Stretch;
 use crate::source::Feed;
 use hashbrown::HashMap;
+use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use vef_format::ids::Rank;
 use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
 use vef_format::units::Grouped;
 
-/// Iterations on each side of the middle one whose messages align ranks.
-const AROUND: usize = 4;
-/// What a collective counts, compared with a message: one that is cut is left out as a whole.
-const COLLECTIVE_WEIGHT: u64 = 8;
-/// What a message counts in one iteration; it counts 1 where the record that waits for it is the first of the next.
-const FULL: i64 = 2;
-/// How often each rank is aligned once more, with all others.
+/// What a message that crosses a cut costs; 1 where the record that waits for it is the first behind the cut.
+const MESSAGE_COST: i64 = 2;
+/// What a collective costs of which a member is cut off: it is left out as a whole.
+const COLLECTIVE_COST: i64 = 16;
+/// How often each rank is cut once more, when all others are.
 const ROUNDS: usize = 3;
-/// Places of the first rank at which an iteration may begin that are tried.
+/// Records of the reference at which an iteration may begin that are tried.
 const MOST_BEGINNINGS: usize = 8;
+/// Ranks that are tried as the reference.
+const MOST_REFERENCES: usize = 64;
 
 /// The stretches of each rank in iterations `first` to `last`, and a description.
 pub(crate) fn iterations(
@@ -31,71 +32,61 @@ pub(crate) fn iterations(
     first: NonZeroU64,
     last: Option<NonZeroU64>,
 ) -> Result<(Vec<Vec<Stretch>>, String), PartError> {
-    let loops = Loops::find(trace)?;
-    let links = loops.links(trace)?;
-    let beginnings = loops.beginnings(trace)?;
-    let aligned = beginnings.iter().map(|&beginning| loops.align(&links, beginning));
-    let (bases, _) = aligned
-        .min_by_key(|aligned| aligned.as_ref().map_or(u64::MAX, |(_, apart)| *apart))
-        .ok_or(PartError::Empty)??;
-    let iterations = loops.common(&bases);
-    let found = iterations.end.saturating_sub(iterations.start).max(0) as u64;
+    let Loop { reference, pattern, records } = Loop::find(trace)?;
+    let links = Links::read(trace, records.len())?;
+    let mut best: Option<(i64, Vec<Vec<Stretch>>, u64)> = None;
+    for offset in beginnings(trace, reference, &pattern)? {
+        // Behind its first records, the last iteration has no end.
+        let found = (pattern.starts.len() - usize::from(offset > 0)) as u64;
+        let to = last.map_or(found, NonZeroU64::get);
+        if to > found || first.get() > to {
+            return Err(PartError::Iterations { found });
+        }
+        let start = |iteration: u64| match pattern.starts.get(iteration as usize) {
+            Some(start) => start + offset,
+            None => pattern.starts[iteration as usize - 1] + pattern.period,
+        };
+        let begin = links.cut(reference, start(first.get() - 1) as i64, &records);
+        let end = links.cut(reference, start(to) as i64, &records);
+        let cost = begin.1 + end.1;
+        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
+            let range = |(begin, end): (i64, i64)| Stretch::of(begin as u64..end.max(begin) as u64);
+            let stretches = begin.0.into_iter().zip(end.0).map(|cuts| vec![range(cuts)]).collect();
+            best = Some((cost, stretches, found));
+        }
+    }
+    let (_, stretches, found) = best.ok_or(PartError::Empty)?;
     let last = last.map_or(found, NonZeroU64::get);
-    if found < 2 || last > found || first.get() > last {
-        return Err(PartError::Iterations { found });
-    }
-    let (from, to) = (iterations.start + first.get() as i64 - 1, iterations.start + last as i64);
-    let mut inside = 0;
-    let mut stretches = vec![Vec::new(); trace.header().tasks as usize];
-    for (of_rank, base) in loops.ranks.iter().zip(&bases) {
-        let place = |iteration: i64| (base + iteration * of_rank.pattern.period as i64) as u64;
-        inside += place(iterations.end) - place(iterations.start);
-        stretches[of_rank.task.index()].push(Stretch::of(place(from)..place(to)));
-    }
-    let share = 100.0 * inside as f64 / loops.records.max(1) as f64;
     let described = format!(
-        "iterations {} to {} of {}, which have {share:.1} % of all records",
+        "iterations {} to {} of {} of rank {reference} (mostly {} records)",
         Grouped(first),
         Grouped(last),
-        Grouped(found)
+        Grouped(found),
+        Grouped(pattern.period)
     );
     Ok((stretches, described))
 }
 
-/// The loops of all ranks that have records.
-struct Loops {
-    ranks: Vec<Loop>,
-    /// Of all ranks.
-    records: u64,
-}
-
-/// The main loop of one rank. Its pattern's period is that of an iteration of all ranks.
+/// The main loop of a trace.
 struct Loop {
-    task: Rank,
+    reference: Rank,
     pattern: Pattern,
+    /// Number of records, by rank.
+    records: Vec<i64>,
 }
 
-/// Two records that belong to one iteration.
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    /// The index of the loop, and the record's number: of a message the sender's; of a collective any member's.
-    from: (usize, i64),
-    /// Of a message, the record that waits for it: it comes behind the iteration's last record if that is all that the iteration waits for.
-    to: (usize, i64),
-    is_message: bool,
-}
-
-impl Link {
-    fn weight(&self) -> u64 {
-        if self.is_message { 1 } else { COLLECTIVE_WEIGHT }
-    }
-}
-
-impl Loops {
+impl Loop {
     fn find(trace: &Feed) -> Result<Self, PartError> {
         let mut numbers = HashMap::new();
         let mut shapes: Vec<Vec<u32>> = Vec::new();
+        let mut records: Vec<i64> = vec![0; trace.header().tasks as usize];
         trace.survey(false, &mut |task, raw| {
+            if let Some(records) = records.get_mut(task.index()) {
+                *records += 1;
+            }
+            if task.index() >= MOST_REFERENCES {
+                return;
+            }
             let next = numbers.len() as u32;
             let shape = *numbers.entry(shape(raw)).or_insert(next);
             if task.index() >= shapes.len() {
@@ -103,199 +94,181 @@ impl Loops {
             }
             shapes[task.index()].push(shape);
         })?;
-        let mut ranks = Vec::new();
-        for (task, shapes) in (0..).map(Rank).zip(&shapes).filter(|(_, shapes)| !shapes.is_empty()) {
-            let none = PartError::NoPattern { task, records: shapes.len() as u64 };
-            ranks.push(Loop { task, pattern: Pattern::find(shapes).ok_or(none)? });
-        }
-        // Where some ranks repeat themselves more often than others, an iteration is what all do as often.
-        let times = ranks.iter().map(|of| of.pattern.times()).min().unwrap_or(1);
-        for Loop { pattern, .. } in &mut ranks {
-            pattern.period *= (pattern.times() + times / 2) / times;
-        }
-        Ok(Self { ranks, records: shapes.iter().map(|shapes| shapes.len() as u64).sum() })
+        let mut found =
+            (0..).map(Rank).zip(&shapes).filter_map(|(rank, shapes)| Some((rank, Pattern::find(shapes)?)));
+        let (reference, pattern) = found.next().ok_or(PartError::NoPattern)?;
+        Ok(Self { reference, pattern, records })
     }
+}
 
-    /// By task, the index of its loop.
-    fn indices(&self) -> HashMap<u32, usize> {
-        self.ranks.iter().zip(0..).map(|(of, index)| (of.task.0, index)).collect()
-    }
+/// Two records that are to be on one side of a cut.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// Rank and number of a record: of a message its own; of a collective any member's.
+    from: (u32, u32),
+    /// Of a message, the record that waits for it.
+    to: (u32, u32),
+    is_message: bool,
+}
 
-    /// The messages and collectives around the middle of the loop.
-    fn links(&self, trace: &Feed) -> Result<Vec<Link>, PartError> {
-        let indices = self.indices();
-        let mut numbers = vec![0i64; self.ranks.len()];
-        let mut sends: HashMap<u64, (usize, i64)> = HashMap::new();
-        let mut waits = Vec::new();
-        let mut collectives: HashMap<u64, (usize, i64)> = HashMap::new();
-        let mut links = Vec::new();
+/// The messages and collectives of a trace, by rank.
+struct Links {
+    all: Vec<Link>,
+    /// The links of each rank: indices.
+    of_rank: Vec<Vec<u32>>,
+}
+
+impl Links {
+    fn read(trace: &Feed, ranks: usize) -> Result<Self, PartError> {
+        let mut numbers = vec![0u32; ranks];
+        let mut sends: HashMap<u64, (u32, u32)> = HashMap::new();
+        let mut waits: HashMap<u64, (u32, u32)> = HashMap::new();
+        let mut collectives: HashMap<u64, (u32, u32)> = HashMap::new();
+        let mut all = Vec::new();
         trace.survey(false, &mut |task, raw| {
-            let Some(&index) = indices.get(&task.0) else { return };
-            let at = (index, numbers[index]);
-            numbers[index] += 1;
-            let Pattern { items, period } = &self.ranks[index].pattern;
-            let middle = items.start + self.ranks[index].pattern.times() / 2 * period;
-            let around = middle.saturating_sub(AROUND * period)..middle + AROUND * period;
-            if !around.contains(&(at.1 as usize)) {
-                return;
+            let Some(number) = numbers.get_mut(task.index()) else { return };
+            let at = (task.0, *number);
+            *number = number.saturating_add(1);
+            if raw.tag & DEPENDENCY == 2 {
+                match sends.remove(&raw.after) {
+                    Some(from) => all.push(Link { from, to: at, is_message: true }),
+                    None => drop(waits.insert(raw.after, at)),
+                }
             }
             match raw.tag & KIND {
-                MESSAGE => drop(sends.insert(raw.id, at)),
+                MESSAGE if raw.awaited() => match waits.remove(&raw.id) {
+                    Some(to) => all.push(Link { from: at, to, is_message: true }),
+                    None => drop(sends.insert(raw.id, at)),
+                },
                 COLLECTIVE => match collectives.get(&raw.id) {
-                    Some(&from) => links.push(Link { from, to: at, is_message: false }),
+                    Some(&from) => all.push(Link { from, to: at, is_message: false }),
                     None => drop(collectives.insert(raw.id, at)),
                 },
                 _ => {}
             }
-            if raw.tag & DEPENDENCY == 2 {
-                waits.push((raw.after, at));
-            }
         })?;
-        let messages = waits.into_iter().filter_map(|(id, to)| {
-            let from = *sends.get(&id)?;
-            (from.0 != to.0).then_some(Link { from, to, is_message: true })
-        });
-        links.extend(messages);
-        Ok(links)
-    }
-
-    /// Records of the first rank with which an iteration may begin: the first of its pattern, those behind collectives, and those
-    /// behind most computing.
-    fn beginnings(&self, trace: &Feed) -> Result<Vec<i64>, PartError> {
-        let Some(Loop { task, pattern }) = self.ranks.first() else { return Ok(Vec::new()) };
-        let second = pattern.items.start + pattern.period..pattern.items.start + 2 * pattern.period;
-        let (mut number, mut after_collective) = (0usize, false);
-        let mut places = Vec::new();
-        trace.survey(false, &mut |its, raw| {
-            if its != *task {
-                return;
-            }
-            if second.contains(&number) {
-                let offset = (number - second.start) as i64;
-                places.push((after_collective, raw.time, offset));
-            }
-            after_collective = raw.tag & KIND == COLLECTIVE;
-            number += 1;
-        })?;
-        places.sort_by_key(|&(after_collective, time, offset)| {
-            (!after_collective, std::cmp::Reverse(time), offset)
-        });
-        let half = MOST_BEGINNINGS / 2;
-        let mut chosen = vec![0];
-        chosen.extend(places.iter().take(half).map(|&(_, _, offset)| offset));
-        places.sort_by_key(|&(_, time, offset)| (std::cmp::Reverse(time), offset));
-        chosen.extend(places.iter().take(half).map(|&(_, _, offset)| offset));
-        chosen.sort_unstable();
-        chosen.dedup();
-        Ok(chosen.into_iter().map(|offset| pattern.items.start as i64 + offset).collect())
-    }
-
-    /// Where an iteration begins at each rank, if one of the first rank begins with its record `beginning`; and the weight of the links
-    /// that are in two iterations.
-    fn align(&self, links: &[Link], beginning: i64) -> Result<(Vec<i64>, u64), PartError> {
-        let mut of_rank: Vec<Vec<&Link>> = vec![Vec::new(); self.ranks.len()];
-        for link in links {
-            of_rank[link.from.0].push(link);
-            of_rank[link.to.0].push(link);
+        all.retain(|link| link.from.0 != link.to.0);
+        let mut of_rank = vec![Vec::new(); ranks];
+        for (link, index) in all.iter().zip(0..) {
+            of_rank[link.from.0 as usize].push(index);
+            of_rank[link.to.0 as usize].push(index);
         }
-        let mut bases: Vec<Option<i64>> = vec![None; self.ranks.len()];
-        bases[0] = Some(beginning);
-        // The weight of each rank's links with ranks that are aligned.
-        let mut ready = vec![0u64; self.ranks.len()];
-        let mut settled = 0;
-        while settled < self.ranks.len() {
-            let last = match settled {
-                0 => 0,
-                _ => {
-                    let open = (0..self.ranks.len()).filter(|&rank| bases[rank].is_none());
-                    let Some(next) = open.max_by_key(|&rank| (ready[rank], std::cmp::Reverse(rank))) else {
-                        break;
-                    };
-                    bases[next] = Some(self.base(next, &of_rank[next], &bases)?);
-                    next
+        Ok(Self { all, of_rank })
+    }
+
+    /// The first record of each rank behind a cut that the `reference` has in front of record `place`; and what crosses it.
+    fn cut(&self, reference: Rank, place: i64, records: &[i64]) -> (Vec<i64>, i64) {
+        let mut cuts: Vec<Option<i64>> = vec![None; records.len()];
+        cuts[reference.index()] = Some(place);
+        // The number of each rank's links with ranks that are cut.
+        let mut ready = vec![0u64; records.len()];
+        let mut queue = std::collections::BinaryHeap::from([(0, Reverse(reference.0))]);
+        while let Some((_, Reverse(rank))) = queue.pop() {
+            let at = rank as usize;
+            match cuts[at] {
+                None => cuts[at] = Some(self.best(rank, records[at], &cuts).0),
+                Some(_) if rank == reference.0 => {}
+                Some(_) => continue,
+            }
+            for &link in &self.of_rank[at] {
+                let Link { from, to, .. } = self.all[link as usize];
+                let other = if from.0 == rank { to.0 } else { from.0 };
+                ready[other as usize] += 1;
+                if cuts[other as usize].is_none() && ready[other as usize].is_power_of_two() {
+                    queue.push((ready[other as usize], Reverse(other)));
                 }
-            };
-            settled += 1;
-            for link in &of_rank[last] {
-                let other = if link.from.0 == last { link.to.0 } else { link.from.0 };
-                ready[other] += link.weight();
             }
         }
-        // The first ones knew only some of the others.
-        for _ in 0..ROUNDS {
-            for rank in 1..self.ranks.len() {
-                bases[rank] = Some(self.base(rank, &of_rank[rank], &bases)?);
+        // The first ones knew only some of the others. What has no links has its share of the records in front.
+        let share = place as f64 / records[reference.index()].max(1) as f64;
+        let mut cuts: Vec<Option<i64>> = cuts
+            .into_iter()
+            .zip(records)
+            .map(|(cut, &records)| cut.or(Some((records as f64 * share) as i64)))
+            .collect();
+        let mut cost = 0;
+        for round in 0..=ROUNDS {
+            cost = 0;
+            for rank in (0..records.len()).filter(|&rank| rank != reference.index()) {
+                let (cut, own) = self.best(rank as u32, records[rank], &cuts);
+                if round < ROUNDS && !self.of_rank[rank].is_empty() {
+                    cuts[rank] = Some(cut);
+                }
+                cost += own;
             }
         }
-        let bases: Vec<i64> = bases.into_iter().flatten().collect();
-        let apart = links.iter().map(|link| {
-            let [from, to] = [link.from, link.to].map(|at| self.iteration(at, bases[at.0]));
-            let behind = self.iteration((link.to.0, link.to.1 - 1), bases[link.to.0]);
-            match from == to {
-                true => 0,
-                false if link.is_message && from == behind => FULL as u64 - 1,
-                false => FULL as u64 * link.weight(),
-            }
-        });
-        let apart = apart.sum();
-        Ok((bases, apart))
+        (cuts.into_iter().map(Option::unwrap_or_default).collect(), cost)
     }
 
-    /// The iteration of a record of a rank whose iteration 0 begins with record `base`.
-    fn iteration(&self, (index, number): (usize, i64), base: i64) -> i64 {
-        (number - base).div_euclid(self.ranks[index].pattern.period as i64)
-    }
-
-    /// The base of a rank that has most of its links with aligned ranks in one iteration.
-    fn base(&self, rank: usize, links: &[&Link], bases: &[Option<i64>]) -> Result<i64, PartError> {
-        let Loop { task, pattern } = &self.ranks[rank];
-        let (period, begin) = (pattern.period as i64, pattern.items.start as i64);
-        // Weights that begin and end with a base.
-        let mut steps: Vec<(i64, i64)> = Vec::new();
-        let mut all = 0;
-        for link in links {
-            let is_from = link.from.0 == rank;
-            let (own, other) = if is_from { (link.from.1, link.to) } else { (link.to.1, link.from) };
-            let Some(base) = bases[other.0] else { continue };
-            let at = self.iteration(other, base);
-            // What waits may come behind the last record of the iteration.
-            let (low, high) = (own - (at + 1) * period + 1, own - at * period);
-            let weight = FULL * link.weight() as i64;
-            steps.extend([(low, weight), (high + 1, -weight)]);
-            all += weight;
-            // What waits may come behind the last record of the iteration.
-            let behind = match (link.is_message, is_from) {
-                (false, _) => continue,
-                (true, false) => (low - 1, low),
-                (true, true) if at == self.iteration((other.0, other.1 - 1), base) => continue,
-                (true, true) => (high + 1, high + 1 + period),
+    /// The cut of a rank that is crossed least by its links with ranks that are cut, the first of several; and what crosses it.
+    fn best(&self, rank: u32, records: i64, cuts: &[Option<i64>]) -> (i64, i64) {
+        // What a cut in front of record n costs is the sum of the steps up to n.
+        let mut steps: Vec<(i64, i64)> = vec![(0, 0)];
+        for &link in &self.of_rank[rank as usize] {
+            let Link { from, to, is_message } = self.all[link as usize];
+            let is_from = from.0 == rank;
+            let (own, other) = if is_from { (from, to) } else { (to, from) };
+            let Some(cut) = cuts[other.0 as usize] else { continue };
+            let (own, other) = (i64::from(own.1), i64::from(other.1));
+            // If the other record is in front of the cut, the own one is not to be behind, and the reverse.
+            let cost = match (is_message, is_from) {
+                (false, _) => COLLECTIVE_COST,
+                // What waits first behind the cut.
+                (true, true) if other == cut => 1,
+                (true, _) => MESSAGE_COST,
             };
-            steps.extend([(behind.0, 1), (behind.1, -1)]);
-        }
-        if all == 0 {
-            return Ok(begin);
+            let own_is_behind_from = match (is_message, is_from, other < cut) {
+                // A wait in front of the first record behind the cut is no part of what is behind.
+                (true, true, _) if other == cut => None,
+                (_, _, true) => Some(own),
+                (_, _, false) => None,
+            };
+            match own_is_behind_from {
+                // The cut must be behind it.
+                Some(own) => {
+                    steps.extend([(0, cost), (own + 1, -cost)]);
+                    if is_message && !is_from {
+                        steps.extend([(own, 1 - cost), (own + 1, cost - 1)]);
+                    }
+                }
+                None => steps.push((own + 1, cost)),
+            }
         }
         steps.sort_unstable();
-        let (mut votes, mut best) = (0, (0, i64::MAX));
-        for stretch in steps.chunk_by(|one, other| one.0 == other.0) {
-            votes += stretch.iter().map(|step| step.1).sum::<i64>();
-            let base = stretch[0].0;
-            if votes > best.0 || (votes == best.0 && (base - begin).abs() < (best.1 - begin).abs()) {
-                best = (votes, base);
+        let (mut cost, mut best) = (0, None);
+        for step in steps.chunk_by(|one, other| one.0 == other.0) {
+            cost += step.iter().map(|step| step.1).sum::<i64>();
+            if step[0].0 <= records && best.is_none_or(|(_, least)| cost < least) {
+                best = Some((step[0].0, cost));
             }
         }
-        if 2 * best.0 < all { Err(PartError::Apart { task: *task }) } else { Ok(best.1) }
+        best.unwrap_or((0, 0))
     }
+}
 
-    /// The iterations that are in the pattern of every rank.
-    fn common(&self, bases: &[i64]) -> std::ops::Range<i64> {
-        let of_rank = self.ranks.iter().zip(bases).map(|(of, base)| {
-            let Pattern { items, period } = &of.pattern;
-            let (begin, end, period) = (items.start as i64 - base, items.end as i64 - base, *period as i64);
-            (begin + period - 1).div_euclid(period)..end.div_euclid(period)
-        });
-        of_rank.reduce(|one, other| one.start.max(other.start)..one.end.min(other.end)).unwrap_or(0..0)
-    }
+/// Offsets in an iteration of the reference at which it may begin: where the pattern does, behind collectives, and behind most computing.
+fn beginnings(trace: &Feed, reference: Rank, pattern: &Pattern) -> Result<Vec<usize>, PartError> {
+    let second = pattern.starts[1]..pattern.starts[1] + pattern.period;
+    let (mut number, mut after_collective) = (0usize, false);
+    let mut places = Vec::new();
+    trace.survey(false, &mut |task, raw| {
+        if task != reference {
+            return;
+        }
+        if second.contains(&number) {
+            places.push((after_collective, raw.time, number - second.start));
+        }
+        after_collective = raw.tag & KIND == COLLECTIVE;
+        number += 1;
+    })?;
+    places.sort_by_key(|&(after_collective, time, offset)| (!after_collective, Reverse(time), offset));
+    let mut chosen = vec![0];
+    chosen.extend(places.iter().take(MOST_BEGINNINGS / 2).map(|&(_, _, offset)| offset));
+    places.sort_by_key(|&(_, time, offset)| (Reverse(time), offset));
+    chosen.extend(places.iter().take(MOST_BEGINNINGS / 2).map(|&(_, _, offset)| offset));
+    chosen.sort_unstable();
+    chosen.dedup();
+    Ok(chosen)
 }
 
 /// What two records have in common that occur at one place of a program.

@@ -1,52 +1,52 @@
-//! Finds what is repeated in a sequence: the longest stretch in which each item equals the one a period before.
+//! Finds the loop in a sequence: a word that occurs again and again, with little between its occurrences.
 
-use std::ops::Range;
-
-/// A stretch of a sequence that repeats itself.
+/// The loop of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
-    pub(super) items: Range<usize>,
+    /// Where the word occurs, ascending; occurrences do not overlap.
+    pub(super) starts: Vec<usize>,
+    /// The length of the word.
     pub(super) period: usize,
+    /// Items in occurrences that are followed by another one at once.
+    regular: usize,
 }
 
-/// A pattern occurs so many times at least.
+/// A word occurs so many times at least.
 const FEWEST: usize = 3;
-/// It covers at least this share of the sequence: 1 / `SHARE`.
+/// Regular occurrences cover at least this share of the sequence: 1 / `SHARE`.
 const SHARE: usize = 4;
+/// Between two occurrences of the loop there are less than so many times the length of the word.
+const GAP: usize = 4;
 /// Equal stretches of this length suggest a period.
 const WINDOW: usize = 8;
 /// Comparisons for each item of a sequence, in all.
 const EFFORT: usize = 64;
 
 impl Pattern {
-    /// Whole periods.
-    pub(super) fn times(&self) -> usize {
-        self.items.len() / self.period
-    }
-
-    /// The longest pattern of a sequence, of patterns of equal length that with the shortest period. It covers a place at a multiple of
-    /// an eighth of the sequence, as all do that are longer than a quarter.
+    /// The loop with most regular occurrences, of equal ones that with the shortest word. One of its words is at a multiple of an eighth of
+    /// the sequence.
     pub(super) fn find(of: &[u32]) -> Option<Self> {
         let mut best: Option<Self> = None;
         let mut effort = EFFORT.saturating_mul(of.len());
-        for eighth in 1..8 {
-            let anchor = of.len() / 8 * eighth;
-            if best
-                .as_ref()
-                .is_some_and(|best| best.items.contains(&anchor) && best.items.len() > of.len() / 2)
-            {
-                continue;
-            }
+        for anchor in (1..8).map(|eighth| of.len() / 8 * eighth) {
             let window = of.get(anchor..(anchor + WINDOW).min(of.len()))?;
+            // Of the periods at this place only those are tried that last longer than the shorter ones.
+            let mut longest = 0;
             for period in 1..of.len() / FEWEST + 1 {
                 let Some(later) = of.get(anchor + period..anchor + period + window.len()) else { break };
                 if later != window {
                     continue;
                 }
-                let found = Self::around(of, anchor, period);
-                effort = effort.saturating_sub(found.items.len());
-                let longest = best.as_ref().map_or(of.len() / SHARE, |best| best.items.len());
-                if found.times() >= FEWEST && found.items.len() > longest {
+                let lasts = lasts(of, anchor, period);
+                effort = effort.saturating_sub(lasts);
+                if lasts < period || lasts <= longest {
+                    continue;
+                }
+                longest = lasts;
+                let found = Self::of_word(of, anchor, period);
+                effort = effort.saturating_sub(of.len());
+                let least = best.as_ref().map_or(of.len().div_ceil(SHARE).max(1) - 1, |best| best.regular);
+                if found.starts.len() >= FEWEST && found.regular > least {
                     best = Some(found);
                 }
                 if effort == 0 {
@@ -57,38 +57,42 @@ impl Pattern {
         best
     }
 
-    /// The stretch around a place in which each item equals the one `period` items later, and these.
-    fn around(of: &[u32], place: usize, period: usize) -> Self {
-        let later = &of[period..];
-        let begin = (0..place).rev().find(|&at| of[at] != later[at]).map_or(0, |at| at + 1);
-        let end = (place..later.len()).find(|&at| of[at] != later[at]).unwrap_or(later.len());
-        Self { items: begin..end + period, period }
+    /// The loop around a place, with the word of this length there.
+    fn of_word(of: &[u32], place: usize, length: usize) -> Self {
+        let word = &of[place..place + length];
+        let occurs = |at: usize| of.get(at..at + length) == Some(word);
+        let mut starts = vec![place];
+        let mut last = place;
+        while let Some(next) = (last + length..last + GAP * length).find(|&at| occurs(at)) {
+            starts.push(next);
+            last = next;
+        }
+        starts.reverse();
+        let mut first = place;
+        while let Some(before) = (first.saturating_sub(GAP * length)..first.saturating_sub(length) + 1)
+            .rev()
+            .find(|&at| at + length <= first && occurs(at))
+        {
+            starts.push(before);
+            first = before;
+        }
+        starts.reverse();
+        let regular = starts.windows(2).filter(|pair| pair[1] - pair[0] == length).count() * length;
+        Self { starts, period: length, regular }
     }
+}
+
+/// For how many items around a place each equals the one `period` items later.
+fn lasts(of: &[u32], place: usize, period: usize) -> usize {
+    let later = &of[period..];
+    let before = (0..place).rev().take_while(|&at| of[at] == later[at]).count();
+    let behind = (place..later.len()).take_while(|&at| of[at] == later[at]).count();
+    before + behind
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Finds patterns by trying all periods and all stretches.
-    fn slowly(of: &[u32]) -> Option<(Range<usize>, usize)> {
-        let mut best: Option<(Range<usize>, usize)> = None;
-        for period in 1..=of.len() / 3 {
-            let mut begin = 0;
-            for at in 0..=of.len() - period {
-                if at < of.len() - period && of[at] == of[at + period] {
-                    continue;
-                }
-                let items = begin..at + period;
-                begin = at + 1;
-                let longest = best.as_ref().map_or(of.len() / 4, |(best, _)| best.len());
-                if items.len() >= 3 * period && items.len() > longest {
-                    best = Some((items, period));
-                }
-            }
-        }
-        best
-    }
 
     /// So many items from `seed` that look random.
     fn noise(seed: u32, items: usize) -> Vec<u32> {
@@ -104,13 +108,15 @@ mod tests {
     fn a_loop_between_set_up_and_end_is_found() {
         for (setup, body, times, end) in [(0, 9, 4, 0), (37, 20, 12, 11), (100, 13, 9, 80), (5, 1, 60, 3)] {
             let mut sequence = noise(setup as u32 + 1, setup);
-            let body_items: Vec<u32> = noise(777, body).iter().map(|item| item + 20).collect();
-            (0..times).for_each(|_| sequence.extend(&body_items));
+            let word: Vec<u32> = noise(777, body).iter().zip(0..).map(|(item, at)| item + 20 + at).collect();
+            (0..times).for_each(|_| sequence.extend(&word));
             sequence.extend(noise(3, end));
             let found = Pattern::find(&sequence).unwrap();
-            assert_eq!(Some((found.items.clone(), found.period)), slowly(&sequence));
-            assert_eq!((found.period, found.times()), (body, times), "{setup} {body}");
-            assert_eq!(found.items.start, setup);
+            assert_eq!(found.period, body, "{setup} {body}");
+            // The word may begin anywhere in the body.
+            assert!((times - 1..=times).contains(&found.starts.len()), "{setup} {body}: {found:?}");
+            let first = found.starts[0];
+            assert!((setup..setup + body).contains(&first), "{setup} {body}: {first}");
         }
     }
 
@@ -122,7 +128,28 @@ mod tests {
             (0..5).for_each(|_| sequence.extend([60, 61, 62, 63]));
         }
         let found = Pattern::find(&sequence).unwrap();
-        assert_eq!((found.items, found.period), (30..30 + 6 * 23, 23));
+        assert_eq!(found.period, 23);
+        assert!(found.starts.len() >= 5);
+    }
+
+    #[test]
+    fn a_loop_may_do_something_else_at_times() {
+        // 60 steps; every seventh does more, every tenth writes something.
+        let mut sequence = noise(1, 40);
+        let mut begins = Vec::new();
+        for step in 1..=60 {
+            begins.push(sequence.len());
+            sequence.extend([30, 31, 32, 33, 34, 35, 36, 37]);
+            if step % 7 == 0 {
+                sequence.extend([30, 30, 31, 31, 40]);
+            }
+            if step % 10 == 0 {
+                sequence.extend([50, 51]);
+            }
+        }
+        let found = Pattern::find(&sequence).unwrap();
+        assert_eq!(found.period, 8);
+        assert!(found.starts.len() >= 40, "{found:?}");
     }
 
     #[test]

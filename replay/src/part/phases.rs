@@ -2,13 +2,29 @@
 
 use super::PartError;
 use super::selection::Stretch;
+use crate::LoadError;
 use crate::source::Feed;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
-use vef_format::container::{Note, Section};
+use vef_format::container::{Note, Notes, Reader, Section};
+use vef_format::units::Ticks;
 
 /// Names of phases in an error.
 const MOST_NAMES: usize = 20;
+
+/// The computing in front of a task's phase marks, in their order.
+struct BeforePhases(Notes);
+
+impl BeforePhases {
+    fn next(&mut self, reader: &Reader) -> Result<u64, LoadError> {
+        while let Some((_, note)) = self.0.next(reader)? {
+            if let Note::BeforePhase(computed) = note {
+                return Ok(computed.0);
+            }
+        }
+        Ok(0)
+    }
+}
 
 /// The stretches of each rank in a phase, in the given `entry` or in all of them; and a description.
 pub(crate) fn phase(
@@ -20,15 +36,25 @@ pub(crate) fn phase(
     let reader = container.reader();
     let mut stretches = vec![Vec::new(); reader.header().tasks as usize];
     let (mut known, mut most) = (BTreeSet::new(), 0);
-    for (task, mut notes) in reader.notes_of_all(Section::Phases).map_err(crate::LoadError::from)? {
+    for (task, mut notes) in reader.notes_of_all(Section::Phases).map_err(LoadError::from)? {
+        let mut before = BeforePhases(reader.notes(Section::Moments, task).map_err(LoadError::from)?);
         let (mut depth, mut entries, mut begun) = (0u64, 0u64, None);
-        let mut add = |records: std::ops::Range<u64>, entries: u64| {
-            if entry.is_none_or(|entry| entry.get() == entries) && !records.is_empty() {
-                stretches[task.index()].push(Stretch::of(records));
+        let mut add = |(begin, before): (u64, u64), (end, behind): (u64, u64), entries: u64| {
+            if entry.is_some_and(|entry| entry.get() != entries) {
+                return;
             }
+            // Of a phase without records the computing in it stays.
+            let (before, behind) =
+                if begin == end { (0, behind.saturating_sub(before)) } else { (before, behind) };
+            stretches[task.index()].push(Stretch {
+                records: begin..end,
+                before: Ticks(before),
+                behind: Ticks(behind),
+            });
         };
-        while let Some((place, note)) = notes.next(reader).map_err(crate::LoadError::from)? {
+        while let Some((place, note)) = notes.next(reader).map_err(LoadError::from)? {
             let Note::Phase { begin, name: its } = note else { continue };
+            let computed = before.next(reader)?;
             if its != name {
                 if known.len() < MOST_NAMES && !known.contains(its) {
                     known.insert(its.to_owned());
@@ -36,18 +62,18 @@ pub(crate) fn phase(
                 continue;
             }
             match (begin, depth) {
-                (true, 0) => (depth, entries, begun) = (1, entries + 1, Some(place)),
+                (true, 0) => (depth, entries, begun) = (1, entries + 1, Some((place, computed))),
                 (true, _) => depth += 1,
                 (false, 0) => {}
                 (false, 1) => {
                     depth = 0;
-                    begun.take().into_iter().for_each(|begun| add(begun..place, entries));
+                    begun.take().into_iter().for_each(|begun| add(begun, (place, computed), entries));
                 }
                 (false, _) => depth -= 1,
             }
         }
         // It lasts to the end of the run.
-        begun.into_iter().for_each(|begun| add(begun..reader.records_of(task), entries));
+        begun.into_iter().for_each(|begun| add(begun, (reader.records_of(task), 0), entries));
         most = most.max(entries);
     }
     match entry {

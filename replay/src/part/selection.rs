@@ -106,9 +106,19 @@ impl Selection {
         stretches.get(behind).is_some_and(|stretch| stretch.records.start <= number)
     }
 
-    /// Whether a record of the part depends on the reception of a message that is no part of it.
-    pub(super) fn is_released(&self, raw: &Raw) -> bool {
-        raw.tag & DEPENDENCY == 2 && self.lines.contains(raw.after)
+    /// Whether the part has the beginning of a task's run, where its start-up is.
+    pub fn has_start(&self, task: Rank) -> bool {
+        let first = self.stretches(task).first();
+        first.is_some_and(|first| first.records.start == 0 && first.before.0 == 0)
+    }
+
+    /// How many of these records of a task belong to the part.
+    pub fn count(&self, task: Rank, records: Range<u64>) -> u64 {
+        let common = |stretch: &Stretch| {
+            let Range { start, end } = &stretch.records;
+            records.end.min(*end).saturating_sub(records.start.max(*start))
+        };
+        self.stretches(task).iter().map(common).sum()
     }
 
     /// Whether a record of the part depends on another that is no part of it.

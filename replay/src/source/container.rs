@@ -6,7 +6,7 @@
 
 use super::facts::{Facts, Question, Seen};
 use super::labels::{LabelNotes, Labels};
-use super::{Found, Search, Source, SourceError, Wanted};
+use super::{Located, Search, Source, SourceError, Wanted};
 use crate::sequence::{PAUSE, STARTED};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
@@ -63,6 +63,11 @@ impl Container {
     /// The container.
     pub fn reader(&self) -> &Reader {
         self.streams.reader()
+    }
+
+    /// The same, shared.
+    pub(crate) fn shared_reader(&self) -> Arc<Reader> {
+        self.streams.shared_reader()
     }
 
     /// From now on the records include the waits for detached sends, as pauses.
@@ -156,15 +161,23 @@ impl Source for Container {
         &self.reader().about().op_codes
     }
 
-    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>> {
+    fn locate(&self, wanted: &[Wanted]) -> Located {
         let mut search = Search::new(wanted);
+        let mut cut = None;
         for task in self.reader().tasks() {
             let mut records = self.reader().task(task);
-            while let Ok(Some(line)) = records.next() {
-                search.see(line, None);
+            loop {
+                match records.next() {
+                    Ok(Some(line)) => search.see(line, None),
+                    Ok(None) => break,
+                    Err(error) => {
+                        cut.get_or_insert_with(|| error.into());
+                        break;
+                    }
+                }
             }
         }
-        search.into_found()
+        search.located(cut)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Question, Seen};
 use super::packed::{NIL, Packed};
-use super::{Found, Search, Source, SourceError, Wanted};
+use super::{Located, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -265,7 +265,7 @@ impl Source for Reading {
         &self.loaded.codes
     }
 
-    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>> {
+    fn locate(&self, wanted: &[Wanted]) -> Located {
         let mut search = Search::new(wanted);
         for (rank, &first) in (0u32..).zip(&self.loaded.first) {
             let mut at = first;
@@ -275,6 +275,6 @@ impl Source for Reading {
                 at = next;
             }
         }
-        search.into_found()
+        search.located(None)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::facts::{Facts, Question, Seen};
 use super::packed::{NIL, Packed};
-use super::{Found, LoadError, Loaded, Search, Source, SourceError, Wanted};
+use super::{LoadError, Loaded, Located, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -267,21 +267,22 @@ impl Source for Stream {
         &self.codes
     }
 
-    fn locate(&self, wanted: &[Wanted]) -> Vec<Option<Found>> {
+    fn locate(&self, wanted: &[Wanted]) -> Located {
         let mut search = Search::new(wanted);
         // The file is read again: this happens at most once, when the replay is stuck.
-        if let Ok(reader) = Reader::open(&self.path) {
-            let mut reader = reader.ignore_counts();
-            while let Ok(Some(line)) = reader.next() {
+        let mut read_again = || -> Result<(), SourceError> {
+            let mut reader = Reader::open(&self.path)?.ignore_counts();
+            while let Some(line) = reader.next()? {
                 let record = match line {
                     Line::Communicator { .. } => continue,
                     Line::Message(message) => Line::Message(message),
                     Line::Collective(part) => Line::Collective(part),
                 };
-                let line = reader.line();
-                search.see(record, Some(line));
+                search.see(record, Some(reader.line()));
             }
-        }
-        search.into_found()
+            Ok(())
+        };
+        let cut = read_again().err();
+        search.located(cut)
     }
 }

@@ -20,7 +20,7 @@ use std::fmt;
 use std::path::Path;
 use time::{InPhase, TimeOfRank};
 use vef_format::account::{Account, ByPart, TimePart};
-use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Send};
+use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Neighbourhood, Send};
 use vef_format::capture::{Capture, CaptureError, Group};
 use vef_format::ids::{CommId, CommRank, Rank as Task};
 use vef_format::operation::Operation;
@@ -164,6 +164,7 @@ impl Profile {
             bytes: vec![0; events.functions().len()],
             sent: BTreeMap::new(),
             comms: HashMap::default(),
+            destinations: HashMap::default(),
             datatypes: HashMap::default(),
             sizes,
             matched,
@@ -267,17 +268,7 @@ fn is_beyond_a_trace(category: Category) -> bool {
     use Category::*;
     matches!(
         category,
-        NeighborCollective
-            | Partitioned
-            | Rma
-            | RmaSync
-            | WinCreate
-            | WinFree
-            | FileOpen
-            | FileClose
-            | FileSync
-            | Io
-            | Process
+        Partitioned | Rma | RmaSync | WinCreate | WinFree | FileOpen | FileClose | FileSync | Io | Process
     )
 }
 
@@ -290,6 +281,8 @@ struct Moved<'a> {
     /// Messages and bytes by receiver.
     sent: BTreeMap<Task, (u64, u64)>,
     comms: HashMap<u32, Group>,
+    /// By communicator: for each destination in its topology, whether there is a rank.
+    destinations: HashMap<u32, Vec<bool>>,
     /// Sizes of datatypes.
     datatypes: HashMap<u32, u64>,
     sizes: &'a Sizes,
@@ -342,6 +335,11 @@ impl Moved<'_> {
                 self.channels.add(described);
                 return;
             }
+            Action::Topology(described) => {
+                let there = described.destinations.iter().map(Option::is_some).collect();
+                self.destinations.insert(described.comm.0, there);
+                return;
+            }
             Action::Datatype(described) => {
                 self.datatypes.insert(described.id.0, described.size.0);
                 return;
@@ -357,6 +355,7 @@ impl Moved<'_> {
             }
             Action::PostReceive(post) => self.received(post.comm, self.matched.of(post), post.bytes),
             Action::Collective(part) => self.given(part),
+            Action::Neighbourhood(part) => self.given_to_neighbours(part),
             Action::Other { bytes, .. } => *bytes,
             _ => return,
         };
@@ -379,6 +378,14 @@ impl Moved<'_> {
             *sent = (sent.0 + 1, sent.1.saturating_add(send.bytes.0));
         }
         send.bytes
+    }
+
+    /// The bytes of the blocks that this rank sends in a neighbourhood collective.
+    fn given_to_neighbours(&self, part: &Neighbourhood<'_>) -> Bytes {
+        let there = self.destinations.get(&part.comm.0).map_or(&[][..], Vec::as_slice);
+        let block = |at: usize| part.send_counts.get(at).copied().unwrap_or(part.block.send.0);
+        let blocks = there.iter().enumerate().filter(|(_, there)| **there).map(|(at, _)| block(at));
+        Bytes(blocks.fold(0, u64::saturating_add))
     }
 
     /// Adds this rank's part of a collective.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use vef_format::account::{Account, ByPart, TimePart};
 use vef_format::capture::Function;
 use vef_format::capture::event::{
-    Action, Completions, Creation, Detail, Event, Io, RequestId, Send, Transfer,
+    Action, Completions, Creation, Detail, Event, Io, Neighbourhood, RequestId, Send, Transfer,
 };
 use vef_format::units::Nanos;
 
@@ -95,6 +95,9 @@ impl TimeOfRank {
                     self.wait_for(request, TimePart::Collective);
                 }
             }
+            Action::Neighbourhood(Neighbourhood { request: Some(request), .. }) => {
+                self.wait_for(*request, TimePart::Collective);
+            }
             Action::Creation(Creation { request: Some(request), .. }) => {
                 self.wait_for(*request, TimePart::Communicator);
             }
@@ -113,7 +116,7 @@ impl TimeOfRank {
             }
             Action::Polls { .. } => self.clock.polled(event),
             // Definitions take no time of the program's.
-            Action::Communicator(_) | Action::Datatype(_) => return,
+            Action::Communicator(_) | Action::Datatype(_) | Action::Topology(_) => return,
             _ => {}
         }
         self.threads[thread].inside.add(part, event.end.since(event.start).unwrap_or(0));

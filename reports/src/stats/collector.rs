@@ -189,6 +189,11 @@ impl OfTask<'_> {
         self.sums.add_untallied(self.task, raw);
     }
 
+    /// Adds computing that belongs to no record.
+    pub(super) fn compute(&mut self, ticks: u64) {
+        self.tally.ticks = self.tally.ticks.saturating_add(ticks);
+    }
+
     /// Adds the sums of the task. Its messages are settled, so that those of the next task find places.
     pub(super) fn finish(self) {
         self.sums.tasks[self.task as usize].add(self.tally);

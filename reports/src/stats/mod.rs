@@ -19,6 +19,7 @@ pub use phases::{PhaseTally, size_class};
 pub use read::{Progress, StatsError};
 pub use sizes::SizeCounts;
 
+use replay::Extent;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::container::{About, Span};
@@ -68,13 +69,14 @@ pub struct Stats {
 
 impl Stats {
     /// Adds up the trace in the file `path`, text or container, with all threads of the present pool. The time before each
-    /// task's end of `MPI_Init` is left out where the trace records it, except `from_launch`.
+    /// task's end of `MPI_Init` is left out where the trace records it, unless the extent begins with the launch. Of a part of the
+    /// run, nothing is known as captured.
     ///
     /// # Errors
     /// The first that is met in the file.
-    pub fn of_trace(path: &Path, from_launch: bool, progress: Progress<'_>) -> Result<Self, StatsError> {
+    pub fn of_trace(path: &Path, extent: &Extent, progress: Progress<'_>) -> Result<Self, StatsError> {
         let read::Pass { header, is_container, about, hosts, spans, accounts, sums } =
-            read::read(path, from_launch, progress)?;
+            read::read(path, extent, progress)?;
         let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
         let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
         let (pairs, exact_pairs) = sums.pairs.finish();

@@ -116,12 +116,12 @@ impl<'a> PhasesOfTask<'a> {
         Ok(())
     }
 
-    /// Adds the next record.
+    /// Adds the next record, or passes it.
     #[inline]
-    pub(super) fn add(&mut self, raw: &Raw) -> Result<(), ContainerError> {
+    pub(super) fn add(&mut self, raw: Option<&Raw>) -> Result<(), ContainerError> {
         self.pass()?;
         self.records += 1;
-        if let Some(&phase) = self.open.last() {
+        if let (Some(&phase), Some(raw)) = (self.open.last(), raw) {
             self.tallies[phase].add(raw);
         }
         Ok(())

@@ -7,6 +7,7 @@ use super::accounts::Accounts;
 use super::collector::Collector;
 use super::phases::PhasesOfTask;
 use hashbrown::HashMap;
+use replay::{Extent, PlaceInPart, Selection};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -83,11 +84,11 @@ const STRETCH: u64 = 4 << 20;
 const OFTEN: u64 = 1 << 20;
 
 /// Adds up the trace in the file `path`.
-pub(super) fn read(path: &Path, from_launch: bool, progress: Progress<'_>) -> Result<Pass, StatsError> {
+pub(super) fn read(path: &Path, extent: &Extent, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let failed = |error| StatsError::Io { path: path.to_path_buf(), error };
     match Format::is_container(path).map_err(failed)? {
-        true => read_container(path, from_launch, progress),
-        false => read_text(path, progress),
+        true => read_container(path, extent, progress),
+        false => read_text(path, extent.part.as_deref(), progress),
     }
 }
 
@@ -115,7 +116,7 @@ fn share<E: Send>(
     Ok(sums.unwrap_or_else(|| Collector::new(header, alternating)))
 }
 
-fn read_container(path: &Path, from_launch: bool, progress: Progress<'_>) -> Result<Pass, StatsError> {
+fn read_container(path: &Path, extent: &Extent, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let reader = container::Reader::open(path)?;
     let header = *reader.header();
     check_tasks(path, &header)?;
@@ -123,6 +124,7 @@ fn read_container(path: &Path, from_launch: bool, progress: Progress<'_>) -> Res
     let [calls, phases] = [Section::Calls, Section::Phases].map(|section| NotesByTask::new(&reader, section));
     let (calls, phases) = (calls?, phases?);
     let spans = reader.spans()?;
+    let part = extent.part.as_deref();
     let span = |task: Rank| spans.as_ref()?.get(task.index()).copied();
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
@@ -133,12 +135,13 @@ fn read_container(path: &Path, from_launch: bool, progress: Progress<'_>) -> Res
         {
             let records = reader.records_of(task);
             let added = match calls.of(task) {
-                Some(calls) => add_calls(&reader, calls, records, sums),
+                Some(calls) => add_calls(&reader, calls, (task, records), part, sums),
                 None => Ok(()),
             };
             let added = added.and_then(|()| {
-                let beginning = span(task).map(|span| (span, from_launch));
-                add_task(&reader, task, beginning, phases.of(task), sums)
+                let has_start = part.is_none_or(|part| part.has_start(task));
+                let beginning = span(task).filter(|_| has_start).map(|span| (span, extent.from_launch));
+                add_task(&reader, task, beginning, part, phases.of(task), sums)
             });
             failed.fetch_or(added.is_err(), Ordering::Relaxed);
             added?;
@@ -151,7 +154,9 @@ fn read_container(path: &Path, from_launch: bool, progress: Progress<'_>) -> Res
         sums.communicators.insert(id, members.len() as u32);
     }
     let (about, hosts) = (reader.about().clone(), reader.hosts()?);
-    let accounts = Accounts::read(&reader)?;
+    // What was captured of a part is not known.
+    let accounts = if part.is_none() { Accounts::read(&reader)? } else { None };
+    let spans = spans.filter(|_| part.is_none());
     Ok(Pass { header, is_container: true, about, hosts, spans, accounts, sums })
 }
 
@@ -180,39 +185,46 @@ fn add_task(
     reader: &Reader,
     task: Rank,
     mut beginning: Option<(Span, bool)>,
+    part: Option<&Selection>,
     phases: Option<Notes>,
     sums: &mut Collector,
 ) -> Result<(), ContainerError> {
     let mut records = reader.task(task);
     let mut tally = sums.of_task(task.0);
-    let first = |raw: &Raw, span: Span, from_launch| {
+    let first = |raw: Raw, span: Span, from_launch| {
         let time = span.first(Ticks(raw.time), from_launch).0;
-        Raw { time, ..*raw }
+        Raw { time, ..raw }
     };
-    let Some(notes) = phases else {
-        records.each_raw(|raw| match beginning.take() {
-            None => tally.take(raw),
-            Some((span, from_launch)) => tally.take(&first(raw, span, from_launch)),
-        })?;
+    if phases.is_none() && beginning.is_none() && part.is_none() {
+        records.each_raw(|raw| tally.take(raw))?;
         tally.finish();
         return Ok(());
-    };
-    let mut phases = PhasesOfTask::new(reader, notes)?;
-    let mut followed = Ok(());
+    }
+    let mut phases = phases.map(|notes| PhasesOfTask::new(reader, notes)).transpose()?;
+    let (mut followed, mut place) = (Ok(()), PlaceInPart::default());
     records.each_raw(|raw| {
-        let (counted, running) = match beginning.take() {
-            None => (*raw, *raw),
+        let mut raw = *raw;
+        let is_inside = part.is_none_or(|part| part.take(task, &mut place, &mut raw).is_some());
+        let (counted, running) = match beginning.take_if(|_| is_inside) {
+            None => (raw, raw),
             Some((span, from_launch)) => (first(raw, span, from_launch), first(raw, span, false)),
         };
-        tally.take(&counted);
-        if followed.is_ok() {
-            followed = phases.add(&running);
+        if is_inside {
+            tally.take(&counted);
+        }
+        if let (Some(phases), Ok(())) = (&mut phases, &followed) {
+            followed = phases.add(is_inside.then_some(&running));
         }
     })?;
     followed?;
+    part.into_iter()
+        .flat_map(|part| part.stretches(task))
+        .for_each(|stretch| tally.compute(stretch.behind.0));
     tally.finish();
-    for (name, phase) in phases.finish()? {
-        sums.phases.entry(name).or_default().merge(phase);
+    if let Some(phases) = phases {
+        for (name, phase) in phases.finish()? {
+            sums.phases.entry(name).or_default().merge(phase);
+        }
     }
     Ok(())
 }
@@ -221,12 +233,14 @@ fn add_task(
 fn add_calls(
     reader: &Reader,
     mut notes: Notes,
-    records: u64,
+    (task, records): (Rank, u64),
+    part: Option<&Selection>,
     sums: &mut Collector,
 ) -> Result<(), ContainerError> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut counts: Vec<u64> = Vec::new();
     let mut last: Option<(u64, usize)> = None;
+    let within = |from: u64, to: u64| part.map_or(to.saturating_sub(from), |part| part.count(task, from..to));
     while let Some((place, note)) = notes.next(reader)? {
         let Note::Call(name) = note else { continue };
         let number = *numbers.entry_ref(name).or_insert_with(|| {
@@ -234,22 +248,26 @@ fn add_calls(
             counts.len() - 1
         });
         if let Some((from, before)) = last.replace((place, number)) {
-            counts[before] += place.saturating_sub(from);
+            counts[before] += within(from, place);
         }
     }
     if let Some((from, number)) = last {
-        counts[number] += records.saturating_sub(from);
+        counts[number] += within(from, records);
     }
     for (name, number) in numbers {
-        *sums.calls.entry(name).or_default() += counts[number];
+        if counts[number] > 0 {
+            *sums.calls.entry(name).or_default() += counts[number];
+        }
     }
     Ok(())
 }
 
-fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
+fn read_text(path: &Path, part: Option<&Selection>, progress: Progress<'_>) -> Result<Pass, StatsError> {
     let header = *text::Reader::open(path)?.header();
     check_tasks(path, &header)?;
     let stretches = match header.version {
+        // Which records of a part a stretch has, only a reader from the beginning knows.
+        Version::V3 if part.is_some() => None,
         Version::V3 => stretches(path).map_err(|error| StatsError::Io { path: path.to_path_buf(), error })?,
         Version::V2 => None,
     };
@@ -265,7 +283,7 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
                 let file = file.map_err(|error| StatsError::Io { path: path.to_path_buf(), error })?;
                 let lines = Cursor::new(first_line.as_slice()).chain(file);
                 let reader = text::Reader::from_stream(lines, path)?.ignore_counts();
-                add_lines(reader, sums, &|records| {
+                add_lines(reader, None, sums, &|records| {
                     progress(done.fetch_add(records, Ordering::Relaxed) + records)
                 })?;
             }
@@ -279,7 +297,7 @@ fn read_text(path: &Path, progress: Progress<'_>) -> Result<Pass, StatsError> {
             let mut sums = Collector::new(&header, header.tasks);
             let done = AtomicU64::new(0);
             let tell = |records| progress(done.fetch_add(records, Ordering::Relaxed) + records);
-            add_lines(text::Reader::open(path)?, &mut sums, &tell)?;
+            add_lines(text::Reader::open(path)?, part, &mut sums, &tell)?;
             sums.settle_all();
             sums
         }
@@ -327,18 +345,25 @@ fn stretches(path: &Path) -> io::Result<Option<Stretches>> {
 
 fn add_lines<R: Read>(
     mut reader: text::Reader<R>,
+    part: Option<&Selection>,
     sums: &mut Collector,
     progress: &dyn Fn(u64),
 ) -> Result<(), TextError> {
     let mut untold = 0;
+    let mut places = vec![PlaceInPart::default(); if part.is_some() { sums.tasks.len() } else { 0 }];
+    let mut add = |sums: &mut Collector, task: Rank, mut raw: Raw| {
+        if part.is_none_or(|part| part.take(task, &mut places[task.index()], &mut raw).is_some()) {
+            sums.add(task.0, &raw);
+        }
+    };
     loop {
         match reader.next()? {
             None => break,
             Some(Line::Communicator { id, members }) => {
                 sums.communicators.insert(id, members.len() as u32);
             }
-            Some(Line::Message(message)) => sums.add(message.src.0, &Raw::of_message(&message)),
-            Some(Line::Collective(part)) => sums.add(part.task.0, &Raw::of_collective(&part)),
+            Some(Line::Message(message)) => add(sums, message.src, Raw::of_message(&message)),
+            Some(Line::Collective(member)) => add(sums, member.task, Raw::of_collective(&member)),
         }
         untold += 1;
         if untold >= OFTEN {

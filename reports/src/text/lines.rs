@@ -151,6 +151,8 @@ impl Trace {
             Action::Init
                 | Action::Communicator(_)
                 | Action::Creation(_)
+                | Action::Topology(_)
+                | Action::Neighbourhood(_)
                 | Action::Datatype(_)
                 | Action::Phase { .. }
                 | Action::Other { .. }

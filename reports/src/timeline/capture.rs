@@ -266,9 +266,11 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
         Action::Probe { .. } => "probe",
         Action::Creation(_) => "create communicator",
         Action::Collective(collective) => collective.operation.name(),
+        Action::Neighbourhood(_) => "neighbourhood collective",
         Action::Polls { .. } => "polls",
         Action::Other { .. } => "other",
         Action::Communicator(_) | Action::Datatype(_) | Action::CommunicatorFree(_) => return None,
+        Action::Topology(_) => return None,
         Action::Phase { .. } | Action::Stopped { .. } => return None,
     })
 }

@@ -18,7 +18,7 @@ mod simulated;
 pub use settings::{Format, Settings, Summary, TimelineError};
 
 use drawing::Drawing;
-use replay::{Link, OpCodes, Stuck};
+use replay::{Extent, Link, OpCodes, Stuck};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -37,8 +37,8 @@ pub enum Source<'a> {
         op_codes: Option<&'a OpCodes>,
         /// The link that each message takes.
         link: &'a Link,
-        /// Whether the time before each rank's end of `MPI_Init` belongs to the run.
-        from_launch: bool,
+        /// What of the run is drawn.
+        extent: &'a Extent,
     },
     /// The result of a simulation: its links.
     Simulation(&'a Path),
@@ -80,8 +80,8 @@ fn fill(
     match source {
         Source::Capture(capture) => capture::draw(capture, settings, drawing).map(|()| None),
         Source::Simulation(path) => simulated::draw(path, settings, drawing).map(|()| None),
-        Source::Trace { path, op_codes, link, from_launch } => {
-            replayed::draw(path, op_codes, link, from_launch, settings, drawing)
+        Source::Trace { path, op_codes, link, extent } => {
+            replayed::draw(path, op_codes, link, extent, settings, drawing)
         }
     }
 }

@@ -7,7 +7,8 @@ use super::drawing::Drawing;
 use super::encoder::{Fact, Slice, Track};
 use super::settings::{PICOS_PER_NANO, Settings, TimelineError};
 use replay::{
-    Engine, Job, Left, Link, LoadError, Next, OpCodes, Picos, Raw, Sink, Started, Stream, Stuck, yardstick,
+    Engine, Extent, Job, Left, Link, LoadError, Next, OpCodes, Picos, Raw, Sink, Started, Stream, Stuck,
+    yardstick,
 };
 use std::path::Path;
 use vef_format::container::{Note, Notes, Reader, Section};
@@ -21,7 +22,7 @@ pub(super) fn draw(
     path: &Path,
     op_codes: Option<&OpCodes>,
     link: &Link,
-    from_launch: bool,
+    extent: &Extent,
     settings: &Settings,
     drawing: &mut Drawing<'_>,
 ) -> Result<Option<Stuck>, TimelineError> {
@@ -30,7 +31,7 @@ pub(super) fn draw(
             true => Some(Reader::open(path)?),
             false => None,
         };
-    let (mut job, op_codes) = match (&reader, op_codes) {
+    let (job, op_codes) = match (&reader, op_codes) {
         (Some(reader), _) => (Job::open(path)?, reader.about().op_codes.clone()),
         (None, None) => (Job::open(path)?, OpCodes::default()),
         (None, Some(codes)) => {
@@ -38,8 +39,7 @@ pub(super) fn draw(
             (Job::stream(stream), codes.clone())
         }
     };
-    job.from_launch(from_launch)?;
-    let mut engine = Engine::builder().job(job).engine()?;
+    let mut engine = Engine::builder().job(job.extent(extent)?).engine()?;
     let tasks = engine.tasks(0);
     settings.check_ranks(tasks)?;
     drawing.begin(None)?;

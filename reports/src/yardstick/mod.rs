@@ -10,7 +10,9 @@ mod watcher;
 
 use crate::report::Replayed;
 use crate::stats::Stats;
-use replay::{BuildError, Engine, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, yardstick};
+use replay::{
+    BuildError, Engine, Extent, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, yardstick,
+};
 use std::io;
 use std::path::Path;
 use vef_format::format::Format;
@@ -37,7 +39,7 @@ pub enum ReplayedError {
 }
 
 /// Replays the trace in the file `path`, whose statistics are `stats`, on a network of that `link`, and on an ideal one. The time before
-/// each rank's end of `MPI_Init` is left out where the trace records it, except `from_launch`.
+/// each rank's end of `MPI_Init` is left out where the trace records it, unless the extent begins with the launch.
 ///
 /// # Errors
 /// The trace is not sound, or does not replay to its end.
@@ -46,13 +48,13 @@ pub fn replay(
     stats: &Stats,
     op_codes: Option<&OpCodes>,
     link: &Link,
-    from_launch: bool,
+    extent: &Extent,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Replayed, ReplayedError> {
-    let mut engine = Engine::builder().job(job(path, op_codes, from_launch)?).engine()?;
+    let mut engine = Engine::builder().job(job(path, op_codes, extent)?).engine()?;
     let ideal_runtime = yardstick::run(&mut engine, &Link::ideal())?.runtime;
-    let mut engine = Engine::builder().job(job(path, op_codes, from_launch)?).engine()?;
-    let mut watcher = Watcher::new(stats, *link, from_launch, progress);
+    let mut engine = Engine::builder().job(job(path, op_codes, extent)?).engine()?;
+    let mut watcher = Watcher::new(stats, *link, extent.from_launch, progress);
     let outcome = yardstick::watch(&mut engine, link, Picos::MAX, &mut watcher)?;
     match outcome.stuck {
         Some(stuck) => Err(ReplayedError::Stuck(Box::new(stuck))),
@@ -60,14 +62,13 @@ pub fn replay(
     }
 }
 
-fn job(path: &Path, op_codes: Option<&OpCodes>, from_launch: bool) -> Result<Job, ReplayedError> {
-    let mut job = match op_codes {
+fn job(path: &Path, op_codes: Option<&OpCodes>, extent: &Extent) -> Result<Job, ReplayedError> {
+    let job = match op_codes {
         Some(codes) if !Format::is_container(path)? => {
             let stream = Stream::with_codes(path, codes.clone()).map_err(LoadError::from)?;
             Job::stream(stream)
         }
         _ => Job::open(path)?,
     };
-    job.from_launch(from_launch)?;
-    Ok(job)
+    Ok(job.extent(extent)?)
 }

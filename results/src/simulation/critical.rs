@@ -24,6 +24,10 @@ pub struct CriticalPath {
     pub queueing_ps: u64,
     /// Messages within nodes.
     pub memory_ps: u64,
+    /// Levels of links (those of nodes, between two levels of switches, of a dimension) with transmission or queueing on the path, most
+    /// time first.
+    #[serde(default)]
+    pub levels: Vec<CriticalLevel>,
     /// Links with the most transmission and queueing on the path; at most ten.
     pub links: Vec<CriticalLink>,
     /// Tasks with the most computing on the path; at most ten.
@@ -32,6 +36,23 @@ pub struct CriticalPath {
     pub kinds: Vec<OnPath>,
     /// The longest pieces, in order of time; at most twenty.
     pub steps: Vec<CriticalStep>,
+}
+
+/// Links of one kind on the critical path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CriticalLevel {
+    /// Its name, such as `nodes`, `leaf-spine` or `dimension 0`.
+    pub level: String,
+    /// The number of its first link in the topology.
+    pub first_link: u32,
+    /// Its number of links.
+    pub links: u32,
+    /// Transmission of the messages whose slowest link is one of these.
+    pub transmission_ps: u64,
+    /// Queueing for these links.
+    pub queueing_ps: u64,
+    /// The run time with twice the bandwidth on all links of the level, if that was simulated.
+    pub runtime_if_twice_as_fast_ps: Option<u64>,
 }
 
 /// A link on the critical path.
@@ -45,7 +66,7 @@ pub struct CriticalLink {
     pub transmission_ps: u64,
     /// Queueing for the link.
     pub queueing_ps: u64,
-    /// The run time with twice the bandwidth on this link, if that was simulated.
+    /// As that of its level, if this is the only link of it.
     pub runtime_if_twice_as_fast_ps: Option<u64>,
 }
 
@@ -71,8 +92,22 @@ pub struct OnPath {
     pub time_ps: u64,
 }
 
+/// A record as it was captured, as far as the trace tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Captured {
+    /// The MPI function that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The innermost phase of the program in which it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// When it began in the captured run, from the return of its task's `MPI_Init` on, to within 10 µs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured_ps: Option<u64>,
+}
+
 /// A piece of the critical path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum CriticalStep {
     /// A task computes.
@@ -87,6 +122,9 @@ pub enum CriticalStep {
         task: u32,
         /// The record that starts at the end, from 0; absent at the end of the run.
         record: Option<u64>,
+        /// The record as it was captured.
+        #[serde(flatten)]
+        captured: Captured,
     },
     /// A message is in the network.
     Message {
@@ -108,6 +146,9 @@ pub enum CriticalStep {
         kind: Kind,
         /// Time in which the message waited for links.
         queueing_ps: u64,
+        /// The record as it was captured.
+        #[serde(flatten)]
+        captured: Captured,
     },
 }
 
@@ -132,6 +173,21 @@ impl CriticalPath {
 }
 
 impl CriticalStep {
+    /// The job, task and number of its record, if it has one.
+    pub fn record(&self) -> Option<(u32, u32, u64)> {
+        match *self {
+            Self::Computing { job, task, record, .. } => Some((job, task, record?)),
+            Self::Message { job, task, record, .. } => Some((job, task, record)),
+        }
+    }
+
+    /// Its record as it was captured.
+    pub fn captured(&mut self) -> &mut Captured {
+        match self {
+            Self::Computing { captured, .. } | Self::Message { captured, .. } => captured,
+        }
+    }
+
     /// Start and end of the piece.
     pub fn span_ps(&self) -> (u64, u64) {
         match *self {

@@ -5,16 +5,19 @@ mod drawing;
 mod links;
 mod tables;
 mod text;
+mod waits;
 
-pub use critical::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
+pub use critical::{Captured, CriticalLevel, CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 pub use drawing::{Drawing, DrawnCable, DrawnVertex};
 pub use links::{Amount, JobBytes, KindBytes, LinkReport, LinksReport, OverTime, Source};
+pub use waits::{Cause, WaitingFor, WaitingIn, WaitsReport};
 
 use crate::by_state::ByState;
 use crate::kind::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 /// The result of a simulation. Times are in picoseconds (`_ps`), amounts of data in bytes. All values but
@@ -65,6 +68,9 @@ pub struct Simulation {
     /// The critical path, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path: Option<CriticalPath>,
+    /// Who waits for whom, if requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitsReport>,
     /// Speed of the simulation itself.
     pub performance: Performance,
 }
@@ -166,6 +172,9 @@ pub struct Latency {
 pub struct JobReport {
     /// The trace file, if there is one.
     pub trace: Option<String>,
+    /// The part of its run that was simulated, if not all was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartReport>,
     /// Number of tasks.
     pub tasks: u32,
     /// Number of nodes on which they run.
@@ -198,6 +207,21 @@ pub struct JobReport {
     pub ranks: Vec<ByState<u64>>,
     /// Calls of the program that the trace does not hold, as counted by the mixer; empty for a text trace.
     pub not_in_trace: Vec<String>,
+}
+
+/// A part of a run: the records of a trace that were replayed. All tasks begin with their first one at the start of the job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartReport {
+    /// What it is.
+    pub description: String,
+    /// Its records.
+    pub records: u64,
+    /// All records of the trace.
+    pub of_records: u64,
+    /// Receptions for which records do not wait, because the messages were sent outside of the part.
+    pub receptions_left_out: u64,
+    /// Members' parts of collectives that were left out, because other members enter these outside of the part.
+    pub collective_parts_left_out: u64,
 }
 
 /// When tasks finished their last record.
@@ -290,6 +314,9 @@ pub struct NetworkReport {
     pub nodes: u32,
     /// Number of directed links, those of nodes included.
     pub links: u32,
+    /// Number of switches.
+    #[serde(default)]
+    pub switches: u32,
     /// The model.
     pub model: String,
     /// Bandwidth of links between switches.
@@ -312,6 +339,23 @@ pub struct NetworkReport {
     pub drawing: Option<Drawing>,
 }
 
+impl NetworkReport {
+    /// Cables between switches, of two links each.
+    pub fn switch_cables(&self) -> u32 {
+        (self.links / 2).saturating_sub(self.nodes)
+    }
+
+    /// All cables.
+    pub fn cables(&self) -> u32 {
+        self.links / 2
+    }
+
+    /// Ports of switches that have a cable.
+    pub fn switch_ports(&self) -> u32 {
+        self.nodes.saturating_add(self.switch_cables().saturating_mul(2))
+    }
+}
+
 /// Speed of a simulation; differs from run to run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Performance {
@@ -326,15 +370,20 @@ pub struct Performance {
 }
 
 impl Simulation {
-    /// The link with most transmission and queueing on the critical path.
-    pub fn critical_link(&self) -> Option<u32> {
-        Some(self.critical_path.as_ref()?.links.first()?.number)
+    /// The links of the level with most transmission and queueing on the critical path.
+    pub fn critical_links(&self) -> Option<Range<u32>> {
+        let level = self.critical_path.as_ref()?.levels.first()?;
+        Some(level.first_link..level.first_link + level.links)
     }
 
-    /// Adds the result of a run in which [`Simulation::critical_link`] had twice its bandwidth.
+    /// Adds the result of a run in which [`Simulation::critical_links`] had twice their bandwidth.
     pub fn set_doubled(&mut self, doubled: &Self) {
-        if let Some(link) = self.critical_path.as_mut().and_then(|path| path.links.first_mut()) {
-            link.runtime_if_twice_as_fast_ps = Some(doubled.runtime_ps);
+        let Some(path) = &mut self.critical_path else { return };
+        let Some(level) = path.levels.first_mut() else { return };
+        level.runtime_if_twice_as_fast_ps = Some(doubled.runtime_ps);
+        if level.links == 1 {
+            let own = path.links.iter_mut().filter(|link| link.number == level.first_link);
+            own.for_each(|link| link.runtime_if_twice_as_fast_ps = Some(doubled.runtime_ps));
         }
     }
 

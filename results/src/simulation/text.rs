@@ -1,17 +1,19 @@
 //! A simulation as text.
 
 use super::{
-    Amount, BackgroundReport, ComputingReport, CriticalPath, CriticalRank, CriticalStep, Deviations, Finish,
-    Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport, NetworkReport, NoiseReport, OfKind, OfSize,
-    Performance, RunsReport, Simulation,
+    Amount, BackgroundReport, Captured, ComputingReport, CriticalLevel, CriticalPath, CriticalRank,
+    CriticalStep, Deviations, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport,
+    NetworkReport, NoiseReport, OfKind, OfSize, PartReport, Performance, RunsReport, Simulation, WaitingFor,
+    WaitingIn, WaitsReport,
 };
 use crate::by_state::ByState;
+use crate::kind::Kind;
 use crate::shown;
 use crate::table;
 use std::cmp::Reverse;
 use std::fmt::{self, Write};
 use vef_format::state::State;
-use vef_format::units::{Bytes, Grouped, Picos};
+use vef_format::units::{Bytes, Grouped, Picos, Printable};
 
 /// Most busiest links shown.
 const NAMED: usize = 5;
@@ -94,6 +96,9 @@ impl Simulation {
         if let Some(path) = &self.critical_path {
             self.write_path(out, path)?;
         }
+        if let Some(waits) = &self.waits {
+            self.write_waits(out, waits)?;
+        }
         let Performance { wall_ps, events, events_per_s, .. } = self.performance;
         write!(out, "simulated in  {:.3} s, {} events", Picos(wall_ps).seconds(), Grouped(events))?;
         match events_per_s {
@@ -136,6 +141,26 @@ impl Simulation {
         Ok(())
     }
 
+    /// Who waits for whom: where most, and who longest.
+    fn write_waits(&self, out: &mut String, waits: &WaitsReport) -> fmt::Result {
+        let all =
+            self.jobs.iter().flat_map(|job| &job.times.0).fold(0u64, |sum, time| sum.saturating_add(*time));
+        let waiting = waits.places.iter().fold(0u64, |sum, place| sum.saturating_add(place.time_ps));
+        writeln!(out, "waits         {} of the tasks' time", percent(waiting, all))?;
+        for WaitingIn { cause, function, phase, waits, time_ps } in waits.places.iter().take(NAMED) {
+            write!(out, "  {}  {}", percent(*time_ps, all), cause.name())?;
+            function.iter().try_for_each(|function| write!(out, " in {}", Printable(function)))?;
+            phase.iter().try_for_each(|phase| write!(out, ", phase {}", Printable(phase)))?;
+            writeln!(out, ": {} waits, {}", Grouped(waits), Picos(*time_ps))?;
+        }
+        for WaitingFor { job, task, on_task, cause, waits, time_ps } in waits.pairs.iter().take(NAMED) {
+            let job = of_job(*job);
+            let (waits, time) = (Grouped(waits), Picos(*time_ps));
+            writeln!(out, "  {job}rank {task} for rank {on_task}: {time}, {waits} waits, {}", cause.name())?;
+        }
+        Ok(())
+    }
+
     /// The critical path.
     fn write_path(&self, out: &mut String, path: &CriticalPath) -> fmt::Result {
         let share = |time| percent(time, self.runtime_ps);
@@ -146,19 +171,24 @@ impl Simulation {
             .map(|(name, time)| format!("{name} {}", share(*time)))
             .collect();
         writeln!(out, "critical path {} messages: {}", Grouped(path.messages), parts.join(", "))?;
+        for level in &path.levels {
+            let CriticalLevel { level: name, links, transmission_ps, queueing_ps, .. } = level;
+            let (sent, queued) = (share(*transmission_ps), share(*queueing_ps));
+            write!(out, "  {name} ({} links)  transmission {sent}, queueing {queued}", Grouped(links))?;
+            match level.runtime_if_twice_as_fast_ps {
+                Some(then) => {
+                    let change = 100.0 * (then as f64 / self.runtime_ps.max(1) as f64 - 1.0);
+                    let then = Picos(then);
+                    writeln!(out, "; with twice their bandwidth the run takes {then} ({change:+.1} %)")?;
+                }
+                None => writeln!(out)?,
+            }
+        }
         let named = &path.links[..path.links.len().min(NAMED)];
         let width = table::width(named.iter().map(|link| link.link.len()));
         for link in named {
             let (sent, queued) = (share(link.transmission_ps), share(link.queueing_ps));
-            write!(out, "  {:<width$}  transmission {sent}, queueing {queued}", link.link)?;
-            match link.runtime_if_twice_as_fast_ps {
-                Some(then) => {
-                    let change = 100.0 * (then as f64 / self.runtime_ps.max(1) as f64 - 1.0);
-                    let then = Picos(then);
-                    writeln!(out, "; with twice its bandwidth the run takes {then} ({change:+.1} %)")?;
-                }
-                None => writeln!(out)?,
-            }
+            writeln!(out, "  {:<width$}  transmission {sent}, queueing {queued}", link.link)?;
         }
         for CriticalRank { job, task, computing_ps } in path.ranks.iter().take(NAMED) {
             writeln!(out, "  {}rank {task} computes {}", of_job(*job), share(*computing_ps))?;
@@ -169,19 +199,31 @@ impl Simulation {
         longest.sort_by_key(|step| step.span_ps().0);
         for step in longest {
             write!(out, "  at {} for {}: ", Picos(step.span_ps().0), Picos(step.length_ps()))?;
-            match *step {
-                CriticalStep::Computing { job, task, record: Some(record), .. } => {
-                    writeln!(out, "{}rank {task} computes before its record {record}", of_job(job))?;
+            match step {
+                CriticalStep::Computing { job, task, record: Some(record), captured, .. } => {
+                    let of = Of { what: None, record: *record, captured };
+                    writeln!(out, "{}rank {task} computes before {of}", of_job(*job))?;
                 }
                 CriticalStep::Computing { job, task, record: None, .. } => {
-                    writeln!(out, "{}rank {task} computes to the end", of_job(job))?;
+                    writeln!(out, "{}rank {task} computes to the end", of_job(*job))?;
                 }
-                CriticalStep::Message { job, task, to_task, bytes, kind, queueing_ps, record, .. } => {
-                    let (job, bytes) = (of_job(job), Bytes(bytes));
-                    write!(out, "{job}{bytes} from rank {task} (record {record}, {kind}) to rank {to_task}")?;
+                CriticalStep::Message {
+                    job,
+                    task,
+                    to_task,
+                    bytes,
+                    kind,
+                    queueing_ps,
+                    record,
+                    captured,
+                    ..
+                } => {
+                    let (job, bytes) = (of_job(*job), Bytes(*bytes));
+                    let of = Of { what: Some(kind), record: *record, captured };
+                    write!(out, "{job}{bytes} from rank {task}, {of}, to rank {to_task}")?;
                     match queueing_ps {
                         0 => writeln!(out)?,
-                        _ => writeln!(out, ", of which queueing {}", Picos(queueing_ps))?,
+                        _ => writeln!(out, ", of which queueing {}", Picos(*queueing_ps))?,
                     }
                 }
             }
@@ -209,6 +251,25 @@ impl JobReport {
                     writeln!(out, "; {} runs from {min} to {max}, mean {mean}", Grouped(runs))?;
                 }
                 _ => writeln!(out)?,
+            }
+        }
+        if let Some(part) = &self.part {
+            let PartReport { description, records, of_records, .. } = part;
+            let share = percent(*records, *of_records);
+            write!(
+                out,
+                "  only {description}: {} of {} records ({share})",
+                Grouped(records),
+                Grouped(of_records)
+            )?;
+            match (part.receptions_left_out, part.collective_parts_left_out) {
+                (0, 0) => writeln!(out)?,
+                (receptions, parts) => writeln!(
+                    out,
+                    "; sent or entered outside of it, and not waited for: {} messages, {} parts of collectives",
+                    Grouped(receptions),
+                    Grouped(parts)
+                )?,
             }
         }
         if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = self.span {
@@ -296,6 +357,33 @@ fn name(state: State) -> &'static str {
 
 fn percent(time: u64, of: u64) -> String {
     format!("{:.1} %", 100.0 * time as f64 / of.max(1) as f64)
+}
+
+/// A record of the critical path by function, phase and captured time, as far as they are known.
+struct Of<'a> {
+    what: Option<&'a Kind>,
+    record: u64,
+    captured: &'a Captured,
+}
+
+impl fmt::Display for Of<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Captured { function, phase, captured_ps } = self.captured;
+        match function {
+            Some(function) => write!(f, "{} (record {}", Printable(function), self.record)?,
+            None => write!(f, "record {}", self.record)?,
+        }
+        let phase = phase.as_ref().map(|phase| format!("phase {}", Printable(phase)));
+        let at = captured_ps.map(|at| format!("captured at {}", Picos(at)));
+        let kind = self.what.map(Kind::to_string);
+        let rest: Vec<String> = [kind, phase, at].into_iter().flatten().collect();
+        match (function, rest.is_empty()) {
+            (Some(_), true) => f.write_str(")"),
+            (Some(_), false) => write!(f, ", {})", rest.join(", ")),
+            (None, true) => Ok(()),
+            (None, false) => write!(f, " ({})", rest.join(", ")),
+        }
+    }
 }
 
 /// `job 2, `; empty for job 0.

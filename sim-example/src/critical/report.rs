@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 
 use replay::Kind;
-use results::simulation::{CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
+use results::simulation::{
+    Captured, CriticalLevel, CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath,
+};
 use vef_format::units::Picos;
 
 use super::shares::{Shares, Step, What};
@@ -19,6 +21,28 @@ pub(super) fn of(shares: &Shares, topology: &Fabric, first_tasks: &[u32]) -> Cri
         (job as u32, number - first_tasks.get(job).copied().unwrap_or(0))
     };
     let of_number = |number: u8| kind(Kind::all().nth(usize::from(number)).unwrap_or(Kind::PointToPoint));
+    let mut levels: Vec<CriticalLevel> = topology
+        .topology()
+        .levels(topology.wiring())
+        .into_iter()
+        .map(|level| {
+            let of_level = shares.links.range(LinkId(level.links.start)..LinkId(level.links.end));
+            let sums = of_level.fold((0u64, 0u64), |sums, (_, own)| {
+                (sums.0.saturating_add(own.0.0), sums.1.saturating_add(own.1.0))
+            });
+            CriticalLevel {
+                level: level.name,
+                first_link: level.links.start,
+                links: level.links.end - level.links.start,
+                transmission_ps: sums.0,
+                queueing_ps: sums.1,
+                runtime_if_twice_as_fast_ps: None,
+            }
+        })
+        .collect();
+    let time = |level: &CriticalLevel| level.transmission_ps.saturating_add(level.queueing_ps);
+    levels.retain(|level| time(level) > 0);
+    levels.sort_by_key(|level| (Reverse(time(level)), level.first_link));
     let mut links: Vec<(LinkId, Picos, Picos)> = shares
         .links
         .iter()
@@ -36,7 +60,7 @@ pub(super) fn of(shares: &Shares, topology: &Fabric, first_tasks: &[u32]) -> Cri
         match step.what {
             What::Computing { task, record } => {
                 let (job, task) = place(task);
-                CriticalStep::Computing { from_ps, to_ps, job, task, record }
+                CriticalStep::Computing { from_ps, to_ps, job, task, record, captured: Captured::default() }
             }
             What::Message { sent, queueing } => {
                 let ((job, task), (_, to_task)) = (place(sent.src), place(sent.dst));
@@ -50,6 +74,7 @@ pub(super) fn of(shares: &Shares, topology: &Fabric, first_tasks: &[u32]) -> Cri
                     bytes: sent.bytes.0,
                     kind: of_number(sent.kind),
                     queueing_ps: queueing.0,
+                    captured: Captured::default(),
                 }
             }
         }
@@ -63,6 +88,7 @@ pub(super) fn of(shares: &Shares, topology: &Fabric, first_tasks: &[u32]) -> Cri
         transmission_ps: shares.transmission.0,
         queueing_ps: shares.queueing.0,
         memory_ps: shares.memory.0,
+        levels,
         links: links
             .into_iter()
             .map(|(link, transmission, queueing)| CriticalLink {

@@ -117,7 +117,7 @@ fn the_values_of_the_report() {
     assert!(json["links"].get("all").is_none() && json.get("critical_path").is_none());
 
     let mut settings = settings(file.path());
-    settings.observe = Observe { links: true, critical_path: true };
+    settings.observe = Observe { links: true, critical_path: true, waits: true };
     let json = serde_json::to_value(quiet(&settings).unwrap()).unwrap();
     let links = &json["links"]["all"];
     assert_eq!(links.as_array().unwrap().len(), 4);

@@ -1,5 +1,6 @@
 //! A network that has been built: its links, and their speeds.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::file::Speed;
@@ -112,16 +113,25 @@ impl Fabric {
         }
     }
 
-    /// Gives a link its own speed; without effect if there is no number left for another class.
-    pub(crate) fn set_speed(&mut self, link: LinkId, speed: Speed) {
-        let own = (speed, self.kind(link));
-        let known = self.speeds.iter().rposition(|known| *known == own);
-        let place = known.unwrap_or(self.speeds.len());
-        if let Ok(class) = u16::try_from(usize::from(LinkClass::GIVEN.0) + place) {
-            if known.is_none() {
-                self.speeds.push(own);
+    /// Gives these links other speeds, by their class; without effect if there is no number left for another class.
+    pub(crate) fn set_speeds(
+        &mut self,
+        links: impl Iterator<Item = LinkId>,
+        speed: impl Fn(LinkClass) -> Speed,
+    ) {
+        let mut others: HashMap<LinkClass, Option<LinkClass>> = HashMap::new();
+        for link in links {
+            let class = self.class(link);
+            let other = *others.entry(class).or_insert_with(|| {
+                let number = usize::from(LinkClass::GIVEN.0) + self.speeds.len();
+                let other = LinkClass(u16::try_from(number).ok()?);
+                let speed = (speed(class), self.kind(link));
+                self.speeds.push(speed);
+                Some(other)
+            });
+            if let Some(other) = other {
+                self.wiring.set_class(link, other);
             }
-            self.wiring.set_class(link, LinkClass(class));
         }
     }
 }

@@ -6,7 +6,8 @@
 //! record begins with zero.
 
 use super::event::{
-    Action, CallSlot, Collective, Completions, Creation, Detail, Io, Outcome, RequestId, Transfer,
+    Action, CallSlot, Collective, Completions, Creation, Detail, Io, Neighbourhood, Outcome, RequestId,
+    Transfer,
 };
 use super::fields::{Encoder, Form};
 use super::word::{Code, Head, WORD};
@@ -137,6 +138,7 @@ pub fn can_be_shape(action: &Action<'_>) -> bool {
         | Action::Exchange { .. }
         | Action::Probe { .. } => true,
         Action::Collective(part) => part.send_counts.is_empty() && part.recv_counts.is_empty(),
+        Action::Neighbourhood(part) => part.send_counts.is_empty() && part.recv_counts.is_empty(),
         Action::Other { detail, .. } => match detail {
             Detail::None | Detail::Transfer(_) | Detail::Io(_) => true,
             Detail::Sync { group, .. } => group.is_none(),
@@ -170,6 +172,7 @@ pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
         Action::PostReceive(post) => Some(post.request),
         Action::Collective(Collective { request, .. })
         | Action::Creation(Creation { request, .. })
+        | Action::Neighbourhood(Neighbourhood { request, .. })
         | Action::Other {
             detail: Detail::Transfer(Transfer { request, .. }) | Detail::Io(Io { request, .. }),
             ..

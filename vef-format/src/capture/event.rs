@@ -102,6 +102,10 @@ pub enum Action<'a> {
     },
     /// A collective operation: blocking (complete at the end of the call), non-blocking or persistent.
     Collective(Collective<'a>),
+    /// The topology of a communicator. Precedes its first neighbourhood collective.
+    Topology(Topology<'a>),
+    /// A neighbourhood collective: blocking (complete at the end of the call), non-blocking or persistent.
+    Neighbourhood(Neighbourhood<'a>),
     /// A phase of the program begins or ends.
     Phase {
         /// Whether it begins.
@@ -109,7 +113,8 @@ pub enum Action<'a> {
         /// Its name.
         name: &'a str,
     },
-    /// A call that a trace cannot represent (one-sided, I/O, spawning, inter-communicators …).
+    /// A call that a trace cannot represent (one-sided, I/O, spawning, inter-communicators …). In captures of version 5 and older also
+    /// neighbourhood collectives.
     Other {
         /// Bytes that this rank sent, fetched, read or wrote, as far as known.
         bytes: Bytes,
@@ -392,6 +397,35 @@ pub struct Collective<'a> {
     /// Vector forms: bytes for each communicator rank, where significant at this rank; otherwise empty.
     pub send_counts: &'a [u64],
     /// Vector forms: bytes from each communicator rank, where significant at this rank; otherwise empty.
+    pub recv_counts: &'a [u64],
+}
+
+/// The neighbours of one rank in the topology of a communicator, in the order in which neighbourhood collectives have their
+/// blocks; `None`: `MPI_PROC_NULL`, at the edge of a Cartesian topology. A rank may occur several times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topology<'a> {
+    /// The communicator.
+    pub comm: CommId,
+    /// Those from which it receives.
+    pub sources: &'a [Option<CommRank>],
+    /// Those to which it sends.
+    pub destinations: &'a [Option<CommRank>],
+}
+
+/// One rank's part of a neighbourhood collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbourhood<'a> {
+    /// The communicator, whose [`Topology`] has the neighbours.
+    pub comm: CommId,
+    /// Bytes sent to each destination, and received from each source; 0 on a side that has a list.
+    pub block: Amounts,
+    /// The datatype of the sending side. Of an Alltoallw: one with gaps, if any has gaps.
+    pub datatype: DatatypeId,
+    /// The request of a non-blocking or persistent operation; `None`: blocking.
+    pub request: Option<RequestId>,
+    /// Vector forms: bytes to each destination; otherwise empty.
+    pub send_counts: &'a [u64],
+    /// Vector forms: bytes from each source; otherwise empty.
     pub recv_counts: &'a [u64],
 }
 

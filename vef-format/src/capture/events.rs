@@ -3,7 +3,8 @@
 use super::encode::{can_be_shape, kind, makes_request};
 use super::error::CaptureError;
 use super::event::{
-    Action, CallSlot, Collective, Completions, Detail, Event, Io, PostReceive, RequestId, Send, Transfer,
+    Action, CallSlot, Collective, Completions, Detail, Event, Io, Neighbourhood, PostReceive, RequestId,
+    Send, Transfer,
 };
 use super::fields::{Class, Decoder, Fault, Form as _, Lists, Room};
 use super::file::{Chunk, Function, RankFile};
@@ -487,6 +488,7 @@ fn repeat(event: &mut Event<'static>, times: (Nanos, Nanos), next: RequestId) ->
         Action::Send(Send { request: Some(request), .. })
         | Action::PostReceive(PostReceive { request, .. })
         | Action::Collective(Collective { request: Some(request), .. })
+        | Action::Neighbourhood(Neighbourhood { request: Some(request), .. })
         | Action::Other {
             detail:
                 Detail::Transfer(Transfer { request: Some(request), .. })

@@ -12,8 +12,8 @@
 
 use super::event::{
     Action, Collective, Communicator, Completion, Completions, Creation, Datatype, DatatypeId, Detail,
-    FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split,
-    Transfer, WindowId,
+    FileId, Io, Members, Neighbourhood, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send,
+    SendMode, Split, Topology, Transfer, WindowId,
 };
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::{Amounts, Operation};
@@ -57,6 +57,7 @@ pub(super) struct Lists {
     completions: Vec<Completion>,
     counts: [Vec<u64>; 2],
     ranks: [Vec<Rank>; 2],
+    peers: [Vec<Option<CommRank>>; 2],
 }
 
 /// The unused ones of [`Lists`]; by default none.
@@ -66,16 +67,18 @@ pub(super) struct Room<'a> {
     completions: Option<&'a mut Vec<Completion>>,
     counts: std::slice::IterMut<'a, Vec<u64>>,
     ranks: std::slice::IterMut<'a, Vec<Rank>>,
+    peers: std::slice::IterMut<'a, Vec<Option<CommRank>>>,
 }
 
 impl<'a> From<&'a mut Lists> for Room<'a> {
     fn from(lists: &'a mut Lists) -> Self {
-        let Lists { text, completions, counts, ranks } = lists;
+        let Lists { text, completions, counts, ranks, peers } = lists;
         Self {
             text: Some(text),
             completions: Some(completions),
             counts: counts.iter_mut(),
             ranks: ranks.iter_mut(),
+            peers: peers.iter_mut(),
         }
     }
 }
@@ -342,6 +345,20 @@ impl<'a> Form<'a> for &'a [Rank] {
     fn get(from: &mut Decoder<'_, 'a>, _: u64, _: &'static str) -> Result<Self, Fault> {
         let list = from.room.ranks.next();
         from.list(list, |from| Ok(Rank(from.number32("rank")?)))
+    }
+}
+
+/// Each rank plus one, and 0 for none.
+impl<'a> Form<'a> for &'a [Option<CommRank>] {
+    fn put(&self, to: &mut Encoder<'_>) {
+        to.sink.list(self.iter().map(|peer| peer.map_or(0, |rank| u64::from(rank.0) + 1)));
+    }
+    fn get(from: &mut Decoder<'_, 'a>, _: u64, field: &'static str) -> Result<Self, Fault> {
+        let list = from.room.peers.next();
+        from.list(list, |from| {
+            let Some(rank) = from.number()?.checked_sub(1) else { return Ok(None) };
+            u32::try_from(rank).map(|rank| Some(CommRank(rank))).map_err(|_| Fault::Invalid(field, rank))
+        })
     }
 }
 
@@ -612,6 +629,8 @@ variants! {
         32..=35 Exchange { send, receive / 1 },
         38 Polls { count },
         39..=40 Creation(creation / 1),
+        41 Topology(topology),
+        42..=49 Neighbourhood(part / 1),
     }
     Origin {
         0 World,
@@ -660,6 +679,8 @@ structures! {
         [operation, flags: 31]
         comm, root / 2, amounts, count, datatype, recv_datatype / 16, send_counts / 4, recv_counts / 8, request / 1
     }
+    Topology<'a> { comm, sources, destinations }
+    Neighbourhood<'a> { comm, block, datatype, send_counts / 2, recv_counts / 4, request / 1 }
     Amounts { send, recv }
     Transfer { window, target, displacement, sent, fetched, at_target, request / 1 }
     Io { file, offset / 1, write / 2, collective / 4, request / 8 }

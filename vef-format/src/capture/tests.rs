@@ -2,8 +2,8 @@
 
 use super::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Datatype, DatatypeId,
-    Detail, Event, FileId, Io, Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send,
-    SendMode, Split, Transfer, WindowId,
+    Detail, Event, FileId, Io, Members, Neighbourhood, Origin, Outcome, PostReceive, Receive, Remote,
+    RequestId, Send, SendMode, Split, Topology, Transfer, WindowId,
 };
 use super::layout::{CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, chunk_field, field, seal};
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
@@ -100,6 +100,8 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
         };
         let ranks: Vec<Rank> = (0..random.below(40)).map(|_| Rank(random.sized(32) as u32)).collect();
         let counts: [Vec<u64>; 2] = [0, 1].map(|_| (0..random.below(20)).map(|_| random.sized(60)).collect());
+        let neighbours: Vec<Option<CommRank>> =
+            ranks.iter().map(|rank| (rank.0 % 3 > 0).then_some(CommRank(rank.0))).collect();
         let mut completions = Vec::new();
         // Some are runs of the thread's own requests, the others arbitrary.
         if usual {
@@ -219,6 +221,19 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
             16 => Action::Phase { begin: flag, name: ["", "round 0", "überall"][random.below(3) as usize] },
             _ => match random.below(3) {
                 0 => Action::Stopped { reason: "the disk is full" },
+                1 if flag => Action::Topology(Topology {
+                    comm,
+                    sources: &neighbours[..neighbours.len() / 2],
+                    destinations: &neighbours,
+                }),
+                1 => Action::Neighbourhood(Neighbourhood {
+                    comm,
+                    block: Amounts { send: bytes, recv: Bytes(random.sized(60)) },
+                    datatype,
+                    request: (random.below(3) == 0).then_some(next),
+                    send_counts: if usual { &[] } else { &counts[0] },
+                    recv_counts: if tag % 2 == 0 { &[] } else { &counts[1] },
+                }),
                 _ => {
                     let (window, file) = (WindowId(windows - 1), FileId(files - 1));
                     let request = flag.then_some(next);

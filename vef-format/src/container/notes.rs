@@ -67,6 +67,13 @@ pub enum Note<'a> {
         /// The MPI function; empty for time outside MPI.
         function: &'a str,
     },
+    /// When the record began in the captured run, from the return of the task's `MPI_Init` on (where the records include start-up, from its
+    /// entry on). Between two of these notes, records follow each other after their computing times; the calls in which they waited
+    /// together took less than [`Note::LAG`].
+    Moment(Ticks),
+    /// How much of the computing time in front of the record came before a phase began or ended there: one for each [`Note::Phase`]
+    /// of the task, in their order.
+    BeforePhase(Ticks),
     /// The host of the tasks from this one on; the place is the task.
     Host(&'a str),
     /// The root of a rooted collective; the place is the collective's id.
@@ -88,6 +95,9 @@ impl Note<'_> {
     /// Maximum number of blocks in one note.
     pub const MOST_BLOCKS: usize = 1 << 16;
 
+    /// Nanoseconds by which the time of a record may be off that follows from the last [`Note::Moment`].
+    pub const LAG: u64 = 10_000;
+
     /// The section of the note.
     pub const fn section(&self) -> Section {
         match self {
@@ -98,6 +108,7 @@ impl Note<'_> {
             Self::Phase { .. } => Section::Phases,
             Self::Initialised(_) | Self::StartUp(_) | Self::Finalised(_) => Section::Spans,
             Self::Time { .. } => Section::Times,
+            Self::Moment(_) | Self::BeforePhase(_) => Section::Moments,
             Self::Host(_) => Section::Placement,
             Self::Root(_) => Section::Roots,
             Self::Blocks { .. } => Section::Blocks,
@@ -199,6 +210,8 @@ impl Piece {
                 out.put(&[step, part as u64, calls, took.0]);
                 self.name(function);
             }
+            Note::Moment(at) => out.put(&[step, 0, at.0]),
+            Note::BeforePhase(computed) => out.put(&[step, 1, computed.0]),
             Note::Tag(tag) => out.put_short(&[step, zigzag(tag.into())]),
             Note::Call(name) | Note::Host(name) => {
                 out.put(&[step]);
@@ -355,6 +368,11 @@ impl Notes {
                 let (calls, took) = (from.get()?, Ticks(from.get()?));
                 Note::Time { part, calls, took, function: name(&mut self.names, &mut from)? }
             }
+            Section::Moments => match (from.get()?, Ticks(from.get()?)) {
+                (0, at) => Note::Moment(at),
+                (1, computed) => Note::BeforePhase(computed),
+                _ => return Err(Garbled::Value("a moment")),
+            },
             Section::Counts => {
                 let (sent, received) = (from.get()?, from.get()?);
                 // A count takes at least one byte.

@@ -17,6 +17,8 @@ pub enum Section {
     Spans,
     /// [`Note::Time`](super::Note::Time), of each task.
     Times,
+    /// [`Note::Moment`](super::Note::Moment) and [`Note::BeforePhase`](super::Note::BeforePhase), of each task.
+    Moments,
     /// [`Note::Host`](super::Note::Host), of the trace.
     Placement,
     /// [`Note::Root`](super::Note::Root), of the trace.
@@ -27,7 +29,7 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of declaration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Sends,
         Self::Tags,
         Self::Calls,
@@ -35,6 +37,7 @@ impl Section {
         Self::Phases,
         Self::Spans,
         Self::Times,
+        Self::Moments,
         Self::Placement,
         Self::Roots,
         Self::Blocks,
@@ -50,6 +53,7 @@ impl Section {
             Self::Phases => "phases",
             Self::Spans => "spans",
             Self::Times => "times",
+            Self::Moments => "moments",
             Self::Placement => "placement",
             Self::Roots => "roots",
             Self::Blocks => "blocks",

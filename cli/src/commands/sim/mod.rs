@@ -41,7 +41,7 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         if !sim.others.is_empty() {
             return Err("--report: a page is about one trace; this simulation has several".into());
         }
-        super::report::of_simulation(&trace, codes, &report, sim.from_launch, page)?;
+        super::report::of_simulation(&trace, codes, &report, sim, page)?;
     }
     match (sim.json, sim.csv) {
         (true, _) => output::json(&report),
@@ -61,8 +61,11 @@ fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
         Table::Time => report.time_table(),
         Table::Sources => report.sources_table(),
         Table::JobLinks => report.job_links_table(),
+        Table::Waits => report.waits_table(),
+        Table::WaitPairs => report.wait_pairs_table(),
         Table::Points => {
-            let tables = "write jobs, ranks, kinds, sizes, links, time, sources or job-links";
+            let tables =
+                "write jobs, ranks, kinds, sizes, links, time, sources, job-links, waits or wait-pairs";
             return Err(format!("--csv: {tables}; only a sweep has a table of points").into());
         }
     };

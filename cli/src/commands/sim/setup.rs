@@ -40,7 +40,7 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
         trace.tell_send_waits();
     }
     if sim.compute_scale == "1" {
-        initialisation::warn(trace, Picos(report.runtime_ps), sim.from_launch);
+        initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
     }
     if let (Some(file), Some(calibration)) = (&sim.calibration, &calibration) {
         calibrated::doubts(file, calibration);
@@ -102,8 +102,8 @@ pub(super) fn observed(sim: &Sim, settings: &Settings, watch: &Watch) -> Result<
                 report.set_alone(job, &alone?);
             }
         }
-        if let Some(link) = report.critical_link() {
-            let again = simulate(&settings.doubled(link), &mut |progress| {
+        if let Some(links) = report.critical_links() {
+            let again = simulate(&settings.doubled(links), &mut |progress| {
                 watch.stop_if_cancelled();
                 if let Some(bar) = &bar {
                     bar.set(progress.delivered, report.messages);
@@ -159,12 +159,15 @@ pub(super) fn settings(
     if let ComputeNoise::Resampled { of: Some(trace) } = &job.compute_noise {
         can_be_read_again(trace)?;
     }
-    job.from_launch = sim.from_launch;
+    job.from_launch = sim.of_run.from_launch;
+    if let Some(part) = sim.part() {
+        job.select(&part)?;
+    }
     let names = Jobs::of(sim);
     let mut jobs = vec![job.clone()];
     for other in &sim.others {
         can_be_read_again(other)?;
-        jobs.push(Workload { trace: other.clone(), ..job.clone() });
+        jobs.push(Workload { trace: other.clone(), part: None, ..job.clone() });
     }
     for (job, placement) in jobs.iter_mut().zip(names.placements(sim)?) {
         job.places = places(&placement)?;
@@ -177,12 +180,16 @@ pub(super) fn settings(
     settings.algorithms = algorithms::table(&sim.algorithms)
         .map_err(|error| format!("--algorithms {}: {error}", sim.algorithms))?;
     let needs_links = sim.csv.is_some_and(Table::needs_links);
+    let needs_waits = sim.waits || sim.csv.is_some_and(Table::needs_waits);
     let of_links = sim.critical_path || sim.links || sim.draw.is_some() || needs_links;
     if settings.network.model == Model::LogGp && of_links {
         return Err(
             "--critical-path, --links, --draw, --csv links, time and sources: model loggp has no links"
                 .into(),
         );
+    }
+    if settings.network.model == Model::LogGp && needs_waits {
+        return Err("--waits, --csv waits and wait-pairs: model loggp does not record waits".into());
     }
     let several = sim.jobs.is_some_and(|jobs| jobs > 1) && sim.sweep.is_empty();
     if several && (settings.background.is_some() || !sim.repeat.is_empty()) {
@@ -201,6 +208,7 @@ pub(super) fn settings(
     // The points of a sweep run concurrently.
     settings.threads = sim.jobs.filter(|_| sim.sweep.is_empty()).map_or(1, u32::from);
     settings.observe.critical_path = sim.critical_path;
+    settings.observe.waits = needs_waits;
     settings.observe.links = sim.links || sim.draw.is_some() || sim.report.is_some() || needs_links;
     if let Some(calibration) = calibration {
         calibration.apply(&mut settings)?;

@@ -14,7 +14,7 @@ use crate::progress::Bar;
 use crate::session::{self, Watch};
 use crate::simulation_args::{RUNS_AND_RESULTS, Sim, Table};
 use clap::{Arg, Args, Command};
-use results::sweep::{self, StoredPoint, StoredPointSchema, Sweep, SweepSchema, Swept};
+use results::sweep::{self, Prices, StoredPoint, StoredPointSchema, Sweep, SweepSchema, Swept};
 use results::table::TextStyle;
 use rustix::fs::{FlockOperation, flock};
 use sim_example::calibration::Calibration;
@@ -272,16 +272,38 @@ fn show(sim: &Sim, options: &[Swept], rows: &[(&Point, Outcome)]) -> Result<(), 
         settings: point.values.iter().cloned().collect(),
         error: outcome.as_ref().err().cloned(),
         report: outcome.as_ref().ok().cloned(),
+        cost: None,
     };
     let sweep = Sweep {
         schema: SweepSchema::default(),
         options: options.iter().map(|swept| swept.option.clone()).collect(),
         points: rows.iter().map(point).collect(),
-    };
+        prices: None,
+        answers: Vec::new(),
+    }
+    .answered(sim.cost.as_deref().map(prices).transpose()?);
     match (sim.json, sim.csv) {
         (true, _) => output::json(&sweep),
         (_, Some(_)) => output::result(sweep.table().to_csv().trim_end()),
-        _ => output::result(sweep.table().to_text(&TextStyle::WHOLE).trim_end()),
+        _ => {
+            let mut text = sweep.table().to_text(&TextStyle::WHOLE);
+            sweep.answers.iter().for_each(|answer| text += &format!("{answer}\n"));
+            output::result(text.trim_end())
+        }
+    }
+}
+
+/// The prices in a file.
+fn prices(file: &Path) -> Result<Prices, Failure> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let prices: Prices = toml::from_str(&text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
+        format!("{}:{line}: {}", file.display(), error.message().replace('\n', " "))
+    })?;
+    match prices.are_valid() {
+        true => Ok(prices),
+        false => Err(format!("{}: a price must be a number from 0", file.display()).into()),
     }
 }
 

@@ -1,0 +1,62 @@
+//! Who waits for whom, recorded during a run.
+
+use replay::{Cause, Engine, Labels, Left, Started, WaitPair, WaitPlace, WaitSum, WaitSums, Waits};
+use results::simulation::{self, WaitingFor, WaitingIn, WaitsReport};
+
+/// The waits of a run.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    waits: Waits,
+    sums: WaitSums,
+}
+
+impl Waiting {
+    /// For an engine that has not begun; `labels` are those of its jobs' traces.
+    pub(crate) fn new(engine: &Engine, labels: Vec<Option<Labels>>) -> Self {
+        Self { waits: Waits::new(engine), sums: WaitSums::new(labels) }
+    }
+
+    pub(crate) fn started(&mut self, started: &Started) {
+        let Self { waits, sums } = self;
+        waits.started(started, |wait| sums.add(wait));
+    }
+
+    pub(crate) fn left(&mut self, left: &Left) {
+        self.waits.left(left);
+    }
+
+    pub(crate) fn report(&self) -> WaitsReport {
+        let place = |(place, sum): (WaitPlace, WaitSum)| WaitingIn {
+            cause: cause(place.cause),
+            function: place.function,
+            phase: place.phase,
+            waits: sum.waits,
+            time_ps: sum.time,
+        };
+        let pair = |(pair, sum): (WaitPair, WaitSum)| WaitingFor {
+            job: pair.job,
+            task: pair.task.0,
+            on_task: pair.on.0,
+            cause: cause(pair.cause),
+            waits: sum.waits,
+            time_ps: sum.time,
+        };
+        let (pairs, others) = self.sums.pairs();
+        let left_out = pairs.len().saturating_sub(WaitsReport::MOST_PAIRS) as u64;
+        WaitsReport {
+            places: self.sums.places().into_iter().map(place).collect(),
+            pairs: pairs.into_iter().take(WaitsReport::MOST_PAIRS).map(pair).collect(),
+            pairs_left_out: left_out + u64::from(others.waits > 0),
+        }
+    }
+}
+
+fn cause(cause: Cause) -> simulation::Cause {
+    match cause {
+        Cause::LateSender => simulation::Cause::LateSender,
+        Cause::Message => simulation::Cause::Message,
+        Cause::LateMember => simulation::Cause::LateMember,
+        Cause::Collective => simulation::Cause::Collective,
+        Cause::Send => simulation::Cause::Send,
+    }
+}
