@@ -38,7 +38,7 @@ pub fn convert(
     drop(progress);
     match imported {
         Imported::Trace(summary) => Ok((summary, None)),
-        Imported::Capture { directory, summary } => {
+        Imported::Capture { directory, mut summary } => {
             let mixing = mixer::Options { lenient: options.partial, jobs, ..mixer::Options::default() };
             let mixed = mixer::mix(&directory, output, &mixing, &mixer::Quiet).map_err(|error| {
                 let hint = match error {
@@ -47,6 +47,12 @@ pub fn convert(
                 };
                 format!("{}: {error}{hint}", files.first().display())
             })?;
+            let mixer::Unmatched { sends, receives, first } = &mixed.unmatched;
+            summary.unmatched = interchange::Unmatched {
+                sends: *sends,
+                receives: *receives,
+                first: first.iter().take(interchange::EXAMPLES).map(ToString::to_string).collect(),
+            };
             Ok((summary, Some(mixed)))
         }
     }

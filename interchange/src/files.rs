@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Bytes by which a file is recognised.
-const START: u64 = 4096;
+pub(crate) const START: u64 = 4096;
 
 /// The files of a foreign trace.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | Which formats are there, and how is a file recognised? | `list.rs`, with the constant `INFO` of each format's module |
 //! | How is a format read? | the directory of its name |
+//! | How do the calls of each rank become a capture, and how are communicators and wildcards found out? | `calls/` |
 //! | What can be wrong? | `error.rs` |
 //! | What does an import tell? | `summary.rs` |
 //!

@@ -3,6 +3,7 @@
 use crate::table::Numbered;
 use mpi_abi::api::Mpi;
 use mpi_abi::handles;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use vef_format::capture::event::{Communicator, Members, Origin, Remote, Split};
@@ -16,8 +17,10 @@ pub(crate) struct Comm {
     pub(crate) size: u32,
     /// This process's rank in it.
     pub(crate) rank: i32,
-    /// An inter-communicator, or one with members outside `MPI_COMM_WORLD`: its calls are counted but not translated.
+    /// It has members outside `MPI_COMM_WORLD`: its calls are counted but not translated.
     pub(crate) foreign: bool,
+    /// An inter-communicator: its collectives are counted but not translated.
+    pub(crate) inter: bool,
     /// The number of sources and of destinations in its topology, once that is recorded.
     pub(crate) neighbours: Option<(u32, u32)>,
 }
@@ -60,13 +63,25 @@ impl Membership {
         let members = mpi.comm_members(comm).unwrap_or_default();
         let ranks = inside(&members);
         let is_inter = mpi.comm_is_inter(comm).unwrap_or(true);
-        let foreign = ranks.len() != members.len() || is_inter;
+        let mut foreign = ranks.len() != members.len();
         let remote = is_inter.then(|| {
             let members = mpi.comm_remote_members(comm).unwrap_or_default();
             let ranks = inside(&members);
+            foreign |= ranks.len() != members.len();
             if ranks.len() == members.len() { Ok(ranks) } else { Err(members.len() as u32) }
         });
         Self { ranks, rank: mpi.comm_rank(comm).unwrap_or(0), remote, foreign }
+    }
+
+    /// All members; of an inter-communicator those of both groups, in an order that does not depend on which is the local one.
+    fn all(&self) -> Cow<'_, [Rank]> {
+        match &self.remote {
+            Some(Ok(remote)) if remote.first() < self.ranks.first() => {
+                [&remote[..], &self.ranks].concat().into()
+            }
+            Some(Ok(remote)) => [&self.ranks[..], remote].concat().into(),
+            _ => (&self.ranks[..]).into(),
+        }
     }
 
     /// The description of communicator `id` with these members; `tasks` is the size of `MPI_COMM_WORLD`.
@@ -108,14 +123,15 @@ impl Comms {
     pub(crate) fn add(&mut self, handle: usize, members: &Membership, mut origin: Origin) -> (Comm, Origin) {
         match &mut origin {
             Origin::Group { parent, tag, ordinal } => {
-                *ordinal = self.next_ordinal(Some((*parent, *tag)), &members.ranks);
+                *ordinal = self.next_ordinal(Some((*parent, *tag)), &members.all());
             }
-            Origin::Unseen { ordinal } => *ordinal = self.next_ordinal(None, &members.ranks),
+            Origin::Unseen { ordinal } => *ordinal = self.next_ordinal(None, &members.all()),
             _ => {}
         }
-        let &Membership { ref ranks, rank, foreign, .. } = members;
+        let &Membership { ref ranks, rank, foreign, ref remote } = members;
+        let inter = remote.is_some();
         let size = ranks.len() as u32;
-        let comm = |id| Comm { id: CommId(id), size, rank, foreign, neighbours: None };
+        let comm = |id| Comm { id: CommId(id), size, rank, foreign, inter, neighbours: None };
         (self.known.add(handle, comm), origin)
     }
 

@@ -35,11 +35,37 @@ pub(crate) enum Purpose {
     Collective,
     /// Neighbourhood collectives.
     Neighbourhood,
+    /// One-sided transfers that are not answered. Nothing receives them.
+    Put,
+    /// One-sided requests.
+    Request,
+    /// Their answers.
+    Answer,
+    /// `MPI_Win_post` to `MPI_Win_start`.
+    Post,
+    /// `MPI_Win_complete` to `MPI_Win_wait`.
+    Complete,
+}
+
+impl Channel {
+    /// A channel of a window, which has the communicator `comm`.
+    pub(crate) fn of_window(comm: CommIndex, peer: Rank, purpose: Purpose) -> Self {
+        Self { comm, peer, tag: 0, purpose, length: 0 }
+    }
 }
 
 impl Purpose {
     /// All, by number.
-    const ALL: [Self; 3] = [Self::PointToPoint, Self::Collective, Self::Neighbourhood];
+    const ALL: [Self; 8] = [
+        Self::PointToPoint,
+        Self::Collective,
+        Self::Neighbourhood,
+        Self::Put,
+        Self::Request,
+        Self::Answer,
+        Self::Post,
+        Self::Complete,
+    ];
 
     /// That with this number.
     pub(crate) fn from_number(number: u64) -> Option<Self> {

@@ -7,6 +7,7 @@
 //!    the call among the creating calls on the parent.
 //! 2. The walk over each task interns it here. Tasks whose communicator has the same origin and the same members get the same
 //!    [`CommIndex`]; the parent is identified in the same way.
+//!    An inter-communicator has the members of both groups here, those of the group with the lower first task in front.
 //! 3. The processes of a job merge their tables ([`Communicators::merge`]).
 //! 4. [`ids_in_trace`] sorts those with collectives by the lowest task that has them.
 
@@ -51,6 +52,11 @@ impl Communicators {
         Self { tasks, most: CommIndex::NONE.index(), table: Mutex::default() }
     }
 
+    /// The group of these members of the communicator that a task calls `number`.
+    pub(crate) fn group(&self, number: u32, members: Members<'_>) -> Result<Group, Problem> {
+        Group::new(members, self.tasks).ok_or(Problem::Members(number))
+    }
+
     /// Returns the index and the members of the communicator that `task` calls `number`. `parent` returns the index of an
     /// earlier communicator of the task.
     pub(crate) fn intern(
@@ -61,7 +67,7 @@ impl Communicators {
         members: Members<'_>,
         mut parent: impl FnMut(CommId) -> Option<CommIndex>,
     ) -> Result<(CommIndex, Arc<Group>), Problem> {
-        let group = Group::new(members, self.tasks).ok_or(Problem::Members(number))?;
+        let group = self.group(number, members)?;
         let origin = origin.with_parent(|comm| parent(comm).ok_or(Problem::UnknownCommunicator(comm.0)))?;
         let mut table = self.lock();
         let interned = table.intern(origin, Arc::new(group), (task, number));

@@ -15,6 +15,8 @@ pub(crate) struct Counts {
     /// Payload of the messages.
     pub(crate) bytes: u64,
     pub(crate) threaded: u64,
+    /// Of the others, tasks that answer one-sided requests.
+    pub(crate) answering: u64,
     pub(crate) negative_times: u64,
     pub(crate) unknown_requests: u64,
     pub(crate) never_completed: u64,
@@ -32,7 +34,7 @@ impl Counts {
         macro_rules! add {
             ($($name:ident)+) => { $(add_to(&mut self.$name, later.$name);)+ };
         }
-        add!(events messages marks local_collectives bytes threaded negative_times);
+        add!(events messages marks local_collectives bytes threaded answering negative_times);
         add!(unknown_requests never_completed found_only skipped_unknown torn);
         self.spent.add(later.spent);
         for (name, tally) in later.not_representable {

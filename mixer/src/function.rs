@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 42] = [
+const NAMES: [&str; 70] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -54,6 +54,34 @@ const NAMES: [&str; 42] = [
     "Neighbor_alltoall",
     "Neighbor_alltoallv",
     "Neighbor_alltoallw",
+    "Get",
+    "Put",
+    "Accumulate",
+    "Get_accumulate",
+    "Fetch_and_op",
+    "Compare_and_swap",
+    "Rput",
+    "Rget",
+    "Raccumulate",
+    "Rget_accumulate",
+    "Win_create",
+    "Win_allocate",
+    "Win_allocate_shared",
+    "Win_create_dynamic",
+    "Win_free",
+    "Win_fence",
+    "Win_post",
+    "Win_start",
+    "Win_complete",
+    "Win_wait",
+    "Win_test",
+    "Win_lock",
+    "Win_unlock",
+    "Win_unlock_all",
+    "Win_flush",
+    "Win_flush_all",
+    "Win_flush_local",
+    "Win_flush_local_all",
 ];
 
 impl Function {
@@ -63,6 +91,7 @@ impl Function {
     pub(crate) const FINALIZE: Self = Self(2 * 7);
     pub(crate) const PROBE: Self = Self(2 * 20);
     pub(crate) const CREATION: Self = Self(2 * 22);
+    pub(crate) const GET: Self = Self(2 * 42);
 
     /// That of a send.
     #[inline(always)]

@@ -238,8 +238,13 @@ impl<'a> Matching<'a> {
         }
         let mut received = lists(End::Sends);
         let mut fate = |message| received.get_mut(task.sends.channel_of(message).index())?.fate();
-        let fates =
-            (0..task.sends.len() as u32).map(|message| fate(message).unwrap_or(Fate::Dropped)).collect();
+        let without_receive = |message| match task.sends.get(message) {
+            Some(channel) if channel.purpose == Purpose::Put => Fate::Unawaited,
+            _ => Fate::Dropped,
+        };
+        let fates = (0..task.sends.len() as u32)
+            .map(|message| fate(message).unwrap_or_else(|| without_receive(message)))
+            .collect();
         let mut matches = Matches { messages, fates };
         let matched = settle(own, task, &mut matches, room);
         if matches.fates.iter().all(|&fate| fate == Fate::HasDependent) {

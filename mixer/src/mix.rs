@@ -194,7 +194,7 @@ impl Mix<'_> {
         let share = job.share(tasks);
         self.progress.begin(Stage::Walk, share.len() as u64);
         let own = Communicators::new(tasks);
-        let Read { zeros, parts, tasks: mut held } =
+        let Read { zeros, mut asked, parts, tasks: mut held } =
             job.agree(self.reading.read(share.clone(), room, &own))?;
         let parts = job.all_parts(&parts, tasks)?;
         let shifts = self.reading.capture.clock_shifts(&job.all(zeros)?.concat());
@@ -204,6 +204,22 @@ impl Mix<'_> {
         }
         let names = &names[job.rank() as usize];
         held.iter_mut().flatten().for_each(|task| task.rename_communicators(names));
+        let comms = asked.iter_mut().flat_map(|(_, list)| list).map(|asked| &mut asked.comm);
+        comms.for_each(|comm| *comm = names[comm.index()]);
+        let asked = job.all(asked)?.into_iter().flatten();
+        let targets = self.reading.answer(&share, asked, &shifts);
+        if held.is_some() && !targets.is_empty() {
+            self.progress.begin(Stage::Walk, targets.len() as u64);
+        }
+        let answering = held.iter_mut().try_for_each(|held| {
+            let read = |target: &Rank| self.reading.read_again(target.0..target.0 + 1, &communicators);
+            let read: Vec<_> = targets.par_iter().map(read).collect::<Result<_, MixError>>()?;
+            for (target, task) in targets.iter().zip(read.into_iter().flatten()) {
+                held[(target.0 - share.start) as usize] = task;
+            }
+            Ok::<_, MixError>(())
+        });
+        job.agree(answering)?;
         let store = if held.is_some() {
             Ok(Store::in_memory())
         } else {

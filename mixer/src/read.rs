@@ -4,15 +4,16 @@ use crate::communicators::Communicators;
 use crate::error::MixError;
 use crate::order::Samples;
 use crate::parts;
-use crate::task::Task;
-use crate::walk::{Walk, WalkOptions};
+use crate::task::{Asked, Task};
+use crate::walk::{Answer, Walk, WalkOptions};
 use crate::{Creations, Options, Progress};
 use collectives::creations::Library;
+use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use vef_format::capture::{Capture, CaptureError, Ending, Layout, rank_file};
 use vef_format::error::Place;
 use vef_format::format::named_container;
@@ -30,6 +31,8 @@ pub(crate) struct Reading<'a> {
     progress: &'a dyn Progress,
     lenient: bool,
     walk_options: WalkOptions<'a>,
+    /// The answers that tasks give to one-sided requests of others, once they are known.
+    answers: OnceLock<HashMap<Rank, Vec<Answer>>>,
     /// Number of records of the last task that was read, at most [`EXPECTED`]: tasks are often alike.
     expected: AtomicUsize,
 }
@@ -41,6 +44,8 @@ const EXPECTED: usize = 1 << 14;
 pub(crate) struct Read {
     /// When each task entered `MPI_Init`.
     pub(crate) zeros: Vec<u64>,
+    /// The one-sided requests of the tasks that have some.
+    pub(crate) asked: Vec<(Rank, Vec<Asked>)>,
     /// Consecutive tasks that fit into memory together.
     pub(crate) parts: Vec<Range<u32>>,
     /// All tasks, if they fit.
@@ -79,6 +84,7 @@ impl<'a> Reading<'a> {
             progress,
             lenient: options.lenient,
             walk_options,
+            answers: OnceLock::new(),
             expected: AtomicUsize::new(0),
         }
     }
@@ -98,7 +104,8 @@ impl<'a> Reading<'a> {
         let read = |rank: u32| {
             let task = self.walk(Rank(rank), communicators, self.walk_options);
             self.progress.advance(1);
-            let task = task?;
+            let mut task = task?;
+            let asked = std::mem::take(&mut task.asked);
             let (zero, need) = (task.zero.0, task.memory() as u64 * WHEN_MATCHED.0 / WHEN_MATCHED.1);
             let all = sum.fetch_add(need, Ordering::Relaxed).saturating_add(need);
             if all > room && share.len() > 1 && !over.swap(true, Ordering::SeqCst) {
@@ -108,17 +115,49 @@ impl<'a> Reading<'a> {
             if over.load(Ordering::SeqCst) {
                 *of(rank) = None;
             }
-            Ok((zero, need))
+            Ok((zero, need, (Rank(rank), asked)))
         };
         // Collect first: the error of the lowest task is returned, not the earliest.
-        let read: Vec<Result<(u64, u64), MixError>> = share.clone().into_par_iter().map(read).collect();
-        let (zeros, needs) = read.into_iter().collect::<Result<(Vec<u64>, Vec<u64>), _>>()?;
+        let read: Vec<Result<_, MixError>> = share.clone().into_par_iter().map(read).collect();
+        let (mut zeros, mut needs, mut asked) = (Vec::new(), Vec::<u64>::new(), Vec::new());
+        for task in read {
+            let (zero, need, asking) = task?;
+            (zeros.push(zero), needs.push(need));
+            asked.extend((!asking.1.is_empty()).then_some(asking));
+        }
         if over.into_inner() {
             let parts = parts::plan(share.clone(), room, |rank| needs[(rank - share.start) as usize]);
-            return Ok(Read { zeros, parts, tasks: None });
+            return Ok(Read { zeros, asked, parts, tasks: None });
         }
         let kept = kept.into_iter().map(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner));
-        Ok(Read { zeros, parts: vec![share.clone()], tasks: Some(kept.flatten().collect()) })
+        Ok(Read { zeros, asked, parts: vec![share.clone()], tasks: Some(kept.flatten().collect()) })
+    }
+
+    /// From now on, tasks of `share` give the answers to the one-sided requests of all tasks; returns those that give some. `shifts`
+    /// convert the tasks' clocks to the common one.
+    pub(crate) fn answer(
+        &self,
+        share: &Range<u32>,
+        asked: impl IntoIterator<Item = (Rank, Vec<Asked>)>,
+        shifts: &[i64],
+    ) -> Vec<Rank> {
+        let mut answers: HashMap<Rank, Vec<Answer>> = HashMap::new();
+        for (origin, Asked { comm, target, at, bytes }) in
+            asked.into_iter().flat_map(|(origin, list)| list.into_iter().map(move |asked| (origin, asked)))
+        {
+            if share.contains(&target.0) {
+                let shift = shifts[origin.index()].saturating_sub(shifts[target.index()]);
+                let at = at.saturating_add_signed(shift);
+                answers.entry(target).or_default().push(Answer { comm, origin, at, bytes });
+            }
+        }
+        // Stable: those of one task stay in its order.
+        answers.values_mut().for_each(|list| list.sort_by_key(|answer| answer.at));
+        let mut targets: Vec<Rank> = answers.keys().copied().collect();
+        targets.sort_unstable();
+        // Set once a mix.
+        let _ = self.answers.set(answers);
+        targets
     }
 
     /// Reads the tasks of a part again.
@@ -131,16 +170,17 @@ impl<'a> Reading<'a> {
     }
 
     /// Walks over all events of one task.
-    fn walk(
-        &self,
+    fn walk<'w>(
+        &'w self,
         rank: Rank,
-        communicators: &Communicators,
-        options: WalkOptions<'_>,
+        communicators: &'w Communicators,
+        options: WalkOptions<'w>,
     ) -> Result<Task, MixError> {
         let mut events = self.capture.events(rank)?;
         let expected = self.expected.load(Ordering::Relaxed);
         let (threads, functions) = (events.has_many_threads(), events.functions());
-        let mut walk = Walk::new(rank, communicators, options, threads, functions, expected);
+        let answers = self.answers.get().and_then(|all| all.get(&rank)).map_or(&[][..], Vec::as_slice);
+        let mut walk = Walk::new(rank, communicators, options, threads, functions, answers, expected);
         events.each_to(&mut walk)?;
         self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);
         let torn = match events.ending() {
@@ -150,7 +190,7 @@ impl<'a> Reading<'a> {
             Ending::Cut { torn } => torn.into(),
             Ending::Finished | Ending::Stopped => 0,
         };
-        let mut task = walk.finish(events.functions(), events.span());
+        let mut task = walk.finish(events.functions(), events.span())?;
         let counts = &mut task.counts;
         (counts.skipped_unknown, counts.torn) = (events.skipped().values().sum(), torn);
         Ok(task)

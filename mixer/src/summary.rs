@@ -42,6 +42,8 @@ pub struct Summary {
     pub not_representable: BTreeMap<String, Tally>,
     /// Tasks in which several threads made calls.
     pub threaded: u64,
+    /// Of the others, tasks that answer one-sided requests.
+    pub answering: u64,
     /// Records that began before the previous event of their thread ended (the clock went backwards); their computing time
     /// is 0.
     pub negative_times: u64,

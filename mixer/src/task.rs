@@ -7,8 +7,23 @@ use crate::fit::fit;
 use crate::index::{CommIndex, ReceiveIndex};
 use crate::records::Records;
 use crate::thread_notes::UnplacedNotes;
+use serde::{Deserialize, Serialize};
 use vef_format::container::Section;
+use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Nanos};
+
+/// A one-sided request.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// The communicator of the window.
+    pub(crate) comm: CommIndex,
+    /// The task that answers.
+    pub(crate) target: Rank,
+    /// Start of the call, on the clock of the task that asks.
+    pub(crate) at: u64,
+    /// Bytes of the answer.
+    pub(crate) bytes: Bytes,
+}
 
 /// The result of the walk over one task's events.
 #[derive(Debug, Default)]
@@ -25,6 +40,8 @@ pub(crate) struct Task {
     pub(crate) fates: Vec<Fate>,
     /// The messages that probes found.
     pub(crate) found: Vec<Found>,
+    /// The one-sided requests that other tasks answer, in the order of the calls.
+    pub(crate) asked: Vec<Asked>,
     /// Its collective calls, by communicator.
     pub(crate) calls: Vec<Calls>,
     /// Number of its collectives.
@@ -80,6 +97,7 @@ impl Task {
         self.sends.rename_communicators(names);
         self.receives.rename_communicators(names);
         self.calls.iter_mut().for_each(|calls| calls.comm = names[calls.comm.index()]);
+        self.asked.iter_mut().for_each(|asked| asked.comm = names[asked.comm.index()]);
     }
 
     /// Approximate allocated bytes.

@@ -89,7 +89,7 @@ impl Writing<'_> {
         summary: &mut Summary,
         progress: &dyn Progress,
     ) -> Result<Sequences, MixError> {
-        let (tasks, threaded) = (summary.tasks, summary.threaded > 0);
+        let (tasks, threaded) = (summary.tasks, summary.threaded + summary.answering > 0);
         let mut numbering = Numbering::new(tasks, self.communicators, threaded, &summary.killed);
         if let Format::Container(_) = format {
             numbering.sequences = Some(Sequences::default());

@@ -15,6 +15,7 @@ pub mod builder;
 pub mod collective;
 pub mod description;
 pub mod engine;
+pub mod events;
 mod faults;
 pub mod instance;
 pub mod job;

@@ -73,6 +73,7 @@ fn vef_replay_h() {
                 "builder.rs",
                 "job.rs",
                 "collective.rs",
+                "events.rs",
                 "instance.rs",
                 "engine.rs",
             ],

@@ -1,15 +1,16 @@
 //! What a replay is made of, collected and checked.
 
-use crate::collective::{CollectiveEvents, Collectives};
+use crate::collective::Collectives;
 use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
+use crate::events::CollectiveEvents;
 use crate::job::{Changes, Job, Running, Scale};
 use crate::lines::Lines;
 use crate::live::Live;
 use crate::message::WakeTarget;
 use crate::options::{SameNode, SendCompletion};
+use crate::parcels::Partition;
 use crate::part::Filter;
-use crate::partition::Partition;
 use crate::poll::Replay;
 use crate::sequence::{Sequence, Wait};
 use crate::states::States;

@@ -7,16 +7,13 @@
 //!
 //! Reductions and copies in memory take no time: traces have no figure for them.
 
-mod events;
 mod tables;
 
-use events::Event;
-pub(crate) use events::no_member;
-pub use events::{Collective, CollectiveEvents, EventMember, EventOn};
 pub(crate) use tables::{Collectives, NOT_YET, OVER};
 use tables::{Group, NOBODY, Open, PartSizes};
 
 use crate::error::{CollectiveProblem, EngineResult, Problem, ReplayError};
+use crate::events::{Collective, Event, EventMember};
 use crate::job::Running;
 use crate::live::{Completes, Departure, Flight, Live, Of, short};
 use crate::message::{Kind, Left, Next, Sink, Wake, WakeTarget};
@@ -350,6 +347,70 @@ impl Player<'_> {
     fn wrong_part(&self, task: u32, id: CollectiveId, problem: CollectiveProblem) -> Box<ReplayError> {
         let place = self.sequences[task as usize].place();
         Box::new(ReplayError::Collective { place, id, problem })
+    }
+}
+
+/// Collectives that are events.
+impl Player<'_> {
+    /// A part of a collective that is an event was entered.
+    #[cold]
+    pub(super) fn enter_event(&mut self, at: u32, amounts: [Bytes; 2], out: &mut impl Sink) {
+        let part = &mut self.collectives.parts[at as usize];
+        part.sizes = PartSizes::Own(Sizes::Sums { send: amounts[0].0, recv: amounts[1].0 });
+        let (entered_at, rank) = (part.at, part.rank);
+        let open = &mut self.collectives.open[part.open as usize];
+        let ranks = open.parts.len() as u32;
+        let Open { job, id, comm, operation, root, .. } = *open;
+        let Some(event) = &mut open.event else { return };
+        if let Some((at, member)) = event.enter(rank, ranks, entered_at) {
+            out.collective(&Collective { job, id, comm, operation, root, ranks, at, member });
+        }
+    }
+
+    /// The members of a collective that is an event; `None` if there is none of that id.
+    pub(crate) fn members(&self, job: u32, id: CollectiveId) -> Option<Vec<EventMember>> {
+        let open = self.event(job, id)?;
+        let members = &self.collectives.groups[open.group as usize].members;
+        let member = |(&part, &task): (&u32, &Rank)| EventMember {
+            task,
+            node: self.live.nodes[(open.first_task + task.0) as usize],
+            entered: match part {
+                NOT_YET | OVER => None,
+                part => {
+                    let part = &self.collectives.parts[part as usize];
+                    Some((part.at, part.sizes.sums().map(Bytes)))
+                }
+            },
+            complete: part == OVER,
+        };
+        Some(open.parts.iter().zip(members).map(member).collect())
+    }
+
+    fn event(&self, job: u32, id: CollectiveId) -> Option<&Open> {
+        let open = *self.jobs.get(job as usize)?.open.get(&id)?;
+        self.collectives.open.get(open as usize).filter(|open| open.event.is_some())
+    }
+
+    /// The part, and its task counted over all jobs, of a member that has entered an event and is not complete, and when it entered.
+    pub(crate) fn entered(&self, job: u32, id: CollectiveId, member: u32) -> Option<(u32, u32, Picos)> {
+        match *self.event(job, id)?.parts.get(member as usize)? {
+            NOT_YET | OVER => None,
+            at => {
+                let part = &self.collectives.parts[at as usize];
+                Some((at, part.task, part.at))
+            }
+        }
+    }
+
+    /// A member of an event is complete.
+    pub(crate) fn complete_member(
+        &mut self,
+        part: u32,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> EngineResult<Option<Released>> {
+        self.collectives.parts[part as usize].at = at;
+        Ok(self.complete(part, out))
     }
 }
 

@@ -11,14 +11,15 @@
 //! fulfilled when the task reaches the record was fulfilled by an earlier call for this task: not later than this call, or than the start of
 //! the record before.
 
-use crate::collective::{Collectives, EventMember, Player, Released, no_member};
+use crate::collective::{Collectives, Player, Released};
 use crate::error::{EngineResult, ReplayError};
+use crate::events::EventMember;
 use crate::job::Running;
 use crate::live::{Completes, Flight, Live, Of, Refused, order, short};
 use crate::message::{LiveId, Sink, Started, Wake, WakeTarget};
 use crate::options::SendCompletion;
+use crate::parcels::Partition;
 use crate::part::{Filter, LeftOut, Selection};
-use crate::partition::Partition;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use crate::task::{Halt, Task, not_started};
@@ -179,7 +180,7 @@ impl Engine {
             return Err(ReplayError::Ended);
         }
         let Some((part, task, entered)) = self.player().entered(job, id, member) else {
-            return Err(self.refuse(no_member(job, id, member)));
+            return Err(self.refuse(ReplayError::NoMember { job, id, member }));
         };
         if at < entered {
             return Err(self.refuse(ReplayError::Backwards { clock: entered, at }));

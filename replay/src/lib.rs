@@ -52,7 +52,8 @@
 //!         │                                   │
 //!  5  job.rs           Job: a trace and how it is replayed;  source/ its records (text, container, memory)
 //!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
-//!     live.rs          the messages under way, by the id that the simulator has of them
+//!     live.rs          the messages under way, by the id that the simulator has of them;  parcels.rs  those of partitions;
+//!     events.rs        which collectives are the simulator's
 //!     part.rs          Part, Selection: a part of a run;  part/ how it is found
 //!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
 //! ```
@@ -84,12 +85,14 @@ mod captured;
 mod job;
 mod lines;
 mod live;
+mod parcels;
 mod part;
 mod sequence;
 mod source;
 mod states;
 
 mod error;
+mod events;
 mod message;
 mod options;
 mod queue;
@@ -104,12 +107,12 @@ mod sync {
 pub use accounts::Accounts;
 pub use builder::Builder;
 pub use captured::{CapturedRecord, Labels};
-pub use collective::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};
 pub use engine::{Engine, TaskProgress};
 pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
+pub use events::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use exchange::{Exchange, Seat};
 pub use job::{Computing, Extent, Job};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};

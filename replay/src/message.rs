@@ -1,6 +1,6 @@
 //! What the engine gives a simulator: messages, and the ids by which the simulator speaks of them.
 
-use crate::collective::Collective;
+use crate::events::Collective;
 use slotmap::{DefaultKey, Key, KeyData};
 use std::fmt;
 use vef_format::ids::{CollectiveId, Rank};

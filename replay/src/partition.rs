@@ -8,8 +8,6 @@ use crate::engine::Engine;
 use crate::error::ReplayError;
 use crate::live::{Completes, Flight, Of};
 use crate::message::LiveId;
-use hashbrown::{HashMap, HashSet};
-use std::sync::Arc;
 use vef_format::ids::CollectiveId;
 use vef_format::units::Picos;
 
@@ -29,48 +27,6 @@ pub struct Parcel {
     /// The partition that exported it, and how many it had exported to the same one before.
     from: u32,
     serial: u32,
-}
-
-/// What one of several partitions knows of the others.
-#[derive(Debug)]
-pub(crate) struct Partition {
-    pub(crate) number: u32,
-    /// The partition of each task, counted over all jobs.
-    pub(crate) of_tasks: Arc<[u32]>,
-    /// Number of parcels that went to each other partition.
-    exported: HashMap<u32, u32>,
-    /// The parcels that came from each.
-    imported: HashMap<u32, Imported>,
-}
-
-/// The serial numbers of parcels that have come from one partition.
-#[derive(Debug, Default)]
-struct Imported {
-    /// All below it have.
-    below: u32,
-    /// Those behind it that have.
-    ahead: HashSet<u32>,
-}
-
-impl Partition {
-    pub(crate) fn new(number: u32, of_tasks: Arc<[u32]>) -> Self {
-        Self { number, of_tasks, exported: HashMap::new(), imported: HashMap::new() }
-    }
-}
-
-impl Imported {
-    /// Takes note of a parcel; whether it is new. Serial numbers begin again behind the last, long after the parcels of old ones were
-    /// imported.
-    fn take(&mut self, serial: u32) -> bool {
-        // Half of the numbers lie behind.
-        if serial.wrapping_sub(self.below) > u32::MAX / 2 || !self.ahead.insert(serial) {
-            return false;
-        }
-        while self.ahead.remove(&self.below) {
-            self.below = self.below.wrapping_add(1);
-        }
-        true
-    }
 }
 
 const OF_COLLECTIVE: u32 = 1;
@@ -137,13 +93,7 @@ impl Engine {
         }
         let (from, serial) = match &mut self.partition {
             None => (0, 0),
-            Some(partition) => {
-                let to = partition.of_tasks[receiver as usize];
-                let count = partition.exported.entry(to).or_default();
-                let serial = *count;
-                *count = count.wrapping_add(1);
-                (partition.number, serial)
-            }
+            Some(partition) => (partition.number, partition.next_serial(receiver)),
         };
         Ok(Parcel { id: parcel_id, receiver, src, dst, flags, start: flight.start, from, serial })
     }
@@ -166,7 +116,7 @@ impl Engine {
             _ => (Of::Imported(CollectiveId(id)), dst),
         };
         if let Some(partition) = &mut self.partition
-            && !partition.imported.entry(from).or_default().take(serial)
+            && !partition.take(from, serial)
         {
             return Err(self.refuse(ReplayError::ImportedTwice));
         }
@@ -205,13 +155,5 @@ mod tests {
             serial: 6,
         };
         assert_eq!(Parcel::from_raw(parcel.to_raw()), parcel);
-    }
-
-    #[test]
-    fn a_serial_number_is_taken_once() {
-        let mut imported = Imported { below: u32::MAX - 1, ..Imported::default() };
-        let taken = [1, u32::MAX - 1, 0, u32::MAX - 1, 1, u32::MAX, 0, 2].map(|serial| imported.take(serial));
-        assert_eq!(taken, [true, true, true, false, false, true, false, true]);
-        assert_eq!((imported.below, imported.ahead.len()), (3, 0));
     }
 }

@@ -4,10 +4,10 @@
 //! starts when it is taken, and what follows in its task moves with that.
 
 use crate::accounts::Accounts;
-use crate::collective::{Collective, EventMember};
 use crate::describe::Description;
 use crate::engine::{Engine, TaskProgress};
 use crate::error::ReplayError;
+use crate::events::{Collective, EventMember};
 use crate::message::{LiveId, Message, Next, Sink, Started, Wake, WakeTarget};
 use crate::queue::Queue;
 use crate::stats::Stats;

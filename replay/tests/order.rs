@@ -217,6 +217,21 @@ fn all_ways_to_drive_a_replay_order_messages_alike() {
 }
 
 #[test]
+fn captured_traces_take_the_same_time() {
+    let Some(folder) = skipping::shared("data/vef-prospector") else { return };
+    for name in ["p2p-a.vef", "p2p-b.vef"] {
+        let trace = loaded(&std::fs::read_to_string(folder.join(name)).unwrap());
+        for picos_a_byte in [0, 800] {
+            let expected = by_replay(&trace, Network::new(picos_a_byte), 0);
+            assert_eq!(by_replay(&trace, Network::new(picos_a_byte), 1000), expected, "{name}");
+            for parts in [1, 2] {
+                assert_eq!(by_engines(&trace, Network::new(picos_a_byte), parts, true), expected, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_message_that_is_known_late_is_not_behind_others() {
     // At 2 µs start a message of rank 3, known from the beginning, and one of rank 0, which answers what it has received at 1.8 µs.
     let text = "VEF3 4 4 0 0 0 0 100\n0 3 0 1000 4 0 -1\n1 3 1 5000 5 20000 0\n2 0 2 9000 6 2000 0\n3 2 3 100 6 100000 2\n";

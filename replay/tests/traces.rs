@@ -597,3 +597,17 @@ fn a_job_runs_again_when_it_is_over() {
         }
     }
 }
+
+#[test]
+fn a_trace_that_cannot_be_searched_is_not_said_to_lack_messages() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file, b"VEF3 2 2 0 0 0 0 1\n0 0 1 1 6 0 1\n1 1 0 1 6 0 0\n").unwrap();
+    let replay = Replay::builder().job(Job::open(file.path()).unwrap()).build().unwrap();
+    assert!(replay.stuck().unwrap().to_string().contains("in a circle"));
+    file.close().unwrap();
+    let stuck = replay.stuck().unwrap();
+    let text = stuck.to_string();
+    assert!(stuck.unsearched.is_some() && text.contains("could not be searched"), "{text}");
+    assert!(text.contains("waits for message 1, which has not come"), "{text}");
+    assert!(!text.contains("not in the trace"), "{text}");
+}

@@ -60,6 +60,7 @@ impl Place {
 pub(crate) struct Channels {
     rank: Rank,
     tasks: u32,
+    /// A hash, and the peers.
     communicators: HashMap<CommId, (u64, Group)>,
     /// By the hash of the channel.
     counts: HashMap<u64, u64>,
@@ -73,7 +74,6 @@ impl Channels {
 
     /// Adds a communicator.
     pub(crate) fn add(&mut self, communicator: &Communicator<'_>) {
-        // The peers of an inter-communicator are not in its local group.
         if communicator.foreign {
             return;
         }
@@ -85,11 +85,15 @@ impl Channels {
             Origin::Group { parent: id, tag, ordinal } => hash(&[4, parent(id), tag as u64, ordinal.into()]),
             Origin::Unseen { ordinal } => hash(&[5, ordinal.into()]),
         };
-        let group = Group::new(communicator.members, self.tasks).unwrap_or_default();
-        self.communicators.insert(communicator.id, (mix(origin, hash_members(group.members())), group));
+        let group = |members| Group::new(members, self.tasks).unwrap_or_default();
+        let (members, peers) = (group(communicator.members), group(communicator.peers()));
+        let [own, others] = [&members, &peers].map(|group| hash_members(group.members()));
+        // Both groups of an inter-communicator compute the same number.
+        let members = if communicator.is_inter() { hash(&[own.min(others), own.max(others)]) } else { own };
+        self.communicators.insert(communicator.id, (mix(origin, members), peers));
     }
 
-    /// The world rank of a member.
+    /// The world rank of a peer.
     pub(crate) fn member(&self, comm: CommId, rank: CommRank) -> Option<Rank> {
         self.communicators.get(&comm)?.1.get(rank)
     }

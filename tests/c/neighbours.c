@@ -62,7 +62,7 @@ enum { WAYS = 3 };
 enum { WAYS = 2 };
 #endif
 
-static void all_forms(MPI_Comm comm)
+static void some_forms(MPI_Comm comm, int forms)
 {
     int in, out, from[MOST], to[MOST], own, world[MOST];
     MPI_Request q;
@@ -81,7 +81,7 @@ static void all_forms(MPI_Comm comm)
     }
     for (int i = 0; i < MOST; i++) places[i] = i * BLOCK, byte_places[i] = 4 * i * BLOCK, types[i] = MPI_INT;
     for (int way = 0; way < WAYS; way++)
-        for (int form = 0; form < 5; form++) {
+        for (int form = 0; form < forms; form++) {
             int n = 3 + form, turns = way == 2 ? 3 : 1;
             /* Between two ranks all blocks of a vector form are equal: both ends know the sum of their ranks. */
             for (int i = 0; i < out; i++) counts_out[i] = to[i] == MPI_PROC_NULL ? 7 : 1 + own + to[i];
@@ -97,8 +97,6 @@ static void all_forms(MPI_Comm comm)
             }
             for (int i = 0; i < in; i++) {
                 int place = form == 0 || form == 2 ? i * n : places[i];
-                /* MPICH 4.0 receives nothing in MPI_Neighbor_alltoallw where it sends nothing. */
-                if (form == 4 && out == 0) continue;
                 CHECK(b[place] == (from[i] == MPI_PROC_NULL ? -1 : from[i]));
             }
             for (int i = 0; i < out; i++)
@@ -109,6 +107,11 @@ static void all_forms(MPI_Comm comm)
         }
     MPI_Group_free(&group);
     MPI_Group_free(&everybody);
+}
+
+static void all_forms(MPI_Comm comm)
+{
+    some_forms(comm, 5);
 }
 
 int main(int argc, char **argv)
@@ -151,7 +154,8 @@ int main(int argc, char **argv)
     int sources[1] = { 0 }, degrees[1] = { rank == 0 ? size - 1 : 0 };
     for (int i = 1; i < size; i++) edges[i - 1] = i;
     MPI_Dist_graph_create(MPI_COMM_WORLD, rank == 0, sources, degrees, edges, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
-    all_forms(comm);
+    /* Where it sends nothing, MPICH 4.0 receives nothing in MPI_Neighbor_alltoallw. */
+    some_forms(comm, 4);
     MPI_Comm_free(&comm);
     MPI_Comm_free(&reversed);
     char path[4096];

@@ -49,6 +49,16 @@ fn neighbourhoods_on_both_mpis() {
     Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "neighbours", 4));
 }
 
+#[test]
+fn windows_on_both_mpis() {
+    Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "windows", 3));
+}
+
+#[test]
+fn messages_between_groups_on_both_mpis() {
+    Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "between", 5));
+}
+
 /// `trace` with every computing time set to 0.
 fn without_times(trace: &Path) -> String {
     let text = std::fs::read_to_string(trace).expect("the trace");

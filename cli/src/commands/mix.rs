@@ -216,6 +216,12 @@ fn text(summary: &Summary) -> String {
             Grouped(summary.threaded)
         ));
     }
+    if summary.answering > 0 {
+        lines.push(format!(
+            "{} tasks answered one-sided requests of others, each where it was in MPI",
+            Grouped(summary.answering)
+        ));
+    }
     if summary.negative_times > 0 {
         lines.push(format!(
             "{} calls began before the call before them was over, by a clock that went backwards; their computing time is 0",

@@ -26,7 +26,7 @@ pub(super) fn is_protobuf(start: &[u8]) -> bool {
             Ok(Some((1 | 2, Value::Bytes(_)))) => found += 1,
             Ok(None) => return found > 0,
             Ok(Some(_)) => return false,
-            Err(_) => return found > 0 && metadata.len() < length,
+            Err(_) => return found > 0 && metadata.len() < length && start.len() as u64 >= files::START,
         }
     }
 }

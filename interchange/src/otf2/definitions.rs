@@ -287,17 +287,19 @@ impl Local {
         self.communicators.get(&local).copied().unwrap_or(local)
     }
 
-    /// A time on the archive's clock: the offset is interpolated between those measured.
+    /// A time on the archive's clock: the offset is interpolated between those measured, and continued beyond, as the OTF2 library
+    /// does.
     pub(super) fn global(&self, time: u64) -> u64 {
         let after = self.offsets.partition_point(|&(at, _)| at <= time);
-        let before = after.checked_sub(1).map(|at| self.offsets[at]);
-        let offset = match (before, self.offsets.get(after)) {
-            (Some((t0, o0)), Some(&(t1, o1))) => {
-                let change = (i128::from(o1) - i128::from(o0)) * i128::from(time - t0);
-                i128::from(o0) + change / i128::from((t1 - t0).max(1))
+        let offset = match self.offsets[..] {
+            [] => 0,
+            [(_, offset)] => offset.into(),
+            [_, .., _] => {
+                let next = after.clamp(1, self.offsets.len() - 1);
+                let [(t0, o0), (t1, o1)] = [next - 1, next]
+                    .map(|at| (i128::from(self.offsets[at].0), i128::from(self.offsets[at].1)));
+                o0 + (o1 - o0) * (i128::from(time) - t0) / (t1 - t0).max(1)
             }
-            (Some((_, offset)), None) | (None, Some(&(_, offset))) => offset.into(),
-            (None, None) => 0,
         };
         (i128::from(time) + offset).clamp(0, u64::MAX.into()) as u64
     }
@@ -311,7 +313,7 @@ mod tests {
     fn offsets_of_the_clock_are_interpolated() {
         let local = Local { offsets: vec![(100, -10), (200, 10)], ..Local::default() };
         let times = [50, 100, 125, 150, 200, 300].map(|time| local.global(time));
-        assert_eq!(times, [40, 90, 120, 150, 210, 310]);
+        assert_eq!(times, [30, 90, 120, 150, 210, 330]);
         assert_eq!(Local::default().global(7), 7);
     }
 }

@@ -195,58 +195,106 @@ mod tests {
     use super::*;
     use events::Event;
     use std::collections::BTreeMap;
+    use std::process::Command;
 
-    fn of(path: &Path) -> (Archive, BTreeMap<&'static str, u64>) {
+    /// Names and times of the events of each location.
+    type Named = BTreeMap<u64, Vec<(&'static str, u64)>>;
+
+    /// The name that `otf2-print` has for an event.
+    fn name(event: &Event) -> &'static str {
+        match event {
+            Event::Enter(_) => "ENTER",
+            Event::Leave(_) => "LEAVE",
+            Event::Send(_) => "MPI_SEND",
+            Event::Recv(_) => "MPI_RECV",
+            Event::Isend(..) => "MPI_ISEND",
+            Event::IsendComplete(_) => "MPI_ISEND_COMPLETE",
+            Event::IrecvRequest(_) => "MPI_IRECV_REQUEST",
+            Event::Irecv(..) => "MPI_IRECV",
+            Event::CollectiveEnd(_) => "MPI_COLLECTIVE_END",
+            _ => "",
+        }
+    }
+
+    /// The archive in a directory, and the names and times of the events of each location.
+    fn events_of(path: &Path) -> (Archive, Named) {
         let (archive, _) = Archive::open(&Files::of(&[path.to_path_buf()]).unwrap()).unwrap();
-        let mut counts = BTreeMap::new();
+        let mut all = Named::new();
         for thread in archive.ranks.iter().flatten() {
+            let local =
+                Local::open(&archive.file(thread.location, "def"), archive.anchor.definition_chunk).unwrap();
             let mut events = archive.events(thread.location).unwrap();
+            let list: &mut Vec<_> = all.entry(thread.location).or_default();
             while let Some(event) = events.next().unwrap() {
-                let kind = match event {
-                    Event::Enter(_) => "enter",
-                    Event::Leave(_) => "leave",
-                    Event::Send(_) => "send",
-                    Event::Recv(_) => "recv",
-                    Event::Isend(..) => "isend",
-                    Event::IsendComplete(_) => "isend complete",
-                    Event::IrecvRequest(_) => "irecv request",
-                    Event::Irecv(..) => "irecv",
-                    Event::CollectiveEnd(_) => "collective",
-                    _ => "other",
-                };
-                *counts.entry(kind).or_default() += 1;
+                list.push((name(&event), local.global(events.time)));
             }
             assert_eq!(Some(events.number), thread.events);
         }
-        (archive, counts)
+        (archive, all)
+    }
+
+    fn counts(all: &Named) -> BTreeMap<&'static str, u64> {
+        let mut counts = BTreeMap::new();
+        all.values().flatten().for_each(|(name, _)| *counts.entry(*name).or_default() += 1);
+        counts
+    }
+
+    /// `otf2-print` of the OTF2 library has the same events, at the same times but for its rounding.
+    fn agrees_with_the_library(path: &Path) {
+        if !skipping::installed("otf2-print") {
+            return;
+        }
+        let (_, mut ours) = events_of(path);
+        ours.values_mut().for_each(|list| list.retain(|(name, _)| !name.is_empty()));
+        let output = Command::new("otf2-print").arg(path.join("traces.otf2")).output().unwrap();
+        let mut theirs: BTreeMap<u64, Vec<(String, u64)>> = BTreeMap::new();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let mut words = line.split_ascii_whitespace();
+            if let (Some(name), Some(Ok(location)), Some(Ok(time))) =
+                (words.next(), words.next().map(str::parse), words.next().map(str::parse))
+                && ours.values().flatten().any(|(known, _)| *known == name)
+            {
+                theirs.entry(location).or_default().push((name.to_owned(), time));
+            }
+        }
+        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+        for (location, list) in &ours {
+            assert_eq!(list.len(), theirs[location].len(), "location {location}");
+            for ((name, time), (their_name, their_time)) in list.iter().zip(&theirs[location]) {
+                assert!(
+                    name == their_name && time.abs_diff(*their_time) <= 1,
+                    "{location}: {name} at {time}"
+                );
+            }
+        }
     }
 
     #[test]
     fn every_event_of_a_sample_is_read() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/otf2/pingpong2");
-        let (archive, counts) = of(&path);
-        let expected = [("enter", 42), ("leave", 42), ("other", 4), ("recv", 16), ("send", 16)];
-        assert_eq!(counts, expected.into());
+        let (archive, events) = events_of(&path);
+        let expected = [("ENTER", 42), ("LEAVE", 42), ("", 4), ("MPI_RECV", 16), ("MPI_SEND", 16)];
+        assert_eq!(counts(&events), expected.into());
         assert_eq!(archive.definitions.resolution, 2_095_197_216);
         assert!(archive.scorep());
+        agrees_with_the_library(&path);
     }
 
     #[test]
     fn every_event_of_ten_ranks_is_read() {
         let Some(path) = skipping::shared("data/interchange/otf2/mpi10") else { return };
-        let (_, counts) = of(&path);
-        assert_eq!(counts.values().sum::<u64>(), 22_180);
         let expected = [
-            ("enter", 7010),
-            ("leave", 7010),
-            ("isend", 1440),
-            ("irecv request", 1440),
-            ("isend complete", 1440),
-            ("irecv", 1440),
-            ("collective", 1200),
+            ("ENTER", 7010),
+            ("LEAVE", 7010),
+            ("MPI_ISEND", 1440),
+            ("MPI_IRECV_REQUEST", 1440),
+            ("MPI_ISEND_COMPLETE", 1440),
+            ("MPI_IRECV", 1440),
+            ("MPI_COLLECTIVE_END", 1200),
+            // The beginnings of collectives.
+            ("", 1200),
         ];
-        for (kind, count) in expected {
-            assert_eq!(counts[kind], count, "{kind}");
-        }
+        assert_eq!(counts(&events_of(&path).1), expected.into());
+        agrees_with_the_library(&path);
     }
 }

@@ -29,7 +29,7 @@ fn record(call: &mut Recorded) {
     let comm = call.comm(args.handle(at.comm.place()));
     let root = at.root.get().map(|root| args.int(root));
     // On an inter-communicator the arguments have another meaning.
-    if comm.foreign {
+    if comm.foreign || comm.inter {
         let bytes = sent_between_groups(call, operation, root, &at.send);
         call.put_other(bytes, Detail::None);
         if args.call.timing() == Timing::Persistent {

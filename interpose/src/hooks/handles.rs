@@ -23,9 +23,10 @@ fn create_comm(call: &mut Recorded) {
     let args = call.args;
     let origin = match args.call {
         // The members have different parents.
-        MPI_Intercomm_merge | MPI_Comm_create_from_group | MPI_Intercomm_create_from_groups => {
-            Origin::Unseen { ordinal: 0 }
-        }
+        MPI_Intercomm_merge
+        | MPI_Intercomm_create
+        | MPI_Comm_create_from_group
+        | MPI_Intercomm_create_from_groups => Origin::Unseen { ordinal: 0 },
         MPI_Comm_create_group => {
             Origin::Group { parent: call.comm(args.handle(PARENT)).id, tag: args.int(TAG), ordinal: 0 }
         }

@@ -4,8 +4,10 @@ use super::called::{Agreements, Probes};
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
 use super::recent::{Name, Recent};
+use super::requested::Answers;
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
+use super::windows::Windows;
 use crate::Polls;
 use crate::channels::{Channel, Posting, Purpose, Side};
 use crate::communicators::Communicators;
@@ -21,8 +23,8 @@ use mpi_abi::account::Clock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::account::TimePart;
-use vef_format::capture::Function;
-use vef_format::capture::event::{CallSlot, Communicator, Event, RequestId};
+use vef_format::capture::event::{CallSlot, Communicator, Event, Members, Origin, RequestId};
+use vef_format::capture::{Function, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::{Bytes, Nanos};
 
@@ -49,7 +51,7 @@ pub(crate) struct WalkOptions<'a> {
 /// Makes a [`Task`].
 pub(super) struct Builder<'a> {
     pub(super) rank: Rank,
-    communicators: &'a Communicators,
+    pub(super) communicators: &'a Communicators,
     pub(super) options: WalkOptions<'a>,
     pub(super) comms: Locals,
     /// Caches of send and receive channels; not used if channels differ by length.
@@ -57,7 +59,7 @@ pub(super) struct Builder<'a> {
     pub(super) requests: Requests<Pending>,
     /// Pending wildcard receives.
     pub(super) wildcards: HashMap<ReceiveIndex, Wildcard>,
-    /// Pending collectives that are messages ([`Pending::Lowered`]).
+    /// Pending collectives that are messages, and one-sided requests ([`Pending::Lowered`]).
     pub(super) lowered: Vec<Lowered>,
     pub(super) timeline: Timeline,
     pub(super) clock: Clock,
@@ -66,6 +68,10 @@ pub(super) struct Builder<'a> {
     pub(super) notes: Option<Box<NoteTaker>>,
     pub(super) probes: Probes,
     pub(super) agreements: Agreements,
+    pub(super) windows: Windows,
+    pub(super) answers: Answers<'a>,
+    /// Whether several threads make calls.
+    pub(super) several_threads: bool,
     /// Whether `MPI_Finalize` was called.
     finalized: bool,
     /// How many events the task may have, less the messages and receives of collectives, and those of probes: so each
@@ -85,12 +91,12 @@ pub(super) enum Pending {
     Receive(ReceiveIndex),
     /// A collective; a wait for it counts for this part of the time.
     Collective(CollectiveIndex, TimePart),
-    /// A collective that is messages, by index in [`Builder::lowered`].
+    /// A collective that is messages, or a one-sided request, by index in [`Builder::lowered`].
     Lowered(usize),
 }
 
-/// A collective that is messages.
-#[derive(Debug, Default)]
+/// A collective that is messages, or a one-sided request.
+#[derive(Debug)]
 pub(super) struct Lowered {
     /// The records of those of its messages for which its end waits.
     pub(super) sends: Vec<RecordIndex>,
@@ -98,6 +104,20 @@ pub(super) struct Lowered {
     pub(super) receives: Vec<ReceiveIndex>,
     /// Whether the marks behind the first one begin at the end of the call that completes it, when all messages have arrived.
     pub(super) marks_at_end: bool,
+    /// The part of the time that a wait for it counts for.
+    pub(super) part: TimePart,
+}
+
+impl Lowered {
+    /// A collective.
+    pub(super) fn collective() -> Self {
+        Self { sends: Vec::new(), receives: Vec::new(), marks_at_end: false, part: TimePart::Collective }
+    }
+
+    /// One-sided requests that `receives` answer.
+    pub(super) fn of_window(receives: Vec<ReceiveIndex>) -> Self {
+        Self { sends: Vec::new(), receives, marks_at_end: true, part: TimePart::Window }
+    }
 }
 
 /// The arguments of a wildcard receive.
@@ -121,12 +141,14 @@ impl<'a> Builder<'a> {
         rank: Rank,
         communicators: &'a Communicators,
         options: WalkOptions<'a>,
-        threads: bool,
+        several_threads: bool,
         notes: Option<Box<NoteTaker>>,
-        (clock, probes, agreements): (Clock, Probes, Agreements),
+        (clock, probes, agreements, windows): (Clock, Probes, Agreements, Windows),
+        answers: Answers<'a>,
         expected: usize,
     ) -> Self {
         let side = || Side::with_capacity(expected / 2);
+        let threads = several_threads || !answers.are_given();
         let task = Task {
             records: Records::of(rank, threads, expected),
             sends: side(),
@@ -151,6 +173,9 @@ impl<'a> Builder<'a> {
             notes,
             probes,
             agreements,
+            windows,
+            answers,
+            several_threads,
             finalized: false,
             most: MessageIndex::NONE.0.into(),
             task,
@@ -184,7 +209,7 @@ impl<'a> Builder<'a> {
     /// The error for `problem` in the current event.
     #[cold]
     pub(super) fn error(&self, problem: Problem) -> MixError {
-        MixError::Event { task: self.rank, event: self.task.counts.events - 1, problem }
+        MixError::Event { task: self.rank, event: self.task.counts.events.saturating_sub(1), problem }
     }
 
     #[inline(always)]
@@ -291,19 +316,37 @@ impl<'a> Builder<'a> {
 
     /// Interns a communicator of the task.
     pub(super) fn communicator(&mut self, described: &Communicator<'_>) -> Result<(), Problem> {
-        let (index, group) = if described.foreign {
+        let Communicator { id, origin, members, foreign, .. } = *described;
+        let parent = |comms: &mut Locals, comm| comms.get(comm).ok().map(|local| local.index);
+        let local = if foreign {
             // The members may belong to another `MPI_COMM_WORLD`, so they are not recorded.
-            (CommIndex::NONE, Arc::default())
+            Local { foreign, ..Local::of_tasks(CommIndex::NONE, Arc::default()) }
+        } else if described.is_inter() {
+            let group = |members| self.communicators.group(id.0, members).map(Arc::new);
+            let (group, peers) = (group(members)?, group(described.peers())?);
+            // Both groups know it as the same one.
+            let is_behind = peers.get(CommRank(0)) < group.get(CommRank(0));
+            let (first, second) = if is_behind { (&peers, &group) } else { (&group, &peers) };
+            let all: Vec<Rank> = first.iter().chain(second.iter()).collect();
+            let (index, _) = self.intern(id.0, origin, Members::List(&all), parent)?;
+            Local { peers, inter: true, ..Local::of_tasks(index, group) }
         } else {
-            let Communicator { id, origin, members, .. } = *described;
-            let parent = |comm| self.comms.get(comm).ok().map(|local| local.index);
-            self.communicators.intern(self.rank, id.0, origin, members, parent)?
+            let (index, group) = self.intern(id.0, origin, members, parent)?;
+            Local::of_tasks(index, group)
         };
-        let foreign = described.foreign;
-        self.comms.add(
-            described.id,
-            Local { index, group, foreign, neighbours: None, slot: None, rank: CommRank(0) },
-        )
+        self.comms.add(id, local)
+    }
+
+    /// Interns the communicator with the task's `number`; `parent` returns the index of an earlier one.
+    pub(super) fn intern(
+        &mut self,
+        number: u32,
+        origin: Origin,
+        members: Members<'_>,
+        parent: impl Fn(&mut Locals, CommId) -> Option<CommIndex>,
+    ) -> Result<(CommIndex, Arc<Group>), Problem> {
+        let Self { rank, communicators, comms, .. } = self;
+        communicators.intern(*rank, number, origin, members, |comm| parent(comms, comm))
     }
 
     /// Rule 1.
@@ -336,7 +379,7 @@ impl<'a> Builder<'a> {
     /// Completes the task; `functions` is the capture's call table, and `span` when its recording began and ended.
     pub(super) fn finish(mut self, functions: &[Function], span: (Nanos, Nanos)) -> Task {
         self.timeline.release(&mut self.task, u64::MAX, None);
-        let Self { mut task, not_representable, mut notes, clock, .. } = self;
+        let Self { mut task, not_representable, mut notes, clock, several_threads, .. } = self;
         let account = clock.account(functions, span);
         task.counts.spent.times = account.by_part();
         if let Some(notes) = &mut notes {
@@ -351,7 +394,8 @@ impl<'a> Builder<'a> {
         counts.messages = task.sends.len() as u64;
         counts.local_collectives = task.collectives.into();
         counts.marks = task.records.len() as u64 - counts.messages - counts.local_collectives;
-        counts.threaded = task.records.has_threads().into();
+        counts.threaded = several_threads.into();
+        counts.answering = (task.records.has_threads() && !several_threads).into();
         if !self.finalized {
             counts.killed.push(self.rank);
         }

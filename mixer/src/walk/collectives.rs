@@ -32,7 +32,7 @@ impl Builder<'_> {
         chain: &mut Chain,
     ) -> Result<(), Problem> {
         let local = self.comms.get(call.comm)?;
-        if local.foreign {
+        if local.foreign || local.inter {
             self.not_representable(event.call, call.amounts.send);
             return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
         }
@@ -100,7 +100,7 @@ impl Builder<'_> {
         channel: impl Fn(u32) -> Result<Channel, Problem>,
         chain: &mut Chain,
     ) -> Result<(), Problem> {
-        let mut part = Lowered::default();
+        let mut part = Lowered::collective();
         while let Some(step) = steps.next() {
             self.count_further()?;
             match step {

@@ -1,6 +1,6 @@
 //! The rules for calls that complete requests.
 
-use super::builder::{Builder, Pending};
+use super::builder::{Builder, Lowered, Pending};
 use super::timeline::Chain;
 use crate::error::Problem;
 use crate::index::ChannelIndex;
@@ -67,9 +67,9 @@ impl Builder<'_> {
             }
             Some(Pending::Collective(collective, part)) => (After::Collective(collective), part),
             Some(Pending::Lowered(at)) => {
-                let part = std::mem::take(&mut self.lowered[at]);
+                let part = std::mem::replace(&mut self.lowered[at], Lowered::collective());
                 self.complete_lowered(event, &part, chain);
-                return Ok(TimePart::Collective);
+                return Ok(part.part);
             }
             Some(Pending::Send { message, record }) => {
                 match &mut self.notes {

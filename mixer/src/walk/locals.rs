@@ -19,6 +19,10 @@ pub(super) struct Neighbours {
 pub(super) struct Local {
     pub(super) index: CommIndex,
     pub(super) group: Arc<Group>,
+    /// The tasks to which ranks in point-to-point calls refer: of an inter-communicator, its remote group.
+    pub(super) peers: Arc<Group>,
+    /// Whether it is an inter-communicator.
+    pub(super) inter: bool,
     /// Whether the trace cannot represent it.
     pub(super) foreign: bool,
     /// This task's neighbours, if it has a topology, from its first neighbourhood collective on.
@@ -27,6 +31,15 @@ pub(super) struct Local {
     pub(super) slot: Option<u32>,
     /// This task's rank, from its first collective on.
     pub(super) rank: CommRank,
+}
+
+impl Local {
+    /// One whose members are all of this world.
+    pub(super) fn of_tasks(index: CommIndex, group: Arc<Group>) -> Self {
+        let peers = group.clone();
+        let (inter, foreign, neighbours, slot, rank) = Default::default();
+        Self { index, group, peers, inter, foreign, neighbours, slot, rank }
+    }
 }
 
 /// The communicators of this task. Most calls use the same one as the call before.
@@ -75,14 +88,14 @@ impl Locals {
         if local.foreign {
             return Ok(None);
         }
-        match local.group.get(rank) {
+        match local.peers.get(rank) {
             Some(peer) => Ok(Some((local.index, peer))),
-            None => Err(Problem::Peer { comm: comm.0, size: local.group.count(), rank: rank.0 }),
+            None => Err(Problem::Peer { comm: comm.0, size: local.peers.count(), rank: rank.0 }),
         }
     }
 
     /// The task with `rank` in the communicator `comm`.
     pub(super) fn rank_of(&self, comm: CommIndex, rank: CommRank) -> Option<Rank> {
-        self.list.iter().find(|local| local.index == comm)?.group.get(rank)
+        self.list.iter().find(|local| local.index == comm)?.peers.get(rank)
     }
 }

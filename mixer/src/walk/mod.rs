@@ -11,10 +11,13 @@
 //! | 10 | probes | `probes.rs` |
 //! | 11 | creations of communicators | `creations.rs` |
 //! | 12 | neighbourhood collectives | `neighbourhoods.rs` |
+//! | 13, 14 | one-sided transfers, and their synchronisation | `one_sided.rs` |
+//! | 15 | answers to the one-sided requests of others | `answers.rs` |
 //!
 //! `timeline.rs` gives each record its time and its dependency, `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
 
+mod answers;
 mod builder;
 mod called;
 mod collectives;
@@ -24,10 +27,13 @@ mod locals;
 mod messages;
 mod neighbourhoods;
 mod notes;
+mod one_sided;
 mod probes;
 mod recent;
+mod requested;
 mod requests;
 mod timeline;
+mod windows;
 
 use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
@@ -37,32 +43,42 @@ use builder::{Builder, Pending};
 use called::{Agreements, Probes};
 use mpi_abi::account::Clock;
 use notes::NoteTaker;
+pub(crate) use requested::Answer;
+use requested::Answers;
 use vef_format::account::TimePart;
-use vef_format::capture::event::{Action, Creation, Detail, Event, Io, Transfer};
+use vef_format::capture::event::{Action, Creation, Detail, Event, Io};
 use vef_format::capture::{Consumer, Function};
 use vef_format::ids::Rank;
 use vef_format::units::Nanos;
+use windows::Windows;
 
 /// Walks over the events of one task.
 pub(crate) struct Walk<'a>(Builder<'a>);
 
 impl<'a> Walk<'a> {
-    /// Begins before the first event of `rank`, whose call table is `functions`; `threads`: several threads make calls. About so many
-    /// records are `expected`.
+    /// Begins before the first event of `rank`, whose call table is `functions`; `threads`: several threads make calls. The task gives
+    /// `answers`. About so many records are `expected`.
     pub(crate) fn new(
         rank: Rank,
         communicators: &'a Communicators,
         options: WalkOptions<'a>,
         threads: bool,
         functions: &[Function],
+        answers: &'a [Answer],
         expected: usize,
     ) -> Self {
-        let notes = options
-            .with_notes
-            .then(|| Box::new(NoteTaker::new(options.polls, options.keep_init, threads, functions)));
+        let answers = Answers::new(answers);
+        let notes = options.with_notes.then(|| {
+            Box::new(NoteTaker::new(
+                options.polls,
+                options.keep_init,
+                threads || !answers.are_given(),
+                functions,
+            ))
+        });
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
-        let called = (Clock::new(functions), probes, agreements);
-        Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
+        let called = (Clock::new(functions), probes, agreements, Windows::new(functions));
+        Self(Builder::new(rank, communicators, options, threads, notes, called, answers, expected))
     }
 
     /// Number of records so far.
@@ -71,10 +87,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Ends the walk; `functions` is the capture's call table, and `span` when its recording began and ended.
-    pub(crate) fn finish(mut self, functions: &[Function], span: (Nanos, Nanos)) -> Task {
+    pub(crate) fn finish(mut self, functions: &[Function], span: (Nanos, Nanos)) -> Result<Task, MixError> {
+        self.0.answer_rest().map_err(|problem| self.0.error(problem))?;
         self.0.abandon_open_receives();
         self.0.resolve_probes();
-        self.0.finish(functions, span)
+        Ok(self.0.finish(functions, span))
     }
 }
 
@@ -82,10 +99,16 @@ impl Consumer<MixError> for &mut Walk<'_> {
     #[inline(always)]
     fn take(&mut self, event: &Event<'_>) -> Result<(), MixError> {
         let builder = &mut self.0;
+        if !builder.answers.are_given() {
+            builder.answer_before(event).map_err(|problem| builder.error(problem))?;
+        }
         let before = builder.records();
         builder.enter(event).map_err(|problem| builder.error(problem))?;
         apply(builder, event).map_err(|problem| builder.error(problem))?;
         builder.leave(event, before);
+        if !builder.answers.are_given() {
+            builder.answer_after(event).map_err(|problem| builder.error(problem))?;
+        }
         Ok(())
     }
 }
@@ -116,15 +139,21 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => walk.polled(event),
-        Action::Other { bytes, detail } => {
-            walk.not_representable(event.call, *bytes);
-            let (request, part) = match detail {
-                Detail::Transfer(Transfer { request, .. }) => (*request, TimePart::Window),
-                Detail::Io(Io { request, .. }) => (*request, TimePart::File),
-                _ => return Ok(()),
-            };
-            return walk.start(request, Pending::NoCompletionRecord(part));
-        }
+        Action::Other { bytes, detail } => match detail {
+            Detail::Window { id, comm, .. } => return walk.window(event, *id, *comm),
+            Detail::WindowFree(id) => return walk.window_freed(event, *id),
+            Detail::Transfer(transfer) => return walk.transfer(event, transfer),
+            Detail::Sync { window, target, assert, group, .. } => {
+                return walk.synchronise(event, *window, *target, *assert, *group);
+            }
+            Detail::Io(Io { request, .. }) => {
+                walk.not_representable(event.call, *bytes);
+                return walk.start(*request, Pending::NoCompletionRecord(TimePart::File));
+            }
+            Detail::None | Detail::FileOpen { .. } | Detail::FileView { .. } | Detail::FileClose(_) => {
+                walk.not_representable(event.call, *bytes);
+            }
+        },
         Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),
         // Not calls of the program that take time.
         Action::Send(_)
@@ -156,7 +185,7 @@ mod tests {
         let (comm, table) = (CommId(0), Table::builtin("default").unwrap());
         let communicators = Communicators::new(1000);
         let options = WalkOptions { lower: Some(&table), ..WalkOptions::default() };
-        let mut walk = Walk::new(Rank(0), &communicators, options, false, &[], 0);
+        let mut walk = Walk::new(Rank(0), &communicators, options, false, &[], &[], 0);
         walk.0.most = 3500;
         let world = Communicator {
             id: comm,

@@ -44,7 +44,7 @@ impl Builder<'_> {
         let channel =
             |peer| Channel { comm: index, peer, tag: 0, purpose: Purpose::Neighbourhood, length: 0 };
         let mut chain = Chain::default();
-        let mut part = Lowered { marks_at_end: true, ..Lowered::default() };
+        let mut part = Lowered { marks_at_end: true, ..Lowered::collective() };
         for (peer, bytes) in blocks(&neighbours.destinations, call.send_counts, call.block.send)? {
             self.count_further()?;
             let channel = self.task.sends.channel(channel(peer));

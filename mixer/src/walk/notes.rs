@@ -21,7 +21,7 @@ pub(super) struct NoteTaker {
     since: Vec<Since>,
     /// Records of the sends that the current event completes.
     sent: Vec<RecordIndex>,
-    /// Records of the sends, of a collective, that the current event makes without waiting for each.
+    /// Records of the sends, of a collective or one-sided, that the current event makes without waiting for each.
     detached: Vec<RecordIndex>,
     tag: Option<i32>,
     call: Option<Function>,
@@ -61,7 +61,15 @@ impl NoteTaker {
         self.sent.push(record);
     }
 
-    /// The current event makes the send of `record` as part of a collective.
+    /// The task's answer to a one-sided request, by the thread `agent`, is the latest record.
+    pub(super) fn answered(&mut self, agent: u16) {
+        if let Some(threads) = &mut self.threads {
+            threads.made(agent);
+            threads.made_by(Function::GET);
+        }
+    }
+
+    /// The current event makes the send of `record` without waiting for it.
     pub(super) fn detached(&mut self, record: RecordIndex) {
         self.detached.push(record);
     }
@@ -168,11 +176,12 @@ impl NoteTaker {
                 }
                 return Some(Function::collective(call));
             }
-            Action::Neighbourhood(_) => {
+            Action::Neighbourhood(_) | Action::Other { .. } if !records.is_empty() => {
                 for send in std::mem::take(&mut self.detached) {
                     self.put(event.thread, send.0.into(), &Note::Detached);
                 }
                 self.complete(event, records);
+                return Some(Function::GET);
             }
             Action::Polls { .. } if self.polls == Polls::Wait => {
                 let took = event.end.0.saturating_sub(event.start.0);

@@ -1,7 +1,7 @@
 //! What is kept of collectives in progress: the open ones, the parts of their members, and the communicators.
 
-use super::events::{CollectiveEvents, Event};
 use crate::error::{CollectiveProblem, Problem, ReplayError};
+use crate::events::{CollectiveEvents, Event};
 use crate::job::Running;
 use crate::message::WakeTarget;
 use crate::sequence::Sequence;

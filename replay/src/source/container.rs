@@ -150,7 +150,7 @@ impl Source for Container {
             Some(notes) => notes,
             none => none.insert(Box::new(LabelNotes::new(reader)?)),
         };
-        notes.of(reader, task, record)
+        Ok(notes.of(reader, task, record)?)
     }
 
     fn is_proven(&self) -> bool {

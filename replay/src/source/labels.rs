@@ -2,7 +2,6 @@
 //!
 //! Each is read when it is first asked for, a task at a time and no further than the record that is asked about.
 
-use super::SourceError;
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ impl LabelNotes {
         })
     }
 
-    pub(super) fn of(&mut self, reader: &Reader, task: Rank, record: u64) -> Result<Labels, SourceError> {
+    pub(super) fn of(&mut self, reader: &Reader, task: Rank, record: u64) -> Result<Labels, ContainerError> {
         let Self { tags, functions, phases, names } = self;
         let mut label = |spans: &mut HashMap<u32, Spans>| match spans.get_mut(&task.0) {
             None => Ok(Label::Nothing),

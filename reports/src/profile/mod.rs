@@ -266,10 +266,7 @@ fn phases(sums: BTreeMap<String, (InPhase, u64, Task)>) -> Vec<Phase> {
 /// Whether a VEF trace has no record for calls of this kind.
 fn is_beyond_a_trace(category: Category) -> bool {
     use Category::*;
-    matches!(
-        category,
-        Partitioned | Rma | RmaSync | WinCreate | WinFree | FileOpen | FileClose | FileSync | Io | Process
-    )
+    matches!(category, Partitioned | FileOpen | FileClose | FileSync | Io | Process)
 }
 
 /// Messages and bytes of one rank.
@@ -330,8 +327,8 @@ impl Moved<'_> {
     fn event(&mut self, event: &Event<'_>) {
         let bytes = match &event.action {
             Action::Communicator(described) => {
-                let members = Group::new(described.members, self.tasks).unwrap_or_default();
-                self.comms.insert(described.id.0, members);
+                let peers = Group::new(described.peers(), self.tasks).unwrap_or_default();
+                self.comms.insert(described.id.0, peers);
                 self.channels.add(described);
                 return;
             }

@@ -235,7 +235,7 @@ impl Trace {
         if !name.ends_with("endrecv") {
             return self.message(name, source, load);
         }
-        let Some(comm) = self.comms.get(&load.0.0) else { return Ok(()) };
+        let Some(comm) = self.comms.get(&load.0.0).filter(|comm| !comm.foreign) else { return Ok(()) };
         let own = comm.rank.map_or(self.rank.0, |rank| rank.0);
         match source.and_then(|source| comm.group.get(source)) {
             // The line of a send to oneself is that of its receive, too: twice it would be two messages.
@@ -247,6 +247,9 @@ impl Trace {
 
     /// `0 send 1 1 (of 4 bytes) 1 on comm MPI_COMM_WORLD`; an unknown peer is -1.
     fn message(&mut self, name: &str, peer: Option<CommRank>, load: Load) -> Result<(), TextError> {
+        if self.comms.get(&load.0.0).is_some_and(|comm| comm.foreign) {
+            return Ok(());
+        }
         let peer = peer.map_or(-1, |peer| i64::from(peer.0));
         write!(self.to, "{} {name} {peer}", self.rank)?;
         self.load(load)
@@ -333,7 +336,8 @@ impl Trace {
             Origin::Unseen { .. } if made_by.is_some() => of_group(0),
             Origin::Unseen { .. } => format!("mini_comm_unseen_{first}_{size}"),
         };
-        if let Some(function) = made_by.filter(|_| !described.foreign) {
+        let foreign = described.foreign || described.is_inter();
+        if let Some(function) = made_by.filter(|_| !foreign) {
             write!(self.to, "{} Comm ", self.rank)?;
             match described.split {
                 Some(split) => write!(self.to, "split. color={}, key={}", split.color, split.key)?,
@@ -348,8 +352,7 @@ impl Trace {
             Origin::World => None,
             _ => group.rank_of(self.rank),
         };
-        self.comms
-            .insert(described.id.0, Named { name, group, foreign: described.foreign, rank, collectives: 0 });
+        self.comms.insert(described.id.0, Named { name, group, foreign, rank, collectives: 0 });
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use placement::{Location, Node, Placement};
-use replay::Picos;
+use replay::{Job, Picos};
 use tempfile::NamedTempFile;
 
 use super::*;

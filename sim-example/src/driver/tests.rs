@@ -6,7 +6,7 @@ use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets, Setup};
 use crate::places::Places;
 use crate::settings::Workload;
 use placement::Placement;
-use replay::{Link, Replay, SameNode};
+use replay::{Job, Link, Replay, SameNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Write;

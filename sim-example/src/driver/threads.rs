@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::{Arbiter, Buffers, Delay, Model, PacketSettings};
 use crate::places::Places;
+use crate::settings::Workload;
 use proptest::prelude::*;
 use replay::{Link, Picos, SameNode};
 use results::simulation::Performance;

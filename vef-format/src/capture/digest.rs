@@ -63,7 +63,7 @@ impl Digest {
                 match event.action {
                     Action::Complete(list) => ended += list.len(),
                     Action::Forget(_) => ended += 1,
-                    Action::Other { bytes, .. } => {
+                    Action::Other { bytes, detail } if !detail.is_in_traces() => {
                         if let Some(tally) = event.call.index().and_then(|at| others.get_mut(at)) {
                             tally.calls += 1;
                             tally.bytes.0 = tally.bytes.0.saturating_add(bytes.0);

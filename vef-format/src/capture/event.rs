@@ -113,7 +113,8 @@ pub enum Action<'a> {
         /// Its name.
         name: &'a str,
     },
-    /// A call that a trace cannot represent (one-sided, I/O, spawning, inter-communicators …). In captures of version 5 and older also
+    /// A call that is neither a message nor a collective: one-sided communication, and what a trace cannot represent (I/O, spawning,
+    /// collectives between groups …). In captures of version 5 and older also
     /// neighbourhood collectives.
     Other {
         /// Bytes that this rank sent, fetched, read or wrote, as far as known.
@@ -213,9 +214,21 @@ pub struct Communicator<'a> {
     pub members: Members<'a>,
     /// The remote group.
     pub remote: Remote<'a>,
-    /// Whether it is an inter-communicator or has members outside `MPI_COMM_WORLD`. Its traffic is counted, but is not in the
-    /// trace.
+    /// Whether it has members outside `MPI_COMM_WORLD`, or in captures of version 5 and older is an inter-communicator. Its traffic is
+    /// counted, but is not in the trace.
     pub foreign: bool,
+}
+
+impl<'a> Communicator<'a> {
+    /// The tasks to which ranks in point-to-point calls refer: the remote group of an inter-communicator, else the members.
+    pub fn peers(&self) -> Members<'a> {
+        if let Remote::Inside(members) = self.remote { members } else { self.members }
+    }
+
+    /// Whether it is an inter-communicator.
+    pub fn is_inter(&self) -> bool {
+        self.remote != Remote::None
+    }
 }
 
 /// A call that creates communicators.
@@ -494,6 +507,18 @@ pub enum Detail<'a> {
     FileClose(FileId),
     /// A file was read or written.
     Io(Io),
+}
+
+impl Detail<'_> {
+    /// Whether traces have the call all the same: one-sided communication.
+    pub fn is_in_traces(&self) -> bool {
+        match self {
+            Self::Window { .. } | Self::WindowFree(_) | Self::Transfer(_) | Self::Sync { .. } => true,
+            Self::None | Self::FileOpen { .. } | Self::FileView { .. } | Self::FileClose(_) | Self::Io(_) => {
+                false
+            }
+        }
+    }
 }
 
 /// A one-sided transfer.

@@ -1,0 +1,65 @@
+//! The rule for answers to one-sided requests of other tasks, of which the target's own calls say nothing.
+
+use super::builder::Builder;
+use super::requested::Answer;
+use crate::channels::{Channel, Purpose};
+use crate::error::Problem;
+use crate::records::{After, Record};
+use crate::task::Fate;
+use vef_format::capture::event::{Action, CallSlot, Event};
+use vef_format::units::{Bytes, Nanos};
+
+/// The thread of a task that answers: in the trace it is one more thread, which waits for nothing but requests.
+const AGENT: u16 = u16::MAX;
+
+impl Builder<'_> {
+    /// Rule 15, before `event`: a request is answered at once if it came while the task was in a call. The last call answers all.
+    #[cold]
+    pub(super) fn answer_before(&mut self, event: &Event<'_>) -> Result<(), Problem> {
+        let until = match event.action {
+            Action::Finalize => u64::MAX,
+            _ if self.several_threads => event.start.0,
+            _ => self.answers.busy_until.min(event.start.0),
+        };
+        self.answer(event, until)
+    }
+
+    /// Rule 15, behind `event`: a request that came while the task was computing is answered in its next call.
+    #[cold]
+    pub(super) fn answer_after(&mut self, event: &Event<'_>) -> Result<(), Problem> {
+        // Definitions are no calls.
+        if !matches!(event.action, Action::Communicator(_) | Action::Datatype(_) | Action::Topology(_)) {
+            self.answer(event, event.start.0)?;
+            self.answers.busy_until = self.answers.busy_until.max(event.end.0);
+        }
+        Ok(())
+    }
+
+    /// Answers what is left when the events end without `MPI_Finalize`.
+    pub(super) fn answer_rest(&mut self) -> Result<(), Problem> {
+        let now = Nanos(self.answers.busy_until);
+        let event = Event { start: now, end: now, thread: 0, call: CallSlot::NONE, action: Action::Finalize };
+        self.answer(&event, u64::MAX)
+    }
+
+    /// Answers the requests up to `until`.
+    fn answer(&mut self, event: &Event<'_>, until: u64) -> Result<(), Problem> {
+        while let Some((&Answer { comm, origin, at, bytes }, rest)) = self.answers.rest.split_first() {
+            if at > until {
+                break;
+            }
+            self.answers.rest = rest;
+            self.count_further()?;
+            let request = self.task.receives.channel(Channel::of_window(comm, origin, Purpose::Request));
+            let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);
+            let answer = self.task.sends.channel(Channel::of_window(comm, origin, Purpose::Answer));
+            let (_, body) = self.add_message(answer, bytes);
+            let record = Record { thread: AGENT, body, after: After::Received(request), time: 0 };
+            self.task.records.push(at.min(event.start.0), &record);
+            if let Some(notes) = &mut self.notes {
+                notes.answered(AGENT);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! One-sided communication: what the target sends, and when, follows from the calls of the origin.
+
+mod capture;
+
+use capture::{Program, WORLD, What};
+use mixer::{MixError, Options, Problem, Quiet, mix};
+use std::collections::HashMap;
+use vef_format::capture::event::*;
+use vef_format::ids::CommRank;
+use vef_format::units::Bytes;
+
+const WINDOW: WindowId = WindowId(0);
+
+/// `task` calls a function on the window.
+fn call(program: &mut Program, task: u32, function: &'static str, detail: Detail<'static>) {
+    program.add(task, 0, What::By(function, Action::Other { bytes: Bytes(0), detail }));
+}
+
+/// Makes a window of all tasks.
+fn window(program: &mut Program) {
+    for task in 0..program.tasks.len() as u32 {
+        let detail = Detail::Window { id: WINDOW, comm: WORLD, size: Bytes(1000), unit: 1 };
+        call(program, task, "MPI_Win_create", detail);
+    }
+}
+
+fn transfer(target: u32, sent: u64, fetched: u64) -> Detail<'static> {
+    Detail::Transfer(Transfer {
+        window: WINDOW,
+        target: CommRank(target),
+        displacement: 0,
+        sent: Bytes(sent),
+        fetched: Bytes(fetched),
+        at_target: Bytes(sent.max(fetched)),
+        request: None,
+    })
+}
+
+fn sync(target: Option<u32>) -> Detail<'static> {
+    let target = target.map(CommRank);
+    Detail::Sync { window: WINDOW, target, exclusive: false, assert: 0, group: None }
+}
+
+/// The text of the trace.
+fn mixed(program: &Program, memory: Option<Bytes>) -> Result<String, MixError> {
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.tasks);
+    let trace = dir.path().join("t.vef");
+    mix(dir.path(), &trace, &Options { memory, ..Options::default() }, &Quiet)?;
+    Ok(std::fs::read_to_string(trace).unwrap())
+}
+
+/// The messages and marks of a task: destination and bytes, time, and what each depends on.
+fn records(text: &str, task: &str) -> Vec<String> {
+    let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(' ').collect()).collect();
+    let by_id: HashMap<&str, &Vec<&str>> = lines.iter().map(|line| (line[0], line)).collect();
+    let own = lines.iter().filter(|line| !line[0].starts_with(['C', 'G']) && line[1] == task);
+    own.map(|line| {
+        let after = match line[4].parse::<u32>().unwrap() % 4 {
+            0 => "start".to_owned(),
+            1 => format!("own to {} of {}", by_id[line[6]][2], by_id[line[6]][3]),
+            2 => format!("message of {} from {}", by_id[line[6]][3], by_id[line[6]][1]),
+            _ => "collective".to_owned(),
+        };
+        format!("{} {} at {}, {after}", line[2], line[3], line[5])
+    })
+    .collect()
+}
+
+#[test]
+fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+    call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+    program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
+    let text = mixed(&program, None).unwrap();
+    assert_eq!(
+        records(&text, "0"),
+        [
+            "1 0 at 190, collective",
+            "0 0 at 90, own to 1 of 0",
+            "0 0 at 190, message of 500 from 1",
+            "0 0 at 90, message of 7 from 1",
+        ]
+    );
+    // What the target computes before its call, and behind it, is as long as it was.
+    assert_eq!(
+        records(&text, "1"),
+        ["0 7 at 290, collective", "0 500 at 0, message of 0 from 0", "1 0 at 290, own to 0 of 7"]
+    );
+    assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+}
+
+#[test]
+fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
+    call(&mut program, 0, "MPI_Put", transfer(0, 32, 0));
+    call(&mut program, 0, "MPI_Win_unlock_all", sync(None));
+    call(&mut program, 0, "MPI_Win_unlock_all", sync(None));
+    program.finish();
+    let text = mixed(&program, None).unwrap();
+    assert_eq!(
+        records(&text, "0"),
+        [
+            "1 64 at 190, collective",
+            "0 32 at 90, own to 1 of 64",
+            "1 0 at 90, own to 0 of 32",
+            "0 0 at 0, own to 1 of 0",
+            "0 0 at 190, message of 0 from 1",
+        ]
+    );
+    // It answers while it computes, because no call follows but the last: that counts from the request on.
+    assert_eq!(records(&text, "1"), ["0 0 at 0, message of 0 from 0", "1 0 at 300, collective"]);
+}
+
+#[test]
+fn impossible_targets_are_refused_and_unknown_windows_counted() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    call(&mut program, 0, "MPI_Put", transfer(2, 64, 0));
+    let refused = mixed(&program, None).unwrap_err();
+    let is_peer = matches!(refused, MixError::Event { problem: Problem::Peer { size: 2, rank: 2, .. }, .. });
+    assert!(is_peer, "{refused}");
+    let mut program = Program::new(2);
+    call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
+    program.finish();
+    assert_eq!(records(&mixed(&program, None).unwrap(), "0").len(), 1);
+}
