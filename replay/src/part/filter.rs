@@ -89,10 +89,9 @@ pub(crate) enum Ahead {
 }
 
 impl Filter {
-    /// Another reading, from the start; what was left out so far counts.
+    /// Another reading, from the start.
     pub(crate) fn again(&self) -> Self {
-        let left_out = self.left_out;
-        Self { left_out, ..Self::new(&self.selection, self.places.len() as u32) }
+        Self::new(&self.selection, self.places.len() as u32)
     }
 
     pub(crate) fn new(selection: &Arc<Selection>, tasks: u32) -> Self {
