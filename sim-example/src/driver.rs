@@ -7,7 +7,6 @@ use replay::{Accounts, Builder, Engine, Extent, Job, Labels, SendCompletion};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::ids::Rank;
-use vef_format::units::Picos;
 
 use crate::allocation::allocate;
 use crate::computing::ComputeScale;
