@@ -9,6 +9,7 @@
 use crate::commands::{Command, Vef};
 use crate::launch;
 use crate::output;
+use crate::repeated;
 use crate::session;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches};
@@ -20,7 +21,7 @@ use std::path::Path;
 /// # Errors
 /// The error in one line.
 pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
-    let words = translate(words);
+    let words = repeated::expanded(translate(words))?;
     let wrong = |error: clap::Error| {
         let is_help =
             !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;

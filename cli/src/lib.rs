@@ -24,6 +24,7 @@ mod network;
 mod output;
 mod parallel;
 mod progress;
+mod repeated;
 mod session;
 mod simulation_args;
 mod tools;

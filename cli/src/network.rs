@@ -7,6 +7,7 @@ use sim_example::NetworkSettings;
 use sim_example::model::GROUPS_HEADING;
 use sim_example::routing;
 use sim_example::topology::{self, TopologySpec};
+use sim_example::traffic::{PUBLISHED, Pattern};
 
 /// Topologies and routings, for `--help`.
 pub fn forms() -> String {
@@ -22,6 +23,16 @@ pub fn forms() -> String {
         lines("Topologies", &mut auto.chain(topologies)),
         lines("Routings", &mut routings.into_iter())
     )
+}
+
+/// Traffic patterns and distributions of sizes, for `--help`.
+pub fn patterns() -> String {
+    let lines = |forms: &mut dyn Iterator<Item = (&str, &str)>| {
+        forms.map(|(form, help)| format!("\n  {form}: {help}")).collect::<String>()
+    };
+    let patterns = lines(&mut Pattern::ALL.iter().map(|pattern| (pattern.info().name, pattern.info().help)));
+    let sizes = lines(&mut PUBLISHED.iter().map(|(name, help, _)| (*name, *help)));
+    format!("Patterns:{patterns}\nDistributions of sizes:{sizes}")
 }
 
 /// A network, and the options that were given for it.

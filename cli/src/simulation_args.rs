@@ -11,6 +11,7 @@ use crate::output::{Written, WrittenDirectory};
 use replay::{Link, Part, SameNode, SendCompletion};
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
+use sim_example::traffic::Background;
 
 /// The heading of options that say how simulations run and what of their results is shown: they cannot be swept.
 pub const RUNS_AND_RESULTS: &str = "Runs and results";
@@ -28,16 +29,36 @@ Examples:
   vef sim app.vef --topology torus:4x4x4 --csv links       # every link, as a table
   vef sim app.vef --sweep 'topology=torus:4x4|fattree:4x4x2' --sweep bandwidth=10G,25G,100G -o points
   mpirun -n 8 vef sim app.vef --sweep latency=100ns,1us,10us --sweep model=cut-through,packet -o points --csv
-  vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet", network::forms()))]
+  vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet
+  vef sim a.vefx b.vefx --topology dragonfly:2x4x2 --place b=random --repeat b=until:a   # how much b slows a down
+  vef sim app.vef --topology torus:8x8 --background uniform@0.3", network::forms()))]
 pub struct Sim {
     /// Trace, also of another tool (docs/interchange.md); a GOAL schedule runs as it is with --model loggp; - is
     /// standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
-    /// Placement of ranks: a placement file, block, block:RANKS_PER_NODE, round-robin:NODES, or captured (the
-    /// hosts of the capture; only for containers)
+    /// Further traces, which run beside the first as jobs of their own
+    #[arg(value_name = "TRACE", value_parser = Input::argument, help_heading = RUNS_AND_RESULTS)]
+    pub others: Vec<PathBuf>,
+    /// Placement of ranks: a placement file, block, block:RANKS_PER_NODE, round-robin:NODES, random or
+    /// random:RANKS_PER_NODE (on nodes that --seed draws), or captured (the hosts of the capture; only for containers).
+    /// With several traces, each gets nodes that no other has, unless placement files say otherwise
     #[arg(long, default_value = "block", value_name = "FILE|RULE")]
     pub placement: String,
+    /// Placement of one of several traces, by name (without directory and suffix) or number (from 0), as --placement;
+    /// may be repeated
+    #[arg(long, value_name = "JOB=FILE|RULE")]
+    pub place: Vec<String>,
+    /// Start of one of several traces; may be repeated
+    #[arg(long, value_name = "JOB=TIME")]
+    pub start: Vec<String>,
+    /// Run a trace several times, each time when it is over, or until another is over; may be repeated
+    #[arg(long, value_name = "JOB=TIMES|JOB=until:JOB")]
+    pub repeat: Vec<String>,
+    /// Traffic of all nodes beside the traces, as long as these run: a pattern of vef traffic and a share of the bandwidth of
+    /// a node's link, such as uniform@0.3
+    #[arg(long, value_name = "PATTERN@LOAD")]
+    pub background: Option<Background>,
     /// Measured parameters (vef bench calibrate): node bandwidth, latency and overhead, burst, eager limit,
     /// messages within a node. Options given beside it take precedence; --bandwidth and --latency then apply
     /// between switches only
@@ -89,7 +110,7 @@ pub struct Sim {
     #[arg(help_heading = RUNS_AND_RESULTS, short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
     /// Record all links: bytes, busy and blocked shares over time, tasks that share them (for --json; --csv
-    /// links, time, sources)
+    /// links, time, sources, job-links)
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub links: bool,
     /// Report the computing, messages and links that determine the run time, and simulate the run with twice
@@ -103,17 +124,21 @@ pub struct Sim {
     /// Draw the network to this file, with cables coloured by utilisation
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep", value_parser = Written::any())]
     pub draw: Option<Written>,
-    /// Skip the run without contention, which runs concurrently on another core
+    /// Skip the runs for comparison: the one without contention, which runs concurrently on another core, and with several
+    /// traces or background traffic those of each trace alone
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub no_ideal: bool,
     /// Also write a page about the trace and this simulation, as vef report does
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.html", conflicts_with = "sweep", value_parser = Written::any())]
     pub report: Option<Written>,
+    /// Run again what made this result of vef sim --json, with its settings, but for options given beside this
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "RESULT.json", conflicts_with = "sweep")]
+    pub from: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub json: bool,
-    /// Print one table of the report as CSV: ranks, kinds, sizes, links, time (links over time), sources
-    /// (tasks by link), waits, wait-pairs; with --sweep its table
+    /// Print one table of the report as CSV: jobs, ranks, kinds, sizes, links, time (links over time), sources
+    /// (tasks by link), job-links (jobs by link), waits, wait-pairs; with --sweep its table
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "TABLE", conflicts_with = "json", num_args = 0..=1, default_missing_value = "points")]
     pub csv: Option<Table>,
 }
@@ -128,7 +153,12 @@ impl Sim {
     pub fn of_traces(&self) -> Vec<&'static str> {
         let options = [
             ("--topology", !matches!(self.network.settings.topology, TopologySpec::Auto)),
+            ("further traces", !self.others.is_empty()),
             ("--placement", self.placement != "block"),
+            ("--place", !self.place.is_empty()),
+            ("--start", !self.start.is_empty()),
+            ("--repeat", !self.repeat.is_empty()),
+            ("--background", self.background.is_some()),
             ("--calibration", self.calibration.is_some()),
             ("--compute-scale", self.compute_scale != "1"),
             ("--compute-noise", self.compute_noise != "captured"),
@@ -191,6 +221,8 @@ pub fn same_node(text: &str) -> Result<SameNode, String> {
 /// A table of a simulation's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Table {
+    /// Run time of each job, alone and beside the others
+    Jobs,
     /// Time of each rank by state
     Ranks,
     /// Messages and latency by operation
@@ -203,6 +235,8 @@ pub enum Table {
     Time,
     /// Bytes of tasks on each link
     Sources,
+    /// Bytes of jobs on each link
+    JobLinks,
     /// Waits by cause, function and phase
     Waits,
     /// Waits by pair of ranks
@@ -219,7 +253,7 @@ impl Table {
 
     /// Whether the table needs a record of all links.
     pub fn needs_links(self) -> bool {
-        matches!(self, Self::Links | Self::Time | Self::Sources)
+        matches!(self, Self::Links | Self::Time | Self::Sources | Self::JobLinks)
     }
 }
 
@@ -232,12 +266,15 @@ of the node with the least. A load is stable if every node gets at least 95 % of
 not grow with time. Latencies of saturated networks are meaningless.
 
 {}
+{}
 
 Examples:
   vef traffic --topology torus:8x8 --pattern uniform
   vef traffic --topology dragonfly:2x4x2 --routing ugal --pattern adversarial --load 0.05:0.5:0.05
   vef traffic --topology mesh:8x8 --pattern transpose --model packet --saturation 0.01
-  vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --model packet --vcs 4 --json", network::forms()))]
+  vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --model packet --vcs 4 --json
+  vef traffic --topology fattree:k=4 --message web-search --arrivals poisson --load 0.3
+  vef traffic --topology torus:8x8 --pattern file:matrix.txt --batch 1000", network::patterns(), network::forms()))]
 pub struct Traffic {
     #[command(flatten)]
     pub network: Network,
@@ -249,9 +286,15 @@ pub struct Traffic {
     /// Find the load from which on the network is saturated, by halving the loads between, to within STEP
     #[arg(long, value_name = "STEP", value_parser = saturation_step, conflicts_with = "load")]
     pub saturation: Option<f64>,
+    /// Let each node submit N messages at once, and measure the time until all have arrived
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with_all = ["load", "saturation", "csv"])]
+    pub batch: Option<u32>,
     /// Concurrent loads [default: all cores]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+    /// Run again what made this result of vef traffic --json, with its settings, but for options given beside this
+    #[arg(long, value_name = "RESULT.json")]
+    pub from: Option<PathBuf>,
     /// Print the points as JSON
     #[arg(long)]
     pub json: bool,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::input::lines::{plain_lines, read_text};
+use crate::input::rankfile;
 use crate::placement::{Location, Node, Placement};
 
 /// The format of a placement file.
@@ -17,6 +18,8 @@ pub enum PlacementFormat {
     Toml,
     /// `*.json`.
     Json,
+    /// `*.rankfile`: Open MPI's, each rank in a slot of its own on its node.
+    Rankfile,
     /// Any other name: line `r` names the node of rank `r`.
     Text,
 }
@@ -27,6 +30,7 @@ impl PlacementFormat {
         match path.extension().and_then(|e| e.to_str()) {
             Some("toml") => PlacementFormat::Toml,
             Some("json") => PlacementFormat::Json,
+            Some("rankfile") => PlacementFormat::Rankfile,
             _ => PlacementFormat::Text,
         }
     }
@@ -76,6 +80,7 @@ impl Placement {
                 let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
                 Error::new(message).at(name, e.line().max(1))
             })?,
+            PlacementFormat::Rankfile => return parse_rankfile(text, name),
             PlacementFormat::Text => return parse_text(text, name),
         };
         lists.resolve(text, name)
@@ -88,8 +93,22 @@ impl Placement {
                 format!("nodes = [\n{}]\nranks = [\n{}]\n", toml_lines(&self.nodes), toml_lines(&self.ranks))
             }
             PlacementFormat::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
+            PlacementFormat::Rankfile => self.to_rankfile(),
             PlacementFormat::Text => self.hosts_of_ranks().map(|host| format!("{host}\n")).collect(),
         }
+    }
+}
+
+impl Placement {
+    /// The ranks of a node in slots from 0, in their order.
+    fn to_rankfile(&self) -> String {
+        let mut taken = vec![0u32; self.nodes.len()];
+        let line = |(rank, location): (usize, &Location)| {
+            let slot = &mut taken[location.node as usize];
+            *slot += 1;
+            format!("rank {rank}={} slot={}\n", self.nodes[location.node as usize].name, *slot - 1)
+        };
+        self.ranks.iter().enumerate().map(line).collect()
     }
 }
 
@@ -169,6 +188,21 @@ impl FileLists {
 /// number's word.
 const HIGHEST_NODE: u32 = (1 << 18) - 1;
 
+/// A rankfile that has all ranks up to the last; nodes are in the order of the lines.
+fn parse_rankfile(text: &str, name: &str) -> Result<Placement, Error> {
+    let mut lines = rankfile::parse(text, name)?;
+    let hosts: IndexSet<String> = lines.iter().map(|line| line.host.clone()).collect();
+    lines.sort_by_key(|line| line.rank);
+    for (rank, line) in (0..).zip(&lines) {
+        if line.rank != rank {
+            return Err(Error::new(format!("rank {rank} is missing")).at(name, line.line));
+        }
+    }
+    let node = |host: &str| hosts.get_index_of(host).map_or(0, |node| node as u32);
+    let ranks = lines.iter().map(|line| line.location(node(&line.host))).collect();
+    Ok(Placement { nodes: hosts.into_iter().map(Node::named).collect(), ranks })
+}
+
 /// The lines of a text placement, by line number.
 enum Entries<'a> {
     Numbers(Vec<(usize, &'a str)>),
@@ -243,6 +277,21 @@ mod tests {
         assert_eq!(placement.nodes[1].slots, Some(2));
         let json = r#"{ "nodes": ["a"], "ranks": [0, {"node": 0, "oversubscribed": true}] }"#;
         assert!(Placement::parse(json, PlacementFormat::Json, "p.json").unwrap().ranks[1].oversubscribed);
+    }
+
+    /// A placement written as a rankfile is one that Open MPI reads, and reads back to the same nodes.
+    #[test]
+    fn rankfiles_read_back() {
+        let placement = Placement::round_robin(5, 2).unwrap();
+        let text = placement.to_text(PlacementFormat::Rankfile);
+        assert_eq!(
+            text,
+            "rank 0=node0 slot=0\nrank 1=node1 slot=0\nrank 2=node0 slot=1\nrank 3=node1 slot=1\nrank 4=node0 slot=2\n"
+        );
+        let read = Placement::parse(&text, PlacementFormat::Rankfile, "r").unwrap();
+        assert_eq!((read.nodes_of_ranks(), read.nodes), (placement.nodes_of_ranks(), placement.nodes));
+        let gap = Placement::parse("rank 0=a slot=0\nrank 2=a slot=1\n", PlacementFormat::Rankfile, "r");
+        assert_eq!(gap.unwrap_err().to_string(), "r:2: rank 1 is missing");
     }
 
     #[test]

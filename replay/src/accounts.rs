@@ -71,6 +71,13 @@ impl Accounts {
         self.tasks.iter().map(|task| task.at).collect()
     }
 
+    /// The tasks of a job begin again at `at`.
+    pub fn restart(&mut self, job: u32, at: Picos) {
+        let first = self.first_tasks[job as usize] as usize;
+        let end = self.first_tasks.get(job as usize + 1).map_or(self.tasks.len(), |&end| end as usize);
+        self.tasks[first..end].fill(Account { at, times: Default::default() });
+    }
+
     /// Adds the start of a record.
     #[inline]
     pub fn started(&mut self, task: u32, started: &Started) {

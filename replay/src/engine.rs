@@ -65,10 +65,14 @@ impl Engine {
             if self.is_elsewhere(number) {
                 continue;
             }
-            let halt = self.task(number).begin(out);
-            self.carry_out(number, halt, out)?;
+            self.begin_task(number, out)?;
         }
         Ok(())
+    }
+
+    pub(crate) fn begin_task(&mut self, task: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let halt = self.task(task).begin(out);
+        self.carry_out(task, halt, out)
     }
 
     /// Reports that a message has arrived, whole, at its destination at `at`.
@@ -448,7 +452,7 @@ impl Engine {
     }
 
     /// The tasks of a job, counted over all jobs.
-    fn range(&self, job: u32) -> Range<usize> {
+    pub(crate) fn range(&self, job: u32) -> Range<usize> {
         let job = self.jobs.get(job as usize);
         job.map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize)
     }

@@ -306,6 +306,12 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
+    /// The same for another reading of the trace, from its start.
+    pub(crate) fn again(&self) -> Self {
+        let computing = self.computing.as_ref().map(|computing| computing.again());
+        Self { computing, part: self.part.as_ref().map(Filter::again) }
+    }
+
     /// Puts the next record of a task into `next`, and its number into `number`.
     pub(crate) fn next(
         &mut self,

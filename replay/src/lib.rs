@@ -43,7 +43,7 @@
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
 //!     stuck.rs         why nothing happens;  describe.rs  what a message is;  accounts.rs  times by state
-//!     waits.rs         who waits for whom
+//!     waits.rs         who waits for whom;  repeat.rs  a job that runs again
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -71,6 +71,7 @@ mod describe;
 mod exchange;
 mod partition;
 mod poll;
+mod repeat;
 mod stuck;
 mod waits;
 pub mod yardstick;

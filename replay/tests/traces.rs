@@ -531,6 +531,73 @@ fn the_smallest_network_carries_a_trace() {
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "3 messages, done after 2.000 µs\n");
 }
 
+/// Runs an engine whose only job runs `runs` times, each time when it is over, with a fixed time for every message; gives the messages
+/// as (start, src, dst, bytes).
+fn run_again(mut engine: Engine, runs: u32, flight: u64) -> Vec<(u64, u32, u32, u64)> {
+    let mut events = replay::Queue::new();
+    let mut seen = Vec::new();
+    let mut out = Vec::new();
+    let take = |out: &mut Vec<Next>, events: &mut replay::Queue<Next>, seen: &mut Vec<_>| {
+        for next in out.drain(..) {
+            if let Next::Message(message) = &next {
+                seen.push((message.start.0, message.src.0, message.dst.0, message.bytes.0));
+            }
+            let delay = if matches!(next, Next::Message(_)) { flight } else { 0 };
+            events.push(Picos(next.at().0 + delay), next);
+        }
+    };
+    engine.begin(&mut |next| out.push(next)).unwrap();
+    let mut run = 1;
+    loop {
+        take(&mut out, &mut events, &mut seen);
+        let Some((now, event)) = events.pop(Picos::MAX) else { break };
+        match event {
+            Next::Message(message) | Next::Inside { message, .. } => {
+                engine.delivered(message.id, now, &mut |next| out.push(next)).unwrap();
+            }
+            Next::Wake(wake) => engine.wake(wake, now, &mut |next| out.push(next)).unwrap(),
+        }
+        if run < runs && engine.is_over(0) {
+            run += 1;
+            let at = engine.finish();
+            assert!(engine.repeat(0, at, &mut |next| out.push(next)).unwrap());
+            let is_done = engine.repeat(0, at, &mut |_| panic!("a message")).unwrap();
+            assert!(!is_done || engine.is_over(0), "a job that is not over does not begin again");
+        }
+    }
+    assert!(engine.is_complete());
+    seen
+}
+
+#[test]
+fn a_job_runs_again_when_it_is_over() {
+    // Messages and marks, the last message for nobody who waits; collectives of a communicator.
+    let texts = [
+        "VEF3 3 4 0 0 0 0 1000\n0 0 1 1000 4 5 -1\n1 1 0 500 6 2 0\n2 0 0 0 2 1 1\n3 2 1 9 0 50 -1\n",
+        "VEF3 3 0 1 2 6 0 1000\nC0 0 1 2\n\
+         G0 C0 6 0 0 0 0 1 -1\nG0 C0 6 1 0 0 0 2 -1\nG0 C0 6 2 0 0 0 3 -1\n\
+         G1 C0 0 0 0 8 3 1 G0\nG1 C0 0 1 8 0 3 1 G0\nG1 C0 0 2 0 8 3 1 G0\n",
+    ];
+    for text in texts {
+        for policy in [SendCompletion::Eager, SendCompletion::Rendezvous { above: Bytes(100) }] {
+            let engine = |job: Job| Engine::builder().send_completion(policy).job(job).engine().unwrap();
+            let once = run_again(engine(Job::loaded(&loaded(text))), 1, 100_000);
+            assert!(once.len() > 2);
+            for job in [Job::loaded(&loaded(text)), Job::container(container(text, &[]))] {
+                let thrice = run_again(engine(job), 3, 100_000);
+                assert_eq!(thrice.len(), 3 * once.len());
+                // Each run has the messages of the first, later by the same time.
+                for (run, of_run) in thrice.chunks(once.len()).enumerate() {
+                    let later = of_run[0].0 - once[0].0;
+                    assert!(run == 0 || later > 100_000);
+                    let shifted: Vec<_> = once.iter().map(|m| (m.0 + later, m.1, m.2, m.3)).collect();
+                    assert_eq!(of_run, shifted);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_trace_that_cannot_be_searched_is_not_said_to_lack_messages() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -1,15 +1,19 @@
 //! The result of `vef traffic`.
 
-use crate::simulation::Latency;
+use crate::simulation::{Latency, OfSize};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The result of synthetic traffic on a network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Version of these keys.
     pub schema: TrafficSchema,
+    /// The options by which it was made, by name, defaults included.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Vec<String>>,
     /// The topology.
     pub topology: String,
     /// The routing.
@@ -20,6 +24,26 @@ pub struct Traffic {
     pub pattern: String,
     /// A result for each load.
     pub points: Vec<Load>,
+    /// The time of a number of messages a node, if requested instead of loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
+}
+
+/// Messages that all nodes submit at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Batch {
+    /// Messages of a node; of a matrix, of those that send most.
+    pub messages: u32,
+    /// When the last one has arrived.
+    pub runtime_ps: u64,
+    /// When the first node has none left under way.
+    pub first_node_ps: u64,
+    /// Payload of a node in the mean, over the run time, as a share of the bandwidth of a node's link.
+    pub throughput: f64,
+    /// From submission to the last byte.
+    pub latency: Latency,
+    /// Link crossings of messages or packets, in sum.
+    pub events: u64,
 }
 
 /// The version of a [`Traffic`].
@@ -44,6 +68,9 @@ pub struct Load {
     pub accepted_worst: f64,
     /// From submission to the last byte.
     pub latency: Latency,
+    /// The same by message size, in powers of two, if sizes differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<OfSize>,
     /// Half the width of the 95 % confidence interval of the mean latency, from ten parts of the measured
     /// time; absent if messages arrived in fewer than two of them.
     pub mean_half_width_ps: Option<u64>,
@@ -117,6 +144,7 @@ mod tests {
             accepted: 0.0,
             accepted_worst: 0.0,
             latency: Latency::default(),
+            sizes: Vec::new(),
             mean_half_width_ps: None,
             network_latency: Latency::default(),
             hops: 0.0,
@@ -127,11 +155,13 @@ mod tests {
         let something = Load { latency: measured, network_latency: measured, ..nothing.clone() };
         let traffic = Traffic {
             schema: TrafficSchema::V3,
+            settings: BTreeMap::new(),
             topology: String::new(),
             routing: String::new(),
             model: String::new(),
             pattern: String::new(),
             points: vec![nothing, something],
+            batch: None,
         };
         let table = traffic.table();
         for (at, column) in

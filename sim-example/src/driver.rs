@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Extent, Labels, SendCompletion};
+use replay::{Accounts, Builder, Engine, Extent, Job, Labels, SendCompletion};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::ids::Rank;
-use vef_format::units::Picos;
 
+use crate::allocation::allocate;
 use crate::computing::ComputeScale;
 use crate::critical::Causes;
 use crate::error::SimError;
@@ -19,10 +19,13 @@ use crate::model::{Build, Carrier, ModelError, Network, Usage, WithProtocol};
 use crate::noise::Noise;
 use crate::parallel;
 use crate::progress::Progress;
+use crate::repeats::{Repeat, Repeats};
 use crate::report::Outcome;
-use crate::settings::{NetworkSettings, Settings};
+use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
 use crate::topology::Fabric;
+use crate::traffic::Background;
+use crate::traffic::beside::Beside;
 use crate::waiting::Waiting;
 use crate::watch::Observe;
 
@@ -44,11 +47,15 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         Ok(Some(report)) => report,
         // One thread finds the error.
         Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
-        Err(builder) => run_labelled(builder.engine()?, network, settings.observe, labels, progress)?,
+        Err(builder) => run_beside(builder.engine()?, network, Extras::of(settings, labels)?, progress)?,
     };
     let prepared = spans.into_iter().zip(computing);
-    for ((job, workload), (spans, computing)) in report.jobs.iter_mut().zip(&settings.jobs).zip(prepared) {
+    for ((job, (_, workload)), (spans, computing)) in
+        report.jobs.iter_mut().zip(running(settings)).zip(prepared)
+    {
         job.computing = computing;
+        job.start_ps = workload.start.0;
+        job.runtime_ps = job.finish.max_ps.saturating_sub(workload.start.0);
         if let Some(spans) = spans {
             job.captured_times = spans.times();
             job.span = Some(spans.report(&job.finish));
@@ -60,6 +67,11 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         name_records(path, settings)?;
     }
     Ok(report)
+}
+
+/// The jobs that run, with their numbers.
+fn running(settings: &Settings) -> impl Iterator<Item = (u32, &Workload)> {
+    (0..).zip(&settings.jobs).filter(|(job, _)| settings.only.is_none_or(|only| only == *job))
 }
 
 /// The jobs of a simulation, opened.
@@ -83,12 +95,19 @@ impl Prepared {
             .algorithms(settings.algorithms.clone());
         let (mut all_nodes, mut spans, mut computing) = (Vec::new(), Vec::new(), Vec::new());
         let mut labels = Vec::new();
-        for (number, workload) in (0..).zip(&settings.jobs) {
+        let open = |workload: &Workload| -> Result<Job, SimError> {
             let extent = Extent { from_launch: workload.from_launch, part: workload.part.clone() };
-            let mut job = workload.open()?.extent(&extent)?;
-            job.check_tasks(number)?;
+            Ok(workload.open()?.extent(&extent)?)
+        };
+        let mut jobs = settings.jobs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        (0..).zip(&jobs).try_for_each(|(number, job)| job.check_tasks(number))?;
+        let mut allocated = allocate(settings, &jobs)?;
+        if let Some(only) = settings.only {
+            jobs = jobs.into_iter().skip(only as usize).take(1).collect();
+            allocated = allocated.into_iter().skip(only as usize).take(1).collect();
+        }
+        for ((mut job, nodes), (number, workload)) in jobs.into_iter().zip(allocated).zip(running(settings)) {
             labels.push(if settings.observe.waits { job.labels()? } else { None });
-            let nodes = workload.nodes(&job)?;
             let (captured, times) = (job.captured_spans()?, job.captured_times()?);
             let factors = workload.compute_scale.factors(job.tasks())?;
             let of_job = |spans: &[Span]| Spans::new(spans, times, job.clock(), workload, &factors);
@@ -163,19 +182,57 @@ pub fn run_observed(
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
-    run_labelled(engine, network, observe, Vec::new(), progress)
+    run_beside(engine, network, Extras { observe, ..Extras::default() }, progress)
 }
 
-/// As [`run_observed`], with what is known of the records of each job.
-fn run_labelled(
+/// What a run has beside its engine and its network.
+#[derive(Default)]
+struct Extras<'a> {
+    observe: Observe,
+    background: Option<&'a Background>,
+    repeats: Option<Box<Repeats>>,
+    /// What is known of the records of each job, if waits are recorded.
+    labels: Vec<Option<Labels>>,
+}
+
+impl<'a> Extras<'a> {
+    fn of(settings: &'a Settings, labels: Vec<Option<Labels>>) -> Result<Self, SimError> {
+        let observe = settings.observe;
+        if settings.only.is_some() {
+            return Ok(Self { observe, labels, ..Self::default() });
+        }
+        for (job, workload) in (0..).zip(&settings.jobs) {
+            if let Repeat::Until(until) = workload.repeat
+                && (settings.jobs.get(until as usize))
+                    .is_none_or(|other| matches!(other.repeat, Repeat::Until(_)))
+            {
+                return Err(SimError::Repeat { job, until });
+            }
+        }
+        let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start)).collect();
+        let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
+        if repeats.is_some() && observe.critical_path {
+            return Err(SimError::Unsupported { what: "the critical path", with: "jobs that repeat" });
+        }
+        if repeats.is_some() && observe.waits {
+            return Err(SimError::Unsupported { what: "waits", with: "jobs that repeat" });
+        }
+        Ok(Self { observe, background, repeats, labels })
+    }
+}
+
+fn run_beside(
     engine: Engine,
     network: &NetworkSettings,
-    observe: Observe,
-    labels: Vec<Option<Labels>>,
+    extras: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
+    let what = if extras.background.is_some() { "background traffic" } else { "jobs that repeat" };
     match network.model.info().carrier {
-        Carrier::Links(build) => run_on_labelled(engine, network, build, observe, labels, progress),
+        Carrier::Links(build) => run_with(engine, network, build, extras, progress),
+        Carrier::Ranks if extras.background.is_some() || extras.repeats.is_some() => {
+            Err(SimError::Unsupported { what, with: "model loggp" })
+        }
         Carrier::Ranks => run_loggp(engine, network, progress),
     }
 }
@@ -204,6 +261,7 @@ fn run_loggp(
             waits: None,
             accounts: None,
             watch: None,
+            repeats: None,
             usage: vec![Usage::default(); topology.links() as usize],
             events: outcome.events,
             latencies: Latencies::unsorted(outcome.latencies),
@@ -226,20 +284,24 @@ pub fn run_on(
     observe: Observe,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
-    run_on_labelled(engine, settings, build, observe, Vec::new(), progress)
+    run_with(engine, settings, build, Extras { observe, ..Extras::default() }, progress)
 }
 
-fn run_on_labelled(
+fn run_with(
     engine: Engine,
     settings: &NetworkSettings,
     build: Build,
-    observe: Observe,
-    labels: Vec<Option<Labels>>,
+    Extras { observe, background, repeats, labels }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
     let topology = &fabric(&engine, settings)?;
     let report_sent = engine.send_completion() == SendCompletion::WhenSent;
-    let network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
+    let mut network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
+    let mut counted = None;
+    if let Some(background) = background {
+        let (beside, counts) = Beside::new(network, background, topology, settings)?;
+        (network, counted) = (Box::new(beside), Some(counts));
+    }
     let mut network = WithProtocol { network, protocol: &settings.protocol };
     let began = Instant::now();
     network.set_watch(observe.watch(topology.links(), topology.nodes()));
@@ -248,9 +310,10 @@ fn run_on_labelled(
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
     let waiting = observe.waits.then(|| Box::new(Waiting::new(&engine, labels)));
     let mut run = Run::begin(engine, network, accounts, causes, waiting)?;
-    run.run_until(Picos::MAX, progress)?;
-    let Run { engine, latencies, follower: Follower { mut network, accounts, causes, waiting, .. }, .. } =
-        run;
+    run.repeats = repeats;
+    run.run(progress)?;
+    let Run { engine, latencies, repeats, follower, .. } = run;
+    let Follower { mut network, accounts, causes, waiting, .. } = follower;
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };
@@ -261,6 +324,7 @@ fn run_on_labelled(
         }),
         None => Ok(Outcome {
             finish: None,
+            repeats: repeats.as_deref(),
             critical_path: causes.map(path),
             waits: waiting.map(|waiting| waiting.report()),
             engines: &[engine],
@@ -273,9 +337,13 @@ fn run_on_labelled(
             settings,
             wall: began.elapsed(),
         }
-        .report()),
+        .report())
+        .map(|report| Simulation { background: counted.map(|counted| counted.report()), ..report }),
     }
 }
+
+#[cfg(test)]
+mod jobs;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use crate::computing::ScaleError;
 use crate::loggp::StuckSchedule;
 use crate::model::{ModelError, OutOfTime};
 use crate::places::UnknownRule;
-use crate::topology::TopologyError;
+use crate::topology::{FaultError, TopologyError};
 use crate::traffic::PatternError;
 use interchange::ImportError;
 use replay::{BuildError, LoadError, PartError, ReplayError, Stuck};
@@ -23,6 +23,9 @@ pub enum SimError {
     /// The topology is invalid.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// The network cannot have these failures.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
     /// The traffic pattern is invalid for the network.
     #[error(transparent)]
     Pattern(#[from] PatternError),
@@ -59,6 +62,34 @@ pub enum SimError {
         /// The node that the placement gives it.
         node: u32,
     },
+    /// There are too few nodes that no other job has.
+    #[error("job {job} needs {needed} nodes that no other job has; the topology has {free}")]
+    NoRoom {
+        /// The job, from 0.
+        job: u32,
+        /// Nodes that it needs.
+        needed: usize,
+        /// Nodes that no other job has.
+        free: usize,
+    },
+    /// Jobs run until each other are over, or until a job that does not exist is.
+    #[error(
+        "job {job} repeats until job {until} is over: that must be another job, and one that does not repeat until others are over"
+    )]
+    Repeat {
+        /// The job, from 0.
+        job: u32,
+        /// The other.
+        until: u32,
+    },
+    /// The model, or the critical path, cannot have several runs of a job, or background traffic.
+    #[error("{what}: not with {with}")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// What excludes it.
+        with: &'static str,
+    },
     /// A trace is invalid at its beginning.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -74,6 +105,12 @@ pub enum SimError {
     /// A GOAL schedule cannot end.
     #[error(transparent)]
     StuckSchedule(#[from] Box<StuckSchedule>),
+    /// Packets of synthetic traffic wait for each other's buffers.
+    #[error("the network is deadlocked; give it more virtual channels (--vcs): {circle}")]
+    DeadlockedTraffic {
+        /// The channels that wait for each other.
+        circle: String,
+    },
     /// The replay cannot end: tasks wait for messages that are never sent.
     #[error("the trace is stuck: {0}")]
     Stuck(Box<Stuck>),

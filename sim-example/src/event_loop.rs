@@ -8,6 +8,7 @@ use crate::error::SimError;
 use crate::latencies::{Cell, Latencies};
 use crate::model::{Carried, Happened, Network, OutOfTime};
 use crate::progress::{PROGRESS_EVERY, Progress};
+use crate::repeats::Repeats;
 use crate::waiting::Waiting;
 
 /// An engine and its network.
@@ -15,6 +16,8 @@ pub(crate) struct Run<'a, N> {
     pub(crate) engine: Engine,
     pub(crate) latencies: Latencies,
     pub(crate) follower: Follower<'a, N>,
+    /// Set if jobs run more than once.
+    pub(crate) repeats: Option<Box<Repeats>>,
     until_progress: u32,
 }
 
@@ -31,18 +34,44 @@ impl<'a, N: Network> Run<'a, N> {
         let mut follower = Follower { network, refused: None, events, cells, accounts, causes, waiting };
         engine.begin(&mut follower)?;
         follower.called(false)?;
-        Ok(Self { engine, latencies: Latencies::new(), follower, until_progress: PROGRESS_EVERY })
+        let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
+        Ok(Self { engine, latencies, follower, repeats: None, until_progress })
     }
 
-    /// Processes all events up to `limit`, and calls `progress` from time to time.
+    /// Runs to the end, jobs as often as they are to.
+    ///
+    /// Terminates: jobs that run until another is over do not begin again when that is stuck.
+    pub(crate) fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), SimError> {
+        loop {
+            if let Self { engine, follower, repeats: Some(repeats), .. } = self {
+                repeats.note(engine, &follower.accounts);
+            }
+            let begins = self.repeats.as_ref().and_then(|repeats| repeats.next());
+            let stopped = self.run_until(begins.unwrap_or(Picos::MAX), progress)?;
+            let Self { engine, follower, repeats: Some(repeats), .. } = self else { return Ok(()) };
+            if stopped {
+                continue;
+            }
+            if begins.is_none() {
+                return Ok(());
+            }
+            if let Some((job, at)) = repeats.begin(engine, &mut follower.accounts) {
+                engine.repeat(job, at, follower)?;
+                follower.called(false)?;
+            }
+        }
+    }
+
+    /// Processes all events up to `limit`, and calls `progress` from time to time. Returns true if it stopped before, because a job is
+    /// over and there are [`Run::repeats`].
     ///
     /// Terminates: each iteration consumes an event or a record, and produces no more of them than the trace has.
     pub(crate) fn run_until(
         &mut self,
         limit: Picos,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), SimError> {
-        let Self { engine, latencies, follower, until_progress } = self;
+    ) -> Result<bool, SimError> {
+        let Self { engine, latencies, follower, repeats, until_progress } = self;
         loop {
             let next = follower.events.next().map_or(limit, |next| next.min(limit));
             let now = match follower.network.run_until(next)? {
@@ -67,7 +96,7 @@ impl<'a, N: Network> Run<'a, N> {
                     now
                 }
                 None => {
-                    let Some((now, event)) = follower.events.pop(next) else { return Ok(()) };
+                    let Some((now, event)) = follower.events.pop(next) else { return Ok(false) };
                     match event {
                         Next::Inside { message, .. } => {
                             if let Some(causes) = &mut follower.causes {
@@ -89,6 +118,11 @@ impl<'a, N: Network> Run<'a, N> {
                     now
                 }
             };
+            if let Some(repeats) = repeats
+                && repeats.any_over(engine, now)
+            {
+                return Ok(true);
+            }
             *until_progress -= 1;
             if *until_progress == 0 {
                 *until_progress = PROGRESS_EVERY;
@@ -162,7 +196,7 @@ impl<N: Network> Follower<'_, N> {
         let &Message { id, src_node, dst_node, bytes, kind, start, .. } = message;
         self.note(id, Cell::of(kind, bytes));
         if let Some(watch) = self.network.watch() {
-            watch.handed_over(id, self.accounts.number(message.job, message.src.0), kind);
+            watch.handed_over(id, self.accounts.number(message.job, message.src.0), message.job, kind);
         }
         let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw() };
         if let Err(refused) = self.network.submit(start, carried) {

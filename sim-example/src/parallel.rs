@@ -17,6 +17,7 @@ use crate::event_loop::{Follower, Run};
 use crate::latencies::{Cell, Latencies};
 use crate::model::{Announced, Crossed, Model, Network, Packets, WithProtocol};
 use crate::progress::{PROGRESS_EVERY, Progress};
+use crate::repeats::Repeat;
 use crate::report::Outcome;
 use crate::settings::{NetworkSettings, Settings, TASKS_PER_THREAD};
 use crate::topology::Fabric;
@@ -24,8 +25,10 @@ use crate::watch::Observe;
 
 /// The number of threads that a simulation of so many tasks can use.
 pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
-    let Settings { network, observe, send_completion, .. } = settings;
+    let Settings { network, observe, send_completion, background, .. } = settings;
     let is_possible = network.model == Model::Packet
+        && background.is_none()
+        && settings.jobs.iter().all(|job| job.repeat == Repeat::default())
         && *observe == Observe::default()
         && network.protocol.returned == 0.0
         && matches!(send_completion, SendCompletion::Eager | SendCompletion::WhenSent);
@@ -85,6 +88,7 @@ pub(crate) fn run(
             usage: network.usage(),
             events: network.events(),
             watch: None,
+            repeats: None,
             latencies,
             topology: &topology,
             settings: &settings.network,

@@ -18,6 +18,11 @@ pub enum Places {
         /// Number of nodes.
         nodes: u32,
     },
+    /// As [`Places::Block`], on nodes drawn from all that no other job has, by the seed of the simulation.
+    Random {
+        /// Tasks per node.
+        per_node: u32,
+    },
     /// As captured; hosts are numbered in the order of their first tasks.
     Captured,
     /// As in a placement, which may have more ranks than the trace has tasks.
@@ -34,14 +39,14 @@ impl Default for Places {
 /// An invalid placement rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "placement rule {0:?}: write captured, or block:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1"
+    "placement rule {0:?}: write captured, or block:TASKS_PER_NODE, random:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1"
 )]
 pub struct UnknownRule(pub String);
 
 impl FromStr for Places {
     type Err = UnknownRule;
 
-    /// `block` (one task a node), `block:TASKS_PER_NODE`, `round-robin:NODES` or `captured`.
+    /// `block` or `random` (one task a node), `block:TASKS_PER_NODE`, `random:TASKS_PER_NODE`, `round-robin:NODES` or `captured`.
     fn from_str(text: &str) -> Result<Self, UnknownRule> {
         let unknown = || UnknownRule(text.to_owned());
         if text.trim() == "captured" {
@@ -50,12 +55,13 @@ impl FromStr for Places {
         let (rule, number) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
         let digits = number.bytes().all(|b| b.is_ascii_digit());
         let number = match (rule, number) {
-            ("block", "") if !text.contains(':') => 1,
+            ("block" | "random", "") if !text.contains(':') => 1,
             _ if !digits => return Err(unknown()),
             _ => number.parse().ok().filter(|&number| number > 0).ok_or_else(unknown)?,
         };
         match rule {
             "block" => Ok(Self::Block { per_node: number }),
+            "random" => Ok(Self::Random { per_node: number }),
             "round-robin" => Ok(Self::RoundRobin { nodes: number }),
             _ => Err(unknown()),
         }
@@ -66,6 +72,7 @@ impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Block { per_node } => write!(f, "block:{per_node}"),
+            Self::Random { per_node } => write!(f, "random:{per_node}"),
             Self::RoundRobin { nodes } => write!(f, "round-robin:{nodes}"),
             Self::Captured => f.write_str("captured"),
             Self::Given(placement) => write!(f, "given for {} ranks", placement.ranks.len()),
@@ -74,14 +81,17 @@ impl fmt::Display for Places {
 }
 
 impl Places {
-    /// The node of each of `tasks` tasks; `None` for [`Places::Captured`], which only the trace knows.
+    /// The node of each of `tasks` tasks; `None` for [`Places::Captured`], which only the trace knows. Those of rules are numbered
+    /// from 0.
     pub(crate) fn nodes(&self, tasks: u32) -> Result<Option<Vec<u32>>, UnknownRule> {
         Ok(Some(match self {
             Self::Captured => return Ok(None),
-            Self::Block { per_node: 0 } | Self::RoundRobin { nodes: 0 } => {
+            Self::Block { per_node: 0 } | Self::Random { per_node: 0 } | Self::RoundRobin { nodes: 0 } => {
                 return Err(UnknownRule(self.to_string()));
             }
-            Self::Block { per_node } => (0..tasks).map(|task| task / per_node).collect(),
+            Self::Block { per_node } | Self::Random { per_node } => {
+                (0..tasks).map(|task| task / per_node).collect()
+            }
             Self::RoundRobin { nodes } => (0..tasks).map(|task| task % nodes).collect(),
             // A placement with too few ranks is an error of the replay.
             Self::Given(placement) => {
@@ -101,10 +111,14 @@ mod tests {
         assert_eq!("block:4".parse(), Ok(Places::Block { per_node: 4 }));
         assert_eq!("captured".parse(), Ok(Places::Captured));
         assert_eq!("round-robin:3".parse(), Ok(Places::RoundRobin { nodes: 3 }));
+        assert_eq!("random".parse(), Ok(Places::Random { per_node: 1 }));
+        assert_eq!("random:2".parse(), Ok(Places::Random { per_node: 2 }));
         for text in [
             "",
             "block:",
             "block:0",
+            "random:",
+            "random:0",
             "block:+1",
             "round-robin",
             "round-robin:x",

@@ -2,7 +2,7 @@
 
 mod links;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use replay::{Accounts, Count, Engine, Kind, LeftOut};
@@ -17,6 +17,7 @@ use crate::draw;
 use crate::histogram::Histogram;
 use crate::latencies::Latencies;
 use crate::model::{Model, Usage};
+use crate::repeats::Repeats;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass};
 use crate::watch::Watch;
@@ -37,6 +38,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) usage: Vec<Usage>,
     pub(crate) events: u64,
     pub(crate) watch: Option<&'a Watch>,
+    /// Set if jobs ran more than once.
+    pub(crate) repeats: Option<&'a Repeats>,
     pub(crate) latencies: Latencies,
     pub(crate) topology: &'a Fabric,
     pub(crate) settings: &'a NetworkSettings,
@@ -58,7 +61,7 @@ impl Outcome<'_> {
             let tasks = first_task..first_task + engines[0].tasks(job) as usize;
             first_task = tasks.end;
             first_tasks.push(tasks.start as u32);
-            job_report(engines, run.accounts, job, run.finish.map(|finish| &finish[tasks]))
+            job_report(engines, run.accounts, job, run.finish.map(|finish| &finish[tasks]), run.repeats)
         });
         let jobs: Vec<JobReport> = jobs.collect();
         let used = links::Used {
@@ -81,6 +84,7 @@ impl Outcome<'_> {
         };
         Simulation {
             schema: SimulationSchema::default(),
+            settings: BTreeMap::new(),
             complete: engines.iter().all(Engine::is_complete),
             runtime_ps: runtime.0,
             ideal: None,
@@ -93,6 +97,7 @@ impl Outcome<'_> {
             same_node: amount(stats.inside),
             kinds: stats.kinds().map(of_kind).collect(),
             jobs,
+            background: None,
             network: NetworkReport {
                 drawing: run
                     .watch
@@ -115,9 +120,11 @@ fn job_report(
     accounts: Option<&Accounts>,
     job: u32,
     finish: Option<&[Picos]>,
+    repeats: Option<&Repeats>,
 ) -> JobReport {
     let mut tasks = vec![Picos::ZERO; engines[0].tasks(job) as usize];
-    match finish {
+    let first = repeats.and_then(|repeats| repeats.first(job));
+    match finish.or(first.map(|first| &first.finish[..])) {
         Some(finish) => tasks.copy_from_slice(finish),
         None => {
             for engine in engines {
@@ -130,7 +137,10 @@ fn job_report(
     }
     let nodes: HashSet<u32> = engines[0].progress(job).map(|task| task.node).collect();
     let of_ranks = |accounts: &Accounts| accounts.of_job(job, &tasks).into_iter().map(ByState).collect();
-    let ranks = accounts.map_or_else(Vec::new, of_ranks);
+    let ranks = match first {
+        Some(first) => first.times.clone(),
+        None => accounts.map_or_else(Vec::new, of_ranks),
+    };
     let times = ranks.iter().fold(ByState::default(), |sum: ByState<u64>, times| {
         ByState::from_fn(|state| sum[state].saturating_add(times[state]))
     });
@@ -150,6 +160,10 @@ fn job_report(
         part,
         tasks: tasks.len() as u32,
         nodes: nodes.len() as u32,
+        start_ps: 0,
+        runtime_ps: tasks.iter().max().map_or(0, |at| at.0),
+        alone: None,
+        runs: repeats.map(|repeats| repeats.report(job)),
         finish: Finish::of(tasks.into_iter().map(|at| at.0).collect()),
         span: None,
         computing: ComputingReport::default(),
@@ -166,6 +180,7 @@ fn network_report(topology: &Fabric, settings: &NetworkSettings) -> NetworkRepor
     NetworkReport {
         topology: topology.topology().name(),
         routing: routing.to_string(),
+        failures: settings.fail.iter().map(ToString::to_string).collect(),
         nodes: topology.nodes(),
         links: topology.links(),
         switches: topology.switches(),

@@ -18,15 +18,22 @@ use crate::model::{
 use crate::noise::ComputeNoise;
 use crate::places::Places;
 use crate::quantity::Bandwidth;
+use crate::repeats::Repeat;
 use crate::routing::{Router, RoutingError, RoutingSpec};
-use crate::topology::{Fabric, LinkId, Speed, TopologySpec};
+use crate::topology::{Fabric, Fault, LinkId, Speed, TopologySpec};
+use crate::traffic::Background;
 use crate::watch::Observe;
 
 /// All that determines the result of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The traces, at least one; they share the network.
+    /// The traces, at least one; they share the network. The nodes of placement rules are then some that no other job has, in the
+    /// order of the jobs.
     pub jobs: Vec<Workload>,
+    /// Of the jobs, only this one runs, on the nodes that it has beside the others; without background traffic, and once.
+    pub only: Option<u32>,
+    /// Traffic beside the jobs.
+    pub background: Option<Background>,
     /// The network.
     pub network: NetworkSettings,
     /// When a send is complete for the task that sends.
@@ -57,7 +64,13 @@ impl Settings {
         ideal.network.model = Model::Latency;
         ideal.network.routing = RoutingSpec::default();
         ideal.observe = Observe::default();
+        ideal.background = None;
         Some(ideal)
+    }
+
+    /// The same simulation of only one job, without optional results.
+    pub fn alone(&self, job: u32) -> Self {
+        Self { only: Some(job), observe: Observe::default(), ..self.clone() }
     }
 
     /// The same simulation with twice the bandwidth on these links, without optional results.
@@ -83,6 +96,10 @@ pub struct NetworkSettings {
     /// Routing
     #[arg(long, default_value_t, value_name = "R", help_heading = LINKS_HEADING)]
     pub routing: RoutingSpec,
+    /// Failed links, around which routes lead: FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED of the cables
+    /// between switches; with =PERCENT% behind it that much of the bandwidth is left. May be repeated
+    #[arg(long, value_name = "WHAT", help_heading = LINKS_HEADING)]
+    pub fail: Vec<Fault>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
@@ -107,10 +124,40 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
+    /// The topology with its failures; `auto` gets `needed` nodes, and those that are `used` must reach each other.
+    pub(crate) fn fabric(&self, needed: u32, used: impl Iterator<Item = u32>) -> Result<Fabric, SimError> {
+        let fabric = self.topology.build(needed)?;
+        if self.fail.is_empty() {
+            return Ok(fabric);
+        }
+        let nodes = fabric.nodes();
+        let (mut fabric, slower) = fabric.with_faults(&self.fail, used.filter(|node| *node < nodes))?;
+        let mut shares: Vec<f64> = slower.iter().map(|(_, percent)| *percent).collect();
+        shares.sort_by(f64::total_cmp);
+        shares.dedup();
+        for share in shares {
+            let speeds = self.links.speeds(&fabric);
+            let links = slower.iter().filter(|(_, percent)| *percent == share).map(|(link, _)| *link);
+            fabric.set_speeds(links, |class| {
+                let LinkSpeed { latency, bandwidth } = speeds[usize::from(class.0)];
+                // At least a bit per second.
+                let left = (bandwidth.bits_per_second() as f64 * share / 100.0).round().max(1.0) as u64;
+                Speed { latency: Some(latency), bandwidth: Bandwidth::from_bits_per_second(left) }
+            });
+        }
+        Ok(fabric)
+    }
+
+    /// The topology with its failures, all nodes of which are used.
+    pub(crate) fn whole_fabric(&self) -> Result<Fabric, SimError> {
+        let nodes = self.topology.build(1)?.nodes();
+        self.fabric(1, 0..nodes)
+    }
+
     /// The topology for tasks of which job, task and node are given.
     pub(crate) fn topology_for(&self, tasks: &[(u32, u32, u32)]) -> Result<Fabric, SimError> {
         let needed = tasks.iter().map(|&(_, _, node)| node).max().unwrap_or(0).saturating_add(1);
-        let mut topology = self.topology.build(needed)?;
+        let mut topology = self.fabric(needed, tasks.iter().map(|&(_, _, node)| node))?;
         let doubled = self.doubled.start..self.doubled.end.min(topology.links());
         let speeds = self.links.speeds(&topology);
         topology.set_speeds(doubled.map(LinkId), |class| {
@@ -172,6 +219,8 @@ pub struct Workload {
     pub places: Places,
     /// Start of its tasks.
     pub start: Picos,
+    /// How often it runs.
+    pub repeat: Repeat,
     /// Factors of its computing times.
     pub compute_scale: ComputeScale,
     /// The noise in its computing times, to which factors are then applied.
@@ -192,6 +241,7 @@ impl Workload {
             trace,
             places: Places::default(),
             start: Picos::ZERO,
+            repeat: Repeat::default(),
             compute_scale: ComputeScale::default(),
             compute_noise: ComputeNoise::default(),
             from_launch: false,
@@ -220,7 +270,7 @@ impl Workload {
         }
     }
 
-    /// The node of each task of `job`, which replays this trace.
+    /// The node of each task of `job`, which replays this trace; those of rules are numbered from 0.
     pub(crate) fn nodes(&self, job: &Job) -> Result<Vec<u32>, SimError> {
         match self.places.nodes(job.tasks())? {
             Some(nodes) => Ok(nodes),

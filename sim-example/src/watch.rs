@@ -17,6 +17,21 @@ use crate::topology::LinkId;
 
 /// Tag of the bytes that a protocol returns; no message of a replay has it.
 pub(crate) const RETURNED: u64 = u64::MAX;
+/// High half of the tags of background traffic; no message of a replay has it.
+const BACKGROUND: u64 = 0xffff_ffff;
+/// Stands for background traffic in place of the number of a job.
+pub(crate) const NO_JOB: u32 = u32::MAX;
+
+/// The tag of background traffic from a node.
+pub(crate) const fn background_tag(node: u32) -> u64 {
+    BACKGROUND << 32 | node as u64
+}
+
+/// The node of a message of background traffic.
+pub(crate) const fn node_of_background(tag: u64) -> Option<u32> {
+    if tag >> 32 == BACKGROUND && tag != RETURNED { Some(tag as u32) } else { None }
+}
+
 /// Bins per link.
 pub(crate) const BINS: usize = 64;
 /// Counters of source tasks per link.
@@ -80,8 +95,8 @@ struct Uses {
     /// Width of a bin, in picoseconds.
     width: u64,
     links: Vec<Option<Box<LinkUse>>>,
-    /// Task and kind of each live message, by slot of its id.
-    senders: Vec<(u32, u8)>,
+    /// Task, job and kind of each live message, by slot of its id.
+    senders: Vec<(u32, u32, u8)>,
 }
 
 /// Use of a link.
@@ -96,6 +111,8 @@ pub(crate) struct LinkUse {
     pub(crate) sharers: Vec<(u32, u64)>,
     /// Kinds of messages, by index, and their bytes.
     pub(crate) kinds: Vec<(u8, u64)>,
+    /// Jobs, or [`NO_JOB`], and their bytes.
+    pub(crate) jobs: Vec<(u32, u64)>,
 }
 
 /// Routes of messages.
@@ -109,9 +126,9 @@ struct Ways {
 
 impl Watch {
     /// A message of a task was submitted.
-    pub(crate) fn handed_over(&mut self, id: LiveId, task: u32, kind: Kind) {
+    pub(crate) fn handed_over(&mut self, id: LiveId, task: u32, job: u32, kind: Kind) {
         if let Some(uses) = &mut self.uses {
-            *place(&mut uses.senders, id.slot()) = (task, kind.index() as u8);
+            *place(&mut uses.senders, id.slot()) = (task, job, kind.index() as u8);
         }
     }
 
@@ -123,9 +140,11 @@ impl Watch {
             return;
         }
         if let Some(uses) = &mut self.uses {
-            uses.add(LiveId::from_raw(tag), crossing);
+            uses.add(tag, crossing);
         }
-        if let Some(ways) = &mut self.ways {
+        if let Some(ways) = &mut self.ways
+            && node_of_background(tag).is_none()
+        {
             let way = place(&mut ways.in_network, number);
             if crossing.link.0 < self.injections && crossing.link.0.is_multiple_of(2) {
                 way.clear();
@@ -168,13 +187,17 @@ fn place<T: Default + Clone>(table: &mut Vec<T>, number: u32) -> &mut T {
 }
 
 impl Uses {
-    fn add(&mut self, id: LiveId, crossing: &Crossing) {
+    fn add(&mut self, tag: u64, crossing: &Crossing) {
         let &Crossing { link, bytes, time, end, .. } = crossing;
         self.spread(link, end.saturating_sub(time), end, bytes, |link| &mut link.busy);
-        let (task, kind) = self.senders.get(id.slot() as usize).copied().unwrap_or_default();
-        if let Some(Some(link)) = self.links.get_mut(link.index()) {
-            link.add(task, kind, bytes);
+        let Some(Some(link)) = self.links.get_mut(link.index()) else { return };
+        if node_of_background(tag).is_some() {
+            return add(&mut link.jobs, NO_JOB, bytes);
         }
+        let slot = LiveId::from_raw(tag).slot() as usize;
+        let (task, job, kind) = self.senders.get(slot).copied().unwrap_or_default();
+        link.add(task, kind, bytes);
+        add(&mut link.jobs, job, bytes);
     }
 
     /// Adds a time span, and bytes sent evenly in it, to the bins of a link.
@@ -225,6 +248,14 @@ impl Uses {
     }
 }
 
+/// Adds bytes to the sum of one of few keys.
+fn add<K: PartialEq>(sums: &mut Vec<(K, u64)>, key: K, bytes: u64) {
+    match sums.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, sum)) => *sum = sum.saturating_add(bytes),
+        None => sums.push((key, bytes)),
+    }
+}
+
 impl LinkUse {
     fn new() -> Self {
         Self {
@@ -233,14 +264,12 @@ impl LinkUse {
             bytes: [0; BINS],
             sharers: Vec::with_capacity(SHARERS),
             kinds: Vec::new(),
+            jobs: Vec::new(),
         }
     }
 
     fn add(&mut self, task: u32, kind: u8, bytes: u64) {
-        match self.kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, sum)) => *sum = sum.saturating_add(bytes),
-            None => self.kinds.push((kind, bytes)),
-        }
+        add(&mut self.kinds, kind, bytes);
         if let Some((_, sum)) = self.sharers.iter_mut().find(|(known, _)| *known == task) {
             *sum = sum.saturating_add(bytes);
         } else if self.sharers.len() < SHARERS {
@@ -269,7 +298,7 @@ mod tests {
             for (n, &(link, bytes, (end, shift), task)) in crossings.iter().enumerate() {
                 let (end, time) = (end >> shift, (end >> shift) / 3);
                 let id = LiveId::from_raw(n as u64);
-                watch.handed_over(id, task, Kind::PointToPoint);
+                watch.handed_over(id, task, 0, Kind::PointToPoint);
                 let crossing = Crossing {
                     link: LinkId(link), bytes, waited: Picos::ZERO, time: Picos(time), end: Picos(end),
                 };

@@ -8,7 +8,7 @@ use clap::Args;
 use placement::optimise::{self, CommMatrix, Distances, Optimised, SearchOptions};
 use placement::{LAUNCHERS, Launcher, Placement, PlacementFormat, RecordedHost, Request};
 use replay::{Job, Replay};
-use sim_example::topology::{Fabric, TopologySpec};
+use sim_example::topology::{Fabric, TopologySpec, Vertex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vef_format::capture::Capture;
@@ -26,7 +26,8 @@ Examples:
   vef place -n 8 --hostfile hosts --map-by node
   vef place -n 8 --model slurm --nodelist 'node[01-04]' --slots 2 --distribution cyclic
   vef place --captured capture -o ran.toml
-  vef place --optimise app.vef --topology torus:4x4x4 -o better.toml")]
+  vef place --optimise app.vef --topology torus:4x4x4 -o better.toml
+  vef place --optimise app.vef --topology file:topology.conf -o better.rankfile   # for mpirun --rankfile")]
 pub struct Arguments {
     /// Launcher whose rules to apply
     #[arg(
@@ -53,7 +54,7 @@ pub struct Arguments {
     /// Output format
     #[arg(long, value_enum, default_value_t = Shown::Table, value_name = "FORMAT")]
     pub format: Shown,
-    /// Also write a placement file: .toml, .json, or text with one node per line
+    /// Also write a placement file: .toml, .json, .rankfile (Open MPI's), or text with one node per line
     #[arg(short, long, value_name = "FILE", value_parser = Written::any())]
     pub output: Option<Written>,
 }
@@ -72,6 +73,9 @@ pub enum Shown {
     Getinfo,
     Json,
     Toml,
+    /// Open MPI's
+    Rankfile,
+    /// The node of each rank, a line each
     Text,
 }
 
@@ -100,6 +104,7 @@ pub fn run(place: &Arguments) -> Result<(), Failure> {
         Shown::Getinfo => placement.to_getinfo(),
         Shown::Json => placement.to_text(PlacementFormat::Json),
         Shown::Toml => placement.to_text(PlacementFormat::Toml),
+        Shown::Rankfile => placement.to_text(PlacementFormat::Rankfile),
         Shown::Text => placement.to_text(PlacementFormat::Text),
     };
     output::result(text.trim_end())
@@ -166,7 +171,13 @@ fn optimised(place: &Arguments, trace: &Path, spec: &TopologySpec) -> Result<Opt
         true => by_rules(place)?,
         false => {
             let network = spec.build(ranks)?;
-            Placement::block(ranks, network.nodes(), ranks.div_ceil(network.nodes().max(1)))?
+            let per_node = ranks.div_ceil(network.nodes().max(1));
+            let mut block = Placement::block(ranks, network.nodes(), per_node)?;
+            // Those of a site's own file.
+            for (number, node) in (0..).zip(&mut block.nodes) {
+                node.name = network.vertex_name(Vertex::Node(number));
+            }
+            block
         }
     };
     let network = TopologyDistances(spec.build(before.nodes.len() as u32)?);

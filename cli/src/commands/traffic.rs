@@ -3,12 +3,14 @@
 use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
+use crate::repeated;
 use crate::simulation_args::Traffic;
 pub use crate::simulation_args::Traffic as Arguments;
 use results::table::TextStyle;
-use results::traffic::{Load, TrafficSchema};
-use sim_example::SimError;
-use sim_example::traffic::run_traffic;
+use results::traffic::{Batch, Load, TrafficSchema};
+use sim_example::traffic::{run_batch, run_traffic};
+use sim_example::{Picos, SimError};
+use vef_format::units::Grouped;
 
 pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
@@ -16,8 +18,10 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     let settings = sim_example::traffic::Traffic { seed: network.seed, ..traffic.traffic.clone() };
     let run = |load| run_traffic(network, &settings, load);
     let bar = Bar::new("simulating");
+    let batch = traffic.batch.map(|messages| run_batch(network, &settings, messages)).transpose()?;
     let mut points = match traffic.saturation {
         Some(step) => saturation(step, run, &bar)?,
+        None if batch.is_some() => Vec::new(),
         None => {
             let loads = loads(&traffic.load)?;
             let mut finished = 0;
@@ -37,7 +41,9 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
         routing: network.routing.to_string(),
         model: network.model.to_string(),
         pattern: settings.pattern.to_string(),
+        settings: repeated::settings::<Traffic>()?,
         points,
+        batch,
     };
     match (traffic.json, traffic.csv) {
         (true, _) => output::json(&result),
@@ -93,6 +99,15 @@ fn loads(text: &str) -> Result<Vec<f64>, Failure> {
 
 fn text(result: &results::traffic::Traffic) -> String {
     let results::traffic::Traffic { topology, routing, model, pattern, points, .. } = result;
+    if let Some(Batch { messages, runtime_ps, first_node_ps, throughput, latency, .. }) = &result.batch {
+        let [last, first, mean] = [*runtime_ps, *first_node_ps, latency.mean_ps].map(Picos);
+        return format!(
+            "{pattern} traffic on {topology}, {routing}, {model}\n{} messages a node arrived within {last}, of the first node within {first}; \
+             throughput {throughput:.4}, latency mean {mean}, p99 {}",
+            Grouped(messages),
+            Picos(latency.p99_ps)
+        );
+    }
     let table = result.table().to_text(&TextStyle::WHOLE);
     let stable =
         points.iter().filter(|point| !point.saturated).map(|point| point.load).max_by(f64::total_cmp);

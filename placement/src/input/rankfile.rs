@@ -43,7 +43,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<RankLine>, Error> {
     parse(&read_text(path)?, &path.display().to_string())
 }
 
-fn parse(text: &str, file: &str) -> Result<Vec<RankLine>, Error> {
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<RankLine>, Error> {
     let mut entries: Vec<RankLine> = Vec::new();
     let mut lines_of_ranks = HashMap::new();
     for line in token_lines(text, file)? {

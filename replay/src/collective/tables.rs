@@ -91,7 +91,7 @@ pub(crate) struct Part {
     pub(crate) unsent: u32,
     pub(super) waits: bool,
     /// Whether the simulator is to call for its message.
-    pub(super) turn: bool,
+    pub(crate) turn: bool,
     /// Messages that it has started since it waited last, or was called.
     pub(super) ahead: u8,
     /// Balances: messages that came before their receives (positive) or receives whose messages have not come (negative), by

@@ -89,6 +89,11 @@ pub(crate) enum Ahead {
 }
 
 impl Filter {
+    /// Another reading, from the start.
+    pub(crate) fn again(&self) -> Self {
+        Self::new(&self.selection, self.places.len() as u32)
+    }
+
     pub(crate) fn new(selection: &Arc<Selection>, tasks: u32) -> Self {
         Self { selection: selection.clone(), places: vec![PlaceInPart::default(); tasks as usize] }
     }

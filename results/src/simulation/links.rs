@@ -78,6 +78,18 @@ pub struct OverTime {
     pub sources: Vec<Source>,
     /// Bytes by kind of message.
     pub kinds: Vec<KindBytes>,
+    /// Bytes by job, those of background traffic last.
+    #[serde(default)]
+    pub jobs: Vec<JobBytes>,
+}
+
+/// Bytes of a job's messages on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobBytes {
+    /// The job; null for background traffic.
+    pub job: Option<u32>,
+    /// Bytes, with packet headers.
+    pub bytes: u64,
 }
 
 /// Bytes of a task's messages on a link.

@@ -9,13 +9,14 @@ mod waits;
 
 pub use critical::{Captured, CriticalLevel, CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 pub use drawing::{Drawing, DrawnCable, DrawnVertex};
-pub use links::{Amount, KindBytes, LinkReport, LinksReport, OverTime, Source};
+pub use links::{Amount, JobBytes, KindBytes, LinkReport, LinksReport, OverTime, Source};
 pub use waits::{Cause, WaitingFor, WaitingIn, WaitsReport};
 
 use crate::by_state::ByState;
 use crate::kind::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ use std::time::Duration;
 pub struct Simulation {
     /// Version of these keys. Keys may be added to a version; existing keys do not change.
     pub schema: SimulationSchema,
+    /// The options by which it was made, by name, defaults included, and the traces; empty within a sweep.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Vec<String>>,
     /// Always true: an incomplete simulation is an error.
     #[schemars(extend("const" = true))]
     pub complete: bool,
@@ -50,6 +54,9 @@ pub struct Simulation {
     pub kinds: Vec<OfKind>,
     /// The jobs, in the order of the settings.
     pub jobs: Vec<JobReport>,
+    /// Traffic beside the jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundReport>,
     /// The network.
     pub network: NetworkReport,
     /// Latency of the network's messages: from submission to the arrival of the last byte.
@@ -77,12 +84,40 @@ pub enum SimulationSchema {
     V2,
 }
 
-/// The same run without contention.
+/// The runs of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunsReport {
+    /// Number of runs.
+    pub runs: u64,
+    /// The shortest one.
+    pub min_ps: u64,
+    /// Their mean, rounded down.
+    pub mean_ps: u64,
+    /// The longest one.
+    pub max_ps: u64,
+}
+
+/// Traffic beside the jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundReport {
+    /// Pattern and load, in the form in which they can be given again.
+    pub traffic: String,
+    /// Messages submitted while the jobs ran.
+    pub messages: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// Messages delivered while the jobs ran.
+    pub delivered: u64,
+    /// Their mean latency, rounded down.
+    pub latency_mean_ps: u64,
+}
+
+/// The same run in a network without contention, or of only one of the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ideal {
     /// Its run time.
     pub runtime_ps: u64,
-    /// The run time with contention divided by this one.
+    /// The run time divided by this one.
     pub slowdown: f64,
 }
 
@@ -144,6 +179,18 @@ pub struct JobReport {
     pub tasks: u32,
     /// Number of nodes on which they run.
     pub nodes: u32,
+    /// When it began.
+    #[serde(default)]
+    pub start_ps: u64,
+    /// From its start to the end of its last task; of the first run, if there are several.
+    #[serde(default)]
+    pub runtime_ps: u64,
+    /// The same run without other jobs and background traffic, if requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Ideal>,
+    /// All its runs, if jobs run several times. Other values are of the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunsReport>,
     /// When its tasks finished.
     pub finish: Finish,
     /// The time between `MPI_Init` and `MPI_Finalize`, if the trace has it.
@@ -260,6 +307,9 @@ pub struct NetworkReport {
     pub topology: String,
     /// The routing, in the same form.
     pub routing: String,
+    /// Failed or slower links, in the form in which they can be given again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
     /// Number of end nodes.
     pub nodes: u32,
     /// Number of directed links, those of nodes included.
@@ -339,9 +389,22 @@ impl Simulation {
 
     /// Adds the result of a run without contention.
     pub fn set_ideal(&mut self, ideal: &Self) {
-        let runtime_ps = ideal.runtime_ps;
-        let slowdown = if runtime_ps == 0 { 1.0 } else { self.runtime_ps as f64 / runtime_ps as f64 };
-        self.ideal = Some(Ideal { runtime_ps, slowdown });
+        self.ideal = Some(Ideal::of(self.runtime_ps, ideal.runtime_ps));
+    }
+
+    /// Adds the result of a run with only one of the jobs.
+    pub fn set_alone(&mut self, job: usize, alone: &Self) {
+        if let (Some(job), Some(alone)) = (self.jobs.get_mut(job), alone.jobs.first()) {
+            job.alone = Some(Ideal::of(job.runtime_ps, alone.runtime_ps));
+        }
+    }
+}
+
+impl Ideal {
+    /// Of a run time, and that of the run with which it is compared.
+    fn of(runtime_ps: u64, ideal_ps: u64) -> Self {
+        let slowdown = if ideal_ps == 0 { 1.0 } else { runtime_ps as f64 / ideal_ps as f64 };
+        Self { runtime_ps: ideal_ps, slowdown }
     }
 }
 

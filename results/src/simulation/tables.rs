@@ -23,6 +23,39 @@ fn latency(latency: &Latency) -> impl Iterator<Item = Cell> + use<> {
 }
 
 impl Simulation {
+    /// The jobs: when they ran, and how long alone.
+    pub fn jobs_table(&self) -> Table {
+        let columns = vec![
+            Column::new("job", "job"),
+            Column::new("trace", "trace"),
+            Column::new("tasks", "tasks"),
+            Column::new("nodes", "nodes"),
+            Column::new("start_ps", "start"),
+            Column::new("runtime_ps", "run time")
+                .means("From its start to the end of its last task, in its first run"),
+            Column::new("alone_ps", "alone").means("The same without other jobs and background traffic"),
+            Column::new("slowdown", "slowdown").means("Run time over that alone"),
+            Column::new("runs", "runs"),
+            Column::new("runs_mean_ps", "mean of all runs"),
+        ];
+        let mut table = Table::new("jobs", "Jobs", columns);
+        for (number, job) in (0..).zip(&self.jobs) {
+            table.row([
+                Cell::Id(number),
+                Cell::text(job.trace.as_deref().unwrap_or_default()),
+                Cell::count(job.tasks),
+                Cell::count(job.nodes),
+                Cell::Time(job.start_ps.into()),
+                Cell::Time(job.runtime_ps.into()),
+                Cell::maybe(job.alone, |alone| Cell::Time(alone.runtime_ps.into())),
+                Cell::maybe(job.alone, |alone| Cell::Real(alone.slowdown, 4)),
+                Cell::count(job.runs.map_or(1, |runs| runs.runs)),
+                Cell::Time(job.runs.map_or(job.runtime_ps, |runs| runs.mean_ps).into()),
+            ]);
+        }
+        table
+    }
+
     /// Times of each rank by state.
     pub fn ranks_table(&self) -> Table {
         let ids = ["job", "rank"].map(|name| Column::new(name, name));
@@ -157,6 +190,25 @@ impl Simulation {
             for source in sources {
                 let ids = [source.job, source.task].map(|id| Cell::Id(id.into()));
                 table.row([Cell::text(&link.link)].into_iter().chain(ids).chain([Cell::count(source.bytes)]));
+            }
+        }
+        table
+    }
+
+    /// Bytes of jobs on each link.
+    pub fn job_links_table(&self) -> Table {
+        let columns = [
+            Column::new("link", "link"),
+            Column::new("job", "job").means("Missing for background traffic"),
+            Column::new("bytes", "bytes"),
+            Column::new("share", "share").means("Of the link's bytes"),
+        ];
+        let mut table = Table::new("job_links", "Jobs by link", columns);
+        for (link, OverTime { jobs, .. }) in self.links_over_time() {
+            for of in jobs {
+                let share = of.bytes as f64 / link.amount.bytes.max(1) as f64;
+                let job = Cell::maybe(of.job, |job| Cell::Id(job.into()));
+                table.row([Cell::text(&link.link), job, Cell::count(of.bytes), Cell::Share(share)]);
             }
         }
         table

@@ -1,9 +1,10 @@
 //! A simulation as text.
 
 use super::{
-    Amount, Captured, ComputingReport, CriticalLevel, CriticalPath, CriticalRank, CriticalStep, Deviations,
-    Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport, NetworkReport, NoiseReport, OfKind,
-    OfSize, PartReport, Performance, Simulation, WaitingFor, WaitingIn, WaitsReport,
+    Amount, BackgroundReport, Captured, ComputingReport, CriticalLevel, CriticalPath, CriticalRank,
+    CriticalStep, Deviations, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport,
+    NetworkReport, NoiseReport, OfKind, OfSize, PartReport, Performance, RunsReport, Simulation, WaitingFor,
+    WaitingIn, WaitsReport,
 };
 use crate::by_state::ByState;
 use crate::kind::Kind;
@@ -51,6 +52,13 @@ impl Simulation {
                 writeln!(out, "job {number:<9} {}", job.trace.as_deref().unwrap_or("from memory"))?;
             }
             job.write_text(out)?;
+        }
+        if let Some(BackgroundReport { traffic, messages, bytes, delivered, latency_mean_ps }) =
+            &self.background
+        {
+            let amount = Amount { messages: *messages, bytes: *bytes };
+            let (delivered, mean) = (Grouped(*delivered), Picos(*latency_mean_ps));
+            writeln!(out, "background    {traffic}: {amount}, {delivered} arrived, latency mean {mean}")?;
         }
         writeln!(out, "messages      {}", Amount { messages: self.messages, bytes: self.bytes })?;
         for OfKind { kind, amount, latency: Latency { messages, p50_ps, p99_ps, .. } } in &self.kinds {
@@ -229,6 +237,22 @@ impl JobReport {
         let Finish { min_ps, mean_ps, max_ps, .. } = self.finish;
         let [min, mean, max] = [min_ps, mean_ps, max_ps].map(Picos);
         writeln!(out, "tasks         {}; finished from {min} to {max}, mean {mean}", self.tasks)?;
+        if self.alone.is_some() || self.runs.is_some() || self.start_ps > 0 {
+            write!(out, "  run time {}", Picos(self.runtime_ps))?;
+            if self.start_ps > 0 {
+                write!(out, " from {}", Picos(self.start_ps))?;
+            }
+            if let Some(Ideal { runtime_ps, slowdown }) = self.alone {
+                write!(out, "; alone {}: slowdown {slowdown:.3}", Picos(runtime_ps))?;
+            }
+            match self.runs {
+                Some(RunsReport { runs, min_ps, mean_ps, max_ps }) if runs > 1 => {
+                    let [min, mean, max] = [min_ps, mean_ps, max_ps].map(Picos);
+                    writeln!(out, "; {} runs from {min} to {max}, mean {mean}", Grouped(runs))?;
+                }
+                _ => writeln!(out)?,
+            }
+        }
         if let Some(part) = &self.part {
             let PartReport { description, records, of_records, .. } = part;
             let share = percent(*records, *of_records);

@@ -5,13 +5,14 @@ use crate::computing::ComputeScale;
 use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets, Setup};
 use crate::places::Places;
 use crate::settings::Workload;
+use placement::Placement;
 use replay::{Job, Link, Replay, SameNode};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Picos};
 
 fn trace(text: &str) -> NamedTempFile {
     let mut file = NamedTempFile::new().unwrap();
@@ -182,6 +183,11 @@ fn two_jobs_meet_on_the_links() {
     let file = trace("VEF3 2 1 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n");
     let mut settings = settings(file.path());
     settings.jobs.push(Workload { start: Picos(300_000), ..Workload::new(file.path()) });
+    // Rules would give them nodes of their own.
+    settings
+        .jobs
+        .iter_mut()
+        .for_each(|job| job.places = Places::Given(Placement::round_robin(2, 2).unwrap()));
     let report = quiet(&settings).unwrap();
     assert_eq!((report.tasks, report.messages, report.jobs.len()), (4, 2, 2));
     assert_eq!(report.runtime_ps, 2 * 800_000 + 1_000_000);

@@ -1,13 +1,13 @@
 //! Use of the links of a network.
 
 use replay::Kind;
-use results::simulation::{Amount, KindBytes, LinkReport, LinksReport, OverTime, Source};
+use results::simulation::{Amount, JobBytes, KindBytes, LinkReport, LinksReport, OverTime, Source};
 use vef_format::units::Picos;
 
 use crate::model::Usage;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkId};
-use crate::watch::{BINS, LinkUse, Watch};
+use crate::watch::{BINS, LinkUse, NO_JOB, Watch};
 
 /// Length of [`LinksReport::busiest`].
 const BUSIEST: usize = 10;
@@ -112,7 +112,12 @@ impl Used<'_> {
             })
             .collect();
         kinds.sort_by_key(|share| std::cmp::Reverse(share.bytes));
+        let mut jobs: Vec<JobBytes> = (link.jobs.iter())
+            .map(|&(job, bytes)| JobBytes { job: (job != NO_JOB).then_some(job), bytes })
+            .collect();
+        jobs.sort_by_key(|share| (share.job.is_none(), share.job));
         OverTime {
+            jobs,
             busy: shares(&link.busy),
             blocked: shares(&link.blocked),
             bytes_over_time: link.bytes[..bins].to_vec(),

@@ -195,6 +195,8 @@ fn too_few_channels_are_refused_with_the_cycle() {
         ("dragonfly:2x4x2", "minimal", 2),
         ("dragonfly:2x4x2", "ugal:64", 3),
         ("dragonfly:1x3x1", "valiant:router", 4),
+        ("dragonflyplus:1x2x2x1", "valiant", 2),
+        ("slimfly:5:1", "minimal", 2),
     ] {
         let built = build(topology);
         let mut router = router(&built, routing, 1).unwrap();
@@ -216,6 +218,7 @@ fn too_few_channels_are_refused_with_the_cycle() {
         ("fattree:k=4", "adaptive"),
         ("hyperx:4x4", "minimal"),
         ("karytree:2x3", "ugal"),
+        ("dragonflyplus:2x3x2x2", "adaptive"),
     ] {
         let built = build(topology);
         let mut router = router(&built, routing, 1).unwrap();

@@ -25,6 +25,9 @@ pub enum TopologyProblem {
     /// A number is zero.
     #[error("every number must be at least 1")]
     Zero,
+    /// A Slim Fly needs an odd prime.
+    #[error("{0} is not an odd prime")]
+    Prime(u32),
     /// A fat tree needs switches with an even number of ports.
     #[error("the number of ports of a fat tree must be even")]
     Odd,

@@ -26,6 +26,16 @@ impl Fabric {
         Self::new(Arc::new(topology))
     }
 
+    /// Its topology, shared.
+    pub(super) fn shared_topology(&self) -> Arc<dyn Topology> {
+        self.topology.clone()
+    }
+
+    /// The same links, with another's routes.
+    pub(super) fn with_topology(&self, topology: Arc<dyn Topology>) -> Self {
+        Self { topology, ..self.clone() }
+    }
+
     /// Its topology.
     pub fn topology(&self) -> &dyn Topology {
         &*self.topology

@@ -7,21 +7,22 @@
 //! virtual channels per phase suffices depends on the graph. If it does not, the class is the number of links
 //! taken, so that each class depends only on the next.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::file::{self, Description, FileError, FileProblem, Kind, Speed};
 use super::form::{Form, TopologySpec};
+use super::graph::Graph;
 use super::interface::Topology;
-use super::limits::{MAX_LINKS, MAX_PORTS, MAX_SEARCH, MAX_SWITCHES};
+use super::limits::{GraphProblem, MAX_LINKS, MAX_SWITCHES};
 use super::route::{Choice, Field, Hop, Policy, Route, other_than};
-use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
+use super::wiring::{LinkClass, LinkId, Wiring};
 
 pub(super) const FORMS: &[Form] = &[Form {
     kind: "file",
     form: "file:PATH",
-    example: "file:net.graphml, file:net.dot or file:net.txt",
-    help: "any graph, from a .graphml, .dot or .txt file",
+    example: "file:net.graphml, file:net.dot, file:topology.conf, file:fabric.ibnet or file:net.txt",
+    help: "any graph, from a .graphml, .dot or .txt file, Slurm's topology.conf, or the output of ibnetdiscover (.ibnet)",
     parse: |path| (!path.is_empty()).then(|| Ok(TopologySpec::File(path.into()))),
 }];
 
@@ -34,9 +35,6 @@ const TAKEN: Field<46, 16> = Field;
 /// Whether the route has passed the intermediate switch.
 const PHASE: Field<62, 1> = Field;
 
-/// Unreachable.
-const FAR: u16 = u16::MAX;
-
 /// A network from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
@@ -46,12 +44,7 @@ pub(super) struct Given {
     wiring: Wiring,
     /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     speeds: Vec<(Speed, LinkClass)>,
-    /// Links out of each switch to other switches, grouped by switch: (link, to).
-    out: Vec<(LinkId, u32)>,
-    /// Index of each switch's first entry in `out`; one more at the end.
-    first_out: Vec<u32>,
-    /// Links between two switches: `[to × switches + from]`.
-    distances: Vec<u16>,
+    graph: Graph,
     /// Links of given routes between switches, with the switches they lead to; route by route.
     route_links: Vec<(LinkId, u32)>,
     /// First entry in `route_links` and number of links, by source and destination.
@@ -69,8 +62,9 @@ impl Given {
         if nodes.is_empty() {
             return Err(FileProblem::NoNodes.at(0));
         }
+        // Before its links are counted.
         if switches.len() > MAX_SWITCHES {
-            return Err(FileProblem::TooManySwitches { switches: switches.len() }.at(0));
+            return Err(FileProblem::from(GraphProblem::TooManySwitches { switches: switches.len() }).at(0));
         }
         let name_of = |place: usize| description.vertices[place].name.clone();
         let mut ends_of = vec![NodeEnds::default(); nodes.len()];
@@ -139,90 +133,31 @@ impl Given {
                 }
             }
         }
+        let switch_name = |switch: u32| name_of(switches[switch as usize]);
+        let graph =
+            Graph::new(&wiring, |_| true, switch_name).map_err(|problem| FileProblem::from(problem).at(0))?;
         let mut given = Self {
             name,
             node_names: nodes.iter().map(|&place| name_of(place)).collect(),
             switch_names: switches.iter().map(|&place| name_of(place)).collect(),
-            out: Vec::new(),
-            first_out: Vec::new(),
-            distances: Vec::new(),
+            graph,
             route_links: Vec::new(),
             routes: HashMap::new(),
             speeds: classes.speeds,
             wiring,
         };
-        given.find_neighbours()?;
-        given.find_distances()?;
+        given.check_connections()?;
         for route in &description.routes {
             given.add_route(&numbered, route, &name_of)?;
         }
         Ok(given)
     }
 
-    /// Lists the links out of each switch.
-    fn find_neighbours(&mut self) -> Result<(), FileError> {
-        let (nodes, switches) = (self.wiring.nodes(), self.wiring.switches());
-        let between = || {
-            let links = (2 * nodes..self.wiring.links()).map(LinkId);
-            links.filter_map(|link| match self.wiring.ends(link) {
-                Some((Vertex::Switch(from), Vertex::Switch(to))) => Some((link, from, to)),
-                _ => None,
-            })
-        };
-        let mut next = vec![0u32; switches as usize + 1];
-        between().for_each(|(_, from, _)| next[from as usize + 1] += 1);
-        if let Some(switch) = next[1..].iter().position(|&ports| ports > MAX_PORTS) {
-            return Err(FileProblem::TooManyPorts(self.switch_names[switch].clone()).at(0));
-        }
-        for switch in 1..next.len() {
-            next[switch] += next[switch - 1];
-        }
-        self.first_out.clone_from(&next);
-        let mut out = vec![(LinkId(0), 0); next[switches as usize] as usize];
-        for (link, from, to) in between() {
-            out[next[from as usize] as usize] = (link, to);
-            next[from as usize] += 1;
-        }
-        self.out = out;
-        Ok(())
-    }
-
-    /// Breadth-first search backwards from each switch.
-    fn find_distances(&mut self) -> Result<(), FileError> {
-        let switches = self.wiring.switches() as usize;
-        let mut into: Vec<Vec<u32>> = vec![Vec::new(); switches];
-        for from in 0..switches as u32 {
-            for &(_, to) in self.neighbours(from) {
-                // Of parallel links one counts.
-                let into = &mut into[to as usize];
-                if into.last() != Some(&from) {
-                    into.push(from);
-                }
-            }
-        }
-        let neighbours: usize = into.iter().map(Vec::len).sum();
-        if switches as u64 * neighbours as u64 > MAX_SEARCH {
-            return Err(FileProblem::TooDense { switches, neighbours }.at(0));
-        }
-        self.distances = vec![FAR; switches * switches];
-        let mut queue = VecDeque::new();
-        for (to, distances) in self.distances.chunks_mut(switches.max(1)).enumerate() {
-            distances[to] = 0;
-            queue.push_back(to as u32);
-            while let Some(at) = queue.pop_front() {
-                let next = distances[at as usize] + 1;
-                for &from in &into[at as usize] {
-                    if distances[from as usize] == FAR {
-                        distances[from as usize] = next;
-                        queue.push_back(from);
-                    }
-                }
-            }
-        }
+    /// All nodes are connected if each is connected with node 0 in both directions.
+    fn check_connections(&self) -> Result<(), FileError> {
         let unreachable = |&(a, b): &(u32, u32)| {
-            self.distance(self.wiring.switch_of(a), self.wiring.switch_of(b)).is_none()
+            self.graph.distance(self.wiring.switch_of(a), self.wiring.switch_of(b)).is_none()
         };
-        // All nodes are connected if each is connected with node 0 in both directions.
         let pairs = (1..self.wiring.nodes()).flat_map(|node| [(0, node), (node, 0)]);
         match pairs.into_iter().find(unreachable) {
             None => Ok(()),
@@ -260,7 +195,7 @@ impl Given {
         }
         let first = self.route_links.len() as u32;
         for pair in switches.windows(2) {
-            let link = self.neighbours(pair[0]).iter().find(|&&(_, to)| to == pair[1]);
+            let link = self.graph.neighbours(pair[0]).iter().find(|&&(_, to)| to == pair[1]);
             let names = pair.iter().map(|&switch| self.switch_names[switch as usize].as_str());
             let missing = || wrong(format!("no such link: {}", names.collect::<Vec<_>>().join("->")));
             let link = *link.ok_or_else(missing)?;
@@ -270,20 +205,6 @@ impl Given {
             None => Ok(()),
             Some(_) => Err(wrong("the route is given twice".into())),
         }
-    }
-
-    /// The links out of a switch to other switches: (link, to).
-    #[inline(always)]
-    fn neighbours(&self, switch: u32) -> &[(LinkId, u32)] {
-        let range = self.first_out[switch as usize] as usize..self.first_out[switch as usize + 1] as usize;
-        &self.out[range]
-    }
-
-    /// Links between two switches; `None` if unreachable.
-    #[inline(always)]
-    fn distance(&self, from: u32, to: u32) -> Option<u16> {
-        let distance = self.distances[to as usize * self.wiring.switches() as usize + from as usize];
-        (distance != FAR).then_some(distance)
     }
 
     /// The given route between two nodes: index of its first [`Given::route_link`], and number of links.
@@ -301,9 +222,8 @@ impl Given {
     }
     /// Most links between two switches, on given routes too.
     fn diameter(&self) -> u32 {
-        let shortest = self.distances.iter().filter(|&&distance| distance != FAR).max();
         let given = self.routes.values().map(|&(_, links)| links).max();
-        u32::from(shortest.copied().unwrap_or(0)).max(given.unwrap_or(0))
+        self.graph.diameter().max(given.unwrap_or(0))
     }
 }
 
@@ -325,7 +245,7 @@ impl Topology for Given {
     }
 
     fn hops(&self, from: u32, to: u32) -> u32 {
-        self.distance(from, to).map_or(0, u32::from)
+        self.graph.distance(from, to).map_or(0, u32::from)
     }
 
     fn next(&self, route: &mut Route, policy: Policy, choice: &mut dyn Choice) -> Hop {
@@ -348,19 +268,9 @@ impl Topology for Given {
             return Hop::to_switch(link, class);
         }
         let target = if route.via == Route::NO_DETOUR { self.wiring.switch_of(route.dst) } else { route.via };
-        let Some(left @ 1..) = self.distance(route.at, target) else { return Hop::to_node(route.dst) };
-        let shorter = || {
-            let is_shorter = move |&&(_, to): &&(_, u32)| self.distance(to, target) == Some(left - 1);
-            self.neighbours(route.at).iter().filter(is_shorter)
-        };
-        // A switch at a distance has a closer neighbour.
-        let nth = |way: u32| shorter().nth(way as usize).copied().unwrap_or_default();
-        let way = match shorter().count() as u32 {
-            1 => 0,
-            n => choice.among(route, n, route.dst % n, &|way| nth(way).0),
-        };
-        let link;
-        (link, route.at) = nth(way);
+        let next = self.graph.next(route.at, target, |n, link| choice.among(route, n, route.dst % n, link));
+        let Some((link, at)) = next else { return Hop::to_node(route.dst) };
+        route.at = at;
         Hop::to_switch(link, class)
     }
 

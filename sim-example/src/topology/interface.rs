@@ -27,6 +27,11 @@ pub trait Topology: fmt::Debug + Send + Sync {
     /// Links between two switches that have nodes, on a shortest route.
     fn hops(&self, from: u32, to: u32) -> u32;
 
+    /// Whether there is a route between two switches; only where links have failed there may be none.
+    fn is_connected(&self, _from: u32, _to: u32) -> bool {
+        true
+    }
+
     /// The next link of a route, which advances to its end: one of the shortest ways to the intermediate switch, or without
     /// one to the destination. Clears [`Route::via`] at the intermediate switch.
     fn next(&self, route: &mut Route, policy: Policy, choice: &mut dyn Choice) -> Hop;

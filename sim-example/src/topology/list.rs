@@ -7,10 +7,18 @@ use super::fabric::Fabric;
 use super::form::{Form, TopologySpec};
 use super::given::{self, Given};
 use super::tree::{self, Tree};
-use super::{dragonfly, hyperx, torus};
+use super::{dragonfly, hyperx, megafly, slimfly, torus};
 
 /// All text forms but `auto`, in the order of the documentation.
-pub const FORMS: &[&[Form]] = &[tree::FORMS, torus::FORMS, hyperx::FORMS, dragonfly::FORMS, given::FORMS];
+pub const FORMS: &[&[Form]] = &[
+    tree::FORMS,
+    torus::FORMS,
+    hyperx::FORMS,
+    dragonfly::FORMS,
+    megafly::FORMS,
+    slimfly::FORMS,
+    given::FORMS,
+];
 
 impl FromStr for TopologySpec {
     type Err = TopologyProblem;

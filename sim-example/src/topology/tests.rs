@@ -58,6 +58,16 @@ pub(crate) fn specs() -> impl Strategy<Value = String> {
                 format!("dragonfly:{nodes}x{routers}x{global}{groups}{arrangement}")
             }
         ),
+        (prop::sample::select(vec![3u32, 5, 7]), 1u32..3)
+            .prop_map(|(q, nodes)| format!("slimfly:{q}:{nodes}")),
+        (1u32..3, 1u32..4, 1u32..4, 1u32..3, any::<prop::sample::Index>()).prop_map(
+            |(nodes, leaves, spines, global, groups)| {
+                let ports = spines * global;
+                let possible: Vec<u32> = (1..=ports).filter(|n| ports % n == 0).map(|n| n + 1).collect();
+                let groups = groups.get(&possible);
+                format!("dragonflyplus:{nodes}x{leaves}x{spines}x{global}x{groups}")
+            }
+        ),
     ]
 }
 
@@ -162,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(kind in "(switch|fattree|fattree:k=|karytree|xgft|torus|mesh|hyperx|dragonfly|auto|)", rest in "[:;,x0-9=]{0,30}|\\PC{0,10}") {
+    fn any_text_is_answered(kind in "(switch|fattree|fattree:k=|karytree|xgft|torus|mesh|hyperx|dragonfly|dragonflyplus|slimfly|auto|)", rest in "[:;,x0-9=]{0,30}|\\PC{0,10}") {
         let _ = format!("{kind}:{rest}").parse::<TopologySpec>();
         let _ = format!("{kind}{rest}").parse::<TopologySpec>();
     }
@@ -186,6 +196,8 @@ fn sizes() {
         ("dragonfly:2x4x2", 72, 36, 144 + 36 * 3 + 9 * 8),
         ("dragonfly:2x4x2x5:relative", 40, 20, 80 + 20 * 3 + 5 * 8),
         ("dragonfly:2x4x2x1", 8, 4, 16 + 12),
+        ("dragonflyplus:4x4x4x4", 4 * 4 * 17, 8 * 17, 2 * 272 + 2 * 16 * 17 + 16 * 17),
+        ("slimfly:5", 200, 50, 400 + 50 * 7),
         ("auto", 1, 1, 2),
     ] {
         let topology = build(text);
@@ -514,4 +526,91 @@ fn bisections_are_the_narrowest_cuts() {
     for text in ["fattree:3x4x2", "torus:5x4", "hyperx:3x2", "dragonfly:2x4x2", "switch:3"] {
         assert_eq!(build(text).topology().bisection(), None, "{text}");
     }
+}
+
+/// The names of a network's links from one vertex to another, with their bandwidths in Gbit/s, if given.
+fn links_and_rates(fabric: &Fabric) -> Vec<(String, Option<u64>)> {
+    let rate = |link: LinkId| {
+        let given = fabric.class(link).0.checked_sub(LinkClass::GIVEN.0)?;
+        fabric.given_speeds()[usize::from(given)]
+            .0
+            .bandwidth
+            .map(|rate| rate.bits_per_second() / 1_000_000_000)
+    };
+    (0..fabric.links()).map(LinkId).map(|link| (fabric.link_name(link), rate(link))).collect()
+}
+
+/// Slurm's example of a tree, from topology.conf(5), with its ranges.
+#[test]
+fn topology_conf_is_a_tree() {
+    let tree = described(
+        ".conf",
+        "# a tree\nSwitchName=top Switches=s[0-1]\nSwitchName=s0 Nodes=dev[0-2] LinkSpeed=900\nswitchname=s1 nodes=dev[3-5]\n\n",
+    )
+    .unwrap();
+    assert_eq!((tree.nodes(), tree.switches(), tree.links()), (6, 3, 12 + 4));
+    assert_eq!(
+        (tree.vertex_name(Vertex::Node(5)), tree.distance(0, 2), tree.distance(0, 5)),
+        ("dev5".into(), 2, 4)
+    );
+    for (text, problem) in [
+        ("SwitchName=a Nodes=n[0-1]\nSwitchName=b Switches=a,c", "line 2: unknown node or switch \"c\""),
+        ("SwitchName=a Nodes=n[0-", "line 1: \"n[0-\": "),
+        ("Nodes=n0", "line 1: expected SwitchName=NAME"),
+        ("BlockName=b Nodes=n0", "line 1: expected SwitchName=NAME"),
+        ("SwitchName=a Nodes=n0\nSwitchName=b Nodes=n0", "line 2: \"n0\" is declared twice"),
+        ("SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1", "no route from node"),
+    ] {
+        let error = described(".conf", text).unwrap_err();
+        assert!(error.contains(problem), "{text}: {error}");
+    }
+}
+
+/// Two leaves and a spine, two cables between the second leaf and the spine; two adapters of one description.
+#[test]
+fn ibnetdiscover_is_read() {
+    let text = r##"
+# Topology file: generated on Wed Nov 25 2026
+vendid=0x2c9
+devid=0xbd36
+sysimgguid=0x2c902004048bb
+switchguid=0x1(1)
+Switch	36 "S-1"		# "leaf0" enhanced port 0 lid 1 lmc 0
+[1]	"H-1"[1](11) 		# "node01 HCA-1" lid 5 4xEDR
+[19]	"S-3"[1]		# "spine0" lid 3 4xHDR
+
+Switch	36 "S-2"		# "leaf1" enhanced port 0 lid 2 lmc 0
+[1]	"H-2"[1](21) 		# "node01 HCA-1" lid 6 4xNDR
+[19]	"S-3"[2]		# "spine0" lid 3 4xHDR
+[20]	"S-3"[3]		# "spine0" lid 3 4xHDR
+
+Switch	36 "S-3"		# "spine0" base port 0 lid 3 lmc 0
+[1]	"S-1"[19]		# "leaf0" lid 1 4xHDR
+[2]	"S-2"[19]		# "leaf1" lid 2 4xHDR
+[3]	"S-2"[20]		# "leaf1" lid 2 4xHDR
+
+caguid=0x1
+Ca	1 "H-1"		# "node01 HCA-1"
+[1](11) 	"S-1"[1]		# lid 5 lmc 0 "leaf0" lid 1 4xEDR
+
+Ca	1 "H-2"		# "node01 HCA-1"
+[1](21) 	"S-2"[1]		# lid 6 lmc 0 "leaf1" lid 2 4xNDR
+"##;
+    let fabric = described(".ibnet", text).unwrap();
+    assert_eq!((fabric.nodes(), fabric.switches(), fabric.links()), (2, 3, 4 + 2 * 3));
+    let links = links_and_rates(&fabric);
+    for (name, rate) in [("node01->leaf0", 100), ("leaf1->H-2", 400), ("leaf0->spine0", 200)] {
+        assert!(links.contains(&(name.to_owned(), Some(rate))), "{name}: {links:?}");
+    }
+    assert_eq!(links.iter().filter(|(name, _)| name == "spine0->leaf1").count(), 2);
+    for (from, to, problem) in [
+        ("\"S-3\"[2]", "\"S-4\"[2]", "line 13: unknown node or switch \"S-4\""),
+        ("\"S-3\"[2]", "\"S-3\"", "line 13: not of ibnetdiscover: a port leads to"),
+        ("36 \"S-2\"", "36 \"S-1\"", "line 11: \"S-1\" is declared twice"),
+    ] {
+        let error = described(".ibnet", &text.replacen(from, to, 1)).unwrap_err();
+        assert!(error.contains(problem), "{to}: {error}");
+    }
+    assert!(described(".ibnet", "[1] \"S-1\"[2]").unwrap_err().contains("a port before the first block"));
+    assert!(described(".ibnet", "nothing").unwrap_err().contains("no nodes"));
 }

@@ -14,6 +14,12 @@ pub(crate) enum Destinations {
     One(Vec<u32>),
     /// Any member of a group; `next` has the group by node.
     Group { next: Vec<usize>, members: Vec<Vec<u32>> },
+    /// Nodes with their shares; the rest goes to any of this many nodes.
+    Hot { hot: Vec<(u32, f64)>, nodes: u32 },
+    /// By node the destinations with sums of weights up to each, and the load of the node as a share of the greatest.
+    Rows { rows: Vec<Vec<(f64, u32)>>, rates: Vec<f64> },
+    /// Several, with their shares.
+    Mixed(Vec<(f64, Destinations)>),
 }
 
 impl Destinations {
@@ -25,6 +31,38 @@ impl Destinations {
                 let members = &members[next[src as usize]];
                 members[random.below(members.len() as u32) as usize]
             }
+            Self::Hot { hot, nodes } => {
+                let mut left = random.unit();
+                let found = hot.iter().find(|(_, share)| {
+                    left -= share;
+                    left <= 0.0
+                });
+                found.map_or_else(|| random.below(*nodes), |&(node, _)| node)
+            }
+            Self::Rows { rows, .. } => {
+                let row = &rows[src as usize];
+                let Some(&(sum, last)) = row.last() else { return src };
+                let drawn = random.unit() * sum;
+                row.get(row.partition_point(|&(sum, _)| sum < drawn)).map_or(last, |&(_, to)| to)
+            }
+            Self::Mixed(parts) => {
+                let mut left = random.unit() * self.rate(src);
+                let found = parts.iter().find(|(share, to)| {
+                    left -= share * to.rate(src);
+                    left <= 0.0
+                });
+                let (_, to) = found.or(parts.last()).expect("at least one part");
+                to.draw(src, random)
+            }
+        }
+    }
+
+    /// The load of a node as a share of that of the others.
+    pub(crate) fn rate(&self, src: u32) -> f64 {
+        match self {
+            Self::Uniform(_) | Self::One(_) | Self::Group { .. } | Self::Hot { .. } => 1.0,
+            Self::Rows { rates, .. } => rates[src as usize],
+            Self::Mixed(parts) => parts.iter().map(|(share, to)| share * to.rate(src)).sum(),
         }
     }
 }

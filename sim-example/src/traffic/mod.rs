@@ -5,36 +5,52 @@
 //! the load is stable, or the network is saturated. Measured is the last window: each message submitted in it is
 //! followed to its delivery, and its latency counts from submission; accepted load is what arrives in it.
 
+mod background;
+pub(crate) mod beside;
 mod destinations;
+mod matrix;
 mod pattern;
+mod sends;
+mod sizes;
 
-use results::traffic::Load;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use results::simulation::OfSize;
+use results::traffic::{Batch, Load};
 use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
 use crate::histogram::Histogram;
 use crate::model::{Carried, Carrier, Happened, ModelError, Network, OutOfTime};
-use crate::quantity::{Bandwidth, parse_bytes};
 use crate::random::Random;
 use crate::report::latency;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass};
 
+pub use background::{Background, BackgroundError};
 pub(crate) use destinations::Destinations;
+pub use matrix::MatrixError;
 pub use pattern::{Pattern, PatternError, PatternInfo, UnknownPattern};
+pub use sends::{Sends, SendsError};
+pub use sizes::{PUBLISHED, Sizes, SizesError};
 
 /// The traffic of a network.
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Traffic {
-    /// Traffic pattern: where each node sends
-    #[arg(long, value_enum, default_value_t, value_name = "P")]
-    pub pattern: Pattern,
-    /// Size of a message [default: one packet; 2 KiB in models without packets]
-    #[arg(long = "message", value_name = "SIZE", value_parser = parse_bytes)]
-    pub bytes: Option<Bytes>,
-    /// Times at which messages are submitted
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    /// Traffic pattern: where each node sends; hotspot:NODE=SHARE,…; file:MATRIX (lines SOURCE DESTINATION [WEIGHT]); or
+    /// several over one another, as 0.8*uniform+0.2*incast
+    #[arg(long, default_value_t, value_name = "P")]
+    pub pattern: Sends,
+    /// Size of a message, or a distribution of sizes: web-search, hadoop, or file:DISTRIBUTION (lines BYTES SHARE) [default: one
+    /// packet; 2 KiB in models without packets]
+    #[arg(long = "message", value_name = "SIZE")]
+    pub sizes: Option<Sizes>,
+    /// Times at which messages are submitted: bernoulli (with equal probability in each transmission time of a message), poisson
+    /// (after exponentially distributed intervals), or on-off:N (bursts of N messages in the mean, without a pause between)
+    #[arg(long, default_value_t, value_name = "HOW")]
     pub arrivals: Arrivals,
     /// Length of the first window, in transmission times of a message; each further one is twice as long
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
@@ -50,8 +66,8 @@ pub struct Traffic {
 impl Default for Traffic {
     fn default() -> Self {
         Self {
-            pattern: Pattern::Uniform,
-            bytes: None,
+            pattern: Sends::default(),
+            sizes: None,
             arrivals: Arrivals::Bernoulli,
             window: 1000,
             longest: 31_000,
@@ -60,14 +76,46 @@ impl Default for Traffic {
     }
 }
 
-/// The times at which messages are submitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+/// The times at which messages are submitted. A transmission time is that of a message of the mean size.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Arrivals {
-    /// With equal probability in each transmission time of a message
+    /// With equal probability in each transmission time of a message.
     #[default]
     Bernoulli,
-    /// After exponentially distributed intervals
+    /// After exponentially distributed intervals.
     Poisson,
+    /// Bursts of messages a transmission time apart: geometrically distributed numbers of this mean, at least 1. Pauses between are
+    /// exponentially distributed.
+    OnOff(f64),
+}
+
+/// Unknown [`Arrivals`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("arrivals {0:?}: write bernoulli, poisson or on-off:N, with a mean number of messages of at least 1")]
+pub struct UnknownArrivals(String);
+
+impl FromStr for Arrivals {
+    type Err = UnknownArrivals;
+
+    fn from_str(text: &str) -> Result<Self, UnknownArrivals> {
+        let burst = |text: &str| text.parse().ok().filter(|burst| (1.0..=1e9).contains(burst));
+        match text {
+            "bernoulli" => Some(Self::Bernoulli),
+            "poisson" => Some(Self::Poisson),
+            _ => text.strip_prefix("on-off:").and_then(burst).map(Self::OnOff),
+        }
+        .ok_or_else(|| UnknownArrivals(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bernoulli => f.write_str("bernoulli"),
+            Self::Poisson => f.write_str("poisson"),
+            Self::OnOff(burst) => write!(f, "on-off:{burst}"),
+        }
+    }
 }
 
 /// Parts of the measured window for the confidence interval.
@@ -89,7 +137,7 @@ pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> R
     if !(load > 0.0 && load <= 1.0) {
         return Err(SimError::Load(load));
     }
-    let topology = network.topology.build(1)?;
+    let topology = network.whole_fabric()?;
     let destinations = traffic.pattern.destinations(&topology, traffic.seed)?;
     run_between(&topology, network, traffic, &destinations, load)
 }
@@ -106,9 +154,9 @@ pub(crate) fn run_between(
     };
     let mut network = build(settings.setup(topology, false).map_err(ModelError::from)?)?;
     let nodes = topology.nodes();
-    let bytes = traffic.bytes.unwrap_or_else(|| settings.message_of_one_packet());
-    let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
-    let slot = wire_time(settings, bandwidth, bytes).ok_or(OutOfTime { bytes })?.0;
+    let sizes = sizes(settings, traffic);
+    let bytes = Bytes(sizes.mean(|bytes| bytes.0 as f64) as u64);
+    let slot = slot(settings, &sizes)?;
     if slot == 0 {
         return Err(SimError::Load(load));
     }
@@ -118,8 +166,9 @@ pub(crate) fn run_between(
         return Err(OutOfTime { bytes }.into());
     }
     let mut sources: Vec<SourceClock> =
-        (0..nodes).map(|node| SourceClock::new(traffic, node, load)).collect();
+        (0..nodes).map(|node| SourceClock::new(traffic, node, load * destinations.rate(node))).collect();
     let mut measure = Measure::new(nodes, u64::from(traffic.window) * slot);
+    let mean_wire = sizes.mean(|bytes| wire(settings, bytes));
     // Sources run a little ahead of the network.
     let mut run = |from: u64, to: u64, measure: &mut Measure| -> Result<(), SimError> {
         let mut until = from;
@@ -127,9 +176,10 @@ pub(crate) fn run_between(
             until = to.min(until + 32 * slot);
             for (node, source) in (0..).zip(&mut sources) {
                 while source.next(slot) < until {
-                    let at = source.take(slot, traffic.arrivals, load);
+                    let at = source.take(slot);
                     let dst = destinations.draw(node, &mut source.random);
-                    let tag = measure.submitted(node);
+                    let bytes = sizes.draw(&mut source.random);
+                    let tag = measure.submitted(node, bytes, wire(settings, bytes) / mean_wire);
                     network.submit(Picos(at), Carried { src: node, dst, bytes, tag })?;
                 }
             }
@@ -166,23 +216,97 @@ pub(crate) fn run_between(
     Ok(measure.point(load, &seen, saturated, length as f64 / slot as f64, network.events()))
 }
 
-/// Transmission time of a message, with the headers of its packets.
-fn wire_time(settings: &NetworkSettings, bandwidth: Bandwidth, bytes: Bytes) -> Option<Picos> {
-    bandwidth.time(settings.on_the_wire(bytes)?)
+/// The sizes of messages: by default a packet's.
+fn sizes(settings: &NetworkSettings, traffic: &Traffic) -> Sizes {
+    traffic.sizes.clone().unwrap_or_else(|| Sizes::One(settings.message_of_one_packet()))
+}
+
+/// Bytes of a message with the headers of its packets.
+fn wire(settings: &NetworkSettings, bytes: Bytes) -> f64 {
+    settings.on_the_wire(bytes).map_or(f64::INFINITY, |bytes| bytes.0 as f64)
+}
+
+/// Mean transmission time of a message over a node's link, with the headers of its packets.
+fn slot(settings: &NetworkSettings, sizes: &Sizes) -> Result<u64, OutOfTime> {
+    let mean = sizes.mean(|bytes| wire(settings, bytes)).round();
+    let out_of_time = OutOfTime { bytes: Bytes(mean as u64) };
+    let wire = (mean < 2f64.powi(63)).then_some(Bytes(mean as u64)).ok_or(out_of_time)?;
+    let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
+    Ok(bandwidth.time(wire).ok_or(out_of_time)?.0)
+}
+
+/// Submits `messages` of each node at once, and measures the time until all have arrived.
+///
+/// # Errors
+/// As [`run_traffic`].
+pub fn run_batch(network: &NetworkSettings, traffic: &Traffic, messages: u32) -> Result<Batch, SimError> {
+    let topology = &network.whole_fabric()?;
+    let destinations = traffic.pattern.destinations(topology, traffic.seed)?;
+    let Carrier::Links(build) = network.model.info().carrier else {
+        return Err(ModelError::NoLinks.into());
+    };
+    let mut carrier = build(network.setup(topology, false).map_err(ModelError::from)?)?;
+    let sizes = sizes(network, traffic);
+    let (mut sum, mut submitted) = (0u128, 0);
+    let mut left = vec![0u32; topology.nodes() as usize];
+    for node in 0..topology.nodes() {
+        let mut random = Random::new(traffic.seed, u64::from(node) + 1);
+        left[node as usize] = (f64::from(messages) * destinations.rate(node)).round() as u32;
+        for _ in 0..left[node as usize] {
+            let dst = destinations.draw(node, &mut random);
+            let bytes = sizes.draw(&mut random);
+            sum += u128::from(bytes.0);
+            submitted += 1;
+            carrier.submit(Picos::ZERO, Carried { src: node, dst, bytes, tag: node.into() })?;
+        }
+    }
+    let mut latencies = Histogram::default();
+    let (mut last, mut first_node) = (Picos::ZERO, None);
+    while let Some((now, happened)) = carrier.run_until(Picos::MAX)? {
+        if let Happened::Delivered { tag, latency, .. } = happened {
+            last = now;
+            latencies.add(latency.0);
+            let left = &mut left[tag as usize];
+            *left -= 1;
+            if *left == 0 {
+                first_node.get_or_insert(now.0);
+            }
+        }
+    }
+    if latencies.count() < submitted {
+        return Err(SimError::DeadlockedTraffic { circle: carrier.deadlock().unwrap_or_default() });
+    }
+    let bandwidth = network.links.of(LinkClass::NODE).bandwidth.bits_per_second();
+    let bits = 8.0 * sum as f64 / f64::from(topology.nodes());
+    Ok(Batch {
+        messages,
+        runtime_ps: last.0,
+        first_node_ps: first_node.unwrap_or_default(),
+        throughput: if last.0 == 0 { 0.0 } else { bits / (last.0 as f64 * 1e-12) / bandwidth as f64 },
+        latency: latency(&latencies),
+        events: carrier.events(),
+    })
 }
 
 /// The times at which a node submits messages.
 struct SourceClock {
     random: Random,
+    arrivals: Arrivals,
+    /// Messages in a slot, in the mean.
+    load: f64,
     /// In slots.
     next: f64,
+    /// Messages left of a burst.
+    burst: u64,
 }
 
 impl SourceClock {
     fn new(traffic: &Traffic, node: u32, load: f64) -> Self {
-        let mut clock = Self { random: Random::new(traffic.seed, u64::from(node) + 1), next: -1.0 };
-        match traffic.arrivals {
-            Arrivals::Bernoulli => clock.advance(traffic.arrivals, load),
+        let (random, arrivals) = (Random::new(traffic.seed, u64::from(node) + 1), traffic.arrivals);
+        let mut clock = Self { random, arrivals, load, next: -1.0, burst: 0 };
+        match arrivals {
+            _ if load <= 0.0 => clock.next = f64::INFINITY,
+            Arrivals::Bernoulli | Arrivals::OnOff(_) => clock.advance(),
             Arrivals::Poisson => clock.next = clock.random.exponential() / load,
         }
         clock
@@ -192,15 +316,26 @@ impl SourceClock {
         (self.next * slot as f64) as u64
     }
 
-    fn take(&mut self, slot: u64, arrivals: Arrivals, load: f64) -> u64 {
+    fn take(&mut self, slot: u64) -> u64 {
         let at = self.next(slot);
-        self.advance(arrivals, load);
+        self.advance();
         at
     }
 
-    fn advance(&mut self, arrivals: Arrivals, load: f64) {
-        self.next += match arrivals {
+    fn advance(&mut self) {
+        let load = self.load;
+        self.next += match self.arrivals {
             Arrivals::Poisson => self.random.exponential() / load,
+            Arrivals::OnOff(_) if self.burst > 0 => {
+                self.burst -= 1;
+                1.0
+            }
+            Arrivals::OnOff(mean) => {
+                // Messages behind the first: failures before a success of probability 1/mean.
+                let more = (self.random.unit().ln() / (-1.0 / mean).ln_1p()).floor();
+                self.burst = if more.is_finite() { more as u64 } else { 0 };
+                1.0 + self.random.exponential() * mean * (1.0 / load - 1.0)
+            }
             Arrivals::Bernoulli if load >= 1.0 => 1.0,
             // Slots until the next success.
             Arrivals::Bernoulli => (self.random.unit().ln() / (-load).ln_1p()).floor() + 1.0,
@@ -215,17 +350,29 @@ struct Sender {
     submitted: u64,
     /// Of all windows, delivered in this one.
     delivered: u64,
+    /// The same in slots of transmission.
+    submitted_slots: f64,
+    delivered_slots: f64,
+}
+
+/// A message under way.
+#[derive(Clone, Copy)]
+struct UnderWay {
+    src: u32,
+    window: u64,
+    bytes: Bytes,
+    slots: f64,
 }
 
 /// What a window tells.
 #[derive(Debug)]
 struct Seen {
-    /// Messages submitted.
-    offered: u64,
-    /// Messages delivered.
-    accepted: u64,
-    /// The fewest messages of a sender that were delivered.
-    worst: u64,
+    /// Slots of messages submitted.
+    offered: f64,
+    /// Slots of messages delivered.
+    accepted: f64,
+    /// The fewest slots of messages of a sender that were delivered.
+    worst: f64,
     /// The least share of its messages that a sender got through.
     share: f64,
     /// Mean latency of the messages delivered.
@@ -259,12 +406,17 @@ struct Measure {
     /// Number of the window.
     window: u64,
     senders: Vec<Sender>,
+    /// Messages under way, by tag, and tags that are free.
+    under_way: Vec<UnderWay>,
+    free: Vec<u64>,
     /// Messages of this window that have not arrived.
     open: u64,
     /// Sum of the latencies of what arrived in this window.
     sum: f64,
     latency: Histogram,
     network_latency: Histogram,
+    /// Latencies by powers of two of sizes.
+    sizes: BTreeMap<u32, Histogram>,
     parts: [(f64, u64); PARTS],
     /// In all windows.
     all_delivered: u64,
@@ -277,10 +429,13 @@ impl Measure {
             end: length,
             window: 0,
             senders: vec![Sender::default(); nodes as usize],
+            under_way: Vec::new(),
+            free: Vec::new(),
             open: 0,
             sum: 0.0,
             latency: Histogram::default(),
             network_latency: Histogram::default(),
+            sizes: BTreeMap::new(),
             parts: [(0.0, 0); PARTS],
             all_delivered: 0,
         }
@@ -295,6 +450,7 @@ impl Measure {
         let mut next = Self::new(0, 0);
         next.senders = std::mem::take(&mut self.senders);
         next.senders.fill(Sender::default());
+        (next.under_way, next.free) = (std::mem::take(&mut self.under_way), std::mem::take(&mut self.free));
         (next.begin, next.end, next.window) = (self.end, self.next_end(), self.window + 1);
         next.all_delivered = self.all_delivered;
         *self = next;
@@ -306,20 +462,37 @@ impl Measure {
     }
 
     /// Counts a submitted message; returns its tag.
-    fn submitted(&mut self, src: u32) -> u64 {
-        self.senders[src as usize].submitted += 1;
+    fn submitted(&mut self, src: u32, bytes: Bytes, slots: f64) -> u64 {
+        let sender = &mut self.senders[src as usize];
+        sender.submitted += 1;
+        sender.submitted_slots += slots;
         self.open += u64::from(self.window & CLOSED == 0);
-        u64::from(src) | self.window << 32
+        let message = UnderWay { src, window: self.window, bytes, slots };
+        match self.free.pop() {
+            Some(tag) => {
+                self.under_way[tag as usize] = message;
+                tag
+            }
+            None => {
+                self.under_way.push(message);
+                self.under_way.len() as u64 - 1
+            }
+        }
     }
 
     fn delivered(&mut self, tag: u64, now: u64, latency: u64, queued: u64) {
+        let UnderWay { src, window, bytes, slots } = self.under_way[tag as usize];
+        self.free.push(tag);
         self.all_delivered += 1;
-        self.senders[tag as u32 as usize].delivered += 1;
+        let sender = &mut self.senders[src as usize];
+        sender.delivered += 1;
+        sender.delivered_slots += slots;
         self.sum += latency as f64;
-        if tag >> 32 == self.window & !CLOSED {
+        if window == self.window & !CLOSED {
             self.open -= 1;
             self.latency.add(latency);
             self.network_latency.add(latency - queued);
+            self.sizes.entry(u64::BITS - bytes.0.leading_zeros()).or_default().add(latency);
             let at = now - latency - self.begin;
             let part = (at as u128 * PARTS as u128 / u128::from(self.end - self.begin)) as usize;
             self.parts[part].0 += latency as f64;
@@ -329,28 +502,35 @@ impl Measure {
 
     /// What the window tells, at its end.
     fn seen(&self) -> Seen {
-        let sum = |of: fn(&Sender) -> u64| self.senders.iter().map(of).sum();
+        let sum = |of: fn(&Sender) -> f64| self.senders.iter().map(of).sum();
+        let delivered: u64 = self.senders.iter().map(|sender| sender.delivered).sum();
         let senders = self.senders.iter().filter(|sender| sender.submitted > 0);
         let share = |sender: &Sender| sender.delivered as f64 / sender.submitted as f64;
-        let accepted = sum(|sender| sender.delivered);
+        let worst = senders.clone().map(|sender| sender.delivered_slots).fold(f64::INFINITY, f64::min);
         Seen {
-            offered: sum(|sender| sender.submitted),
-            accepted,
-            worst: senders.clone().map(|sender| sender.delivered).min().unwrap_or(0),
+            offered: sum(|sender| sender.submitted_slots),
+            accepted: sum(|sender| sender.delivered_slots),
+            worst: if worst.is_finite() { worst } else { 0.0 },
             share: senders.map(share).fold(1.0, f64::min),
-            latency: self.sum / accepted.max(1) as f64,
+            latency: self.sum / delivered.max(1) as f64,
         }
     }
 
     fn point(&self, load: f64, seen: &Seen, saturated: bool, window: f64, events: u64) -> Load {
-        let per_node = |count: u64| count as f64 / window / self.senders.len() as f64;
+        let per_node = |slots: f64| slots / window / self.senders.len() as f64;
+        let of_size = |(&class, latencies): (&u32, &Histogram)| OfSize {
+            from_bytes: if class == 0 { 0 } else { 1 << (class - 1) },
+            to_bytes: if class == 0 { 0 } else { u64::MAX >> (u64::BITS - class) },
+            latency: latency(latencies),
+        };
         let means: Vec<f64> =
             self.parts.iter().filter(|part| part.1 > 0).map(|part| part.0 / part.1 as f64).collect();
         Load {
             load,
             offered: per_node(seen.offered),
             accepted: per_node(seen.accepted),
-            accepted_worst: seen.worst as f64 / window,
+            accepted_worst: seen.worst / window,
+            sizes: self.sizes.iter().filter(|_| self.sizes.len() > 1).map(of_size).collect(),
             latency: latency(&self.latency),
             mean_half_width_ps: half_width(&means),
             network_latency: latency(&self.network_latency),

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use clap::builder::PossibleValue;
-
 use super::destinations::{self, Choose, Destinations};
 use crate::topology::Fabric;
 
@@ -63,23 +61,37 @@ patterns! {
 #[error("unknown pattern {:?}; write {}", .0, Pattern::ALL.map(|pattern| pattern.info().name).join(", "))]
 pub struct UnknownPattern(pub String);
 
-/// A pattern that is not defined for a number of nodes.
+/// A pattern that is not defined for a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("pattern {pattern} needs {needs}; this network has {nodes}")]
-pub struct PatternError {
-    /// The pattern.
-    pub pattern: Pattern,
-    /// The numbers of nodes for which it is defined.
-    pub needs: &'static str,
-    /// The number of nodes.
-    pub nodes: u32,
+pub enum PatternError {
+    /// It is for other numbers of nodes.
+    #[error("pattern {pattern} needs {needs}; this network has {nodes}")]
+    Nodes {
+        /// The pattern.
+        pattern: Pattern,
+        /// The numbers of nodes for which it is defined.
+        needs: &'static str,
+        /// The number of nodes.
+        nodes: u32,
+    },
+    /// It has a node that the network does not have.
+    #[error("{what}: there is no node {node}; this network has {nodes} nodes, from 0")]
+    NoNode {
+        /// The pattern, or the line of a file.
+        what: String,
+        /// The node.
+        node: u32,
+        /// The number of nodes.
+        nodes: u32,
+    },
 }
 
 impl Pattern {
     /// The destinations in a network; `seed` determines a permutation.
     pub(crate) fn destinations(self, network: &Fabric, seed: u64) -> Result<Destinations, PatternError> {
         let choose = self.info().choose;
-        choose(network, seed).map_err(|needs| PatternError { pattern: self, needs, nodes: network.nodes() })
+        let nodes = network.nodes();
+        choose(network, seed).map_err(|needs| PatternError::Nodes { pattern: self, needs, nodes })
     }
 }
 
@@ -95,16 +107,6 @@ impl FromStr for Pattern {
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info().name)
-    }
-}
-
-impl clap::ValueEnum for Pattern {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.info().name).help(self.info().help))
     }
 }
 

@@ -120,7 +120,7 @@ fn like_booksim() {
         }
         // At low load a mean of few messages is of little worth.
         let measured = if load < 0.1 { 30_000 } else { 2000 };
-        let traffic = Traffic { pattern, window: measured, ..Traffic::default() };
+        let traffic = Traffic { pattern: pattern.into(), window: measured, ..Traffic::default() };
         let point = run_between(&topology, &settings, &traffic, &destinations, load).unwrap();
         let ours = point.latency.mean_ps as f64 / CYCLE;
         let case = format!("{name} at {load}: latency {ours:.2} (BookSim {latency}), {point:?}");
@@ -188,9 +188,9 @@ fn sources_wait_as_queues_of_constant_service_do() {
             // To oneself nothing else is met.
             let topology = network("switch:50", model).topology.build(1).unwrap();
             let to_oneself = Destinations::One((0..50).collect());
-            let bytes = Some(Bytes(1));
+            let sizes = Some(Sizes::One(Bytes(1)));
             let traffic =
-                Traffic { arrivals: Arrivals::Poisson, window: measured, bytes, ..Traffic::default() };
+                Traffic { arrivals: Arrivals::Poisson, window: measured, sizes, ..Traffic::default() };
             run_between(&topology, &network("switch:50", model), &traffic, &to_oneself, load).unwrap()
         };
         let half = point(0.5, 20_000);
@@ -218,7 +218,7 @@ fn a_switch_with_output_and_with_input_queues() {
     let mut output = network("switch:4", Model::Packet);
     output.packet.buffers = Buffers::Output;
     // A message leaves whole: its time is counted once.
-    let traffic = Traffic { window: 100_000, bytes: Some(Bytes(1)), ..Traffic::default() };
+    let traffic = Traffic { window: 100_000, sizes: Some(Sizes::One(Bytes(1))), ..Traffic::default() };
     for settings in [output, network("switch:4", Model::CutThrough)] {
         let point = run_traffic(&settings, &traffic, 0.8).unwrap();
         let waited = point.latency.mean_ps as f64 / CYCLE - 1.0;
@@ -262,7 +262,7 @@ fn saturation_stays_below_the_bounds() {
         (settings.packet.vcs, settings.packet.buffer) = (Some(4), Some(Bytes(16)));
         settings.packet.arbiter = Arbiter::Age;
         settings.packet.speedup = Some(2.0);
-        let traffic = Traffic { pattern, ..Traffic::default() };
+        let traffic = Traffic { pattern: pattern.into(), ..Traffic::default() };
         let point = run_traffic(&settings, &traffic, 1.0).unwrap();
         assert!(point.accepted <= 1.02 * bound, "{quantity}: {point:?}");
         assert!(point.accepted >= share * bound, "{quantity}: {point:?}");
@@ -304,7 +304,7 @@ fn no_node_starves_where_all_are_alike() {
         settings.packet.vcs = vcs;
         let topology = settings.topology.build(1).unwrap();
         let destinations = pattern.destinations(&topology, 1).unwrap();
-        let traffic = Traffic { pattern, ..Traffic::default() };
+        let traffic = Traffic { pattern: pattern.into(), ..Traffic::default() };
         let point = run_between(&topology, &settings, &traffic, &destinations, 1.0).unwrap();
         assert!(point.accepted_worst >= 0.9 * point.accepted, "{name} {routing} {vcs:?}: {point:?}");
     }
@@ -347,7 +347,9 @@ fn loads_are_stable_up_to_the_bound() {
         (settings.links.latency, settings.links.switch_delay) = (cycles(1), cycles(2));
         (settings.packet.vcs, settings.packet.arbiter) = (Some(4), Arbiter::Age);
         for (load, saturated) in [(below, false), (above, true)] {
-            let point = run_traffic(&settings, &Traffic { pattern, ..Traffic::default() }, load).unwrap();
+            let point =
+                run_traffic(&settings, &Traffic { pattern: pattern.into(), ..Traffic::default() }, load)
+                    .unwrap();
             assert_eq!(point.saturated, saturated, "{topology} {routing} at {load}: {point:?}");
         }
     }
@@ -359,7 +361,7 @@ fn loads_that_are_none() {
         let error = run_traffic(&network("switch:4", Model::Packet), &Traffic::default(), load).unwrap_err();
         assert!(error.to_string().contains("a share of the bandwidth above 0 and up to 1"), "{error}");
     }
-    let nothing = Traffic { bytes: Some(Bytes::ZERO), ..Traffic::default() };
+    let nothing = Traffic { sizes: Some(Sizes::One(Bytes::ZERO)), ..Traffic::default() };
     assert!(run_traffic(&network("switch:4", Model::CutThrough), &nothing, 0.5).is_err());
 }
 
@@ -371,4 +373,109 @@ fn traffic_is_reproducible() {
     let point = |seed| run_traffic(&settings, &Traffic { seed, ..traffic.clone() }, 0.5).unwrap();
     assert_eq!(point(1), point(1));
     assert_ne!(point(1).latency, point(2).latency);
+}
+
+/// A file that lives as long as the test.
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+/// A node with the share s of all messages beside an even part of the rest is full at the load 1 / (N·s + 1 − s).
+#[test]
+fn a_hotspot_saturates_its_link() {
+    let bound = 1.0 / (16.0 * 0.1 + 0.9);
+    for model in [Model::CutThrough, Model::Packet] {
+        let traffic = Traffic { pattern: "hotspot:3=0.1".parse().unwrap(), ..Traffic::default() };
+        let saturated = |load| run_traffic(&network("switch:16", model), &traffic, load).unwrap().saturated;
+        assert!(!saturated(bound - 0.03), "{model}");
+        assert!(saturated(bound + 0.03), "{model}");
+    }
+}
+
+/// Of a matrix the node with the largest row sends at the load, the others at less in proportion.
+#[test]
+fn nodes_send_as_much_as_their_rows() {
+    let matrix = file("0 1 2\n2 3 0.5\n2 0 0.5\n");
+    let pattern: Sends = format!("file:{}", matrix.path().display()).parse().unwrap();
+    let traffic = Traffic { pattern, window: 20_000, ..Traffic::default() };
+    let point = run_traffic(&network("switch:4", Model::CutThrough), &traffic, 0.8).unwrap();
+    assert!(!point.saturated);
+    assert!((point.offered / ((0.8 + 0.4) / 4.0) - 1.0).abs() < 0.01, "{point:?}");
+    assert!((point.accepted_worst / 0.4 - 1.0).abs() < 0.02, "{point:?}");
+    // Node 1 never sends.
+    let small = network("switch:3", Model::CutThrough);
+    assert!(run_traffic(&small, &traffic, 0.8).unwrap_err().to_string().contains(":2: there is no node 3"));
+}
+
+/// Messages of two sizes wait as Pollaczek and Khinchine say: ρ·E[S²] / 2(1 − ρ)·E[S].
+#[test]
+fn messages_of_two_sizes_wait_as_in_an_mg1_queue() {
+    let two = file("1 50\n9 50\n9 100\n");
+    let sizes: Sizes = format!("file:{}", two.path().display()).parse().unwrap();
+    let matrix = file(&(0..50).map(|node| format!("{node} {node}\n")).collect::<String>());
+    let pattern = format!("file:{}", matrix.path().display()).parse().unwrap();
+    let traffic = Traffic {
+        pattern,
+        sizes: Some(sizes),
+        arrivals: Arrivals::Poisson,
+        window: 20_000,
+        ..Traffic::default()
+    };
+    for load in [0.3, 0.6] {
+        let point = run_traffic(&network("switch:50", Model::CutThrough), &traffic, load).unwrap();
+        let (mean, square) = (5.0, 41.0);
+        let expected = mean + load * square / (2.0 * (1.0 - load) * mean);
+        let latency = point.latency.mean_ps as f64 / CYCLE;
+        assert!((latency / expected - 1.0).abs() < 0.02, "{load}: {latency}, expected {expected}");
+        assert!((point.accepted / load - 1.0).abs() < 0.02, "{point:?}");
+        let counted: Vec<(u64, u64)> = point.sizes.iter().map(|of| (of.from_bytes, of.to_bytes)).collect();
+        assert_eq!(counted, [(1, 1), (8, 15)]);
+        assert_eq!(point.sizes.iter().map(|of| of.latency.messages).sum::<u64>(), point.latency.messages);
+    }
+}
+
+/// Bursts leave at the rate of the link, so they do not wait at their source, and have the load in the mean; where two nodes send to one,
+/// bursts meet bursts.
+#[test]
+fn bursts_keep_the_load() {
+    let run = |nodes: u32, arrivals: &str, pattern: &str, load| {
+        let traffic = Traffic {
+            pattern: pattern.parse().unwrap(),
+            arrivals: arrivals.parse().unwrap(),
+            sizes: Some(Sizes::One(Bytes(1))),
+            window: 20_000,
+            ..Traffic::default()
+        };
+        run_traffic(&network(&format!("switch:{nodes}"), Model::CutThrough), &traffic, load).unwrap()
+    };
+    for load in [0.2, 0.7, 1.0] {
+        let point = run(64, "on-off:10", "neighbor", load);
+        assert!((point.offered / load - 1.0).abs() < 0.03, "{point:?}");
+        assert_eq!((point.latency.min_ps, point.latency.max_ps), (1000, 1000), "{load}");
+    }
+    let [even, bursts] = ["bernoulli", "on-off:20"].map(|arrivals| run(2, arrivals, "incast", 0.4));
+    assert!(bursts.latency.mean_ps > 3 * even.latency.mean_ps, "{even:?} {bursts:?}");
+    for text in ["on-off", "on-off:", "on-off:0.5", "on-off:x", "often"] {
+        assert!(text.parse::<Arrivals>().is_err(), "{text}");
+    }
+    assert_eq!("on-off:2.5".parse::<Arrivals>().unwrap().to_string(), "on-off:2.5");
+}
+
+/// K messages a node take K transmission times where each node has its own, N·K where all send to one.
+#[test]
+fn a_batch_takes_the_time_of_the_fullest_link() {
+    for model in [Model::CutThrough, Model::Packet] {
+        let batch = |pattern: &str| {
+            let sizes = Some(Sizes::One(Bytes(1)));
+            let traffic = Traffic { pattern: pattern.parse().unwrap(), sizes, ..Traffic::default() };
+            run_batch(&network("switch:8", model), &traffic, 100).unwrap()
+        };
+        let own = batch("neighbor");
+        assert_eq!((own.runtime_ps, own.first_node_ps, own.throughput), (100_000, 100_000, 1.0), "{model}");
+        let one = batch("incast");
+        assert_eq!((one.runtime_ps, one.throughput), (800_000, 0.125), "{model}");
+        assert_eq!(one.latency.messages, 800);
+    }
 }

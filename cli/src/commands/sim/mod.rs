@@ -1,5 +1,6 @@
 //! `vef sim`: simulates a trace on a network.
 
+mod jobs;
 mod setup;
 mod sweep;
 
@@ -8,6 +9,7 @@ pub use setup::simulated;
 
 use crate::input::Input;
 use crate::output::{self, Failure};
+use crate::repeated;
 use crate::simulation_args::{Sim, Table};
 use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
@@ -30,11 +32,15 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     let trace = trace.converted()?;
     // Each file of an option is read once: it may be a pipe.
     let codes = trace.op_codes(sim.op_codes.as_deref())?;
-    let report = simulated(sim, &trace, codes.as_ref())?;
+    let mut report = simulated(sim, &trace, codes.as_ref())?;
+    report.settings = repeated::settings::<Sim>()?;
     if let Some(file) = &sim.draw {
         draw(file, report.clone())?;
     }
     if let Some(page) = &sim.report {
+        if !sim.others.is_empty() {
+            return Err("--report: a page is about one trace; this simulation has several".into());
+        }
         super::report::of_simulation(&trace, codes, &report, sim, page)?;
     }
     match (sim.json, sim.csv) {
@@ -47,16 +53,19 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
 /// A table of a result.
 fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
     let table = match table {
+        Table::Jobs => report.jobs_table(),
         Table::Ranks => report.ranks_table(),
         Table::Kinds => report.kinds_table(),
         Table::Sizes => report.sizes_table(),
         Table::Links => report.links_table(),
         Table::Time => report.time_table(),
         Table::Sources => report.sources_table(),
+        Table::JobLinks => report.job_links_table(),
         Table::Waits => report.waits_table(),
         Table::WaitPairs => report.wait_pairs_table(),
         Table::Points => {
-            let tables = "write ranks, kinds, sizes, links, time, sources, waits or wait-pairs";
+            let tables =
+                "write jobs, ranks, kinds, sizes, links, time, sources, job-links, waits or wait-pairs";
             return Err(format!("--csv: {tables}; only a sweep has a table of points").into());
         }
     };

@@ -1,10 +1,12 @@
 //! The settings of a simulation from its options; the run, with the runs that accompany it.
 
+use super::jobs::Jobs;
 use crate::algorithms;
 use crate::calibrated;
 use crate::initialisation;
 use crate::input::Input;
 use crate::output::Failure;
+use crate::parallel;
 use crate::progress::Bar;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
@@ -83,6 +85,23 @@ pub(super) fn observed(sim: &Sim, settings: &Settings, watch: &Watch) -> Result<
         if let Some(ideal) = first.or(beside) {
             report.set_ideal(&ideal);
         }
+        let is_beside_others = settings.jobs.len() > 1 || settings.background.is_some();
+        if is_beside_others && !sim.no_ideal {
+            let jobs: Vec<u32> = (0..settings.jobs.len() as u32).collect();
+            let cores = if sim.sweep.is_empty() { None } else { Some(1) };
+            let alone = |&job: &u32, watch: &Watch| {
+                simulate(&settings.alone(job), &mut |_| watch.stop_if_cancelled())
+            };
+            let alone = parallel::map(&jobs, cores, alone, |done, _| {
+                if let Some(bar) = &bar {
+                    bar.set(done as u64 + 1, jobs.len() as u64);
+                    bar.at(format_args!("jobs alone"));
+                }
+            });
+            for (job, alone) in alone.into_iter().enumerate() {
+                report.set_alone(job, &alone?);
+            }
+        }
         if let Some(links) = report.critical_links() {
             let again = simulate(&settings.doubled(links), &mut |progress| {
                 watch.stop_if_cancelled();
@@ -130,11 +149,10 @@ pub(super) fn settings(
     codes: Option<&OpCodes>,
     calibration: Option<&Calibration>,
 ) -> Result<Settings, Failure> {
-    let mut job = Workload::new(&trace.path);
     if let TopologySpec::File(path) = &sim.network.settings.topology {
         can_be_read_again(path)?;
     }
-    job.places = places(&sim.placement)?;
+    let mut job = Workload::new(&trace.path);
     job.op_codes = codes.cloned();
     job.compute_scale = compute_scale(&sim.compute_scale)?;
     job.compute_noise = sim.compute_noise.parse()?;
@@ -145,8 +163,18 @@ pub(super) fn settings(
     if let Some(part) = sim.part() {
         job.select(&part)?;
     }
-    let mut settings =
-        Settings { jobs: vec![job], network: sim.network.settings.clone(), ..Settings::default() };
+    let names = Jobs::of(sim);
+    let mut jobs = vec![job.clone()];
+    for other in &sim.others {
+        can_be_read_again(other)?;
+        jobs.push(Workload { trace: other.clone(), part: None, ..job.clone() });
+    }
+    for (job, placement) in jobs.iter_mut().zip(names.placements(sim)?) {
+        job.places = places(&placement)?;
+    }
+    names.schedule(sim, &mut jobs)?;
+    let mut settings = Settings { jobs, network: sim.network.settings.clone(), ..Settings::default() };
+    settings.background.clone_from(&sim.background);
     settings.send_completion = sim.send_completion;
     settings.same_node = sim.same_node;
     settings.algorithms = algorithms::table(&sim.algorithms)
@@ -164,6 +192,9 @@ pub(super) fn settings(
         return Err("--waits, --csv waits and wait-pairs: model loggp does not record waits".into());
     }
     let several = sim.jobs.is_some_and(|jobs| jobs > 1) && sim.sweep.is_empty();
+    if several && (settings.background.is_some() || !sim.repeat.is_empty()) {
+        return Err("-j: no effect with --repeat or --background, which one thread runs".into());
+    }
     if several && settings.network.model != Model::Packet {
         return Err(format!(
             "-j: no effect with --model {}; only packet has several threads",

@@ -165,7 +165,10 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
 
 /// All inputs that determine the result of a point: options, and the identity of the trace.
 fn identity(sim: &Sim) -> Result<String, Failure> {
-    let trace = of_file(&sim.trace)?;
+    let mut trace = of_file(&sim.trace)?;
+    for other in &sim.others {
+        trace += &of_file(other)?;
+    }
     let options = [&sim.placement, &sim.compute_scale, &sim.algorithms].map(Path::new);
     let files = [&sim.calibration, &sim.op_codes].into_iter().flatten().map(PathBuf::as_path);
     options.into_iter().chain(files).try_for_each(can_be_read_again)?;

@@ -1,7 +1,7 @@
 //! Errors in a file that describes a network.
 
 use crate::quantity::QuantityError;
-use crate::topology::limits::{MAX_LINKS, MAX_PORTS, MAX_SEARCH, MAX_SWITCHES};
+use crate::topology::limits::{GraphProblem, MAX_LINKS};
 
 /// An error in a file that describes a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,26 +58,9 @@ pub enum FileProblem {
     /// Two nodes are not connected.
     #[error("no route from node {0:?} to node {1:?}")]
     Disconnected(String, String),
-    /// There are too many switches for the table of distances.
-    #[error("{switches} switches; at most {} are possible", MAX_SWITCHES)]
-    TooManySwitches {
-        /// Their number.
-        switches: usize,
-    },
-    /// A switch has too many links.
-    #[error("switch {0:?} has more than {most} links to other switches", most = MAX_PORTS)]
-    TooManyPorts(String),
-    /// The search for distances would take too long.
-    #[error(
-        "{switches} switches with {neighbours} pairs of neighbours; their product is at most {}",
-        MAX_SEARCH
-    )]
-    TooDense {
-        /// Number of switches.
-        switches: usize,
-        /// Number of pairs of switches with a link from the first to the second.
-        neighbours: usize,
-    },
+    /// It is too large for a table of distances.
+    #[error(transparent)]
+    Graph(#[from] GraphProblem),
     /// There are more different speeds than classes.
     #[error("more than 65533 different speeds of links")]
     TooManySpeeds,

@@ -1,11 +1,13 @@
 //! Networks from files: nodes, switches and cables, optionally with bandwidth and latency.
 //!
-//! The suffix selects the format: `.graphml`, `.dot` or `.gv`, else lines of text. Each yields a
-//! [`Description`].
+//! The suffix selects the format: `.graphml`, `.dot` or `.gv`, `.conf` (Slurm), `.ibnet` (`ibnetdiscover`), else lines of text. Each
+//! yields a [`Description`].
 
 mod dot;
 mod graphml;
+mod ibnet;
 mod lines;
+mod slurm;
 
 mod description;
 mod error;
@@ -23,6 +25,8 @@ pub(super) fn read(path: &Path) -> Result<Description, FileError> {
     match path.extension().and_then(|suffix| suffix.to_str()) {
         Some("graphml") => graphml::parse(&text),
         Some("dot" | "gv") => dot::parse(&text),
+        Some("conf") => slurm::parse(&text),
+        Some("ibnet") => ibnet::parse(&text),
         _ => lines::parse(&text),
     }
 }

@@ -1,0 +1,99 @@
+//! Several traces in one simulation: which options are for which of them.
+
+use crate::output::Failure;
+use crate::simulation_args::Sim;
+use sim_example::quantity::parse_time;
+use sim_example::{Repeat, Workload};
+use std::path::Path;
+
+/// The name of a job: that of its file, without directory and suffix.
+fn name(trace: &Path) -> String {
+    let stem = trace.file_stem().unwrap_or(trace.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+/// The traces as the user named them, by which options name jobs.
+pub struct Jobs<'a>(Vec<&'a Path>);
+
+impl<'a> Jobs<'a> {
+    pub fn of(sim: &'a Sim) -> Self {
+        Self(std::iter::once(&sim.trace).chain(&sim.others).map(|trace| trace.as_path()).collect())
+    }
+
+    /// The job of a number, or of the only trace of a name.
+    fn find(&self, text: &str) -> Result<usize, String> {
+        let is_named = |trace: &Path| name(trace) == text || trace == Path::new(text);
+        let found: Vec<usize> = (0..self.0.len()).filter(|&job| is_named(self.0[job])).collect();
+        let number = || text.parse().ok().filter(|&job: &usize| job < self.0.len());
+        match (found[..].len(), number()) {
+            (1, _) => Ok(found[0]),
+            (0, Some(job)) => Ok(job),
+            (0, None) => {
+                let names: Vec<String> = self.0.iter().map(|trace| name(trace)).collect();
+                let last = self.0.len() - 1;
+                Err(format!("no job {text:?}; write {}, or a number from 0 to {last}", names.join(", ")))
+            }
+            (several, _) => {
+                Err(format!("{several} traces are called {text:?}; write the number of the job, from 0"))
+            }
+        }
+    }
+
+    /// The job and the value of `JOB=VALUE`, an argument of `option`.
+    fn of_job<'t>(&self, option: &str, text: &'t str) -> Result<(usize, &'t str), Failure> {
+        let wrong = |error: String| format!("{option} {text}: {error}");
+        let (job, value) = text.split_once('=').ok_or_else(|| wrong("write JOB=VALUE".to_owned()))?;
+        Ok((self.find(job).map_err(wrong)?, value))
+    }
+
+    /// Sets the starts of jobs and how often they run.
+    pub fn schedule(&self, sim: &Sim, jobs: &mut [Workload]) -> Result<(), Failure> {
+        for text in &sim.start {
+            let (job, at) = self.of_job("--start", text)?;
+            jobs[job].start = parse_time(at).map_err(|error| format!("--start {text}: {error}"))?;
+        }
+        for text in &sim.repeat {
+            let (job, value) = self.of_job("--repeat", text)?;
+            let times = || value.parse().ok().filter(|&times| times > 0).map(Repeat::Times);
+            jobs[job].repeat = match value.strip_prefix("until:") {
+                Some(other) => {
+                    let other = self.find(other).map_err(|error| format!("--repeat {text}: {error}"))?;
+                    Repeat::Until(other as u32)
+                }
+                None => times().ok_or_else(|| {
+                    format!("--repeat {text}: write JOB=TIMES, with a number of at least 1, or JOB=until:JOB")
+                })?,
+            };
+        }
+        Ok(())
+    }
+
+    /// The placement of each job: that of all, or one of its own.
+    pub fn placements(&self, sim: &Sim) -> Result<Vec<String>, Failure> {
+        let mut placements = vec![sim.placement.clone(); self.0.len()];
+        for text in &sim.place {
+            let (job, value) = self.of_job("--place", text)?;
+            placements[job] = value.to_owned();
+        }
+        Ok(placements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_have_names_and_numbers() {
+        let jobs = Jobs(["runs/a.vefx", "b.vef", "other/b.vef", "7.vef"].map(Path::new).to_vec());
+        assert_eq!(jobs.find("a"), Ok(0));
+        assert_eq!(jobs.find("runs/a.vefx"), Ok(0));
+        assert_eq!(jobs.find("2"), Ok(2));
+        assert_eq!(jobs.find("7"), Ok(3), "a name comes before a number");
+        assert!(jobs.find("b").unwrap_err().contains("2 traces are called"));
+        assert_eq!(jobs.find("b.vef"), Ok(1));
+        assert!(jobs.find("4").unwrap_err().contains("write a, b, b, 7, or a number from 0 to 3"));
+        assert_eq!(jobs.of_job("--start", "a=5ns").unwrap(), (0, "5ns"));
+        assert!(jobs.of_job("--start", "5ns").is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! Runs of a result: its settings as they are written into it, and the command line that gives them again (`--from RESULT.json`).
+
+use crate::output::Failure;
+use crate::session;
+use clap::parser::ValueSource;
+use clap::{ArgAction, Args, Command};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+
+/// Options by name, and arguments without one, with their values; a flag has `true`.
+pub type Settings = BTreeMap<String, Vec<String>>;
+
+/// The commands that write results with settings, and the beginning of the results' schema.
+const COMMANDS: [(&str, &str); 2] = [("sim", "vef-sim/"), ("traffic", "vef-traffic/")];
+/// Arguments that are no settings: they say where a result goes, or how many points run at once.
+const NOT_SETTINGS: [&str; 8] = ["from", "sweep", "output", "jobs", "draw", "report", "json", "csv"];
+
+/// A result, as far as it is read here.
+#[derive(Deserialize)]
+struct Made {
+    schema: String,
+    #[serde(default)]
+    settings: Settings,
+}
+
+/// Puts the settings of the result of `--from RESULT.json` in front of the other words, but for options that these have, too.
+///
+/// # Errors
+/// The result cannot be read, or is of another command.
+pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    let command = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    let Some(&(command, schema)) = COMMANDS.iter().find(|(name, _)| *name == command) else {
+        return Ok(words);
+    };
+    let text = |word: &OsString| word.to_str().unwrap_or_default().to_owned();
+    let given: Vec<String> = words.iter().map(text).collect();
+    let file = given.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--from") {
+        Some("") => given.get(at + 1).cloned(),
+        Some(value) => value.strip_prefix('=').map(str::to_owned),
+        None => None,
+    });
+    let Some(file) = file else { return Ok(words) };
+    let wrong = |problem: &str| format!("error: --from {file}: {problem}");
+    let about = fs::metadata(&file).map_err(|error| wrong(&error.to_string()))?;
+    if !about.is_file() {
+        return Err(wrong("not a file; it is read several times"));
+    }
+    let result = fs::read(&file).map_err(|error| wrong(&error.to_string()))?;
+    let result: Made =
+        serde_json::from_slice(&result).map_err(|error| wrong(&format!("not a result: {error}")))?;
+    if !result.schema.starts_with(schema) || result.settings.is_empty() {
+        return Err(wrong(&format!("not a result with settings, as vef {command} --json writes it")));
+    }
+    let is_given = |name: &str| {
+        let option = format!("--{name}");
+        given.iter().any(|word| *word == option || word.starts_with(&format!("{option}=")))
+    };
+    let mut settings = Vec::new();
+    for (name, values) in result.settings.iter().filter(|(name, _)| !is_given(name)) {
+        for value in values {
+            match (name.as_str(), value.as_str()) {
+                ("trace" | "others", value) => settings.push(value.into()),
+                // A flag: no option has this value.
+                (name, "true") => settings.push(format!("--{name}").into()),
+                (name, value) => settings.push(format!("--{name}={value}").into()),
+            }
+        }
+    }
+    // The first trace comes first.
+    settings.sort_by_key(|word: &OsString| {
+        result
+            .settings
+            .get("trace")
+            .is_none_or(|trace| trace.iter().all(|first| word.as_os_str() != first.as_str()))
+    });
+    words.splice(2..2, settings);
+    Ok(words)
+}
+
+/// All settings of this process's command line, defaults included.
+pub fn settings<T: Args>() -> Result<Settings, Failure> {
+    let words = expanded(session::command_line())?;
+    let command = T::augment_args(Command::new("vef").args_override_self(true));
+    let matches = command.clone().try_get_matches_from(words.iter().skip(1))?;
+    let mut settings = Settings::new();
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        let source = matches.value_source(id);
+        if NOT_SETTINGS.contains(&id) || source.is_none() {
+            continue;
+        }
+        // A default in place of which another option was given.
+        let excludes = |other: &&clap::Arg| {
+            matches.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine)
+                && command
+                    .get_arg_conflicts_with(other)
+                    .iter()
+                    .any(|excluded| excluded.get_id() == argument.get_id())
+        };
+        if source == Some(ValueSource::DefaultValue) && command.get_arguments().any(|other| excludes(&other))
+        {
+            continue;
+        }
+        let name = argument.get_long().unwrap_or(id).to_owned();
+        if matches!(argument.get_action(), ArgAction::SetTrue) {
+            if matches.get_flag(id) {
+                settings.insert(name, vec!["true".to_owned()]);
+            }
+            continue;
+        }
+        let values = matches.get_raw(id).into_iter().flatten();
+        let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+        settings.insert(name, values);
+    }
+    // A drawing and a page need the record of all links, which the result then has, too.
+    let has = |id: &str| {
+        command.get_arguments().any(|argument| argument.get_id() == id)
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    if has("draw") || has("report") {
+        settings.insert("links".to_owned(), vec!["true".to_owned()]);
+    }
+    Ok(settings)
+}

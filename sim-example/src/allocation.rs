@@ -1,0 +1,59 @@
+//! The nodes of several jobs: a rule's nodes are some that no other job has.
+
+use std::collections::HashSet;
+
+use replay::Job;
+
+use crate::error::SimError;
+use crate::places::Places;
+use crate::random::Random;
+use crate::settings::Settings;
+
+/// Number of the sequence of random numbers by which the nodes of the first job are drawn; those of other jobs follow.
+const DRAWS: u64 = 1 << 40;
+
+/// The node of each task of each job. Nodes of placements are taken as they are, also by several jobs. Then each rule, in the order of
+/// the jobs, gets the first nodes that no other job has, or random ones.
+pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>>, SimError> {
+    let mut nodes: Vec<Vec<u32>> = (settings.jobs.iter().zip(jobs))
+        .map(|(workload, job)| workload.nodes(job))
+        .collect::<Result<_, _>>()?;
+    let is_random = |places: &Places| matches!(places, Places::Random { .. });
+    let is_given = |places: &Places| matches!(places, Places::Given(_));
+    let any_random = settings.jobs.iter().any(|workload| is_random(&workload.places));
+    if jobs.len() == 1 && !any_random {
+        return Ok(nodes);
+    }
+    let needed = |nodes: &Vec<u32>| nodes.iter().max().map_or(0, |&last| last.saturating_add(1));
+    let all = match any_random {
+        true => {
+            settings.network.topology.build(nodes.iter().map(needed).fold(0, u32::saturating_add))?.nodes()
+        }
+        false => 0,
+    };
+    let with_places = || (0u32..).zip(&settings.jobs);
+    let given = with_places().filter(|(_, workload)| is_given(&workload.places));
+    let mut taken: HashSet<u32> = given.flat_map(|(job, _)| nodes[job as usize].clone()).collect();
+    for (job, workload) in with_places().filter(|(_, workload)| !is_given(&workload.places)) {
+        let of_job = &mut nodes[job as usize];
+        let count = needed(of_job) as usize;
+        let mut free: Vec<u32> = match is_random(&workload.places) {
+            true => {
+                let mut free: Vec<u32> = (0..all).filter(|node| !taken.contains(node)).collect();
+                let mut random = Random::new(settings.network.seed, DRAWS + u64::from(job));
+                for last in (1..free.len()).rev() {
+                    free.swap(last, random.below(last as u32 + 1) as usize);
+                }
+                free
+            }
+            false => (0..).filter(|node| !taken.contains(node)).take(count).collect(),
+        };
+        free.truncate(count);
+        if free.len() < count {
+            return Err(SimError::NoRoom { job, needed: count, free: free.len() });
+        }
+        of_job.iter_mut().for_each(|node| *node = free[*node as usize]);
+        taken.extend(free);
+    }
+    Ok(nodes)
+}

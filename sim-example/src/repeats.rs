@@ -1,0 +1,156 @@
+//! Jobs that run again when they are over.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use replay::{Accounts, Engine};
+use results::ByState;
+use results::simulation::RunsReport;
+use vef_format::units::Picos;
+
+/// How often a job runs, each time when the run before is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// So many times, at least once.
+    Times(u32),
+    /// Again until this job, by number, has run as often as it is to.
+    Until(u32),
+}
+
+impl Default for Repeat {
+    fn default() -> Self {
+        Self::Times(1)
+    }
+}
+
+/// What a job did in its first run.
+#[derive(Debug)]
+pub(crate) struct FirstRun {
+    /// End of each task.
+    pub(crate) finish: Vec<Picos>,
+    /// Times of each task by state.
+    pub(crate) times: Vec<ByState<u64>>,
+}
+
+/// The runs of all jobs.
+#[derive(Debug)]
+pub(crate) struct Repeats {
+    jobs: Vec<Runs>,
+    /// When jobs begin again, if they then still are to.
+    again: BinaryHeap<Reverse<(Picos, u32)>>,
+    /// The last moment of an event.
+    now: Picos,
+}
+
+#[derive(Debug)]
+struct Runs {
+    repeat: Repeat,
+    /// Of the last run.
+    start: Picos,
+    /// Whether the last run is over.
+    is_over: bool,
+    /// When the last one of the runs was over, once no other follows.
+    end: Option<Picos>,
+    first: Option<FirstRun>,
+    runs: u64,
+    min: Picos,
+    max: Picos,
+    sum: u128,
+}
+
+impl Repeats {
+    /// Of jobs that run so often, with their starts; `None` if each runs once.
+    pub(crate) fn new(jobs: &[(Repeat, Picos)]) -> Option<Box<Self>> {
+        let runs = |&(repeat, start): &(Repeat, Picos)| Runs {
+            repeat,
+            start,
+            is_over: false,
+            end: None,
+            first: None,
+            runs: 0,
+            min: Picos::MAX,
+            max: Picos::ZERO,
+            sum: 0,
+        };
+        jobs.iter().any(|(repeat, _)| *repeat != Repeat::default()).then(|| {
+            Box::new(Self {
+                jobs: jobs.iter().map(runs).collect(),
+                again: BinaryHeap::new(),
+                now: Picos::ZERO,
+            })
+        })
+    }
+
+    /// Whether a job is over, `now`, of which that was not noted.
+    pub(crate) fn any_over(&mut self, engine: &Engine, now: Picos) -> bool {
+        self.now = now;
+        (0..).zip(&self.jobs).any(|(job, runs)| !runs.is_over && engine.is_over(job))
+    }
+
+    /// Takes note of the jobs that are over.
+    pub(crate) fn note(&mut self, engine: &Engine, accounts: &Accounts) {
+        for (job, runs) in (0..).zip(&mut self.jobs) {
+            if runs.is_over || !engine.is_over(job) {
+                continue;
+            }
+            runs.is_over = true;
+            let finish: Vec<Picos> = engine.progress(job).filter_map(|task| task.finished).collect();
+            let last = finish.iter().copied().max().unwrap_or(runs.start);
+            let length = Picos(last.0.saturating_sub(runs.start.0));
+            // A message for which no task waits may arrive later.
+            let end = last.max(self.now);
+            runs.first.get_or_insert_with(|| FirstRun {
+                times: accounts.of_job(job, &finish).into_iter().map(ByState).collect(),
+                finish,
+            });
+            runs.runs += 1;
+            (runs.min, runs.max) = (runs.min.min(length), runs.max.max(length));
+            runs.sum += u128::from(length.0);
+            let is_last = match runs.repeat {
+                Repeat::Times(times) => runs.runs >= times.into(),
+                // A run that takes no time would be repeated for ever.
+                Repeat::Until(_) => end == runs.start,
+            };
+            match is_last {
+                true => runs.end = Some(end),
+                false => self.again.push(Reverse((end, job))),
+            }
+        }
+    }
+
+    /// When a job begins again next.
+    pub(crate) fn next(&self) -> Option<Picos> {
+        self.again.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The job that is to begin again next, if it still is to when all that happens up to then is known; it then counts as begun.
+    pub(crate) fn begin(&mut self, engine: &Engine, accounts: &mut Accounts) -> Option<(u32, Picos)> {
+        let Reverse((at, job)) = self.again.pop()?;
+        if let Repeat::Until(other) = self.jobs[job as usize].repeat {
+            let target = &self.jobs[other as usize];
+            let begins_again = self.again.iter().any(|Reverse((_, job))| *job == other);
+            let is_done = target.end.is_some_and(|end| end <= at);
+            let is_stuck = target.end.is_none() && !begins_again && engine.is_stalled(other);
+            if is_done || is_stuck {
+                self.jobs[job as usize].end = Some(at);
+                return None;
+            }
+        }
+        let runs = &mut self.jobs[job as usize];
+        (runs.start, runs.is_over) = (at, false);
+        accounts.restart(job, at);
+        Some((job, at))
+    }
+
+    /// What a job did in its first run, if it was over.
+    pub(crate) fn first(&self, job: u32) -> Option<&FirstRun> {
+        self.jobs[job as usize].first.as_ref()
+    }
+
+    /// The runs of a job.
+    pub(crate) fn report(&self, job: u32) -> RunsReport {
+        let &Runs { runs, min, max, sum, .. } = &self.jobs[job as usize];
+        let mean = sum.checked_div(runs.into()).unwrap_or_default() as u64;
+        RunsReport { runs, min_ps: min.0, mean_ps: mean, max_ps: max.0 }
+    }
+}

@@ -1,0 +1,199 @@
+//! `vef sim` with several traces: options by job, interference, jobs that repeat, background traffic.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vef_tests::{number, run, vef};
+
+fn json(command: &mut Command) -> serde_json::Value {
+    let said = run(command).success().stdout();
+    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+fn generated(work: &Path, pattern: &str, ranks: &str) -> PathBuf {
+    let trace = work.join(pattern).with_extension("vefx");
+    let mut gen_ = vef();
+    run(gen_.args(["gen", pattern, "-n", ranks, "--iterations", "5", "-o"]).arg(&trace)).success();
+    trace
+}
+
+#[test]
+fn jobs_run_beside_each_other_and_alone() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (halo, all) = (generated(work.path(), "halo2d", "16"), generated(work.path(), "alltoall", "16"));
+    let both = |options: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").args([&halo, &all]).args(["--topology", "dragonfly:2x4x1"]).args(options);
+        command
+    };
+    let result =
+        json(both(&["--json", "--place", "alltoall=random", "--repeat", "1=until:halo2d", "--links"]));
+    let jobs = result["jobs"].as_array().expect("jobs");
+    assert_eq!(jobs.len(), 2);
+    for (job, trace) in jobs.iter().zip([&halo, &all]) {
+        let slowdown = job["alone"]["slowdown"].as_f64().expect("a slowdown");
+        assert_eq!(slowdown, number(job, "runtime_ps") as f64 / number(&job["alone"], "runtime_ps") as f64);
+        assert_eq!(job["trace"], trace.display().to_string());
+    }
+    assert!(number(&jobs[1]["runs"], "runs") >= 1);
+    assert!(number(&result, "runtime_ps") >= number(&jobs[0], "runtime_ps"));
+    // The job alone is the run of its trace alone: on the first nodes, as here.
+    let mut single = vef();
+    let single = json(single.arg("sim").arg(&halo).args(["--topology", "dragonfly:2x4x1", "--json"]));
+    assert_eq!(single["runtime_ps"], jobs[0]["alone"]["runtime_ps"]);
+    // Bytes by job are those of the links.
+    for link in result["links"]["all"].as_array().expect("links") {
+        let by_job = link["jobs"].as_array().expect("jobs");
+        assert_eq!(by_job.iter().map(|of| number(of, "bytes")).sum::<u64>(), number(link, "bytes"));
+    }
+    let table = run(&mut both(&["--csv", "jobs", "--start", "alltoall=5us"])).success().stdout();
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.lines().nth(2).is_some_and(|line| line.contains(",5000000,")), "{table}");
+    let text = run(&mut both(&["--background", "uniform@0.2"])).success().stdout();
+    assert!(text.contains("slowdown 1.") && text.contains("background    uniform@0.2: "), "{text}");
+    // A sweep has all jobs, too.
+    let swept =
+        run(&mut both(&["--sweep", "place=alltoall=random|alltoall=block", "--csv"])).success().stdout();
+    assert_eq!(swept.lines().count(), 3, "{swept}");
+}
+
+#[test]
+fn wrong_jobs_are_named() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (halo, all) = (generated(work.path(), "halo2d", "4"), generated(work.path(), "alltoall", "4"));
+    for (options, problem) in [
+        (
+            &["--place", "other=block"][..],
+            "--place other=block: no job \"other\"; write halo2d, alltoall, or a number from 0 to 1",
+        ),
+        (&["--place", "block"], "--place block: write JOB=VALUE"),
+        (&["--start", "halo2d=5"], "--start halo2d=5: "),
+        (&["--repeat", "halo2d=0"], "--repeat halo2d=0: write JOB=TIMES"),
+        (&["--repeat", "halo2d=until:2"], "--repeat halo2d=until:2: no job \"2\""),
+        (
+            &["--repeat", "0=until:1", "--repeat", "1=until:0"],
+            "job 0 repeats until job 1 is over: that must be another job",
+        ),
+        (&["--repeat", "0=2", "--model", "loggp"], "jobs that repeat: not with model loggp"),
+        (&["--repeat", "0=2", "--critical-path"], "the critical path: not with jobs that repeat"),
+        (&["--topology", "switch:7"], "task 3 is placed on node 7"),
+        (
+            &["--topology", "switch:7", "--placement", "random"],
+            "job 1 needs 4 nodes that no other job has; the topology has 3",
+        ),
+        (&["--background", "uniform"], "write PATTERN@LOAD"),
+        (&["--background", "uniform@2"], "the load is a share above 0 and up to 1"),
+        (&["--report", "page.html"], "--report: a page is about one trace"),
+    ] {
+        let mut command = vef();
+        command.current_dir(work.path()).arg("sim").args([&halo, &all]).args(options);
+        let refused = run(&mut command).exited(2).stderr();
+        assert!(refused.contains(problem), "{options:?}: {refused}");
+        assert_eq!(refused.trim_end().lines().count(), 1, "{refused}");
+    }
+}
+
+/// A result without what differs from run to run.
+fn untimed(mut result: serde_json::Value) -> serde_json::Value {
+    if let Some(result) = result.as_object_mut() {
+        result.remove("performance");
+    }
+    result
+}
+
+#[test]
+fn a_result_runs_again() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (halo, all) = (generated(work.path(), "halo2d", "16"), generated(work.path(), "alltoall", "8"));
+    let result = work.path().join("result.json");
+    let written = |arguments: &[&str]| {
+        let mut command = vef();
+        command.args(arguments).arg("--json");
+        let said = run(&mut command).success().stdout();
+        std::fs::write(&result, &said).expect("a result");
+        serde_json::from_str::<serde_json::Value>(&said).expect("JSON")
+    };
+    let again = |arguments: &[&str]| {
+        let mut command = vef();
+        command.arg(arguments[0]).arg("--from").arg(&result).args(&arguments[1..]).arg("--json");
+        json(&mut command)
+    };
+    let [halo, all] = [&halo, &all].map(|path| path.to_str().expect("UTF-8"));
+    let first = written(&[
+        "sim",
+        halo,
+        all,
+        "--topology",
+        "torus:5x5",
+        "--routing",
+        "adaptive",
+        "--model",
+        "packet",
+        "--place",
+        "alltoall=random",
+        "--repeat",
+        "1=2",
+        "--fail",
+        "(0,0)<->(1,0)",
+        "--fail",
+        "10%:2=50%",
+        "--seed",
+        "7",
+        "--compute-scale",
+        "0-3=0.5,1.5",
+        "--links",
+    ]);
+    assert_eq!(first["settings"]["credit-delay"][0], "0ns");
+    assert_eq!(untimed(again(&["sim"])), untimed(first.clone()));
+    let faster = again(&["sim", "--bandwidth=100Gbit/s"]);
+    assert_eq!(faster["network"]["bandwidth_bits_per_s"], 100_000_000_000_u64);
+    assert_eq!(faster["network"]["failures"], first["network"]["failures"]);
+    let traffic = [
+        "traffic",
+        "--topology",
+        "mesh:4x4",
+        "--pattern",
+        "0.5*uniform+0.5*hotspot:3=0.2",
+        "--message",
+        "hadoop",
+        "--load",
+        "0.1,0.2",
+    ];
+    let first = written(&traffic);
+    assert_eq!(again(&["traffic"]), first);
+    assert_eq!(again(&["traffic", "--load", "0.3"])["points"].as_array().map(Vec::len), Some(1));
+    // That of another command, and what is none.
+    let mut wrong = vef();
+    let refused = run(wrong.arg("sim").arg("--from").arg(&result)).exited(2).stderr();
+    assert!(refused.contains("not a result with settings, as vef sim --json writes it"), "{refused}");
+    std::fs::write(&result, "{").expect("a file");
+    let refused = run(vef().arg("traffic").arg("--from").arg(&result)).exited(2).stderr();
+    assert!(refused.contains("not a result") && refused.trim_end().lines().count() == 1, "{refused}");
+}
+
+#[test]
+fn failures_are_named_and_routed_around() {
+    let work = tempfile::tempdir().expect("a directory");
+    let halo = generated(work.path(), "halo2d", "16");
+    let simulated = |options: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").arg(&halo).args(["--topology", "torus:4x4"]).args(options);
+        run(&mut command)
+    };
+    let runtime = |options: &[&str]| {
+        let said = simulated(&[options, &["--json"]].concat()).success().stdout();
+        number(&serde_json::from_str(&said).expect("JSON"), "runtime_ps")
+    };
+    let whole = runtime(&[]);
+    assert!(runtime(&["--fail", "(0,0)<->(1,0)"]) > whole);
+    assert!(runtime(&["--fail", "(0,0)<->(1,0)=10%"]) > whole);
+    let cut_off = simulated(&["--fail", "(2,1)"]).exited(2).stderr();
+    assert!(cut_off.contains("failed links leave no route from node0 to node6; 1 of 16 nodes"), "{cut_off}");
+    let few = ["--model", "packet", "--vcs", "1", "--fail", "(0,0)<->(1,0)"];
+    let deadlock = simulated(&few).exited(2).stderr();
+    assert!(
+        deadlock.contains("virtual channels here; 1 can deadlock: (") && deadlock.contains(" -> "),
+        "{deadlock}"
+    );
+    let unused = simulated(&["--model", "loggp", "--fail", "(0,0)"]).exited(2).stderr();
+    assert!(unused.contains("--fail: no effect"), "{unused}");
+}
