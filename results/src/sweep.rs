@@ -183,16 +183,6 @@ fn columns() -> [Measure; 12] {
 }
 
 impl Sweep {
-    /// Adds what the networks cost, and what follows from the points.
-    pub fn answered(mut self, prices: Option<Prices>) -> Self {
-        self.prices = prices;
-        for point in &mut self.points {
-            point.cost = prices.zip(point.report.as_ref()).map(|(prices, report)| prices.of(&report.network));
-        }
-        self.answers = self.answers();
-        self
-    }
-
     /// The place of each point by run time, from 1; points of equal times share one.
     fn places(&self) -> Vec<Option<u64>> {
         let time = |point: &Point| point.report.as_ref().map(|report| report.runtime_ps);

@@ -26,7 +26,7 @@ fn jobs_run_beside_each_other_and_alone() {
         command
     };
     let result =
-        json(both(&["--json", "--place", "alltoall=random", "--repeat", "1=until:halo2d", "--links"]));
+        json(&mut both(&["--json", "--place", "alltoall=random", "--repeat", "1=until:halo2d", "--links"]));
     let jobs = result["jobs"].as_array().expect("jobs");
     assert_eq!(jobs.len(), 2);
     for (job, trace) in jobs.iter().zip([&halo, &all]) {

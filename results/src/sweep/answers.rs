@@ -1,7 +1,7 @@
 //! What follows from the points of a sweep: which is best, from which value on more gains nothing, and how large a difference must be to
 //! mean anything.
 
-use super::{Point, Sweep};
+use super::{Point, Prices, Sweep};
 use std::collections::{BTreeMap, HashMap};
 
 /// Gains up to this share of the run time count as none.
@@ -44,8 +44,18 @@ impl Times {
 }
 
 impl Sweep {
+    /// Adds what the networks cost, and what follows from the points.
+    pub fn answered(mut self, prices: Option<Prices>) -> Self {
+        self.prices = prices;
+        for point in &mut self.points {
+            point.cost = prices.zip(point.report.as_ref()).map(|(prices, report)| prices.of(&report.network));
+        }
+        self.answers = self.answers();
+        self
+    }
+
     /// Sentences about the points that have a result.
-    pub fn answers(&self) -> Vec<String> {
+    fn answers(&self) -> Vec<String> {
         let options: Vec<&String> = self.options.iter().filter(|option| *option != SEED).collect();
         let case = |point: &Point| -> Case {
             options.iter().map(|&option| point.settings[option].clone()).collect()
