@@ -122,7 +122,8 @@ impl<'a> Reading<'a> {
         let (mut zeros, mut needs, mut asked) = (Vec::new(), Vec::<u64>::new(), Vec::new());
         for task in read {
             let (zero, need, asking) = task?;
-            (zeros.push(zero), needs.push(need));
+            zeros.push(zero);
+            needs.push(need);
             asked.extend((!asking.1.is_empty()).then_some(asking));
         }
         if over.into_inner() {

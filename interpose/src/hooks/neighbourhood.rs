@@ -56,7 +56,7 @@ fn describe(call: &mut Recorded, handle: usize) -> (u32, u32) {
     let ranks = |list: Vec<Option<i32>>| -> Vec<Option<CommRank>> {
         list.into_iter().map(|peer| peer.and_then(|rank| u32::try_from(rank).ok()).map(CommRank)).collect()
     };
-    let (sources, destinations) = (ranks(asked.0), ranks(asked.1));
+    let [sources, destinations] = asked.map(ranks);
     let counts = (sources.len() as u32, destinations.len() as u32);
     let described = call.tracer.known(|known| {
         let comm = known.comms.known.get_mut(handle)?;

@@ -143,8 +143,7 @@ impl<'a> Builder<'a> {
         options: WalkOptions<'a>,
         several_threads: bool,
         notes: Option<Box<NoteTaker>>,
-        (clock, probes, agreements, windows): (Clock, Probes, Agreements, Windows),
-        answers: Answers<'a>,
+        (clock, probes, agreements, windows, answers): (Clock, Probes, Agreements, Windows, Answers<'a>),
         expected: usize,
     ) -> Self {
         let side = || Side::with_capacity(expected / 2);

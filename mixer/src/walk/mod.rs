@@ -77,8 +77,8 @@ impl<'a> Walk<'a> {
             ))
         });
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
-        let called = (Clock::new(functions), probes, agreements, Windows::new(functions));
-        Self(Builder::new(rank, communicators, options, threads, notes, called, answers, expected))
+        let called = (Clock::new(functions), probes, agreements, Windows::new(functions), answers);
+        Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
     }
 
     /// Number of records so far.

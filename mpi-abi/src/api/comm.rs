@@ -53,7 +53,7 @@ impl Mpi {
 
     /// The ranks from which this process receives in neighbourhood collectives, and those to which it sends, in the order of their
     /// blocks; `None`: `MPI_PROC_NULL`. Both empty without a topology.
-    pub fn comm_neighbours(&self, comm: Comm) -> Result<(Vec<Option<i32>>, Vec<Option<i32>>)> {
+    pub fn comm_neighbours(&self, comm: Comm) -> Result<[Vec<Option<i32>>; 2]> {
         let constants = &self.abi().constants;
         let kind = self.number(|kind| pmpi!(self, MPI_Topo_test(comm.word(), kind)))?;
         let room = |count: c_int| vec![0i32; count.max(0) as usize];
@@ -94,7 +94,7 @@ impl Mpi {
         };
         let null = constants.proc_null;
         let ranks = |list: Vec<i32>| list.into_iter().map(|rank| (rank != null).then_some(rank)).collect();
-        Ok((ranks(sources), ranks(destinations)))
+        Ok([sources, destinations].map(ranks))
     }
 
     /// `MPI_Comm_dup`. Collective.

@@ -165,7 +165,7 @@ impl OwnedCollective {
         let name = function.name();
         let rank = mpi.comm_rank(comm)? as usize;
         let peers = match collective.is_neighbourhood() {
-            true => mpi.comm_neighbours(comm).map(|(from, to)| from.len().max(to.len()))?,
+            true => mpi.comm_neighbours(comm).map(|[from, to]| from.len().max(to.len()))?,
             false => mpi.comm_size(comm)? as usize,
         };
         let starts = |names: &[&str]| names.iter().any(|start| collective.name().starts_with(start));
