@@ -7,6 +7,7 @@ use interchange::{Options, Problem, Result, Summary};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 fn partial() -> Options {
     Options { partial: true, flops_per_second: Some(1e9), ..Options::default() }
@@ -26,16 +27,22 @@ fn copy(from: &Path, to: &Path, name: &str) -> PathBuf {
     to.join(name)
 }
 
+/// A temporary directory, in memory where there is such a file system: thousands of files are written.
+fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
 /// A copy of a sample in which one file is replaced again and again.
 struct Sample {
-    directory: tempfile::TempDir,
+    directory: TempDir,
     file: PathBuf,
     bytes: Vec<u8>,
 }
 
 impl Sample {
     fn of(path: &Path, file: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = directory();
         let file = copy(path, &directory.path().join("in"), file);
         let bytes = std::fs::read(&file).unwrap();
         Self { directory, file, bytes }
@@ -77,7 +84,7 @@ const LIBALLPROF: &str = "# host: h\nMPI_Init:-:1:2:1.0\n\
     MPI_Allreduce:7.5:1:2:4:11,8,8:3:600,0,1:8.0\nMPI_Finalize:13.0:-\n";
 
 fn text(name: &str, text: &str) -> Sample {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = directory();
     let file = directory.path().join("in").join(name);
     std::fs::create_dir(directory.path().join("in")).unwrap();
     Sample { directory, file, bytes: text.as_bytes().to_vec() }

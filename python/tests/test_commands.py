@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from datetime import timedelta
 
 import pytest
@@ -122,12 +121,11 @@ def test_progress_is_reported_and_its_exception_ends_the_work(large, tmp_path):
     def stop(done, total, phase):
         raise ZeroDivisionError(phase)
 
-    began = time.monotonic()
     with pytest.raises(ZeroDivisionError, match="simulating"):
         vef.sim(large, progress=stop)
     with pytest.raises(ZeroDivisionError):
-        vef.convert(large, tmp_path / "converted.vef", progress=stop)
-    assert time.monotonic() - began < 60
+        vef.report(large, tmp_path / "report.html", progress=stop)
+    assert not list(tmp_path.iterdir())
 
 
 INTERRUPTED = """

@@ -81,20 +81,21 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        let Some(&flight) = self.live.get(id) else { return Err(self.refuse_id(id)) };
-        let task = flight.receiver;
+        let Some(flight) = self.live.get(id) else { return Err(self.refuse_id(id)) };
+        // Not the whole of it is copied on the way of most messages.
+        let Flight { of, completes, receiver: task, start, .. } = *flight;
         let Self { sequences, jobs, live, collectives, .. } = self;
         let receiver = &mut sequences[task as usize];
         if receiver.wait == Wait::Elsewhere {
-            return self.delivered_elsewhere(id, flight, at, out);
+            return self.delivered_elsewhere(id, at, out);
         }
-        if at < receiver.last_call || at < flight.start {
+        if at < receiver.last_call || at < start {
             let clock = receiver.last_call;
-            return Err(self.refuse_time(id, at, clock, flight.start));
+            return Err(self.refuse_time(id, at, clock, start));
         }
         receiver.last_call = at;
-        let (Of::Line { id: line, awaited, .. }, Completes::AtStart) = (flight.of, flight.completes) else {
-            return self.delivered_other(id, flight, at, out);
+        let (Of::Line { id: line, awaited, .. }, Completes::AtStart) = (of, completes) else {
+            return self.delivered_other(id, at, out);
         };
         live.remove(id);
         live.stats.deliver(at);
@@ -221,13 +222,8 @@ impl Engine {
 impl Engine {
     /// A message is delivered that is not a line, or for which its sender may wait.
     #[inline(never)]
-    fn delivered_other(
-        &mut self,
-        id: LiveId,
-        flight: Flight,
-        at: Picos,
-        out: &mut impl Sink,
-    ) -> Result<(), ReplayError> {
+    fn delivered_other(&mut self, id: LiveId, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let Some(&flight) = self.live.get(id) else { return Err(self.refuse_id(id)) };
         if flight.completes_by_arrival() {
             self.note_call(self.sender(&flight), at)?;
         }
@@ -249,13 +245,8 @@ impl Engine {
 
     /// A message is reported delivered whose receiver is in another partition: its sender may wait for that.
     #[cold]
-    fn delivered_elsewhere(
-        &mut self,
-        id: LiveId,
-        flight: Flight,
-        at: Picos,
-        out: &mut impl Sink,
-    ) -> Result<(), ReplayError> {
+    fn delivered_elsewhere(&mut self, id: LiveId, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let Some(&flight) = self.live.get(id) else { return Err(self.refuse_id(id)) };
         if !flight.exported {
             return Err(self.refuse(ReplayError::NotExported { id }));
         }

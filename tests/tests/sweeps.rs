@@ -352,7 +352,7 @@ fn a_sweep_says_what_follows() {
     let sweep = || {
         let mut command = vef();
         let bandwidths =
-            ["--sweep", "bandwidth=1G,10G,100G,1T,10T", "--sweep", "topology=torus:4x4|fattree:4x4x2"];
+            ["--sweep", "bandwidth=1G,10G,100G,1T,10T,100T", "--sweep", "topology=torus:4x4|fattree:4x4x2"];
         command.arg("sim").arg(&trace).args(bandwidths).arg("--cost").arg(&prices);
         command
     };
@@ -365,17 +365,17 @@ fn a_sweep_says_what_follows() {
         number(&points.iter().find(is_it).expect("a point")["report"], "runtime_ps") as f64
     };
     // The first value from which on no other gains a percent.
-    let values = ["1G", "10G", "100G", "1T", "10T"];
+    let values = ["1G", "10G", "100G", "1T", "10T", "100T"];
     let answers: Vec<&str> =
         table["answers"].as_array().expect("answers").iter().filter_map(|answer| answer.as_str()).collect();
     for topology in ["torus:4x4", "fattree:4x4x2"] {
         let gains = |from: usize| {
             values[from + 1..].iter().any(|to| time(to, topology) <= 0.99 * time(values[from], topology))
         };
-        let enough = (0..4).find(|&from| !gains(from)).expect("more bandwidth than is needed");
+        let enough = (0..5).find(|&from| !gains(from)).expect("more bandwidth than is needed");
         assert!(enough > 0, "1G is not enough for this trace");
         let said =
-            format!("bandwidth={} topology={topology} suffices: bandwidth up to 10T gains", values[enough]);
+            format!("bandwidth={} topology={topology} suffices: bandwidth up to 100T gains", values[enough]);
         assert!(answers.iter().any(|answer| answer.starts_with(&said)), "{said}: {answers:?}");
     }
     // A torus has 16 switches with a node each, and 32 cables between them; the fat tree 6 with 8.

@@ -23,6 +23,7 @@ pub(crate) struct Sum {
     unresolved: Vec<u32>,
     unknown_requests: u64,
     never_completed: u64,
+    early_ends: u64,
     /// Ranks with traffic that was left out, by reason.
     left_out: BTreeMap<Why, u64>,
 }
@@ -52,6 +53,14 @@ impl Sum {
         }
     }
 
+    /// Adds a remark about the place at which the calls of a rank end early; the first ones are named.
+    pub(crate) fn ends_early(&mut self, remark: impl FnOnce() -> String) {
+        self.early_ends += 1;
+        if self.early_ends <= EXAMPLES as u64 {
+            self.summary.remarks.push(remark());
+        }
+    }
+
     /// Adds a remark.
     pub(crate) fn remark(&mut self, remark: String) {
         self.summary.remarks.push(remark);
@@ -67,6 +76,7 @@ impl Sum {
                 dropped,
                 "receives with a wildcard are left out, because the trace does not tell their messages",
             ),
+            (self.early_ends.saturating_sub(EXAMPLES as u64), "further ranks end early"),
             (self.unknown_requests, "completed requests were made by no call in the trace"),
             (self.never_completed, "requests were never completed"),
         ];

@@ -261,7 +261,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let (counts, left_out) = process.finish().map_err(of_file)?;
         sum.add(rank, counts, left_out);
         if let Some((byte, what)) = &records.cut {
-            sum.remark(format!("rank {rank} ends at byte {byte} of its file: {what}"));
+            sum.ends_early(|| format!("rank {rank} ends at byte {byte} of its file: {what}"));
         }
         advance(&records);
     }

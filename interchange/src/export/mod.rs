@@ -7,8 +7,11 @@
 mod error;
 mod loaded;
 
+mod collective;
+
 mod operations;
 
+pub(crate) use collective::{Part, Step};
 pub use error::{ExportError, ExportProblem};
 pub(crate) use loaded::Loaded;
 pub(crate) use operations::Operations;

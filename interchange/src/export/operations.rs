@@ -7,14 +7,13 @@
 //! A trace pairs messages by identity, a schedule by source and tag: the n-th message from s to d has the tag n. Collectives have
 //! tags of their own.
 
+use super::collective::{Part, Step};
 use super::error::{ExportError, ExportProblem};
-use super::loaded::{Collective, Loaded};
+use super::loaded::Loaded;
 use super::{ExportOptions, Exported};
 use crate::goal::{Operation, RankGraph, What};
-use collectives::{Counts, Cursor, Member, Sizes, Step};
 use hashbrown::HashMap;
 use vef_format::ids::{CollectiveId, MessageId, Rank};
-use vef_format::operation::Sizing;
 use vef_format::record::{Dependency, Line, LocalCollective};
 use vef_format::units::{Bytes, Picos, Ticks};
 
@@ -151,78 +150,30 @@ impl<'a> Operations<'a> {
 
     /// The messages of the task's part of a collective; the operation that ends it, if that is not the front.
     fn collective(&mut self, number: u64, part: &LocalCollective) -> Result<Option<u32>, ExportProblem> {
-        let (trace, id) = (self.trace, part.id);
-        let all = &trace.collectives[&id];
-        let no_member = ExportProblem::NotAMember { task: self.task, id, comm: part.comm };
-        let Some(members) = trace.members.get(&part.comm) else { return Err(no_member) };
-        let place = |task: Rank| members.iter().position(|&member| member == task).map(|rank| rank as u32);
-        let Some(rank) = place(part.task) else { return Err(no_member) };
-        let Collective { operation, .. } = *all;
-        let member = Member {
-            operation,
-            ranks: members.len() as u32,
-            rank,
-            root: all.root.and_then(place).unwrap_or(0),
-            unit: 1,
-        };
-        let error = |error| ExportProblem::Collective { id, error };
-        let mut blocks = None;
-        if operation.own_block(part.amounts).is_some() {
-            let mut bytes = vec![0; members.len()];
-            for &(task, amounts) in &all.parts {
-                if let (Some(rank), Some(own)) = (place(task), operation.own_block(amounts)) {
-                    bytes[rank as usize] = own.0;
-                }
-            }
-            blocks = Some(Counts::new(bytes).map_err(error)?);
-        }
-        let rows = (operation.sizing() == Sizing::Pairs)
-            .then(|| trace.counts.get(&(self.task, number)))
-            .flatten()
-            .map(|rows| rows.each_ref().map(|row| Counts::new(row.iter().copied())));
-        let pairs = match rows {
-            Some([sent, received]) => Some([sent.map_err(error)?, received.map_err(error)?]),
-            None => None,
-        };
-        let sums = Sizes::from_sums(operation, member.ranks, part.amounts.send.0, part.amounts.recv.0);
-        let common = blocks.as_ref().map_or(sums, Sizes::Blocks);
-        let choice = self.options.algorithms.choose(&member, common);
-        if choice.algorithm.sorts() {
-            let sort = |blocks: Counts| blocks.sorted(member.root, choice.order);
-            blocks = blocks.map(sort).transpose().map_err(error)?;
-        }
-        let sizes = match (&blocks, &pairs) {
-            (Some(blocks), _) => Sizes::Blocks(blocks),
-            (None, Some([send, recv])) => Sizes::Pairs { send, recv },
-            (None, None) => sums,
-        };
-        self.exported.expanded += u64::from(rank == 0);
-        let mut cursor = Cursor::new(member, choice, sizes).map_err(error)?;
-        let tag = COLLECTIVES + (id.0 % u64::from(COLLECTIVES)) as u32;
+        let mut steps = Part::new(self.trace, number, part, &self.options.algorithms)?;
+        self.exported.expanded += u64::from(steps.member.rank == 0);
+        let tag = COLLECTIVES + (part.id.0 % u64::from(COLLECTIVES)) as u32;
         let mut at = self.front;
         let mut posted = Vec::new();
         loop {
-            match cursor.next(sizes) {
-                Some(Step::Send { to, data }) => {
-                    let to = members[to as usize].0;
-                    posted.push(self.add(What::Send { bytes: Bytes(data.len), to, tag }, at));
+            match steps.next() {
+                Some(Step::Send { to, bytes }) => {
+                    posted.push(self.add(What::Send { bytes: Bytes(bytes), to, tag }, at));
                     self.exported.messages += 1;
-                    self.exported.bytes += data.len;
+                    self.exported.bytes += bytes;
                 }
-                Some(Step::Recv { from, data, .. }) => {
+                Some(Step::Receive { from, bytes }) => {
                     let before = if self.options.preposted { None } else { at };
-                    let from = Some(members[from as usize].0);
-                    let what = What::Receive { bytes: Bytes(data.len), from, tag: Some(tag) };
+                    let what = What::Receive { bytes: Bytes(bytes), from: Some(from), tag: Some(tag) };
                     posted.push(self.add(what, before));
                 }
-                Some(Step::Local { .. }) => {}
                 step @ (Some(Step::Wait) | None) => {
                     match posted[..] {
                         [] => {}
                         [one] if !self.options.preposted => at = Some(one),
                         _ => {
                             let all = self.add(What::Compute { time: Picos(0) }, at);
-                            for posted in posted.drain(..) {
+                            for &posted in &posted {
                                 self.require(Some(posted), all);
                             }
                             at = Some(all);

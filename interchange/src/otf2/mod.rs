@@ -146,20 +146,19 @@ fn read_rank(
 ) -> Result<()> {
     let mut known = Vec::with_capacity(threads.len());
     for thread in threads {
-        let posted = Posted::read(archive.events(thread.location)?);
+        let mut posted = Posted::read(archive.events(thread.location)?);
         let path = archive.file(thread.location, "evt");
         let promised = thread.events.filter(|&events| events != posted.events);
         match (&posted.cut, promised) {
             (Some((byte, _)), _) if options.partial => {
-                let events = posted.events;
-                sum.remark(format!(
-                    "rank {rank} ends at byte {byte} of {}, after {events} events",
-                    path.display()
-                ));
+                let (path, events) = (path.display(), posted.events);
+                sum.ends_early(|| {
+                    format!("rank {rank} ends at byte {byte} of {path}, after {events} events")
+                });
             }
             (None, Some(promised)) if options.partial => {
                 let (path, events) = (path.display(), posted.events);
-                sum.remark(format!("rank {rank} has {events} of {promised} events in {path}"));
+                sum.ends_early(|| format!("rank {rank} has {events} of {promised} events in {path}"));
             }
             (None, Some(promised)) => {
                 let what = format!("{} events, but its definition says {promised}", posted.events);
@@ -167,12 +166,9 @@ fn read_rank(
             }
             _ => {}
         }
-        let Posted { cut, .. } = &posted;
         let local = Local::open(&archive.file(thread.location, "def"), archive.anchor.definition_chunk)?;
-        if let (Some(_), false) = (cut, options.partial) {
-            return Err(posted
-                .cut
-                .map_or_else(|| Problem::Truncated("its events").of_file(&path), |cut| cut.1));
+        if let (Some((_, error)), false) = (posted.cut.take(), options.partial) {
+            return Err(error);
         }
         known.push((thread.location, posted, local));
     }

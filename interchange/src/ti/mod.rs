@@ -5,6 +5,7 @@
 //! `docs/interchange.md` says what is kept.
 
 mod action;
+mod write;
 
 use crate::calls::lines::Lines;
 use crate::calls::recorder::{Collecting, Receiving, Recorder, Sending, Span, Status, WORLD};
@@ -29,7 +30,8 @@ pub(crate) const INFO: Info = Info::calls(
     "SimGrid's time-independent trace, text files of all ranks or their list",
     recognises,
     import,
-);
+)
+.written_by(write::write);
 
 /// Ranks whose files are open at once, if one file has the lines of all.
 const AT_ONCE: usize = 128;

@@ -306,7 +306,7 @@ fn rule(trace: &str, latency: u64) -> Vec<u64> {
     let fields = |line: &str| line.split_whitespace().map(|field| field.parse().unwrap()).collect();
     let tasks = trace.split_whitespace().nth(1).unwrap().parse().unwrap();
     let mut of_tasks: Vec<VecDeque<Vec<i64>>> = vec![VecDeque::new(); tasks];
-    for line in trace.lines().skip(1) {
+    for line in trace.lines().skip(1).filter(|line| !line.starts_with('C')) {
         let record: Vec<i64> = fields(line);
         of_tasks[record[1] as usize].push_back(record);
     }
