@@ -128,7 +128,7 @@ fn measure(criterion: &mut Criterion, name: &str, directory: &Path, records: u64
     group.sample_size(10).throughput(Throughput::Elements(records));
     let run = directory.join(name);
     let bytes: Vec<_> =
-        Files::of(&[run.clone()]).unwrap().paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+        Files::of(std::slice::from_ref(&run)).unwrap().paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
     group.bench_function("a copy of the bytes", |bencher| bencher.iter(|| black_box(bytes.clone())));
     let capture = directory.join("capture");
     group.bench_function("into a capture", |bencher| {

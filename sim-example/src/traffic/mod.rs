@@ -40,7 +40,7 @@ pub use sizes::{PUBLISHED, Sizes, SizesError};
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 pub struct Traffic {
-    /// Traffic pattern: where each node sends; hotspot:NODE=SHARE,…; file:MATRIX (lines SOURCE DESTINATION [WEIGHT]); or
+    /// Traffic pattern: where each node sends; hotspot:NODE=SHARE,…; file:MATRIX (lines SOURCE DESTINATION, and a WEIGHT if it is not 1); or
     /// several over one another, as 0.8*uniform+0.2*incast
     #[arg(long, default_value_t, value_name = "P")]
     pub pattern: Sends,
