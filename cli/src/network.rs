@@ -31,7 +31,7 @@ pub fn patterns() -> String {
         forms.map(|(form, help)| format!("\n  {form}: {help}")).collect::<String>()
     };
     let patterns = lines(&mut Pattern::ALL.iter().map(|pattern| (pattern.info().name, pattern.info().help)));
-    let sizes = lines(&mut PUBLISHED.iter().map(|(name, help, _)| (*name, *help)));
+    let sizes = lines(&mut PUBLISHED.iter().map(|known| (known.name, known.help)));
     format!("Patterns:{patterns}\nDistributions of sizes:{sizes}")
 }
 

@@ -34,7 +34,7 @@ pub(crate) use destinations::Destinations;
 pub use matrix::MatrixError;
 pub use pattern::{Pattern, PatternError, PatternInfo, UnknownPattern};
 pub use sends::{Sends, SendsError};
-pub use sizes::{PUBLISHED, Sizes, SizesError};
+pub use sizes::{PUBLISHED, Published, Sizes, SizesError};
 
 /// The traffic of a network.
 #[derive(Clone, Debug, clap::Args)]

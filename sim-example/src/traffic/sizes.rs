@@ -29,27 +29,38 @@ pub struct Distribution {
     points: Vec<(f64, f64)>,
 }
 
-/// Distributions that have been published, with their points in percent.
+/// A distribution that has been published.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// As it is written in place of a size.
+    pub name: &'static str,
+    /// What it is of, and its source.
+    pub help: &'static str,
+    /// Sizes in bytes, and percentages of messages up to that size.
+    points: &'static [(f64, f64)],
+}
+
+/// All that are known by name.
 #[rustfmt::skip]
-pub const PUBLISHED: [(&str, &str, &[(f64, f64)]); 2] = [
+pub const PUBLISHED: [Published; 2] = [
     // M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, as tabulated with Y. Li et al., "HPCC", SIGCOMM 2019.
-    ("web-search", "flows of a web search cluster (DCTCP, SIGCOMM 2010)", &[
+    Published { name: "web-search", help: "flows of a web search cluster (DCTCP, SIGCOMM 2010)", points: &[
         (0.0, 0.0), (10_000.0, 15.0), (20_000.0, 20.0), (30_000.0, 30.0), (50_000.0, 40.0), (80_000.0, 53.0), (200_000.0, 60.0),
         (1_000_000.0, 70.0), (2_000_000.0, 80.0), (5_000_000.0, 90.0), (10_000_000.0, 97.0), (30_000_000.0, 100.0),
-    ]),
+    ] },
     // A. Roy et al., "Inside the Social Network's (Datacenter) Network", SIGCOMM 2015, as tabulated with HPCC.
-    ("hadoop", "flows of a Hadoop cluster (Facebook, SIGCOMM 2015)", &[
+    Published { name: "hadoop", help: "flows of a Hadoop cluster (Facebook, SIGCOMM 2015)", points: &[
         (0.0, 0.0), (100.0, 1.0), (200.0, 2.0), (300.0, 5.0), (350.0, 15.0), (400.0, 20.0), (500.0, 30.0), (600.0, 40.0), (700.0, 50.0),
         (1000.0, 60.0), (2000.0, 67.0), (7000.0, 70.0), (30_000.0, 72.0), (50_000.0, 82.0), (80_000.0, 87.0), (120_000.0, 90.0),
         (300_000.0, 95.0), (1_000_000.0, 97.5), (2_000_000.0, 99.0), (10_000_000.0, 100.0),
-    ]),
+    ] },
 ];
 
 /// Text that is not a size or a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
     /// Neither.
-    #[error("{0:?}: write a size such as 2KiB, {names}, or file:DISTRIBUTION", names = PUBLISHED.map(|(name, ..)| name).join(", "))]
+    #[error("{0:?}: write a size such as 2KiB, {names}, or file:DISTRIBUTION", names = PUBLISHED.map(|published| published.name).join(", "))]
     Unknown(String),
     /// The file cannot be read.
     #[error("{0}: {1}")]
@@ -70,7 +81,7 @@ impl FromStr for Sizes {
     type Err = SizesError;
 
     fn from_str(text: &str) -> Result<Self, SizesError> {
-        if let Some((name, _, points)) = PUBLISHED.into_iter().find(|(name, ..)| *name == text) {
+        if let Some(Published { name, points, .. }) = PUBLISHED.into_iter().find(|known| known.name == text) {
             let points = points.iter().map(|&(bytes, percent)| (bytes, percent / 100.0)).collect();
             return Ok(Self::Of(Arc::new(Distribution { name: name.to_owned(), points })));
         }
@@ -193,7 +204,7 @@ mod tests {
                 .map(|ends| (ends[1].1 - ends[0].1) / 100.0 * (ends[0].0 + ends[1].0) / 2.0)
                 .sum()
         };
-        for (name, _, points) in PUBLISHED {
+        for Published { name, points, .. } in PUBLISHED {
             let (of, expected) = (sizes(name), middle(points));
             assert!((of.mean(|bytes| bytes.0 as f64) / expected - 1.0).abs() < 1e-3, "{name}: {expected}");
             let mut random = Random::new(1, 1);
@@ -207,8 +218,8 @@ mod tests {
             }
         }
         // The means that papers give: 1.6 MB and 0.12 MB.
-        assert!((1.5e6..1.8e6).contains(&middle(PUBLISHED[0].2)));
-        assert!((0.1e6..0.14e6).contains(&middle(PUBLISHED[1].2)));
+        assert!((1.5e6..1.8e6).contains(&middle(PUBLISHED[0].points)));
+        assert!((0.1e6..0.14e6).contains(&middle(PUBLISHED[1].points)));
     }
 
     #[test]
