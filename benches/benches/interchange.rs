@@ -127,8 +127,12 @@ fn measure(criterion: &mut Criterion, name: &str, directory: &Path, records: u64
     let mut group = criterion.benchmark_group(name);
     group.sample_size(10).throughput(Throughput::Elements(records));
     let run = directory.join(name);
-    let bytes: Vec<_> =
-        Files::of(std::slice::from_ref(&run)).unwrap().paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    let bytes: Vec<_> = Files::of(std::slice::from_ref(&run))
+        .unwrap()
+        .paths
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
     group.bench_function("a copy of the bytes", |bencher| bencher.iter(|| black_box(bytes.clone())));
     let capture = directory.join("capture");
     group.bench_function("into a capture", |bencher| {

@@ -1,4 +1,4 @@
-//! Runs of a result: its settings as they are written into it, and the command line that gives them again (`--from RESULT.json`).
+//! Runs of a result: its settings as they are written into it, and the command line that gives them again (`--again RESULT.json`).
 
 use crate::output::Failure;
 use crate::session;
@@ -15,7 +15,7 @@ pub type Settings = BTreeMap<String, Vec<String>>;
 /// The commands that write results with settings, and the beginning of the results' schema.
 const COMMANDS: [(&str, &str); 2] = [("sim", "vef-sim/"), ("traffic", "vef-traffic/")];
 /// Arguments that are no settings: they say where a result goes, or how many points run at once.
-const NOT_SETTINGS: [&str; 8] = ["from", "sweep", "output", "jobs", "draw", "report", "json", "csv"];
+const NOT_SETTINGS: [&str; 8] = ["again", "sweep", "output", "jobs", "draw", "report", "json", "csv"];
 
 /// A result, as far as it is read here.
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct Made {
     settings: Settings,
 }
 
-/// Puts the settings of the result of `--from RESULT.json` in front of the other words, but for options that these have, too.
+/// Puts the settings of the result of `--again RESULT.json` in front of the other words, but for options that these have, too.
 ///
 /// # Errors
 /// The result cannot be read, or is of another command.
@@ -36,13 +36,13 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     };
     let text = |word: &OsString| word.to_str().unwrap_or_default().to_owned();
     let given: Vec<String> = words.iter().map(text).collect();
-    let file = given.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--from") {
+    let file = given.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--again") {
         Some("") => given.get(at + 1).cloned(),
         Some(value) => value.strip_prefix('=').map(str::to_owned),
         None => None,
     });
     let Some(file) = file else { return Ok(words) };
-    let wrong = |problem: &str| format!("error: --from {file}: {problem}");
+    let wrong = |problem: &str| format!("error: --again {file}: {problem}");
     let about = fs::metadata(&file).map_err(|error| wrong(&error.to_string()))?;
     if !about.is_file() {
         return Err(wrong("not a file; it is read several times"));

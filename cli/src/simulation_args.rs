@@ -133,7 +133,7 @@ pub struct Sim {
     pub report: Option<Written>,
     /// Run again what made this result of vef sim --json, with its settings, but for options given beside this
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "RESULT.json", conflicts_with = "sweep")]
-    pub from: Option<PathBuf>,
+    pub again: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub json: bool,
@@ -294,7 +294,7 @@ pub struct Traffic {
     pub jobs: Option<u16>,
     /// Run again what made this result of vef traffic --json, with its settings, but for options given beside this
     #[arg(long, value_name = "RESULT.json")]
-    pub from: Option<PathBuf>,
+    pub again: Option<PathBuf>,
     /// Print the points as JSON
     #[arg(long)]
     pub json: bool,

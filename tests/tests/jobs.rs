@@ -114,7 +114,7 @@ fn a_result_runs_again() {
     };
     let again = |arguments: &[&str]| {
         let mut command = vef();
-        command.arg(arguments[0]).arg("--from").arg(&result).args(&arguments[1..]).arg("--json");
+        command.arg(arguments[0]).arg("--again").arg(&result).args(&arguments[1..]).arg("--json");
         json(&mut command)
     };
     let [halo, all] = [&halo, &all].map(|path| path.to_str().expect("UTF-8"));
@@ -163,10 +163,10 @@ fn a_result_runs_again() {
     assert_eq!(again(&["traffic", "--load", "0.3"])["points"].as_array().map(Vec::len), Some(1));
     // That of another command, and what is none.
     let mut wrong = vef();
-    let refused = run(wrong.arg("sim").arg("--from").arg(&result)).exited(2).stderr();
+    let refused = run(wrong.arg("sim").arg("--again").arg(&result)).exited(2).stderr();
     assert!(refused.contains("not a result with settings, as vef sim --json writes it"), "{refused}");
     std::fs::write(&result, "{").expect("a file");
-    let refused = run(vef().arg("traffic").arg("--from").arg(&result)).exited(2).stderr();
+    let refused = run(vef().arg("traffic").arg("--again").arg(&result)).exited(2).stderr();
     assert!(refused.contains("not a result") && refused.trim_end().lines().count() == 1, "{refused}");
 }
 
