@@ -56,14 +56,14 @@ impl Part {
             _ => (text, None),
         };
         match name.is_empty() {
-            true => Err(PartError::Form { text: text.to_owned(), form: "NAME or NAME:K, K from 1" }),
+            true => Err(PartError::Form("NAME or NAME:K, K from 1")),
             false => Ok(Self::Phase { name: name.to_owned(), entry }),
         }
     }
 
     /// Iterations from `FIRST`, `FIRST-LAST` or `FIRST-`, from 1.
     pub fn iterations(text: &str) -> Result<Self, PartError> {
-        let wrong = || PartError::Form { text: text.to_owned(), form: "FIRST, FIRST-LAST or FIRST-, from 1" };
+        let wrong = || PartError::Form("FIRST, FIRST-LAST or FIRST-, from 1");
         let number = |text: &str| text.parse::<NonZeroU64>().map_err(|_| wrong());
         let (first, last) = match text.split_once('-') {
             None => (number(text)?, Some(number(text)?)),
@@ -80,14 +80,9 @@ impl Part {
 /// Why a trace has no such part.
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
-    /// No part can be named so.
-    #[error("{text:?}: write {form}")]
-    Form {
-        /// What was written.
-        text: String,
-        /// What can be written.
-        form: &'static str,
-    },
+    /// No part can be named so; what can be written.
+    #[error("write {0}")]
+    Form(&'static str),
     /// The trace knows no phases at all.
     #[error("the trace has no phases: only containers (vef mix -o X.vefx) of programs that mark them have")]
     NoPhases,

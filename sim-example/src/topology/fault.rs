@@ -34,7 +34,7 @@ enum What {
 pub enum FaultError {
     /// The text has no known form.
     #[error(
-        "{0:?}: write FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED (of all cables between switches); behind it =PERCENT% where so much of the bandwidth is left"
+        "write FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED (of all cables between switches); behind it =PERCENT% where so much of the bandwidth is left"
     )]
     Form(String),
     /// There is no such link or switch.

@@ -35,7 +35,7 @@ enum To {
 pub enum SendsError {
     /// The pattern is unknown.
     #[error(
-        "unknown pattern {text:?}; write {}, hotspot:NODE=SHARE,… or file:MATRIX, or several as 0.8*uniform+0.2*incast",
+        "unknown pattern; write {}, hotspot:NODE=SHARE,… or file:MATRIX, or several as 0.8*uniform+0.2*incast",
         names()
     )]
     Unknown {

@@ -60,7 +60,7 @@ pub const PUBLISHED: [Published; 2] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
     /// Neither.
-    #[error("{0:?}: write a size such as 2KiB, {names}, or file:DISTRIBUTION", names = PUBLISHED.map(|published| published.name).join(", "))]
+    #[error("write a size such as 2KiB, {names}, or file:DISTRIBUTION", names = PUBLISHED.map(|published| published.name).join(", "))]
     Unknown(String),
     /// The file cannot be read.
     #[error("{0}: {1}")]
