@@ -16,23 +16,20 @@ pub struct Background {
 
 /// Text that is not `PATTERN@LOAD`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("background traffic {text:?}: {problem}")]
-pub struct BackgroundError {
-    text: String,
-    problem: String,
-}
+#[error("{0}")]
+pub struct BackgroundError(String);
 
 impl FromStr for Background {
     type Err = BackgroundError;
 
     fn from_str(text: &str) -> Result<Self, BackgroundError> {
-        let wrong = |problem: String| BackgroundError { text: text.to_owned(), problem };
         let (pattern, load) = text
             .rsplit_once('@')
-            .ok_or_else(|| wrong("write PATTERN@LOAD, such as uniform@0.3".to_owned()))?;
-        let pattern = pattern.parse().map_err(|error: SendsError| wrong(error.to_string()))?;
+            .ok_or_else(|| BackgroundError("write PATTERN@LOAD, such as uniform@0.3".to_owned()))?;
+        let pattern = pattern.parse().map_err(|error: SendsError| BackgroundError(error.to_string()))?;
         let load = load.parse().ok().filter(|load| *load > 0.0 && *load <= 1.0);
-        let load = load.ok_or_else(|| wrong("the load is a share above 0 and up to 1".to_owned()))?;
+        let load =
+            load.ok_or_else(|| BackgroundError("the load is a share above 0 and up to 1".to_owned()))?;
         Ok(Self { pattern, load })
     }
 }

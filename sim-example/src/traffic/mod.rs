@@ -91,8 +91,8 @@ pub enum Arrivals {
 
 /// Unknown [`Arrivals`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("arrivals {0:?}: write bernoulli, poisson or on-off:N, with a mean number of messages of at least 1")]
-pub struct UnknownArrivals(String);
+#[error("write bernoulli, poisson or on-off:N, with a mean number of messages of at least 1")]
+pub struct UnknownArrivals;
 
 impl FromStr for Arrivals {
     type Err = UnknownArrivals;
@@ -104,7 +104,7 @@ impl FromStr for Arrivals {
             "poisson" => Some(Self::Poisson),
             _ => text.strip_prefix("on-off:").and_then(burst).map(Self::OnOff),
         }
-        .ok_or_else(|| UnknownArrivals(text.to_owned()))
+        .ok_or_else(|| UnknownArrivals)
     }
 }
 
