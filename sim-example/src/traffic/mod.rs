@@ -104,7 +104,7 @@ impl FromStr for Arrivals {
             "poisson" => Some(Self::Poisson),
             _ => text.strip_prefix("on-off:").and_then(burst).map(Self::OnOff),
         }
-        .ok_or_else(|| UnknownArrivals)
+        .ok_or(UnknownArrivals)
     }
 }
 
