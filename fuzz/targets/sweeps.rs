@@ -23,8 +23,10 @@ vef_fuzz::target!(128, |bytes| {
             assert!(!topology.name().is_empty());
         }
     }
-    let point = |values: Vec<(String, String)>| Point { settings: values.into_iter().collect(), error: None, report: None };
+    let point = |values: Vec<(String, String)>| Point { settings: values.into_iter().collect(), error: None, report: None, cost: None };
     let sweep = Sweep {
+        answers: Vec::new(),
+        prices: None,
         schema: SweepSchema::default(),
         options: swept.iter().map(|option| option.option.clone()).collect(),
         points: points.into_iter().take(64).map(point).collect(),
