@@ -1,5 +1,5 @@
 /* Under MPI_THREAD_MULTIPLE: while a thread is about to return from MPI_Wait, another one is given the handle of that request for one of its
- * own. Says whether that was so. `unknown`: the first is of an operation that no trace can represent; `freed`: it is a receive, and the
+ * own. Says whether that was so. `unknown`: the first is of a neighbourhood operation; `freed`: it is a receive, and the
  * second thread's are persistent ones that it frees at once; `nowhere`: as `freed`, but they are
  * from MPI_PROC_NULL and are started and waited for; `cancelled`: as `freed`, but they are cancelled, and freed or waited for;
  * `matched`: MPI_Mrecv instead of MPI_Wait, and messages. Runs alone (one rank); the tool late_return.c calls wait_is_over. */
