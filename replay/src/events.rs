@@ -5,7 +5,7 @@ use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::Operation;
 use vef_format::units::{Bytes, Picos};
 
-/// Which collectives are events for the simulator ([`Sink::collective`]), not messages: those for which all that is said here holds.
+/// Which collectives are events for the simulator ([`Sink::collective`](crate::Sink::collective)), not messages: those for which all that is said here holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectiveEvents {
     /// The operations.
