@@ -223,8 +223,11 @@ fn seconds_wrap_around() {
     for file in [&mut one, &mut two] {
         file.now = 65_535_999_999_000;
         file.call(52, &[H(WORLD)]);
-        file.now += 3_000_000_000;
-        file.call(52, &[H(WORLD)]);
+        // Around once, and in steps of 30 000 s around again.
+        for seconds in [3, 30_000, 30_000, 30_000] {
+            file.now += seconds * 1_000_000_000;
+            file.call(52, &[H(WORLD)]);
+        }
         file.finalize();
     }
     let (_, _, records) = import(&[one, two], &Options::default()).unwrap();
@@ -235,7 +238,8 @@ fn seconds_wrap_around() {
             _ => None,
         })
         .collect();
-    assert_eq!(times, [65_535_999_999_000 - 1100, 3_000_000_900]);
+    let later = 30_000_000_000_900;
+    assert_eq!(times, [65_535_999_999_000 - 1100, 3_000_000_900, later, later, later]);
 }
 
 /// A part of a run: what was not recorded in front of the part is no computing.
