@@ -99,14 +99,14 @@ impl Engine {
             },
         };
         let record = (record != UNKNOWN).then_some(u64::from(record));
-        let labels = match (src, record) {
+        let label = match (src, record) {
             (Some(src), Some(record)) => {
-                self.jobs[job as usize].source.labels(src, record).map_err(ReplayError::Notes)?
+                self.jobs[job as usize].source.label(src, record).map_err(ReplayError::Notes)?
             }
             _ => Default::default(),
         };
         if let Origin::Line { tag, .. } = &mut origin {
-            *tag = labels.tag;
+            *tag = label.tag;
         }
         let nodes = &self.live.nodes;
         let first_task = self.jobs[job as usize].first_task as usize;
@@ -118,8 +118,8 @@ impl Engine {
             dst_node: nodes[flight.receiver as usize],
             record,
             origin,
-            function: labels.function,
-            phase: labels.phase,
+            function: label.function,
+            phase: label.phase,
         })
     }
 

@@ -1,8 +1,9 @@
 //! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's; and what the engine keeps
 //! of it besides its tasks.
 
-use crate::captured::{self, CapturedRecord, Labels};
+use crate::captured::{self, CapturedRecord};
 use crate::error::{BuildError, ReplayError};
+use crate::labels::Labels;
 use crate::lines::Lines;
 use crate::options::SendCompletion;
 use crate::part::{Ahead, Filter, Part, PartError, Selection, captured_time, iterations, phase};
@@ -158,10 +159,10 @@ impl Job {
         let Feed::Container(container) = &self.source else {
             return Ok(vec![CapturedRecord::default(); wanted.len()]);
         };
-        Ok(captured::records(container.reader(), wanted)?)
+        Ok(captured::records(container.shared_reader(), wanted)?)
     }
 
-    /// The functions and phases of the trace's records, if it is a container.
+    /// Tags, functions and phases of the trace's records, if it is a container.
     pub fn labels(&self) -> Result<Option<Labels>, LoadError> {
         let Feed::Container(container) = &self.source else { return Ok(None) };
         Ok(Some(Labels::new(container.shared_reader())?))

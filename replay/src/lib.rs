@@ -83,6 +83,7 @@ mod task;
 
 mod captured;
 mod job;
+mod labels;
 mod lines;
 mod live;
 mod parcels;
@@ -106,7 +107,7 @@ mod sync {
 
 pub use accounts::Accounts;
 pub use builder::Builder;
-pub use captured::{CapturedRecord, Labels};
+pub use captured::CapturedRecord;
 pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};
@@ -115,6 +116,7 @@ pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
 pub use events::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use exchange::{Exchange, Seat};
 pub use job::{Computing, Extent, Job};
+pub use labels::{Label, Labels};
 pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
 pub use options::{Link, Memory, SameNode, SendCompletion};
 pub use part::{LeftOut, Part, PartError, PlaceInPart, Selection, Stretch};

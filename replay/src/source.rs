@@ -7,7 +7,6 @@
 mod container;
 mod facts;
 mod feed;
-mod labels;
 mod loaded;
 mod packed;
 mod stream;
@@ -15,11 +14,11 @@ mod stream;
 pub use container::Container;
 pub(crate) use facts::{Facts, Question};
 pub(crate) use feed::Feed;
-pub(crate) use labels::Labels;
 pub(crate) use loaded::is_container;
 pub use loaded::{LoadError, Loaded};
 pub use stream::Stream;
 
+use crate::labels::Label;
 use std::error::Error as StdError;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
@@ -52,8 +51,8 @@ pub(crate) trait Source {
     }
 
     /// What the trace says of a task's record beside the record itself.
-    fn labels(&mut self, _task: Rank, _record: u64) -> Result<Labels, SourceError> {
-        Ok(Labels::default())
+    fn label(&mut self, _task: Rank, _record: u64) -> Result<Label, SourceError> {
+        Ok(Label::default())
     }
 
     /// Whether what [`vef_format::container::Reader::is_proven`] says of a trace is known of this one.

@@ -8,11 +8,12 @@
 //! collective   |--- another member has not entered yet ---|--- messages are under way ---|
 //! ```
 
-use crate::captured::Labels;
 use crate::engine::Engine;
+use crate::labels::Labels;
 use crate::message::{Left, Started};
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use vef_format::ids::Rank;
 use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MESSAGE};
 use vef_format::units::Picos;
@@ -185,9 +186,9 @@ pub struct WaitPlace {
     /// Why.
     pub cause: Cause,
     /// The MPI function in which it waits, if the trace tells.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
     /// The innermost phase in which that is called.
-    pub phase: Option<String>,
+    pub phase: Option<Arc<str>>,
 }
 
 /// Who waits for whom, and why.
@@ -208,7 +209,7 @@ pub struct WaitPair {
 pub struct WaitSums {
     /// What the traces say of their records; by job.
     labels: Vec<Option<Labels>>,
-    places: HashMap<(Cause, Option<u32>, Option<u32>, u32), WaitSum>,
+    places: HashMap<WaitPlace, WaitSum>,
     pairs: HashMap<WaitPair, WaitSum>,
     /// Waits of pairs beyond the limit.
     others: WaitSum,
@@ -223,12 +224,13 @@ impl WaitSums {
         Self { labels, ..Self::default() }
     }
 
-    /// Adds a wait; those of a task in their order.
+    /// Adds a wait; those of a task in their order. Where the notes of a container cannot be read, the wait has no function and phase.
     pub fn add(&mut self, wait: &Wait) {
         let labels = self.labels.get_mut(wait.job as usize).and_then(Option::as_mut);
         let at = wait.record.checked_sub(1).zip(labels);
-        let (function, phase) = at.map_or((None, None), |(call, labels)| labels.of(wait.task, call));
-        self.places.entry((wait.cause, function, phase, wait.job)).or_default().add(wait);
+        let label = at.and_then(|(call, labels)| labels.of(wait.task, call).ok()).unwrap_or_default();
+        let place = WaitPlace { cause: wait.cause, function: label.function, phase: label.phase };
+        self.places.entry(place).or_default().add(wait);
         let Some(on) = wait.on else { return };
         let pair = WaitPair { job: wait.job, task: wait.task, on, cause: wait.cause };
         match self.pairs.len() < MOST_PAIRS || self.pairs.contains_key(&pair) {
@@ -239,15 +241,7 @@ impl WaitSums {
 
     /// By place, over all jobs: most time first.
     pub fn places(&self) -> Vec<(WaitPlace, WaitSum)> {
-        let mut named: HashMap<WaitPlace, WaitSum> = HashMap::new();
-        for (&(cause, function, phase, job), sum) in &self.places {
-            let labels = self.labels.get(job as usize).and_then(Option::as_ref);
-            let name = |number: Option<u32>| Some(labels?.name(number?).to_owned());
-            let place = WaitPlace { cause, function: name(function), phase: name(phase) };
-            let all = named.entry(place).or_default();
-            (all.waits, all.time) = (all.waits + sum.waits, all.time.saturating_add(sum.time));
-        }
-        sorted(named)
+        sorted(self.places.clone())
     }
 
     /// By pair, most time first; and the waits of pairs that were too many to keep apart.

@@ -94,7 +94,7 @@ fn waits_are_divided_by_cause() {
         ]
     );
     let place = |cause, function: &str, phase: Option<&str>, time| {
-        let (function, phase) = (Some(function.to_owned()), phase.map(str::to_owned));
+        let (function, phase) = (Some(function.into()), phase.map(Into::into));
         (WaitPlace { cause, function, phase }, WaitSum { waits: 1, time })
     };
     assert_eq!(

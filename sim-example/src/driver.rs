@@ -144,8 +144,8 @@ fn name_records(path: &mut CriticalPath, settings: &Settings) -> Result<(), SimE
         let clock = job.clock();
         for (step, record) in steps.iter_mut().zip(job.captured_records(&wanted)?) {
             *step.captured() = Captured {
-                function: record.function,
-                phase: record.phases.into_iter().next_back(),
+                function: record.label.function.as_deref().map(str::to_owned),
+                phase: record.label.phase.as_deref().map(str::to_owned),
                 captured_ps: record.at.and_then(|at| Some(at.to_picos(clock)?.0)),
             };
         }

@@ -28,8 +28,8 @@ impl Waiting {
     pub(crate) fn report(&self) -> WaitsReport {
         let place = |(place, sum): (WaitPlace, WaitSum)| WaitingIn {
             cause: cause(place.cause),
-            function: place.function,
-            phase: place.phase,
+            function: place.function.as_deref().map(str::to_owned),
+            phase: place.phase.as_deref().map(str::to_owned),
             waits: sum.waits,
             time_ps: sum.time,
         };

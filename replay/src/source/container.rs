@@ -5,8 +5,8 @@
 //! the wait: a pause until its dependency is fulfilled and its computing time over, nothing else.
 
 use super::facts::{Facts, Question, Seen};
-use super::labels::{LabelNotes, Labels};
 use super::{Located, Search, Source, SourceError, Wanted};
+use crate::labels::{Label, Labels};
 use crate::sequence::{PAUSE, STARTED};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ pub struct Container {
     /// The counts of each task's vector collectives, once they were asked for.
     counts: Option<HashMap<u32, Counts>>,
     /// Tags, functions and phases, once they were asked for.
-    labels: Option<Box<LabelNotes>>,
+    labels: Option<Box<Labels>>,
     /// What is known of sends, by task; `None` unless it was asked for ([`Container::tell_sends`]) and there is any.
     sends: Option<HashMap<u32, Sends>>,
     /// Whether the records are those of which the file has a proof.
@@ -144,13 +144,12 @@ impl Source for Container {
         }
     }
 
-    fn labels(&mut self, task: Rank, record: u64) -> Result<Labels, SourceError> {
-        let reader = self.streams.reader();
-        let notes = match &mut self.labels {
-            Some(notes) => notes,
-            none => none.insert(Box::new(LabelNotes::new(reader)?)),
+    fn label(&mut self, task: Rank, record: u64) -> Result<Label, SourceError> {
+        let labels = match &mut self.labels {
+            Some(labels) => labels,
+            none => none.insert(Box::new(Labels::new(self.streams.shared_reader())?)),
         };
-        Ok(notes.of(reader, task, record)?)
+        Ok(labels.of(task, record)?)
     }
 
     fn is_proven(&self) -> bool {

@@ -10,56 +10,60 @@ use vef_format::ids::Rank;
 
 /// What is known of a record beside itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Labels {
-    pub(crate) tag: Option<i32>,
-    pub(crate) function: Option<Arc<str>>,
+pub struct Label {
+    /// The tag of a message.
+    pub tag: Option<i32>,
+    /// The MPI function that made the record.
+    pub function: Option<Arc<str>>,
     /// The innermost phase of the program.
-    pub(crate) phase: Option<Arc<str>>,
+    pub phase: Option<Arc<str>>,
 }
 
 /// The labels of a container's records.
 #[derive(Debug)]
-pub(super) struct LabelNotes {
+pub struct Labels {
+    reader: Arc<Reader>,
     tags: HashMap<u32, Spans>,
     functions: HashMap<u32, Spans>,
     phases: HashMap<u32, Spans>,
     names: HashSet<Arc<str>>,
 }
 
-impl LabelNotes {
-    pub(super) fn new(reader: &Reader) -> Result<Self, ContainerError> {
+impl Labels {
+    pub(crate) fn new(reader: Arc<Reader>) -> Result<Self, ContainerError> {
         let of_all = |section| {
             let notes = reader.notes_of_all(section)?;
             Ok(notes.into_iter().map(|(task, notes)| (task.0, Spans::new(section, notes))).collect())
         };
-        Ok(Self {
-            tags: of_all(Section::Tags)?,
-            functions: of_all(Section::Calls)?,
-            phases: of_all(Section::Phases)?,
-            names: HashSet::new(),
-        })
+        let (tags, functions, phases) =
+            (of_all(Section::Tags)?, of_all(Section::Calls)?, of_all(Section::Phases)?);
+        Ok(Self { reader, tags, functions, phases, names: HashSet::new() })
     }
 
-    pub(super) fn of(&mut self, reader: &Reader, task: Rank, record: u64) -> Result<Labels, ContainerError> {
-        let Self { tags, functions, phases, names } = self;
-        let mut label = |spans: &mut HashMap<u32, Spans>| match spans.get_mut(&task.0) {
-            None => Ok(Label::Nothing),
+    /// That of a record, by its number from 0. Fast while a task's records are asked about in their order, or not far from it.
+    ///
+    /// # Errors
+    /// The notes of the container cannot be read.
+    pub fn of(&mut self, task: Rank, record: u64) -> Result<Label, ContainerError> {
+        let Self { reader, tags, functions, phases, names } = self;
+        let mut note = |spans: &mut HashMap<u32, Spans>| match spans.get_mut(&task.0) {
+            None => Ok(Noted::Nothing),
             Some(spans) => spans.at(reader, task, record, names),
         };
-        let name = |label| match label {
-            Label::Name(name) => Some(name),
-            Label::Nothing | Label::Tag(_) => None,
+        let name = |noted| match noted {
+            Noted::Name(name) => Some(name),
+            Noted::Nothing | Noted::Tag(_) => None,
         };
-        let tag = match label(tags)? {
-            Label::Tag(tag) => Some(tag),
-            Label::Nothing | Label::Name(_) => None,
+        let tag = match note(tags)? {
+            Noted::Tag(tag) => Some(tag),
+            Noted::Nothing | Noted::Name(_) => None,
         };
-        Ok(Labels { tag, function: name(label(functions)?), phase: name(label(phases)?) })
+        Ok(Label { tag, function: name(note(functions)?), phase: name(note(phases)?) })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Label {
+enum Noted {
     Nothing,
     Tag(i32),
     Name(Arc<str>),
@@ -72,7 +76,7 @@ struct Spans {
     section: Section,
     notes: Notes,
     /// From which record on, and the label; by record.
-    window: VecDeque<(u64, Label)>,
+    window: VecDeque<(u64, Noted)>,
     /// Whether labels in front of the window were let go.
     dropped: bool,
     at_end: bool,
@@ -98,7 +102,7 @@ impl Spans {
         task: Rank,
         record: u64,
         names: &mut HashSet<Arc<str>>,
-    ) -> Result<Label, ContainerError> {
+    ) -> Result<Noted, ContainerError> {
         if self.dropped && self.window.front().is_none_or(|&(first, _)| first > record) {
             *self = Self::new(self.section, reader.notes(self.section, task)?);
         }
@@ -107,7 +111,7 @@ impl Spans {
         }
         let behind = self.window.partition_point(|&(from, _)| from <= record);
         let label = behind.checked_sub(1).and_then(|at| self.window.get(at));
-        Ok(label.map_or(Label::Nothing, |(_, label)| label.clone()))
+        Ok(label.map_or(Noted::Nothing, |(_, label)| label.clone()))
     }
 
     fn read(&mut self, reader: &Reader, names: &mut HashSet<Arc<str>>) -> Result<(), ContainerError> {
@@ -117,8 +121,8 @@ impl Spans {
             return Ok(());
         };
         let label = match note {
-            Note::Tag(tag) => Label::Tag(tag),
-            Note::Call(name) => Label::Name(known(name)),
+            Note::Tag(tag) => Noted::Tag(tag),
+            Note::Call(name) => Noted::Name(known(name)),
             Note::Phase { begin: true, name } => {
                 if self.phases.len() < MOST_PHASES {
                     self.phases.push(known(name));
@@ -142,7 +146,7 @@ impl Spans {
         Ok(())
     }
 
-    fn innermost(&self) -> Label {
-        self.phases.last().map_or(Label::Nothing, |name| Label::Name(name.clone()))
+    fn innermost(&self) -> Noted {
+        self.phases.last().map_or(Noted::Nothing, |name| Noted::Name(name.clone()))
     }
 }
