@@ -216,7 +216,7 @@ fn the_trace_holds_the_plan() {
     let seeds = std::env::var("VEF_SEEDS").unwrap_or_else(|_| "1..6".into());
     let (first, end) = seeds.split_once("..").expect("VEF_SEEDS=FIRST..END");
     let (first, end): (u64, u64) = (first.parse().expect("a number"), end.parse().expect("a number"));
-    for mpi in Mpi::installed() {
+    for mpi in Mpi::every() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "random", &["tests/c/random.c", "-lpthread"]);
         (first..end).for_each(|number| seed(mpi, &program, number));

@@ -330,9 +330,10 @@ fn ranks_on_several_hosts() {
     }
     for mpi in Mpi::installed() {
         let (work, program) = prepare(mpi);
-        let launcher = match mpi {
-            Mpi::Mpich => format!("mpiexec.mpich -launcher ssh -launcher-exec {shell} -hosts one,two"),
-            Mpi::OpenMpi => format!("mpirun.openmpi --mca plm_rsh_agent {shell} -host one,two"),
+        let launcher = if mpi == Mpi::Mpich {
+            format!("mpiexec.mpich -launcher ssh -launcher-exec {shell} -hosts one,two")
+        } else {
+            format!("mpirun.openmpi --mca plm_rsh_agent {shell} -host one,two")
         };
         let options = ["-n", "2", "--mpirun", &launcher, "--max-size", "1G"];
         let (_, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
