@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -293,22 +294,31 @@ pub fn run(command: &mut Command) -> Ended {
 /// When it cannot be started or does not end in time: a hang is a failure.
 pub fn run_for(command: &mut Command, limit: Duration) -> Ended {
     let line = format!("{command:?}");
+    run_within(command, limit).unwrap_or_else(|| panic!("{line}: not over after {limit:?}"))
+}
+
+/// Runs a command to its end; `None`: it was not over after `limit`, and was killed with all that it had started.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn run_within(command: &mut Command, limit: Duration) -> Option<Ended> {
+    let line = format!("{command:?}");
     let launches = ["mpiexec", "mpirun", "\"run\""].iter().any(|word| line.contains(word));
     let _turn = launches.then(turn);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
     let pid = child.id();
     let started = Instant::now();
     let waiter = std::thread::spawn(move || child.wait_with_output());
     while !waiter.is_finished() {
         if started.elapsed() > limit {
-            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
-            panic!("{line}: not over after {limit:?}");
+            let _ = Command::new("kill").args(["-9", "--", &format!("-{pid}")]).status();
+            return None;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     let output = waiter.join().expect("the waiting thread").expect("the output of the child");
-    Ended { line, output }
+    Some(Ended { line, output })
 }
 
 /// A number at `key` of a JSON object.
