@@ -65,3 +65,49 @@ fn calls_are_checked_before_they_are_converted() {
     let refused = check(&["--flops-per-second", "1e9", "--strict"]).exited(2).stdout();
     assert!(refused.contains("1 calls of put, which are left out: rank 0"), "{refused}");
 }
+
+/// A step of training a language model goes to Chakra and OTF2 and back, and is cut out of a workload of two jobs.
+#[test]
+fn a_workload_is_made_exported_joined_and_cut() {
+    let work = tempfile::tempdir().expect("a directory");
+    let vef = |words: &str| {
+        let mut command = vef();
+        run(command.current_dir(work.path()).args(words.split(' ')))
+    };
+    vef("gen llm --parallel 2,2,2 --layers 4 --hidden 256 --inner 512 --sequence 128 --micro-batches 3 --iterations 1 -o step.vefx")
+        .success();
+    let replayed = |trace: &str| {
+        let checked = vef(&format!("check {trace} --json")).success().stdout();
+        let checked: serde_json::Value = serde_json::from_str(&checked).expect("JSON");
+        ["messages", "collectives", "bytes", "runtime_ps"].map(|key| checked[key].as_u64().expect("a number"))
+    };
+    let [messages, collectives, bytes, runtime] = replayed("step.vefx");
+    assert_eq!((messages, collectives), (4 * 3 * 2, 4 * 2 * 3 * 2 + 2 * (2 * (2 + 1))));
+
+    vef("export --to chakra step.vefx -o step.chakra").success();
+    let [sends, kept, sent, micros] = replayed("step.chakra");
+    assert_eq!((sends, kept, sent), (messages, collectives, bytes));
+    // The times are whole µs.
+    assert!(micros.abs_diff(runtime) <= 100_000_000, "{micros} {runtime}");
+    vef("export --to otf2 step.vefx -o step.otf2.d").success();
+    let [sends, kept, sent, _] = replayed("step.otf2.d");
+    assert_eq!((sends, kept, sent), (messages, collectives, bytes));
+
+    vef("gen ring -n 4 --iterations 10 -o ring.vef").success();
+    let joined = vef("cat ring.vef step.vefx -o both.vefx").success().stdout();
+    assert!(joined.contains("tasks from 4 on: step.vefx"), "{joined}");
+    assert_eq!(replayed("both.vefx")[3], runtime.max(replayed("ring.vef")[3]));
+    let cut = vef("cut both.vefx --ranks 4-11 -o again.vef").success().stdout();
+    assert!(cut.contains("8 ranks"), "{cut}");
+    assert_eq!(replayed("again.vef"), [messages, collectives, bytes, runtime]);
+    // The part of a run takes as long as a replay of that part.
+    let time = |words: &str| {
+        let simulated: serde_json::Value =
+            serde_json::from_str(&vef(words).success().stdout()).expect("JSON");
+        simulated["runtime_ps"].as_u64().expect("a time")
+    };
+    vef("cut ring.vef --iterations=3-6 -o part.vef").success();
+    assert_eq!(time("sim part.vef --json"), time("sim ring.vef --iterations=3-6 --json"));
+    assert!(vef("cut ring.vef -o part.vef").exited(2).stderr().contains("name a part"));
+    assert!(vef("cat ring.vef none.vef -o x.vef").exited(2).stderr().contains("none.vef"));
+}
