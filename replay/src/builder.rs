@@ -173,9 +173,10 @@ impl Builder {
                 scale,
                 table: job.table,
                 changes: (job.computing.is_some() || part.is_some())
-                    .then(|| Box::new(Changes { computing: job.computing, part })),
+                    .then(|| Box::new(Changes::new(job.computing, part))),
                 first_task,
                 tasks,
+                start: job.start,
                 skipped: job.skipped,
                 spans: job.spans,
                 from_launch: job.from_launch,

@@ -17,13 +17,14 @@ use crate::latencies::Latencies;
 use crate::loggp;
 use crate::model::{Build, Carrier, ModelError, Network, Usage, WithProtocol};
 use crate::noise::Noise;
+use crate::offload::{Collectives, InNetwork, Offload};
 use crate::parallel;
 use crate::progress::Progress;
 use crate::repeats::{Repeat, Repeats};
 use crate::report::Outcome;
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
-use crate::topology::Fabric;
+use crate::topology::{Fabric, LinkClass};
 use crate::traffic::Background;
 use crate::traffic::beside::Beside;
 use crate::waiting::Waiting;
@@ -93,6 +94,9 @@ impl Prepared {
             .send_completion(send_completion)
             .same_node(settings.same_node)
             .algorithms(settings.algorithms.clone());
+        if let Collectives::Offload(offload) = &settings.collectives {
+            builder = builder.collective_events(offload.which.clone());
+        }
         let (mut all_nodes, mut spans, mut computing) = (Vec::new(), Vec::new(), Vec::new());
         let mut labels = Vec::new();
         let open = |workload: &Workload| -> Result<Job, SimError> {
@@ -191,6 +195,8 @@ struct Extras<'a> {
     observe: Observe,
     background: Option<&'a Background>,
     repeats: Option<Box<Repeats>>,
+    /// Set if the network carries out collectives.
+    offload: Option<&'a Offload>,
     /// What is known of the records of each job, if waits are recorded.
     labels: Vec<Option<Labels>>,
 }
@@ -198,8 +204,16 @@ struct Extras<'a> {
 impl<'a> Extras<'a> {
     fn of(settings: &'a Settings, labels: Vec<Option<Labels>>) -> Result<Self, SimError> {
         let observe = settings.observe;
+        let offload = match &settings.collectives {
+            Collectives::Offload(offload) => Some(offload),
+            Collectives::Messages => None,
+        };
+        if offload.is_some() && observe.critical_path {
+            let with = "collectives that the network carries out";
+            return Err(SimError::Unsupported { what: "the critical path", with });
+        }
         if settings.only.is_some() {
-            return Ok(Self { observe, labels, ..Self::default() });
+            return Ok(Self { observe, offload, labels, ..Self::default() });
         }
         for (job, workload) in (0..).zip(&settings.jobs) {
             if let Repeat::Until(until) = workload.repeat
@@ -217,7 +231,7 @@ impl<'a> Extras<'a> {
         if repeats.is_some() && observe.waits {
             return Err(SimError::Unsupported { what: "waits", with: "jobs that repeat" });
         }
-        Ok(Self { observe, background, repeats, labels })
+        Ok(Self { observe, background, repeats, offload, labels })
     }
 }
 
@@ -227,13 +241,16 @@ fn run_beside(
     extras: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
-    let what = if extras.background.is_some() { "background traffic" } else { "jobs that repeat" };
-    match network.model.info().carrier {
-        Carrier::Links(build) => run_with(engine, network, build, extras, progress),
-        Carrier::Ranks if extras.background.is_some() || extras.repeats.is_some() => {
-            Err(SimError::Unsupported { what, with: "model loggp" })
-        }
-        Carrier::Ranks => run_loggp(engine, network, progress),
+    let what = match &extras {
+        Extras { background: Some(_), .. } => Some("background traffic"),
+        Extras { repeats: Some(_), .. } => Some("jobs that repeat"),
+        Extras { offload: Some(_), .. } => Some("collectives that the network carries out"),
+        _ => None,
+    };
+    match (&network.model.info().carrier, what) {
+        (Carrier::Links(build), _) => run_with(engine, network, *build, extras, progress),
+        (Carrier::Ranks, Some(what)) => Err(SimError::Unsupported { what, with: "model loggp" }),
+        (Carrier::Ranks, None) => run_loggp(engine, network, progress),
     }
 }
 
@@ -291,7 +308,7 @@ fn run_with(
     engine: Engine,
     settings: &NetworkSettings,
     build: Build,
-    Extras { observe, background, repeats, labels }: Extras<'_>,
+    Extras { observe, background, repeats, offload, labels }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
     let topology = &fabric(&engine, settings)?;
@@ -309,11 +326,14 @@ fn run_with(
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
     let waiting = observe.waits.then(|| Box::new(Waiting::new(&engine, labels)));
-    let mut run = Run::begin(engine, network, accounts, causes, waiting)?;
+    let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
+    let in_network = offload.map(|offload| Box::new(InNetwork::new(offload.latency, bandwidth)));
+    let mut run = Run::begin(engine, network, accounts, causes, waiting, in_network)?;
     run.repeats = repeats;
     run.run(progress)?;
     let Run { engine, latencies, repeats, follower, .. } = run;
-    let Follower { mut network, accounts, causes, waiting, .. } = follower;
+    let Follower { mut network, accounts, causes, waiting, in_network, .. } = follower;
+    let collectives_offloaded = in_network.map_or(0, |in_network| in_network.carried_out);
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };
@@ -338,12 +358,19 @@ fn run_with(
             wall: began.elapsed(),
         }
         .report())
-        .map(|report| Simulation { background: counted.map(|counted| counted.report()), ..report }),
+        .map(|report| Simulation {
+            background: counted.map(|counted| counted.report()),
+            collectives_offloaded,
+            ..report
+        }),
     }
 }
 
 #[cfg(test)]
 mod jobs;
+
+#[cfg(test)]
+mod offload;
 
 #[cfg(test)]
 mod tests;

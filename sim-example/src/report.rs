@@ -94,6 +94,7 @@ impl Outcome<'_> {
             marks: stats.marks,
             collectives: stats.collectives,
             collectives_split_evenly: stats.split_evenly,
+            collectives_offloaded: 0,
             same_node: amount(stats.inside),
             kinds: stats.kinds().map(of_kind).collect(),
             jobs,

@@ -16,6 +16,7 @@ use crate::model::{
     Carrier, FLOW_HEADING, LINKS_HEADING, LinkSpeed, Links, Model, PacketSettings, Protocol, Setup, Weights,
 };
 use crate::noise::ComputeNoise;
+use crate::offload::Collectives;
 use crate::places::Places;
 use crate::quantity::Bandwidth;
 use crate::repeats::Repeat;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub same_node: SameNode,
     /// The algorithm of each collective operation.
     pub algorithms: Table,
+    /// How collectives are carried out.
+    pub collectives: Collectives,
     /// Optional results to record.
     pub observe: Observe,
     /// Most threads of the run; 0 is 1. The result of a valid trace does not depend on it. Only the packet model uses several, from
