@@ -50,8 +50,8 @@ pub struct Sim {
     /// may be repeated
     #[arg(long, value_name = "JOB=FILE|RULE")]
     pub place: Vec<String>,
-    /// Start of one of several traces; may be repeated
-    #[arg(long, value_name = "JOB=TIME")]
+    /// Start of one of several traces: a time, or after another is over, by a delay; may be repeated
+    #[arg(long, value_name = "JOB=TIME|JOB=after:JOB[+TIME]")]
     pub start: Vec<String>,
     /// Run a trace several times, each time when it is over, or until another is over; may be repeated
     #[arg(long, value_name = "JOB=TIMES|JOB=until:JOB")]

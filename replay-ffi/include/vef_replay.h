@@ -502,6 +502,9 @@ int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
 /** When a job's ranks start, in picoseconds; 0 without this call. */
 int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
 
+/** The job counts as over until `vef_engine_repeat` starts it: when another is over, say. */
+int vef_builder_on_call(vef_builder *builder, uint32_t job);
+
 /**
  * Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
  * include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.

@@ -427,6 +427,13 @@ public:
         return *this;
     }
 
+    /** The job counts as over until Engine::repeat() starts it. */
+    Builder &on_call() noexcept
+    {
+        vef_builder_on_call(get(), job_);
+        return *this;
+    }
+
     /** Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it. */
     Builder &skip_start_up() noexcept
     {

@@ -126,6 +126,16 @@ pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, star
     unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
 }
 
+/// The job counts as over until `vef_engine_repeat` starts it: when another is over, say.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_on_call(builder: *mut Builder, job: u32) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, |builder| builder.change(job, Job::on_call)) }
+}
+
 /// Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
 /// include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
 ///

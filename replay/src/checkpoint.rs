@@ -96,10 +96,12 @@ impl Engine {
         self.unfinished = 0;
         for sequence in &mut self.sequences {
             let is_elsewhere = sequence.wait == Wait::Elsewhere;
-            *sequence = Sequence::new(sequence.job, sequence.rank, jobs[sequence.job as usize].start);
-            match is_elsewhere {
-                true => sequence.wait = Wait::Elsewhere,
-                false => self.unfinished += 1,
+            let job = &jobs[sequence.job as usize];
+            *sequence = Sequence::new(sequence.job, sequence.rank, job.start);
+            match (is_elsewhere, job.on_call) {
+                (true, _) => sequence.wait = Wait::Elsewhere,
+                (false, true) => sequence.wait = Wait::Finished,
+                (false, false) => self.unfinished += 1,
             }
         }
         self.collectives.reset();

@@ -36,6 +36,7 @@ pub struct Job {
     /// As captured, by rank; empty if the first records stay as they are.
     pub(crate) spans: Vec<Span>,
     pub(crate) from_launch: bool,
+    pub(crate) on_call: bool,
     pub(crate) part: Option<Arc<Selection>>,
 }
 
@@ -93,6 +94,7 @@ impl Job {
             skipped: Vec::new(),
             spans: Vec::new(),
             from_launch: false,
+            on_call: false,
             part: None,
         }
     }
@@ -197,6 +199,12 @@ impl Job {
     /// When the tasks start; 0 without it.
     pub fn start(mut self, at: Picos) -> Self {
         self.start = at;
+        self
+    }
+
+    /// The job counts as over until [`Engine::repeat`](crate::Engine::repeat) starts it, at a moment that depends on what happens.
+    pub fn on_call(mut self) -> Self {
+        self.on_call = true;
         self
     }
 
@@ -381,6 +389,7 @@ pub(crate) struct Running {
     pub(crate) tasks: u32,
     /// When its tasks start.
     pub(crate) start: Picos,
+    pub(crate) on_call: bool,
     /// Computing that is left out in front of tasks' first records, by rank.
     pub(crate) skipped: Vec<Ticks>,
     pub(crate) spans: Vec<Span>,

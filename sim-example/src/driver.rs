@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Extent, Job, Labels, SendCompletion};
+use replay::{Accounts, Builder, Engine, Extent, Job, Labels, Picos, SendCompletion};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::ids::Rank;
@@ -55,9 +55,12 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         report.jobs.iter_mut().zip(running(settings)).zip(prepared)
     {
         job.computing = computing;
-        job.start_ps = workload.start.0;
-        job.runtime_ps = job.finish.max_ps.saturating_sub(workload.start.0);
-        if let Some(spans) = spans {
+        // A job that begins after another knows when it did.
+        let later = job.start_ps.saturating_sub(workload.start.0);
+        job.start_ps = workload.start.0 + later;
+        job.runtime_ps = job.finish.max_ps.saturating_sub(job.start_ps);
+        if let Some(mut spans) = spans {
+            spans.delay(Picos(later));
             job.captured_times = spans.times();
             job.span = Some(spans.report(&job.finish));
         }
@@ -126,6 +129,9 @@ impl Prepared {
             });
             if let Some((noise, _)) = noise {
                 job = job.computing(Box::new(noise));
+            }
+            if workload.after.is_some() && settings.only.is_none() {
+                job = job.on_call();
             }
             builder = builder.job(job.nodes(nodes.clone()).start(workload.start).time_factors(factors));
             all_nodes.push(nodes);
@@ -223,13 +229,30 @@ impl<'a> Extras<'a> {
                 return Err(SimError::Repeat { job, until });
             }
         }
-        let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start)).collect();
+        for (job, workload) in (0..).zip(&settings.jobs) {
+            // As many steps as there are jobs end, unless they go around.
+            let mut before =
+                std::iter::successors(workload.after, |&other| settings.jobs.get(other as usize)?.after);
+            if let Some(after) = workload.after
+                && (after as usize >= settings.jobs.len()
+                    || before.by_ref().take(settings.jobs.len()).any(|other| other == job))
+            {
+                return Err(SimError::After { job, after });
+            }
+        }
+        let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start, job.after)).collect();
         let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
         if repeats.is_some() && observe.critical_path {
-            return Err(SimError::Unsupported { what: "the critical path", with: "jobs that repeat" });
+            return Err(SimError::Unsupported {
+                what: "the critical path",
+                with: "jobs that repeat or begin after others",
+            });
         }
         if repeats.is_some() && observe.waits {
-            return Err(SimError::Unsupported { what: "waits", with: "jobs that repeat" });
+            return Err(SimError::Unsupported {
+                what: "waits",
+                with: "jobs that repeat or begin after others",
+            });
         }
         Ok(Self { observe, background, repeats, offload, labels })
     }
@@ -243,7 +266,7 @@ fn run_beside(
 ) -> Result<Simulation, SimError> {
     let what = match &extras {
         Extras { background: Some(_), .. } => Some("background traffic"),
-        Extras { repeats: Some(_), .. } => Some("jobs that repeat"),
+        Extras { repeats: Some(_), .. } => Some("jobs that repeat or begin after others"),
         Extras { offload: Some(_), .. } => Some("collectives that the network carries out"),
         _ => None,
     };

@@ -30,7 +30,7 @@ pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
     let is_possible = network.model == Model::Packet
         && background.is_none()
         && *collectives == Collectives::Messages
-        && settings.jobs.iter().all(|job| job.repeat == Repeat::default())
+        && settings.jobs.iter().all(|job| job.repeat == Repeat::default() && job.after.is_none())
         && *observe == Observe::default()
         && network.protocol.returned == 0.0
         && matches!(send_completion, SendCompletion::Eager | SendCompletion::WhenSent);

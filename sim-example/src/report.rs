@@ -161,7 +161,7 @@ fn job_report(
         part,
         tasks: tasks.len() as u32,
         nodes: nodes.len() as u32,
-        start_ps: 0,
+        start_ps: first.map_or(0, |first| first.start.0),
         runtime_ps: tasks.iter().max().map_or(0, |at| at.0),
         alone: None,
         runs: repeats.map(|repeats| repeats.report(job)),

@@ -220,8 +220,10 @@ pub struct Workload {
     pub trace: PathBuf,
     /// The nodes of its tasks.
     pub places: Places,
-    /// Start of its tasks.
+    /// Start of its tasks; with [`Workload::after`], so long after the end of that job.
     pub start: Picos,
+    /// The job, by number, after whose last run it begins.
+    pub after: Option<u32>,
     /// How often it runs.
     pub repeat: Repeat,
     /// Factors of its computing times.
@@ -244,6 +246,7 @@ impl Workload {
             trace,
             places: Places::default(),
             start: Picos::ZERO,
+            after: None,
             repeat: Repeat::default(),
             compute_scale: ComputeScale::default(),
             compute_noise: ComputeNoise::default(),

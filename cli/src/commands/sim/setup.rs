@@ -193,8 +193,11 @@ pub(super) fn settings(
         return Err("--waits, --csv waits and wait-pairs: model loggp does not record waits".into());
     }
     let several = sim.jobs.is_some_and(|jobs| jobs > 1) && sim.sweep.is_empty();
-    if several && (settings.background.is_some() || !sim.repeat.is_empty()) {
-        return Err("-j: no effect with --repeat or --background, which one thread runs".into());
+    let in_turn = !sim.repeat.is_empty() || settings.jobs.iter().any(|job| job.after.is_some());
+    if several && (settings.background.is_some() || in_turn) {
+        return Err(
+            "-j: no effect with --repeat, --start after: or --background, which one thread runs".into()
+        );
     }
     if several && settings.collectives != Collectives::Messages {
         return Err("-j: no effect with --collectives offload, which one thread runs".into());
