@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Extent, Job, Labels, SendCompletion};
+use replay::{Accounts, Builder, Engine, Extent, Follow, Job, Labels, SendCompletion};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::ids::Rank;
@@ -35,9 +35,24 @@ use crate::watch::Observe;
 /// Invalid settings, an invalid trace, or tasks that wait for messages that are never sent. Always
 /// terminates.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Simulation, SimError> {
+    simulate_followed(settings, None, progress)
+}
+
+/// As [`simulate`]; `follow` sees what the tasks do. One thread runs it then, and it must have a model with links and no jobs that repeat.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_followed(
+    settings: &Settings,
+    follow: Option<&mut dyn Follow>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Simulation, SimError> {
     let Prepared { builder, nodes, spans, computing, labels } = Prepared::new(settings)?;
     let network = &settings.network;
-    let threads = parallel::threads(settings, nodes.iter().map(Vec::len).sum());
+    let threads = match follow {
+        Some(_) => 1,
+        None => parallel::threads(settings, nodes.iter().map(Vec::len).sum()),
+    };
     let least = parallel::LEAST_HOPS;
     let divided = match threads {
         1 => Err(builder),
@@ -47,7 +62,14 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         Ok(Some(report)) => report,
         // One thread finds the error.
         Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
-        Err(builder) => run_beside(builder.engine()?, network, Extras::of(settings, labels)?, progress)?,
+        Err(builder) => {
+            let follow = match follow {
+                Some(follow) => Some(follow as &mut dyn Follow),
+                None => None,
+            };
+            let extras = Extras { follow, ..Extras::of(settings, labels)? };
+            run_beside(builder.engine()?, network, extras.checked()?, progress)?
+        }
     };
     let prepared = spans.into_iter().zip(computing);
     for ((job, (_, workload)), (spans, computing)) in
@@ -193,6 +215,7 @@ struct Extras<'a> {
     repeats: Option<Box<Repeats>>,
     /// What is known of the records of each job, if waits are recorded.
     labels: Vec<Option<Labels>>,
+    follow: Option<&'a mut dyn Follow>,
 }
 
 impl<'a> Extras<'a> {
@@ -211,13 +234,20 @@ impl<'a> Extras<'a> {
         }
         let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start)).collect();
         let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
-        if repeats.is_some() && observe.critical_path {
-            return Err(SimError::Unsupported { what: "the critical path", with: "jobs that repeat" });
+        Ok(Self { observe, background, repeats, labels, follow: None })
+    }
+
+    /// Refuses what does not go together.
+    fn checked(self) -> Result<Self, SimError> {
+        let asked = [
+            ("the critical path", self.observe.critical_path),
+            ("waits", self.observe.waits),
+            ("a timeline", self.follow.is_some()),
+        ];
+        match asked.iter().find(|(_, is_asked)| *is_asked && self.repeats.is_some()) {
+            Some((what, _)) => Err(SimError::Unsupported { what, with: "jobs that repeat" }),
+            None => Ok(self),
         }
-        if repeats.is_some() && observe.waits {
-            return Err(SimError::Unsupported { what: "waits", with: "jobs that repeat" });
-        }
-        Ok(Self { observe, background, repeats, labels })
     }
 }
 
@@ -230,6 +260,9 @@ fn run_beside(
     let what = if extras.background.is_some() { "background traffic" } else { "jobs that repeat" };
     match network.model.info().carrier {
         Carrier::Links(build) => run_with(engine, network, build, extras, progress),
+        Carrier::Ranks if extras.follow.is_some() => {
+            Err(SimError::Unsupported { what: "a timeline", with: "model loggp" })
+        }
         Carrier::Ranks if extras.background.is_some() || extras.repeats.is_some() => {
             Err(SimError::Unsupported { what, with: "model loggp" })
         }
@@ -291,7 +324,7 @@ fn run_with(
     engine: Engine,
     settings: &NetworkSettings,
     build: Build,
-    Extras { observe, background, repeats, labels }: Extras<'_>,
+    Extras { observe, background, repeats, labels, follow }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
     let topology = &fabric(&engine, settings)?;
@@ -309,7 +342,7 @@ fn run_with(
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
     let waiting = observe.waits.then(|| Box::new(Waiting::new(&engine, labels)));
-    let mut run = Run::begin(engine, network, accounts, causes, waiting)?;
+    let mut run = Run::begin(engine, network, accounts, causes, waiting, follow)?;
     run.repeats = repeats;
     run.run(progress)?;
     let Run { engine, latencies, repeats, follower, .. } = run;

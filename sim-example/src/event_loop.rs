@@ -1,6 +1,6 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
-use replay::{Accounts, Engine, Left, LiveId, Message, Next, Queue, Sink, Started};
+use replay::{Accounts, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started};
 use vef_format::units::Picos;
 
 use crate::critical::Causes;
@@ -12,16 +12,16 @@ use crate::repeats::Repeats;
 use crate::waiting::Waiting;
 
 /// An engine and its network.
-pub(crate) struct Run<'a, N> {
+pub(crate) struct Run<'a, N, F = ()> {
     pub(crate) engine: Engine,
     pub(crate) latencies: Latencies,
-    pub(crate) follower: Follower<'a, N>,
+    pub(crate) follower: Follower<'a, N, F>,
     /// Set if jobs run more than once.
     pub(crate) repeats: Option<Box<Repeats>>,
     until_progress: u32,
 }
 
-impl<'a, N: Network> Run<'a, N> {
+impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     /// Starts all tasks of an engine that has not begun.
     pub(crate) fn begin(
         mut engine: Engine,
@@ -29,9 +29,12 @@ impl<'a, N: Network> Run<'a, N> {
         accounts: Accounts,
         causes: Option<Box<Causes<'a>>>,
         waiting: Option<Box<Waiting>>,
+        mut follow: F,
     ) -> Result<Self, SimError> {
+        follow.begins(&engine);
         let (events, cells) = (Queue::new(), Vec::new());
-        let mut follower = Follower { network, refused: None, events, cells, accounts, causes, waiting };
+        let mut follower =
+            Follower { network, refused: None, events, cells, accounts, causes, waiting, follow };
         engine.begin(&mut follower)?;
         follower.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
@@ -134,7 +137,7 @@ impl<'a, N: Network> Run<'a, N> {
 
 /// Receives the results of the engine's calls. Messages are submitted to the network at once, with the time of their start;
 /// messages within a node and wake-ups are queued here.
-pub(crate) struct Follower<'a, N> {
+pub(crate) struct Follower<'a, N, F = ()> {
     pub(crate) network: N,
     /// The first error of [`Network::submit`].
     refused: Option<OutOfTime>,
@@ -146,9 +149,11 @@ pub(crate) struct Follower<'a, N> {
     pub(crate) causes: Option<Box<Causes<'a>>>,
     /// Set if it is requested who waits for whom.
     pub(crate) waiting: Option<Box<Waiting>>,
+    /// Who else follows the tasks.
+    pub(crate) follow: F,
 }
 
-impl<N: Network> Sink for Follower<'_, N> {
+impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(causes) = &mut self.causes {
@@ -169,6 +174,7 @@ impl<N: Network> Sink for Follower<'_, N> {
         if let Some(waiting) = &mut self.waiting {
             waiting.started(started);
         }
+        self.follow.started(started);
         self.accounts.started(task, started);
     }
 
@@ -177,10 +183,11 @@ impl<N: Network> Sink for Follower<'_, N> {
         if let Some(waiting) = &mut self.waiting {
             waiting.left(left);
         }
+        self.follow.left(left);
     }
 }
 
-impl<N: Network> Follower<'_, N> {
+impl<N: Network, F: Follow> Follower<'_, N, F> {
     /// Keeps the cell of a message.
     #[inline(always)]
     pub(crate) fn note(&mut self, id: LiveId, cell: Cell) {

@@ -48,6 +48,8 @@ const LINES: &[&str] = &[
 
 /// Command lines with two outputs that are the same file, which need not exist.
 const TWICE: &[&str] = &[
+    "sim =t.vef --timeline =t.vef",
+    "sim =t.vef --sweep latency=1us,2us --plot =t.vef",
     "sim t.vef --draw =new --report =new",
     "report t.vef -o =new --pdf =new",
     "bench coll -o =new --csv =new",

@@ -141,21 +141,23 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
 fn time(spent: &Spent) -> Option<String> {
     let running = spent.times.running();
     let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / running as f64);
-    let inside = TimePart::ALL.iter().filter(|part| part.is_inside() && spent.times.of(**part) > 0);
+    let used = TimePart::ALL.iter().filter(|part| **part != TimePart::StartUp && spent.times.of(**part) > 0);
     let parts: Vec<String> =
-        inside.map(|&part| format!("{} {}", part.title(), share(spent.times.of(part)))).collect();
-    let kept = match (spent.awaited, spent.send_waits) {
-        (0, 0) => String::new(),
-        (awaited, sends) => format!(
-            "; of that, the trace has {} as waiting by failed polls, and {}, waits for own sends, as computing",
-            share(awaited),
-            share(sends)
-        ),
-    };
-    (running > 0).then(|| {
-        let outside = share(spent.times.outside);
-        format!("of the tasks' time: outside MPI {outside}, {}{kept}", parts.join(", "))
-    })
+        used.map(|&part| format!("{} {}", part.title(), share(spent.times.of(part)))).collect();
+    let kept = [
+        (spent.awaited, "waiting by failed polls"),
+        (spent.polls_kept, "failed polls as computing"),
+        (spent.send_waits, "waits for own sends as computing"),
+        (spent.calls_kept, "calls without a record as computing"),
+    ];
+    let kept: Vec<String> = kept
+        .iter()
+        .filter(|&&(time, _)| time > 0)
+        .map(|(time, what)| format!("{} {what}", share(*time)))
+        .collect();
+    let kept =
+        if kept.is_empty() { String::new() } else { format!("; of that, the trace has {}", kept.join(", ")) };
+    (running > 0).then(|| format!("of the tasks' time: {}{kept}", parts.join(", ")))
 }
 
 /// The summary as text: what was mixed, and what the trace lacks.

@@ -2,6 +2,8 @@
 //!
 //! Each thread has its own timeline: its records depend on its own events only (`docs/mixing.md`, "Several threads").
 
+use super::polls::{Polled, UsualPoll};
+use crate::counts::add_to;
 use crate::records::{After, Body, Record};
 use crate::task::{Fate, Task};
 use vef_format::capture::event::{Action, Event};
@@ -18,7 +20,8 @@ pub(super) struct Timeline {
     /// them.
     delayed: Vec<(u64, Record)>,
     /// Duration of each thread's failed polls since its `previous`; empty before the first.
-    polled: Vec<u64>,
+    polled: Vec<Polled>,
+    usual_poll: UsualPoll,
     /// The threads that have a mark in front of that of `MPI_Finalize`.
     joined: Vec<u16>,
 }
@@ -98,21 +101,23 @@ impl Timeline {
         &self.joined
     }
 
-    /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message.
+    /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message; in front
+    /// of others, only what they take beyond the usual time of so many.
     pub(super) fn polled(&mut self, event: &Event<'_>) {
         let thread = usize::from(event.thread);
         if thread >= self.polled.len() {
-            self.polled.resize(thread + 1, 0);
+            self.polled.resize(thread + 1, Polled::default());
         }
-        let took = event.end.since(event.start).unwrap_or(0);
-        self.polled[thread] = self.polled[thread].saturating_add(took);
+        self.polled[thread].add(self.usual_poll.take(event));
     }
 
-    /// Drops the polls before `event`: they waited for a request that makes no record.
+    /// The polls before `event` waited for a request that makes no record, so only what they took beyond their usual time is waiting.
     #[inline(always)]
-    pub(super) fn forget_polls(&mut self, event: &Event<'_>) {
+    pub(super) fn forget_polls(&mut self, task: &mut Task, event: &Event<'_>) {
         if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
-            *polled = 0;
+            let Polled { all, beyond } = *polled;
+            add_to(&mut task.counts.spent.polls_kept, all - beyond);
+            polled.all = beyond;
         }
     }
 
@@ -133,23 +138,23 @@ impl Timeline {
                 (time - self.take_polled(task, event.thread, receives, time), previous.after)
             }
             None => {
-                self.forget_polls(event);
+                if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
+                    *polled = Polled::default();
+                }
                 task.counts.negative_times += 1;
                 (0, previous.after)
             }
         }
     }
 
-    /// The part of `time`, before an event, in which the thread polled for what the event `receives`.
+    /// The part of `time`, before an event, in which the thread waited by polling, for what the event `receives` or for nothing else.
     #[inline(never)]
     fn take_polled(&mut self, task: &mut Task, thread: u16, receives: bool, time: u64) -> u64 {
-        let polled = self.polled.get_mut(usize::from(thread)).map_or(0, std::mem::take);
-        if !receives {
-            return 0;
-        }
-        let waited = polled.min(time);
-        let sum = &mut task.counts.spent.awaited;
-        *sum = sum.saturating_add(waited);
+        let polled = self.polled.get_mut(usize::from(thread)).map_or(Polled::default(), std::mem::take);
+        let waited = if receives { polled.all } else { polled.beyond }.min(time);
+        let spent = &mut task.counts.spent;
+        add_to(&mut spent.awaited, waited);
+        add_to(&mut spent.polls_kept, polled.all.min(time) - waited);
         waited
     }
 
