@@ -63,9 +63,14 @@ fn mixed(trace: &Path, polls: Polls) -> Summary {
 
 /// The times of task 1's records but the last, and the duration of awaited polls in the summary.
 fn times(polls: Polls) -> (Vec<u64>, u64) {
+    times_of(Options { polls, ..Options::default() })
+}
+
+fn times_of(options: Options) -> (Vec<u64>, u64) {
     let dir = tempfile::tempdir().unwrap();
-    let trace = dir.path().join("t.vef");
-    let summary = mixed(&trace, polls);
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
+    capture::write(&capture, &program().tasks);
+    let summary = mix(&capture, &trace, &options, &Quiet).unwrap();
     let text = std::fs::read_to_string(trace).unwrap();
     let of_task = text.lines().skip(2).filter(|line| line.split(' ').nth(1) == Some("1"));
     let mut times: Vec<u64> = of_task.map(|line| line.split(' ').nth(5).unwrap().parse().unwrap()).collect();
@@ -102,10 +107,14 @@ fn a_container_has_polls_for_a_send_as_part_of_its_wait() {
 #[test]
 fn polls_that_take_longer_than_usual_wait_whatever_follows() {
     let mut program = Program::new(2);
-    program.receive(1, 0, 0).receive(1, 0, 0);
+    program.receive(1, 0, 0).receive(1, 0, 0).receive(1, 0, 0);
     let mut call = |start, end, action| {
         program.tasks[0].push(Happened { start, end, thread: 0, what: What::Plain(action) });
     };
+    // As long as polls may take that do not wait.
+    call(2000, 9000, Action::Polls { count: 1 });
+    call(9100, 9900, Action::Polls { count: 7 });
+    call(9910, 9920, Action::Send(sending(1, 0, 64, None)));
     // A poll takes 100 ns.
     call(10_000, 10_800, Action::Polls { count: 8 });
     call(11_000, 11_010, Action::Send(sending(1, 0, 64, None)));
@@ -131,7 +140,21 @@ fn polls_that_take_longer_than_usual_wait_whatever_follows() {
     let of_task = own.filter(|fields| fields[1] == "0");
     let times: Vec<u64> = of_task.map(|fields| fields[5].parse().unwrap()).collect();
     // Rank 0 leaves MPI_Init at 1110.
-    assert_eq!(times[..3], [11_000 - 1110, 33_000 - 11_010 - 19_600, 60_100 - 33_010 - 4_900]);
+    assert_eq!(times[..4], [9910 - 1110, 11_000 - 9920, 33_000 - 11_010 - 19_600, 60_100 - 33_010 - 4_900]);
     assert_eq!(summary.spent.awaited, 19_600 + 4_900);
-    assert_eq!(summary.spent.polls_kept, 800 + 400 + 100 + 10_000);
+    assert_eq!(summary.spent.polls_kept, 7000 + 800 + 800 + 400 + 100 + 10_000);
+}
+
+/// Of each record, the call without a record and the polls in front of it count so many times.
+#[test]
+fn own_work_has_a_factor() {
+    for (factor, expected) in [
+        (0.0, [2780, 490, 500, 0, 30, 940, 2890]),
+        (0.5, [2785, 690, 500, 0, 30, 940, 2890]),
+        (1.0, [2790, 890, 500, 0, 30, 940, 2890]),
+        (2.0, [2800, 1290, 500, 0, 30, 940, 2890]),
+    ] {
+        let (times, awaited) = times_of(Options { own_work: Some(factor), ..Options::default() });
+        assert_eq!((times, awaited), (expected.to_vec(), 6600), "{factor}");
+    }
 }

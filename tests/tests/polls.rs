@@ -63,9 +63,9 @@ fn steps_between_polls_are_computing() {
             run(vef().args(["mix", "--json", "-i"]).arg(&capture).arg("-o").arg(&trace)).success().stdout();
         let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
         let spent = |key: &str| told["spent"][key].as_u64().expect("a time");
-        // 20 000 steps of 2 µs, and in front of the first poll one without.
+        // 2000 steps of 2 µs, and in front of the first poll one without.
         let kept = spent("kept_polling_ns");
-        assert!(kept >= 39_000_000, "{mpi:?}: {told:#}");
+        assert!(kept >= 3_900_000, "{mpi:?}: {told:#}");
         // The polls of rank 1 are all in front of its send, but for those after which MPI_Test took longer than 3 µs.
         let text = std::fs::read_to_string(&trace).expect("a trace");
         let send = text
@@ -75,6 +75,6 @@ fn steps_between_polls_are_computing() {
         let send = send.expect("a message of rank 1");
         assert_eq!((send[2], send[3]), ("0", "4"), "{send:?}");
         let computing: u64 = send[5].parse().expect("nanoseconds");
-        assert!(computing >= 40_000_000, "{mpi:?}: {computing} ns");
+        assert!(computing >= 4_000_000, "{mpi:?}: {computing} ns");
     }
 }

@@ -54,6 +54,10 @@ pub struct Arguments {
     /// a table
     #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "default", value_parser = algorithms::table)]
     pub lower_collectives: Option<Table>,
+    /// Factor of MPI's own work in computing times: of calls without a record (MPI_Irecv, windows, files), and of failed polls
+    /// that are no waiting. 0 leaves it out, for simulations whose calibration has the overheads of messages
+    #[arg(long, value_name = "FACTOR", value_parser = own_work)]
+    pub own_work: Option<f64>,
     /// Meaning of failed polls (MPI_Test, MPI_Iprobe …) that a message ends: waiting for the message, or
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "wait", value_parser = one_of([("wait", Polls::Wait), ("compute", Polls::Compute)]))]
@@ -71,6 +75,11 @@ pub struct Arguments {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn own_work(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (0.0..=1000.0).contains(factor));
+    factor.ok_or_else(|| "write a factor from 0 to 1000".to_owned())
 }
 
 pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
@@ -121,6 +130,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         jobs: mix.threads.number(),
         lower_collectives: mix.lower_collectives.clone(),
         polls: mix.polls,
+        own_work: mix.own_work,
         keep_init: mix.keep_init,
         creations: mix.communicators,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),

@@ -43,6 +43,8 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) keep_init: bool,
     /// How failed polls count.
     pub(crate) polls: Polls,
+    /// Factor of the time of calls without a record.
+    pub(crate) own_work: Option<f64>,
     /// The library whose agreements are in the trace; `None`: they are computing.
     pub(crate) creations: Option<Library>,
     /// The decision table, if collectives are to be replaced by messages.
@@ -167,7 +169,7 @@ impl<'a> Builder<'a> {
             requests: Requests::new(),
             wildcards: HashMap::new(),
             lowered: Vec::new(),
-            timeline: Timeline::default(),
+            timeline: Timeline::new(options.own_work),
             clock,
             not_representable: BTreeMap::new(),
             notes,
@@ -213,7 +215,9 @@ impl<'a> Builder<'a> {
     #[inline(never)]
     fn without_record(&mut self, event: &Event<'_>) {
         if part_of(&event.action).is_some_and(|part| part != TimePart::Polling) {
-            add_to(&mut self.task.counts.spent.calls_kept, event.end.0.saturating_sub(event.start.0));
+            let took = event.end.0.saturating_sub(event.start.0);
+            add_to(&mut self.task.counts.spent.calls_kept, took);
+            self.timeline.worked(event.thread, took);
         }
     }
 

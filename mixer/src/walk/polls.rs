@@ -5,11 +5,20 @@ use vef_format::capture::event::{Action, Event};
 /// Polls of a run from which on its mean says what a poll takes.
 const LEAST_POLLS: u64 = 8;
 
+/// Nanoseconds that a poll takes at most unless it waits.
+const MOST: u64 = 10_000;
+
 /// What a failed poll of a task usually takes: the least mean of its runs so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct UsualPoll {
     /// Duration and number of polls of the run with the least mean.
-    least: Option<(u64, u64)>,
+    least: (u64, u64),
+}
+
+impl Default for UsualPoll {
+    fn default() -> Self {
+        Self { least: (MOST, 1) }
+    }
 }
 
 /// Durations of failed polls.
@@ -27,12 +36,10 @@ impl UsualPoll {
         let all = event.end.since(event.start).unwrap_or(0);
         let count = if let Action::Polls { count } = event.action { count.max(1) } else { 1 };
         let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
-        if count >= LEAST_POLLS
-            && self.least.is_none_or(|(took, polls)| product(all, polls) < product(took, count))
-        {
-            self.least = Some((all, count));
+        if count >= LEAST_POLLS && product(all, self.least.1) < product(self.least.0, count) {
+            self.least = (all, count);
         }
-        let Some((took, polls)) = self.least else { return Polled { all, beyond: 0 } };
+        let (took, polls) = self.least;
         let usual = product(took, count).div_ceil(polls.into());
         Polled { all, beyond: all.saturating_sub(u64::try_from(usual).unwrap_or(u64::MAX)) }
     }
@@ -42,5 +49,29 @@ impl Polled {
     pub(super) fn add(&mut self, other: Self) {
         self.all = self.all.saturating_add(other.all);
         self.beyond = self.beyond.saturating_add(other.beyond);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vef_format::capture::event::CallSlot;
+    use vef_format::units::Nanos;
+
+    #[test]
+    fn no_poll_takes_more_than_ten_microseconds() {
+        let mut usual = UsualPoll::default();
+        let mut beyond = |took: u64, count: u64| {
+            let action = Action::Polls { count };
+            let event =
+                Event { start: Nanos(50), end: Nanos(50 + took), thread: 0, call: CallSlot::NONE, action };
+            usual.take(&event).beyond
+        };
+        assert_eq!([beyond(9_000, 1), beyond(8_012_000, 1), beyond(50_000, 4)], [0, 8_002_000, 10_000]);
+        // From then on a poll takes 1 µs; few say nothing.
+        assert_eq!(
+            [beyond(10, 7), beyond(8_000, 8), beyond(12_000, 2), beyond(u64::MAX - 50, u64::MAX)],
+            [0, 0, 10_000, 0]
+        );
     }
 }
