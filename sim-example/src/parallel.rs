@@ -176,7 +176,7 @@ fn run_part<'a>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Run<'a, Part<'a>>, SimError> {
     let accounts = Accounts::new(&engine);
-    let mut run = Run::begin(engine, network, accounts, None, None, None)?;
+    let mut run = Run::begin(engine, network, accounts, None, None, None, ())?;
     let (mut counted, mut told) = (0, 0);
     loop {
         let Run { engine, follower, .. } = &mut run;
