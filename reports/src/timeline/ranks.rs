@@ -77,12 +77,10 @@ impl<'a, 'd> Ranks<'a, 'd> {
     /// Draws waits by their causes in the simulation that `engine` is about to begin.
     pub(super) fn by_cause(&mut self, engine: &Engine) {
         self.causes = Some(Waits::new(engine));
-        let mut number = 0;
-        for task in self.jobs.iter_mut().flat_map(|job| &mut job.tasks) {
+        for (number, task) in (0..).zip(self.jobs.iter_mut().flat_map(|job| &mut job.tasks)) {
             if let Some(task) = task {
                 task.last = engine.reached(number).unwrap_or_default();
             }
-            number += 1;
         }
     }
 
