@@ -149,13 +149,25 @@ impl Input {
         output::lacks(self.lacks().iter());
     }
 
-    /// Says how much of the computing times of a container are waits for the tasks' own sends.
-    pub fn tell_send_waits(&self) {
-        for waits in self.facts(About::SEND_WAITS) {
-            output::remark(format_args!(
-                "of the computing times, {waits} are waits for the tasks' own sends, as long as captured (`vef sim --send-completion sent`, or \
-                 rendezvous:SIZE, has the network decide)"
-            ));
+    /// Says how much of the computing times of a container is spent in MPI; `sends`: also waits for the tasks' own sends.
+    pub fn tell_time_in_mpi(&self, sends: bool) {
+        let kept = [
+            (
+                About::SEND_WAITS,
+                "waits for the tasks' own sends",
+                " (`vef sim --send-completion sent`, or rendezvous:SIZE, has the network decide)",
+            ),
+            (About::POLLS, "failed polls", ""),
+            (About::OWN_WORK, "calls of MPI without a record (MPI_Irecv, windows, files)", ""),
+        ];
+        for (name, what, otherwise) in
+            kept.into_iter().filter(|&(name, ..)| sends || name != About::SEND_WAITS)
+        {
+            for time in self.facts(name) {
+                output::remark(format_args!(
+                    "of the computing times, {time} are {what}, as long as captured{otherwise}"
+                ));
+            }
         }
     }
 

@@ -207,7 +207,7 @@ fn examine<'a>(
         .transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
-    trace.tell_send_waits();
+    trace.tell_time_in_mpi(true);
     if let Some(replayed) = &replayed {
         initialisation::warn(trace, replayed.runtime, check.yardstick.of_run.from_launch);
     }
