@@ -104,7 +104,7 @@ enum Checked {
 fn find_faults(check: &Arguments) -> Result<Checked, Failure> {
     let file = Input::file(&check.trace)?;
     let Some(format) = file.foreign() else {
-        return Ok(Checked::Trace(Input::of(&check.trace)?, None));
+        return Ok(Checked::Trace(file.converted()?, None));
     };
     let options = check.settings.options()?;
     let (findings, trace) = faults(&file, format, &options)?;
