@@ -9,6 +9,7 @@ use crate::input::Input;
 use crate::network::{self, Network};
 use crate::output::{Written, WrittenDirectory};
 use replay::{Link, Part, SameNode, SendCompletion};
+use sim_example::Collectives;
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::Background;
@@ -27,6 +28,7 @@ Examples:
   vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json
   vef sim app.vef --topology fattree:4x8x2 --critical-path # what determines the run time
   vef sim app.vef --topology torus:4x4x4 --csv links       # every link, as a table
+  vef sim app.vefx --topology torus:4x4 --timeline app.pftrace # what each rank waits for, and when
   vef sim app.vef --sweep 'topology=torus:4x4|fattree:4x4x2' --sweep bandwidth=10G,25G,100G -o points
   mpirun -n 8 vef sim app.vef --sweep latency=100ns,1us,10us --sweep model=cut-through,packet -o points --csv
   vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet
@@ -49,8 +51,8 @@ pub struct Sim {
     /// may be repeated
     #[arg(long, value_name = "JOB=FILE|RULE")]
     pub place: Vec<String>,
-    /// Start of one of several traces; may be repeated
-    #[arg(long, value_name = "JOB=TIME")]
+    /// Start of one of several traces: a time, or after another is over, by a delay; may be repeated
+    #[arg(long, value_name = "JOB=TIME|JOB=after:JOB[+TIME]")]
     pub start: Vec<String>,
     /// Run a trace several times, each time when it is over, or until another is over; may be repeated
     #[arg(long, value_name = "JOB=TIMES|JOB=until:JOB")]
@@ -87,6 +89,10 @@ pub struct Sim {
     /// Algorithms of collectives: default, openmpi, mpich, nccl, or the file of a table
     #[arg(long, default_value = "default", value_name = "TABLE")]
     pub algorithms: String,
+    /// Collectives as messages, or offload:LATENCY: the network carries them out itself (reductions in switches, multicast). The operations
+    /// are barrier, bcast, reduce and allreduce; with ,ops=NAME+NAME… others, with ,bytes=FROM-TO ,ranks=FROM-TO ,comms=N+N… only some
+    #[arg(long, default_value_t, value_name = "HOW")]
+    pub collectives: Collectives,
     /// File with the codes of collectives in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
@@ -104,6 +110,9 @@ pub struct Sim {
     /// node_cable and interface
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.toml", requires = "sweep")]
     pub cost: Option<PathBuf>,
+    /// With --sweep: draw the run times to this file, a curve for each combination of all options but the one with most values
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", requires = "sweep", value_parser = Written::any())]
+    pub plot: Option<Written>,
     /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]. Else, with --model packet: threads, of
     /// at least 500 ranks each, that divide the network [default: 1]; the result is the same (one thread runs --links,
     /// --critical-path, --draw, --report and rendezvous)
@@ -124,6 +133,10 @@ pub struct Sim {
     /// Draw the network to this file, with cables coloured by utilisation
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep", value_parser = Written::any())]
     pub draw: Option<Written>,
+    /// Draw what the ranks do in the simulation to this file for a trace viewer (ui.perfetto.dev; Chrome's events if it ends in .json):
+    /// waits by cause, collectives, messages; docs/timeline.md
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.pftrace", conflicts_with = "sweep", value_parser = Written::any())]
+    pub timeline: Option<Written>,
     /// Skip the runs for comparison: the one without contention, which runs concurrently on another core, and with several
     /// traces or background traffic those of each trace alone
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
@@ -166,6 +179,7 @@ impl Sim {
             ("--phase, --iterations, --from, --to", self.part().is_some()),
             ("--send-completion", self.send_completion != SendCompletion::Eager),
             ("--same-node", self.same_node != SameNode::default()),
+            ("--collectives", self.collectives != Collectives::Messages),
             ("--algorithms", self.algorithms != "default"),
             ("--op-codes", self.op_codes.is_some()),
             ("-j", self.jobs.is_some()),
@@ -173,6 +187,7 @@ impl Sim {
             ("--critical-path", self.critical_path),
             ("--waits", self.waits),
             ("--draw", self.draw.is_some()),
+            ("--timeline", self.timeline.is_some()),
             ("--report", self.report.is_some()),
             ("--csv", self.csv.is_some()),
         ];

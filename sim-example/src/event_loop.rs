@@ -1,27 +1,28 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
-use replay::{Accounts, Engine, Left, LiveId, Message, Next, Queue, Sink, Started};
+use replay::{Accounts, Collective, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started};
 use vef_format::units::Picos;
 
 use crate::critical::Causes;
 use crate::error::SimError;
 use crate::latencies::{Cell, Latencies};
 use crate::model::{Carried, Happened, Network, OutOfTime};
+use crate::offload::{Completed, InNetwork};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
 use crate::waiting::Waiting;
 
 /// An engine and its network.
-pub(crate) struct Run<'a, N> {
+pub(crate) struct Run<'a, N, F = ()> {
     pub(crate) engine: Engine,
     pub(crate) latencies: Latencies,
-    pub(crate) follower: Follower<'a, N>,
+    pub(crate) follower: Follower<'a, N, F>,
     /// Set if jobs run more than once.
     pub(crate) repeats: Option<Box<Repeats>>,
     until_progress: u32,
 }
 
-impl<'a, N: Network> Run<'a, N> {
+impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     /// Starts all tasks of an engine that has not begun.
     pub(crate) fn begin(
         mut engine: Engine,
@@ -29,9 +30,13 @@ impl<'a, N: Network> Run<'a, N> {
         accounts: Accounts,
         causes: Option<Box<Causes<'a>>>,
         waiting: Option<Box<Waiting>>,
+        in_network: Option<Box<InNetwork>>,
+        mut follow: F,
     ) -> Result<Self, SimError> {
+        follow.begins(&engine);
         let (events, cells) = (Queue::new(), Vec::new());
-        let mut follower = Follower { network, refused: None, events, cells, accounts, causes, waiting };
+        let mut follower =
+            Follower { network, refused: None, events, cells, accounts, causes, waiting, in_network, follow };
         engine.begin(&mut follower)?;
         follower.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
@@ -73,7 +78,10 @@ impl<'a, N: Network> Run<'a, N> {
     ) -> Result<bool, SimError> {
         let Self { engine, latencies, follower, repeats, until_progress } = self;
         loop {
-            let next = follower.events.next().map_or(limit, |next| next.min(limit));
+            let mut next = follower.events.next().map_or(limit, |next| next.min(limit));
+            if let Some(complete) = follower.in_network.as_ref().and_then(|in_network| in_network.next()) {
+                next = next.min(complete);
+            }
             let now = match follower.network.run_until(next)? {
                 Some((now, Happened::Sent { tag })) => {
                     let id = LiveId::from_raw(tag);
@@ -96,7 +104,16 @@ impl<'a, N: Network> Run<'a, N> {
                     now
                 }
                 None => {
-                    let Some((now, event)) = follower.events.pop(next) else { return Ok(false) };
+                    let Some((now, event)) = follower.events.pop(next) else {
+                        match follower.in_network.as_mut().and_then(|in_network| in_network.pop(next)) {
+                            Some((now, Completed { collective, member })) => {
+                                engine.complete_member(collective, member, now, follower)?;
+                                follower.called(false)?;
+                                continue;
+                            }
+                            None => return Ok(false),
+                        }
+                    };
                     match event {
                         Next::Inside { message, .. } => {
                             if let Some(causes) = &mut follower.causes {
@@ -134,7 +151,7 @@ impl<'a, N: Network> Run<'a, N> {
 
 /// Receives the results of the engine's calls. Messages are submitted to the network at once, with the time of their start;
 /// messages within a node and wake-ups are queued here.
-pub(crate) struct Follower<'a, N> {
+pub(crate) struct Follower<'a, N, F = ()> {
     pub(crate) network: N,
     /// The first error of [`Network::submit`].
     refused: Option<OutOfTime>,
@@ -146,9 +163,13 @@ pub(crate) struct Follower<'a, N> {
     pub(crate) causes: Option<Box<Causes<'a>>>,
     /// Set if it is requested who waits for whom.
     pub(crate) waiting: Option<Box<Waiting>>,
+    /// Set if the network carries out collectives.
+    pub(crate) in_network: Option<Box<InNetwork>>,
+    /// Who else follows the tasks.
+    pub(crate) follow: F,
 }
 
-impl<N: Network> Sink for Follower<'_, N> {
+impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(causes) = &mut self.causes {
@@ -169,7 +190,16 @@ impl<N: Network> Sink for Follower<'_, N> {
         if let Some(waiting) = &mut self.waiting {
             waiting.started(started);
         }
+        self.follow.started(started);
         self.accounts.started(task, started);
+    }
+
+    fn collective(&mut self, collective: &Collective) {
+        if let Some(in_network) = &mut self.in_network
+            && let Err(refused) = in_network.enter(collective)
+        {
+            self.refused.get_or_insert(refused);
+        }
     }
 
     #[inline(always)]
@@ -177,10 +207,11 @@ impl<N: Network> Sink for Follower<'_, N> {
         if let Some(waiting) = &mut self.waiting {
             waiting.left(left);
         }
+        self.follow.left(left);
     }
 }
 
-impl<N: Network> Follower<'_, N> {
+impl<N: Network, F: Follow> Follower<'_, N, F> {
     /// Keeps the cell of a message.
     #[inline(always)]
     pub(crate) fn note(&mut self, id: LiveId, cell: Cell) {

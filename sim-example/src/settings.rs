@@ -16,6 +16,7 @@ use crate::model::{
     Carrier, FLOW_HEADING, LINKS_HEADING, LinkSpeed, Links, Model, PacketSettings, Protocol, Setup, Weights,
 };
 use crate::noise::ComputeNoise;
+use crate::offload::Collectives;
 use crate::places::Places;
 use crate::presets::Preset;
 use crate::quantity::Bandwidth;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub same_node: SameNode,
     /// The algorithm of each collective operation.
     pub algorithms: Table,
+    /// How collectives are carried out.
+    pub collectives: Collectives,
     /// Optional results to record.
     pub observe: Observe,
     /// Most threads of the run; 0 is 1. The result of a valid trace does not depend on it. Only the packet model uses several, from
@@ -221,8 +224,10 @@ pub struct Workload {
     pub trace: PathBuf,
     /// The nodes of its tasks.
     pub places: Places,
-    /// Start of its tasks.
+    /// Start of its tasks; with [`Workload::after`], so long after the end of that job.
     pub start: Picos,
+    /// The job, by number, after whose last run it begins.
+    pub after: Option<u32>,
     /// How often it runs.
     pub repeat: Repeat,
     /// Factors of its computing times.
@@ -245,6 +250,7 @@ impl Workload {
             trace,
             places: Places::default(),
             start: Picos::ZERO,
+            after: None,
             repeat: Repeat::default(),
             compute_scale: ComputeScale::default(),
             compute_noise: ComputeNoise::default(),

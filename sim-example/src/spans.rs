@@ -23,6 +23,11 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
+    /// The job began so much later.
+    pub(crate) fn delay(&mut self, by: Picos) {
+        self.simulated = self.simulated.saturating_add(by);
+    }
+
     /// From a trace with ticks of length `clock`.
     /// `factors` are those of computing times, as for [`replay::Job::time_factors`].
     pub(crate) fn new(
@@ -70,7 +75,7 @@ impl Spans {
             let state = match part {
                 TimePart::StartUp if self.from_init => continue,
                 TimePart::StartUp | TimePart::Outside | TimePart::Own => State::Computing,
-                TimePart::Window | TimePart::File => State::Computing,
+                TimePart::Window | TimePart::File | TimePart::Unknown => State::Computing,
                 // Of polls, nearly all time is that of failed ones before a reception.
                 TimePart::Message | TimePart::Polling => State::Reception,
                 TimePart::Send => State::Send,

@@ -50,6 +50,9 @@ pub struct Simulation {
     pub collectives: u64,
     /// Collectives for which the trace has only sums, which were split evenly over the members.
     pub collectives_split_evenly: u64,
+    /// Collectives that the network carried out itself.
+    #[serde(default)]
+    pub collectives_offloaded: u64,
     /// Messages within nodes, without the network.
     pub same_node: Amount,
     /// Messages by kind; kinds without messages are absent.

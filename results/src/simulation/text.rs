@@ -72,6 +72,10 @@ impl Simulation {
                 _ => writeln!(out, ", latency p50 {}, p99 {}", Quantile(*p50_ps), Quantile(*p99_ps))?,
             }
         }
+        if self.collectives_offloaded > 0 {
+            let (all, offloaded) = (Grouped(self.collectives), Grouped(self.collectives_offloaded));
+            writeln!(out, "  {offloaded} of {all} collectives carried out by the network, without messages")?;
+        }
         if self.collectives_split_evenly > 0 {
             let split = self.collectives_split_evenly;
             writeln!(
