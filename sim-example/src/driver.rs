@@ -21,7 +21,7 @@ use crate::offload::{Collectives, InNetwork, Offload};
 use crate::parallel;
 use crate::progress::Progress;
 use crate::repeats::{Repeat, Repeats};
-use crate::report::Outcome;
+use crate::report::{Outcome, congestion};
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
 use crate::topology::{Fabric, LinkClass};
@@ -358,6 +358,9 @@ fn run_with(
     Extras { observe, background, repeats, offload, labels, follow }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
+    if observe.critical_path && settings.packet.lossy.is_some() {
+        return Err(SimError::Unsupported { what: "the critical path", with: "--lossy" });
+    }
     let topology = &fabric(&engine, settings)?;
     let report_sent = engine.send_completion() == SendCompletion::WhenSent;
     let mut network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
@@ -407,6 +410,7 @@ fn run_with(
         .report())
         .map(|report| Simulation {
             background: counted.map(|counted| counted.report()),
+            congestion: congestion(settings, network.congested()),
             collectives_offloaded,
             ..report
         }),

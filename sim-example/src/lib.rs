@@ -77,6 +77,7 @@ mod watch;
 pub mod calibration;
 pub mod loggp;
 pub mod model;
+pub mod presets;
 pub mod quantity;
 pub mod routing;
 pub mod topology;
