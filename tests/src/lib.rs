@@ -118,6 +118,9 @@ pub enum Wheel {
     Intel,
 }
 
+/// A compiler wrapper, and a launcher with options.
+pub type Programs = (&'static str, &'static [&'static str]);
+
 impl Wheel {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Mpich5, Self::StandardAbi, Self::OpenMpi5, Self::Intel];
@@ -132,9 +135,8 @@ impl Wheel {
     }
 
     /// Its C compiler wrapper, and its launcher with options; `None`, said aloud: it cannot be had here.
-    pub fn programs(self) -> Option<(&'static str, &'static [&'static str])> {
-        static HERE: [OnceLock<Option<(&'static str, &'static [&'static str])>>; 4] =
-            [const { OnceLock::new() }; 4];
+    pub fn programs(self) -> Option<Programs> {
+        static HERE: [OnceLock<Option<Programs>>; 4] = [const { OnceLock::new() }; 4];
         *HERE[self as usize].get_or_init(|| {
             let (packages, compiler, options): (&[&str], _, &[&str]) = match self {
                 Self::Mpich5 => (&["mpich==5.0.2"], "mpicc", &[]),

@@ -112,14 +112,14 @@ fn find_faults(check: &Arguments) -> Result<Checked, Failure> {
     let foreign = Foreign { format: format.info().what, findings };
     let shown = check.trace.display();
     match trace {
-        Some(trace) if is_sound && check.json => return Ok(Checked::Trace(trace, Some(foreign))),
+        Some(trace) if is_sound && check.json => Ok(Checked::Trace(trace, Some(foreign))),
         _ if check.json => {
             let errors = foreign.findings.iter().filter(|finding| finding.is_error).count();
             output::json(&serde_json::json!({
                 "trace": check.trace, "complete": false, "error": format!("{errors} kinds of errors"),
                 "format": foreign.format, "findings": foreign.findings,
             }))?;
-            return Ok(Checked::Unusable);
+            Ok(Checked::Unusable)
         }
         trace => {
             let mut lines = vec![format!("{shown}: {}", foreign.format)];
