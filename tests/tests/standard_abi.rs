@@ -2,11 +2,13 @@
 //! the library. The wheel has no Fortran; a small library stands for that of an MPI.
 
 use std::process::Command;
-use vef_tests::{Wheel, counts, root, run, vef};
+use vef_tests::{Wheel, counts, root, run, skipped, vef};
 
 #[test]
 fn fortran_is_captured_by_the_conversions_of_mpi_5() {
-    let Some((mpicc, launcher)) = Wheel::StandardAbi.programs() else { return };
+    let Some((mpicc, launcher)) = Wheel::StandardAbi.programs() else {
+        return skipped("the wheel mpich is not here");
+    };
     let work = tempfile::tempdir().expect("a directory");
     let source = root().join("tests/c/standard_fortran.c");
     let compile = |name: &str, options: &[&str]| {
@@ -42,7 +44,9 @@ fn fortran_is_captured_by_the_conversions_of_mpi_5() {
 /// Those that are not recorded are passed on, and do not disturb what is.
 #[test]
 fn functions_of_mpi_4_1_and_5_do_what_they_do_without() {
-    let Some((mpicc, _)) = Wheel::StandardAbi.programs() else { return };
+    let Some((mpicc, _)) = Wheel::StandardAbi.programs() else {
+        return skipped("the wheel mpich is not here");
+    };
     let work = tempfile::tempdir().expect("a directory");
     let program = work.path().join("program");
     let source = root().join("tests/c/standard_abi.c");
