@@ -2,7 +2,7 @@
 
 use crate::foreign::convert;
 use crate::output::{self, Failure};
-use interchange::{Files, Options};
+use interchange::{Files, Options, Summary};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -82,15 +82,25 @@ impl Input {
                 false => Ok(self),
             };
         };
-        let converted = || -> Result<Self, Failure> {
+        let (converted, summary, _) = self.convert(format, &Options::default())?;
+        for told in summary.told() {
+            output::remark(format_args!("{}: {told}", self.name.display()));
+        }
+        Ok(converted)
+    }
+
+    /// The trace that a file or directory in the format of another tool becomes, and what was found in it.
+    pub fn convert(
+        &self,
+        format: interchange::Format,
+        options: &Options,
+    ) -> Result<(Self, Summary, Option<mixer::Summary>), Failure> {
+        let converted = || -> Result<_, Failure> {
             let directory = TempDir::with_prefix("vef-import-")?;
             let to = directory.path().join("converted.vefx");
             let files = Files::of(std::slice::from_ref(&self.path))?;
-            let (summary, _) = convert(format, &files, &to, &Options::default(), 0)?;
-            for remark in &summary.remarks {
-                output::remark(format_args!("{}: {remark}", self.name.display()));
-            }
-            Ok(Self { _converted: Some(directory), ..Self::named(&to, &self.name) })
+            let (summary, mixed) = convert(format, &files, &to, options, 0)?;
+            Ok((Self { _converted: Some(directory), ..Self::named(&to, &self.name) }, summary, mixed))
         };
         converted().map_err(|error| self.error(error))
     }

@@ -9,6 +9,7 @@ use crate::input::Input;
 use crate::network::{self, Network};
 use crate::output::{Written, WrittenDirectory};
 use replay::{Link, Part, SameNode, SendCompletion};
+use sim_example::Collectives;
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::Background;
@@ -50,8 +51,8 @@ pub struct Sim {
     /// may be repeated
     #[arg(long, value_name = "JOB=FILE|RULE")]
     pub place: Vec<String>,
-    /// Start of one of several traces; may be repeated
-    #[arg(long, value_name = "JOB=TIME")]
+    /// Start of one of several traces: a time, or after another is over, by a delay; may be repeated
+    #[arg(long, value_name = "JOB=TIME|JOB=after:JOB[+TIME]")]
     pub start: Vec<String>,
     /// Run a trace several times, each time when it is over, or until another is over; may be repeated
     #[arg(long, value_name = "JOB=TIMES|JOB=until:JOB")]
@@ -88,6 +89,10 @@ pub struct Sim {
     /// Algorithms of collectives: default, openmpi, mpich, nccl, or the file of a table
     #[arg(long, default_value = "default", value_name = "TABLE")]
     pub algorithms: String,
+    /// Collectives as messages, or offload:LATENCY: the network carries them out itself (reductions in switches, multicast). The operations
+    /// are barrier, bcast, reduce and allreduce; with ,ops=NAME+NAME… others, with ,bytes=FROM-TO ,ranks=FROM-TO ,comms=N+N… only some
+    #[arg(long, default_value_t, value_name = "HOW")]
+    pub collectives: Collectives,
     /// File with the codes of collectives in the trace, one `code name` per line
     #[arg(long, value_name = "FILE")]
     pub op_codes: Option<PathBuf>,
@@ -174,6 +179,7 @@ impl Sim {
             ("--phase, --iterations, --from, --to", self.part().is_some()),
             ("--send-completion", self.send_completion != SendCompletion::Eager),
             ("--same-node", self.same_node != SameNode::default()),
+            ("--collectives", self.collectives != Collectives::Messages),
             ("--algorithms", self.algorithms != "default"),
             ("--op-codes", self.op_codes.is_some()),
             ("-j", self.jobs.is_some()),

@@ -28,6 +28,17 @@ pub fn steps<'a>(
 }
 
 impl Cursor {
+    /// How far it has come, for [`Cursor::moved_to`]: phases left, lap, round, position.
+    pub fn position(&self) -> [u32; 4] {
+        [self.phases.len() as u32, self.lap, self.round, self.pos]
+    }
+
+    /// A new cursor at the position of another one of the same member, choice and sizes; `None` if it has no such phase.
+    pub fn moved_to(self, [phases, lap, round, pos]: [u32; 4]) -> Option<Self> {
+        let passed = self.phases.len().checked_sub(phases as usize)?;
+        Some(Self { phases: &self.phases[passed..], lap, round, pos, ..self })
+    }
+
     /// The beginning of a rank's schedule. Costs a few divisions and nothing else.
     pub fn new(member: Member, choice: Choice, sizes: Sizes<'_>) -> Result<Cursor, Error> {
         let Member { operation, ranks, rank, root, unit } = member;

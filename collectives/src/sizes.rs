@@ -4,7 +4,7 @@
 //! so that the bytes of any range of ranks cost two look-ups.
 
 use crate::{Error, Operation};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use vef_format::operation::{Root, Sizing};
 
 /// The sizes one rank's schedule is made from.
@@ -71,14 +71,14 @@ impl Sizes<'_> {
 }
 
 /// The bytes of every rank's block, as prefix sums; optionally with the ranks' order by size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     starts: Vec<u64>,
     sorted: Option<Sorted>,
 }
 
 /// The root, then all others in order of size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sorted {
     rank_at: Vec<u32>,
     place_of: Vec<u32>,
@@ -86,7 +86,7 @@ struct Sorted {
 }
 
 /// Direction of [`Counts::sorted`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Smallest block first.

@@ -168,6 +168,10 @@ typedef struct vef_collective {
   uint32_t ranks;
   /** The member that enters, by its rank of the communicator; `UINT32_MAX` of a collective that is an event once. */
   uint32_t member;
+  /** Bytes that this member sends, by its record; of a collective that is an event once, the most that any member sends. */
+  uint64_t sends;
+  /** Bytes that it receives, likewise. */
+  uint64_t receives;
 } vef_collective;
 
 /** A member of such a collective. */
@@ -303,6 +307,14 @@ typedef struct vef_progress {
   /** Its end node. */
   uint32_t node;
 } vef_progress;
+
+/** What the replay of a part of a run has left out, because it depends on records outside of the part. */
+typedef struct vef_left_out {
+  /** Receptions that records do not wait for. */
+  uint64_t receptions;
+  /** Members' parts of collectives that others enter outside of the part. */
+  uint64_t collective_parts;
+} vef_left_out;
 
 /** What a simulator reports to an engine: one of many, for `vef_engine_report`. */
 typedef struct vef_event {
@@ -490,6 +502,9 @@ int vef_builder_op_codes(vef_builder *builder, uint32_t job, const char *table);
 /** When a job's ranks start, in picoseconds; 0 without this call. */
 int vef_builder_start(vef_builder *builder, uint32_t job, uint64_t start);
 
+/** The job counts as over until `vef_engine_repeat` starts it: when another is over, say. */
+int vef_builder_on_call(vef_builder *builder, uint32_t job);
+
 /**
  * Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
  * include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
@@ -534,6 +549,12 @@ int vef_builder_phase(vef_builder *builder, uint32_t job, const char *phase);
  * 1.
  */
 int vef_builder_iterations(vef_builder *builder, uint32_t job, const char *iterations);
+
+/**
+ * As `vef_builder_phase`, for what was captured from `from` picoseconds on up to `to`, counted from the return of each rank's `MPI_Init`;
+ * `UINT64_MAX` is the end of the run. Only containers of `vef mix` have captured times.
+ */
+int vef_builder_captured(vef_builder *builder, uint32_t job, uint64_t from, uint64_t to);
 
 /**
  * Writes the number of records of all ranks of a job to `records`, as its header says: `records` of `vef_stats` reaches the sum over
@@ -672,6 +693,29 @@ ptrdiff_t vef_replay_times(vef_replay *replay, uint32_t job, struct vef_times *t
 ptrdiff_t vef_replay_progress(vef_replay *replay, uint32_t job, struct vef_progress *tasks, size_t room, size_t size);
 
 /**
+ * Begins a replay again: as it was when it was built. Traces are not opened again; a text is read into memory, once. Ids of messages are
+ * void. An error in the trace that has ended the replay is forgotten.
+ */
+int vef_replay_reset(vef_replay *replay);
+
+/**
+ * Writes the state of a replay to `state`, if that has room for it, and returns how many bytes it has: with a `room` of 0 `state` may be null.
+ * From it `vef_replay_restore` goes on in a replay of the same traces, placement and options, also in another process; what a
+ * builder was told is not in it, nor are the traces. The simulator saves its own state with the ids of messages, which stay valid.
+ */
+ptrdiff_t vef_replay_save(vef_replay *replay, void *state, size_t room);
+
+/**
+ * Goes on from a state that was saved. Ids of messages that were under way here are void. Bytes that are no state of this replay are
+ * refused (`VEF_ERROR_ARGUMENT`), and the replay is as it was. They are checked for damage, not for malice. A function of
+ * `vef_builder_computing` is called for the records again that were read before.
+ */
+int vef_replay_restore(vef_replay *replay, const void *state, size_t size);
+
+/** Writes what the replay of a part of a job's run (`vef_builder_phase` and its like) has left out so far to `left_out`. */
+int vef_replay_left_out(vef_replay *replay, uint32_t job, struct vef_left_out *left_out, size_t size);
+
+/**
  * The error of the last failed call on this replay, in one line; "" if no call failed. The text is valid until the next
  * call on it.
  */
@@ -750,6 +794,30 @@ ptrdiff_t vef_engine_times(vef_engine *engine, uint32_t job, struct vef_times *t
 
 /** As `vef_replay_progress`. Of a rank in another partition nothing is known: it has no records and never finishes. */
 ptrdiff_t vef_engine_progress(vef_engine *engine, uint32_t job, struct vef_progress *tasks, size_t room, size_t size);
+
+/** As `vef_replay_reset`; then `vef_engine_begin` starts all ranks again. What has followed and was not taken is dropped. */
+int vef_engine_reset(vef_engine *engine);
+
+/**
+ * As `vef_replay_save`. What has followed must have been taken (`VEF_ERROR_STATE`): it is the simulator's, which saves its events with their
+ * ids.
+ */
+ptrdiff_t vef_engine_save(vef_engine *engine, void *state, size_t room);
+
+/** As `vef_replay_restore`. What has followed and was not taken is dropped. */
+int vef_engine_restore(vef_engine *engine, const void *state, size_t size);
+
+/** As `vef_replay_left_out`. */
+int vef_engine_left_out(vef_engine *engine, uint32_t job, struct vef_left_out *left_out, size_t size);
+
+/** Returns 1 if all ranks of a job are done and none of its messages is under way, else 0. */
+int vef_engine_is_over(vef_engine *engine, uint32_t job);
+
+/**
+ * Starts the ranks of a job again, at `start`, with their first records; returns 1, or 0 and nothing happens unless the job is over
+ * (`vef_engine_is_over`). Counts go on.
+ */
+int vef_engine_repeat(vef_engine *engine, uint32_t job, uint64_t start);
 
 /**
  * The error of the last failed call on this engine, in one line; "" if no call failed. The text is valid until the next

@@ -24,6 +24,7 @@ using Progress = vef_progress;
 using Tally = vef_tally;
 using Times = vef_times;
 using Collective = vef_collective;
+using LeftOut = vef_left_out;
 using Member = vef_member;
 using Stats = vef_stats;
 using Next = vef_next;
@@ -120,6 +121,32 @@ public:
         Collective collective;
         const int popped = vef_replay_pop_collective(get(), now, &collective, sizeof(Collective));
         return popped > 0 ? std::optional(collective) : std::nullopt;
+    }
+
+    /** Begins again, as it was when it was built; ids of messages are void. */
+    [[nodiscard]] bool reset() noexcept { return vef_replay_reset(get()) == VEF_OK; }
+
+    /** The state, from which restore() goes on in a replay of the same traces, placement and options; empty after a failure. */
+    [[nodiscard]] std::vector<unsigned char> save()
+    {
+        const std::ptrdiff_t size = vef_replay_save(get(), nullptr, 0);
+        std::vector<unsigned char> state(size > 0 ? static_cast<std::size_t>(size) : 0);
+        if (size > 0) vef_replay_save(get(), state.data(), state.size());
+        return state;
+    }
+
+    /** Goes on from a state that was saved; false, and nothing happens, if it is of another replay or damaged. */
+    [[nodiscard]] bool restore(const std::vector<unsigned char> &state) noexcept
+    {
+        return vef_replay_restore(get(), state.data(), state.size()) == VEF_OK;
+    }
+
+    /** What the replay of a part of a job's run has left out so far. */
+    [[nodiscard]] LeftOut left_out(std::uint32_t job) noexcept
+    {
+        LeftOut left_out{};
+        vef_replay_left_out(get(), job, &left_out, sizeof(LeftOut));
+        return left_out;
     }
 
     /** The members of a collective that is an event, by their ranks of the communicator; none of any other. */
@@ -265,6 +292,38 @@ public:
         return stats;
     }
 
+    /** As it was before begin(); ids of messages are void, and what has followed is dropped. */
+    [[nodiscard]] bool reset() noexcept { return vef_engine_reset(get()) == VEF_OK; }
+
+    /** The state, from which restore() goes on in a replay of the same traces, placement and options; empty after a failure. */
+    [[nodiscard]] std::vector<unsigned char> save()
+    {
+        const std::ptrdiff_t size = vef_engine_save(get(), nullptr, 0);
+        std::vector<unsigned char> state(size > 0 ? static_cast<std::size_t>(size) : 0);
+        if (size > 0) vef_engine_save(get(), state.data(), state.size());
+        return state;
+    }
+
+    /** Goes on from a state that was saved; false, and nothing happens, if it is of another replay or damaged. */
+    [[nodiscard]] bool restore(const std::vector<unsigned char> &state) noexcept
+    {
+        return vef_engine_restore(get(), state.data(), state.size()) == VEF_OK;
+    }
+
+    /** What the replay of a part of a job's run has left out so far. */
+    [[nodiscard]] LeftOut left_out(std::uint32_t job) noexcept
+    {
+        LeftOut left_out{};
+        vef_engine_left_out(get(), job, &left_out, sizeof(LeftOut));
+        return left_out;
+    }
+
+    /** Whether all ranks of a job are done and none of its messages is under way. */
+    [[nodiscard]] bool is_over(std::uint32_t job) noexcept { return vef_engine_is_over(get(), job) > 0; }
+
+    /** Starts the ranks of a job again, at `start`; false, and nothing happens, unless the job is over. */
+    [[nodiscard]] bool repeat(std::uint32_t job, std::uint64_t start) noexcept { return vef_engine_repeat(get(), job, start) > 0; }
+
     /** The members of a collective that is an event, by their ranks of the communicator; none of any other. */
     [[nodiscard]] std::vector<Member> members(std::uint32_t job, std::uint64_t id)
     {
@@ -368,6 +427,13 @@ public:
         return *this;
     }
 
+    /** The job counts as over until Engine::repeat() starts it. */
+    Builder &on_call() noexcept
+    {
+        vef_builder_on_call(get(), job_);
+        return *this;
+    }
+
     /** Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it. */
     Builder &skip_start_up() noexcept
     {
@@ -400,6 +466,13 @@ public:
     Builder &iterations(const char *numbers) noexcept
     {
         vef_builder_iterations(get(), job_, numbers);
+        return *this;
+    }
+
+    /** Replays only what was captured from `from` picoseconds on up to `to`, counted from the end of `MPI_Init`; UINT64_MAX is the end. */
+    Builder &captured(std::uint64_t from, std::uint64_t to = UINT64_MAX) noexcept
+    {
+        vef_builder_captured(get(), job_, from, to);
         return *this;
     }
 

@@ -24,6 +24,10 @@ pub struct CollectiveEvent {
     pub ranks: u32,
     /// The member that enters, by its rank of the communicator; `UINT32_MAX` of a collective that is an event once.
     pub member: u32,
+    /// Bytes that this member sends, by its record; of a collective that is an event once, the most that any member sends.
+    pub sends: u64,
+    /// Bytes that it receives, likewise.
+    pub receives: u64,
 }
 
 /// A member of such a collective.
@@ -58,6 +62,8 @@ impl From<&Collective> for CollectiveEvent {
             root: event.root,
             ranks: event.ranks,
             member: event.member.unwrap_or(u32::MAX),
+            sends: event.bytes[0].0,
+            receives: event.bytes[1].0,
         }
     }
 }

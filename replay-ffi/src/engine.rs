@@ -2,18 +2,19 @@
 //! it happens, is then taken in batches.
 
 use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::checkpoint::{self, Saved};
 use crate::collective::{self, MemberOfEvent};
 use crate::description::{Description, Texts};
 use crate::faults::{self, Faults};
 use crate::message::{
-    self, Event, Follows, Parcel, Progress, Stats, Tally, Times, VEF_EVENT_DELIVERED, VEF_EVENT_SENT,
-    VEF_EVENT_WAKE,
+    self, Event, Follows, LeftOut, Parcel, Progress, Stats, Tally, Times, VEF_EVENT_DELIVERED,
+    VEF_EVENT_SENT, VEF_EVENT_WAKE,
 };
 use crate::status::*;
 use replay::{
     Accounts, Collective, CollectiveId, Engine, LiveId, Next, Picos, ReplayError, Sink, Started, Wake,
 };
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
 /// A replay, or one partition of it, without a queue and without a clock.
 #[repr(C)]
@@ -89,6 +90,37 @@ impl Core {
     #[cold]
     fn refusal(&mut self, error: ReplayError) -> Failure {
         self.faults.refusal(error)
+    }
+}
+
+impl Saved for Core {
+    fn reset(&mut self) -> Result<(), Failure> {
+        self.faults = Faults::default();
+        self.engine.reset().map_err(|error| self.refusal(error))?;
+        let accounts = self.taken_in.accounts.is_some().then(|| Box::new(Accounts::new(&self.engine)));
+        self.taken_in = TakenIn { follows: Vec::new(), accounts };
+        (self.taken, self.clock) = (0, Picos::ZERO);
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<Vec<u8>, Failure> {
+        self.faults.check()?;
+        if !self.taken_in.follows.is_empty() {
+            let text = "what has followed must be taken first (vef_engine_next)";
+            return Err(Failure::new(VEF_ERROR_STATE, text));
+        }
+        let beside = (self.taken_in.accounts.as_deref(), self.clock);
+        self.engine.save_with(&beside).map_err(checkpoint::refused)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), Failure> {
+        let restored = self.engine.restore_with(state).map_err(checkpoint::refused)?;
+        let (accounts, clock): (Option<Accounts>, Picos) = restored;
+        let keeps_times = self.taken_in.accounts.is_some();
+        let accounts = accounts.filter(|_| keeps_times).map(Box::new);
+        self.taken_in = TakenIn { follows: Vec::new(), accounts };
+        (self.taken, self.clock, self.faults) = (0, clock, Faults::default());
+        Ok(())
     }
 }
 
@@ -394,6 +426,84 @@ pub unsafe extern "C" fn vef_engine_progress(
 ) -> isize {
     // SAFETY: the caller's promise, here and in the closure.
     unsafe { with(engine, |core| message::write_progress(&core.engine, job, (tasks, room, size))) }
+}
+
+/// As `vef_replay_reset`; then `vef_engine_begin` starts all ranks again. What has followed and was not taken is dropped.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_reset(engine: *mut Core) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { checkpoint::reset(engine) }
+}
+
+/// As `vef_replay_save`. What has followed must have been taken (`VEF_ERROR_STATE`): it is the simulator's, which saves its events with their
+/// ids.
+///
+/// # Safety
+/// `engine` is null or usable; `state` is null or has `room` bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_save(engine: *mut Core, state: *mut c_void, room: usize) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { checkpoint::save(engine, state, room) }
+}
+
+/// As `vef_replay_restore`. What has followed and was not taken is dropped.
+///
+/// # Safety
+/// `engine` is null or usable; `state` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_restore(engine: *mut Core, state: *const c_void, size: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { checkpoint::restore(engine, state, size) }
+}
+
+/// As `vef_replay_left_out`.
+///
+/// # Safety
+/// `engine` is null or usable; `left_out` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_left_out(
+    engine: *mut Core,
+    job: u32,
+    left_out: *mut LeftOut,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe { with(engine, |core| message::write_left_out(&core.engine, job, (left_out, size))) }
+}
+
+/// Returns 1 if all ranks of a job are done and none of its messages is under way, else 0.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_is_over(engine: *mut Core, job: u32) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, |core| Ok(core.engine.is_over(job).into())) }
+}
+
+/// Starts the ranks of a job again, at `start`, with their first records; returns 1, or 0 and nothing happens unless the job is over
+/// (`vef_engine_is_over`). Counts go on.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_repeat(engine: *mut Core, job: u32, start: u64) -> c_int {
+    let repeat = |core: &mut Core| {
+        let Core { engine, taken_in, .. } = core;
+        if !engine.is_over(job) {
+            return Ok(0);
+        }
+        if let Some(accounts) = &mut taken_in.accounts {
+            accounts.restart(job, Picos(start));
+        }
+        let repeated = engine.repeat(job, Picos(start), taken_in);
+        repeated.map(c_int::from).map_err(|error| core.refusal(error))
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, repeat) }
 }
 
 /// The error of the last failed call on this engine, in one line; "" if no call failed. The text is valid until the next

@@ -2,10 +2,11 @@
 //! on them.
 
 use crate::border::{self, Failure, Handle, Head, Out, with};
+use crate::checkpoint::{self, Saved};
 use crate::collective::{self, CollectiveEvent, MemberOfEvent};
 use crate::description::{Description, Texts};
 use crate::faults::{self, Faults};
-use crate::message::{self, Message, Progress, Stats, Tally, Times};
+use crate::message::{self, LeftOut, Message, Progress, Stats, Tally, Times};
 use crate::status::*;
 use replay::{CollectiveId, LiveId, Picos, Replay, ReplayError};
 use std::ffi::{c_char, c_int, c_void};
@@ -63,6 +64,30 @@ impl Instance {
     fn next_ready(&self) -> Result<Option<Picos>, Failure> {
         self.faults.check()?;
         Ok(self.engine.next_ready())
+    }
+}
+
+impl Saved for Instance {
+    fn reset(&mut self) -> Result<(), Failure> {
+        if self.handing_out {
+            return Err(Failure::plain(VEF_ERROR_REENTRANT));
+        }
+        self.faults = Faults::default();
+        self.engine.reset().map_err(|error| self.refusal(error))
+    }
+
+    fn save(&mut self) -> Result<Vec<u8>, Failure> {
+        self.faults.check()?;
+        self.engine.save().map_err(checkpoint::refused)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), Failure> {
+        if self.handing_out {
+            return Err(Failure::plain(VEF_ERROR_REENTRANT));
+        }
+        self.engine.restore(state).map_err(checkpoint::refused)?;
+        self.faults = Faults::default();
+        Ok(())
     }
 }
 
@@ -476,6 +501,60 @@ pub unsafe extern "C" fn vef_replay_progress(
     unsafe {
         with(replay, |replay| message::write_progress(replay.engine.engine(), job, (tasks, room, size)))
     }
+}
+
+/// Begins a replay again: as it was when it was built. Traces are not opened again; a text is read into memory, once. Ids of messages are
+/// void. An error in the trace that has ended the replay is forgotten.
+///
+/// # Safety
+/// `replay` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_reset(replay: *mut Instance) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { checkpoint::reset(replay) }
+}
+
+/// Writes the state of a replay to `state`, if that has room for it, and returns how many bytes it has: with a `room` of 0 `state` may be null.
+/// From it `vef_replay_restore` goes on in a replay of the same traces, placement and options, also in another process; what a
+/// builder was told is not in it, nor are the traces. The simulator saves its own state with the ids of messages, which stay valid.
+///
+/// # Safety
+/// `replay` is null or usable; `state` is null or has `room` bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_save(replay: *mut Instance, state: *mut c_void, room: usize) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { checkpoint::save(replay, state, room) }
+}
+
+/// Goes on from a state that was saved. Ids of messages that were under way here are void. Bytes that are no state of this replay are
+/// refused (`VEF_ERROR_ARGUMENT`), and the replay is as it was. They are checked for damage, not for malice. A function of
+/// `vef_builder_computing` is called for the records again that were read before.
+///
+/// # Safety
+/// `replay` is null or usable; `state` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_restore(
+    replay: *mut Instance,
+    state: *const c_void,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { checkpoint::restore(replay, state, size) }
+}
+
+/// Writes what the replay of a part of a job's run (`vef_builder_phase` and its like) has left out so far to `left_out`.
+///
+/// # Safety
+/// `replay` is null or usable; `left_out` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_replay_left_out(
+    replay: *mut Instance,
+    job: u32,
+    left_out: *mut LeftOut,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe { with(replay, |replay| message::write_left_out(replay.engine.engine(), job, (left_out, size))) }
 }
 
 /// The error of the last failed call on this replay, in one line; "" if no call failed. The text is valid until the next

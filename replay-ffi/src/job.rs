@@ -126,6 +126,16 @@ pub unsafe extern "C" fn vef_builder_start(builder: *mut Builder, job: u32, star
     unsafe { describe(builder, |builder| builder.change(job, |job| job.start(Picos(start)))) }
 }
 
+/// The job counts as over until `vef_engine_repeat` starts it: when another is over, say.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_on_call(builder: *mut Builder, job: u32) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, |builder| builder.change(job, Job::on_call)) }
+}
+
 /// Leaves out the time before the end of each rank's `MPI_Init`, if the trace records it and its first records
 /// include it: `vef mix --keep-init` and earlier versions made such containers. Without effect otherwise.
 ///
@@ -312,6 +322,25 @@ pub unsafe extern "C" fn vef_builder_iterations(
     unsafe { part(builder, job, iterations, "iterations", Part::iterations) }
 }
 
+/// As `vef_builder_phase`, for what was captured from `from` picoseconds on up to `to`, counted from the return of each rank's `MPI_Init`;
+/// `UINT64_MAX` is the end of the run. Only containers of `vef mix` have captured times.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_captured(builder: *mut Builder, job: u32, from: u64, to: u64) -> c_int {
+    let to = (to != u64::MAX).then_some(Picos(to));
+    // SAFETY: the caller's promise.
+    unsafe { describe(builder, |builder| select(builder, job, &Part::Captured { from: Picos(from), to })) }
+}
+
+/// Replays only this part of a job.
+fn select(builder: &mut Builder, job: u32, part: &Part) -> Result<c_int, Failure> {
+    let selected = builder.job(job)?.select(part);
+    let selected = Arc::new(selected.map_err(|error| Failure::new(VEF_ERROR_ARGUMENT, error))?);
+    builder.change(job, |job| job.part(selected))
+}
+
 /// # Safety
 /// As [`describe`]; `text` is null or a string.
 unsafe fn part(
@@ -325,10 +354,8 @@ unsafe fn part(
     unsafe {
         describe(builder, |builder| {
             let text = border::path(text, name)?.to_string_lossy();
-            let refused = |error: PartError| Failure::new(VEF_ERROR_ARGUMENT, error);
-            let part = parse(&text).map_err(refused)?;
-            let selected = Arc::new(builder.job(job)?.select(&part).map_err(refused)?);
-            builder.change(job, |job| job.part(selected))
+            let part = parse(&text).map_err(|error| Failure::new(VEF_ERROR_ARGUMENT, error))?;
+            select(builder, job, &part)
         })
     }
 }

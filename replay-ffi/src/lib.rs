@@ -12,6 +12,7 @@
 mod border;
 
 pub mod builder;
+pub mod checkpoint;
 pub mod collective;
 pub mod description;
 pub mod engine;

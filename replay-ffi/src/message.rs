@@ -308,6 +308,33 @@ impl From<TaskProgress> for Progress {
     }
 }
 
+/// What the replay of a part of a run has left out, because it depends on records outside of the part.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Receptions that records do not wait for.
+    pub receptions: u64,
+    /// Members' parts of collectives that others enter outside of the part.
+    pub collective_parts: u64,
+}
+
+impl Versioned for LeftOut {}
+
+/// Writes what has been left out of a job.
+///
+/// # Safety
+/// The first of the two is null, or can be written with so many bytes (the second).
+pub(crate) unsafe fn write_left_out(
+    engine: &Engine,
+    job: u32,
+    (out, size): (*mut LeftOut, usize),
+) -> Result<c_int, Failure> {
+    let replay::LeftOut { receptions, collective_parts } = engine.left_out(job);
+    // SAFETY: the caller's promise.
+    unsafe { Out::new(out, size, "left_out")?.write(0, LeftOut { receptions, collective_parts }) };
+    Ok(0)
+}
+
 /// A number of messages and their payload.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

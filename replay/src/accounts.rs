@@ -5,19 +5,20 @@
 
 use crate::engine::Engine;
 use crate::message::Started;
+use serde::{Deserialize, Serialize};
 use vef_format::raw::DEPENDENCY;
 use vef_format::state::State;
 use vef_format::units::Picos;
 
 /// The times of all tasks, for a simulator that passes what [`Sink::started`](crate::Sink::started) is told to [`Accounts::started`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Accounts {
     tasks: Vec<Account>,
     /// First task of each job.
     first_tasks: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Account {
     /// Start of the last record.
     at: Picos,

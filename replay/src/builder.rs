@@ -110,6 +110,7 @@ impl Builder {
                     skipped: job.skipped.clone(),
                     spans: job.spans.clone(),
                     from_launch: job.from_launch,
+                    on_call: job.on_call,
                     part: job.part.clone(),
                 })
             };
@@ -130,8 +131,8 @@ impl Builder {
             };
             for (sequence, &its) in engine.sequences.iter_mut().zip(of_tasks.iter()) {
                 if its != part {
+                    engine.unfinished -= u64::from(sequence.wait != Wait::Finished);
                     sequence.wait = Wait::Elsewhere;
-                    engine.unfinished -= 1;
                 }
             }
             engine.partition = Some(Box::new(Partition::new(part, of_tasks.clone())));
@@ -145,6 +146,7 @@ impl Builder {
             return Err(BuildError::NoJobs);
         }
         let (mut jobs, mut sequences, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut unfinished = 0;
         for (number, mut job) in (0u32..).zip(self.jobs) {
             if self.send_completion != SendCompletion::Eager {
                 job.source.tell_sends().map_err(ReplayError::Source)?;
@@ -162,6 +164,12 @@ impl Builder {
                 .filter(|first| first.checked_add(tasks).is_some_and(|end| end < WakeTarget::PART))
                 .ok_or(BuildError::TooManyTasks)?;
             sequences.extend((0..tasks).map(|rank| Sequence::new(number, Rank(rank), job.start)));
+            if job.on_call {
+                sequences[first_task as usize..]
+                    .iter_mut()
+                    .for_each(|sequence| sequence.wait = Wait::Finished);
+            }
+            unfinished += if job.on_call { 0 } else { u64::from(tasks) };
             match job.nodes {
                 Some(placed) => nodes.extend_from_slice(&placed[..tasks as usize]),
                 None => nodes.extend(0..tasks),
@@ -173,9 +181,11 @@ impl Builder {
                 scale,
                 table: job.table,
                 changes: (job.computing.is_some() || part.is_some())
-                    .then(|| Box::new(Changes { computing: job.computing, part })),
+                    .then(|| Box::new(Changes::new(job.computing, part))),
                 first_task,
                 tasks,
+                start: job.start,
+                on_call: job.on_call,
                 skipped: job.skipped,
                 spans: job.spans,
                 from_launch: job.from_launch,
@@ -186,7 +196,7 @@ impl Builder {
             });
         }
         Ok(Engine {
-            unfinished: sequences.len() as u64,
+            unfinished,
             jobs,
             sequences,
             collectives: Collectives::new(self.table, self.events),

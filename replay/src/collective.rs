@@ -362,8 +362,8 @@ impl Player<'_> {
         let ranks = open.parts.len() as u32;
         let Open { job, id, comm, operation, root, .. } = *open;
         let Some(event) = &mut open.event else { return };
-        if let Some((at, member)) = event.enter(rank, ranks, entered_at) {
-            out.collective(&Collective { job, id, comm, operation, root, ranks, at, member });
+        if let Some((at, member, bytes)) = event.enter(rank, ranks, entered_at, amounts) {
+            out.collective(&Collective { job, id, comm, operation, root, ranks, at, member, bytes });
         }
     }
 

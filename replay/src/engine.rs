@@ -62,7 +62,8 @@ impl Engine {
             return Err(ReplayError::Begun);
         }
         for number in 0..self.sequences.len() as u32 {
-            if self.is_elsewhere(number) {
+            // A job on call counts as over.
+            if self.is_elsewhere(number) || self.sequences[number as usize].wait == Wait::Finished {
                 continue;
             }
             self.begin_task(number, out)?;

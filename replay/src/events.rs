@@ -1,5 +1,6 @@
 //! Collectives that the simulator carries out itself: in-network reduction, multicast by hardware, an algorithm of its own.
 
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::Operation;
@@ -21,7 +22,7 @@ pub struct CollectiveEvents {
 }
 
 /// When a collective is an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventOn {
     /// Once, when the last member has entered.
     #[default]
@@ -55,7 +56,7 @@ impl CollectiveEvents {
 
 /// A collective to be carried out by the simulator, which then reports the completion of each member
 /// ([`Engine::complete_member`](crate::Engine::complete_member)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collective {
     /// Which of the traces, from 0.
     pub job: u32,
@@ -73,6 +74,8 @@ pub struct Collective {
     pub at: Picos,
     /// Under [`EventOn::EachEntry`] the member that enters, by its rank of the communicator.
     pub member: Option<u32>,
+    /// What that member sends and receives by its record; without one, the most that any member does.
+    pub bytes: [Bytes; 2],
 }
 
 /// A member of a collective that is an event ([`Engine::members`](crate::Engine::members)).
@@ -89,25 +92,33 @@ pub struct EventMember {
 }
 
 /// What is kept of a collective that is an event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Event {
     on: EventOn,
     entered: u32,
     latest: Picos,
+    most: [Bytes; 2],
 }
 
 impl Event {
     pub(crate) fn new(on: EventOn) -> Self {
-        Self { on, entered: 0, latest: Picos::ZERO }
+        Self { on, entered: 0, latest: Picos::ZERO, most: [Bytes::ZERO; 2] }
     }
 
-    /// A member of so many enters at `at`: when that is an event, and of which member.
-    pub(crate) fn enter(&mut self, member: u32, ranks: u32, at: Picos) -> Option<(Picos, Option<u32>)> {
+    /// A member of so many enters at `at`, with these bytes: when that is an event, of which member, and with which bytes.
+    pub(crate) fn enter(
+        &mut self,
+        member: u32,
+        ranks: u32,
+        at: Picos,
+        bytes: [Bytes; 2],
+    ) -> Option<(Picos, Option<u32>, [Bytes; 2])> {
         self.entered += 1;
         self.latest = self.latest.max(at);
+        self.most = [self.most[0].max(bytes[0]), self.most[1].max(bytes[1])];
         match self.on {
-            EventOn::EachEntry => Some((at, Some(member))),
-            EventOn::AllEntered => (self.entered == ranks).then_some((self.latest, None)),
+            EventOn::EachEntry => Some((at, Some(member), bytes)),
+            EventOn::AllEntered => (self.entered == ranks).then_some((self.latest, None, self.most)),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::labels::Labels;
 use crate::lines::Lines;
 use crate::options::SendCompletion;
 use crate::part::{Ahead, Filter, Part, PartError, Selection, captured_time, iterations, phase};
+use crate::sequence::{PAUSE, Sequence};
 use crate::source::{Container, Feed, LoadError, Loaded, SourceError, Stream, is_container};
 use crate::states::States;
 use collectives::choose::Table;
@@ -35,6 +36,7 @@ pub struct Job {
     /// As captured, by rank; empty if the first records stay as they are.
     pub(crate) spans: Vec<Span>,
     pub(crate) from_launch: bool,
+    pub(crate) on_call: bool,
     pub(crate) part: Option<Arc<Selection>>,
 }
 
@@ -92,6 +94,7 @@ impl Job {
             skipped: Vec::new(),
             spans: Vec::new(),
             from_launch: false,
+            on_call: false,
             part: None,
         }
     }
@@ -196,6 +199,12 @@ impl Job {
     /// When the tasks start; 0 without it.
     pub fn start(mut self, at: Picos) -> Self {
         self.start = at;
+        self
+    }
+
+    /// The job counts as over until [`Engine::repeat`](crate::Engine::repeat) starts it, at a moment that depends on what happens.
+    pub fn on_call(mut self) -> Self {
+        self.on_call = true;
         self
     }
 
@@ -304,13 +313,19 @@ pub(crate) struct Changes {
     pub(crate) computing: Option<Box<dyn Computing>>,
     /// The part that is replayed.
     pub(crate) part: Option<Filter>,
+    /// How often each task has read, as far as tasks have.
+    reads: Vec<u64>,
 }
 
 impl Changes {
+    pub(crate) fn new(computing: Option<Box<dyn Computing>>, part: Option<Filter>) -> Self {
+        Self { computing, part, reads: Vec::new() }
+    }
+
     /// The same for another reading of the trace, from its start.
     pub(crate) fn again(&self) -> Self {
         let computing = self.computing.as_ref().map(|computing| computing.again());
-        Self { computing, part: self.part.as_ref().map(Filter::again) }
+        Self::new(computing, self.part.as_ref().map(Filter::again))
     }
 
     /// Puts the next record of a task into `next`, and its number into `number`.
@@ -321,6 +336,10 @@ impl Changes {
         number: &mut u64,
         next: &mut Raw,
     ) -> Result<(), SourceError> {
+        if task.index() >= self.reads.len() {
+            self.reads.resize(task.index() + 1, 0);
+        }
+        self.reads[task.index()] += 1;
         match &mut self.part {
             None => source.next(task, next)?,
             Some(part) => loop {
@@ -353,6 +372,9 @@ impl Changes {
     }
 }
 
+/// A reading of a job's records, and in what they differ from those of the trace.
+pub(crate) type Reading = (Feed, Option<Box<Changes>>);
+
 /// A job in progress: its records, lines and collectives.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -365,6 +387,9 @@ pub(crate) struct Running {
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
+    /// When its tasks start.
+    pub(crate) start: Picos,
+    pub(crate) on_call: bool,
     /// Computing that is left out in front of tasks' first records, by rank.
     pub(crate) skipped: Vec<Ticks>,
     pub(crate) spans: Vec<Span>,
@@ -381,6 +406,34 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Another reading of its records, from the start.
+    pub(crate) fn again(&self, tell_sends: bool) -> Result<Reading, SourceError> {
+        let mut source = self.source.again()?;
+        if tell_sends {
+            source.tell_sends()?;
+        }
+        Ok((source, self.changes.as_ref().map(|changes| Box::new(changes.again()))))
+    }
+
+    /// Begins with another reading; no line has been seen and no collective entered.
+    pub(crate) fn restart(&mut self, (source, changes): Reading) {
+        self.lines = Lines::new(source.is_proven());
+        (self.source, self.changes) = (source, changes);
+        self.collectives = States::default();
+    }
+
+    /// How often a task has read from it.
+    pub(crate) fn reads(&self, sequence: &Sequence) -> u64 {
+        match &self.changes {
+            Some(changes) => changes.reads.get(sequence.rank.index()).copied().unwrap_or(0),
+            // Those that it has started, and the next one, unless that is a pause.
+            None => {
+                let next = u64::from(sequence.next.tag & PAUSE == 0);
+                self.source.pauses_read(sequence.rank) + sequence.records + next
+            }
+        }
+    }
+
     /// Whether a task begins with the first record of the trace.
     pub(crate) fn has_start(&self, task: Rank) -> bool {
         let part = self.changes.as_ref().and_then(|changes| changes.part.as_ref());

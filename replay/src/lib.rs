@@ -43,7 +43,7 @@
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
 //!     stuck.rs         why nothing happens;  describe.rs  what a message is;  accounts.rs  times by state
-//!     waits.rs         who waits for whom;  repeat.rs  a job that runs again
+//!     waits.rs         who waits for whom;  repeat.rs  a job that runs again;  checkpoint.rs  a replay's state as bytes
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -67,6 +67,7 @@
 
 mod accounts;
 mod builder;
+mod checkpoint;
 mod describe;
 mod exchange;
 mod follow;
@@ -109,6 +110,7 @@ mod sync {
 pub use accounts::Accounts;
 pub use builder::Builder;
 pub use captured::CapturedRecord;
+pub use checkpoint::CheckpointError;
 pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};

@@ -6,8 +6,9 @@
 
 use crate::states::{State, States};
 use hashbrown::HashSet;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Lines {
     arrived: Arrived,
     /// Sends started and not complete for their senders.
@@ -15,7 +16,7 @@ pub(crate) struct Lines {
 }
 
 /// Which messages have been delivered.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 #[repr(u8)]
 enum Arrived {
     /// Of a trace that is proven: those for which a record is still to wait.

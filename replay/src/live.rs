@@ -3,6 +3,7 @@
 use crate::message::{Kind, LiveId, Message, Next, Sink};
 use crate::options::{SameNode, SendCompletion};
 use crate::stats::Stats;
+use serde::{Deserialize, Serialize};
 use slotmap::SlotMap;
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::units::{Bytes, Picos};
@@ -10,18 +11,18 @@ use vef_format::units::{Bytes, Picos};
 /// The messages under way, and what decides about each that starts.
 #[derive(Debug)]
 pub(crate) struct Live {
-    flights: SlotMap<slotmap::DefaultKey, Flight>,
+    pub(crate) flights: SlotMap<slotmap::DefaultKey, Flight>,
     pub(crate) stats: Stats,
     /// End node of each task, counted over all jobs.
     pub(crate) nodes: Vec<u32>,
     pub(crate) send_completion: SendCompletion,
-    same_node: SameNode,
+    pub(crate) same_node: SameNode,
     /// Messages that a task, or a part of a collective, may start before the simulator calls it.
     pub(crate) run_ahead: u8,
 }
 
 /// What the engine must know when a message is reported sent or delivered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Flight {
     pub(crate) of: Of,
     /// Sending task, counted over all jobs; of a collective, the sender's rank of the communicator.
@@ -40,7 +41,7 @@ pub(crate) struct Flight {
 }
 
 /// What a live message belongs to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Of {
     /// The point-to-point line with this id.
     Line {
@@ -73,7 +74,7 @@ pub(crate) fn short(record: u64) -> u32 {
 }
 
 /// The moment at which a send is complete for its sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Completes {
     AtStart,
     WhenSent,

@@ -1,6 +1,7 @@
 //! What the engine gives a simulator: messages, and the ids by which the simulator speaks of them.
 
 use crate::events::Collective;
+use serde::{Deserialize, Serialize};
 use slotmap::{DefaultKey, Key, KeyData};
 use std::fmt;
 use vef_format::ids::{CollectiveId, Rank};
@@ -162,7 +163,7 @@ impl Wake {
 }
 
 /// A task that waits to be called, counted over all jobs, or a part of a collective ([`WakeTarget::PART`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WakeTarget(pub(crate) u32);
 
 impl WakeTarget {
@@ -217,7 +218,7 @@ impl fmt::Display for Kind {
 ///
 /// It names a slot and how often the slot was used, so that an id which was invented, or whose message is
 /// delivered, is recognised (until its slot was used 2^31 times more). 0 is never an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LiveId(u64);
 
 impl LiveId {

@@ -1,6 +1,7 @@
 //! The parcels that went from one partition to others and came from them, so that each is imported once.
 
 use hashbrown::{HashMap, HashSet};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What one of several partitions knows of the others.
@@ -10,14 +11,14 @@ pub(crate) struct Partition {
     /// The partition of each task, counted over all jobs.
     of_tasks: Arc<[u32]>,
     /// Number of parcels that went to each other partition.
-    exported: HashMap<u32, u32>,
+    pub(crate) exported: HashMap<u32, u32>,
     /// The parcels that came from each.
-    imported: HashMap<u32, Imported>,
+    pub(crate) imported: HashMap<u32, Imported>,
 }
 
 /// The serial numbers of parcels that have come from one partition.
-#[derive(Debug, Default)]
-struct Imported {
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Imported {
     /// All below it have.
     below: u32,
     /// Those behind it that have.

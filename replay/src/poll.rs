@@ -4,6 +4,7 @@
 //! starts when it is taken, and what follows in its task moves with that.
 
 use crate::accounts::Accounts;
+use crate::checkpoint::CheckpointError;
 use crate::describe::Description;
 use crate::engine::{Engine, TaskProgress};
 use crate::error::ReplayError;
@@ -12,6 +13,7 @@ use crate::message::{LiveId, Message, Next, Sink, Started, Wake, WakeTarget};
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::stuck::Stuck;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use vef_format::ids::CollectiveId;
@@ -42,7 +44,7 @@ struct Queues {
 }
 
 /// Messages for the simulator that became ready at one moment, the first of `ready`, where there is more than one: by [`Message::order`].
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Moment {
     /// [`Picos::MAX`] if there are none.
     at: Picos,
@@ -89,13 +91,27 @@ impl Moment {
 }
 
 /// A step of a message within a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Inside {
     Start(WakeTarget),
     Arrival(LiveId),
 }
 
+/// Queues in a checkpoint, their events in order.
+type SavedQueues =
+    (Vec<(Picos, WakeTarget)>, Moment, Vec<(Picos, Inside)>, Vec<(Picos, Collective)>, Option<Accounts>);
+
 impl Queues {
+    fn new(accounts: Option<Box<Accounts>>) -> Self {
+        Self {
+            ready: Queue::new(),
+            moment: Moment::new(),
+            inside: Queue::new(),
+            collectives: Queue::new(),
+            accounts,
+        }
+    }
+
     /// Keeps what is for later; returns a message that starts.
     #[inline(always)]
     fn add(&mut self, next: Next) -> Option<Message> {
@@ -202,15 +218,53 @@ impl Replay {
     /// Starts the tasks of an engine that calls for each message.
     pub(crate) fn new(mut engine: Engine, keep_times: bool) -> Result<Self, ReplayError> {
         let accounts = keep_times.then(|| Box::new(Accounts::new(&engine)));
-        let mut queues = Queues {
-            ready: Queue::new(),
-            moment: Moment::new(),
-            inside: Queue::new(),
-            collectives: Queue::new(),
-            accounts,
-        };
+        let mut queues = Queues::new(accounts);
         engine.begin(&mut queues)?;
         Ok(Self { engine, queues, clock: Picos::ZERO })
+    }
+
+    /// The same replay from its beginning; ids of messages that were under way are void. Traces are not opened again; a text is read into
+    /// memory, once.
+    ///
+    /// # Errors
+    /// The trace cannot be read again: the replay is as it was. Or as [`Engine::begin`].
+    pub fn reset(&mut self) -> Result<(), ReplayError> {
+        self.engine.reset()?;
+        let accounts = self.queues.accounts.is_some().then(|| Box::new(Accounts::new(&self.engine)));
+        self.queues = Queues::new(accounts);
+        self.clock = Picos::ZERO;
+        self.engine.begin(&mut self.queues)
+    }
+
+    /// The state of the replay: it goes on from there in any replay of the same traces, placement and options that [takes it
+    /// over](Replay::restore), in this process or another. The simulator saves its own state with the ids of messages
+    /// ([`LiveId::to_raw`]), which stay valid.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Ended`].
+    pub fn save(&self) -> Result<Vec<u8>, CheckpointError> {
+        let Queues { ready, moment, inside, collectives, accounts } = &self.queues;
+        let queues = (ready.to_vec(), moment, inside.to_vec(), collectives.to_vec(), accounts.as_deref());
+        self.engine.save_with(&(queues, self.clock))
+    }
+
+    /// Takes over the state of a replay of the same traces, placement and options. Ids of messages that were under way here are void.
+    ///
+    /// # Errors
+    /// The bytes are no checkpoint of this replay, or the trace cannot be read again; the replay is as it was.
+    pub fn restore(&mut self, checkpoint: &[u8]) -> Result<(), CheckpointError> {
+        let (saved, clock): (SavedQueues, Picos) = self.engine.restore_with(checkpoint)?;
+        let (ready, moment, inside, collectives, accounts) = saved;
+        let keeps_times = self.queues.accounts.is_some();
+        self.queues = Queues {
+            ready: ready.into_iter().collect(),
+            moment,
+            inside: inside.into_iter().collect(),
+            collectives: collectives.into_iter().collect(),
+            accounts: accounts.filter(|_| keeps_times).map(Box::new),
+        };
+        self.clock = clock;
+        Ok(())
     }
 
     /// The engine.

@@ -23,7 +23,7 @@ const WHEELS: usize = (u64::BITS - DAY).div_ceil(BITS) as usize;
 const NEVER: u64 = u64::MAX;
 
 /// Events by time; first in, first out at equal times.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Queue<T> {
     length: usize,
     /// The time of the first event, or [`NEVER`].
@@ -48,7 +48,7 @@ pub struct Queue<T> {
     spare: Vec<Vec<(Picos, T)>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Wheel<T> {
     slots: Vec<Slot<T>>,
     /// Bitmap of the slots that hold events, and of its words that are not 0.
@@ -56,7 +56,7 @@ struct Wheel<T> {
     words: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Slot<T> {
     /// The earliest time in `events`.
     first: u64,
@@ -83,7 +83,21 @@ impl<T> Default for Queue<T> {
     }
 }
 
+impl<T: Copy> FromIterator<(Picos, T)> for Queue<T> {
+    fn from_iter<I: IntoIterator<Item = (Picos, T)>>(events: I) -> Self {
+        let mut queue = Self::new();
+        events.into_iter().for_each(|(at, event)| queue.push(at, event));
+        queue
+    }
+}
+
 impl<T: Copy> Queue<T> {
+    /// All events, in the order in which they are popped.
+    pub fn to_vec(&self) -> Vec<(Picos, T)> {
+        let mut queue = self.clone();
+        std::iter::from_fn(|| queue.pop(Picos::MAX)).collect()
+    }
+
     /// An empty queue.
     pub fn new() -> Self {
         Self::default()

@@ -2,11 +2,9 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
-use crate::lines::Lines;
 use crate::message::Sink;
 use crate::options::SendCompletion;
 use crate::sequence::{Sequence, Wait};
-use crate::states::States;
 use vef_format::ids::Rank;
 use vef_format::units::Picos;
 
@@ -46,13 +44,7 @@ impl Engine {
         }
         let is_eager = self.send_completion() == SendCompletion::Eager;
         let running = &mut self.jobs[job as usize];
-        running.source = running.source.again().map_err(ReplayError::Source)?;
-        if !is_eager {
-            running.source.tell_sends().map_err(ReplayError::Source)?;
-        }
-        running.changes = running.changes.as_ref().map(|changes| Box::new(changes.again()));
-        running.lines = Lines::new(running.source.is_proven());
-        running.collectives = States::default();
+        running.restart(running.again(!is_eager).map_err(ReplayError::Source)?);
         for (rank, task) in (0..).map(Rank).zip(self.range(job)) {
             self.sequences[task] = Sequence::new(job, rank, start);
             self.unfinished += 1;

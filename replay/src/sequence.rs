@@ -1,13 +1,14 @@
 //! What the engine keeps of each sequence of records: where it is, and what it waits for.
 
 use crate::error::RecordPlace;
+use serde::{Deserialize, Serialize};
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::raw::Raw;
 use vef_format::units::Picos;
 
 /// Records that start one after the other: those of a task. Every message reads it first, so it fits into one or two
 /// cache lines.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 #[repr(C, align(32))]
 pub(crate) struct Sequence {
     /// The record that it is about to start, if it has been read; its tag may have the bits below.
@@ -38,7 +39,7 @@ pub(crate) const STARTED: u8 = 1 << 5;
 pub(crate) const PAUSE: u8 = 1 << 6;
 
 /// How far the part of the collective is that a sequence entered last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 enum LastPart {
     None,
@@ -47,7 +48,7 @@ enum LastPart {
 }
 
 /// What a sequence waits for; its id is `after` of the next record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Wait {
     /// Nothing: it is running.

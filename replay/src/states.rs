@@ -5,6 +5,7 @@
 //! (legal, only strange) are kept in a hash table, so that memory follows the number of ids seen, never their size.
 
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// How far an id has come: each state has the bits of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +44,7 @@ const PER_WORD: u64 = 32;
 /// Words that the window has from the start.
 const FIRST_WORDS: usize = 64;
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct States {
     /// All ids below `base × PER_WORD` are done.
     base: u64,

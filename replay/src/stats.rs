@@ -1,10 +1,11 @@
 //! Counts of what a replay has done.
 
 use crate::message::Kind;
+use serde::{Deserialize, Serialize};
 use vef_format::units::{Bytes, Picos};
 
 /// What a replay has done so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     kinds: [Count; Kind::COUNT],
     /// Messages delivered, those inside included.
@@ -29,7 +30,7 @@ pub struct Stats {
 }
 
 /// A number of messages and their payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Count {
     /// Messages.
     pub messages: u64,

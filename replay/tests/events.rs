@@ -1,7 +1,7 @@
 //! Collectives as events: run times by formula, some as events and others as messages, and what is refused.
 
 use replay::{
-    Collective, CollectiveEvents, Engine, EventOn, Job, Loaded, Next, OpCodes, Picos, Rank, Replay,
+    Bytes, Collective, CollectiveEvents, Engine, EventOn, Job, Loaded, Next, OpCodes, Picos, Rank, Replay,
     ReplayError, Sink,
 };
 use std::path::Path;
@@ -70,6 +70,7 @@ fn a_run_of_reductions_in_the_network_takes_what_the_formula_says() {
         ranks: RANKS as u32,
         at: Picos((step + 1) * slowest + step * TOOK),
         member: None,
+        bytes: [Bytes(64); 2],
     };
     assert_eq!(seen, (0..STEPS).map(expected).collect::<Vec<_>>());
     assert_eq!((replay.stats().total().messages, replay.stats().collectives), (0, STEPS));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Extent, Follow, Job, Labels, SendCompletion};
+use replay::{Accounts, Builder, Engine, Extent, Follow, Job, Labels, Picos, SendCompletion};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::ids::Rank;
@@ -17,13 +17,14 @@ use crate::latencies::Latencies;
 use crate::loggp;
 use crate::model::{Build, Carrier, ModelError, Network, Usage, WithProtocol};
 use crate::noise::Noise;
+use crate::offload::{Collectives, InNetwork, Offload};
 use crate::parallel;
 use crate::progress::Progress;
 use crate::repeats::{Repeat, Repeats};
-use crate::report::Outcome;
+use crate::report::{Outcome, congestion};
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
-use crate::topology::Fabric;
+use crate::topology::{Fabric, LinkClass};
 use crate::traffic::Background;
 use crate::traffic::beside::Beside;
 use crate::waiting::Waiting;
@@ -73,9 +74,12 @@ pub fn simulate_followed(
         report.jobs.iter_mut().zip(running(settings)).zip(prepared)
     {
         job.computing = computing;
-        job.start_ps = workload.start.0;
-        job.runtime_ps = job.finish.max_ps.saturating_sub(workload.start.0);
-        if let Some(spans) = spans {
+        // A job that begins after another knows when it did.
+        let later = job.start_ps.saturating_sub(workload.start.0);
+        job.start_ps = workload.start.0 + later;
+        job.runtime_ps = job.finish.max_ps.saturating_sub(job.start_ps);
+        if let Some(mut spans) = spans {
+            spans.delay(Picos(later));
             job.captured_times = spans.times();
             job.span = Some(spans.report(&job.finish));
         }
@@ -112,6 +116,9 @@ impl Prepared {
             .send_completion(send_completion)
             .same_node(settings.same_node)
             .algorithms(settings.algorithms.clone());
+        if let Collectives::Offload(offload) = &settings.collectives {
+            builder = builder.collective_events(offload.which.clone());
+        }
         let (mut all_nodes, mut spans, mut computing) = (Vec::new(), Vec::new(), Vec::new());
         let mut labels = Vec::new();
         let open = |workload: &Workload| -> Result<Job, SimError> {
@@ -141,6 +148,9 @@ impl Prepared {
             });
             if let Some((noise, _)) = noise {
                 job = job.computing(Box::new(noise));
+            }
+            if workload.after.is_some() && settings.only.is_none() {
+                job = job.on_call();
             }
             builder = builder.job(job.nodes(nodes.clone()).start(workload.start).time_factors(factors));
             all_nodes.push(nodes);
@@ -210,6 +220,8 @@ struct Extras<'a> {
     observe: Observe,
     background: Option<&'a Background>,
     repeats: Option<Box<Repeats>>,
+    /// Set if the network carries out collectives.
+    offload: Option<&'a Offload>,
     /// What is known of the records of each job, if waits are recorded.
     labels: Vec<Option<Labels>>,
     follow: Option<&'a mut dyn Follow>,
@@ -218,8 +230,16 @@ struct Extras<'a> {
 impl<'a> Extras<'a> {
     fn of(settings: &'a Settings, labels: Vec<Option<Labels>>) -> Result<Self, SimError> {
         let observe = settings.observe;
+        let offload = match &settings.collectives {
+            Collectives::Offload(offload) => Some(offload),
+            Collectives::Messages => None,
+        };
+        if offload.is_some() && observe.critical_path {
+            let with = "collectives that the network carries out";
+            return Err(SimError::Unsupported { what: "the critical path", with });
+        }
         if settings.only.is_some() {
-            return Ok(Self { observe, labels, ..Self::default() });
+            return Ok(Self { observe, offload, labels, ..Self::default() });
         }
         for (job, workload) in (0..).zip(&settings.jobs) {
             if let Repeat::Until(until) = workload.repeat
@@ -229,9 +249,20 @@ impl<'a> Extras<'a> {
                 return Err(SimError::Repeat { job, until });
             }
         }
-        let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start)).collect();
+        for (job, workload) in (0..).zip(&settings.jobs) {
+            // As many steps as there are jobs end, unless they go around.
+            let mut before =
+                std::iter::successors(workload.after, |&other| settings.jobs.get(other as usize)?.after);
+            if let Some(after) = workload.after
+                && (after as usize >= settings.jobs.len()
+                    || before.by_ref().take(settings.jobs.len()).any(|other| other == job))
+            {
+                return Err(SimError::After { job, after });
+            }
+        }
+        let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start, job.after)).collect();
         let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
-        Ok(Self { observe, background, repeats, labels, follow: None })
+        Ok(Self { observe, background, repeats, offload, labels, follow: None })
     }
 
     /// Refuses what does not go together.
@@ -242,7 +273,9 @@ impl<'a> Extras<'a> {
             ("a timeline", self.follow.is_some()),
         ];
         match asked.iter().find(|(_, is_asked)| *is_asked && self.repeats.is_some()) {
-            Some((what, _)) => Err(SimError::Unsupported { what, with: "jobs that repeat" }),
+            Some((what, _)) => {
+                Err(SimError::Unsupported { what, with: "jobs that repeat or begin after others" })
+            }
             None => Ok(self),
         }
     }
@@ -254,16 +287,17 @@ fn run_beside(
     extras: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
-    let what = if extras.background.is_some() { "background traffic" } else { "jobs that repeat" };
-    match network.model.info().carrier {
-        Carrier::Links(build) => run_with(engine, network, build, extras, progress),
-        Carrier::Ranks if extras.follow.is_some() => {
-            Err(SimError::Unsupported { what: "a timeline", with: "model loggp" })
-        }
-        Carrier::Ranks if extras.background.is_some() || extras.repeats.is_some() => {
-            Err(SimError::Unsupported { what, with: "model loggp" })
-        }
-        Carrier::Ranks => run_loggp(engine, network, progress),
+    let what = match &extras {
+        Extras { background: Some(_), .. } => Some("background traffic"),
+        Extras { repeats: Some(_), .. } => Some("jobs that repeat or begin after others"),
+        Extras { offload: Some(_), .. } => Some("collectives that the network carries out"),
+        Extras { follow: Some(_), .. } => Some("a timeline"),
+        _ => None,
+    };
+    match (&network.model.info().carrier, what) {
+        (Carrier::Links(build), _) => run_with(engine, network, *build, extras, progress),
+        (Carrier::Ranks, Some(what)) => Err(SimError::Unsupported { what, with: "model loggp" }),
+        (Carrier::Ranks, None) => run_loggp(engine, network, progress),
     }
 }
 
@@ -321,9 +355,12 @@ fn run_with(
     engine: Engine,
     settings: &NetworkSettings,
     build: Build,
-    Extras { observe, background, repeats, labels, follow }: Extras<'_>,
+    Extras { observe, background, repeats, offload, labels, follow }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
+    if observe.critical_path && settings.packet.lossy.is_some() {
+        return Err(SimError::Unsupported { what: "the critical path", with: "--lossy" });
+    }
     let topology = &fabric(&engine, settings)?;
     let report_sent = engine.send_completion() == SendCompletion::WhenSent;
     let mut network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
@@ -339,11 +376,14 @@ fn run_with(
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
     let waiting = observe.waits.then(|| Box::new(Waiting::new(&engine, labels)));
-    let mut run = Run::begin(engine, network, accounts, causes, waiting, follow)?;
+    let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
+    let in_network = offload.map(|offload| Box::new(InNetwork::new(offload.latency, bandwidth)));
+    let mut run = Run::begin(engine, network, accounts, causes, waiting, in_network, follow)?;
     run.repeats = repeats;
     run.run(progress)?;
     let Run { engine, latencies, repeats, follower, .. } = run;
-    let Follower { mut network, accounts, causes, waiting, .. } = follower;
+    let Follower { mut network, accounts, causes, waiting, in_network, .. } = follower;
+    let collectives_offloaded = in_network.map_or(0, |in_network| in_network.carried_out);
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };
@@ -368,12 +408,20 @@ fn run_with(
             wall: began.elapsed(),
         }
         .report())
-        .map(|report| Simulation { background: counted.map(|counted| counted.report()), ..report }),
+        .map(|report| Simulation {
+            background: counted.map(|counted| counted.report()),
+            congestion: congestion(settings, network.congested()),
+            collectives_offloaded,
+            ..report
+        }),
     }
 }
 
 #[cfg(test)]
 mod jobs;
+
+#[cfg(test)]
+mod offload;
 
 #[cfg(test)]
 mod tests;

@@ -82,6 +82,16 @@ pub enum SimError {
         /// The other.
         until: u32,
     },
+    /// Jobs begin after each other in a circle, or after one that does not exist.
+    #[error(
+        "job {job} begins after job {after}: that must be another job, which does not begin after this one"
+    )]
+    After {
+        /// The job, from 0.
+        job: u32,
+        /// The other.
+        after: u32,
+    },
     /// The model, or the critical path, cannot have several runs of a job, or background traffic.
     #[error("{what}: not with {with}")]
     Unsupported {

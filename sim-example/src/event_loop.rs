@@ -1,12 +1,13 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
-use replay::{Accounts, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started};
+use replay::{Accounts, Collective, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started};
 use vef_format::units::Picos;
 
 use crate::critical::Causes;
 use crate::error::SimError;
 use crate::latencies::{Cell, Latencies};
 use crate::model::{Carried, Happened, Network, OutOfTime};
+use crate::offload::{Completed, InNetwork};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
 use crate::waiting::Waiting;
@@ -29,12 +30,13 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
         accounts: Accounts,
         causes: Option<Box<Causes<'a>>>,
         waiting: Option<Box<Waiting>>,
+        in_network: Option<Box<InNetwork>>,
         mut follow: F,
     ) -> Result<Self, SimError> {
         follow.begins(&engine);
         let (events, cells) = (Queue::new(), Vec::new());
         let mut follower =
-            Follower { network, refused: None, events, cells, accounts, causes, waiting, follow };
+            Follower { network, refused: None, events, cells, accounts, causes, waiting, in_network, follow };
         engine.begin(&mut follower)?;
         follower.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
@@ -76,7 +78,10 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     ) -> Result<bool, SimError> {
         let Self { engine, latencies, follower, repeats, until_progress } = self;
         loop {
-            let next = follower.events.next().map_or(limit, |next| next.min(limit));
+            let mut next = follower.events.next().map_or(limit, |next| next.min(limit));
+            if let Some(complete) = follower.in_network.as_ref().and_then(|in_network| in_network.next()) {
+                next = next.min(complete);
+            }
             let now = match follower.network.run_until(next)? {
                 Some((now, Happened::Sent { tag })) => {
                     let id = LiveId::from_raw(tag);
@@ -99,7 +104,16 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
                     now
                 }
                 None => {
-                    let Some((now, event)) = follower.events.pop(next) else { return Ok(false) };
+                    let Some((now, event)) = follower.events.pop(next) else {
+                        match follower.in_network.as_mut().and_then(|in_network| in_network.pop(next)) {
+                            Some((now, Completed { collective, member })) => {
+                                engine.complete_member(collective, member, now, follower)?;
+                                follower.called(false)?;
+                                continue;
+                            }
+                            None => return Ok(false),
+                        }
+                    };
                     match event {
                         Next::Inside { message, .. } => {
                             if let Some(causes) = &mut follower.causes {
@@ -149,6 +163,8 @@ pub(crate) struct Follower<'a, N, F = ()> {
     pub(crate) causes: Option<Box<Causes<'a>>>,
     /// Set if it is requested who waits for whom.
     pub(crate) waiting: Option<Box<Waiting>>,
+    /// Set if the network carries out collectives.
+    pub(crate) in_network: Option<Box<InNetwork>>,
     /// Who else follows the tasks.
     pub(crate) follow: F,
 }
@@ -176,6 +192,14 @@ impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
         }
         self.follow.started(started);
         self.accounts.started(task, started);
+    }
+
+    fn collective(&mut self, collective: &Collective) {
+        if let Some(in_network) = &mut self.in_network
+            && let Err(refused) = in_network.enter(collective)
+        {
+            self.refused.get_or_insert(refused);
+        }
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! Jobs that run again when they are over.
+//! Jobs that run again when they are over, and jobs that begin when others are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,6 +26,8 @@ impl Default for Repeat {
 /// What a job did in its first run.
 #[derive(Debug)]
 pub(crate) struct FirstRun {
+    /// When it began.
+    pub(crate) start: Picos,
     /// End of each task.
     pub(crate) finish: Vec<Picos>,
     /// Times of each task by state.
@@ -45,6 +47,9 @@ pub(crate) struct Repeats {
 #[derive(Debug)]
 struct Runs {
     repeat: Repeat,
+    /// The job after which it begins.
+    after: Option<u32>,
+    begun: bool,
     /// Of the last run.
     start: Picos,
     /// Whether the last run is over.
@@ -59,12 +64,15 @@ struct Runs {
 }
 
 impl Repeats {
-    /// Of jobs that run so often, with their starts; `None` if each runs once.
-    pub(crate) fn new(jobs: &[(Repeat, Picos)]) -> Option<Box<Self>> {
-        let runs = |&(repeat, start): &(Repeat, Picos)| Runs {
+    /// Of jobs that run so often, with their starts and the jobs after which they begin; `None` if each runs once, and after none.
+    pub(crate) fn new(jobs: &[(Repeat, Picos, Option<u32>)]) -> Option<Box<Self>> {
+        let runs = |&(repeat, start, after): &(Repeat, Picos, Option<u32>)| Runs {
             repeat,
+            after,
+            begun: after.is_none(),
             start,
-            is_over: false,
+            // As the engine has a job on call.
+            is_over: after.is_some(),
             end: None,
             first: None,
             runs: 0,
@@ -72,7 +80,7 @@ impl Repeats {
             max: Picos::ZERO,
             sum: 0,
         };
-        jobs.iter().any(|(repeat, _)| *repeat != Repeat::default()).then(|| {
+        jobs.iter().any(|(repeat, _, after)| *repeat != Repeat::default() || after.is_some()).then(|| {
             Box::new(Self {
                 jobs: jobs.iter().map(runs).collect(),
                 again: BinaryHeap::new(),
@@ -89,6 +97,7 @@ impl Repeats {
 
     /// Takes note of the jobs that are over.
     pub(crate) fn note(&mut self, engine: &Engine, accounts: &Accounts) {
+        let mut ended = Vec::new();
         for (job, runs) in (0..).zip(&mut self.jobs) {
             if runs.is_over || !engine.is_over(job) {
                 continue;
@@ -100,6 +109,7 @@ impl Repeats {
             // A message for which no task waits may arrive later.
             let end = last.max(self.now);
             runs.first.get_or_insert_with(|| FirstRun {
+                start: runs.start,
                 times: accounts.of_job(job, &finish).into_iter().map(ByState).collect(),
                 finish,
             });
@@ -112,9 +122,32 @@ impl Repeats {
                 Repeat::Until(_) => end == runs.start,
             };
             match is_last {
-                true => runs.end = Some(end),
+                true => ended.push((job, end)),
                 false => self.again.push(Reverse((end, job))),
             }
+        }
+        ended.into_iter().for_each(|(job, at)| self.end(job, at));
+    }
+
+    /// A job does not run any more: others begin.
+    fn end(&mut self, job: u32, at: Picos) {
+        self.jobs[job as usize].end = Some(at);
+        for (other, runs) in (0..).zip(&self.jobs) {
+            if runs.after == Some(job) {
+                self.again.push(Reverse((at.saturating_add(runs.start), other)));
+            }
+        }
+    }
+
+    /// Whether a job that has not ended never will.
+    fn is_stuck(&self, engine: &Engine, job: u32) -> bool {
+        let runs = &self.jobs[job as usize];
+        if runs.end.is_some() || self.again.iter().any(|Reverse((_, begins))| *begins == job) {
+            return false;
+        }
+        match runs.after {
+            Some(before) if !runs.begun => self.is_stuck(engine, before),
+            _ => engine.is_stalled(job),
         }
     }
 
@@ -128,16 +161,14 @@ impl Repeats {
         let Reverse((at, job)) = self.again.pop()?;
         if let Repeat::Until(other) = self.jobs[job as usize].repeat {
             let target = &self.jobs[other as usize];
-            let begins_again = self.again.iter().any(|Reverse((_, job))| *job == other);
             let is_done = target.end.is_some_and(|end| end <= at);
-            let is_stuck = target.end.is_none() && !begins_again && engine.is_stalled(other);
-            if is_done || is_stuck {
-                self.jobs[job as usize].end = Some(at);
+            if self.jobs[job as usize].begun && (is_done || self.is_stuck(engine, other)) {
+                self.end(job, at);
                 return None;
             }
         }
         let runs = &mut self.jobs[job as usize];
-        (runs.start, runs.is_over) = (at, false);
+        (runs.start, runs.begun, runs.is_over) = (at, true, false);
         accounts.restart(job, at);
         Some((job, at))
     }

@@ -16,7 +16,9 @@ use crate::model::{
     Carrier, FLOW_HEADING, LINKS_HEADING, LinkSpeed, Links, Model, PacketSettings, Protocol, Setup, Weights,
 };
 use crate::noise::ComputeNoise;
+use crate::offload::Collectives;
 use crate::places::Places;
+use crate::presets::Preset;
 use crate::quantity::Bandwidth;
 use crate::repeats::Repeat;
 use crate::routing::{Router, RoutingError, RoutingSpec};
@@ -42,6 +44,8 @@ pub struct Settings {
     pub same_node: SameNode,
     /// The algorithm of each collective operation.
     pub algorithms: Table,
+    /// How collectives are carried out.
+    pub collectives: Collectives,
     /// Optional results to record.
     pub observe: Observe,
     /// Most threads of the run; 0 is 1. The result of a valid trace does not depend on it. Only the packet model uses several, from
@@ -100,6 +104,9 @@ pub struct NetworkSettings {
     /// between switches; with =PERCENT% behind it that much of the bandwidth is left. May be repeated
     #[arg(long, value_name = "WHAT", help_heading = LINKS_HEADING)]
     pub fail: Vec<Fault>,
+    /// Settings of a common network, for the options that are not given: hdr, ndr, slingshot, roce100, roce400 or cloud
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<&'static Preset>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
@@ -217,8 +224,10 @@ pub struct Workload {
     pub trace: PathBuf,
     /// The nodes of its tasks.
     pub places: Places,
-    /// Start of its tasks.
+    /// Start of its tasks; with [`Workload::after`], so long after the end of that job.
     pub start: Picos,
+    /// The job, by number, after whose last run it begins.
+    pub after: Option<u32>,
     /// How often it runs.
     pub repeat: Repeat,
     /// Factors of its computing times.
@@ -241,6 +250,7 @@ impl Workload {
             trace,
             places: Places::default(),
             start: Picos::ZERO,
+            after: None,
             repeat: Repeat::default(),
             compute_scale: ComputeScale::default(),
             compute_noise: ComputeNoise::default(),

@@ -23,6 +23,11 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
+    /// The job began so much later.
+    pub(crate) fn delay(&mut self, by: Picos) {
+        self.simulated = self.simulated.saturating_add(by);
+    }
+
     /// From a trace with ticks of length `clock`.
     /// `factors` are those of computing times, as for [`replay::Job::time_factors`].
     pub(crate) fn new(

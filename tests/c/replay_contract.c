@@ -290,7 +290,7 @@ static void a_collective_as_an_event(void)
     CHECK(vef_replay_pop_collective(replay, 999, &event, sizeof event) == 0 && vef_replay_pop_ready(replay, at, &message, sizeof message) == 0);
     CHECK(vef_replay_pop_collective(replay, at, &event, sizeof event) == 1 && vef_replay_pop_collective(replay, at, &event, sizeof event) == 0);
     CHECK(event.id == 0 && event.at == 1000 && event.job == 0 && event.communicator == 0 && event.kind == 1 && event.ranks == 2);
-    CHECK(event.member == UINT32_MAX);
+    CHECK(event.member == UINT32_MAX && event.sends == 8 && event.receives == 8);
     CHECK(vef_replay_members(replay, 0, 0, NULL, 0, sizeof *members) == 2 && vef_replay_members(replay, 0, 0, members, 2, sizeof *members) == 2);
     CHECK(members[0].entered == 1000 && members[1].entered == 1000 && members[0].sends + members[1].sends == 8 && members[1].node == 1);
     CHECK(vef_replay_members(replay, 0, 9, members, 2, sizeof *members) == VEF_ERROR_ARGUMENT);
@@ -312,6 +312,94 @@ static void a_collective_as_an_event(void)
     }
     CHECK(vef_engine_is_complete(engine) == 1);
     vef_engine_free(engine);
+}
+
+/* From its beginning again, and from a state that was saved, in the same replay and in another one. */
+static void again_and_saved(void)
+{
+    vef_replay *replay = open_trace("ping-pong.vef"), *other = open_trace("ping-pong.vef"), *foreign = open_trace("burst.vef");
+    vef_message message, answer;
+    vef_stats stats;
+    vef_left_out left_out;
+    unsigned char state[4096];
+    CHECK(vef_replay_pop_ready(replay, 10000, &message, sizeof message) == 1);
+    ptrdiff_t size = vef_replay_save(replay, NULL, 0);
+    CHECK(size > 0 && size < (ptrdiff_t)sizeof state && vef_replay_save(replay, NULL, sizeof state) == VEF_ERROR_NULL);
+    memset(state, 7, sizeof state);
+    CHECK(vef_replay_save(replay, state, (size_t)size - 1) == size && state[0] == 7 && vef_replay_save(replay, state, sizeof state) == size);
+    /* The message of the one is under way in the other. */
+    CHECK(vef_replay_delivered(other, message.id, 20000) == VEF_ERROR_ID && vef_replay_restore(other, state, (size_t)size) == VEF_OK);
+    for (int turn = 0; turn < 2; turn++) {
+        vef_replay *which = turn ? replay : other;
+        if (turn) CHECK(run(replay, NULL) == VEF_OK && vef_replay_restore(replay, state, (size_t)size) == VEF_OK);
+        CHECK(vef_replay_delivered(which, message.id, 20000) == VEF_OK && vef_replay_pop_ready(which, 23000, &answer, sizeof answer) == 1);
+        CHECK(vef_replay_delivered(which, answer.id, 30000) == VEF_OK && vef_replay_is_complete(which) == 1);
+        CHECK(vef_replay_stats(which, &stats, sizeof stats) == VEF_OK && stats.messages == 2 && stats.finish == 31000);
+    }
+    /* Other bytes, and those of another replay. */
+    CHECK(vef_replay_restore(foreign, state, (size_t)size) == VEF_ERROR_ARGUMENT);
+    says(vef_replay_error(foreign), "of another replay");
+    CHECK(vef_replay_restore(replay, state, (size_t)size - 1) == VEF_ERROR_ARGUMENT && vef_replay_restore(replay, "VEF3 2", 6) == VEF_ERROR_ARGUMENT);
+    says(vef_replay_error(replay), "not a checkpoint");
+    CHECK(vef_replay_restore(replay, NULL, 0) == VEF_ERROR_ARGUMENT && vef_replay_restore(replay, NULL, 9) == VEF_ERROR_NULL);
+    CHECK(vef_replay_is_complete(replay) == 1 && vef_replay_left_out(replay, 0, &left_out, sizeof left_out) == VEF_OK && left_out.receptions == 0);
+    CHECK(vef_replay_left_out(replay, 0, NULL, sizeof left_out) == VEF_ERROR_NULL);
+
+    CHECK(vef_replay_reset(replay) == VEF_OK && vef_replay_is_complete(replay) == 0 && vef_replay_delivered(replay, message.id, 0) == VEF_ERROR_ID);
+    CHECK(run(replay, NULL) == VEF_OK && vef_replay_is_complete(replay) == 1);
+    CHECK(vef_replay_reset(NULL) == VEF_ERROR_NULL && vef_replay_save(NULL, state, 9) == VEF_ERROR_NULL && vef_replay_restore(NULL, state, 9) == VEF_ERROR_NULL);
+    vef_replay_free(replay);
+    vef_replay_free(other);
+    vef_replay_free(foreign);
+
+    /* After an error in the trace only the beginning is left. */
+    replay = open_trace("garbled.vef");
+    CHECK(vef_replay_pop_ready(replay, 10000, &message, sizeof message) == 1);
+    CHECK(vef_replay_delivered(replay, message.id, 20000) == VEF_OK || vef_replay_save(replay, state, sizeof state) == VEF_ERROR_TRACE);
+    CHECK(vef_replay_reset(replay) == VEF_ERROR_TRACE); /* it is read whole for that */
+    vef_replay_free(replay);
+}
+
+/* The same of an engine, and a job that runs again. */
+static void an_engine_again(void)
+{
+    vef_builder *builder = vef_builder_new();
+    vef_engine *engine = NULL;
+    vef_next next;
+    vef_stats stats;
+    vef_times times[2];
+    vef_left_out left_out;
+    unsigned char state[4096];
+    ptrdiff_t size;
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_keep_times(builder) == VEF_OK);
+    CHECK(vef_builder_engine(builder, &engine) == VEF_OK);
+    vef_builder_free(builder);
+    CHECK(vef_engine_begin(engine) == VEF_OK && vef_engine_save(engine, NULL, 0) == VEF_ERROR_STATE);
+    says(vef_engine_error(engine), "taken first");
+    CHECK(vef_engine_next(engine, &next, 1, sizeof next) == 1);
+    CHECK((size = vef_engine_save(engine, state, sizeof state)) > 0 && size <= (ptrdiff_t)sizeof state);
+    for (int turn = 0; turn < 3; turn++) {
+        if (turn == 1) CHECK(vef_engine_restore(engine, state, (size_t)size) == VEF_OK);
+        if (turn == 2) CHECK(vef_engine_reset(engine) == VEF_OK && vef_engine_begin(engine) == VEF_OK);
+        vef_next first = next, answer;
+        if (turn == 2) CHECK(vef_engine_next(engine, &first, 1, sizeof first) == 1);
+        CHECK(vef_engine_is_over(engine, 0) == 0 && vef_engine_repeat(engine, 0, 0) == 0);
+        CHECK(vef_engine_delivered(engine, first.id, 20000) == VEF_OK && vef_engine_next(engine, &answer, 1, sizeof answer) == 1);
+        CHECK(vef_engine_delivered(engine, answer.id, 30000) == VEF_OK && vef_engine_is_complete(engine) == 1);
+        CHECK(vef_engine_stats(engine, &stats, sizeof stats) == VEF_OK && stats.messages == 2 && stats.finish == 31000);
+        CHECK(vef_engine_times(engine, 0, times, 2, sizeof *times) == 2 && times[0].computing == 11000 && times[0].reception == 20000);
+    }
+    /* Once more, 1 us later. */
+    CHECK(vef_engine_is_over(engine, 0) == 1 && vef_engine_repeat(engine, 0, 1000000) == 1 && vef_engine_is_over(engine, 0) == 0);
+    CHECK(vef_engine_next(engine, &next, 1, sizeof next) == 1 && next.at == 1010000 && vef_engine_is_over(engine, 9) == 0);
+    CHECK(vef_engine_left_out(engine, 0, &left_out, sizeof left_out) == VEF_OK && left_out.collective_parts == 0);
+    CHECK(vef_engine_reset(NULL) == VEF_ERROR_NULL && vef_engine_restore(engine, state, 3) == VEF_ERROR_ARGUMENT);
+    vef_engine_free(engine);
+
+    builder = vef_builder_new();
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_captured(builder, 0, 0, UINT64_MAX) == VEF_ERROR_ARGUMENT);
+    says(vef_builder_error(builder), "no captured times");
+    vef_builder_free(builder);
 }
 
 static void null_pointers(void)
@@ -522,6 +610,8 @@ int main(void)
     builders();
     a_job_in_detail();
     a_collective_as_an_event();
+    again_and_saved();
+    an_engine_again();
     null_pointers();
     wrong_traces();
     callbacks();

@@ -73,8 +73,14 @@ fn wrong_jobs_are_named() {
             &["--repeat", "0=until:1", "--repeat", "1=until:0"],
             "job 0 repeats until job 1 is over: that must be another job",
         ),
-        (&["--repeat", "0=2", "--model", "loggp"], "jobs that repeat: not with model loggp"),
-        (&["--repeat", "0=2", "--critical-path"], "the critical path: not with jobs that repeat"),
+        (
+            &["--repeat", "0=2", "--model", "loggp"],
+            "jobs that repeat or begin after others: not with model loggp",
+        ),
+        (
+            &["--repeat", "0=2", "--critical-path"],
+            "the critical path: not with jobs that repeat or begin after others",
+        ),
         (&["--topology", "switch:7"], "task 3 is placed on node 7"),
         (
             &["--topology", "switch:7", "--placement", "random"],

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use vef_tests::root;
 
 /// What `scripts/install` puts into `share/doc/vef`.
-const INSTALLED: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-", "docs", "examples"];
+const INSTALLED: [&str; 6] = ["README.md", "CHANGELOG.md", "LICENSE-", "docs", "examples", "adapters"];
 
 /// README, CHANGELOG and all pages of `docs/`, and those beside the sources.
 fn pages() -> Vec<PathBuf> {
     let mut pages =
         vec![root().join("fuzz/README.md"), root().join("README.md"), root().join("CHANGELOG.md")];
-    let mut directories = vec![root().join("docs"), root().join("examples")];
+    let mut directories = vec![root().join("docs"), root().join("examples"), root().join("adapters")];
     while let Some(directory) = directories.pop() {
         for entry in
             fs::read_dir(&directory).expect("a directory").map(|entry| entry.expect("an entry").path())

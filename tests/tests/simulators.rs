@@ -94,11 +94,13 @@ fn all_simulators_carry_the_same_messages() {
         return;
     }
     let work = tempfile::tempdir().expect("a directory");
-    let build = work.path().join("build");
-    let mut configure = Command::new("cmake");
-    configure.arg("-S").arg(root().join("examples")).arg("-B").arg(&build);
-    run(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()))).success();
-    run_for(Command::new("cmake").arg("--build").arg(&build), Duration::from_secs(600)).success();
+    for directory in ["examples", "adapters"] {
+        let build = work.path().join(directory);
+        let mut configure = Command::new("cmake");
+        configure.arg("-S").arg(root().join(directory)).arg("-B").arg(&build);
+        run(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()))).success();
+        run_for(Command::new("cmake").arg("--build").arg(&build), Duration::from_secs(600)).success();
+    }
 
     let trace = trace(work.path());
     let (messages, bytes, yardstick) = simulated(&trace);
@@ -106,14 +108,14 @@ fn all_simulators_carry_the_same_messages() {
 
     // A cycle of 100 ns.
     let simulators: [(&str, &[&str]); 5] = [
-        ("cycle_loop", &["100000"]),
-        ("toy", &[]),
-        ("ns3-replay", &["star"]),
-        ("ns3-replay", &["tree"]),
-        ("simgrid-replay", &[]),
+        ("examples/cycle_loop", &["100000"]),
+        ("examples/toy", &[]),
+        ("adapters/ns3-replay", &["star"]),
+        ("adapters/ns3-replay", &["tree"]),
+        ("adapters/simgrid-replay", &[]),
     ];
     for (simulator, arguments) in simulators {
-        let program = build.join(simulator);
+        let program = work.path().join(simulator);
         if !program.exists() {
             skipped(format_args!("{simulator} was not built: its simulator is not installed (scripts/deps)"));
             continue;

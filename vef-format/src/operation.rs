@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 /// The code of an operation in a trace line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct OpCode(pub u16);
 
 /// How the data of an operation is divided among the members.

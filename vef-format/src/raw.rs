@@ -21,7 +21,7 @@ pub const COLLECTIVE: u8 = 16;
 pub const NOTHING: u8 = 24;
 
 /// A record as plain fields, without its task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[repr(C)]
 pub struct Raw {
     /// Computing time in front of it, in ticks.

@@ -19,6 +19,7 @@ mod tree;
 use crate::names::named;
 use crate::program::{Description, Needs, Program};
 use crate::{Operation, Order, Tree};
+use serde::{Deserialize, Serialize};
 
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $variant:ident = $name:literal in $file:ident::$description:ident;)+) => {
@@ -124,7 +125,7 @@ impl Algorithm {
 }
 
 /// An algorithm with its parameters, the same at every rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// The algorithm.
     pub algorithm: Algorithm,

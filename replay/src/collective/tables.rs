@@ -8,7 +8,8 @@ use crate::sequence::Sequence;
 use crate::source::Feed;
 use crate::states::State;
 use collectives::choose::Table;
-use collectives::{Choice, Counts, Cursor, Sizes};
+use collectives::{Choice, Counts, Cursor, Member, Sizes};
+use serde::{Deserialize, Serialize};
 use slab::Slab;
 use std::collections::BTreeMap;
 use vef_format::ids::{CollectiveId, CommId, Rank};
@@ -20,8 +21,8 @@ use vef_format::units::Picos;
 /// The collectives of all jobs that some member has entered and not all have left.
 #[derive(Debug, Default)]
 pub(crate) struct Collectives {
-    pub(super) table: Table,
-    pub(super) events: Option<CollectiveEvents>,
+    pub(crate) table: Table,
+    pub(crate) events: Option<CollectiveEvents>,
     pub(crate) open: Slab<Open>,
     pub(crate) parts: Slab<Part>,
     pub(crate) groups: Vec<Group>,
@@ -32,7 +33,7 @@ pub(crate) struct Collectives {
 }
 
 /// A collective that some member has entered.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Open {
     pub(crate) id: CollectiveId,
     pub(crate) job: u32,
@@ -65,9 +66,10 @@ pub(crate) const OVER: u32 = u32::MAX - 1;
 const MOST_PARTS: usize = WakeTarget::PART as usize;
 
 /// One task's part of a collective; before the task enters, only the messages that wait for it.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Part {
     /// The rest of its schedule, once it has entered.
+    #[serde(skip)]
     pub(crate) cursor: Option<Cursor>,
     pub(super) sizes: PartSizes,
     /// The task that has entered, counted over all jobs.
@@ -104,7 +106,8 @@ pub(crate) struct Part {
 }
 
 /// The sizes of one task's part.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "SavedSizes", into = "SavedSizes")]
 pub(super) enum PartSizes {
     /// Known from its own record.
     Own(Sizes<'static>),
@@ -152,6 +155,38 @@ impl PartSizes {
             (Self::Blocks, Some(blocks)) => Sizes::Blocks(blocks),
             (Self::Blocks, None) => Sizes::Bytes(0),
             (Self::Pairs(pairs), _) => Sizes::Pairs { send: &pairs[0], recv: &pairs[1] },
+        }
+    }
+}
+
+/// [`PartSizes`] in a checkpoint.
+#[derive(Serialize, Deserialize)]
+enum SavedSizes {
+    Bytes(u64),
+    Sums(u64, u64),
+    Blocks,
+    Pairs(Box<[Counts; 2]>),
+}
+
+impl From<SavedSizes> for PartSizes {
+    fn from(saved: SavedSizes) -> Self {
+        match saved {
+            SavedSizes::Bytes(bytes) => Self::Own(Sizes::Bytes(bytes)),
+            SavedSizes::Sums(send, recv) => Self::Own(Sizes::Sums { send, recv }),
+            SavedSizes::Blocks => Self::Blocks,
+            SavedSizes::Pairs(pairs) => Self::Pairs(pairs),
+        }
+    }
+}
+
+impl From<PartSizes> for SavedSizes {
+    fn from(sizes: PartSizes) -> Self {
+        match sizes {
+            PartSizes::Own(Sizes::Bytes(bytes)) => Self::Bytes(bytes),
+            PartSizes::Own(Sizes::Sums { send, recv }) => Self::Sums(send, recv),
+            // Those of a part's own record borrow nothing.
+            PartSizes::Own(Sizes::Blocks(_) | Sizes::Pairs { .. }) | PartSizes::Blocks => Self::Blocks,
+            PartSizes::Pairs(pairs) => Self::Pairs(pairs),
         }
     }
 }
@@ -235,7 +270,7 @@ impl Part {
 }
 
 /// A communicator.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Group {
     pub(crate) members: Vec<Rank>,
     /// Members in this partition.
@@ -389,6 +424,47 @@ impl Collectives {
         let mut parts = self.open.remove(open as usize).parts;
         parts.clear();
         self.spare.push(parts);
+    }
+}
+
+/// In a checkpoint.
+impl Collectives {
+    /// How far the parts have come in their schedules, by key.
+    pub(crate) fn positions(&self) -> Vec<(u32, [u32; 4])> {
+        let position = |(at, part): (usize, &Part)| Some((at as u32, part.cursor.as_ref()?.position()));
+        self.parts.iter().filter_map(position).collect()
+    }
+
+    /// Takes over what a checkpoint has; `None` if it contradicts itself.
+    pub(crate) fn restore(
+        &mut self,
+        (open, parts, groups, unfinished): (Slab<Open>, Slab<Part>, Vec<Group>, u64),
+        positions: &[(u32, [u32; 4])],
+    ) -> Option<()> {
+        (self.open, self.parts, self.groups, self.unfinished) = (open, parts, groups, unfinished);
+        for &(at, position) in positions {
+            let part = self.parts.get(at as usize)?;
+            let open = self.open.get(part.open as usize)?;
+            let ranks = open.parts.len() as u32;
+            let member =
+                Member { operation: open.operation, ranks, rank: part.rank, root: open.root, unit: 1 };
+            let sizes = match (&open.event, &open.blocks) {
+                (None, _) => part.sizes.sizes(open),
+                (Some(_), Some(blocks)) => Sizes::Blocks(blocks),
+                (Some(_), None) => {
+                    let [send, recv] = part.sizes.sums();
+                    Sizes::from_sums(open.operation, ranks, send, recv)
+                }
+            };
+            let cursor = Cursor::new(member, open.choice, sizes).ok()?.moved_to(position)?;
+            self.parts.get_mut(at as usize)?.cursor = Some(cursor);
+        }
+        Some(())
+    }
+
+    /// Nothing is in progress.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(std::mem::take(&mut self.table), self.events.take());
     }
 }
 

@@ -87,6 +87,11 @@ impl Container {
         }
     }
 
+    /// How many pauses a task has read.
+    pub(crate) fn pauses_read(&self, task: Rank) -> u64 {
+        self.sends.as_ref().and_then(|sends| sends.get(&task.0)).map_or(0, |sends| sends.pauses)
+    }
+
     /// The next record of a task, with pauses if they were asked for.
     pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         match self.sends.as_mut().and_then(|sends| sends.get_mut(&task.0)) {
@@ -324,6 +329,8 @@ struct Sends {
     /// Records that come before the next one is read.
     queued: VecDeque<Raw>,
     begun: bool,
+    /// How many of the records that were read were pauses.
+    pauses: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -342,6 +349,7 @@ impl Sends {
             started: HashSet::new(),
             queued: VecDeque::new(),
             begun: false,
+            pauses: 0,
         }
     }
 
@@ -360,6 +368,12 @@ impl Sends {
     }
 
     fn next(&mut self, streams: &mut Streams, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
+        self.read(streams, task, next)?;
+        self.pauses += u64::from(next.tag & PAUSE != 0);
+        Ok(())
+    }
+
+    fn read(&mut self, streams: &mut Streams, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         if let Some(queued) = self.queued.pop_front() {
             *next = queued;
             return Ok(());

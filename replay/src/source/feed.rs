@@ -39,6 +39,14 @@ impl Feed {
         }
     }
 
+    /// How many of the records that a task has read were pauses ([`PAUSE`](crate::sequence::PAUSE)).
+    pub(crate) fn pauses_read(&self, task: Rank) -> u64 {
+        match self {
+            Self::Container(source) => source.pauses_read(task),
+            Self::Loaded(_) | Self::Stream(_) => 0,
+        }
+    }
+
     /// Makes sure that the trace can be read any number of times side by side: a text goes into memory.
     pub(crate) fn make_shareable(&mut self) -> Result<(), SourceError> {
         if let Self::Stream(stream) = self {

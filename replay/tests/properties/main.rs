@@ -1,5 +1,6 @@
 //! The engine against a naive one, on random traces: same start times, same messages, in any order of deliveries.
 
+mod checkpoints;
 mod generator;
 mod naive;
 mod partitions;

@@ -60,6 +60,9 @@ impl Simulation {
             let (delivered, mean) = (Grouped(*delivered), Picos(*latency_mean_ps));
             writeln!(out, "background    {traffic}: {amount}, {delivered} arrived, latency mean {mean}")?;
         }
+        if let Some(congestion) = &self.congestion {
+            writeln!(out, "congestion    {congestion}")?;
+        }
         writeln!(out, "messages      {}", Amount { messages: self.messages, bytes: self.bytes })?;
         for OfKind { kind, amount, latency: Latency { messages, p50_ps, p99_ps, .. } } in &self.kinds {
             write!(out, "  {kind:<20}  {amount}")?;
@@ -68,6 +71,10 @@ impl Simulation {
                 0 => writeln!(out)?,
                 _ => writeln!(out, ", latency p50 {}, p99 {}", Quantile(*p50_ps), Quantile(*p99_ps))?,
             }
+        }
+        if self.collectives_offloaded > 0 {
+            let (all, offloaded) = (Grouped(self.collectives), Grouped(self.collectives_offloaded));
+            writeln!(out, "  {offloaded} of {all} collectives carried out by the network, without messages")?;
         }
         if self.collectives_split_evenly > 0 {
             let split = self.collectives_split_evenly;

@@ -146,6 +146,51 @@ fn jobs_repeat() {
     assert!(error.contains("job 0 repeats until job 1 is over: that must be another job"), "{error}");
 }
 
+/// A job that begins when another is over, and one after that, which repeats.
+#[test]
+fn jobs_begin_after_others() {
+    let message = trace(MESSAGE);
+    // Computes for 20 µs, then sends.
+    let long = trace("VEF3 2 1 0 0 0 0 1000\n0 0 1 1000 0 20000 -1\n");
+    let mut settings = jobs([&long, &message, &message], "switch:6");
+    let alone = SENDING + 2 * 500_000;
+    (settings.jobs[1].after, settings.jobs[1].start) = (Some(0), Picos(7));
+    (settings.jobs[2].after, settings.jobs[2].repeat) = (Some(1), Repeat::Times(2));
+    let report = quiet(&settings);
+    // The first is over when its message has arrived, for which no task waits.
+    let second = 20_000_000 + alone + 7;
+    let times = |job: usize| (report.jobs[job].start_ps, report.jobs[job].runtime_ps);
+    assert_eq!([times(0), times(1), times(2)], [(0, 20_000_000), (second, alone), (second + alone, alone)]);
+    assert_eq!(report.jobs[2].runs.unwrap().runs, 2);
+    assert_eq!((report.runtime_ps, report.messages), (second + 3 * alone, 4));
+    for job in 0..3 {
+        let of_job = &report.jobs[job];
+        let times: u64 = of_job.times.0.iter().sum();
+        assert_eq!(times, of_job.finish.tasks_ps.iter().map(|end| end - of_job.start_ps).sum::<u64>());
+        assert_eq!(quiet(&settings.alone(job as u32)).jobs[0].runtime_ps, of_job.runtime_ps);
+    }
+    // One that runs until a job is over that has not begun yet.
+    settings.jobs[2] = Workload { repeat: Repeat::Until(1), ..Workload::new(message.path()) };
+    let report = quiet(&settings);
+    assert_eq!(report.jobs[2].runs.unwrap().runs, (second + alone).div_ceil(alone));
+
+    // One that is stuck, after which another waits for ever.
+    let stuck = trace("VEF3 2 2 0 0 0 0 1000\n0 0 1 10 6 0 1\n1 1 0 10 6 0 0\n");
+    settings.jobs[0].trace = stuck.path().to_owned();
+    let error = simulate(&settings, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, SimError::Stuck(_)), "{error}");
+    for (first, second) in [(Some(1), Some(0)), (Some(0), None), (Some(9), None)] {
+        (settings.jobs[0].after, settings.jobs[1].after) = (first, second);
+        let error = simulate(&settings, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.starts_with("job 0 begins after job"), "{error}");
+    }
+    (settings.jobs[0].after, settings.jobs[1].after) = (None, Some(0));
+    settings.network.model = Model::LogGp;
+    settings.jobs.truncate(2);
+    let error = simulate(&settings, &mut |_| {}).unwrap_err().to_string();
+    assert_eq!(error, "jobs that repeat or begin after others: not with model loggp");
+}
+
 /// Background traffic of each node to the next makes the node's link an M/D/1 queue. A message that comes at any time waits ρ/2(1−ρ) times as
 /// long as it takes to send one, in the mean; behind that link all are in a row.
 #[test]

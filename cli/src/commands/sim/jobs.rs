@@ -50,7 +50,20 @@ impl<'a> Jobs<'a> {
     pub fn schedule(&self, sim: &Sim, jobs: &mut [Workload]) -> Result<(), Failure> {
         for text in &sim.start {
             let (job, at) = self.of_job("--start", text)?;
-            jobs[job].start = parse_time(at).map_err(|error| format!("--start {text}: {error}"))?;
+            let wrong = |error: &dyn std::fmt::Display| format!("--start {text}: {error}");
+            let time = match at.strip_prefix("after:") {
+                None => at,
+                Some(other) => {
+                    // A name may have a plus.
+                    let (other, delay) = match other.rsplit_once('+') {
+                        Some((other, delay)) if parse_time(delay).is_ok() => (other, delay),
+                        _ => (other, "0ps"),
+                    };
+                    jobs[job].after = Some(self.find(other).map_err(|error| wrong(&error))? as u32);
+                    delay
+                }
+            };
+            jobs[job].start = parse_time(time).map_err(|error| wrong(&error))?;
         }
         for text in &sim.repeat {
             let (job, value) = self.of_job("--repeat", text)?;

@@ -14,8 +14,8 @@ use sim_example::calibration::Calibration;
 use sim_example::model::Model;
 use sim_example::topology::TopologySpec;
 use sim_example::{
-    ComputeNoise, ComputeScale, Places, ScaleError, SendCompletion, Settings, SimError, Simulation, Workload,
-    simulate, simulate_followed,
+    Collectives, ComputeNoise, ComputeScale, Places, ScaleError, SendCompletion, Settings, SimError,
+    Simulation, Workload, simulate, simulate_followed,
 };
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -159,6 +159,7 @@ pub(super) fn settings(
     settings.background.clone_from(&sim.background);
     settings.send_completion = sim.send_completion;
     settings.same_node = sim.same_node;
+    settings.collectives.clone_from(&sim.collectives);
     settings.algorithms = algorithms::table(&sim.algorithms)
         .map_err(|error| format!("--algorithms {}: {error}", sim.algorithms))?;
     let needs_links = sim.csv.is_some_and(Table::needs_links);
@@ -177,8 +178,14 @@ pub(super) fn settings(
         return Err("--waits, --csv waits and wait-pairs: model loggp does not record waits".into());
     }
     let several = sim.jobs.is_some_and(|jobs| jobs > 1) && sim.sweep.is_empty();
-    if several && (settings.background.is_some() || !sim.repeat.is_empty()) {
-        return Err("-j: no effect with --repeat or --background, which one thread runs".into());
+    let in_turn = !sim.repeat.is_empty() || settings.jobs.iter().any(|job| job.after.is_some());
+    if several && (settings.background.is_some() || in_turn) {
+        return Err(
+            "-j: no effect with --repeat, --start after: or --background, which one thread runs".into()
+        );
+    }
+    if several && settings.collectives != Collectives::Messages {
+        return Err("-j: no effect with --collectives offload, which one thread runs".into());
     }
     if several && sim.timeline.is_some() {
         return Err("-j: no effect with --timeline, for which one thread runs".into());
