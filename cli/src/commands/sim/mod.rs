@@ -6,16 +6,20 @@ mod sweep;
 mod timeline;
 
 pub use crate::simulation_args::Sim as Arguments;
-pub use setup::simulated;
 
+use crate::calibrated;
+use crate::initialisation;
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::repeated;
+use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
+use setup::{calibration, named, observed, settings};
 use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
-use sim_example::{MOST_CABLES, SimError, Simulation};
+use sim_example::{MOST_CABLES, Picos, SameNode, SendCompletion, SimError, Simulation};
 use std::path::Path;
+use vef_format::operation::OpCodes;
 use vef_format::units::Grouped;
 
 pub fn run(sim: &Sim) -> Result<(), Failure> {
@@ -49,6 +53,31 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         (_, Some(table)) => output::result(csv(table, &report)?.trim_end()),
         _ => output::result(report.to_text().trim_end()),
     }
+}
+
+/// Simulates a trace, with the codes that the user gives for its collectives.
+pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Simulation, Failure> {
+    let calibration = calibration(sim)?;
+    let report = settings(sim, trace, codes, calibration.as_ref())
+        .and_then(|settings| match &sim.timeline {
+            Some(file) => timeline::drawn(sim, &settings, trace, file),
+            None => observed(sim, &settings, &Watch::current())
+                .map_err(|error| named(&settings, &sim.placement, trace, error)),
+        })
+        .map_err(|error| trace.error(error))?;
+    trace.warn();
+    // A calibration has an eager limit.
+    trace.tell_time_in_mpi(sim.send_completion == SendCompletion::Eager && sim.calibration.is_none());
+    if sim.compute_scale == "1" {
+        initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
+    }
+    if let (Some(file), Some(calibration)) = (&sim.calibration, &calibration) {
+        calibrated::doubts(file, calibration);
+        let shared =
+            sim.same_node == SameNode::default() && report.jobs.iter().any(|job| job.nodes < job.tasks);
+        calibrated::lacks(file, calibration, report.latency.messages > 0, shared);
+    }
+    Ok(report)
 }
 
 /// A table of a result.

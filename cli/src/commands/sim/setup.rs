@@ -2,8 +2,6 @@
 
 use super::jobs::Jobs;
 use crate::algorithms;
-use crate::calibrated;
-use crate::initialisation;
 use crate::input::Input;
 use crate::output::Failure;
 use crate::parallel;
@@ -16,39 +14,14 @@ use sim_example::calibration::Calibration;
 use sim_example::model::Model;
 use sim_example::topology::TopologySpec;
 use sim_example::{
-    Collectives, ComputeNoise, ComputeScale, Picos, Places, SameNode, ScaleError, SendCompletion, Settings,
-    SimError, Simulation, Workload, simulate, simulate_followed,
+    Collectives, ComputeNoise, ComputeScale, Places, ScaleError, SendCompletion, Settings, SimError,
+    Simulation, Workload, simulate, simulate_followed,
 };
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::operation::OpCodes;
-
-/// Simulates a trace, with the codes that the user gives for its collectives.
-pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Simulation, Failure> {
-    let calibration = calibration(sim)?;
-    let report = settings(sim, trace, codes, calibration.as_ref())
-        .and_then(|settings| match &sim.timeline {
-            Some(file) => super::timeline::drawn(sim, &settings, trace, file),
-            None => observed(sim, &settings, &Watch::current())
-                .map_err(|error| named(&settings, &sim.placement, trace, error)),
-        })
-        .map_err(|error| trace.error(error))?;
-    trace.warn();
-    // A calibration has an eager limit.
-    trace.tell_time_in_mpi(sim.send_completion == SendCompletion::Eager && sim.calibration.is_none());
-    if sim.compute_scale == "1" {
-        initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
-    }
-    if let (Some(file), Some(calibration)) = (&sim.calibration, &calibration) {
-        calibrated::doubts(file, calibration);
-        let shared =
-            sim.same_node == SameNode::default() && report.jobs.iter().any(|job| job.nodes < job.tasks);
-        calibrated::lacks(file, calibration, report.latency.messages > 0, shared);
-    }
-    Ok(report)
-}
 
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
 /// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
