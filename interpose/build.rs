@@ -2,6 +2,6 @@
 //! of what loading it costs.
 
 fn main() {
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -2,7 +2,7 @@
 
 use crate::foreign::convert;
 use crate::output::{self, Failure};
-use interchange::{Files, Options};
+use interchange::{Files, Options, Summary};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -82,15 +82,25 @@ impl Input {
                 false => Ok(self),
             };
         };
-        let converted = || -> Result<Self, Failure> {
+        let (converted, summary, _) = self.convert(format, &Options::default())?;
+        for told in summary.told() {
+            output::remark(format_args!("{}: {told}", self.name.display()));
+        }
+        Ok(converted)
+    }
+
+    /// The trace that a file or directory in the format of another tool becomes, and what was found in it.
+    pub fn convert(
+        &self,
+        format: interchange::Format,
+        options: &Options,
+    ) -> Result<(Self, Summary, Option<mixer::Summary>), Failure> {
+        let converted = || -> Result<_, Failure> {
             let directory = TempDir::with_prefix("vef-import-")?;
             let to = directory.path().join("converted.vefx");
             let files = Files::of(std::slice::from_ref(&self.path))?;
-            let (summary, _) = convert(format, &files, &to, &Options::default(), 0)?;
-            for remark in &summary.remarks {
-                output::remark(format_args!("{}: {remark}", self.name.display()));
-            }
-            Ok(Self { _converted: Some(directory), ..Self::named(&to, &self.name) })
+            let (summary, mixed) = convert(format, &files, &to, options, 0)?;
+            Ok((Self { _converted: Some(directory), ..Self::named(&to, &self.name) }, summary, mixed))
         };
         converted().map_err(|error| self.error(error))
     }
@@ -139,13 +149,25 @@ impl Input {
         output::lacks(self.lacks().iter());
     }
 
-    /// Says how much of the computing times of a container are waits for the tasks' own sends.
-    pub fn tell_send_waits(&self) {
-        for waits in self.facts(About::SEND_WAITS) {
-            output::remark(format_args!(
-                "of the computing times, {waits} are waits for the tasks' own sends, as long as captured (`vef sim --send-completion sent`, or \
-                 rendezvous:SIZE, has the network decide)"
-            ));
+    /// Says how much of the computing times of a container is spent in MPI; `sends`: also waits for the tasks' own sends.
+    pub fn tell_time_in_mpi(&self, sends: bool) {
+        let kept = [
+            (
+                About::SEND_WAITS,
+                "waits for the tasks' own sends",
+                " (`vef sim --send-completion sent`, or rendezvous:SIZE, has the network decide)",
+            ),
+            (About::POLLS, "failed polls", ""),
+            (About::OWN_WORK, "calls of MPI without a record (MPI_Irecv, windows, files)", ""),
+        ];
+        for (name, what, otherwise) in
+            kept.into_iter().filter(|&(name, ..)| sends || name != About::SEND_WAITS)
+        {
+            for time in self.facts(name) {
+                output::remark(format_args!(
+                    "of the computing times, {time} are {what}, as long as captured{otherwise}"
+                ));
+            }
         }
     }
 

@@ -5,9 +5,11 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use sim_example::NetworkSettings;
 use sim_example::model::GROUPS_HEADING;
+use sim_example::presets::{PRESETS, with_presets};
 use sim_example::routing;
 use sim_example::topology::{self, TopologySpec};
 use sim_example::traffic::{PUBLISHED, Pattern};
+use std::ffi::OsStr;
 
 /// Topologies and routings, for `--help`.
 pub fn forms() -> String {
@@ -18,10 +20,12 @@ pub fn forms() -> String {
         format!("{title}:{}", lines.collect::<String>())
     };
     let auto = std::iter::once(("auto", "one switch with as many nodes as the placement needs"));
+    let presets = PRESETS.iter().map(|preset| (preset.name, preset.help));
     format!(
-        "{}\n{}\ndocs/simulator.md has the formulas.",
+        "{}\n{}\n{}\ndocs/simulator.md has the formulas.",
         lines("Topologies", &mut auto.chain(topologies)),
-        lines("Routings", &mut routings.into_iter())
+        lines("Routings", &mut routings.into_iter()),
+        lines("Presets", &mut presets.into_iter())
     )
 }
 
@@ -63,13 +67,20 @@ fn options(mut of: impl FnMut(&clap::Arg) -> bool) -> Vec<NetworkOption> {
 
 impl FromArgMatches for Network {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let settings = NetworkSettings::from_arg_matches(matches)?;
         let is_given = |option: &clap::Arg| {
             let id = option.get_id().as_str();
             let default = option.get_default_values().iter().map(|value| value.as_os_str());
+            // What a preset says may be given again, as a result has it.
+            let of_preset =
+                settings.preset.zip(option.get_long()).and_then(|(preset, name)| preset.value(name));
+            let is_of_preset = |given: &OsStr| of_preset.is_some_and(|value| given == value);
             matches.value_source(id) == Some(ValueSource::CommandLine)
-                && matches.get_raw(id).is_none_or(|given| !given.eq(default))
+                && matches
+                    .get_raw(id)
+                    .is_none_or(|mut given| !given.clone().eq(default) && !given.all(is_of_preset))
         };
-        Ok(Self { settings: NetworkSettings::from_arg_matches(matches)?, given: options(is_given) })
+        Ok(Self { given: options(is_given), settings: settings.clone() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -80,11 +91,11 @@ impl FromArgMatches for Network {
 
 impl Args for Network {
     fn augment_args(command: Command) -> Command {
-        NetworkSettings::augment_args(command)
+        with_presets(NetworkSettings::augment_args(command))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        NetworkSettings::augment_args_for_update(command)
+        with_presets(NetworkSettings::augment_args_for_update(command))
     }
 }
 

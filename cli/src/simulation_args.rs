@@ -28,6 +28,7 @@ Examples:
   vef sim app.vef --topology torus:4x4x4 --placement app.placement.toml --json
   vef sim app.vef --topology fattree:4x8x2 --critical-path # what determines the run time
   vef sim app.vef --topology torus:4x4x4 --csv links       # every link, as a table
+  vef sim app.vefx --topology torus:4x4 --timeline app.pftrace # what each rank waits for, and when
   vef sim app.vef --sweep 'topology=torus:4x4|fattree:4x4x2' --sweep bandwidth=10G,25G,100G -o points
   mpirun -n 8 vef sim app.vef --sweep latency=100ns,1us,10us --sweep model=cut-through,packet -o points --csv
   vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet
@@ -109,6 +110,9 @@ pub struct Sim {
     /// node_cable and interface
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.toml", requires = "sweep")]
     pub cost: Option<PathBuf>,
+    /// With --sweep: draw the run times to this file, a curve for each combination of all options but the one with most values
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", requires = "sweep", value_parser = Written::any())]
+    pub plot: Option<Written>,
     /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]. Else, with --model packet: threads, of
     /// at least 500 ranks each, that divide the network [default: 1]; the result is the same (one thread runs --links,
     /// --critical-path, --draw, --report and rendezvous)
@@ -129,6 +133,10 @@ pub struct Sim {
     /// Draw the network to this file, with cables coloured by utilisation
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep", value_parser = Written::any())]
     pub draw: Option<Written>,
+    /// Draw what the ranks do in the simulation to this file for a trace viewer (ui.perfetto.dev; Chrome's events if it ends in .json):
+    /// waits by cause, collectives, messages; docs/timeline.md
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.pftrace", conflicts_with = "sweep", value_parser = Written::any())]
+    pub timeline: Option<Written>,
     /// Skip the runs for comparison: the one without contention, which runs concurrently on another core, and with several
     /// traces or background traffic those of each trace alone
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
@@ -179,6 +187,7 @@ impl Sim {
             ("--critical-path", self.critical_path),
             ("--waits", self.waits),
             ("--draw", self.draw.is_some()),
+            ("--timeline", self.timeline.is_some()),
             ("--report", self.report.is_some()),
             ("--csv", self.csv.is_some()),
         ];

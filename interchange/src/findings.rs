@@ -1,7 +1,9 @@
 //! What is wrong in a foreign trace: kinds of faults, how often, and where first.
 
-use crate::summary::EXAMPLES;
 use serde::Serialize;
+
+/// Number of examples that a summary names.
+pub const EXAMPLES: usize = 3;
 
 /// A kind of fault in a foreign trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +35,30 @@ impl Findings {
         self.add(what, true, example);
     }
 
+    /// Notes `count` faults of a kind that are left out, with one example for all.
+    pub(crate) fn many(&mut self, what: &str, count: u64, example: impl FnOnce() -> String) {
+        if count > 0 {
+            self.warning(what, example);
+            if let Some(finding) = self.all.iter_mut().find(|finding| finding.what == what) {
+                finding.count += count - 1;
+            }
+        }
+    }
+
+    /// Adds the faults of another part of the trace.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for Finding { what, is_error, count, first } in other.all {
+            match self.all.iter_mut().find(|finding| finding.what == what) {
+                Some(finding) => {
+                    finding.count += count;
+                    let room = EXAMPLES.saturating_sub(finding.first.len());
+                    finding.first.extend(first.into_iter().take(room));
+                }
+                None => self.all.push(Finding { what, is_error, count, first }),
+            }
+        }
+    }
+
     fn add(&mut self, what: &str, is_error: bool, example: impl FnOnce() -> String) {
         let at = self.all.iter().position(|finding| finding.what == what).unwrap_or_else(|| {
             let finding = Finding { what: what.to_owned(), is_error, count: 0, first: Vec::new() };
@@ -48,16 +74,21 @@ impl Findings {
 
     /// The faults for which an import is refused, in one line.
     pub(crate) fn refused(&self, strict: bool) -> Option<String> {
-        let refused = self.all.iter().filter(|finding| finding.is_error || strict);
-        let told: Vec<String> = refused.map(Finding::in_one_line).collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        in_one_line(self.all.iter().filter(|finding| finding.is_error || strict))
     }
+}
+
+/// Faults in one line; `None`: there are none.
+pub(crate) fn in_one_line<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<String> {
+    let told: Vec<String> = findings.map(Finding::in_one_line).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 impl Finding {
     /// The fault with its number and first examples.
     pub fn in_one_line(&self) -> String {
-        let more = if self.count > self.first.len() as u64 { ", …" } else { "" };
+        // One example may stand for many.
+        let more = if self.count > EXAMPLES as u64 && self.first.len() == EXAMPLES { ", …" } else { "" };
         format!("{} {}: {}{more}", self.count, self.what, self.first.join(", "))
     }
 }

@@ -23,12 +23,12 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod findings;
 mod options;
 mod summary;
 
 mod export;
 mod files;
-mod findings;
 mod format;
 
 mod calls;
@@ -47,11 +47,11 @@ mod list;
 pub use error::{ImportError, Problem, Result};
 pub use export::{ExportError, ExportOptions, ExportProblem, Exported};
 pub use files::{Files, Start};
-pub use findings::Finding;
+pub use findings::{EXAMPLES, Finding};
 pub use format::{Check, Info, Progress, Quiet, Read, Reader, Write};
 pub use list::Format;
 pub use options::{Options, Streams};
-pub use summary::{EXAMPLES, Skew, Skipped, Summary, Unmatched};
+pub use summary::{Skew, Skipped, Summary, Unmatched};
 
 use std::path::{Path, PathBuf};
 

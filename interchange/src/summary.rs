@@ -1,10 +1,9 @@
 //! What an import found, and what the trace made of it lacks.
 
+use crate::error::Problem;
+use crate::findings::{EXAMPLES, Finding, in_one_line};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// Number of examples that a summary names.
-pub const EXAMPLES: usize = 3;
 
 /// Summary of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,6 +24,8 @@ pub struct Summary {
     pub unmatched: Unmatched,
     /// Messages that, by the clocks, were received before they were sent.
     pub skew: Skew,
+    /// What is wrong in the files, and did not keep them from being imported.
+    pub findings: Vec<Finding>,
     /// Everything else that the trace lacks or that was decided in the import: a sentence each, without a full stop.
     pub remarks: Vec<String>,
 }
@@ -77,6 +78,30 @@ impl Summary {
         if skipped.ranks.len() < EXAMPLES && !skipped.ranks.contains(&rank) {
             skipped.ranks.push(rank);
         }
+    }
+}
+
+impl Summary {
+    /// Everything that is wrong in the files: the findings, and each function whose calls are left out.
+    pub fn faults(&self) -> impl Iterator<Item = Finding> {
+        let skipped = self.skipped.iter().map(|(name, skipped)| {
+            let first = skipped.ranks.iter().map(|rank| format!("rank {rank}")).collect();
+            let what = format!("calls of {name}, which are left out");
+            Finding { what, is_error: false, count: skipped.count, first }
+        });
+        self.findings.iter().cloned().chain(skipped)
+    }
+
+    /// An error if anything is wrong or left out.
+    pub(crate) fn refuse_left_out(&self) -> Result<(), Problem> {
+        let all: Vec<Finding> = self.faults().collect();
+        in_one_line(all.iter()).map_or(Ok(()), |wrong| Err(Problem::Invalid(wrong)))
+    }
+
+    /// What a user has to know of the import: a sentence each, without a full stop.
+    pub fn told(&self) -> impl Iterator<Item = String> {
+        let found = self.findings.iter().map(|finding| format!("warning: {}", finding.in_one_line()));
+        found.chain(self.remarks.iter().cloned())
     }
 }
 

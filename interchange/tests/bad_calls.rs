@@ -156,7 +156,8 @@ fn a_cut_file_is_imported_up_to_the_cut() {
     let error = sample.import(cut, &Options::default()).unwrap_err();
     assert!(error.to_string().contains("--partial"), "{error}");
     let summary = sample.import(cut, &partial()).unwrap();
-    assert!(summary.remarks.iter().any(|remark| remark.starts_with("rank 2 ends at byte ")), "{summary:?}");
+    let cuts: Vec<_> = summary.findings.iter().flat_map(|finding| &finding.first).collect();
+    assert!(cuts.iter().any(|cut| cut.starts_with("rank 2 ends at byte ")), "{summary:?}");
     assert!(summary.messages > 36 && summary.messages < 48, "{summary:?}");
 }
 
@@ -174,4 +175,41 @@ fn wildcards_get_what_remains() {
     assert_eq!(summary.remarks, ["1 receives with a wildcard got the only message that remained for them"]);
     let error = of("0 send 2 4 8\n1 send 2 5 8\n1 send 2 6 8\n").unwrap_err().to_string();
     assert!(error.contains("rank 2") && error.contains("wildcard"), "{error}");
+}
+
+/// What an import otherwise names and counts, `--strict` refuses, with the function, the rank and the call.
+#[test]
+fn strict_refuses_what_is_left_out() {
+    let cases = [
+        ("0 init\n0 put 1 8\n0 finalize\n", "1 calls of put, which are left out: rank 0"),
+        ("0 init\n0 isend 0 1 8\n0 finalize\n", "1 requests that no call completes: rank 0, call 2"),
+        (
+            "0 init\n0 wait 0 0 7\n0 finalize\n",
+            "1 waits for requests that were not made, or whose call was left out: rank 0, call 2",
+        ),
+    ];
+    for (trace, expected) in cases {
+        let sample = text("trace.txt", trace);
+        let summary = sample.import(trace.as_bytes(), &Options::default()).unwrap();
+        let faults: Vec<String> = summary.faults().map(|fault| fault.in_one_line()).collect();
+        assert_eq!(faults, [expected]);
+        let strict = Options { strict: true, ..Options::default() };
+        let error = sample.import(trace.as_bytes(), &strict).unwrap_err();
+        assert!(matches!(&error.problem, Problem::Invalid(wrong) if wrong == expected), "{error}");
+    }
+    // Nothing is left out of a sound trace.
+    let sample = Sample::of(&sample("dumpi/testtrace"), "testtrace-0001.bin");
+    sample.import(&sample.bytes, &Options { strict: true, ..Options::default() }).unwrap();
+}
+
+/// The text about a run names its ranks: their files are beside it.
+#[test]
+fn a_meta_file_alone_is_its_run() {
+    let run = Sample::of(&sample("dumpi/testtrace"), "testtrace.meta");
+    let directory = directory();
+    let summary = capture(std::slice::from_ref(&run.file), directory.path(), &Options::default()).unwrap();
+    assert_eq!((summary.ranks, summary.messages), (4, 4));
+    std::fs::remove_file(run.file.with_file_name("testtrace-0002.bin")).unwrap();
+    let error = capture(std::slice::from_ref(&run.file), directory.path(), &Options::default()).unwrap_err();
+    assert!(matches!(error.problem, Problem::MissingRank { rank: 2, .. }), "{error}");
 }

@@ -183,7 +183,7 @@ fn faults_are_counted_and_placed() {
     // Dependencies that are no use.
     let nodes = [node(1, COMP, 1, &[1, 7], &[]), node(2, COMP, 1, &[8, 1], &[])];
     let made = of_files(&[file(&nodes)], &default).unwrap();
-    let remarks = made.summary.remarks.join("\n");
+    let remarks = made.summary.told().collect::<Vec<_>>().join("\n");
     assert!(remarks.contains("1 data dependencies of a node on itself: rank 0, node 1 on 1"), "{remarks}");
     assert!(
         remarks.contains(

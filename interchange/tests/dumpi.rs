@@ -26,7 +26,7 @@ fn a_trace_of_version_1_0() {
     }
     assert_eq!((summary.ranks, summary.messages, summary.bytes), (4, 4, 16));
     assert_eq!((mixed.messages, mixed.matched, mixed.bytes.0, mixed.collectives), (4, 4, 16, 2));
-    assert_eq!(summary.remarks, [""; 0]);
+    assert_eq!(summary.told().collect::<Vec<_>>(), [""; 0]);
 }
 
 fn of_alltoall(summary: &Summary) {

@@ -180,7 +180,7 @@ fn requests() {
     );
     assert_eq!((mixed.messages, mixed.matched, mixed.unmatched.sends), (8, 8, 0));
     assert_eq!((mixed.never_completed, mixed.unknown_requests), (0, 0));
-    assert_eq!(summary.remarks, [""; 0]);
+    assert_eq!(summary.told().collect::<Vec<_>>(), [""; 0]);
 }
 
 /// Sizes of derived types follow from the calls that made them.
@@ -254,7 +254,7 @@ fn a_part_of_a_run() {
     };
     let first = |options: &Options| {
         let (summary, _, records) = import(&[file(), file()], options).unwrap();
-        assert!(summary.remarks[0].contains("24 × MPI_Allreduce"), "{:?}", summary.remarks);
+        assert!(summary.findings[0].first[0].contains("24 × MPI_Allreduce"), "{:?}", summary.findings);
         let time = |record: &Record| match record {
             Record::Collective(part) if part.after == Dependency::Start => Some(part.time.0),
             _ => None,

@@ -32,8 +32,12 @@ G1 C1 2 3 16 16 3 0 G0
 ";
 
 fn export(format: Format, to: &Path) -> Exported {
+    export_of(TRACE, format, to)
+}
+
+fn export_of(trace: &str, format: Format, to: &Path) -> Exported {
     let from = to.with_extension("vef");
-    fs::write(&from, TRACE).unwrap();
+    fs::write(&from, trace).unwrap();
     let write = format.info().writer.unwrap();
     write(&from, &OpCodes::default(), to, &ExportOptions::default(), &Quiet).unwrap()
 }
@@ -96,4 +100,164 @@ fn messages_come_back() {
         assert!(summary.messages > 6 && summary.bytes > 3_000_000_324);
         assert_eq!(summary.remarks, Vec::<String>::new());
     }
+}
+
+/// Chakra: the collectives of four members stay collectives, and of each member's nodes all come back.
+#[test]
+fn chakra_comes_back() {
+    let work = tempfile::tempdir().unwrap();
+    let to = work.path().join("chakra");
+    let exported = export(Format::Chakra, &to);
+    assert_eq!((exported.expanded, exported.messages, exported.bytes), (0, 6, 3_000_000_324));
+    let groups = fs::read_to_string(to.join("groups.json")).unwrap();
+    assert_eq!(groups, "{\"2\":[1,3]}");
+    let files = Files::of(std::slice::from_ref(&to)).unwrap();
+    assert_eq!(Format::of(&files).unwrap(), Format::Chakra);
+    let found = Format::Chakra.info().checker.unwrap()(&files, &Options::default(), &Quiet).unwrap();
+    assert_eq!(found, []);
+    let trace = work.path().join("back.vef");
+    let imported = import(Format::Chakra, &files, &trace, || panic!(), &Options::default(), &Quiet).unwrap();
+    let Imported::Trace(summary) = imported else { panic!("not a trace") };
+    assert_eq!((summary.messages, summary.bytes), (exported.messages, exported.bytes));
+    assert_eq!(summary.calls["COMM_COLL"], 6);
+    let report = vef_format::validate::validate(&trace, &Default::default()).unwrap();
+    assert!(report.is_complete() && report.errors == 0, "{:?}", report.problems);
+    assert_eq!((report.tallies.collectives, report.tallies.local_collectives), (2, 6));
+    assert_eq!(exported.operations, summary.calls.values().sum::<u64>() - summary.calls["data_deps"]);
+    // The files decode with Google's library and the schema that the format documents.
+    if has_module("google.protobuf") {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/decode_chakra.py");
+        let out = python(&[script.to_str().unwrap(), to.join("trace.0.et").to_str().unwrap()]);
+        let out = String::from_utf8(out.stdout).unwrap() + &String::from_utf8_lossy(&out.stderr);
+        assert!(out.contains("version 0.0.4\n"), "{out}");
+        assert!(out.contains("COMM_SEND_NODE comm_size=100 comm_dst=1 comm_tag=0"), "{out}");
+        assert!(out.contains("COMM_COLL_NODE comm_type=0 comm_size=64"), "{out}");
+    }
+    // A directory with files is not replaced.
+    let write = Format::Chakra.info().writer.unwrap();
+    let again = write(&trace, &OpCodes::default(), &to, &ExportOptions::default(), &Quiet).unwrap_err();
+    assert!(again.to_string().contains("not empty"), "{again}");
+}
+
+/// Debian's Python, for which `scripts/deps` installs modules.
+const PYTHON: &str = "/usr/bin/python3";
+
+fn python(arguments: &[&str]) -> std::process::Output {
+    Command::new(PYTHON).args(arguments).output().unwrap()
+}
+
+/// Whether Python has a module; otherwise a part of the test is skipped.
+fn has_module(name: &str) -> bool {
+    if !skipping::installed(PYTHON) {
+        return false;
+    }
+    let found = python(&["-c", &format!("import {name}")]).status.success();
+    if !found {
+        skipping::skipped(format_args!("{PYTHON} has no module {name} (scripts/deps)"));
+    }
+    found
+}
+
+/// The records of a trace, but for the numbers of messages and collectives.
+fn numbered(text: &str) -> Vec<String> {
+    let mut by_task: Vec<Vec<Vec<&str>>> = vec![Vec::new(); 4];
+    for line in text.lines().skip(1).filter(|line| !line.starts_with('C')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let task: usize = words[if line.starts_with('G') { 3 } else { 1 }].parse().unwrap();
+        by_task[task].push(words);
+    }
+    let all = by_task.iter().flatten();
+    // A record is known by its task and its number in it.
+    let mut places = std::collections::HashMap::new();
+    for (task, records) in by_task.iter().enumerate() {
+        for (number, words) in records.iter().enumerate() {
+            if !words[0].starts_with('G') {
+                places.insert(words[0], format!("{task}.{number}"));
+            }
+        }
+    }
+    all.map(|words| {
+        let is_collective = words[0].starts_with('G');
+        let after = *words.last().unwrap();
+        let after = places.get(after).map_or(after, String::as_str);
+        let kept = if is_collective { &words[2..words.len() - 1] } else { &words[1..words.len() - 1] };
+        format!("{} {after}", kept.join(" "))
+    })
+    .collect()
+}
+
+/// The trace that an archive becomes, and what the import tells.
+fn otf2_back(archive: &Path) -> (String, interchange::Summary) {
+    let work = tempfile::tempdir().unwrap();
+    let files = Files::of(&[archive.to_path_buf()]).unwrap();
+    let capture = work.path().join("capture");
+    let made = || Ok(capture.clone());
+    let made = import(Format::Otf2, &files, Path::new(""), made, &Options::default(), &Quiet).unwrap();
+    let Imported::Capture { summary, .. } = made else { panic!("no calls") };
+    assert_eq!((summary.messages, summary.bytes), (6, 3_000_000_324));
+    let back = work.path().join("back.vef");
+    mixer::mix(&capture, &back, &mixer::Options::default(), &mixer::Quiet).unwrap();
+    (fs::read_to_string(&back).unwrap(), summary)
+}
+
+/// OTF2: every record comes back, with its sizes, dependencies and times.
+#[test]
+fn otf2_comes_back() {
+    let work = tempfile::tempdir().unwrap();
+    let to = work.path().join("otf2");
+    // All messages are waited for, and all tasks end by the mark of MPI_Finalize.
+    let trace = TRACE.replace("8 3 0 8 2 3500 2", "8 3 0 8 6 3500 2").replace("4 13 2", "4 16 2")
+        + "13 0 0 0 2 0 8\n14 1 1 0 3 0 G1\n15 3 3 0 3 0 G1\n";
+    let exported = export_of(&trace, Format::Otf2, &to);
+    assert_eq!((exported.messages, exported.bytes, exported.expanded), (6, 3_000_000_324, 0));
+    let (back, summary) = otf2_back(&to);
+    assert_eq!(summary.told().collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(
+        ["MPI_Allreduce", "MPI_Recv", "MPI_Send", "MPI_Finalize"].map(|name| summary.calls[name]),
+        [6, 6, 6, 4]
+    );
+    assert_eq!(numbered(&back)[..], numbered(&trace)[..], "{back}");
+    if !skipping::installed("otf2-print") {
+        return;
+    }
+    let print = Command::new("otf2-print").arg(to.join("traces.otf2")).output().unwrap();
+    let text = String::from_utf8(print.stdout).unwrap();
+    assert!(print.status.success() && print.stderr.is_empty(), "{}", String::from_utf8_lossy(&print.stderr));
+    let count = |event: &str| text.lines().filter(|line| line.split(' ').next() == Some(event)).count();
+    assert_eq!([count("MPI_SEND"), count("MPI_RECV"), count("MPI_COLLECTIVE_END")], [6, 6, 6]);
+    assert_eq!(count("ENTER"), count("LEAVE"));
+    let world = "Communicator: \"MPI_COMM_WORLD\" <0>";
+    let message = format!("Receiver: 3 (\"Master thread\" <3>), {world}, Tag: 0, Length: 3000000000");
+    assert!(text.contains(&message), "{text}");
+    if has_module("otf2") {
+        let script = [
+            "import collections, otf2, sys",
+            "with otf2.reader.open(sys.argv[1]) as trace:",
+            "    counts = collections.Counter(type(event).__name__ for _, event in trace.events)",
+            "print(counts['MpiSend'], counts['MpiRecv'], counts['MpiCollectiveEnd'])",
+        ];
+        let out = python(&["-c", &script.join("\n"), to.join("traces.otf2").to_str().unwrap()]);
+        assert_eq!(
+            String::from_utf8_lossy(&out.stdout),
+            "6 6 6\n",
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+    }
+}
+
+/// Of a message that no record waits for, and of collectives, the archive has the ends.
+#[test]
+fn otf2_has_what_no_record_waits_for() {
+    let work = tempfile::tempdir().unwrap();
+    let to = work.path().join("otf2");
+    // Tasks 1 and 3 go on before their Allreduce ends.
+    let trace = TRACE.replace("4 13 2", "4 17 2")
+        + "13 1 1 0 0 50 -1\n14 3 3 0 0 0 -1\n15 1 1 0 3 0 G1\n16 3 3 0 3 0 G1\n";
+    export_of(&trace, Format::Otf2, &to);
+    let (back, summary) = otf2_back(&to);
+    assert_eq!(summary.told().collect::<Vec<_>>(), [""; 0]);
+    assert_eq!([summary.calls["MPI_Iallreduce"], summary.calls["MPI_Waitall"]], [2, 1]);
+    let collectives = |text: &str| text.lines().filter(|line| line.starts_with('G')).count();
+    assert_eq!(collectives(&back), collectives(&trace));
 }

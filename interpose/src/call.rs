@@ -14,6 +14,7 @@ use vef_format::capture::encode::{Content, can_be_shape, makes_request};
 use vef_format::capture::event::{
     Action, CallSlot, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, Split, WindowId,
 };
+use vef_format::ids::CommId;
 use vef_format::units::Bytes;
 
 /// How the calls of a category are recorded.
@@ -260,6 +261,20 @@ impl Recorded {
         let call = if made { tracer.slot(self.call()) } else { CallSlot::NONE };
         self.lane().writer.define(&described, call);
         comm
+    }
+
+    /// The communicator on which the starts of a persistent collective are recorded that is made on `comm`, the communicator of
+    /// `handle`.
+    #[cold]
+    pub(crate) fn comm_of_persistent(&mut self, handle: usize, comm: Comm) -> CommId {
+        let tracer = self.tracer;
+        let Some((id, origin)) = tracer.known(|known| known.comms.add_persistent(comm.id)) else {
+            return comm.id;
+        };
+        let members = tracer.membership(handle);
+        let described = Action::Communicator(members.describe(id, origin, None, tracer.tasks));
+        self.lane().writer.define(&described, CallSlot::NONE);
+        id
     }
 
     /// The datatype of a handle.

@@ -30,12 +30,18 @@ pub(crate) fn inside(members: &[Option<i32>]) -> Vec<Rank> {
     members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok())).map(Rank).collect()
 }
 
+/// Persistent collectives on one communicator that get a communicator of their own. Programs that make one in each step would
+/// otherwise fill the trace with communicators.
+const MOST_PERSISTENT: u32 = 256;
+
 /// The known communicators.
 #[derive(Debug, Default)]
 pub(crate) struct Comms {
     pub(crate) known: Numbered<Comm>,
     /// The number of creating calls on each communicator, by its number.
     children: Vec<u32>,
+    /// The number of persistent collectives that were made on each communicator, by its number.
+    persistent: Vec<u32>,
     /// The number of communicators so far with the same parent and tag of `Comm_create_group`, and the same hash of the members:
     /// they are distinguished by their order.
     ordinals: HashMap<(Option<(CommId, i32)>, u64), u32>,
@@ -111,12 +117,15 @@ impl Membership {
 impl Comms {
     /// Counts a creating call on `parent`; returns the number of earlier ones.
     pub(crate) fn count_child(&mut self, parent: CommId) -> u32 {
-        let counts = &mut self.children;
-        if counts.len() <= parent.index() {
-            counts.resize(parent.index() + 1, 0);
-        }
-        counts[parent.index()] += 1;
-        counts[parent.index()] - 1
+        count(&mut self.children, parent)
+    }
+
+    /// The starts of a persistent collective match by the order in which the collectives were *made*; each has a
+    /// communicator of its own, on which they are in order. Returns its number and origin; `None`: the communicator has too many.
+    pub(crate) fn add_persistent(&mut self, parent: CommId) -> Option<(CommId, Origin)> {
+        let made = count(&mut self.persistent, parent);
+        let origin = Origin::Child { parent, ordinal: Origin::<CommId>::PERSISTENT | made };
+        (made < MOST_PERSISTENT).then(|| (CommId(self.known.next_number()), origin))
     }
 
     /// Assigns a number to the communicator of `handle`. Adds the ordinal among communicators with the same members to its origin.
@@ -142,6 +151,15 @@ impl Comms {
         *next += 1;
         *next - 1
     }
+}
+
+/// Counts something of a communicator; returns the number of earlier ones.
+fn count(counts: &mut Vec<u32>, comm: CommId) -> u32 {
+    if counts.len() <= comm.index() {
+        counts.resize(comm.index() + 1, 0);
+    }
+    counts[comm.index()] += 1;
+    counts[comm.index()] - 1
 }
 
 /// The shortest representation of a list of members.

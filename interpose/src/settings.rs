@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The settings of this process; `docs/capture.md` has the table of variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) cycles: bool,
     /// `VEF_MAX_SIZE`: the size of a rank's file, in bytes, at which recording stops.
     pub(crate) max_size: u64,
+    /// `VEF_STOP_AFTER`: after how long, or how many calls of a rank, recording stops.
+    pub(crate) stop_after: Option<StopAfter>,
     /// `VEF_TOOLS`, else `TOOLS`: the tools between the program and MPI; `None`: the recorder alone.
     pub(crate) tools: Option<String>,
     /// `VEF_PHASE`: record only this phase of the program.
@@ -24,6 +27,26 @@ pub(crate) struct Settings {
     pub(crate) fresh: bool,
     /// Variables with invalid values, as `NAME=value`.
     pub(crate) invalid: Vec<String>,
+}
+
+/// When recording stops, counted from its begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopAfter {
+    /// `90s`, `1500000ns`.
+    Time(Duration),
+    /// `1000000`: calls of all threads.
+    Calls(u64),
+}
+
+impl StopAfter {
+    fn parse(text: &str) -> Option<Self> {
+        let number = |digits: &str| digits.parse().ok();
+        Some(match (text.strip_suffix("ns"), text.strip_suffix('s')) {
+            (Some(digits), _) => Self::Time(Duration::from_nanos(number(digits)?)),
+            (None, Some(digits)) => Self::Time(Duration::from_secs(number(digits)?)),
+            (None, None) => Self::Calls(number(text)?),
+        })
+    }
 }
 
 /// A set of ranks, as inclusive ranges.
@@ -61,6 +84,7 @@ impl Settings {
             enabled: variables.choose("VEF_TRACE", ["0", "1"]) != Some(0),
             cycles: variables.choose("VEF_CLOCK", ["monotonic", "cycles"]) != Some(0),
             max_size: variables.read("VEF_MAX_SIZE", parse_size).unwrap_or(u64::MAX),
+            stop_after: variables.read("VEF_STOP_AFTER", StopAfter::parse),
             tools: variables
                 .text("VEF_TOOLS")
                 .or_else(|| variables.text("TOOLS"))
@@ -126,6 +150,16 @@ mod tests {
         assert_eq!(members, [0, 1, 2, 3, 8]);
         for wrong in ["", "3-1", "a", "1,,2", "-1"] {
             assert_eq!(RankSet::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_and_numbers_of_calls() {
+        assert_eq!(StopAfter::parse("90s"), Some(StopAfter::Time(Duration::from_secs(90))));
+        assert_eq!(StopAfter::parse("1500ns"), Some(StopAfter::Time(Duration::from_nanos(1500))));
+        assert_eq!(StopAfter::parse("1000"), Some(StopAfter::Calls(1000)));
+        for wrong in ["", "s", "ns", "-1", "1.5s", "5 min"] {
+            assert_eq!(StopAfter::parse(wrong), None, "{wrong}");
         }
     }
 

@@ -22,10 +22,15 @@ impl<V: Copy> Numbered<V> {
 
     /// Stores the object of `handle`, which follows from its number.
     pub(crate) fn add(&mut self, handle: usize, object: impl FnOnce(u32) -> V) -> V {
-        let object = object(self.next);
-        self.next += 1;
+        let object = object(self.next_number());
         self.known.insert(handle, object);
         object
+    }
+
+    /// The number of an object that has no handle of its own.
+    pub(crate) fn next_number(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
     }
 
     /// Removes a handle that was freed or reused; returns its object.

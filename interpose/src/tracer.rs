@@ -13,7 +13,7 @@ use crate::mapped;
 use crate::output::{CallEntry, Output};
 use crate::pending::RequestRun;
 use crate::requests::PendingRequest;
-use crate::settings::Settings;
+use crate::settings::{Settings, StopAfter};
 use crate::shapes::{ShapeTable, UsedObject};
 use crate::writer::{Mark, Writer};
 use mpi_abi::api::Mpi;
@@ -30,6 +30,7 @@ use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
+use std::time::Instant;
 use vef_format::capture::encode::Content;
 use vef_format::capture::event::{
     Action, CallSlot, Completion, Completions, Datatype, Origin, Outcome, RequestId,
@@ -74,6 +75,8 @@ pub(crate) struct Tracer {
     lanes: Mutex<Lanes>,
     /// The phase to which recording is restricted, and the number of its begins without an end.
     phase: Option<(String, AtomicU32)>,
+    /// When recording stops, and the moment from which that counts.
+    stop_after: Option<(StopAfter, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,6 +234,7 @@ impl Tracer {
             tasks,
             multiple,
             phase: settings.phase.clone().map(|name| (name, AtomicU32::new(0))),
+            stop_after: settings.stop_after.map(|after| (after, Instant::now())),
             output,
             mpi,
         }));
@@ -335,6 +339,26 @@ impl Tracer {
         if let Some(how) = self.output.lost() {
             warn(&format!("the capture of rank {} was {how} during the run", self.rank));
         }
+    }
+
+    /// Why recording stops now, as it was asked to.
+    #[cold]
+    fn asked_to_stop(&self, (after, begin): (StopAfter, Instant)) -> Option<&'static str> {
+        match after {
+            StopAfter::Time(time) => {
+                (begin.elapsed() >= time).then_some("the time to record is over, as asked")
+            }
+            StopAfter::Calls(most) => {
+                (self.calls() >= most).then_some("the calls to record were made, as asked")
+            }
+        }
+    }
+
+    /// The number of calls so far.
+    fn calls(&self) -> u64 {
+        // SAFETY: as in `count`.
+        let of = |entry: &AtomicPtr<CallEntry>| unsafe { entry.load(Ordering::Relaxed).as_ref() };
+        self.entries.iter().filter_map(of).map(|entry| entry.calls.load(Ordering::Relaxed)).sum()
     }
 
     /// Stops the recording because of a failure; the program continues.
@@ -596,11 +620,16 @@ impl ThreadLane {
         }
     }
 
-    /// Stops the recording if a write has failed.
+    /// Stops the recording if a write has failed, or as it was asked to. Records of one word do without: their windows are soon full.
     #[inline(always)]
     pub(crate) fn check(&mut self) {
         if let Some(reason) = self.writer.failed.take() {
             self.tracer.stop(self, &reason);
+        }
+        if let Some(after) = self.tracer.stop_after
+            && let Some(reason) = self.tracer.asked_to_stop(after)
+        {
+            self.tracer.stop_quietly(self, reason);
         }
     }
 }

@@ -46,9 +46,11 @@ impl Counts {
 
 impl Spent {
     fn add(&mut self, other: Self) {
-        let Self { times, awaited, send_waits } = other;
+        let Self { times, awaited, polls_kept, calls_kept, send_waits } = other;
         self.times.merge(&times);
         add_to(&mut self.awaited, awaited);
+        add_to(&mut self.polls_kept, polls_kept);
+        add_to(&mut self.calls_kept, calls_kept);
         add_to(&mut self.send_waits, send_waits);
     }
 }
@@ -87,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_sends_are_told_from_a_hundredth_on() {
+    fn parts_are_told_from_a_hundredth_on() {
         let times = ByPart { outside: 900, message: 100, start_up: 5000, ..ByPart::default() };
-        let spent = |send_waits| Spent { times, send_waits, ..Spent::default() };
-        assert_eq!(spent(9).notable_send_waits(), None);
-        assert_eq!(spent(10).notable_send_waits().unwrap(), "10.000 ns (1.0 % of the tasks' time)");
+        let spent = Spent { times, ..Spent::default() };
+        assert_eq!(spent.notable(9), None);
+        assert_eq!(spent.notable(10).unwrap(), "10.000 ns (1.0 % of the tasks' time)");
         // A capture without clocks.
-        assert_eq!(Spent { send_waits: 1, ..Spent::default() }.notable_send_waits(), None);
+        assert_eq!(Spent::default().notable(1), None);
     }
 }

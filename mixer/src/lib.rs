@@ -126,6 +126,8 @@ pub struct Options {
     pub keep_init: bool,
     /// How failed polls count.
     pub polls: Polls,
+    /// Factor of MPI's own work in computing times: of calls without a record, and of failed polls that are no waiting. `None` is 1.
+    pub own_work: Option<f64>,
     /// How calls that create communicators count.
     pub creations: Creations,
     /// Codes of the collectives in the trace.

@@ -67,6 +67,7 @@ impl<'a> Reading<'a> {
             with_room: false,
             keep_init: options.keep_init || capture.layout() == Layout::Prospector,
             polls: options.polls,
+            own_work: options.own_work,
             creations: match options.creations {
                 Creations::Collectives => {
                     // The first rank may not be recorded.

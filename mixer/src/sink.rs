@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::prepare::Shared;
 use crate::prepared::OperationRef;
 use crate::store::{Store, Stored};
-use crate::summary::Summary;
+use crate::summary::{Spent, Summary};
 use crate::task::{Fate, Task};
 use crate::thread_notes::{self, Sequences, UnplacedNotes};
 use std::fs::File;
@@ -175,8 +175,12 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     for host in summary.oversubscribed() {
         add(About::OVERSUBSCRIBED, &host.to_string());
     }
-    if let Some(waits) = summary.spent.notable_send_waits() {
-        add(About::SEND_WAITS, &waits);
+    let Spent { send_waits, polls_kept, calls_kept, .. } = summary.spent;
+    let kept = [(About::SEND_WAITS, send_waits), (About::POLLS, polls_kept), (About::OWN_WORK, calls_kept)];
+    for (name, nanos) in kept {
+        if let Some(time) = summary.spent.notable(nanos) {
+            add(name, &time);
+        }
     }
     for lack in summary.lacks() {
         add(About::NOT_IN_TRACE, &lack);

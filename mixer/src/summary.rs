@@ -139,21 +139,27 @@ pub struct Spent {
     #[serde(rename = "times_ns")]
     pub times: ByPart,
     /// Failed polls, with the gaps within runs of them, that the trace counts as waiting
-    /// ([`Polls::Wait`](crate::Polls::Wait)). The trace counts all others as computing.
+    /// ([`Polls::Wait`](crate::Polls::Wait)).
     #[serde(rename = "awaited_by_polling_ns")]
     pub awaited: u64,
+    /// The other failed polls, with these gaps: the trace counts them as computing.
+    #[serde(rename = "kept_polling_ns")]
+    pub polls_kept: u64,
+    /// Other calls without a record (receives that are posted, windows, files): the trace counts them as computing.
+    #[serde(rename = "kept_calls_ns")]
+    pub calls_kept: u64,
     /// In waits that made no record, for own sends or for what a trace cannot represent: the trace counts them as computing.
     #[serde(rename = "waiting_for_sends_ns")]
     pub send_waits: u64,
 }
 
 impl Spent {
-    /// The waits for own sends, if they are at least a hundredth of the time.
-    pub(crate) fn notable_send_waits(&self) -> Option<String> {
+    /// A part of the tasks' time, if it is at least a hundredth.
+    pub(crate) fn notable(&self, nanos: u64) -> Option<String> {
         let running = self.times.running();
-        let share = self.send_waits as f64 / running as f64;
+        let share = nanos as f64 / running as f64;
         (running > 0 && share >= 0.01).then(|| {
-            let time = Picos(self.send_waits.saturating_mul(1000));
+            let time = Picos(nanos.saturating_mul(1000));
             format!("{time} ({:.1} % of the tasks' time)", 100.0 * share)
         })
     }

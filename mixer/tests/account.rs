@@ -130,12 +130,72 @@ fn each_call_counts_for_what_it_waits_for() {
     assert_eq!((times.polling, times.window, times.message), (20, 10, 20));
 }
 
+/// Of a capture without a call table the calls are known, but not what they leave of the run.
 #[test]
-fn a_capture_without_a_call_table_has_no_account() {
+fn what_a_capture_without_names_does_not_have_is_unknown() {
     let mut program = Program::new(2);
     program.send(0, 1, 0, 8);
     program.receive(1, 0, 0);
+    program.call(0, Action::Send(sending(1, 0, 64, Some(request(0)))));
+    program.receive(1, 0, 0);
+    program.complete(0, 0, Outcome::Done);
+    program.call(0, Action::Polls { count: 3 });
+    for rank in 0..2 {
+        program.call(rank, Action::Creation(Creation { comm: capture::WORLD, request: None }));
+    }
+    program.call(0, Action::Other { bytes: Bytes(8), detail: Detail::None });
+    // Calls of the helper without a name: MPI_Put has one.
+    if let Some(put) = program.tasks[0].last_mut() {
+        put.what = What::Plain(Action::Polls { count: 1 });
+    }
     program.finish();
+    let run = |rank: usize| program.tasks[rank].last().unwrap().start - program.tasks[rank][0].end;
     let (summary, entries) = account(&program);
-    assert_eq!((summary.spent.times.running(), entries.len()), (0, 0));
+    let of =
+        |part| entries.iter().find(|entry| entry.1 == part).map(|entry| (entry.0.as_str(), entry.2, entry.3));
+    assert_eq!(of(TimePart::StartUp), Some(("MPI_Init", 1, 10)));
+    // A blocking send, and the wait for the other one.
+    assert_eq!(of(TimePart::Send), Some(("", 2, 20)));
+    assert_eq!(of(TimePart::Own), Some(("", 1, 10)));
+    assert_eq!(of(TimePart::Polling), Some(("", 2, 20)));
+    assert_eq!(of(TimePart::Communicator), Some(("", 1, 10)));
+    assert_eq!((of(TimePart::Outside), of(TimePart::Unknown)), (None, Some(("", 0, run(0) - 60))));
+    assert_eq!(summary.spent.times.running(), run(0) + run(1));
+}
+
+/// Ranks that are killed, clocks that jump, captures of version 3: the parts are the captured time, or, where calls took longer than that,
+/// the calls.
+#[test]
+fn accounts_of_ranks_that_were_killed_and_of_clocks_that_jump() {
+    for (named, version) in [(false, 6), (true, 6), (true, 3)] {
+        let call = |action| if named { What::By("MPI_Send", action) } else { What::Plain(action) };
+        let mut program = Program::new(2);
+        for _ in 0..3 {
+            program.add(0, 0, call(Action::Send(sending(1, 0, 64, None))));
+            program.receive(1, 0, 0);
+        }
+        // Rank 0 is killed: no MPI_Finalize. Its clock jumps by an hour in front of its last call.
+        let (init, jump) = (program.tasks[0][0].end, 3_600_000_000_000);
+        let event = program.tasks[0].last_mut().unwrap();
+        (event.start, event.end) = (event.start + jump, event.end + jump);
+        let last = event.end;
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        capture::write(&place("capture"), &program.tasks);
+        for file in std::fs::read_dir(place("capture")).unwrap() {
+            let path = file.unwrap().path();
+            let mut bytes = std::fs::read(&path).unwrap();
+            assert_eq!(bytes[12], 6, "the version");
+            bytes[12] = version;
+            std::fs::write(&path, bytes).unwrap();
+        }
+        let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+        let entries = read(&place("t.vefx"));
+        let run: u64 = entries.iter().filter(|entry| entry.1 != TimePart::StartUp).map(|entry| entry.3).sum();
+        assert_eq!(run, last - init, "{entries:?}");
+        let rest = if named { TimePart::Outside } else { TimePart::Unknown };
+        assert!(entries.iter().any(|entry| entry.1 == rest && entry.3 == run - 30), "{entries:?}");
+        // Those of rank 1 have no names.
+        assert_eq!((summary.spent.times.send, summary.spent.times.message), (30, 30));
+    }
 }

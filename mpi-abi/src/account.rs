@@ -3,7 +3,9 @@
 use crate::waiting::time_part;
 use vef_format::account::{Account, ByPart, Entry, TimePart};
 use vef_format::capture::Function;
-use vef_format::capture::event::Event;
+use vef_format::capture::event::{
+    Action, Collective, Creation, Detail, Event, Io, Neighbourhood, Send, Transfer,
+};
 use vef_format::units::{Nanos, Ticks};
 
 /// What the events of a task add to its call table.
@@ -21,6 +23,44 @@ pub struct Clock {
     polling: Vec<bool>,
     /// By slot of the call table: waits for something else than messages, runs of failed polls, and successful polls.
     waits: Vec<ByPart>,
+    /// Of a capture without a call table: time and number of the calls that it has, by part.
+    unnamed: Option<Box<(ByPart, ByPart)>>,
+}
+
+/// The part of the time that a call without a name counts for; `None`: not a call that takes time, or a completion of requests.
+pub fn part_of(action: &Action<'_>) -> Option<TimePart> {
+    let unless_pending = |pending: bool, part| Some(if pending { TimePart::Own } else { part });
+    match action {
+        Action::Send(Send { request, .. }) => unless_pending(request.is_some(), TimePart::Send),
+        Action::PostReceive(_) => Some(TimePart::Own),
+        Action::Receive(_) | Action::Exchange { .. } | Action::Probe { .. } => Some(TimePart::Message),
+        Action::Collective(Collective { request, .. })
+        | Action::Neighbourhood(Neighbourhood { request, .. }) => {
+            unless_pending(request.is_some(), TimePart::Collective)
+        }
+        Action::Creation(Creation { request, .. }) => {
+            unless_pending(request.is_some(), TimePart::Communicator)
+        }
+        Action::Polls { .. } => Some(TimePart::Polling),
+        Action::Other { detail, .. } => match detail {
+            Detail::None => Some(TimePart::Own),
+            Detail::Transfer(Transfer { request, .. }) => unless_pending(request.is_some(), TimePart::Window),
+            Detail::Window { .. } | Detail::WindowFree(_) | Detail::Sync { .. } => Some(TimePart::Window),
+            Detail::Io(Io { request, .. }) => unless_pending(request.is_some(), TimePart::File),
+            Detail::FileOpen { .. } | Detail::FileView { .. } | Detail::FileClose(_) => Some(TimePart::File),
+        },
+        Action::Init
+        | Action::Finalize
+        | Action::Complete(_)
+        | Action::Communicator(_)
+        | Action::CommunicatorFree(_)
+        | Action::Datatype(_)
+        | Action::Topology(_)
+        | Action::Forget(_)
+        | Action::Phase { .. }
+        | Action::Abort { .. }
+        | Action::Stopped { .. } => None,
+    }
 }
 
 /// The part of the time that a wait counts for that completes requests of two parts: a message comes first, and a send last.
@@ -38,7 +78,27 @@ impl Clock {
     /// Of a task with these functions in its call table.
     pub fn new(functions: &[Function]) -> Self {
         let polls = |function: &Function| time_part(&function.name) == TimePart::Polling;
-        Self { polling: functions.iter().map(polls).collect(), ..Self::default() }
+        let unnamed = functions.is_empty().then(Box::default);
+        Self { polling: functions.iter().map(polls).collect(), unnamed, ..Self::default() }
+    }
+
+    /// Each event comes here first.
+    #[inline(always)]
+    pub fn event(&mut self, event: &Event<'_>) {
+        self.last_thread = self.last_thread.max(event.thread);
+        if self.unnamed.is_some()
+            && let Some(part) = part_of(&event.action)
+        {
+            self.add_unnamed(event, part);
+        }
+    }
+
+    #[cold]
+    fn add_unnamed(&mut self, event: &Event<'_>, part: TimePart) {
+        if let Some((times, calls)) = self.unnamed.as_deref_mut() {
+            times.add(part, event.end.0.saturating_sub(event.start.0));
+            calls.add(part, 1);
+        }
     }
 
     /// `event` is the call of `MPI_Init`.
@@ -59,15 +119,12 @@ impl Clock {
         self.finalised
     }
 
-    /// A thread makes a call.
-    #[inline(always)]
-    pub fn thread(&mut self, thread: u16) {
-        self.last_thread = self.last_thread.max(thread);
-    }
-
     /// The call `event` completed requests, and so waited for `part`.
     #[inline(always)]
     pub fn completed(&mut self, event: &Event<'_>, part: TimePart) {
+        if self.unnamed.is_some() {
+            self.add_unnamed(event, part);
+        }
         if part != TimePart::Message || self.polls(event) {
             self.add(event, part);
         }
@@ -94,13 +151,10 @@ impl Clock {
     }
 
     /// The account of a task with these functions in its call table, whose recording lasted from `begin` to `end`. Without a call
-    /// table there is none.
+    /// table it has the calls of the capture, without names, and what they leave of the run is unknown.
     ///
     /// Time outside MPI is what the calls leave of the run, so the parts of a task sum to it exactly.
     pub fn account(&self, functions: &[Function], (begin, end): (Nanos, Nanos)) -> Account {
-        if functions.is_empty() {
-            return Account::default();
-        }
         let mut entries = Vec::new();
         if self.initialised.is_some() {
             let start_up = functions.iter().find(|function| function.name.starts_with("MPI_Init"));
@@ -108,6 +162,30 @@ impl Clock {
             let took = Ticks(self.start_up);
             entries.push(Entry { function: name.to_owned(), part: TimePart::StartUp, calls: 1, took });
         }
+        match self.unnamed.as_deref() {
+            Some((times, calls)) => {
+                let used = TimePart::ALL.iter().filter(|&&part| calls.of(part) > 0);
+                entries.extend(used.map(|&part| Entry {
+                    function: String::new(),
+                    part,
+                    calls: calls.of(part),
+                    took: Ticks(times.of(part)),
+                }));
+            }
+            None => self.named(functions, &mut entries),
+        }
+        let inside = Account(entries.clone()).by_part().inside();
+        let begin = self.initialised.unwrap_or(begin);
+        let run = self.finalised.unwrap_or(end).since(begin).unwrap_or(0);
+        let all = run.saturating_mul(u64::from(self.last_thread) + 1);
+        let took = Ticks(all.saturating_sub(inside));
+        let part = if self.unnamed.is_some() { TimePart::Unknown } else { TimePart::Outside };
+        entries.push(Entry { function: String::new(), part, calls: 0, took });
+        Account(entries)
+    }
+
+    /// The entries of the functions in the call table.
+    fn named(&self, functions: &[Function], entries: &mut Vec<Entry>) {
         for (slot, Function { name, calls, time, .. }) in functions.iter().enumerate() {
             let part = time_part(name);
             if part == TimePart::StartUp {
@@ -131,13 +209,6 @@ impl Clock {
                 }
             }
         }
-        let inside = Account(entries.clone()).by_part().inside();
-        let begin = self.initialised.unwrap_or(begin);
-        let run = self.finalised.unwrap_or(end).since(begin).unwrap_or(0);
-        let all = run.saturating_mul(u64::from(self.last_thread) + 1);
-        let took = Ticks(all.saturating_sub(inside));
-        entries.push(Entry { function: String::new(), part: TimePart::Outside, calls: 0, took });
-        Account(entries)
     }
 }
 
@@ -152,12 +223,13 @@ mod tests {
             |name: &str, time| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(time) };
         for (times, outside) in [([40, 50], 10), ([40, 61], 0), ([u64::MAX, u64::MAX], 0)] {
             let functions = [function("MPI_Recv", times[0]), function("MPI_Never_heard_of", times[1])];
-            let account = Clock::default().account(&functions, (Nanos(5), Nanos(105)));
+            let account = Clock::new(&functions).account(&functions, (Nanos(5), Nanos(105)));
             assert_eq!(account.by_part().outside, outside);
             assert_eq!(account.by_part().own, times[1]);
         }
         // A clock that went backwards.
-        let account = Clock::default().account(&[function("MPI_Recv", 3)], (Nanos(9), Nanos(5)));
+        let functions = [function("MPI_Recv", 3)];
+        let account = Clock::new(&functions).account(&functions, (Nanos(9), Nanos(5)));
         assert_eq!((account.by_part().outside, account.by_part().running()), (0, 3));
     }
 }

@@ -1,6 +1,7 @@
 //! Sweeps: options with several values, and simulations for all combinations of them.
 
 mod answers;
+mod plot;
 mod prices;
 
 pub use prices::Prices;

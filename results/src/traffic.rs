@@ -1,6 +1,6 @@
 //! The result of `vef traffic`.
 
-use crate::simulation::{Latency, OfSize};
+use crate::simulation::{CongestionReport, Latency, OfSize};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,9 @@ pub struct Batch {
     pub latency: Latency,
     /// Link crossings of messages or packets, in sum.
     pub events: u64,
+    /// Congestion control, if there is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<CongestionReport>,
 }
 
 /// The version of a [`Traffic`].
@@ -83,6 +86,9 @@ pub struct Load {
     pub saturated: bool,
     /// Link crossings of messages or packets, in sum.
     pub events: u64,
+    /// Congestion control, if there is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<CongestionReport>,
 }
 
 impl Traffic {
@@ -150,6 +156,7 @@ mod tests {
             hops: 0.0,
             saturated: false,
             events: 0,
+            congestion: None,
         };
         let measured = Latency { messages: 2, ..Latency::default() };
         let something = Load { latency: measured, network_latency: measured, ..nothing.clone() };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Extent, Job, Labels, Picos, SendCompletion};
+use replay::{Accounts, Builder, Engine, Extent, Follow, Job, Labels, Picos, SendCompletion};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
 use vef_format::container::{About, Reader, Span};
 use vef_format::ids::Rank;
@@ -21,7 +21,7 @@ use crate::offload::{Collectives, InNetwork, Offload};
 use crate::parallel;
 use crate::progress::Progress;
 use crate::repeats::{Repeat, Repeats};
-use crate::report::Outcome;
+use crate::report::{Outcome, congestion};
 use crate::settings::{NetworkSettings, Settings, Workload};
 use crate::spans::Spans;
 use crate::topology::{Fabric, LinkClass};
@@ -36,9 +36,24 @@ use crate::watch::Observe;
 /// Invalid settings, an invalid trace, or tasks that wait for messages that are never sent. Always
 /// terminates.
 pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Result<Simulation, SimError> {
+    simulate_followed(settings, None, progress)
+}
+
+/// As [`simulate`]; `follow` sees what the tasks do. One thread runs it then, and it must have a model with links and no jobs that repeat.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_followed(
+    settings: &Settings,
+    follow: Option<&mut dyn Follow>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Simulation, SimError> {
     let Prepared { builder, nodes, spans, computing, labels } = Prepared::new(settings)?;
     let network = &settings.network;
-    let threads = parallel::threads(settings, nodes.iter().map(Vec::len).sum());
+    let threads = match follow {
+        Some(_) => 1,
+        None => parallel::threads(settings, nodes.iter().map(Vec::len).sum()),
+    };
     let least = parallel::LEAST_HOPS;
     let divided = match threads {
         1 => Err(builder),
@@ -48,7 +63,11 @@ pub fn simulate(settings: &Settings, progress: &mut dyn FnMut(Progress)) -> Resu
         Ok(Some(report)) => report,
         // One thread finds the error.
         Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
-        Err(builder) => run_beside(builder.engine()?, network, Extras::of(settings, labels)?, progress)?,
+        Err(builder) => {
+            let follow = follow.map(|follow| follow as &mut dyn Follow);
+            let extras = Extras { follow, ..Extras::of(settings, labels)? };
+            run_beside(builder.engine()?, network, extras.checked()?, progress)?
+        }
     };
     let prepared = spans.into_iter().zip(computing);
     for ((job, (_, workload)), (spans, computing)) in
@@ -205,6 +224,7 @@ struct Extras<'a> {
     offload: Option<&'a Offload>,
     /// What is known of the records of each job, if waits are recorded.
     labels: Vec<Option<Labels>>,
+    follow: Option<&'a mut dyn Follow>,
 }
 
 impl<'a> Extras<'a> {
@@ -242,19 +262,22 @@ impl<'a> Extras<'a> {
         }
         let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start, job.after)).collect();
         let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
-        if repeats.is_some() && observe.critical_path {
-            return Err(SimError::Unsupported {
-                what: "the critical path",
-                with: "jobs that repeat or begin after others",
-            });
+        Ok(Self { observe, background, repeats, offload, labels, follow: None })
+    }
+
+    /// Refuses what does not go together.
+    fn checked(self) -> Result<Self, SimError> {
+        let asked = [
+            ("the critical path", self.observe.critical_path),
+            ("waits", self.observe.waits),
+            ("a timeline", self.follow.is_some()),
+        ];
+        match asked.iter().find(|(_, is_asked)| *is_asked && self.repeats.is_some()) {
+            Some((what, _)) => {
+                Err(SimError::Unsupported { what, with: "jobs that repeat or begin after others" })
+            }
+            None => Ok(self),
         }
-        if repeats.is_some() && observe.waits {
-            return Err(SimError::Unsupported {
-                what: "waits",
-                with: "jobs that repeat or begin after others",
-            });
-        }
-        Ok(Self { observe, background, repeats, offload, labels })
     }
 }
 
@@ -268,6 +291,7 @@ fn run_beside(
         Extras { background: Some(_), .. } => Some("background traffic"),
         Extras { repeats: Some(_), .. } => Some("jobs that repeat or begin after others"),
         Extras { offload: Some(_), .. } => Some("collectives that the network carries out"),
+        Extras { follow: Some(_), .. } => Some("a timeline"),
         _ => None,
     };
     match (&network.model.info().carrier, what) {
@@ -331,9 +355,12 @@ fn run_with(
     engine: Engine,
     settings: &NetworkSettings,
     build: Build,
-    Extras { observe, background, repeats, offload, labels }: Extras<'_>,
+    Extras { observe, background, repeats, offload, labels, follow }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
+    if observe.critical_path && settings.packet.lossy.is_some() {
+        return Err(SimError::Unsupported { what: "the critical path", with: "--lossy" });
+    }
     let topology = &fabric(&engine, settings)?;
     let report_sent = engine.send_completion() == SendCompletion::WhenSent;
     let mut network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
@@ -351,7 +378,7 @@ fn run_with(
     let waiting = observe.waits.then(|| Box::new(Waiting::new(&engine, labels)));
     let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
     let in_network = offload.map(|offload| Box::new(InNetwork::new(offload.latency, bandwidth)));
-    let mut run = Run::begin(engine, network, accounts, causes, waiting, in_network)?;
+    let mut run = Run::begin(engine, network, accounts, causes, waiting, in_network, follow)?;
     run.repeats = repeats;
     run.run(progress)?;
     let Run { engine, latencies, repeats, follower, .. } = run;
@@ -383,6 +410,7 @@ fn run_with(
         .report())
         .map(|report| Simulation {
             background: counted.map(|counted| counted.report()),
+            congestion: congestion(settings, network.congested()),
             collectives_offloaded,
             ..report
         }),

@@ -1,6 +1,6 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
-use replay::{Accounts, Collective, Engine, Left, LiveId, Message, Next, Queue, Sink, Started};
+use replay::{Accounts, Collective, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started};
 use vef_format::units::Picos;
 
 use crate::critical::Causes;
@@ -13,16 +13,16 @@ use crate::repeats::Repeats;
 use crate::waiting::Waiting;
 
 /// An engine and its network.
-pub(crate) struct Run<'a, N> {
+pub(crate) struct Run<'a, N, F = ()> {
     pub(crate) engine: Engine,
     pub(crate) latencies: Latencies,
-    pub(crate) follower: Follower<'a, N>,
+    pub(crate) follower: Follower<'a, N, F>,
     /// Set if jobs run more than once.
     pub(crate) repeats: Option<Box<Repeats>>,
     until_progress: u32,
 }
 
-impl<'a, N: Network> Run<'a, N> {
+impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     /// Starts all tasks of an engine that has not begun.
     pub(crate) fn begin(
         mut engine: Engine,
@@ -31,10 +31,12 @@ impl<'a, N: Network> Run<'a, N> {
         causes: Option<Box<Causes<'a>>>,
         waiting: Option<Box<Waiting>>,
         in_network: Option<Box<InNetwork>>,
+        mut follow: F,
     ) -> Result<Self, SimError> {
+        follow.begins(&engine);
         let (events, cells) = (Queue::new(), Vec::new());
         let mut follower =
-            Follower { network, refused: None, events, cells, accounts, causes, waiting, in_network };
+            Follower { network, refused: None, events, cells, accounts, causes, waiting, in_network, follow };
         engine.begin(&mut follower)?;
         follower.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
@@ -149,7 +151,7 @@ impl<'a, N: Network> Run<'a, N> {
 
 /// Receives the results of the engine's calls. Messages are submitted to the network at once, with the time of their start;
 /// messages within a node and wake-ups are queued here.
-pub(crate) struct Follower<'a, N> {
+pub(crate) struct Follower<'a, N, F = ()> {
     pub(crate) network: N,
     /// The first error of [`Network::submit`].
     refused: Option<OutOfTime>,
@@ -163,9 +165,11 @@ pub(crate) struct Follower<'a, N> {
     pub(crate) waiting: Option<Box<Waiting>>,
     /// Set if the network carries out collectives.
     pub(crate) in_network: Option<Box<InNetwork>>,
+    /// Who else follows the tasks.
+    pub(crate) follow: F,
 }
 
-impl<N: Network> Sink for Follower<'_, N> {
+impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(causes) = &mut self.causes {
@@ -186,6 +190,7 @@ impl<N: Network> Sink for Follower<'_, N> {
         if let Some(waiting) = &mut self.waiting {
             waiting.started(started);
         }
+        self.follow.started(started);
         self.accounts.started(task, started);
     }
 
@@ -202,10 +207,11 @@ impl<N: Network> Sink for Follower<'_, N> {
         if let Some(waiting) = &mut self.waiting {
             waiting.left(left);
         }
+        self.follow.left(left);
     }
 }
 
-impl<N: Network> Follower<'_, N> {
+impl<N: Network, F: Follow> Follower<'_, N, F> {
     /// Keeps the cell of a message.
     #[inline(always)]
     pub(crate) fn note(&mut self, id: LiveId, cell: Cell) {

@@ -77,6 +77,7 @@ mod watch;
 pub mod calibration;
 pub mod loggp;
 pub mod model;
+pub mod presets;
 pub mod quantity;
 pub mod routing;
 pub mod topology;
@@ -88,7 +89,7 @@ mod random;
 
 pub use computing::{ComputeScale, ScaleError};
 pub use draw::MOST_CABLES;
-pub use driver::{run, run_observed, run_on, simulate};
+pub use driver::{run, run_observed, run_on, simulate, simulate_followed};
 pub use error::SimError;
 pub use noise::{ComputeNoise, UnknownNoise};
 pub use offload::{Collectives, Offload, OffloadError};

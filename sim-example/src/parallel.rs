@@ -33,6 +33,9 @@ pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
         && settings.jobs.iter().all(|job| job.repeat == Repeat::default() && job.after.is_none())
         && *observe == Observe::default()
         && network.protocol.returned == 0.0
+        && network.packet.congestion.is_none()
+        && network.packet.lossy.is_none()
+        && !network.routing.looks_at_whole_routes()
         && matches!(send_completion, SendCompletion::Eager | SendCompletion::WhenSent);
     let most = if is_possible { tasks / TASKS_PER_THREAD } else { 1 };
     settings.threads.min(most.min(1024) as u32).max(1) as u16
@@ -176,7 +179,7 @@ fn run_part<'a>(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Run<'a, Part<'a>>, SimError> {
     let accounts = Accounts::new(&engine);
-    let mut run = Run::begin(engine, network, accounts, None, None, None)?;
+    let mut run = Run::begin(engine, network, accounts, None, None, None, ())?;
     let (mut counted, mut told) = (0, 0);
     loop {
         let Run { engine, follower, .. } = &mut run;

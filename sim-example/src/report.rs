@@ -8,15 +8,15 @@ use std::time::Duration;
 use replay::{Accounts, Count, Engine, Kind, LeftOut};
 use results::ByState;
 use results::simulation::{
-    Amount, ComputingReport, CriticalPath, Finish, JobReport, Latency, NetworkReport, OfKind, OfSize,
-    PartReport, Performance, Simulation, SimulationSchema, WaitsReport,
+    Amount, ComputingReport, CongestionReport, CriticalPath, Finish, JobReport, Latency, NetworkReport,
+    OfKind, OfSize, PartReport, Performance, Simulation, SimulationSchema, WaitsReport,
 };
 use vef_format::units::{Bytes, Picos};
 
 use crate::draw;
 use crate::histogram::Histogram;
 use crate::latencies::Latencies;
-use crate::model::{Model, Usage};
+use crate::model::{Buffers, Congested, Model, Usage};
 use crate::repeats::Repeats;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass};
@@ -109,11 +109,27 @@ impl Outcome<'_> {
             latency: latency(&run.latencies.all()),
             sizes: run.latencies.sizes().map(of_size).collect(),
             links: used.report(),
+            congestion: None,
             critical_path: run.critical_path,
             waits: run.waits,
             performance: Performance::new(run.wall, total.messages, run.events),
         }
     }
+}
+
+/// What congestion control has done.
+pub(crate) fn congestion(settings: &NetworkSettings, counts: Option<Congested>) -> Option<CongestionReport> {
+    let Congested { marked, notified, dropped, sent_again, timeouts, largest_queue } = counts?;
+    let packet = &settings.packet;
+    Some(CongestionReport {
+        control: packet.congestion.map_or("none".to_owned(), |control| control.to_string()),
+        marked,
+        notified,
+        dropped,
+        sent_again,
+        timeouts,
+        largest_queue_bytes: (packet.buffers == Buffers::Output).then_some(largest_queue),
+    })
 }
 
 fn job_report(

@@ -18,6 +18,7 @@ use crate::model::{
 use crate::noise::ComputeNoise;
 use crate::offload::Collectives;
 use crate::places::Places;
+use crate::presets::Preset;
 use crate::quantity::Bandwidth;
 use crate::repeats::Repeat;
 use crate::routing::{Router, RoutingError, RoutingSpec};
@@ -103,6 +104,9 @@ pub struct NetworkSettings {
     /// between switches; with =PERCENT% behind it that much of the bandwidth is left. May be repeated
     #[arg(long, value_name = "WHAT", help_heading = LINKS_HEADING)]
     pub fail: Vec<Fault>,
+    /// Settings of a common network, for the options that are not given: hdr, ndr, slingshot, roce100, roce400 or cloud
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<&'static Preset>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,

@@ -75,7 +75,7 @@ impl Spans {
             let state = match part {
                 TimePart::StartUp if self.from_init => continue,
                 TimePart::StartUp | TimePart::Outside | TimePart::Own => State::Computing,
-                TimePart::Window | TimePart::File => State::Computing,
+                TimePart::Window | TimePart::File | TimePart::Unknown => State::Computing,
                 // Of polls, nearly all time is that of failed ones before a reception.
                 TimePart::Message | TimePart::Polling => State::Reception,
                 TimePart::Send => State::Send,

@@ -42,12 +42,8 @@ impl Waiting {
             time_ps: sum.time,
         };
         let (pairs, others) = self.sums.pairs();
-        let left_out = pairs.len().saturating_sub(WaitsReport::MOST_PAIRS) as u64;
-        WaitsReport {
-            places: self.sums.places().into_iter().map(place).collect(),
-            pairs: pairs.into_iter().take(WaitsReport::MOST_PAIRS).map(pair).collect(),
-            pairs_left_out: left_out + u64::from(others.waits > 0),
-        }
+        let places = self.sums.places().into_iter().map(place).collect();
+        WaitsReport::new(places, pairs.into_iter().map(pair).collect(), others.waits > 0)
     }
 }
 

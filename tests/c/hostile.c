@@ -335,6 +335,24 @@ static void never(void)
 }
 
 #if MPI_VERSION >= 4
+/* Persistent collectives that each rank starts in another order: they match by the order in which they were made. */
+static void any_order(void)
+{
+    int one[4] = { rank == 0 }, two[4] = { rank }, sum[4];
+    MPI_Request q[3];
+    MPI_Bcast_init(one, 4, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, q);
+    MPI_Allreduce_init(two, sum, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, q + 1);
+    MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, q + 2);
+    for (int round = 0; round < 12; round++) {
+        int first = (rank + round) % 3, way = round % 2 ? 1 : 2;
+        for (int i = 0; i < 3; i++) MPI_Start(q + (first + way * i) % 3);
+        MPI_Waitall(3, q, MPI_STATUSES_IGNORE);
+        CHECK(one[0] == 1 && sum[0] == 3);
+    }
+    for (int i = 0; i < 3; i++) MPI_Request_free(q + i);
+    ring(1);
+}
+
 /* A session that began before MPI_Init ends, and the program goes on. */
 static MPI_Session session;
 
@@ -349,6 +367,9 @@ static void exchanges(void)
         CHECK(in == left);
     }
 }
+#define PERSISTENT MPI_Allreduce_init
+#define INFO , MPI_INFO_NULL
+#elif OMPI_MAJOR_VERSION >= 5
 #define PERSISTENT MPI_Allreduce_init
 #define INFO , MPI_INFO_NULL
 #else
@@ -410,6 +431,7 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "never")) never();
     if (!strcmp(mode, "persistent")) persistent();
 #if MPI_VERSION >= 4
+    if (!strcmp(mode, "any_order")) any_order();
     if (!strcmp(mode, "exchanges")) exchanges();
     if (!strcmp(mode, "session")) MPI_Session_finalize(&session), ring(1);
 #endif

@@ -1,5 +1,7 @@
 /* Rank 1 waits for a message of rank 0 by polling. What it computes is known: twice 0.1 s, and in between as much as rank 0 sleeps
-   where it polls every 50 us only (`overlap`). */
+   where it polls every 50 us only (`overlap`).
+   `steps`: rank 1 makes 2000 steps of at least 2 us each, and tests for a message after each, as RandomAccess of HPCC does; then it
+   sends, and the message comes. */
 #include <mpi.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,12 +47,34 @@ static void await(const char *how)
     }
 }
 
+static void steps(int rank)
+{
+    int data = 0, flag = 0, i;
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Recv(&data, 1, MPI_INT, 1, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(&data, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
+        return;
+    }
+    MPI_Irecv(&data, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, &request);
+    for (i = 0; i < 2000; i++) {
+        compute(2e-6);
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    }
+    MPI_Send(&data, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     int rank, data = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "steps")) {
+            steps(rank);
+            continue;
+        }
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) {
             usleep(800000);

@@ -2,6 +2,8 @@
  *
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
  *     seconds dup|idup|split|split_type|create|create_group|cart|graph   ten times: rank 0 sleeps 20 ms, all create
+ *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
+ *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
  *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms;
  *                                                each rank prints how many nanoseconds it slept
  */
@@ -119,21 +121,38 @@ static void create(void)
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
 }
 
+/* The rank as the launcher tells it, before MPI_Init. */
+static int launched(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (!rank) rank = getenv("PMI_RANK");
+    return rank ? atoi(rank) : -1;
+}
+
 int main(int argc, char **argv)
 {
     int provided, step, halo = 0, other;
     mode = argc > 1 ? argv[1] : "";
+    if (is("skew") && launched() == 3) work(1000 - 1e-6);
     MPI_Init_thread(&argc, &argv, is("threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (is("recv") || strstr(mode, "probe") || is("threads")) {
         master_and_workers();
-    } else if (is("stencil")) {
+    } else if (is("skew")) {
+        for (step = 0; step < 10; step++) MPI_Bcast(&halo, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    } else if (is("stencil") || is("phases")) {
+        if (is("phases")) {
+            if (rank == 0) work(300);
+            MPI_Barrier(MPI_COMM_WORLD);
+            MPI_Pcontrol(3);
+        }
         for (step = 0; step < 40; step++) {
             work(rank == 3 ? 3 : 1);
             MPI_Sendrecv(&halo, 1, MPI_INT, (rank + 1) % size, 0, &other, 1, MPI_INT, (rank + size - 1) % size, 0,
                          MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
+        if (is("phases")) MPI_Pcontrol(-3);
         printf("%lld\n", slept);
     } else {
         for (step = 0; step < 10; step++) {

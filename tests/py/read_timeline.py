@@ -63,6 +63,10 @@ def perfetto(path):
         if event.type == proto.TrackEvent.TYPE_SLICE_BEGIN:
             args = {}
             for note in event.debug_annotations:
+                if note.HasField("string_value"):
+                    # Text stands in the name, as numbers are values.
+                    args[f"{annotations[note.name_iid]} {note.string_value}"] = 1
+                    continue
                 args[annotations[note.name_iid]] = note.int_value if note.HasField("int_value") else note.uint_value
             slices.append(
                 {
@@ -104,7 +108,9 @@ def chrome(path):
         track = tracks[key]["name"]
         if event["ph"] in "XB":
             slice = {"track": track, "name": event["name"], "begin": ns(event["ts"]), "depth": 0, "sends": [], "receives": []}
-            slice["args"] = {key: int(value) for key, value in event.get("args", {}).items()}
+            is_text = lambda key: key in ("function", "phase")
+            args = event.get("args", {}).items()
+            slice["args"] = dict((f"{key} {value}", 1) if is_text(key) else (key, int(value)) for key, value in args)
             slices.append(slice)
             if event["ph"] == "X":
                 slice["end"] = ns(event["ts"]) + ns(event["dur"])

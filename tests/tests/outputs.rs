@@ -21,6 +21,8 @@ const LINES: &[&str] = &[
     "place --captured capture -o =capture/0.vefc",
     "sim =t.vef --report =t.vef",
     "sim =t.vef --draw =t.vef",
+    "sim =t.vef --timeline =t.vef",
+    "sim =t.vef --sweep latency=1us,2us --plot =t.vef",
     "sim t.vef --placement =p.toml --report =p.toml",
     "sim t.vef --topology file:=net.txt --draw =net.txt",
     "sim t.vef --calibration =calibration.toml --report =calibration.toml",
@@ -49,6 +51,7 @@ const LINES: &[&str] = &[
 /// Command lines with two outputs that are the same file, which need not exist.
 const TWICE: &[&str] = &[
     "sim t.vef --draw =new --report =new",
+    "sim t.vef --draw =new --timeline =new",
     "report t.vef -o =new --pdf =new",
     "bench coll -o =new --csv =new",
 ];

@@ -48,3 +48,31 @@ fn polled_waits_are_no_computing() {
         }
     }
 }
+
+/// Polls in front of a send are waiting only as far as they take longer than usual: the program's own steps between them stay.
+#[test]
+fn steps_between_polls_are_computing() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "polls", &["tests/c/polls.c"]);
+        let (capture, trace) = (work.path().join("capture"), work.path().join("t.vef"));
+        let mut command = vef();
+        command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        run_for(command.arg("--").arg(&program).arg("steps"), Duration::from_secs(200)).success();
+        let told =
+            run(vef().args(["mix", "--json", "-i"]).arg(&capture).arg("-o").arg(&trace)).success().stdout();
+        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        let spent = |key: &str| told["spent"][key].as_u64().expect("a time");
+        assert!(spent("kept_polling_ns") > 0, "{mpi:?}: {told:#}");
+        // 2000 steps of 2 µs: between polls of a run, or between runs.
+        let text = std::fs::read_to_string(&trace).expect("a trace");
+        let send = text
+            .lines()
+            .map(|line| line.split(' ').collect::<Vec<_>>())
+            .find(|line| line.len() == 7 && line[1] == "1");
+        let send = send.expect("a message of rank 1");
+        assert_eq!((send[2], send[3]), ("0", "4"), "{send:?}");
+        let computing: u64 = send[5].parse().expect("nanoseconds");
+        assert!(computing >= 4_000_000, "{mpi:?}: {computing} ns");
+    }
+}

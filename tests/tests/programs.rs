@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
-use vef_tests::{Mpi, installed, root, run, run_for, shared, skipped, vef};
+use vef_tests::{Mpi, from_pypi, installed, root, run, run_for, shared, vef};
 
 /// Minutes, on a busy machine with fewer cores than ranks.
 const LONG: Duration = Duration::from_secs(400);
@@ -134,26 +134,13 @@ fn python() -> Option<PathBuf> {
     if works(&python) {
         return Some(python);
     }
-    if !installed("python3") {
-        return None;
-    }
-    let _ = std::fs::remove_dir_all(&home);
-    let made = run(Command::new("python3").args(["-m", "venv"]).arg(&home)).output.status.success();
-    let mut install = Command::new(home.join("bin/pip"));
-    install.args(["install", "--quiet", "--only-binary", ":all:", "mpi4py==4.1.2"]);
-    if !made || !run_for(&mut install, LONG).output.status.success() || !works(&python) {
-        skipped("mpi4py cannot be installed here (python3-venv, PyPI)");
-        return None;
-    }
-    Some(python)
+    (from_pypi(&home, &["mpi4py==4.1.2"]) && works(&python)).then_some(python)
 }
 
 /// What tells the wheel where an MPI is: Debian's MPICH does not have the name that the other MPIs of its ABI have.
 fn library(mpi: Mpi, work: &Path) -> PathBuf {
-    let (name, file) = match mpi {
-        Mpi::Mpich => ("libmpi.so.12", "libmpich.so.12"),
-        Mpi::OpenMpi => ("libmpi.so.40", "libmpi.so.40"),
-    };
+    let (name, file) =
+        if mpi == Mpi::Mpich { ("libmpi.so.12", "libmpich.so.12") } else { ("libmpi.so.40", "libmpi.so.40") };
     let machine = std::env::consts::ARCH;
     let link = work.join(name);
     std::os::unix::fs::symlink(format!("/usr/lib/{machine}-linux-gnu/{file}"), &link).expect("a link");

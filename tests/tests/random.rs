@@ -5,13 +5,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 use vef_format::capture::event::{
     Action, Communicator, Detail, Event, Origin, Outcome, RequestId, SendMode, WindowId,
 };
 use vef_format::capture::{Capture, CaptureError, Digest, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::Bytes;
-use vef_tests::{Mpi, Traffic, counts, run, vef};
+use vef_tests::{Mpi, Traffic, Wheel, counts, run, run_within, vef};
 
 const RANKS: u32 = 3;
 
@@ -146,16 +148,31 @@ fn planned(plan: &Path, rank: u32) -> Vec<Vec<String>> {
     threads.iter().map(|text| text.lines().map(str::to_owned).collect()).collect()
 }
 
-fn seed(mpi: Mpi, program: &Path, seed: u64) {
+/// Whether the program comes to its end, without the recorder, too.
+fn seed(mpi: Mpi, program: &Path, seed: u64) -> bool {
     let work = tempfile::tempdir().expect("a directory");
     let (plan, capture, trace) =
         (work.path().join("plan"), work.path().join("capture"), work.path().join("trace.vef"));
-    std::fs::create_dir(&plan).expect("a directory");
-    let mut command = vef();
-    command
-        .args(["run", "-n", &RANKS.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"])
-        .arg(&capture);
-    run(command.arg("--").arg(program).arg(seed.to_string()).arg(&plan)).success();
+    let attempt = || {
+        for leftover in [&plan, &capture] {
+            let _ = std::fs::remove_dir_all(leftover);
+        }
+        std::fs::create_dir(&plan).expect("a directory");
+        let mut command = vef();
+        command.args(["run", "-n", &RANKS.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"]);
+        command.arg(&capture).arg("--").arg(program).arg(seed.to_string()).arg(&plan);
+        run_within(&mut command, Duration::from_secs(60))
+    };
+    // MPICH 4.0.2 loses a message of a neighbourhood collective now and then where two ranks have several edges, without the recorder, too.
+    let ended = (0..4).find_map(|_| attempt()).unwrap_or_else(|| panic!("{mpi:?} seed {seed} hangs"));
+    if !ended.output.status.success() {
+        // Open MPI 5 has an internal error in some of its neighbourhood collectives.
+        let mut without = Command::new(mpi.launcher()[0]);
+        without.args(&mpi.launcher()[1..]).args(["-n", &RANKS.to_string()]).arg(program);
+        let fails_without = !run(without.arg(seed.to_string()).arg(&plan)).output.status.success();
+        assert!(fails_without && mpi == Mpi::Wheel(Wheel::OpenMpi5), "{}", ended.stderr());
+        return false;
+    }
     run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
     let capture = Capture::open(&capture).expect("a capture");
     let (mut traffic, mut has_windows) = (Traffic::new(), false);
@@ -209,6 +226,7 @@ fn seed(mpi: Mpi, program: &Path, seed: u64) {
     }
     let digest = Digest::of(&capture, |_| {}).expect("readable");
     assert_eq!(digest.never_completed, 0, "{mpi:?} seed {seed}");
+    true
 }
 
 #[test]
@@ -216,9 +234,10 @@ fn the_trace_holds_the_plan() {
     let seeds = std::env::var("VEF_SEEDS").unwrap_or_else(|_| "1..6".into());
     let (first, end) = seeds.split_once("..").expect("VEF_SEEDS=FIRST..END");
     let (first, end): (u64, u64) = (first.parse().expect("a number"), end.parse().expect("a number"));
-    for mpi in Mpi::installed() {
+    for mpi in Mpi::every() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "random", &["tests/c/random.c", "-lpthread"]);
-        (first..end).for_each(|number| seed(mpi, &program, number));
+        let ended = (first..end).filter(|&number| seed(mpi, &program, number)).count() as u64;
+        assert!(2 * ended > end - first, "{mpi:?}: {ended} of {}", end - first);
     }
 }

@@ -167,6 +167,36 @@ fn a_size_at_most() {
     }
 }
 
+#[test]
+fn a_number_of_calls_or_a_time() {
+    let Some(mpi) = Mpi::installed().into_iter().next() else { return };
+    let (work, program) = prepare(mpi);
+    let launcher = mpi.launcher().join(" ");
+    let recorded = |arguments: &[&str]| {
+        let options = [&["-n", "2", "--mpirun", &launcher], arguments].concat();
+        let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path"), "100000"]);
+        let said = ended.stderr();
+        run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(work.path().join("out.vef"))).success();
+        let calls = digest(&capture).total_calls();
+        std::fs::remove_dir_all(capture).expect("removed");
+        (said, calls)
+    };
+    let (said, all) = recorded(&[]);
+    assert!(!said.contains("stopped"), "{said}");
+    // Each of the two ranks makes at most as many calls more as 64 KiB have words.
+    let (said, calls) = recorded(&["--stop-after", "30000"]);
+    assert!(
+        said.contains("recording stopped on 2 ranks, as asked") && !said.contains("tracing of"),
+        "{said}"
+    );
+    assert!((60_000..2 * (30_000 + 8192)).contains(&calls) && calls < all / 2, "{calls} of {all}");
+    let (said, calls) = recorded(&["--stop-after", "1ns"]);
+    assert!(said.contains("as asked") && calls < all / 2, "{said} {calls} of {all}");
+    for wrong in ["0", "-1", "5 calls", "1ps"] {
+        run(vef().args(["run", &format!("--stop-after={wrong}"), "-n", "2", "--", "true"])).exited(2);
+    }
+}
+
 /// The loader divides `LD_PRELOAD` at blanks and colons.
 #[test]
 fn a_library_in_a_directory_with_a_blank_or_colon() {
@@ -330,9 +360,10 @@ fn ranks_on_several_hosts() {
     }
     for mpi in Mpi::installed() {
         let (work, program) = prepare(mpi);
-        let launcher = match mpi {
-            Mpi::Mpich => format!("mpiexec.mpich -launcher ssh -launcher-exec {shell} -hosts one,two"),
-            Mpi::OpenMpi => format!("mpirun.openmpi --mca plm_rsh_agent {shell} -host one,two"),
+        let launcher = if mpi == Mpi::Mpich {
+            format!("mpiexec.mpich -launcher ssh -launcher-exec {shell} -hosts one,two")
+        } else {
+            format!("mpirun.openmpi --mca plm_rsh_agent {shell} -host one,two")
         };
         let options = ["-n", "2", "--mpirun", &launcher, "--max-size", "1G"];
         let (_, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);

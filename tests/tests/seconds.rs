@@ -107,3 +107,68 @@ fn ranks_wait_for_each_other_where_something_is_created() {
         }
     }
 }
+
+/// Runs of which one must give the figures: a busy machine takes cores away.
+const RUNS: usize = 4;
+
+/// A rank that is launched a second late makes the others wait in `MPI_Init`, and not in the first collective of a replay.
+#[test]
+fn launch_skew_belongs_to_no_collective() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let in_collectives = |number: usize| {
+            let work = work.path().join(number.to_string());
+            std::fs::create_dir(&work).expect("a directory");
+            let (trace, _) = ran(mpi, &program, "skew", &work);
+            let skew = reported(&trace, &[], "/head/captured/launch_skew_ps") / 1e12;
+            assert!(skew > 0.8, "{mpi:?}: {skew} s");
+            // All ranks start at the same time there: rank 3 first enters its short MPI_Init, and the others come a second later.
+            let from_launch = waited(&trace, &["--from-launch"]);
+            assert!(from_launch > 0.8, "{mpi:?}: {from_launch} s");
+            waited(&trace, &[])
+        };
+        assert!((0..RUNS).map(in_collectives).any(|time| time < 0.3), "{mpi:?}: the skew is in collectives");
+    }
+}
+
+/// Seconds in which the ranks of a replay are in collectives, all together.
+fn waited(trace: &Path, options: &[&str]) -> f64 {
+    let mut command = vef();
+    command.arg("report").arg(trace).args(["--format", "json"]).args(options);
+    let report: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+    let times = report["replayed"]["ranks"]["collective_ps"].as_array().expect("times");
+    times.iter().map(|time| time.as_f64().expect("a time")).sum::<f64>() / 1e12
+}
+
+/// A phase that a program marks with `MPI_Pcontrol` is replayed without the set-up in front of it.
+#[test]
+fn a_marked_phase_is_replayed_alone() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let trace = traced(mpi, &program, "phases", work.path());
+        let time = |options: &[&str]| {
+            let mut command = vef();
+            command.args(["sim", "--model", "latency", "--json"]).args(options).arg(&trace);
+            let result: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+            result["runtime_ps"].as_u64().expect("a time") as f64 / 1e9
+        };
+        let (whole, phase) = (time(&[]), time(&["--phase", "pcontrol_3"]));
+        // Rank 3 sleeps 40 × 3 ms in the phase; rank 0 300 ms before.
+        assert!(phase >= 120.0 && whole - phase >= 299.0, "{mpi:?}: {whole} ms, the phase {phase} ms");
+        // What the other ranks wait for rank 0 is behind the phase's beginning.
+        let waits = |options: &[&str]| {
+            let mut command = vef();
+            command.args(["sim", "--model", "latency", "--csv", "wait-pairs"]).args(options).arg(&trace);
+            let table = run(&mut command).success().stdout();
+            let rows = table.lines().filter(|row| row.contains(",0,late member of a collective,"));
+            rows.map(|row| row.rsplit(',').next().and_then(|time| time.parse().ok()).unwrap_or(0.0))
+                .sum::<f64>()
+                / 1e9
+        };
+        assert!(waits(&[]) >= 3.0 * 250.0 && waits(&["--phase", "pcontrol_3"]) < 100.0, "{mpi:?}");
+        let refused = run(vef().args(["sim", "--phase", "pcontrol_4"]).arg(&trace)).exited(2).stderr();
+        assert!(refused.contains("pcontrol_4"), "{refused}");
+    }
+}

@@ -17,8 +17,6 @@ const FREE: &[(&str, &str)] = &[
     ("replay-ffi/tests/header.rs", "compare"),
     // It has no traces unless the environment names some: to be given one of the repository's.
     ("replay/tests/parallel.rs", "threads_end_when_one_engine_does_on_real_traces"),
-    // It returns early where the wheel is installed.
-    ("tests/src/lib.rs", "mpich_wheel"),
     ("tests/skipping/src/lib.rs", "have"),
     ("tests/skipping/src/lib.rs", "skipped"),
     ("tests/tests/abi.rs", "the_header_for_tools_is_the_table"),

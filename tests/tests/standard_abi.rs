@@ -2,22 +2,22 @@
 //! the library. The wheel has no Fortran; a small library stands for that of an MPI.
 
 use std::process::Command;
-use vef_tests::{counts, mpich_wheel, root, run, vef};
+use vef_tests::{Wheel, counts, root, run, vef};
 
 #[test]
 fn fortran_is_captured_by_the_conversions_of_mpi_5() {
-    let Some(binaries) = mpich_wheel() else { return };
+    let Some((mpicc, launcher)) = Wheel::StandardAbi.programs() else { return };
     let work = tempfile::tempdir().expect("a directory");
     let source = root().join("tests/c/standard_fortran.c");
     let compile = |name: &str, options: &[&str]| {
-        let mut compiler = Command::new(binaries.join("mpicc_abi"));
+        let mut compiler = Command::new(mpicc);
         run(compiler.arg("-o").arg(work.path().join(name)).arg(&source).args(options)).success();
     };
     compile("libmpifort_abi.so", &["-DLIBRARY", "-shared", "-fPIC"]);
     let directory = work.path().display().to_string();
     compile("program", &["-L", &directory, "-lmpifort_abi", &format!("-Wl,-rpath,{directory}")]);
     let program = work.path().join("program");
-    let plain = run(Command::new(binaries.join("mpiexec")).args(["-n", "2"]).arg(&program)).success();
+    let plain = run(Command::new(launcher[0]).args(["-n", "2"]).arg(&program)).success();
     let trace = work.path().join("trace.vef");
     let capture = work.path().join("capture");
     // Its own launcher is not the first in PATH.
@@ -42,11 +42,11 @@ fn fortran_is_captured_by_the_conversions_of_mpi_5() {
 /// Those that are not recorded are passed on, and do not disturb what is.
 #[test]
 fn functions_of_mpi_4_1_and_5_do_what_they_do_without() {
-    let Some(binaries) = mpich_wheel() else { return };
+    let Some((mpicc, _)) = Wheel::StandardAbi.programs() else { return };
     let work = tempfile::tempdir().expect("a directory");
     let program = work.path().join("program");
     let source = root().join("tests/c/standard_abi.c");
-    run(Command::new(binaries.join("mpicc_abi")).arg("-o").arg(&program).arg(source)).success();
+    run(Command::new(mpicc).arg("-o").arg(&program).arg(source)).success();
     let mut command = vef();
     command.current_dir(work.path()).args(["run", "-n", "2", "-o", "capture", "--mix", "trace.vef", "--"]);
     let ended = run(command.arg(&program)).success();

@@ -271,3 +271,38 @@ fn nonsense_is_told_in_one_line() {
         assert!(run(vef().arg("stats").arg(&path)).success().stdout().contains("0 with 0 B"), "{name}");
     }
 }
+
+/// Two ranks, each message takes 1 µs and 0.8 ns a byte: rank 1 waits for rank 0, which sends at 1 µs, and rank 0 for the answer.
+#[test]
+fn who_waits_for_whom_is_shown_of_a_replay() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = "VEF3 2 4 1 1 2 2 1000\nC0 0 1\n0 0 1 1250 4 1000 -1\n1 1 0 0 6 500 0\n2 0 0 0 2 100 1\nG0 C0 6 0 0 0 1 0 2\n\
+                 G0 C0 6 1 0 0 1 0 1\n3 0 0 0 3 0 G0\n4 1 1 0 3 0 G0\n";
+    std::fs::write(work.path().join("t.vef"), trace.replace("VEF3 2 4", "VEF3 2 5")).expect("a trace");
+    let stats = |words: &[&str]| run(vef().current_dir(work.path()).args(["stats", "t.vef"]).args(words));
+    let pairs = stats(&["--csv", "wait-pairs"]).success().stdout();
+    // Rank 0 sends at 1 µs, which arrives at 3; rank 1 answers at 3.5, which arrives at 4.5. Rank 0 enters the barrier at 4.6.
+    let expected = [
+        "job,rank,on_rank,cause,waits,time_ps",
+        "0,0,1,late sender,1,2500000",
+        "0,1,0,message under way,1,2000000",
+        "0,1,0,late member of a collective,1,1100000",
+        "0,0,1,message under way,1,1000000",
+        "0,1,0,late sender,1,1000000",
+    ];
+    let lines = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines[1..].sort();
+        lines
+    };
+    assert_eq!(lines(&pairs), lines(&expected.join("\n")));
+    let causes = stats(&["--csv", "wait-causes"]).success().stdout();
+    assert!(causes.contains("collective under way,,,1,1000000\n"), "{causes}");
+    let slow = stats(&["--by", "wait", "--latency", "2us"]).success().stdout();
+    assert!(slow.contains("message under way") && slow.contains("5.000 µs"), "{slow}");
+    let refused = stats(&["--latency", "2us"]).exited(2).stderr();
+    assert!(refused.contains("no effect without --by wait"), "{refused}");
+    let report = run(vef().current_dir(work.path()).args(["report", "t.vef", "--format", "json"])).success();
+    let report: serde_json::Value = serde_json::from_str(&report.stdout()).expect("JSON");
+    assert_eq!(report["replayed"]["waits"]["pairs"].as_array().map(Vec::len), Some(5), "{report:#}");
+}

@@ -394,6 +394,36 @@ fn a_sweep_says_what_follows() {
         best["settings"]["topology"].as_str().expect("a value")
     );
     assert_eq!(answers[0], fastest);
+    // Of one network all points cost the same: none is the cheapest.
+    let one = json(
+        vef()
+            .arg("sim")
+            .arg(&trace)
+            .args(["--topology", "torus:4x4", "--sweep", "bandwidth=10T,100T", "--json", "--cost"])
+            .arg(&prices),
+    );
+    let said = one["answers"].to_string();
+    assert!(said.contains("not slower") && !said.contains("cheapest"), "{said}");
+    // More switches on the second level than are needed.
+    let topologies = ["--sweep", "topology=fattree:4x4x4|fattree:4x4x2", "--bandwidth", "100T", "--cost"];
+    let two = run(vef().arg("sim").arg(&trace).args(topologies).arg(&prices)).success().stdout();
+    assert!(two.contains("\nthe cheapest of these 2: topology=fattree:4x4x2 (6400)\n"), "{two}");
+
+    // The picture: a curve for each topology, a dot for each point; also on the page of a report, with the answers.
+    let [picture, result, page] = ["plot.svg", "sweep.json", "page.html"].map(|name| work.path().join(name));
+    run(sweep().arg("--plot").arg(&picture)).success();
+    let picture = fs::read_to_string(picture).expect("a picture");
+    assert!(picture.contains("topology=torus:4x4") && picture.contains("run time, "), "{picture}");
+    assert_eq!(picture.matches("<circle").count(), points.len());
+    fs::write(&result, table.to_string()).expect("a result");
+    run(vef().arg("report").arg(&trace).arg("--sim").arg(&result).arg("-o").arg(&page)).success();
+    let page = fs::read_to_string(&page).expect("a page");
+    assert!(page.contains(&fastest) && page.matches("<circle").count() >= points.len());
+    let other = work.path().join("other.vef");
+    run(vef().args(["gen", "ring", "-n", "4", "-o"]).arg(&other)).success();
+    let refused =
+        run(vef().arg("report").arg(&other).arg("--sim").arg(&result).arg("-o").arg("no")).exited(2);
+    assert!(refused.stderr().contains("the result of another trace"), "{}", refused.stderr());
 
     fs::write(&prices, "switch = 1\nrouter = 2\n").expect("prices");
     let refused = run(&mut sweep()).exited(2).stderr();

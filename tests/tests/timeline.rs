@@ -410,6 +410,89 @@ fn a_trace_is_drawn_as_it_replays() {
     assert_eq!(stuck.slices.iter().map(|slice| slice.name.as_str()).collect::<Vec<_>>(), ["send"]);
 }
 
+/// As [`TRACE`], simulated on one switch without latency, on links of 1 Gbit/s: 8 ns a byte, and nothing for the barrier's messages.
+#[test]
+fn a_simulation_s_waits_are_drawn_by_cause() {
+    let Some(python) = python() else { return };
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    std::fs::write(work.join("t.vef"), TRACE).expect("a trace");
+    let network =
+        ["--model", "latency", "--topology", "switch:2", "--latency", "1us", "--bandwidth", "1Gbit/s"];
+    for file in ["t.pftrace", "t.json"] {
+        let mut command = vef();
+        command
+            .current_dir(work)
+            .args(["sim", "t.vef", "--json", "--waits", "--timeline", file])
+            .args(network);
+        let result: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+        let seen = seen(python, &work.join(file), file == "t.pftrace");
+        // Each message crosses two links of 1 µs; the first byte of one is behind it, and its last byte 10 µs later.
+        let wait = |rank: u32, begin: u64, end: u64, name: &str, args: &[(&str, i64)]| {
+            let args = args.iter().map(|&(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>();
+            (format!("rank {rank}"), begin, end, name.to_owned(), args)
+        };
+        let drawn: Vec<_> = sorted(seen.slices.iter().collect())
+            .into_iter()
+            .filter(|slice| slice.name != "send")
+            .map(|slice| {
+                (slice.track.clone(), slice.begin, slice.end, slice.name.clone(), slice.args.clone())
+            })
+            .collect();
+        let (first, answer) = (1000 + 2000 + 10_000, 13_500 + 2000);
+        let expected = [
+            wait(0, 1000, 13_500, "late sender", &[("for", 1), ("rank", 1)]),
+            wait(0, 13_500, answer, "message under way", &[("for", 1), ("rank", 1)]),
+            wait(1, 0, 1000, "late sender", &[("for", 0), ("rank", 0)]),
+            wait(1, 1000, first, "message under way", &[("for", 0), ("rank", 0)]),
+            wait(1, 13_500, answer + 100, "late member", &[("for", 0), ("rank", 0)]),
+            wait(1, answer + 100, answer + 2100, "collective under way", &[("for", 0)]),
+        ];
+        assert_eq!(drawn, expected, "{file}");
+        assert_eq!(arrows(&seen.slices).len(), 2);
+        // They are what `--waits` adds up.
+        let picos = |name: &str| {
+            let of = seen.slices.iter().filter(|slice| slice.name == name);
+            of.map(|slice| 1000 * (slice.end - slice.begin)).sum::<u64>()
+        };
+        let causes = [
+            ("late_sender", "late sender"),
+            ("message", "message under way"),
+            ("late_member", "late member"),
+            ("collective", "collective under way"),
+        ];
+        for (cause, name) in causes {
+            let places = result["waits"]["places"].as_array().expect("places");
+            let sum: u64 = places
+                .iter()
+                .filter(|place| place["cause"] == cause)
+                .map(|place| number(place, "time_ps"))
+                .sum();
+            assert_eq!(picos(name), sum, "{cause}");
+        }
+    }
+    // Of a container, with functions; two traces have processes of their own.
+    run(vef().current_dir(work).args(["mix", "-i", &demo(), "-o", "demo.vefx"])).success();
+    let two = ["sim", "demo.vefx", "t.vef", "--timeline", "two.pftrace"];
+    run(vef().current_dir(work).args(two)).success();
+    let seen = seen(python, &work.join("two.pftrace"), true);
+    assert!(seen.slices.iter().any(|slice| slice.args.keys().any(|name| name.starts_with("function MPI_"))));
+    let processes: Vec<&str> = seen.processes.iter().map(|(_, name)| name.as_str()).collect();
+    assert!(
+        processes.iter().any(|name| name.starts_with("demo: ")) && processes.contains(&"t: ranks"),
+        "{processes:?}"
+    );
+    for (options, said) in [
+        (["--model", "loggp"], "--timeline: model loggp does not record what ranks do"),
+        (["--repeat", "0=2"], "a timeline: not with jobs that repeat"),
+    ] {
+        let refused =
+            run(vef().current_dir(work).args(["sim", "t.vef", "--timeline", "no"]).args(options)).exited(2);
+        assert!(refused.stderr().contains(said), "{}", refused.stderr());
+        assert!(!work.join("no").exists());
+    }
+}
+
 #[test]
 fn a_container_s_functions_and_hosts_are_shown() {
     let Some(python) = python() else { return };

@@ -92,6 +92,13 @@ impl<'s> Emitter<'s> {
         task.computing += (self.compute * share * task.factor * noise).round() as u64;
     }
 
+    /// A task computes for so many nanoseconds.
+    pub(crate) fn compute_ns(&mut self, task: u32, nanos: f64) {
+        let noise = self.around_one(self.noise);
+        let task = &mut self.tasks[task as usize];
+        task.computing += (nanos * task.factor * noise).round() as u64;
+    }
+
     /// A task sends a message, for which the receiver must wait.
     pub(crate) fn send(&mut self, from: u32, to: u32, bytes: Bytes) -> Result<MessageId, WorkloadError> {
         let id = MessageId(self.messages);
@@ -147,6 +154,28 @@ impl<'s> Emitter<'s> {
         operation: Operation,
         bytes: Bytes,
     ) -> Result<(), WorkloadError> {
+        let id = self.start_collective(comm, members, operation, bytes)?;
+        for &member in members {
+            self.tasks[member as usize].after = Dependency::Collective(id);
+        }
+        Ok(())
+    }
+
+    /// A task waits for a collective that it has started.
+    pub(crate) fn wait_collective(&mut self, task: u32, id: CollectiveId) -> Result<(), WorkloadError> {
+        self.line(MessageId(self.messages), task, task, Bytes::ZERO, false)?;
+        self.tasks[task as usize].after = Dependency::Collective(id);
+        Ok(())
+    }
+
+    /// The members of a communicator start a collective, and go on before it ends.
+    pub(crate) fn start_collective(
+        &mut self,
+        comm: CommId,
+        members: &[u32],
+        operation: Operation,
+        bytes: Bytes,
+    ) -> Result<CollectiveId, WorkloadError> {
         let all = Bytes(bytes.0.saturating_mul(members.len() as u64));
         let amounts = operation.amounts(false, bytes, all);
         let id = CollectiveId(self.collectives);
@@ -155,11 +184,10 @@ impl<'s> Emitter<'s> {
             let task = &mut self.tasks[member as usize];
             let time = Ticks(std::mem::take(&mut task.computing));
             let (op, task_rank, after) = (operation.default_code(), Rank(member), task.after);
-            task.after = Dependency::Collective(id);
             let part = LocalCollective { id, comm, op, task: task_rank, amounts, after, time };
             (self.sink)(&Line::Collective(part))?;
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Ends all tasks.

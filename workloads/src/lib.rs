@@ -19,17 +19,28 @@
 //! patterns/   the list of patterns, and what each task does in an iteration
 //! workload    a pattern with its parameters ─▶ a trace
 //! emit        the records of all tasks in program order, with their dependencies
+//! join, cut   traces of several jobs in one; a part of a trace
 //! ```
 //!
 //! This crate uses no network model and no MPI, and never replays what it writes.
 
 #![forbid(unsafe_code)]
 
+mod rewrite;
+
+mod cut;
+mod join;
+
 mod emit;
 mod error;
+mod model;
 mod patterns;
 mod workload;
 
+pub use cut::{Cut, LeftOut, Stretch, cut};
 pub use error::WorkloadError;
+pub use join::{Joined, join};
+pub use model::Model;
 pub use patterns::{PATTERNS, UnknownPattern, pattern};
+pub use rewrite::RewriteError;
 pub use workload::{Layout, Pattern, Workload};

@@ -11,6 +11,7 @@ use vef_format::units::{Bytes, Picos, Ticks};
 
 use crate::emit::{Emitter, Sink};
 use crate::error::WorkloadError;
+use crate::model::Model;
 
 /// A communication pattern; [`crate::PATTERNS`] has all.
 #[derive(Debug)]
@@ -83,6 +84,8 @@ pub struct Workload {
     pub micro_batches: u32,
     /// Training: gradients per task.
     pub gradient: Bytes,
+    /// The language model, of which a step is trained.
+    pub model: Model,
 }
 
 impl Workload {
@@ -99,6 +102,7 @@ impl Workload {
             seed: 1,
             micro_batches: 4,
             gradient: Bytes(64 << 20),
+            model: Model::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use vef_format::container::Settings;
 use vef_format::units::{Bytes, Picos, Ticks};
 use vef_format::validate::{Options, validate};
-use workloads::{PATTERNS, Workload, pattern};
+use workloads::{Model, PATTERNS, Workload, pattern};
 
 /// A pattern on a grid of these sizes.
 fn workload(name: &str, sizes: &[u32]) -> Workload {
@@ -88,8 +88,58 @@ fn what_makes_no_sense_is_refused() {
     assert!(error(Workload { imbalance: 1.5, ..ring.clone() }).contains("imbalance: a share from 0 to 1"));
     assert!(error(Workload { noise: f64::NAN, ..ring }).contains("noise"));
     assert!(pattern("stencil").unwrap_err().to_string().ends_with(
-        "write ring, halo2d, halo3d, alltoall, allreduce, random, incast, sweep, fft or training"
+        "write ring, halo2d, halo3d, alltoall, allreduce, random, incast, sweep, fft, training or llm"
     ));
+}
+
+/// Collectives and messages of a training step, counted by hand.
+#[test]
+fn a_step_of_a_language_model() {
+    let small = Model {
+        layers: 4,
+        hidden: 64,
+        inner: 256,
+        matrices: 2,
+        vocabulary: 1000,
+        sequence: 32,
+        ..Model::default()
+    };
+    let header = |sizes: &[u32], model: Model| {
+        let workload = Workload { iterations: 1, micro_batches: 3, model, ..workload("llm", sizes) };
+        replayed(&workload, true);
+        workload.header().unwrap()
+    };
+    // Three micro-batches pass two stages forward and back, in two tensor ranks; each ends with a mark, and waits for what it gets.
+    let pipeline = header(&[1, 2, 2], small.clone());
+    assert_eq!(pipeline.messages, 2 * (2 * 3 * 2) + 4);
+    // Two Allreduces in each of four layers, forward and back.
+    assert_eq!(pipeline.collectives, 2 * 4 * 3 * 2);
+    // Gradients of four layers and two tables of tokens (in one), once.
+    let zero = |zero| header(&[3, 1, 1], Model { zero, ..small.clone() }).collectives;
+    assert_eq!(zero(0), 4 + 1);
+    // Divided, and then the parameters.
+    assert_eq!(zero(1), 4 + 1 + 1);
+    // Divided with each micro-batch.
+    assert_eq!(zero(2), 3 * (4 + 1) + 1);
+    // Parameters also come in front of each layer, forward and back.
+    assert_eq!(zero(3), 3 * (4 + 1) + 2 * 3 * (4 + 1));
+    // Tokens go to the experts and back in each layer, forward and back, in two groups of two; of each expert two ranks have the same.
+    let experts = Model { experts: 4, used_experts: 2, expert_ranks: 2, ..small.clone() };
+    assert_eq!(header(&[4, 1, 1], experts.clone()).collectives, 2 * 2 * 4 * 3 * 2 + (4 + 1) + 2 * 4);
+
+    // What is exchanged while the ranks compute hides behind that.
+    let runtime = |overlap| {
+        let model = Model { overlap, flops: 1e12, ..small.clone() };
+        replayed(&Workload { iterations: 1, model, ..workload("llm", &[4, 1, 1]) }, true).2
+    };
+    assert!(runtime(true) < runtime(false), "{} {}", runtime(true), runtime(false));
+
+    let error =
+        |sizes: &[u32], model| Workload { model, ..workload("llm", sizes) }.header().unwrap_err().to_string();
+    assert!(error(&[1, 1, 3], small.clone()).contains("layers: the stages must divide them"));
+    assert!(error(&[3, 1, 1], experts).contains("expert-ranks: they must divide the replicas"));
+    assert!(error(&[1, 1, 1], Model { zero: 4, ..small.clone() }).contains("zero"));
+    assert!(error(&[1, 1, 1], Model { hidden: u64::MAX, ..small }).contains("16777216"));
 }
 
 proptest! {

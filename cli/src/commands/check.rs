@@ -1,5 +1,6 @@
 //! `vef check`: validates a trace, replays it, and shows its content; with `--repair` also corrects it.
 
+use crate::commands::import::Settings;
 use crate::foreign::Progress;
 use crate::groups::{CapturedTime, OpCodesFile, Yardstick};
 use crate::initialisation;
@@ -23,8 +24,10 @@ then has the reason. A trace from a pipe (TRACE is -) is copied to a temporary f
 --repair corrects counts of the header, trigger bits, ids, dependencies and orders that the rest of the trace determines,
 and reports each change. It writes nothing if other errors remain. docs/formats.md has the rules.
 
-A GOAL schedule or a Chakra trace is checked as such first: circles, dependencies on what is not there, sends and receives
-without a partner, collectives about which ranks disagree, each with its number and the first places.
+A trace of another tool is checked as such first, with the options of vef import: of GOAL and Chakra circles, dependencies
+on what is not there, sends and receives without a partner, collectives about which ranks disagree; of DUMPI, OTF2,
+liballprof and SimGrid also files that are cut, clocks that go back, requests without a call that makes or completes them,
+calls that a trace cannot hold; each with its number and the first places.
 
 Examples:
   vef check app.vef
@@ -37,7 +40,9 @@ pub struct Arguments {
     /// Repair what the rest of the trace determines (text only), and write the result if it is valid
     #[arg(long, value_name = "OUT.vef", value_parser = Written::trace())]
     pub repair: Option<Written>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Traces of other tools")]
+    pub settings: Settings,
+    #[command(flatten, next_help_heading = "Options")]
     pub codes: OpCodesFile,
     #[command(flatten)]
     pub yardstick: Yardstick,
@@ -49,11 +54,12 @@ pub struct Arguments {
 }
 
 pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
-    if !find_faults(check)? {
-        return Ok(ExitCode::from(EXIT_BAD_INPUT));
-    }
+    let (trace, foreign) = match find_faults(check)? {
+        Checked::Trace(trace, foreign) => (trace, foreign),
+        Checked::Unusable => return Ok(ExitCode::from(EXIT_BAD_INPUT)),
+    };
     let bar = Bar::new("checking");
-    let examined = examine(check);
+    let examined = examine(check, &trace, foreign);
     drop(bar);
     let finding = match examined {
         Ok(finding) => finding,
@@ -80,68 +86,133 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(EXIT_BAD_INPUT))
 }
 
-/// Shows what is wrong in a graph of another tool, before it is converted; whether it can be.
-fn find_faults(check: &Arguments) -> Result<bool, Failure> {
-    // A pipe is read once, by what follows.
-    if !check.trace.is_file() && !check.trace.is_dir() {
-        return Ok(true);
-    }
-    let file = Input::file(&check.trace)?;
-    let Some(format) = file.foreign() else { return Ok(true) };
-    let Some(checker) = format.info().checker else { return Ok(true) };
-    let files = interchange::Files::of(std::slice::from_ref(&file.path))?;
-    let progress = Progress(Bar::new("checking"));
-    let found = checker(&files, &interchange::Options::default(), &progress)?;
-    drop(progress);
-    let is_sound = !found.iter().any(|finding| finding.is_error);
-    if is_sound && check.json {
-        return Ok(true);
-    }
-    let (trace, format) = (check.trace.display(), format.info().what);
-    if check.json {
-        let error = format!("{} kinds of errors", found.iter().filter(|finding| finding.is_error).count());
-        output::json(&serde_json::json!({
-            "trace": check.trace, "complete": false, "error": error, "format": format, "findings": found,
-        }))?;
-        return Ok(false);
-    }
-    let mut lines = vec![format!("{trace}: {format}")];
-    lines.extend(found.iter().map(|finding| {
-        let severity = if finding.is_error { "error" } else { "warning, left out" };
-        format!("  {severity}: {}", finding.in_one_line())
-    }));
-    if !is_sound {
-        lines.push("NOT complete: it cannot be converted".to_owned());
-    }
-    output::result(lines.join("\n"))?;
-    Ok(is_sound)
+/// A trace of another tool, and what is wrong in it.
+struct Foreign {
+    format: &'static str,
+    findings: Vec<interchange::Finding>,
 }
 
-fn examine(check: &Arguments) -> Result<Finding<'_>, Failure> {
-    let trace = Input::of(&check.trace)?;
-    let op_codes = check.codes.read(&trace)?.unwrap_or_default();
+/// What the first look at a trace has found.
+enum Checked {
+    /// A trace, which may be what a trace of another tool was converted to.
+    Trace(Input, Option<Foreign>),
+    /// A trace of another tool that cannot be converted; why has been shown.
+    Unusable,
+}
+
+/// Converts a trace of another tool, and shows what is wrong in it; of our own traces nothing is done.
+fn find_faults(check: &Arguments) -> Result<Checked, Failure> {
+    let file = Input::file(&check.trace)?;
+    let Some(format) = file.foreign() else {
+        return Ok(Checked::Trace(file.converted()?, None));
+    };
+    let options = check.settings.options()?;
+    let (findings, trace) = faults(&file, format, &options)?;
+    let is_sound = !findings.iter().any(|finding| finding.is_error);
+    let foreign = Foreign { format: format.info().what, findings };
+    let shown = check.trace.display();
+    match trace {
+        Some(trace) if is_sound && check.json => Ok(Checked::Trace(trace, Some(foreign))),
+        _ if check.json => {
+            let errors = foreign.findings.iter().filter(|finding| finding.is_error).count();
+            output::json(&serde_json::json!({
+                "trace": check.trace, "complete": false, "error": format!("{errors} kinds of errors"),
+                "format": foreign.format, "findings": foreign.findings,
+            }))?;
+            Ok(Checked::Unusable)
+        }
+        trace => {
+            let mut lines = vec![format!("{shown}: {}", foreign.format)];
+            lines.extend(foreign.findings.iter().map(|finding| {
+                let severity = if finding.is_error { "error" } else { "warning" };
+                format!("  {severity}: {}", finding.in_one_line())
+            }));
+            match trace {
+                Some(trace) if is_sound => {
+                    output::result(lines.join("\n"))?;
+                    Ok(Checked::Trace(trace, Some(foreign)))
+                }
+                _ => {
+                    lines.push("NOT complete: it cannot be converted".to_owned());
+                    output::result(lines.join("\n"))?;
+                    Ok(Checked::Unusable)
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong in a trace of another tool, and the trace it becomes, unless an error is found.
+fn faults(
+    file: &Input,
+    format: interchange::Format,
+    options: &interchange::Options,
+) -> Result<(Vec<interchange::Finding>, Option<Input>), Failure> {
+    if let Some(checker) = format.info().checker {
+        let files = interchange::Files::of(std::slice::from_ref(&file.path))?;
+        let progress = Progress(Bar::new("checking"));
+        let found = checker(&files, options, &progress).map_err(|error| file.error(error))?;
+        drop(progress);
+        if found.iter().any(|finding| finding.is_error) {
+            return Ok((found, None));
+        }
+        let (trace, ..) = file.convert(format, options)?;
+        return Ok((found, Some(trace)));
+    }
+    if let interchange::Reader::Refused(_) = format.info().reader {
+        return file.convert(format, options).map(|(trace, ..)| (Vec::new(), Some(trace)));
+    }
+    // The calls of a format of calls are checked by the import and the mix, which --partial lets go on after errors.
+    let error = match file.convert(format, options) {
+        Ok((trace, summary, _)) => return Ok((summary.faults().collect(), Some(trace))),
+        Err(error) => interchange::Finding {
+            what: "reason why it cannot be converted".to_owned(),
+            is_error: true,
+            count: 1,
+            first: vec![output::in_one_line(&error)],
+        },
+    };
+    let mut found = vec![error];
+    let partial = interchange::Options { partial: true, strict: false, ..options.clone() };
+    if let Ok((_, summary, _)) = file.convert(format, &partial) {
+        found.extend(summary.faults());
+        let interchange::Unmatched { sends, receives, first } = summary.unmatched;
+        if sends + receives > 0 {
+            let what = format!("sends and receives without a partner ({sends} and {receives})");
+            found.push(interchange::Finding { what, is_error: true, count: sends + receives, first });
+        }
+    }
+    Ok((found, None))
+}
+
+fn examine<'a>(
+    check: &'a Arguments,
+    trace: &Input,
+    foreign: Option<Foreign>,
+) -> Result<Finding<'a>, Failure> {
+    let op_codes = check.codes.read(trace)?.unwrap_or_default();
     let options = Options { op_codes, ..Options::default() };
     let found = match &check.repair {
-        Some(to) => repair(&trace, to, &options),
-        None => validate(&trace, &options).map(|(report, job)| (report, None, job)),
+        Some(to) => repair(trace, to, &options),
+        None => validate(trace, &options).map(|(report, job)| (report, None, job)),
     };
     let (report, repair, job) = found.map_err(|error| trace.error(error))?;
     // An invalid trace has no meaningful run time: report the error instead.
     let replayed = job
         .map(|job| {
             let extent =
-                check.yardstick.of_run.extent(&check.captured_time, &trace, Some(&options.op_codes))?;
+                check.yardstick.of_run.extent(&check.captured_time, trace, Some(&options.op_codes))?;
             replay_to_end(job, &check.yardstick, &extent)
         })
         .transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
     trace.warn();
-    trace.tell_send_waits();
+    trace.tell_time_in_mpi(true);
     if let Some(replayed) = &replayed {
-        initialisation::warn(&trace, replayed.runtime, check.yardstick.of_run.from_launch);
+        initialisation::warn(trace, replayed.runtime, check.yardstick.of_run.from_launch);
     }
     let lacks = trace.lacks();
-    Ok(Finding { check, report, repair, replayed, lacks })
+    Ok(Finding { check, foreign, report, repair, replayed, lacks })
 }
 
 /// Validates a trace; returns the job to replay if it is valid.
@@ -225,6 +296,7 @@ fn replay_to_end(job: Job, yardstick: &Yardstick, extent: &Extent) -> Result<Rep
 /// All results of the command.
 struct Finding<'a> {
     check: &'a Arguments,
+    foreign: Option<Foreign>,
     /// With `--repair`, the report on the repaired trace.
     report: Report,
     repair: Option<Repair>,
@@ -248,6 +320,8 @@ impl Finding<'_> {
         serde_json::json!({
             "trace": self.check.trace,
             "error": null,
+            "format": self.foreign.as_ref().map(|foreign| foreign.format),
+            "findings": self.foreign.as_ref().map(|foreign| &foreign.findings),
             "tasks": tallies.tasks,
             "messages": tallies.messages,
             "marks": tallies.marks,

@@ -18,7 +18,9 @@ docs/interchange.md says for each format what is kept and what is lost.
 
 Examples:
   vef export --to goal-bin app.vefx -o app.bin
-  vef export --to goal app.vef -o - --algorithms openmpi")]
+  vef export --to goal app.vef -o - --algorithms openmpi
+  vef export --to chakra step.vefx -o step.chakra --algorithms nccl
+  vef export --to otf2 app.vefx -o app.otf2.d")]
 pub struct Arguments {
     /// Trace; - is standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
@@ -26,10 +28,10 @@ pub struct Arguments {
     /// Format to write
     #[arg(long, value_name = "FORMAT", value_parser = one_of(formats()))]
     pub to: Format,
-    /// File to write, or to replace; - is standard output
+    /// File to write, or to replace; - is standard output. Chakra, OTF2: a directory to make
     #[arg(short, long, value_name = "OUT", value_parser = Written::result())]
     pub output: Written,
-    /// GOAL: receives are posted when their rank starts, not where it waits for them
+    /// GOAL, Chakra: receives are posted when their rank starts, not where it waits for them
     #[arg(long)]
     pub preposted: bool,
     /// Algorithms by which collectives become messages, where the format has none: default, openmpi, mpich, nccl, or

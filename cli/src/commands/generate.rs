@@ -8,7 +8,7 @@ use vef_format::container::Settings;
 use vef_format::format::named_container;
 use vef_format::new_file::NewFile;
 use vef_format::units::{Bytes, Grouped, Picos, Ticks};
-use workloads::{Layout, Pattern, Workload, pattern};
+use workloads::{Layout, Model, Pattern, Workload, pattern};
 
 /// Generate a trace of a known communication pattern
 #[derive(clap::Args)]
@@ -16,11 +16,12 @@ use workloads::{Layout, Pattern, Workload, pattern};
 Patterns, per iteration: ring (to the next), halo2d and halo3d (exchange with 4 or 6 neighbours), alltoall, allreduce, \
 random (to a random other rank), incast (all to rank 0, which releases them), sweep (a wavefront from each corner in \
 turn), fft (Alltoall in rows, then in columns), training (micro-batches through a pipeline and back, an Allreduce of each \
-in the tensor group, an Allreduce of the gradients among the replicas).
+in the tensor group, an Allreduce of the gradients among the replicas), llm (a training step of a language model, by the formulas of docs/interchange.md).
 
 Examples:
   vef gen halo3d -n 4096 -o halo.vefx --bytes 64KiB --compute 200us --imbalance 0.1
   vef gen training --parallel 4,8,2 -o step.vefx --bytes 16MiB --gradient 512MiB --micro-batches 8
+  vef gen llm --parallel 8,4,2 --zero 1 --micro-batches 8 --iterations 1 -o llm.vefx
   vef gen random -n 64 -o - | vef sim - --topology fattree:k=8")]
 pub struct Arguments {
     /// Communication pattern
@@ -53,18 +54,88 @@ pub struct Arguments {
     /// halo2d, halo3d, sweep, fft: ranks per dimension, AxB or AxBxC [default: the squarest grid]
     #[arg(long, value_name = "AxB", conflicts_with = "ranks", value_delimiter = 'x', value_parser = clap::value_parser!(u32).range(1..))]
     pub grid: Vec<u32>,
-    /// training: replicas, ranks per tensor group, pipeline stages [default: RANKS,1,1]
+    /// training, llm: replicas, ranks per tensor group, pipeline stages [default: RANKS,1,1]
     #[arg(long, value_name = "D,T,P", conflicts_with_all = ["ranks", "grid"], value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub parallel: Vec<u32>,
-    /// training: micro-batches per step
+    /// training, llm: micro-batches per step
     #[arg(long, default_value_t = 4, value_name = "N")]
     pub micro_batches: u32,
     /// training: gradients per rank
     #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = parse_bytes)]
     pub gradient: Bytes,
+    #[command(flatten, next_help_heading = "A language model (llm)")]
+    pub model: ModelOptions,
     /// Compress the blocks of the container (zstd)
     #[arg(long)]
     pub compress: bool,
+}
+
+/// A language model; the defaults are one of 7 billion parameters.
+#[derive(clap::Args)]
+pub struct ModelOptions {
+    /// Transformer layers
+    #[arg(long, default_value_t = Model::default().layers, value_name = "L")]
+    pub layers: u32,
+    /// Size of a token's vector
+    #[arg(long, default_value_t = Model::default().hidden, value_name = "H")]
+    pub hidden: u64,
+    /// Size of the inner vector of the feed-forward part
+    #[arg(long, default_value_t = Model::default().inner, value_name = "F")]
+    pub inner: u64,
+    /// Matrices of the feed-forward part: 3 if it is gated, else 2
+    #[arg(long, default_value_t = Model::default().matrices, value_name = "M")]
+    pub matrices: u64,
+    /// Size of the vocabulary
+    #[arg(long, default_value_t = Model::default().vocabulary, value_name = "V")]
+    pub vocabulary: u64,
+    /// Tokens of a sequence
+    #[arg(long, default_value_t = Model::default().sequence, value_name = "S")]
+    pub sequence: u64,
+    /// Sequences of a micro-batch
+    #[arg(long, default_value_t = Model::default().micro_batch, value_name = "B")]
+    pub micro_batch: u64,
+    /// Bytes of an element
+    #[arg(long, default_value_t = Model::default().element, value_name = "E")]
+    pub element: u64,
+    /// Experts of a layer; 1: the model is dense
+    #[arg(long, default_value_t = Model::default().experts, value_name = "N")]
+    pub experts: u64,
+    /// Experts that each token uses
+    #[arg(long, default_value_t = Model::default().used_experts, value_name = "K")]
+    pub used_experts: u64,
+    /// Ranks that share the experts of a layer; they divide the replicas
+    #[arg(long, default_value_t = Model::default().expert_ranks, value_name = "N")]
+    pub expert_ranks: u32,
+    /// Stage of ZeRO: 0 to 3
+    #[arg(long, default_value_t = Model::default().zero, value_name = "STAGE")]
+    pub zero: u32,
+    /// Flop that a rank carries out in a second
+    #[arg(long, default_value_t = Model::default().flops, value_name = "N")]
+    pub flops: f64,
+    /// Exchange gradients when the computing in front is done, not during the computing that follows
+    #[arg(long)]
+    pub no_overlap: bool,
+}
+
+impl ModelOptions {
+    fn model(&self) -> Model {
+        Model {
+            layers: self.layers,
+            hidden: self.hidden,
+            inner: self.inner,
+            matrices: self.matrices,
+            vocabulary: self.vocabulary,
+            sequence: self.sequence,
+            micro_batch: self.micro_batch,
+            element: self.element,
+            experts: self.experts,
+            used_experts: self.used_experts,
+            expert_ranks: self.expert_ranks,
+            zero: self.zero,
+            flops: self.flops,
+            overlap: !self.no_overlap,
+        }
+    }
 }
 
 pub fn run(options: &Arguments) -> Result<(), Failure> {
@@ -132,8 +203,9 @@ fn workload(options: &Arguments) -> Result<Workload, Failure> {
             workload.sizes.clone_from(&options.parallel);
         }
         (workload.micro_batches, workload.gradient) = (options.micro_batches, options.gradient);
+        workload.model = options.model.model();
     } else if !options.parallel.is_empty() {
-        return Err(format!("--parallel is for training, not for {name}").into());
+        return Err(format!("--parallel is for training and llm, not for {name}").into());
     }
     Ok(Workload {
         bytes: options.bytes,

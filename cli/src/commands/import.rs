@@ -77,7 +77,7 @@ fn formats() -> impl Iterator<Item = (&'static str, Format)> {
 
 impl Settings {
     /// The settings of the library.
-    fn options(&self) -> Result<Options, Failure> {
+    pub fn options(&self) -> Result<Options, Failure> {
         if let Some(speed) = self.flops_per_second.filter(|speed| !(speed.is_normal() && *speed > 0.0)) {
             return Err(format!("--flops-per-second: {speed} is no speed").into());
         }
@@ -175,7 +175,7 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
             Grouped(early)
         ));
     }
-    lines.extend(summary.remarks.iter().map(|remark| format!("  {remark}")));
+    lines.extend(summary.told().map(|told| format!("  {told}")));
     lines.extend(
         mixed.into_iter().flat_map(mixer::Summary::lacks).map(|lack| format!("  not in the trace: {lack}")),
     );

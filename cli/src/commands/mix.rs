@@ -54,6 +54,10 @@ pub struct Arguments {
     /// a table
     #[arg(long, value_name = "TABLE", num_args = 0..=1, default_missing_value = "default", value_parser = algorithms::table)]
     pub lower_collectives: Option<Table>,
+    /// Factor of MPI's own work in computing times: of calls without a record (MPI_Irecv, windows, files), and of failed polls
+    /// that are no waiting. 0 leaves it out, for simulations whose calibration has the overheads of messages
+    #[arg(long, value_name = "FACTOR", value_parser = own_work)]
+    pub own_work: Option<f64>,
     /// Meaning of failed polls (MPI_Test, MPI_Iprobe …) that a message ends: waiting for the message, or
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "wait", value_parser = one_of([("wait", Polls::Wait), ("compute", Polls::Compute)]))]
@@ -71,6 +75,11 @@ pub struct Arguments {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn own_work(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (0.0..=1000.0).contains(factor));
+    factor.ok_or_else(|| "write a factor from 0 to 1000".to_owned())
 }
 
 pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
@@ -121,6 +130,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         jobs: mix.threads.number(),
         lower_collectives: mix.lower_collectives.clone(),
         polls: mix.polls,
+        own_work: mix.own_work,
         keep_init: mix.keep_init,
         creations: mix.communicators,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
@@ -141,21 +151,23 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
 fn time(spent: &Spent) -> Option<String> {
     let running = spent.times.running();
     let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / running as f64);
-    let inside = TimePart::ALL.iter().filter(|part| part.is_inside() && spent.times.of(**part) > 0);
+    let used = TimePart::ALL.iter().filter(|part| **part != TimePart::StartUp && spent.times.of(**part) > 0);
     let parts: Vec<String> =
-        inside.map(|&part| format!("{} {}", part.title(), share(spent.times.of(part)))).collect();
-    let kept = match (spent.awaited, spent.send_waits) {
-        (0, 0) => String::new(),
-        (awaited, sends) => format!(
-            "; of that, the trace has {} as waiting by failed polls, and {}, waits for own sends, as computing",
-            share(awaited),
-            share(sends)
-        ),
-    };
-    (running > 0).then(|| {
-        let outside = share(spent.times.outside);
-        format!("of the tasks' time: outside MPI {outside}, {}{kept}", parts.join(", "))
-    })
+        used.map(|&part| format!("{} {}", part.title(), share(spent.times.of(part)))).collect();
+    let kept = [
+        (spent.awaited, "waiting by failed polls"),
+        (spent.polls_kept, "failed polls as computing"),
+        (spent.send_waits, "waits for own sends as computing"),
+        (spent.calls_kept, "calls without a record as computing"),
+    ];
+    let kept: Vec<String> = kept
+        .iter()
+        .filter(|&&(time, _)| time > 0)
+        .map(|(time, what)| format!("{} {what}", share(*time)))
+        .collect();
+    let kept =
+        if kept.is_empty() { String::new() } else { format!("; of that, the trace has {}", kept.join(", ")) };
+    (running > 0).then(|| format!("of the tasks' time: {}{kept}", parts.join(", ")))
 }
 
 /// The summary as text: what was mixed, and what the trace lacks.

@@ -1,8 +1,10 @@
 //! The commands, one file each, in the order of `vef --help`. A further one is a file and its line here.
 
 mod bench;
+mod cat;
 mod check;
 mod convert;
+mod cut;
 mod demo;
 mod export;
 mod generate;
@@ -42,6 +44,8 @@ commands! {
     Gen => generate,
     Timeline => timeline,
     Convert => convert,
+    Cat => cat,
+    Cut => cut,
     Import => import,
     Export => export,
     Place => place,

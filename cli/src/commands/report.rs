@@ -7,7 +7,7 @@ use crate::progress::Bar;
 use crate::simulation_args::Sim;
 use mixer::Options;
 use replay::{Extent, Link};
-use reports::report::{Report, read_simulation};
+use reports::report::{Report, Simulations, read_simulations};
 use reports::stats::Stats;
 use reports::yardstick;
 use results::simulation::Simulation;
@@ -50,7 +50,7 @@ pub struct Arguments {
     /// What to write
     #[arg(long, value_enum, default_value_t = Format::Html, value_name = "FORMAT")]
     pub format: Format,
-    /// The result of a simulation of this trace: the file of vef sim --json, best with --links
+    /// The result of a simulation of this trace: the file of vef sim --json, best with --links, or that of a sweep
     #[arg(long, value_name = "RESULT.json", value_parser = Input::argument)]
     pub sim: Option<PathBuf>,
     /// Compare with another trace or capture
@@ -107,12 +107,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let chromium = arguments.pdf.as_ref().map(|_| chromium()).transpose()?;
     let simulated =
-        arguments.sim.as_deref().map(|path| Ok::<_, Failure>((path, read_simulation(path)?))).transpose()?;
+        arguments.sim.as_deref().map(|path| Ok::<_, Failure>((path, read_simulations(path)?))).transpose()?;
 
     let source = Source::of(&arguments.input)?;
     let (mut report, stats) = source.report(arguments)?;
     if let Some((path, simulated)) = simulated {
-        report.add_simulation(simulated).map_err(|error| format!("{}: {error}", path.display()))?;
+        let added = match simulated {
+            Simulations::One(result) => report.add_simulation(*result),
+            Simulations::Sweep(sweep) => report.add_sweep(sweep),
+        };
+        added.map_err(|error| format!("{}: {error}", path.display()))?;
     }
     if let Some(other) = &arguments.against {
         let (other, _) = Source::of(other)?.report(arguments)?;

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sim_example::quantity::parse_bytes;
+use sim_example::quantity::{parse_bytes, parse_time};
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -28,6 +28,9 @@ use vef_format::units::{Bytes, Grouped};
 
 /// Environment variable with the directory for the capture.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
+
+/// How the recorder's reason ends when `--stop-after` stopped it.
+const ASKED: &str = "as asked";
 
 /// Run an MPI program and capture the MPI calls of every rank
 #[derive(clap::Args)]
@@ -79,6 +82,10 @@ pub struct Arguments {
     /// Stop recording a rank when its file reaches this size (500K, 64MiB); the program continues
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     pub max_size: Option<Bytes>,
+    /// Stop recording a rank after this time since MPI_Init (90s, 500ms), or after this many of its calls (1000000); it stops
+    /// when its next 64 KiB of records are full at the latest, and the program continues
+    #[arg(long, value_name = "TIME|CALLS", value_parser = stop_after)]
+    pub stop_after: Option<String>,
     /// Record only while the program is in the phase of this name (vef_phase_begin)
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub only_phase: Option<String>,
@@ -96,6 +103,18 @@ fn limit(text: &str) -> Result<Bytes, String> {
     match parse_bytes(text).map_err(|error| error.to_string())? {
         Bytes(size) if size < LEAST => Err(format!("must be at least {}K", LEAST >> 10)),
         size => Ok(size),
+    }
+}
+
+/// When recording stops, as the recorder reads it.
+fn stop_after(text: &str) -> Result<String, String> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok_and(|calls| calls > 0) {
+        return Ok(text.to_owned());
+    }
+    match parse_time(text) {
+        Ok(time) if time.0 >= 1000 => Ok(format!("{}ns", time.0 / 1000)),
+        Ok(_) => Err("must be at least 1ns".into()),
+        Err(error) => Err(format!("{error}, or a number of calls")),
     }
 }
 
@@ -134,6 +153,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
         ("--mix", run.mix.is_some()),
         ("--compress", run.compress),
         ("--max-size", run.max_size.is_some()),
+        ("--stop-after", run.stop_after.is_some()),
         ("--only-phase", run.only_phase.is_some()),
         ("--only-ranks", run.only_ranks.is_some()),
     ];
@@ -224,12 +244,13 @@ fn variables(run: &Arguments, directory: &Path) -> Vec<launch::Variable> {
     ];
     let options = [
         ("VEF_MAX_SIZE", run.max_size.map(|size| size.0.to_string())),
+        ("VEF_STOP_AFTER", run.stop_after.clone()),
         ("VEF_PHASE", run.only_phase.clone()),
         ("VEF_RANKS", run.only_ranks.as_ref().map(|ranks| ranks.text.clone())),
     ];
     variables.extend(options.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
     // Some launchers do not pass their environment to other hosts.
-    for name in ["VEF_TRACE", "VEF_CLOCK", "VEF_MAX_SIZE", "VEF_PHASE", "VEF_RANKS"] {
+    for name in ["VEF_TRACE", "VEF_CLOCK", "VEF_MAX_SIZE", "VEF_STOP_AFTER", "VEF_PHASE", "VEF_RANKS"] {
         if let Some(value) = std::env::var_os(name)
             && variables.iter().all(|(known, _)| *known != name)
         {
@@ -491,6 +512,10 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
     );
     if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
         text.push_str(&format!("; {} ranks were not to be recorded", digest.stopped.len()));
+    } else if !digest.stop_reasons.is_empty()
+        && digest.stop_reasons.keys().all(|reason| reason.ends_with(ASKED))
+    {
+        text.push_str(&format!("; recording stopped on {} ranks, as asked", digest.stopped.len()));
     } else if !digest.stopped.is_empty() {
         let reasons: Vec<String> =
             digest.stop_reasons.iter().map(|(reason, ranks)| format!("{reason} × {ranks}")).collect();

@@ -1,12 +1,13 @@
 //! `vef stats`: statistics of a trace, read once, without a replay.
 
-use crate::groups::{CapturedTime, OfRun, OpCodesFile, Threads, one_of};
+use crate::groups::{CapturedTime, OpCodesFile, Threads, Yardstick, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
 use replay::Extent;
 use reports::report::{Report, Section, Shown};
 use reports::stats::Stats;
+use reports::yardstick;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use vef_format::operation::OpCodes;
@@ -14,12 +15,14 @@ use vef_format::operation::OpCodes;
 /// Show statistics of a trace: sizes, pairs, collectives, ranks, phases
 #[derive(clap::Args)]
 #[command(after_help = "\
-The trace is read once and not replayed: no figure depends on a network. docs/reports.md lists the keys of --json and the
+The trace is read once and not replayed, and no figure depends on a network, but for --by wait and wait-pair, --csv wait-causes and \
+wait-pairs: who waits for whom in a replay on a network of --latency + bytes / --bandwidth. docs/reports.md lists the keys of --json and the
 columns of --csv, and which bytes each collective contributes and obtains: those of all members, without a root's block for itself.
 
 Examples:
   vef stats app.vef
   vef stats app.vefx --by pair --top 50
+  vef stats app.vefx --by wait-pair --latency 2us
   vef stats app.vefx --csv ranks > ranks.csv")]
 pub struct Arguments {
     /// Trace; - is standard input
@@ -34,7 +37,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub codes: OpCodesFile,
     #[command(flatten)]
-    pub of_run: OfRun,
+    pub yardstick: Yardstick,
     #[command(flatten)]
     pub captured_time: CapturedTime,
     #[command(flatten)]
@@ -42,7 +45,8 @@ pub struct Arguments {
     /// Print everything as JSON, as in a report
     #[arg(long)]
     pub json: bool,
-    /// Print one complete table as CSV: ranks, pairs, sizes, distances, collectives, phases, calls
+    /// Print one complete table as CSV: ranks, pairs, sizes, distances, collectives, phases, calls, times, functions, function-ranks,
+    /// wait-causes, wait-pairs
     #[arg(long, value_name = "TABLE", conflicts_with = "json")]
     pub csv: Option<String>,
 }
@@ -50,10 +54,29 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?;
-    let extent = arguments.of_run.extent(&arguments.captured_time, &trace, codes.as_ref())?;
+    let extent = arguments.yardstick.of_run.extent(&arguments.captured_time, &trace, codes.as_ref())?;
     let stats = read(&trace, &arguments.threads, codes.as_ref(), &extent)?;
+    let waits_table = |name: &str| ["wait-causes", "wait-pairs"].contains(&name);
+    let replays =
+        arguments.by.is_some_and(Section::is_replayed) || arguments.csv.as_deref().is_some_and(waits_table);
+    let Yardstick { latency, bandwidth, .. } = arguments.yardstick;
+    if !replays && (latency.is_some() || bandwidth.is_some()) {
+        return Err("--latency, --bandwidth: no effect without --by wait or wait-pair, --csv wait-causes or wait-pairs".into());
+    }
+    let replayed = match replays {
+        true => {
+            let bar = Bar::new("replaying");
+            let link = arguments.yardstick.link()?;
+            let mut progress = |messages| bar.count(messages, "messages");
+            let replayed =
+                yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, &extent, &mut progress);
+            Some(replayed.map_err(|error| trace.error(error))?)
+        }
+        false => None,
+    };
     if let Some(wanted) = &arguments.csv {
-        let tables = stats.tables();
+        let mut tables = stats.tables();
+        tables.extend(replayed.iter().flat_map(|replayed| replayed.waits.tables()));
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
             let with_rows = tables.iter().filter(|table| !table.is_empty());
             let names: Vec<&str> = with_rows.map(|table| table.name).collect();
@@ -70,7 +93,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let terminal = std::io::stdout().is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
     let shown = Shown { top: arguments.top as usize, bars: terminal && !plain, more: "--top, --csv" };
-    let report = named(&trace, Report::with_top(&trace.path, &stats, shown.top));
+    let mut report = named(&trace, Report::with_top(&trace.path, &stats, shown.top));
+    report.replayed = replayed;
     let text = report.to_text(arguments.by, &shown);
     match arguments.by {
         Some(section) if text.is_empty() => {

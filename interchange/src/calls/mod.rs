@@ -15,6 +15,9 @@ pub(crate) mod resolved;
 pub(crate) mod input;
 pub(crate) mod lines;
 
+pub(crate) mod arguments;
+pub(crate) mod functions;
+
 pub(crate) mod creations;
 pub(crate) mod recorder;
 pub(crate) mod wildcards;

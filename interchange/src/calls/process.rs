@@ -1,11 +1,13 @@
 //! The calls of one rank in terms of MPI's handles: communicators, datatypes, persistent requests. For formats that have them as the
 //! program passed them.
 
+use super::arguments::{Collecting, Receiving, Sending, Span, Status, WORLD};
 use super::creations::Handle;
-use super::recorder::{Called, Collecting, Counts, Receiving, Recorder, Sending, Span, Status, WORLD};
+use super::functions::Called;
+use super::recorder::{Counts, Recorder};
 use super::resolved::{Comm, Why};
 use crate::error::Problem;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use vef_format::capture::Group;
 use vef_format::capture::event::{Members, Origin, SendMode};
@@ -79,8 +81,6 @@ pub(crate) struct Process {
     persistent: HashMap<Handle, Persistent>,
     /// Whether traffic on communicators with unknown members is left out, not refused.
     partial: bool,
-    /// Why traffic was left out.
-    left_out: BTreeSet<Why>,
 }
 
 impl Process {
@@ -109,7 +109,6 @@ impl Process {
             sizes: HashMap::new(),
             persistent: HashMap::new(),
             partial,
-            left_out: BTreeSet::new(),
         })
     }
 
@@ -119,8 +118,8 @@ impl Process {
     }
 
     /// Completes the rank.
-    pub(crate) fn finish(self) -> Result<(Counts, BTreeSet<Why>), Problem> {
-        Ok((self.recorder.finish()?, self.left_out))
+    pub(crate) fn finish(self) -> Result<Counts, Problem> {
+        self.recorder.finish()
     }
 
     /// Sets the size of a datatype; `None`: it is not known.
@@ -166,7 +165,7 @@ impl Process {
                 why.as_str()
             )));
         }
-        self.left_out.insert(why);
+        self.recorder.found(why.finding());
         Ok(None)
     }
 

@@ -1,86 +1,24 @@
-//! Writes the calls of one rank as the file of a capture: numbers requests, merges failed polls, counts calls.
+//! Writes the calls of one rank as the file of a capture: numbers requests, merges failed polls.
 
+use super::arguments::{BYTE, Collecting, Receiving, Sending, Span, Status, WORLD};
+use super::functions::{Called, Functions};
 use super::resolved::Comm;
 use crate::error::Problem;
+use crate::findings::Findings;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use vef_format::capture::event::{
-    Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, DatatypeId, Detail, Event,
-    Members, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, SendMode,
+    Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Detail, Event, Members,
+    Origin, Outcome, PostReceive, Remote, RequestId,
 };
-use vef_format::capture::layout::{CALL_NAME, CALL_SLOTS};
-use vef_format::capture::{Function, RankInfo, RankWriter};
+use vef_format::capture::{RankInfo, RankWriter};
 use vef_format::ids::{CommId, CommRank, Rank};
-use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Nanos};
 
 /// Failed polls with gaps below this (ns) are one event, as in our own recordings.
 const POLL_GAP: u64 = 3_000;
 /// Threads of a rank; each has a buffer.
 const THREADS: usize = 1024;
-/// The only datatype of an imported capture: bytes.
-const BYTE: DatatypeId = DatatypeId(0);
-/// `MPI_COMM_WORLD` in an imported capture.
-pub(crate) const WORLD: CommId = CommId(0);
-
-/// When a call was made, and by which thread; times are ns of the rank's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    /// Entry.
-    pub(crate) start: u64,
-    /// Return.
-    pub(crate) end: u64,
-    /// The thread, in the numbers of the trace.
-    pub(crate) thread: u16,
-}
-
-/// A function that the rank called: an index into its table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Called(usize);
-
-/// The message that a receive got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Status {
-    /// Payload, where known.
-    pub(crate) bytes: Option<u64>,
-    /// Its source; negative: none.
-    pub(crate) source: i64,
-    /// Its tag.
-    pub(crate) tag: i32,
-    /// Whether the request was cancelled.
-    pub(crate) cancelled: bool,
-}
-
-/// The arguments of a send, or of the sending half of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sending {
-    pub(crate) comm: CommId,
-    pub(crate) dest: u32,
-    pub(crate) tag: i32,
-    pub(crate) bytes: u64,
-    pub(crate) mode: SendMode,
-}
-
-/// The arguments of a receive; `None` is a wildcard.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Receiving {
-    pub(crate) comm: CommId,
-    pub(crate) source: Option<u32>,
-    pub(crate) tag: Option<i32>,
-    pub(crate) bytes: u64,
-}
-
-/// The arguments of a collective.
-#[derive(Clone, Debug)]
-pub(crate) struct Collecting<'a> {
-    pub(crate) operation: Operation,
-    pub(crate) comm: CommId,
-    pub(crate) root: Option<u32>,
-    pub(crate) amounts: Amounts,
-    pub(crate) send_counts: &'a [u64],
-    pub(crate) recv_counts: &'a [u64],
-}
-
 /// A request that is pending.
 #[derive(Clone, Copy, Debug)]
 enum Open {
@@ -92,6 +30,31 @@ enum Open {
     Plain(RequestId),
     /// An operation without an event: to `MPI_PROC_NULL`, or one that a trace cannot represent.
     Nothing,
+}
+
+/// A request that is pending, and the call that made it.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    open: Open,
+    call: u64,
+}
+
+impl Pending {
+    /// The call that made it, unless it has no events.
+    fn call(&self) -> Option<u64> {
+        match self.open {
+            Open::Wildcard(_) | Open::Receive(_) | Open::Plain(_) => Some(self.call),
+            Open::Nothing => None,
+        }
+    }
+}
+
+/// What requests without a completion are called.
+const NEVER_COMPLETED: &str = "requests that no call completes";
+
+/// A call in words, by its number in the rank.
+fn place(rank: Rank, call: u64) -> String {
+    format!("rank {rank}, call {call}")
 }
 
 /// A run of failed polls.
@@ -112,14 +75,6 @@ struct Thread {
     polls: Option<Polls>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    name: String,
-    slot: CallSlot,
-    calls: u64,
-    time: u64,
-}
-
 /// What a rank's calls were, beyond the events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
@@ -133,10 +88,8 @@ pub(crate) struct Counts {
     pub(crate) skipped: BTreeMap<String, u64>,
     /// Completed receives with a wildcard whose message the trace does not tell.
     pub(crate) unresolved: u64,
-    /// Completions of requests that no call had posted.
-    pub(crate) unknown_requests: u64,
-    /// Requests that no call completed.
-    pub(crate) never_completed: u64,
+    /// What is wrong in its calls.
+    pub(crate) findings: Findings,
 }
 
 /// The file of one rank in a capture.
@@ -144,12 +97,11 @@ pub(crate) struct Counts {
 pub(crate) struct Recorder {
     writer: RankWriter,
     rank: Rank,
-    functions: Vec<Entry>,
-    by_name: HashMap<String, usize>,
+    functions: Functions,
     /// Index of each thread, by its number in the trace.
     numbers: HashMap<u16, u16>,
     threads: Vec<Thread>,
-    requests: HashMap<u64, Open>,
+    requests: HashMap<u64, Pending>,
     /// Pending requests that a call cancelled.
     cancelled: HashSet<u64>,
     completions: Vec<Completion>,
@@ -164,8 +116,7 @@ impl Recorder {
         Ok(Self {
             writer: RankWriter::create(capture, info)?,
             rank: info.rank,
-            functions: Vec::new(),
-            by_name: HashMap::new(),
+            functions: Functions::default(),
             numbers: HashMap::new(),
             threads: Vec::new(),
             requests: HashMap::new(),
@@ -187,49 +138,34 @@ impl Recorder {
         for thread in 0..self.threads.len() {
             self.flush_polls(thread)?;
         }
-        self.counts.never_completed =
-            self.requests.values().filter(|open| !matches!(open, Open::Nothing)).count() as u64;
-        for Entry { name, slot, calls, time } in std::mem::take(&mut self.functions) {
-            *self.counts.calls.entry(name.clone()).or_default() += calls;
-            if slot != CallSlot::NONE {
-                self.writer.calls(Function { name, calls, errors: 0, time: Nanos(time) })?;
-            }
+        let mut open: Vec<u64> = self.requests.values().filter_map(Pending::call).collect();
+        open.sort_unstable();
+        for call in open {
+            self.counts.findings.warning(NEVER_COMPLETED, || place(self.rank, call));
         }
+        self.counts.calls = self.functions.finish(&mut self.writer)?;
         self.writer.finish()?;
         Ok(self.counts)
     }
 
     /// The function with this name.
     pub(crate) fn function(&mut self, name: &str) -> Result<Called, Problem> {
-        if let Some(&at) = self.by_name.get(name) {
-            return Ok(Called(at));
-        }
-        let fits = !name.is_empty() && name.len() <= CALL_NAME && !name.contains('\0');
-        let slot = if fits && self.functions.len() < CALL_SLOTS {
-            self.writer.function(name)?
-        } else {
-            CallSlot::NONE
-        };
-        self.functions.push(Entry { name: name.to_owned(), slot, calls: 0, time: 0 });
-        self.by_name.insert(name.to_owned(), self.functions.len() - 1);
-        Ok(Called(self.functions.len() - 1))
+        self.functions.called(name, &mut self.writer)
     }
 
     /// The name of a function.
     pub(crate) fn name(&self, called: Called) -> &str {
-        &self.functions[called.0].name
+        self.functions.name(called)
     }
 
     /// Counts a call. Each call is counted once, whether it has events or not.
     pub(crate) fn count(&mut self, span: Span, called: Called) {
-        let entry = &mut self.functions[called.0];
-        entry.calls += 1;
-        entry.time = entry.time.saturating_add(span.end.saturating_sub(span.start));
+        self.functions.count(span, called);
     }
 
     /// `MPI_Init`, and the communicators that it makes.
     pub(crate) fn init(&mut self, span: Span, called: Called) -> Result<(), Problem> {
-        self.put(span, self.functions[called.0].slot, Action::Init)?;
+        self.put(span, self.functions.slot(called), Action::Init)?;
         self.predefined(Span { start: span.end, ..span }).map(drop)
     }
 
@@ -386,7 +322,7 @@ impl Recorder {
             // Other fields of the status are not defined for a send, and this one only for a request that was cancelled.
             let cancelled =
                 self.cancelled.remove(&key) && status.is_none_or(|status: Status| status.cancelled);
-            let (request, outcome) = match self.requests.remove(&key) {
+            let (request, outcome) = match self.requests.remove(&key).map(|pending| pending.open) {
                 Some(Open::Nothing) => continue,
                 Some(Open::Plain(request) | Open::Receive(request) | Open::Wildcard(request))
                     if cancelled =>
@@ -396,7 +332,7 @@ impl Recorder {
                 Some(Open::Plain(request) | Open::Receive(request)) => (request, Outcome::Done),
                 Some(Open::Wildcard(request)) => (request, self.wildcard(status)),
                 None => {
-                    self.counts.unknown_requests += 1;
+                    self.found("completed requests that no call in the trace made");
                     continue;
                 }
             };
@@ -426,12 +362,12 @@ impl Recorder {
 
     /// A request without events.
     pub(crate) fn open_nothing(&mut self, request: u64) {
-        self.requests.insert(request, Open::Nothing);
+        self.requests.insert(request, Pending { open: Open::Nothing, call: self.functions.calls });
     }
 
     /// A request ends without any call that completes it (`MPI_Request_free`).
     pub(crate) fn forget(&mut self, span: Span, called: Called, request: u64) -> Result<(), Problem> {
-        match self.requests.remove(&request) {
+        match self.requests.remove(&request).map(|pending| pending.open) {
             Some(Open::Plain(request) | Open::Receive(request) | Open::Wildcard(request)) => {
                 self.event(span, called, Action::Forget(request))
             }
@@ -471,7 +407,7 @@ impl Recorder {
     /// A poll failed.
     pub(crate) fn poll(&mut self, span: Span, called: Called) -> Result<(), Problem> {
         let thread = self.thread(span.thread)?;
-        let call = self.functions[called.0].slot;
+        let call = self.functions.slot(called);
         match &mut self.threads[usize::from(thread)].polls {
             Some(run) if span.start >= run.end && span.start - run.end < POLL_GAP => {
                 run.end = span.end.max(run.end);
@@ -520,10 +456,18 @@ impl Recorder {
         self.event(span, called, Action::Other { bytes: Bytes(bytes), detail: Detail::None })
     }
 
+    /// Notes something wrong in the current call.
+    pub(crate) fn found(&mut self, what: &str) {
+        self.counts.findings.warning(what, || place(self.rank, self.functions.calls));
+    }
+
     /// Counts a call that is left out.
     pub(crate) fn skip(&mut self, called: Called) {
-        let name = self.functions[called.0].name.clone();
-        *self.counts.skipped.entry(name).or_default() += 1;
+        let name = self.functions.name(called);
+        match self.counts.skipped.get_mut(name) {
+            Some(count) => *count += 1,
+            None => drop(self.counts.skipped.insert(name.to_owned(), 1)),
+        }
     }
 
     /// A new request.
@@ -535,10 +479,9 @@ impl Recorder {
     ) -> Result<RequestId, Problem> {
         let thread = self.thread(thread)?;
         let request = RequestId { thread, number: self.threads[usize::from(thread)].requests };
-        if let Some(Open::Plain(_) | Open::Receive(_) | Open::Wildcard(_)) =
-            self.requests.insert(key, kind(request))
-        {
-            self.counts.never_completed += 1;
+        let pending = Pending { open: kind(request), call: self.functions.calls };
+        if let Some(call) = self.requests.insert(key, pending).and_then(|lost| lost.call()) {
+            self.counts.findings.warning(NEVER_COMPLETED, || place(self.rank, call));
         }
         Ok(request)
     }
@@ -558,7 +501,7 @@ impl Recorder {
 
     fn event(&mut self, span: Span, called: Called, action: Action<'_>) -> Result<(), Problem> {
         self.predefined(Span { end: span.start, ..span })?;
-        self.put(span, self.functions[called.0].slot, action)
+        self.put(span, self.functions.slot(called), action)
     }
 
     fn put(&mut self, span: Span, call: CallSlot, action: Action<'_>) -> Result<(), Problem> {
@@ -599,25 +542,5 @@ impl Recorder {
         };
         state.requests += u64::from(makes);
         Ok(self.writer.event(&Event { start: Nanos(start), end: Nanos(end), thread, call, action })?)
-    }
-}
-
-impl Sending {
-    fn action(self, request: Option<RequestId>) -> Send {
-        let Self { comm, dest, tag, bytes, mode } = self;
-        Send { comm, dest: CommRank(dest), tag, bytes: Bytes(bytes), datatype: BYTE, mode, request }
-    }
-}
-
-impl Receiving {
-    /// The completed receive; `None` if its message is not known.
-    fn action(self, got: Option<Status>) -> Option<Receive> {
-        let Self { comm, source, tag, bytes } = self;
-        let (any_source, any_tag) = (source.is_none(), tag.is_none());
-        let from = |got: Status| u32::try_from(got.source).ok();
-        let source = source.or_else(|| got.and_then(from))?;
-        let tag = tag.or_else(|| got.map(|got| got.tag))?;
-        let (source, bytes, datatype) = (CommRank(source), Bytes(bytes), BYTE);
-        Some(Receive { comm, source, tag, any_source, any_tag, bytes, datatype })
     }
 }

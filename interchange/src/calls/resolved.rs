@@ -22,6 +22,14 @@ pub(crate) enum Why {
 }
 
 impl Why {
+    /// What calls on such a communicator are called.
+    pub(crate) fn finding(self) -> &'static str {
+        match self {
+            Self::Inter => "calls left out: on inter-communicators, or what was made of them",
+            Self::Unknown => "calls left out: on communicators whose members the trace does not tell",
+        }
+    }
+
     /// In words, behind "communicator 5".
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -1,12 +1,11 @@
 //! Puts what the ranks had into the summary of an import, and completes the capture.
 
 use super::recorder::Counts;
-use super::resolved::Why;
 use super::wildcards;
 use crate::error::{Problem, Result};
+use crate::findings::{EXAMPLES, Findings};
 use crate::options::Options;
-use crate::summary::{EXAMPLES, Summary};
-use std::collections::BTreeMap;
+use crate::summary::Summary;
 use std::path::Path;
 use vef_format::capture::{RankInfo, RankWriter};
 use vef_format::ids::Rank;
@@ -21,16 +20,13 @@ pub(crate) struct Sum {
     pub(crate) summary: Summary,
     /// Ranks with wildcards whose message is not known.
     unresolved: Vec<u32>,
-    unknown_requests: u64,
-    never_completed: u64,
-    early_ends: u64,
-    /// Ranks with traffic that was left out, by reason.
-    left_out: BTreeMap<Why, u64>,
+    /// What is wrong.
+    pub(crate) findings: Findings,
 }
 
 impl Sum {
     /// Adds a rank.
-    pub(crate) fn add(&mut self, rank: u32, counts: Counts, left_out: impl IntoIterator<Item = Why>) {
+    pub(crate) fn add(&mut self, rank: u32, counts: Counts) {
         for (name, count) in counts.calls {
             self.summary.call(&name, count);
         }
@@ -46,19 +42,12 @@ impl Sum {
         if counts.unresolved > 0 {
             self.unresolved.push(rank);
         }
-        self.unknown_requests += counts.unknown_requests;
-        self.never_completed += counts.never_completed;
-        for why in left_out {
-            *self.left_out.entry(why).or_default() += 1;
-        }
+        self.findings.merge(counts.findings);
     }
 
-    /// Adds a remark about the place at which the calls of a rank end early; the first ones are named.
-    pub(crate) fn ends_early(&mut self, remark: impl FnOnce() -> String) {
-        self.early_ends += 1;
-        if self.early_ends <= EXAMPLES as u64 {
-            self.summary.remarks.push(remark());
-        }
+    /// Notes the place at which the calls of a rank end early.
+    pub(crate) fn ends_early(&mut self, place: impl FnOnce() -> String) {
+        self.findings.warning("files that end early", place);
     }
 
     /// Adds a remark.
@@ -70,24 +59,22 @@ impl Sum {
     pub(crate) fn finish(mut self, directory: &Path, files: &Path, options: &Options) -> Result<Summary> {
         let resolved = wildcards::resolve(directory, &self.unresolved, options.partial);
         let (told, dropped) = resolved.map_err(|problem| problem.of_file(files))?;
-        let lines = [
-            (told, "receives with a wildcard got the only message that remained for them"),
-            (
-                dropped,
-                "receives with a wildcard are left out, because the trace does not tell their messages",
-            ),
-            (self.early_ends.saturating_sub(EXAMPLES as u64), "further ranks end early"),
-            (self.unknown_requests, "completed requests were made by no call in the trace"),
-            (self.never_completed, "requests were never completed"),
-        ];
-        for (count, what) in lines {
-            if count > 0 {
-                self.remark(format!("{count} {what}"));
-            }
+        if told > 0 {
+            self.remark(format!(
+                "{told} receives with a wildcard got the only message that remained for them"
+            ));
         }
-        for (why, ranks) in std::mem::take(&mut self.left_out) {
-            let why = why.as_str();
-            self.remark(format!("{ranks} ranks have calls on a communicator that {why}; they are left out"));
+        self.findings.many(
+            "receives left out: with a wildcard of which the trace does not tell the message",
+            dropped,
+            || {
+                let ranks: Vec<String> = self.unresolved.iter().take(EXAMPLES).map(u32::to_string).collect();
+                format!("of ranks {}", ranks.join(", "))
+            },
+        );
+        self.summary.findings = self.findings.all;
+        if options.strict {
+            self.summary.refuse_left_out().map_err(|problem| problem.of_file(files))?;
         }
         Ok(self.summary)
     }

@@ -9,6 +9,14 @@ use vef_format::error::Located;
 /// The members of each group, by its name.
 pub(super) type Groups = BTreeMap<String, Vec<u32>>;
 
+/// The name of the file with the groups, as an export writes it.
+pub(super) const FILE: &str = "groups.json";
+
+/// Whether a file has the groups, by its name.
+pub(super) fn is_at(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == FILE)
+}
+
 /// Reads `{"1": [0, 2], …}`.
 pub(super) fn read(path: &Path) -> Result<Groups> {
     let bytes = std::fs::read(path).map_err(|error| Problem::from(error).of_file(path))?;

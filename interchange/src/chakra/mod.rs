@@ -11,6 +11,7 @@ mod file;
 mod groups;
 
 mod read;
+mod write;
 
 use crate::format::Info;
 
@@ -21,4 +22,5 @@ pub(crate) const INFO: Info = Info::graph(
     |start| file::is_protobuf(start.bytes) || file::is_json(start.bytes),
     read::read,
 )
-.checked_by(read::check);
+.checked_by(read::check)
+.written_by(write::write);

@@ -13,6 +13,63 @@ pub(super) enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
+/// A message that is made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Encoder {
+    bytes: Vec<u8>,
+}
+
+impl Encoder {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// A number of a variable length.
+    pub(super) fn varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    /// A field with a number; 0 is the default, which is left out.
+    pub(super) fn number(&mut self, field: u64, number: u64) {
+        if number > 0 {
+            self.number_or_zero(field, number);
+        }
+    }
+
+    /// A field with a number, also if it is 0.
+    pub(super) fn number_or_zero(&mut self, field: u64, number: u64) {
+        self.varint(field << 3);
+        self.varint(number);
+    }
+
+    /// A field with a string, a message, or packed numbers.
+    pub(super) fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.bytes.extend(bytes);
+    }
+
+    /// Writes the message behind its length.
+    pub(super) fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        let mut length = Self::default();
+        length.varint(self.bytes.len() as u64);
+        out.write_all(&length.bytes)?;
+        out.write_all(&self.bytes)
+    }
+}
+
 /// Why a message is invalid, at an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Garbled {

@@ -24,8 +24,8 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
     if let Some(refused) = findings.refused(options.strict) {
         return Err(Problem::Invalid(refused).of_file(files.first()));
     }
-    summary.remarks.extend(findings.all.iter().map(|finding| format!("left out: {}", finding.in_one_line())));
     graph::convert(graph, files.first(), to, options, &mut summary)?;
+    summary.findings.append(&mut findings.all);
     Ok(summary)
 }
 
@@ -49,7 +49,7 @@ fn ranks(files: &Files, groups: &Groups, options: &Options) -> Result<(BTreeMap<
     for (number, path) in (0..).zip(&files.paths) {
         let start = Files::start(path)?;
         if !file::is_protobuf(&start) && !file::is_json(&start) {
-            if options.groups.as_ref() == Some(path) {
+            if options.groups.as_ref() == Some(path) || groups::is_at(path) {
                 continue;
             }
             let what =
@@ -77,7 +77,9 @@ fn load(
     findings: &mut Findings,
     summary: &mut Summary,
 ) -> Result<Graph> {
-    let mut groups = options.groups.as_deref().map(groups::read).transpose()?.unwrap_or_default();
+    let beside = files.paths.iter().find(|path| groups::is_at(path));
+    let named = options.groups.as_ref().or(beside);
+    let mut groups = named.map(|path| groups::read(path)).transpose()?.unwrap_or_default();
     let (of_ranks, ranks) = ranks(files, &groups, options)?;
     let missing: Vec<u32> = (0..ranks).filter(|rank| !of_ranks.contains_key(rank)).collect();
     if let (Some(&rank), false) = (missing.first(), options.partial) {

@@ -1,9 +1,9 @@
 //! What each record means: a call of the rank.
 
 use super::record::{Record, Version, label, request};
+use crate::calls::arguments::Status;
 use crate::calls::creations::{Combine, Handle, How, Lists, Op, ranges};
 use crate::calls::process::{At, Envelope, Parts, Process};
-use crate::calls::recorder::Status;
 use crate::error::Problem;
 use vef_format::capture::event::SendMode;
 use vef_format::operation::Operation;

@@ -11,9 +11,11 @@ mod record;
 mod file;
 mod meaning;
 
+use crate::calls::arguments::Span;
 use crate::calls::creations::{Lists, Op, Predefined, resolve};
+use crate::calls::functions::Called;
 use crate::calls::process::Process;
-use crate::calls::recorder::{Called, Recorder, Span};
+use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{ImportError, Problem, Result};
 use crate::files::{Files, Start};
@@ -72,10 +74,23 @@ fn rank_of(path: &Path) -> Option<(&str, u32)> {
     Some((prefix, rank.parse().ok()?))
 }
 
+/// The files; of a text about the run that is alone, also those of the ranks beside it.
+fn with_ranks(files: &Files) -> Result<Vec<PathBuf>> {
+    let [meta] = &files.paths[..] else { return Ok(files.paths.clone()) };
+    let (true, Some(stem)) = (meta.extension().is_some_and(|suffix| suffix == "meta"), meta.file_stem())
+    else {
+        return Ok(files.paths.clone());
+    };
+    let directory = meta.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let beside = Files::of(&[directory.unwrap_or(Path::new(".")).to_path_buf()])?;
+    let is_of_run = |path: &PathBuf| rank_of(path).is_some_and(|(prefix, _)| stem == prefix);
+    Ok(beside.paths.into_iter().filter(is_of_run).chain([meta.clone()]).collect())
+}
+
 impl Run {
     fn open(files: &Files, options: &Options) -> Result<Self> {
-        let (mut ranks, mut expected, mut prefix) = (BTreeMap::new(), None, None::<(String, &Path)>);
-        for path in &files.paths {
+        let (mut ranks, mut expected, mut prefix) = (BTreeMap::new(), None, None::<(String, PathBuf)>);
+        for path in &with_ranks(files)? {
             if path.extension().is_some_and(|suffix| suffix == "meta") {
                 let text = std::fs::read(path).map_err(|error| Problem::from(error).of_file(path))?;
                 let count = meta(&String::from_utf8_lossy(&text), "numprocs").and_then(|it| it.parse().ok());
@@ -89,7 +104,7 @@ impl Run {
                     return Err(Problem::Invalid(what).of_file(path));
                 }
                 Some(_) => {}
-                None => prefix = Some((of.to_owned(), path)),
+                None => prefix = Some((of.to_owned(), path.clone())),
             }
             ranks.insert(rank, path.clone());
         }
@@ -238,7 +253,6 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let mut sum = Sum::default();
     sum.summary.ranks = run.tasks;
     let mut not_recorded = BTreeMap::new();
-    let mut parts_of_run = false;
     for (&rank, path) in &run.ranks {
         let mut records = Records::open(path, &run, options.partial)?;
         let info = RankInfo {
@@ -253,13 +267,11 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let mut process =
             Process::new(recorder, run.tasks, (WORLD, ITSELF), made, options.partial).map_err(of_file)?;
         set_sizes(&mut process, &records.parts.sizes);
-        parts_of_run |= !records.parts.not_recorded.is_empty();
         read(&mut records, &mut process, options)?;
         for &(label, count) in &records.parts.not_recorded {
             *not_recorded.entry(label).or_insert(0) += u64::from(count);
         }
-        let (counts, left_out) = process.finish().map_err(of_file)?;
-        sum.add(rank, counts, left_out);
+        sum.add(rank, process.finish().map_err(of_file)?);
         if let Some((byte, what)) = &records.cut {
             sum.ends_early(|| format!("rank {rank} ends at byte {byte} of its file: {what}"));
         }
@@ -268,11 +280,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     for &rank in &run.missing {
         write_missing(directory, rank, run.tasks).map_err(|problem| problem.of_file(files.first()))?;
     }
-    if parts_of_run {
-        let not_recorded: Vec<_> = not_recorded.into_iter().collect();
-        let calls = in_words(&not_recorded);
-        sum.remark(format!("the recording was switched off during the run, and lacks {calls}"));
-    }
+    let not_recorded: Vec<_> = not_recorded.into_iter().collect();
+    let lacking = not_recorded.iter().map(|&(_, count)| count).sum();
+    let calls = || in_words(&not_recorded);
+    sum.findings.many("calls not recorded, because the recording was switched off", lacking, calls);
     if !run.whole {
         sum.remark("files without an index, which were cut, have the version of the others".to_owned());
     }

@@ -1,8 +1,8 @@
 //! Decodes the records of a body, by the table of their arguments.
 
 use super::table::KINDS;
+use crate::calls::arguments::Status;
 use crate::calls::input::{Input, Stop};
-use crate::calls::recorder::Status;
 
 /// Label that ends the records.
 pub(super) const END: u16 = 293;

@@ -165,6 +165,18 @@ impl Loaded {
         Ok(())
     }
 
+    /// Whether a communicator is of all tasks in their order.
+    pub(crate) fn is_world(&self, comm: CommId) -> bool {
+        self.members.get(&comm).is_some_and(|members| {
+            members.len() == self.tasks.len() && (0..).zip(members).all(|(rank, member)| member.0 == rank)
+        })
+    }
+
+    /// The first communicator of all tasks in their order.
+    pub(crate) fn world(&self) -> Option<CommId> {
+        self.members.keys().copied().filter(|&comm| self.is_world(comm)).min()
+    }
+
     /// Nanoseconds of a time, with the remainder that the task carries to its next time.
     pub(crate) fn nanoseconds(&self, time: Ticks, carried: &mut u64) -> Option<u64> {
         let picos = time.0.checked_mul(self.header.clock.0)?.checked_add(*carried)?;

@@ -2,19 +2,28 @@
 //!
 //! ```text
 //! trace ─ loaded ─▶ records of each task ─ operations ─▶ a graph per rank ─▶ GOAL, Chakra
+//!                                       ├ timeline ─▶ events with times ─▶ OTF2
+//!                                       └▶ actions ─▶ SimGrid
 //! ```
 
+mod directory;
 mod error;
+
 mod loaded;
+mod notes;
+mod timeline;
 
 mod collective;
 
 mod operations;
 
 pub(crate) use collective::{Part, Step};
+pub(crate) use directory::NewDirectory;
 pub use error::{ExportError, ExportProblem};
-pub(crate) use loaded::Loaded;
-pub(crate) use operations::Operations;
+pub(crate) use loaded::{Collective, Loaded};
+pub(crate) use notes::{From, Notes};
+pub(crate) use operations::{Operations, Sink};
+pub(crate) use timeline::{Span, spans};
 
 use collectives::choose::Table;
 use serde::Serialize;

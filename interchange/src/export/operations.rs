@@ -9,7 +9,7 @@
 
 use super::collective::{Part, Step};
 use super::error::{ExportError, ExportProblem};
-use super::loaded::Loaded;
+use super::loaded::{Collective, Loaded};
 use super::{ExportOptions, Exported};
 use crate::goal::{Operation, RankGraph, What};
 use hashbrown::HashMap;
@@ -20,12 +20,54 @@ use vef_format::units::{Bytes, Picos, Ticks};
 /// Tags of messages are below, those of collectives from here on: all fit into a signed number of 32 bits.
 const COLLECTIVES: u32 = 1 << 30;
 
+/// A graph that the operations of a task go into.
+pub(crate) trait Sink {
+    /// Removes everything.
+    fn clear(&mut self);
+
+    /// Adds an operation of a task; returns its number.
+    fn add(&mut self, task: u32, what: What) -> u32;
+
+    /// The second operation starts when the first has ended.
+    fn require(&mut self, before: u32, number: u32);
+
+    /// Adds a part of a collective as one operation, and returns its number; `None`: the collective becomes messages at all members.
+    fn collective(&mut self, trace: &Loaded, all: &Collective, part: &LocalCollective) -> Option<u32>;
+
+    /// Number of operations.
+    fn len(&self) -> usize;
+}
+
+impl Sink for RankGraph {
+    fn clear(&mut self) {
+        Self::clear(self);
+    }
+
+    fn add(&mut self, task: u32, what: What) -> u32 {
+        let number = self.operations.len() as u32;
+        self.operations.push(Operation { what, rank: task, cpu: 0, nic: 0, place: number });
+        number
+    }
+
+    fn require(&mut self, before: u32, number: u32) {
+        self.requires.push((before, number));
+    }
+
+    fn collective(&mut self, _: &Loaded, _: &Collective, _: &LocalCollective) -> Option<u32> {
+        None
+    }
+
+    fn len(&self) -> usize {
+        self.operations.len()
+    }
+}
+
 /// Makes the operations of a task.
-pub(crate) struct Operations<'a> {
+pub(crate) struct Operations<'a, S> {
     trace: &'a Loaded,
     options: &'a ExportOptions,
     task: u32,
-    graph: &'a mut RankGraph,
+    graph: &'a mut S,
     /// The last computation, or what stands for it.
     front: Option<u32>,
     /// The operations that sends, receives and collectives have become.
@@ -36,13 +78,13 @@ pub(crate) struct Operations<'a> {
     exported: &'a mut Exported,
 }
 
-impl<'a> Operations<'a> {
+impl<'a, S: Sink> Operations<'a, S> {
     /// Fills `graph` with the operations of a task, and counts them.
     pub(crate) fn of(
         trace: &'a Loaded,
         task: u32,
         options: &'a ExportOptions,
-        graph: &'a mut RankGraph,
+        graph: &'a mut S,
         exported: &'a mut Exported,
     ) -> Result<(), ExportError> {
         graph.clear();
@@ -65,20 +107,21 @@ impl<'a> Operations<'a> {
         for &id in &trace.unawaited[task as usize] {
             run.receive(id, false);
         }
-        run.exported.operations += run.graph.operations.len() as u64;
+        run.exported.operations += run.graph.len() as u64;
         Ok(())
     }
 
     /// Adds an operation that requires `before`.
     fn add(&mut self, what: What, before: Option<u32>) -> u32 {
-        let number = self.graph.operations.len() as u32;
-        self.graph.operations.push(Operation { what, rank: self.task, cpu: 0, nic: 0, place: number });
+        let number = self.graph.add(self.task, what);
         self.require(before, number);
         number
     }
 
     fn require(&mut self, before: Option<u32>, number: u32) {
-        self.graph.requires.extend(before.map(|before| (before, number)));
+        if let Some(before) = before {
+            self.graph.require(before, number);
+        }
     }
 
     fn record(&mut self, number: u64, record: &Line<'_>) -> Result<(), ExportProblem> {
@@ -150,6 +193,10 @@ impl<'a> Operations<'a> {
 
     /// The messages of the task's part of a collective; the operation that ends it, if that is not the front.
     fn collective(&mut self, number: u64, part: &LocalCollective) -> Result<Option<u32>, ExportProblem> {
+        if let Some(whole) = self.graph.collective(self.trace, &self.trace.collectives[&part.id], part) {
+            self.require(self.front, whole);
+            return Ok(Some(whole));
+        }
         let mut steps = Part::new(self.trace, number, part, &self.options.algorithms)?;
         self.exported.expanded += u64::from(steps.member.rank == 0);
         let tag = COLLECTIVES + (part.id.0 % u64::from(COLLECTIVES)) as u32;

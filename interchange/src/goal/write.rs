@@ -10,6 +10,8 @@ use std::path::Path;
 use vef_format::new_file::NewFile;
 use vef_format::operation::OpCodes;
 
+type Written<T> = Result<T, ExportProblem>;
+
 /// Writes the trace as text.
 pub(super) fn text(
     from: &Path,
@@ -18,7 +20,9 @@ pub(super) fn text(
     options: &ExportOptions,
     progress: &dyn Progress,
 ) -> Result<Exported, ExportError> {
-    write(from, codes, to, options, progress, false)
+    let begin = |out, ranks| Ok(TextWriter::new(out, ranks)?);
+    let rank = |writer: &mut TextWriter<_>, graph: &_| Ok(writer.rank(graph)?);
+    write((from, codes), to, options, progress, begin, rank, |writer| Ok(writer.finish().map(drop)?))
 }
 
 /// Writes the trace in binary.
@@ -29,74 +33,39 @@ pub(super) fn binary(
     options: &ExportOptions,
     progress: &dyn Progress,
 ) -> Result<Exported, ExportError> {
-    write(from, codes, to, options, progress, true)
+    let begin = |out, ranks| Ok(BinaryWriter::new(out, ranks)?);
+    let rank = |writer: &mut BinaryWriter<_>, graph: &_| Ok(writer.rank(graph)?);
+    write((from, codes), to, options, progress, begin, rank, |writer| Ok(writer.finish().map(drop)?))
 }
 
-fn write(
-    from: &Path,
-    codes: &OpCodes,
+/// Writes the graphs of all ranks with a writer, which is begun, given each rank, and finished.
+fn write<W>(
+    (from, codes): (&Path, &OpCodes),
     to: &Path,
     options: &ExportOptions,
     progress: &dyn Progress,
-    is_binary: bool,
+    begin: impl FnOnce(BufWriter<File>, u32) -> Written<W>,
+    write_rank: impl Fn(&mut W, &RankGraph) -> Written<()>,
+    finish: impl FnOnce(W) -> Written<()>,
 ) -> Result<Exported, ExportError> {
     let trace = Loaded::read(from, codes)?;
-    let mut exported = Exported { ranks: trace.header.tasks, ..Exported::default() };
+    let ranks = trace.header.tasks;
+    let mut exported = Exported { ranks, ..Exported::default() };
     let failed = |problem: ExportProblem| problem.of_file(to);
-    let new = NewFile::create(to).map_err(|error| failed(error.into()))?;
-    write_ranks(&trace, new.file(), is_binary, &mut exported, |rank, graph, exported| {
-        progress.set(rank.into(), trace.header.tasks.into());
-        Operations::of(&trace, rank, options, graph, exported)
-    })
-    .map_err(|error| match error {
-        Either::Trace(error) => error,
-        Either::Output(problem) => failed(problem),
-    })?;
-    new.finish().map_err(|error| failed(error.into()))?;
+    let io = |error: std::io::Error| failed(error.into());
+    let new = NewFile::create(to).map_err(io)?;
+    let out = BufWriter::with_capacity(1 << 20, new.file().try_clone().map_err(io)?);
+    let (mut writer, mut graph) = (begin(out, ranks).map_err(failed)?, RankGraph::default());
+    for rank in 0..ranks {
+        progress.set(rank.into(), ranks.into());
+        Operations::of(&trace, rank, options, &mut graph, &mut exported)?;
+        write_rank(&mut writer, &graph).map_err(failed)?;
+    }
+    finish(writer).map_err(failed)?;
+    new.finish().map_err(io)?;
     exported.remarks.push(
         "LogGOPSim adds its own costs to these times: -o 0 -g 0 -G 0 -S 2147483647 leaves them as they are, with all sends eager"
             .to_owned(),
     );
     Ok(exported)
-}
-
-/// The error of either end.
-enum Either {
-    Trace(ExportError),
-    Output(ExportProblem),
-}
-
-impl<E: Into<ExportProblem>> From<E> for Either {
-    fn from(error: E) -> Self {
-        Self::Output(error.into())
-    }
-}
-
-/// Writes the graphs that `make` makes of the ranks.
-fn write_ranks(
-    trace: &Loaded,
-    file: &File,
-    is_binary: bool,
-    exported: &mut Exported,
-    mut make: impl FnMut(u32, &mut RankGraph, &mut Exported) -> Result<(), ExportError>,
-) -> Result<(), Either> {
-    let ranks = trace.header.tasks;
-    let out = BufWriter::with_capacity(1 << 20, file);
-    let mut graph = RankGraph::default();
-    if is_binary {
-        let mut writer = BinaryWriter::new(out, ranks)?;
-        for rank in 0..ranks {
-            make(rank, &mut graph, exported).map_err(Either::Trace)?;
-            writer.rank(&graph)?;
-        }
-        writer.finish()?;
-    } else {
-        let mut writer = TextWriter::new(out, ranks)?;
-        for rank in 0..ranks {
-            make(rank, &mut graph, exported).map_err(Either::Trace)?;
-            writer.rank(&graph)?;
-        }
-        writer.finish()?;
-    }
-    Ok(())
 }

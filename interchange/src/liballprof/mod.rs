@@ -3,10 +3,11 @@
 //! A line is a call: `Function:start:arguments in MPI's order:end`, times in µs. A datatype stands with its size, a communicator with
 //! own rank and size; requests are addresses. Statuses are not recorded. `docs/interchange.md` says what is kept.
 
+use crate::calls::arguments::Span;
 use crate::calls::creations::{How, Op, Predefined, resolve};
 use crate::calls::lines::Lines;
 use crate::calls::process::{At, Envelope, Parts, Process};
-use crate::calls::recorder::{Recorder, Span};
+use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{Problem, Result};
 use crate::files::{Files, Start};
@@ -302,8 +303,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             });
             result.map_err(|problem| lines.wrong(problem))?;
         }
-        let (counts, left_out) = process.finish().map_err(of_file)?;
-        sum.add(rank, counts, left_out);
+        sum.add(rank, process.finish().map_err(of_file)?);
         progress.set(u64::from(rank) + 1, tasks.into());
     }
     for &rank in &missing {

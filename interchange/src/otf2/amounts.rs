@@ -74,6 +74,30 @@ pub(super) fn amounts(
     }
 }
 
+/// What Score-P would have written for the amounts of a member: the inverse of [`amounts`].
+pub(super) fn written(operation: Operation, part: Amounts, is_root: bool, size: u64) -> [u64; 2] {
+    use Operation::{Allgather, Allreduce, Barrier, Bcast, Gather, Reduce, Scatter};
+    let Amounts { send: Bytes(send), recv: Bytes(recv) } = part;
+    let sum = |block: u64| block.saturating_mul(size);
+    // The blocks of a root but its own.
+    let block = |others: u64| others.checked_div(size - 1).unwrap_or(0);
+    match operation {
+        Barrier => [0, 0],
+        Bcast if is_root => [sum(send), send],
+        Gather if is_root => [block(recv), sum(block(recv))],
+        Scatter if is_root => [sum(block(send)), block(send)],
+        Reduce if is_root => [recv, sum(recv)],
+        Allreduce => [sum(send), sum(send)],
+        Allgather => [recv, recv],
+        _ => [send, recv],
+    }
+}
+
+/// The number of an operation.
+pub(super) fn number(operation: Operation) -> u8 {
+    OPERATIONS.iter().position(|&known| known == operation).map_or(0, |number| number as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +119,23 @@ mod tests {
         assert_eq!(of(11, 40, 40, false), (10, 10));
         assert_eq!(of(6, 40, 40, false), (10, 40));
         assert_eq!(of(8, 40, 40, false), (40, 40));
+    }
+
+    /// The amounts of any member come back.
+    #[test]
+    fn amounts_that_are_written_come_back() {
+        for operation in Operation::ALL.iter().copied() {
+            for size in [2, 3, 10] {
+                for is_root in [false, operation.is_rooted()] {
+                    let part = operation.amounts(is_root, Bytes(24), Bytes(24 * size));
+                    let [sent, received] = written(operation, part, is_root, size);
+                    let file = Collective { operation: number(operation), comm: 0, root: 0, sent, received };
+                    let back =
+                        amounts(super::operation(file.operation).unwrap(), &file, is_root, size, true).0;
+                    assert_eq!(back, part, "{operation} of {size}");
+                }
+            }
+        }
     }
 
     #[test]

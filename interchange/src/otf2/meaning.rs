@@ -7,10 +7,12 @@
 use super::amounts::{amounts, operation};
 use super::definitions::{Definitions, Local, Who};
 use super::events::{Collective, Event, Events, Message};
-use crate::calls::recorder::{Called, Collecting, Receiving, Recorder, Sending, Span, WORLD};
+use crate::calls::arguments::{Collecting, Receiving, Sending, Span, WORLD};
+use crate::calls::functions::Called;
+use crate::calls::recorder::Recorder;
 use crate::calls::resolved::{Comm, Why};
 use crate::error::{ImportError, Problem, Result};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use vef_format::capture::Group;
 use vef_format::capture::event::{Members, Origin, SendMode};
@@ -21,6 +23,11 @@ use vef_format::operation::Operation;
 const SELF_ORDINAL: u32 = 1 << 31;
 /// Keys of requests of each thread.
 const THREAD_SHIFT: u32 = 48;
+
+/// What is wrong: requests whose completion is not in the trace, so that nothing else is known of them.
+const NEVER_COMPLETED: &str = "receives and collectives left out: they never complete";
+/// What is wrong: the measurement was off for some time.
+const SWITCHED_OFF: &str = "times that the measurement was switched off, which count as computing";
 
 /// What the requests of a location turned out to be, in the order of their records.
 #[derive(Debug, Default)]
@@ -77,19 +84,6 @@ impl Posted {
     }
 }
 
-/// What is worth a remark.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// Collectives whose amounts stand as in the file, by operation.
-    pub(super) as_they_are: BTreeMap<&'static str, u64>,
-    /// Times that the measurement was switched off.
-    pub(super) switched_off: u64,
-    /// Requests whose completion is not in the trace, so that nothing else is known of them.
-    pub(super) never_completed: u64,
-    /// Why traffic was left out.
-    pub(super) left_out: BTreeSet<Why>,
-}
-
 /// A communicator as the rank sees it.
 #[derive(Clone, Debug)]
 struct Known {
@@ -100,7 +94,8 @@ struct Known {
 /// A rank and its communicators.
 pub(super) struct RankCalls<'a> {
     pub(super) recorder: Recorder,
-    pub(super) notes: Notes,
+    /// Collectives whose amounts stand as in the file, by operation.
+    pub(super) as_they_are: BTreeMap<&'static str, u64>,
     definitions: &'a Definitions,
     communicators: &'a HashMap<u64, Who>,
     tasks: u32,
@@ -157,7 +152,7 @@ impl<'a> RankCalls<'a> {
     ) -> Self {
         Self {
             recorder,
-            notes: Notes::default(),
+            as_they_are: BTreeMap::new(),
             definitions,
             communicators,
             tasks,
@@ -186,20 +181,22 @@ impl<'a> RankCalls<'a> {
                     continue;
                 }
                 Event::Measurement(on) => {
-                    self.notes.switched_off += u64::from(!on);
+                    if !on {
+                        self.recorder.found(SWITCHED_OFF);
+                    }
                     continue;
                 }
                 Event::IrecvRequest(request) => match receives.next().copied().flatten() {
                     Some(message) => Item::Post(message, request),
                     None => {
-                        self.notes.never_completed += 1;
+                        self.recorder.found(NEVER_COMPLETED);
                         continue;
                     }
                 },
                 Event::CollectiveRequest(request) => match collectives.next().copied().flatten() {
                     Some(collective) => Item::Start(collective, request),
                     None => {
-                        self.notes.never_completed += 1;
+                        self.recorder.found(NEVER_COMPLETED);
                         continue;
                     }
                 },
@@ -309,7 +306,7 @@ impl<'a> RankCalls<'a> {
         let group = match known.group {
             Ok(group) => group,
             Err(why) => {
-                self.notes.left_out.insert(why);
+                self.recorder.found(why.finding());
                 return Ok(None);
             }
         };
@@ -444,7 +441,7 @@ impl<'a> RankCalls<'a> {
         let group = match known.group {
             Ok(group) => group,
             Err(why) => {
-                self.notes.left_out.insert(why);
+                self.recorder.found(why.finding());
                 if let Some(request) = request {
                     self.recorder.open_nothing(request);
                 }
@@ -463,7 +460,7 @@ impl<'a> RankCalls<'a> {
         let is_root = root.is_some() && root == me;
         let (amounts, sure) = amounts(operation, part, is_root, group.count().into(), self.scorep);
         if !sure {
-            *self.notes.as_they_are.entry(operation.name()).or_default() += 1;
+            *self.as_they_are.entry(operation.name()).or_default() += 1;
         }
         let comm = known.id;
         let collecting = Collecting { operation, comm, root, amounts, send_counts: &[], recv_counts: &[] };

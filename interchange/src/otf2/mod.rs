@@ -13,6 +13,9 @@ mod amounts;
 
 mod meaning;
 
+mod encode;
+mod write;
+
 use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{Problem, Result};
@@ -23,7 +26,7 @@ use crate::summary::Summary;
 use chunks::{Anchor, Chunks};
 use definitions::{Definitions, Local, Thread};
 use events::Events;
-use meaning::{Location, Notes, Posted, RankCalls};
+use meaning::{Location, Posted, RankCalls};
 use std::path::{Path, PathBuf};
 use vef_format::capture::RankInfo;
 use vef_format::ids::Rank;
@@ -34,7 +37,8 @@ pub(crate) const INFO: Info = Info::calls(
     "OTF2 (Score-P, EZTrace), an archive X.otf2 with X.def and the directory X",
     |start| Anchor::is_at(start.bytes),
     import,
-);
+)
+.written_by(write::write);
 
 /// An archive.
 struct Archive {
@@ -100,7 +104,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let communicators = archive.definitions.communicators(tasks);
     let mut sum = Sum::default();
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
-    let (mut as_they_are, mut switched_off, mut never_completed) = (0, 0, 0);
+    let mut as_they_are = 0;
     for (rank, threads) in archive.ranks.iter().enumerate().filter(|&(rank, _)| there[rank]) {
         let host = archive.definitions.host(threads[0].location).to_owned();
         let info = RankInfo { rank: Rank(rank as u32), tasks, host, ..RankInfo::default() };
@@ -108,29 +112,17 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let mut calls =
             RankCalls::new(recorder, &archive.definitions, &communicators, tasks, archive.scorep());
         read_rank(&archive, rank, threads, &mut calls, &mut sum, options)?;
-        let Notes { as_they_are: amounts, switched_off: off, never_completed: open, left_out } = calls.notes;
-        as_they_are += amounts.values().sum::<u64>();
-        (switched_off, never_completed) = (switched_off + off, never_completed + open);
-        sum.add(rank as u32, calls.recorder.finish().map_err(of_file)?, left_out);
+        as_they_are += calls.as_they_are.values().sum::<u64>();
+        sum.add(rank as u32, calls.recorder.finish().map_err(of_file)?);
         progress.set(rank as u64 + 1, tasks.into());
     }
     for &rank in &missing {
         write_missing(directory, rank, tasks).map_err(of_file)?;
     }
-    for (count, what) in [
-        (
-            as_they_are,
-            "amounts of collectives stand as in the archive, because how its program counts is not known",
-        ),
-        (
-            switched_off,
-            "times the measurement was switched off; the time until it was on counts as computing",
-        ),
-        (never_completed, "receives and collectives that never completed are left out"),
-    ] {
-        if count > 0 {
-            sum.remark(format!("{count} {what}"));
-        }
+    if as_they_are > 0 {
+        sum.remark(format!(
+            "{as_they_are} amounts of collectives stand as in the archive, because how its program counts is not known"
+        ));
     }
     sum.finish(directory, &path, options)
 }

@@ -7,8 +7,9 @@
 mod action;
 mod write;
 
+use crate::calls::arguments::{Collecting, Receiving, Sending, Span, Status, WORLD};
 use crate::calls::lines::Lines;
-use crate::calls::recorder::{Collecting, Receiving, Recorder, Sending, Span, Status, WORLD};
+use crate::calls::recorder::Recorder;
 use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{Problem, Result};
 use crate::files::{Files, Start};
@@ -151,7 +152,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let uses = found.ranks.values().flatten().count();
     let distinct = found.ranks.values().flatten().collect::<HashSet<_>>().len();
     let at_once = if uses > distinct { AT_ONCE } else { 1 };
-    let (mut done, mut replaced) = (0, BTreeMap::new());
+    let mut done = 0;
     for group in ranks.chunks(at_once) {
         let mut processes = BTreeMap::new();
         let mut concerned: Vec<usize> = Vec::new();
@@ -171,10 +172,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             progress.set(size + done.min(size), 2 * size);
         }
         for (rank, process) in processes {
-            for (name, count) in &process.assumed {
-                *replaced.entry(*name).or_insert(0) += count;
-            }
-            sum.add(rank, process.recorder.finish().map_err(of_file)?, None);
+            sum.add(rank, process.recorder.finish().map_err(of_file)?);
         }
     }
     for &rank in &missing {
@@ -185,9 +183,6 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         sum.remark(format!(
             "{count} files have a last line without a line end, which SimGrid would not replay"
         ));
-    }
-    for (what, count) in replaced {
-        sum.remark(format!("{count} {what}"));
     }
     if options.old_ti {
         sum.remark("tags are 0, and a wait without a request is for the last one of its rank".to_owned());
@@ -223,8 +218,6 @@ struct Process {
     requests: u64,
     pending: BTreeMap<u64, Triple>,
     by_triple: HashMap<Triple, VecDeque<u64>>,
-    /// What lines were taken for, and how many.
-    assumed: BTreeMap<&'static str, u64>,
 }
 
 /// The source or tag of a request that can be any.
@@ -240,12 +233,7 @@ impl Process {
             requests: 0,
             pending: BTreeMap::new(),
             by_triple: HashMap::new(),
-            assumed: BTreeMap::new(),
         }
-    }
-
-    fn assume(&mut self, what: &'static str) {
-        *self.assumed.entry(what).or_default() += 1;
     }
 
     /// Lets time pass.
@@ -340,7 +328,7 @@ impl Process {
             Action::Wait(Some(triple)) => match self.take(triple) {
                 Some((request, status)) => self.recorder.complete(span, called, [(request, status)]),
                 None => {
-                    self.assume("waits for requests that were not made, or whose call was left out");
+                    self.recorder.found("waits for requests that were not made, or whose call was left out");
                     Ok(())
                 }
             },
@@ -350,7 +338,7 @@ impl Process {
                 self.recorder.complete(span, called, last.map(|(request, _)| (request, None)))
             }
             Action::WaitAny => {
-                self.assume("waitAny, taken for the completion of the oldest pending request");
+                self.recorder.found("waitAny, taken for the completion of the oldest pending request");
                 let first = self.pending.pop_first();
                 first.and_then(|(_, triple)| self.by_triple.get_mut(&triple)?.pop_front());
                 self.recorder.complete(span, called, first.map(|(request, _)| (request, None)))

@@ -177,10 +177,7 @@ impl Actions<'_> {
     fn collective(&mut self, number: u64, part: &LocalCollective) -> Result<(), ExportProblem> {
         let mut steps = Part::new(self.trace, number, part, &self.options.algorithms)?;
         let member = steps.member;
-        let is_world = self.trace.members.get(&part.comm).is_some_and(|members| {
-            members.len() == self.trace.tasks.len()
-                && members.iter().enumerate().all(|(rank, member)| member.index() == rank)
-        });
+        let is_world = self.trace.is_world(part.comm);
         let sums = (part.amounts.send.0, part.amounts.recv.0);
         let sizes = Sizes::from_sums(member.operation, member.ranks, sums.0, sums.1);
         if let (true, Sizes::Bytes(n @ 0..=MOST)) = (is_world, sizes) {

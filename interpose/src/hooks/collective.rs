@@ -64,7 +64,8 @@ fn record(call: &mut Recorded) {
         recv_counts: &[],
     };
     if timing == Timing::Persistent {
-        return keep_template(call, Template::Collective(Box::new((part, lists))));
+        let comm = call.comm_of_persistent(args.handle(at.comm.place()), comm);
+        return keep_template(call, Template::Collective(Box::new((Collective { comm, ..part }, lists))));
     }
     let [send_counts, recv_counts] = &lists;
     call.put_shaped(&Action::Collective(Collective { send_counts, recv_counts, ..part }));

@@ -11,6 +11,7 @@ use super::windows::Windows;
 use crate::Polls;
 use crate::channels::{Channel, Posting, Purpose, Side};
 use crate::communicators::Communicators;
+use crate::counts::add_to;
 use crate::error::{MixError, Problem};
 use crate::index::{ChannelIndex, CollectiveIndex, CommIndex, MessageIndex, ReceiveIndex, RecordIndex};
 use crate::records::{After, Body, Records};
@@ -19,7 +20,7 @@ use crate::task::{Fate, Task};
 use ::collectives::choose::Table;
 use ::collectives::creations::Library;
 use hashbrown::HashMap;
-use mpi_abi::account::Clock;
+use mpi_abi::account::{Clock, part_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::account::TimePart;
@@ -42,6 +43,8 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) keep_init: bool,
     /// How failed polls count.
     pub(crate) polls: Polls,
+    /// Factor of the time of calls without a record.
+    pub(crate) own_work: Option<f64>,
     /// The library whose agreements are in the trace; `None`: they are computing.
     pub(crate) creations: Option<Library>,
     /// The decision table, if collectives are to be replaced by messages.
@@ -166,7 +169,7 @@ impl<'a> Builder<'a> {
             requests: Requests::new(),
             wildcards: HashMap::new(),
             lowered: Vec::new(),
-            timeline: Timeline::default(),
+            timeline: Timeline::new(options.own_work),
             clock,
             not_representable: BTreeMap::new(),
             notes,
@@ -185,7 +188,7 @@ impl<'a> Builder<'a> {
     #[inline(always)]
     pub(super) fn enter(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         self.task.counts.events += 1;
-        self.clock.thread(event.thread);
+        self.clock.event(event);
         self.timeline.release_due(&mut self.task, event);
         self.has_indices()
     }
@@ -202,6 +205,19 @@ impl<'a> Builder<'a> {
         if let Some(notes) = &mut self.notes {
             let after = self.task.records.len() + self.timeline.delayed();
             notes.event(event, before as u64..after as u64, self.timeline.joined());
+        }
+        if self.records() == before {
+            self.without_record(event);
+        }
+    }
+
+    /// The time of a call that made no record is in the next one, but for polls and completions, which are counted where they are.
+    #[inline(never)]
+    fn without_record(&mut self, event: &Event<'_>) {
+        if part_of(&event.action).is_some_and(|part| part != TimePart::Polling) {
+            let took = event.end.0.saturating_sub(event.start.0);
+            add_to(&mut self.task.counts.spent.calls_kept, took);
+            self.timeline.worked(event.thread, took);
         }
     }
 

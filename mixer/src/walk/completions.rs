@@ -37,7 +37,7 @@ impl Builder<'_> {
         }
         self.clock.completed(event, waited);
         if !self.timeline.end(event, &chain) {
-            self.timeline.forget_polls(event);
+            self.timeline.forget_polls(&mut self.task, event);
             let sum = &mut self.task.counts.spent.send_waits;
             *sum = sum.saturating_add(event.end.0.saturating_sub(event.start.0));
         }

@@ -14,7 +14,7 @@
 //! | 13, 14 | one-sided transfers, and their synchronisation | `one_sided.rs` |
 //! | 15 | answers to the one-sided requests of others | `answers.rs` |
 //!
-//! `timeline.rs` gives each record its time and its dependency, `builder.rs` has what all rules share, and `notes.rs` makes
+//! `timeline.rs` gives each record its time and its dependency (`polls.rs` says which part of failed polls is waiting), `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
 
 mod answers;
@@ -28,6 +28,7 @@ mod messages;
 mod neighbourhoods;
 mod notes;
 mod one_sided;
+mod polls;
 mod probes;
 mod recent;
 mod requested;

@@ -1,5 +1,6 @@
 //! Makes the notes of a container, which text cannot hold, during the walk.
 
+use super::polls::{Polled, UsualPoll};
 use crate::Polls;
 use crate::function::Function;
 use crate::index::RecordIndex;
@@ -31,6 +32,7 @@ pub(super) struct NoteTaker {
     begun: u64,
     keep_init: bool,
     polls: Polls,
+    usual_poll: UsualPoll,
     /// Time in calls since the last moment was noted, at most.
     lag: u64,
     /// The functions in the rank's call table.
@@ -42,8 +44,8 @@ pub(super) struct NoteTaker {
 struct Since {
     /// End of its latest event that made a record or waited for sends.
     end: u64,
-    /// Duration of its failed polls after that.
-    polled: u64,
+    /// Its failed polls after that.
+    polled: Polled,
     /// End of its latest event that made a record.
     recorded: u64,
 }
@@ -79,7 +81,10 @@ impl NoteTaker {
     pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>, joined: &[u16]) {
         let thread = usize::from(event.thread);
         if thread >= self.since.len() {
-            self.since.resize(thread + 1, Since { end: self.begun, polled: 0, recorded: self.begun });
+            self.since.resize(
+                thread + 1,
+                Since { end: self.begun, polled: Polled::default(), recorded: self.begun },
+            );
         }
         if let Some(threads) = &mut self.threads {
             let joined = if let Action::Finalize = event.action { joined } else { &[] };
@@ -106,7 +111,7 @@ impl NoteTaker {
         if !records.is_empty() {
             let called = event.call.index().and_then(|slot| *self.called.get(slot)?);
             let function = called.unwrap_or(function);
-            self.since[thread] = Since { end: event.end.0, polled: 0, recorded: event.end.0 };
+            self.since[thread] = Since { end: event.end.0, polled: Polled::default(), recorded: event.end.0 };
             if self.threads.is_none() {
                 self.moment(event, records.start);
             }
@@ -151,7 +156,7 @@ impl NoteTaker {
                     false => (Note::StartUp(took), event.end.0),
                 };
                 (self.zero, self.begun) = (Some(event.start.0), begun);
-                self.since[thread] = Since { end: begun, polled: 0, recorded: begun };
+                self.since[thread] = Since { end: begun, polled: Polled::default(), recorded: begun };
                 self.notes.put(0, &note);
             }
             Action::Finalize => {
@@ -184,9 +189,9 @@ impl NoteTaker {
                 return Some(Function::GET);
             }
             Action::Polls { .. } if self.polls == Polls::Wait => {
-                let took = event.end.0.saturating_sub(event.start.0);
-                self.since[thread].polled = self.since[thread].polled.saturating_add(took);
-                self.lag = self.lag.saturating_add(took);
+                let polled = self.usual_poll.take(event);
+                self.since[thread].polled.add(polled);
+                self.lag = self.lag.saturating_add(polled.all);
             }
             Action::Phase { begin, name } => {
                 self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });
@@ -235,8 +240,10 @@ impl NoteTaker {
         // If the wait made records, its time is in these.
         if records.is_empty() {
             before = event.start.0.saturating_sub(since.end);
-            let polled = polled.min(before);
-            (before, took) = (before - polled, event.end.0.saturating_sub(event.start.0) + polled);
+            let all = polled.all.min(before);
+            // What they took beyond their usual time is in no record.
+            let kept = all.saturating_sub(polled.beyond);
+            (before, took) = (before - all, event.end.0.saturating_sub(event.start.0) + kept);
         }
         since.end = event.end.0.max(since.end);
         for at in 0..self.sent.len() {

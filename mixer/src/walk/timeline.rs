@@ -2,6 +2,8 @@
 //!
 //! Each thread has its own timeline: its records depend on its own events only (`docs/mixing.md`, "Several threads").
 
+use super::polls::{Polled, UsualPoll};
+use crate::counts::add_to;
 use crate::records::{After, Body, Record};
 use crate::task::{Fate, Task};
 use vef_format::capture::event::{Action, Event};
@@ -18,7 +20,12 @@ pub(super) struct Timeline {
     /// them.
     delayed: Vec<(u64, Record)>,
     /// Duration of each thread's failed polls since its `previous`; empty before the first.
-    polled: Vec<u64>,
+    polled: Vec<Polled>,
+    usual_poll: UsualPoll,
+    /// Factor of MPI's own work, if it is not 1.
+    own_work: Option<f64>,
+    /// Of each thread, its time in calls without a record since its `previous`; empty if there is no factor.
+    worked: Vec<u64>,
     /// The threads that have a mark in front of that of `MPI_Finalize`.
     joined: Vec<u16>,
 }
@@ -35,6 +42,22 @@ struct Previous {
 pub(super) struct Chain(Option<After>);
 
 impl Timeline {
+    /// With this factor of MPI's own work.
+    pub(super) fn new(own_work: Option<f64>) -> Self {
+        Self { own_work, ..Self::default() }
+    }
+
+    /// A call without a record took so long.
+    pub(super) fn worked(&mut self, thread: u16, took: u64) {
+        if self.own_work.is_some() {
+            let thread = usize::from(thread);
+            if thread >= self.worked.len() {
+                self.worked.resize(thread + 1, 0);
+            }
+            self.worked[thread] = self.worked[thread].saturating_add(took);
+        }
+    }
+
     /// Rule 1: starts the task's time at the end of `event`, or at its start if it is to be kept, unless it has started before.
     pub(super) fn begin(&mut self, task: &mut Task, event: &Event<'_>, keep: bool) {
         if self.zero.is_none() {
@@ -98,21 +121,23 @@ impl Timeline {
         &self.joined
     }
 
-    /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message.
+    /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message; in front
+    /// of others, only what they take beyond the usual time of so many.
     pub(super) fn polled(&mut self, event: &Event<'_>) {
         let thread = usize::from(event.thread);
         if thread >= self.polled.len() {
-            self.polled.resize(thread + 1, 0);
+            self.polled.resize(thread + 1, Polled::default());
         }
-        let took = event.end.since(event.start).unwrap_or(0);
-        self.polled[thread] = self.polled[thread].saturating_add(took);
+        self.polled[thread].add(self.usual_poll.take(event));
     }
 
-    /// Drops the polls before `event`: they waited for a request that makes no record.
+    /// The polls before `event` waited for a request that makes no record, so only what they took beyond their usual time is waiting.
     #[inline(always)]
-    pub(super) fn forget_polls(&mut self, event: &Event<'_>) {
+    pub(super) fn forget_polls(&mut self, task: &mut Task, event: &Event<'_>) {
         if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
-            *polled = 0;
+            let Polled { all, beyond } = *polled;
+            add_to(&mut task.counts.spent.polls_kept, all - beyond);
+            polled.all = beyond;
         }
     }
 
@@ -124,33 +149,46 @@ impl Timeline {
             _ => Previous { end: *self.zero.get_or_insert(event.start), after: After::Start },
         };
         match event.start.since(previous.end) {
-            Some(time) if self.polled.is_empty() => (time, previous.after),
+            Some(time) if self.polled.is_empty() && self.worked.is_empty() => (time, previous.after),
             Some(time) => {
                 let receives = matches!(
                     event.action,
                     Action::Complete(_) | Action::Receive(_) | Action::Probe { .. } | Action::PostReceive(_)
                 );
-                (time - self.take_polled(task, event.thread, receives, time), previous.after)
+                (self.computed(task, event.thread, receives, time), previous.after)
             }
             None => {
-                self.forget_polls(event);
+                if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
+                    *polled = Polled::default();
+                }
+                if let Some(worked) = self.worked.get_mut(usize::from(event.thread)) {
+                    *worked = 0;
+                }
                 task.counts.negative_times += 1;
                 (0, previous.after)
             }
         }
     }
 
-    /// The part of `time`, before an event, in which the thread polled for what the event `receives`.
+    /// What of `time`, before an event, is computing: not that in which the thread waited by polling, for what the event `receives` or for
+    /// nothing else; MPI's own work with its factor.
     #[inline(never)]
-    fn take_polled(&mut self, task: &mut Task, thread: u16, receives: bool, time: u64) -> u64 {
-        let polled = self.polled.get_mut(usize::from(thread)).map_or(0, std::mem::take);
-        if !receives {
-            return 0;
+    fn computed(&mut self, task: &mut Task, thread: u16, receives: bool, time: u64) -> u64 {
+        let polled = self.polled.get_mut(usize::from(thread)).map_or(Polled::default(), std::mem::take);
+        let waited = if receives { polled.all } else { polled.beyond }.min(time);
+        let kept = polled.all.min(time) - waited;
+        let spent = &mut task.counts.spent;
+        add_to(&mut spent.awaited, waited);
+        add_to(&mut spent.polls_kept, kept);
+        let worked = self.worked.get_mut(usize::from(thread)).map_or(0, std::mem::take);
+        let (time, worked) = (time - waited, kept.saturating_add(worked));
+        match self.own_work {
+            Some(factor) => {
+                let worked = worked.min(time);
+                (time - worked).saturating_add((worked as f64 * factor).round() as u64)
+            }
+            None => time,
         }
-        let waited = polled.min(time);
-        let sum = &mut task.counts.spent.awaited;
-        *sum = sum.saturating_add(waited);
-        waited
     }
 
     /// Adds a record that begins at `start`, or later than the start of `event`.

@@ -1,7 +1,7 @@
 //! How one rank spends its time (`docs/time.md`), and in which phases of the program.
 
 use hashbrown::HashMap;
-use mpi_abi::account::{Clock, of_all};
+use mpi_abi::account::{Clock, of_all, part_of};
 use mpi_abi::waiting::time_part;
 use std::collections::BTreeMap;
 use vef_format::account::{Account, ByPart, TimePart};
@@ -58,13 +58,13 @@ impl TimeOfRank {
     }
 
     pub(super) fn event(&mut self, event: &Event<'_>) {
-        self.clock.thread(event.thread);
+        self.clock.event(event);
         let thread = usize::from(event.thread);
         if thread >= self.threads.len() {
             self.threads.resize_with(thread + 1, Thread::default);
         }
         let by_name = event.call.index().and_then(|slot| self.parts.get(slot).copied());
-        let mut part = by_name.unwrap_or(TimePart::Own);
+        let mut part = by_name.or_else(|| part_of(&event.action)).unwrap_or(TimePart::Own);
         match &event.action {
             Action::Init => {
                 self.clock.begin(event);
@@ -110,7 +110,7 @@ impl TimeOfRank {
             Action::Complete(completions) => {
                 let waited = self.completed(*completions);
                 self.clock.completed(event, waited);
-                if part == TimePart::Message {
+                if part == TimePart::Message || self.parts.is_empty() {
                     part = waited;
                 }
             }
@@ -159,7 +159,8 @@ impl TimeOfRank {
         let all = now.since(since.unwrap_or(self.initialised)).unwrap_or(0);
         let phase = self.phases.entry(name.to_owned()).or_default();
         phase.times.merge(inside);
-        phase.times.add(TimePart::Outside, all.saturating_sub(inside.inside()));
+        let rest = if self.parts.is_empty() { TimePart::Unknown } else { TimePart::Outside };
+        phase.times.add(rest, all.saturating_sub(inside.inside()));
         (*since, *inside) = (Some(now), ByPart::default());
         change(open);
     }

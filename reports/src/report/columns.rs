@@ -6,7 +6,12 @@ use results::table::{Cell, Column, Table};
 impl Report {
     /// Tables beside those of `Stats::tables`: `time` (a row a step and kind), `waits` (a row a rank, or group of ranks), `links`.
     pub fn tables(&self) -> Vec<Table> {
-        [self.over_time_table(), self.waits(), self.links.clone()].into_iter().flatten().collect()
+        let waits = self.replayed.iter().flat_map(|replayed| replayed.waits.tables());
+        [self.over_time_table(), self.rank_states(), self.links.clone()]
+            .into_iter()
+            .flatten()
+            .chain(waits)
+            .collect()
     }
 
     fn over_time_table(&self) -> Option<Table> {
@@ -22,7 +27,7 @@ impl Report {
         Some(table)
     }
 
-    fn waits(&self) -> Option<Table> {
+    fn rank_states(&self) -> Option<Table> {
         let ranks = &self.replayed.as_ref()?.ranks;
         let known = || ranks.times.iter().filter(|(_, times)| !times.is_empty());
         let states = known()

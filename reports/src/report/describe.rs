@@ -42,6 +42,7 @@ impl Report {
             phases: phases(stats),
             replayed: None,
             simulated: None,
+            sweep: None,
             links: None,
             against: None,
         }
@@ -62,8 +63,14 @@ fn head(path: &Path, stats: &Stats) -> Head {
     let oversubscribed = stats.about.facts(About::OVERSUBSCRIBED).map(|host| {
         format!("{host}: ranks waited for each other's cores, and times measure the scheduler, too")
     });
-    let send_waits = stats.about.facts(About::SEND_WAITS).map(|waits| {
-        format!("{waits} of the computing are waits for the ranks' own sends (MPI_Wait and the like), as long as captured")
+    let kept = [
+        (About::SEND_WAITS, "waits for the ranks' own sends (MPI_Wait and the like)"),
+        (About::POLLS, "failed polls (MPI_Test and the like)"),
+        (About::OWN_WORK, "calls of MPI without a record (MPI_Irecv, windows, files)"),
+    ];
+    let kept = kept.iter().flat_map(|&(name, what)| {
+        let told = move |time| format!("{time} of the computing are {what}, as long as captured");
+        stats.about.facts(name).map(told)
     });
     Head {
         file: path.display().to_string(),
@@ -78,7 +85,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         ranks: stats.header.tasks,
         hosts,
         clock_ps: stats.header.clock.0.into(),
-        warnings: oversubscribed.chain(send_waits).collect(),
+        warnings: oversubscribed.chain(kept).collect(),
         not_in_trace: stats.about.facts(About::NOT_IN_TRACE).cloned().collect(),
     }
 }

@@ -26,7 +26,7 @@ pub use model::Report;
 #[cfg(feature = "svg")]
 pub use pictures::{PictureError, network_picture, pictures};
 pub use replayed::Replayed;
-pub use simulation::{SimulationError, read as read_simulation};
+pub use simulation::{SimulationError, Simulations, read as read_simulation, read_any as read_simulations};
 pub use text::{Section, Shown};
 
 pub(crate) use who::matrix;

@@ -5,6 +5,7 @@ use super::replayed::{RankStates, Replayed};
 use super::spent::Spent;
 use results::Exact;
 use results::simulation::Simulation;
+use results::sweep::Sweep;
 use results::table::Table;
 use serde::Serialize;
 
@@ -42,6 +43,8 @@ pub struct Report {
     pub replayed: Option<Replayed>,
     /// A simulation ([`Report::add_simulation`]).
     pub simulated: Option<Simulated>,
+    /// A sweep of simulations ([`Report::add_sweep`]).
+    pub sweep: Option<Sweep>,
     /// All links of that simulation.
     #[serde(skip)]
     pub(super) links: Option<Table>,

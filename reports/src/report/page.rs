@@ -67,6 +67,7 @@ impl Report {
             ("summary", "Summary", Some(self.summary())),
             ("spent", "Time as captured", self.spent_section()),
             ("time", "Over time", self.over_time()),
+            ("waits", "Who waits for whom", self.waits_section()),
             ("pairs", "Who to whom", Some(self.who_to_whom())),
             ("destinations", "Destinations and locality", Some(self.destinations())),
             ("sizes", "Sizes", Some(self.sizes_section())),
@@ -76,6 +77,7 @@ impl Report {
             ("phases", "Phases", self.phases_section()),
             ("missing", "Not in the trace", Some(self.not_in_trace())),
             ("simulation", "Simulation", self.simulated.as_ref().map(simulation::section)),
+            ("sweep", "Sweep", self.sweep.as_ref().map(simulation::sweep_section)),
             ("against", "Comparison", self.against.as_ref().map(against::section)),
             ("how", "How each number was made", Some(self.how())),
         ]
@@ -226,6 +228,37 @@ impl Report {
             } @else {
                 h3 { "Messages on the network" }
                 (table(&["kind", "messages", "bytes"], kinds.collect()))
+            }
+        })
+    }
+
+    fn waits_section(&self) -> Option<Markup> {
+        let waits = &self.replayed.as_ref()?.waits;
+        let name = |name: &Option<String>| Cell::text(name.as_deref().unwrap_or("–"));
+        let of = |waits: u64, picos: u64| [Cell::count(waits), Cell::shown(Exact(picos.into()), time)];
+        let places = waits.places.iter().map(|place| {
+            let [waits, time] = of(place.waits, place.time_ps);
+            vec![Cell::text(place.cause.name()), name(&place.function), name(&place.phase), waits, time]
+        });
+        let pairs = waits.pairs.iter().map(|pair| {
+            let [waits, time] = of(pair.waits, pair.time_ps);
+            vec![
+                Cell::plain(pair.task),
+                Cell::plain(pair.on_task),
+                Cell::text(pair.cause.name()),
+                waits,
+                time,
+            ]
+        });
+        (!waits.places.is_empty()).then(|| html! {
+            p {
+                "In the replay. A message or a collective is late until its sender, or the last member, has come to it; from then on it is under way. "
+                "vef sim --waits has the same for a network of your choice."
+            }
+            (table_of(&["cause", "function", "phase", "waits", "time"], places.collect(), waits.places.len(), "wait-causes"))
+            @if !waits.pairs.is_empty() {
+                h3 { "By pair of ranks" }
+                (table_of(&["rank", "waits for rank", "cause", "waits", "time"], pairs.collect(), waits.pairs.len(), "wait-pairs"))
             }
         })
     }

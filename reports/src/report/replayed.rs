@@ -1,6 +1,7 @@
 //! The part of a report's data that takes a replay: traffic over time, what ranks wait for, efficiency.
 
 use super::measures::{Amount, Matrix, OfRank};
+use results::simulation::WaitsReport;
 use results::{ByState, Exact};
 use serde::Serialize;
 use vef_format::units::Picos;
@@ -30,6 +31,8 @@ pub struct Replayed {
     pub in_flight: InFlight,
     /// What each rank does, in all.
     pub ranks: RankStates,
+    /// Who waits for whom, and why.
+    pub waits: WaitsReport,
     /// What collectives became.
     pub collectives: CollectiveTimes,
 }

@@ -3,8 +3,9 @@
 use super::model::{Report, Simulated};
 use super::parts::{figure, mean_of};
 use super::replayed::RankStates;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use results::simulation::Simulation;
+use results::sweep::Sweep;
 use results::table::{Cell, Table};
 use results::{ByState, Exact, Kind};
 use std::fs;
@@ -48,6 +49,33 @@ pub fn read(path: &Path) -> Result<Simulation, SimulationError> {
     serde_json::from_slice(&json).map_err(|error| SimulationError::Other(path.into(), error))
 }
 
+/// One simulation, or many.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Simulations {
+    /// The result of `vef sim --json`.
+    One(Box<Simulation>),
+    /// That of a sweep.
+    Sweep(Sweep),
+}
+
+/// Reads the JSON that `vef sim --json` wrote, with or without `--sweep`.
+///
+/// # Errors
+/// The file cannot be read, or is something else.
+pub fn read_any(path: &Path) -> Result<Simulations, SimulationError> {
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        schema: Option<String>,
+    }
+    let json = fs::read(path).map_err(|error| SimulationError::Io(path.into(), error))?;
+    let other = |error| SimulationError::Other(path.into(), error);
+    let Versioned { schema } = serde_json::from_slice(&json).map_err(other)?;
+    match schema.is_some_and(|schema| schema.starts_with("vef-sweep/")) {
+        true => Ok(Simulations::Sweep(serde_json::from_slice(&json).map_err(other)?)),
+        false => Ok(Simulations::One(serde_json::from_slice(&json).map_err(other)?)),
+    }
+}
+
 impl Report {
     /// Adds the result of a simulation of this trace: of its links the busiest, and of many ranks the sums over groups, so that a
     /// network of any size fits on a page. The tables have all links.
@@ -71,6 +99,20 @@ impl Report {
             job.finish.tasks_ps.clear();
         }
         self.simulated = Some(Simulated { result, ranks, utilisations });
+        Ok(())
+    }
+
+    /// Adds a sweep of simulations of this trace.
+    ///
+    /// # Errors
+    /// A result is of another trace.
+    pub fn add_sweep(&mut self, sweep: Sweep) -> Result<(), SimulationError> {
+        sweep
+            .points
+            .iter()
+            .filter_map(|point| point.report.as_ref())
+            .try_for_each(|report| self.job_of(report).map(drop))?;
+        self.sweep = Some(sweep);
         Ok(())
     }
 
@@ -190,5 +232,13 @@ fn of_all(shown: usize, all: u32) -> String {
     match all as usize > shown {
         true => format!(", {} of {} that carried messages", Grouped(shown), Grouped(all)),
         false => String::new(),
+    }
+}
+
+pub(super) fn sweep_section(sweep: &Sweep) -> Markup {
+    html! {
+        @if !sweep.answers.is_empty() { ul { @for answer in &sweep.answers { li { (answer) } } } }
+        @if let Ok(picture) = sweep.plot() { figure { div .picture { (PreEscaped(picture)) } } }
+        (sweep.table().to_html("the JSON of the sweep has them"))
     }
 }

@@ -40,13 +40,24 @@ pub enum Section {
     Time,
     /// The same by MPI function.
     Functions,
+    /// Waits in the replay, by cause, function and phase.
+    Waits,
+    /// Waits in the replay, by pair of ranks.
+    WaitPairs,
 }
 
 impl Section {
+    /// Whether it takes a replay.
+    pub const fn is_replayed(self) -> bool {
+        matches!(self, Self::Waits | Self::WaitPairs)
+    }
+
     /// Every section, in the order in which they are shown.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Time,
         Self::Functions,
+        Self::Waits,
+        Self::WaitPairs,
         Self::Sizes,
         Self::Pairs,
         Self::Distances,
@@ -70,6 +81,8 @@ impl Section {
             Self::Calls => "call",
             Self::Time => "time",
             Self::Functions => "function",
+            Self::Waits => "wait",
+            Self::WaitPairs => "wait-pair",
         }
     }
 }
@@ -302,6 +315,8 @@ impl Report {
             Section::Calls => self.by_call(),
             Section::Time => self.by_time(),
             Section::Functions => self.by_function(),
+            Section::Waits => self.by_wait(),
+            Section::WaitPairs => self.by_wait_pair(),
         }
     }
 
@@ -450,6 +465,41 @@ impl Report {
             rows.row(function.time_ps, fields);
         }
         ("Time in MPI functions".to_owned(), rows)
+    }
+
+    fn by_wait(&self) -> (String, Rows) {
+        let waits = self.replayed.iter().flat_map(|replayed| &replayed.waits.places);
+        let mut rows = Rows::new(&["cause", "function", "phase", "waits", "time"]);
+        for place in waits {
+            let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "–".to_owned());
+            let (waits, took) = (Exact(place.waits.into()), Exact(place.time_ps.into()));
+            let fields = vec![
+                place.cause.name().to_owned(),
+                name(&place.function),
+                name(&place.phase),
+                count(waits),
+                time(took),
+            ];
+            rows.row(took, fields);
+        }
+        ("Why ranks wait in the replay, and where".to_owned(), rows)
+    }
+
+    fn by_wait_pair(&self) -> (String, Rows) {
+        let pairs = self.replayed.iter().flat_map(|replayed| &replayed.waits.pairs);
+        let mut rows = Rows::new(&["rank", "waits for", "cause", "waits", "time"]);
+        for pair in pairs {
+            let (waits, took) = (Exact(pair.waits.into()), Exact(pair.time_ps.into()));
+            let fields = vec![
+                pair.task.to_string(),
+                pair.on_task.to_string(),
+                pair.cause.name().to_owned(),
+                count(waits),
+                time(took),
+            ];
+            rows.row(took, fields);
+        }
+        ("Who waits for whom in the replay".to_owned(), rows)
     }
 
     fn by_call(&self) -> (String, Rows) {

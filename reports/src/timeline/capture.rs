@@ -276,7 +276,7 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
 }
 
 /// The annotations of a call.
-struct Facts(Vec<(&'static str, Fact)>);
+struct Facts(Vec<(&'static str, Fact<'static>)>);
 
 impl Facts {
     fn of(action: &Action<'_>, channels: &Channels, done: &[u64]) -> Self {

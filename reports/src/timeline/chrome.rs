@@ -66,6 +66,7 @@ impl Encoder for Chrome {
                     Fact::Number(value) if value >> 53 != 0 => put(out, format_args!(r#""{value}""#)),
                     Fact::Number(value) => put(out, format_args!("{value}")),
                     Fact::Signed(value) => put(out, format_args!("{value}")),
+                    Fact::Text(value) => text(out, value),
                 }
             }
             out.push(b'}');

@@ -7,7 +7,7 @@ pub(super) struct Slice<'a> {
     pub(super) begin: u64,
     pub(super) end: u64,
     pub(super) name: &'a str,
-    pub(super) facts: &'a [(&'static str, Fact)],
+    pub(super) facts: &'a [(&'static str, Fact<'a>)],
     /// The id of the message that it sends.
     pub(super) sends: Option<u64>,
     /// The ids of the messages that it received.
@@ -16,9 +16,10 @@ pub(super) struct Slice<'a> {
 
 /// An annotation, which a viewer shows when the slice is selected.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fact {
+pub(super) enum Fact<'a> {
     Number(u64),
     Signed(i64),
+    Text(&'a str),
 }
 
 /// A row of the timeline.

@@ -10,11 +10,14 @@ mod capture;
 mod chrome;
 mod drawing;
 mod encoder;
+mod followed;
 mod perfetto;
+mod ranks;
 mod replayed;
 mod settings;
 mod simulated;
 
+pub use followed::{Run, SimulatedJob};
 pub use settings::{Format, Settings, Summary, TimelineError};
 
 use drawing::Drawing;
@@ -25,7 +28,7 @@ use std::path::Path;
 use vef_format::capture::Capture;
 
 /// Where slices come from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Source<'a> {
     /// A capture: the times of the calls.
     Capture(&'a Capture),
@@ -42,6 +45,13 @@ pub enum Source<'a> {
     },
     /// The result of a simulation: its links.
     Simulation(&'a Path),
+    /// A simulation that runs meanwhile: its ranks.
+    Simulated {
+        /// Its traces.
+        jobs: &'a [SimulatedJob<'a>],
+        /// Runs it; a second time if the file would be too large.
+        run: Run<'a>,
+    },
 }
 
 /// Draws `source` into the file `out`. If the first attempt exceeds the limit, the file is truncated and written again. A pipe cannot
@@ -80,6 +90,7 @@ fn fill(
     match source {
         Source::Capture(capture) => capture::draw(capture, settings, drawing).map(|()| None),
         Source::Simulation(path) => simulated::draw(path, settings, drawing).map(|()| None),
+        Source::Simulated { jobs, run } => followed::draw(jobs, run, settings, drawing).map(|()| None),
         Source::Trace { path, op_codes, link, extent } => {
             replayed::draw(path, op_codes, link, extent, settings, drawing)
         }

@@ -52,6 +52,7 @@ mod event {
     pub(super) const ANNOTATION_NAME: u32 = 1;
     pub(super) const UNSIGNED: u32 = 3;
     pub(super) const SIGNED: u32 = 4;
+    pub(super) const TEXT: u32 = 6;
 }
 
 /// Fields of `InternedData`.
@@ -136,6 +137,7 @@ impl Encoder for Perfetto {
             match *fact {
                 Fact::Number(value) => number(&mut self.inner, event::UNSIGNED, value),
                 Fact::Signed(value) => number(&mut self.inner, event::SIGNED, value as u64),
+                Fact::Text(value) => bytes(&mut self.inner, event::TEXT, value.as_bytes()),
             }
             bytes(&mut self.event, event::ANNOTATION, &self.inner);
         }

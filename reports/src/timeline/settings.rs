@@ -87,6 +87,9 @@ pub enum TimelineError {
     /// The result of a simulation cannot be read.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// The simulation whose ranks are drawn failed; who runs it knows why.
+    #[error("the simulation failed")]
+    Simulate,
     /// The result has no links over time.
     #[error("{0}: a result that says nothing of links over time; vef sim --json --links makes one that does")]
     NoLinks(PathBuf),

@@ -6,6 +6,7 @@ mod bins;
 mod operations;
 mod senders;
 mod under_way;
+mod waiting;
 mod watcher;
 
 use crate::report::Replayed;
@@ -16,6 +17,7 @@ use replay::{
 use std::io;
 use std::path::Path;
 use vef_format::format::Format;
+use waiting::Waiting;
 use watcher::Watcher;
 
 /// Why a trace cannot be replayed.
@@ -53,8 +55,11 @@ pub fn replay(
 ) -> Result<Replayed, ReplayedError> {
     let mut engine = Engine::builder().job(job(path, op_codes, extent)?).engine()?;
     let ideal_runtime = yardstick::run(&mut engine, &Link::ideal())?.runtime;
-    let mut engine = Engine::builder().job(job(path, op_codes, extent)?).engine()?;
-    let mut watcher = Watcher::new(stats, *link, extent.from_launch, progress);
+    let job = job(path, op_codes, extent)?;
+    let labels = job.labels()?;
+    let mut engine = Engine::builder().job(job).engine()?;
+    let waiting = Waiting::new(&engine, labels);
+    let mut watcher = Watcher::new(stats, *link, extent.from_launch, waiting, progress);
     let outcome = yardstick::watch(&mut engine, link, Picos::MAX, &mut watcher)?;
     match outcome.stuck {
         Some(stuck) => Err(ReplayedError::Stuck(Box::new(stuck))),

@@ -4,6 +4,7 @@ use super::bins::{self, Lane, MOST, Width, fold};
 use super::operations::Operations;
 use super::senders::Senders;
 use super::under_way::UnderWay;
+use super::waiting::Waiting;
 use crate::report::matrix;
 use crate::report::replayed::{
     CollectiveTimes, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
@@ -56,6 +57,7 @@ pub(super) struct Watcher<'a> {
     collectives: Sums,
     operations: Operations<'a>,
     senders: Senders,
+    waiting: Waiting,
 }
 
 impl<'a> Watcher<'a> {
@@ -63,6 +65,7 @@ impl<'a> Watcher<'a> {
         stats: &'a Stats,
         link: Link,
         from_launch: bool,
+        waiting: Waiting,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
         let tasks = stats.header.tasks;
@@ -87,6 +90,7 @@ impl<'a> Watcher<'a> {
             collectives: Sums::new(tasks),
             operations: Operations::new(stats),
             senders: Senders::new(tasks),
+            waiting,
         }
     }
 
@@ -212,6 +216,7 @@ impl<'a> Watcher<'a> {
                 of_sender: self.senders.classes(),
             },
             ranks: rank_states(&self.tasks, &finish_times),
+            waits: self.waiting.report(),
             collectives: CollectiveTimes {
                 matrix: matrix(&self.collectives),
                 operations: self.operations.finish(runtime),
@@ -253,6 +258,7 @@ impl Sink for Watcher<'_> {
     }
 
     fn started(&mut self, started: &Started) {
+        self.waiting.started(started);
         let rank = started.task.index();
         let last = std::mem::replace(&mut self.tasks[rank].last, started.at);
         self.was(rank, State::Computing, started.released, started.at);
@@ -270,6 +276,7 @@ impl Sink for Watcher<'_> {
     }
 
     fn left(&mut self, left: &Left) {
+        self.waiting.left(left);
         self.operations.left(left.id.0, left.at);
     }
 

@@ -1,5 +1,6 @@
 //! The result of `vef sim` for a trace: what the simulator writes, and reports, timelines and sweeps read.
 
+mod congestion;
 mod critical;
 mod drawing;
 mod links;
@@ -7,6 +8,7 @@ mod tables;
 mod text;
 mod waits;
 
+pub use congestion::CongestionReport;
 pub use critical::{Captured, CriticalLevel, CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 pub use drawing::{Drawing, DrawnCable, DrawnVertex};
 pub use links::{Amount, JobBytes, KindBytes, LinkReport, LinksReport, OverTime, Source};
@@ -68,6 +70,9 @@ pub struct Simulation {
     pub sizes: Vec<OfSize>,
     /// Use of the links.
     pub links: LinksReport,
+    /// Congestion control, if there is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<CongestionReport>,
     /// The critical path, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path: Option<CriticalPath>,

@@ -1,6 +1,6 @@
 //! The tables of a simulation.
 
-use super::{CriticalPath, Latency, LinkReport, OverTime, Simulation};
+use super::{CriticalPath, Latency, LinkReport, OverTime, Simulation, WaitsReport};
 use crate::table::{Cell, Column, Table};
 use vef_format::state::State;
 
@@ -79,40 +79,12 @@ impl Simulation {
 
     /// Waits by cause, function and phase; without rows if they were not recorded.
     pub fn waits_table(&self) -> Table {
-        let columns = ["cause", "function", "phase", "waits"].map(|name| Column::new(name, name));
-        let time = Column::new("time_ps", "time");
-        let mut table = Table::new("waits", "Why tasks wait, and where", [&columns[..], &[time]].concat());
-        for place in self.waits.iter().flat_map(|waits| &waits.places) {
-            table.row([
-                Cell::text(place.cause.name()),
-                Cell::text(place.function.clone().unwrap_or_default()),
-                Cell::text(place.phase.clone().unwrap_or_default()),
-                Cell::count(place.waits),
-                Cell::Time(place.time_ps.into()),
-            ]);
-        }
-        table
+        self.waits.as_ref().unwrap_or(&WaitsReport::default()).places_table()
     }
 
     /// Waits by pair of tasks; without rows if they were not recorded.
     pub fn wait_pairs_table(&self) -> Table {
-        let ids = ["job", "rank"].map(|name| Column::new(name, name));
-        let on = Column::new("on_rank", "waits for rank");
-        let columns = ["cause", "waits"].map(|name| Column::new(name, name));
-        let time = Column::new("time_ps", "time");
-        let columns = [&ids[..], &[on], &columns, &[time]].concat();
-        let mut table = Table::new("wait_pairs", "Who waits for whom", columns);
-        for pair in self.waits.iter().flat_map(|waits| &waits.pairs) {
-            table.row([
-                Cell::Id(pair.job.into()),
-                Cell::Id(pair.task.into()),
-                Cell::Id(pair.on_task.into()),
-                Cell::text(pair.cause.name()),
-                Cell::count(pair.waits),
-                Cell::Time(pair.time_ps.into()),
-            ]);
-        }
-        table
+        self.waits.as_ref().unwrap_or(&WaitsReport::default()).pairs_table()
     }
 
     /// Messages and latency by kind.

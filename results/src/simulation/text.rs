@@ -60,6 +60,9 @@ impl Simulation {
             let (delivered, mean) = (Grouped(*delivered), Picos(*latency_mean_ps));
             writeln!(out, "background    {traffic}: {amount}, {delivered} arrived, latency mean {mean}")?;
         }
+        if let Some(congestion) = &self.congestion {
+            writeln!(out, "congestion    {congestion}")?;
+        }
         writeln!(out, "messages      {}", Amount { messages: self.messages, bytes: self.bytes })?;
         for OfKind { kind, amount, latency: Latency { messages, p50_ps, p99_ps, .. } } in &self.kinds {
             write!(out, "  {kind:<20}  {amount}")?;

@@ -1,5 +1,6 @@
 //! Who waits for whom in a simulation.
 
+use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,58 @@ pub struct WaitsReport {
 impl WaitsReport {
     /// Pairs in a report.
     pub const MOST_PAIRS: usize = 10_000;
+
+    /// Of these, most time first; some pairs may have been left out already.
+    pub fn new(places: Vec<WaitingIn>, mut pairs: Vec<WaitingFor>, left_out: bool) -> Self {
+        let pairs_left_out = pairs.len().saturating_sub(Self::MOST_PAIRS) as u64 + u64::from(left_out);
+        pairs.truncate(Self::MOST_PAIRS);
+        Self { places, pairs, pairs_left_out }
+    }
+
+    /// The tables of a trace alone, as `vef stats` and `vef report` name them.
+    pub fn tables(&self) -> [Table; 2] {
+        let [mut places, mut pairs] = [self.places_table(), self.pairs_table()];
+        (places.name, pairs.name) = ("wait-causes", "wait-pairs");
+        [places, pairs]
+    }
+
+    /// By cause, function and phase.
+    pub fn places_table(&self) -> Table {
+        let columns = ["cause", "function", "phase", "waits"].map(|name| Column::new(name, name));
+        let time = Column::new("time_ps", "time");
+        let mut table = Table::new("waits", "Why tasks wait, and where", [&columns[..], &[time]].concat());
+        for place in &self.places {
+            table.row([
+                Cell::text(place.cause.name()),
+                Cell::text(place.function.clone().unwrap_or_default()),
+                Cell::text(place.phase.clone().unwrap_or_default()),
+                Cell::count(place.waits),
+                Cell::Time(place.time_ps.into()),
+            ]);
+        }
+        table
+    }
+
+    /// By pair of tasks.
+    pub fn pairs_table(&self) -> Table {
+        let ids = ["job", "rank"].map(|name| Column::new(name, name));
+        let on = Column::new("on_rank", "waits for rank");
+        let columns = ["cause", "waits"].map(|name| Column::new(name, name));
+        let time = Column::new("time_ps", "time");
+        let columns = [&ids[..], &[on], &columns, &[time]].concat();
+        let mut table = Table::new("wait_pairs", "Who waits for whom", columns);
+        for pair in &self.pairs {
+            table.row([
+                Cell::Id(pair.job.into()),
+                Cell::Id(pair.task.into()),
+                Cell::Id(pair.on_task.into()),
+                Cell::text(pair.cause.name()),
+                Cell::count(pair.waits),
+                Cell::Time(pair.time_ps.into()),
+            ]);
+        }
+        table
+    }
 }
 
 /// Why a task waits.

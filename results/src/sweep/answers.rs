@@ -102,12 +102,14 @@ impl Sweep {
             };
             answers.push(format!("not slower by more than {}: {}{more}", percent(nothing), shown.join("; ")));
         }
-        let cost = |case: &&Case| times[*case].cost;
-        let cheapest = alike.iter().chain([&best]).copied().filter(|case| cost(case).is_some());
-        let cheapest =
-            cheapest.min_by(|one, other| cost(one).unwrap_or(0.0).total_cmp(&cost(other).unwrap_or(0.0)));
-        if let Some((case, cost)) = cheapest.and_then(|case| Some((case, times[case].cost?))) {
-            answers.push(format!("the cheapest of these: {} ({cost:.0})", named(case)));
+        let costs: Vec<(&Case, f64)> =
+            alike.iter().chain([&best]).filter_map(|&case| Some((case, times[case].cost?))).collect();
+        let cheapest = costs.iter().copied().min_by(|one, other| one.1.total_cmp(&other.1));
+        // Among one, or several of one price, none is the cheapest.
+        if let Some((case, cost)) = cheapest
+            && costs.iter().any(|&(_, other)| other > cost)
+        {
+            answers.push(format!("the cheapest of these {}: {} ({cost:.0})", costs.len(), named(case)));
         }
         for (at, option) in options.iter().enumerate() {
             answers.extend(suffices(at, option, &order, &times, nothing, &named));

@@ -39,6 +39,14 @@ pub enum ModelError {
     /// A speedup below 1, or with output buffers, which have none.
     #[error("the speedup must be at least 1, and applies to input buffers only")]
     Speedup,
+    /// A setting of congestion control or of loss that others do not permit.
+    #[error("{option} need{} {needs}", if option.starts_with("--") { "s" } else { "" })]
+    Congestion {
+        /// The setting.
+        option: &'static str,
+        /// What it needs.
+        needs: &'static str,
+    },
     /// The number of virtual channels is outside 1 to 255.
     #[error("{vcs} virtual channels: write a number from 1 to 255")]
     Channels {

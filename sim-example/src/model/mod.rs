@@ -53,10 +53,13 @@ pub use kind::{Build, Carrier, ModelInfo, Setup};
 pub(crate) use links::LinkSpeed;
 pub use links::{GROUPS_HEADING, HEADING as LINKS_HEADING, Links, Usage};
 pub use list::{Model, UnknownModel};
-pub use network::{Carried, Happened, Network, OutOfTime};
+pub(crate) use network::forward;
+pub use network::{Carried, Congested, Happened, Network, OutOfTime};
 pub use packet::settings::HEADING as PACKET_HEADING;
 pub(crate) use packet::{Announced, Crossed, Packets};
-pub use packet::{Arbiter, Buffers, PacketSettings};
+pub use packet::{
+    Arbiter, Buffers, Congestion, CongestionError, DcqcnSettings, DctcpSettings, PacketSettings, Window,
+};
 pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};
 

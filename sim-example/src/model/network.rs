@@ -26,6 +26,23 @@ pub struct Carried {
     pub tag: u64,
 }
 
+/// What congestion control has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Congested {
+    /// Packets marked.
+    pub marked: u64,
+    /// Notifications of senders (DCQCN).
+    pub notified: u64,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Packets sent again.
+    pub sent_again: u64,
+    /// Times that a sender heard nothing for too long.
+    pub timeouts: u64,
+    /// Most bytes that waited for a link; of output buffers.
+    pub largest_queue: u64,
+}
+
 /// An event of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
@@ -72,6 +89,11 @@ pub trait Network {
         None
     }
 
+    /// What congestion control has done, if there is any.
+    fn congested(&self) -> Option<Congested> {
+        None
+    }
+
     /// Takes the recorder of optional results (links over time, the critical path). Without one, or in a network that does not
     /// keep it, these are empty.
     fn set_watch(&mut self, _: Option<Box<Watch>>) {}
@@ -82,6 +104,36 @@ pub trait Network {
     }
 }
 
+/// The methods of a network that another one around it does not change.
+macro_rules! forward {
+    ($this:ident => $inner:expr) => {
+        fn usage(&$this) -> Vec<$crate::model::Usage> {
+            $inner.usage()
+        }
+
+        fn events(&$this) -> u64 {
+            $inner.events()
+        }
+
+        fn deadlock(&$this) -> Option<String> {
+            $inner.deadlock()
+        }
+
+        fn congested(&$this) -> Option<$crate::model::Congested> {
+            $inner.congested()
+        }
+
+        fn set_watch(&mut $this, watch: Option<Box<$crate::watch::Watch>>) {
+            $inner.set_watch(watch);
+        }
+
+        fn watch(&mut $this) -> Option<&mut $crate::watch::Watch> {
+            $inner.watch()
+        }
+    };
+}
+pub(crate) use forward;
+
 impl<N: Network + ?Sized> Network for Box<N> {
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
         (**self).submit(at, message)
@@ -91,23 +143,5 @@ impl<N: Network + ?Sized> Network for Box<N> {
         (**self).run_until(limit)
     }
 
-    fn usage(&self) -> Vec<Usage> {
-        (**self).usage()
-    }
-
-    fn events(&self) -> u64 {
-        (**self).events()
-    }
-
-    fn deadlock(&self) -> Option<String> {
-        (**self).deadlock()
-    }
-
-    fn set_watch(&mut self, watch: Option<Box<Watch>>) {
-        (**self).set_watch(watch);
-    }
-
-    fn watch(&mut self) -> Option<&mut Watch> {
-        (**self).watch()
-    }
+    forward!(self => (**self));
 }

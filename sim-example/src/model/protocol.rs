@@ -6,9 +6,9 @@
 
 use vef_format::units::{Bytes, Picos};
 
-use super::links::Usage;
+use super::network::forward;
 use super::{Carried, Happened, Network, OutOfTime};
-use crate::watch::{RETURNED, Watch};
+use crate::watch::RETURNED;
 
 /// Costs of the message library.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,25 +77,7 @@ impl<N: Network> Network for WithProtocol<'_, N> {
         }
     }
 
-    fn usage(&self) -> Vec<Usage> {
-        self.network.usage()
-    }
-
-    fn events(&self) -> u64 {
-        self.network.events()
-    }
-
-    fn deadlock(&self) -> Option<String> {
-        self.network.deadlock()
-    }
-
-    fn set_watch(&mut self, watch: Option<Box<Watch>>) {
-        self.network.set_watch(watch);
-    }
-
-    fn watch(&mut self) -> Option<&mut Watch> {
-        self.network.watch()
-    }
+    forward!(self => self.network);
 }
 
 #[cfg(test)]

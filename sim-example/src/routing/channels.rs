@@ -225,7 +225,11 @@ impl Choice for Script {
 }
 
 impl Decisions for Script {
-    fn takes_detour(&mut self, _: (LinkId, u32), _: (LinkId, u32)) -> bool {
+    fn load(&self, _: LinkId) -> Option<u64> {
+        None
+    }
+
+    fn takes_detour(&mut self, _: u64, _: u64) -> bool {
         self.choose(2) == 1
     }
 }

@@ -42,6 +42,11 @@ pub trait Routing: fmt::Debug + Send + Sync {
         false
     }
 
+    /// With [`Detours::ByLoad`], whether the load of all links of both routes decides, not that of their first links.
+    fn looks_at_whole_routes(&self) -> bool {
+        false
+    }
+
     /// At the first switch, with [`Detours::ByLoad`]: whether this route takes its detour.
     fn takes(&self, _: &Alternatives<'_>) -> bool {
         true
@@ -114,17 +119,17 @@ pub(super) fn draw(route: &Route, n: u32, salt: u32) -> u32 {
     below((combine(route.key.into(), salt.into()) >> 32) as u32, n)
 }
 
-/// The shortest way to the destination, and the one over an intermediate switch: first link, and number of links.
+/// The shortest way to the destination, and the one over an intermediate switch: what their load costs.
 pub struct Alternatives<'a> {
-    pub(super) short: (LinkId, u32),
-    pub(super) detour: (LinkId, u32),
+    pub(super) short: u64,
+    pub(super) detour: u64,
     pub(super) load: &'a dyn Load,
 }
 
 impl Alternatives<'_> {
-    /// Whether load times length of the shortest way exceeds that of the detour by more than `threshold`.
+    /// Whether the load of the shortest way exceeds that of the detour by more than `threshold`: the load of the first link times the
+    /// length, or the sum over all links ([`Routing::looks_at_whole_routes`]).
     pub fn detour_costs_less(&self, threshold: Bytes) -> bool {
-        let cost = |(link, hops): (LinkId, u32)| self.load.load(link).saturating_mul(hops.into());
-        cost(self.short) > cost(self.detour).saturating_add(self.load.of_bytes(threshold))
+        self.short > self.detour.saturating_add(self.load.of_bytes(threshold))
     }
 }

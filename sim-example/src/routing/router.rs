@@ -152,14 +152,39 @@ impl<'a> Router<'a> {
         let Some(via) = topology.intermediate(route.at, to, self.policy, &mut drawn) else { return };
         let takes_detour = self.routing.detours() != Detours::ByLoad || {
             let (short, detour) = topology.lengths(route, to, via, self.policy);
-            let (mut by_short, mut by_detour) = (*route, Route { via, ..*route });
-            let short = (self.step(&mut by_short, decisions).link, short);
-            let detour = (self.step(&mut by_detour, decisions).link, detour);
+            let (by_short, by_detour) = (*route, Route { via, ..*route });
+            let (short, detour) = match self.routing.looks_at_whole_routes() {
+                true => (self.load_of(by_short, decisions), self.load_of(by_detour, decisions)),
+                false => {
+                    let mut first = |mut route, hops: u32| {
+                        let link = self.step(&mut route, decisions).link;
+                        decisions.load(link).map_or(0, |load| load.saturating_mul(hops.into()))
+                    };
+                    (first(by_short, short), first(by_detour, detour))
+                }
+            };
             decisions.takes_detour(short, detour)
         };
         if takes_detour {
             route.via = via;
         }
+    }
+
+    /// The load of all links of a route.
+    fn load_of(&self, mut route: Route, decisions: &mut impl Decisions) -> u64 {
+        let mut sum = 0u64;
+        loop {
+            let hop = self.step(&mut route, decisions);
+            match decisions.load(hop.link).filter(|_| !hop.last) {
+                Some(load) => sum = sum.saturating_add(load),
+                None => return sum,
+            }
+        }
+    }
+
+    /// Whether routes depend on the load of links far from their switches.
+    pub fn looks_far(&self) -> bool {
+        self.routing.looks_at_whole_routes()
     }
 
     /// Classes of virtual channels, on links of `class`, with which no deadlock is possible.
@@ -176,8 +201,11 @@ impl<'a> Router<'a> {
 
 /// The choices along a route, and the one between the shortest way and the detour.
 pub(super) trait Decisions: Choice {
-    /// Whether to take the detour, given first link and length of the shortest way and of the detour.
-    fn takes_detour(&mut self, short: (LinkId, u32), detour: (LinkId, u32)) -> bool;
+    /// The load of a link, if it matters.
+    fn load(&self, link: LinkId) -> Option<u64>;
+
+    /// Whether to take the detour, given the cost of the shortest way and of the detour.
+    fn takes_detour(&mut self, short: u64, detour: u64) -> bool;
 }
 
 /// The choices of a simulation.
@@ -205,7 +233,12 @@ impl<L: Load> Choice for Decide<'_, L> {
 }
 
 impl<L: Load> Decisions for Decide<'_, L> {
-    fn takes_detour(&mut self, short: (LinkId, u32), detour: (LinkId, u32)) -> bool {
+    #[inline]
+    fn load(&self, link: LinkId) -> Option<u64> {
+        Some(self.load.load(link))
+    }
+
+    fn takes_detour(&mut self, short: u64, detour: u64) -> bool {
         self.router.routing.takes(&Alternatives { short, detour, load: self.load })
     }
 }

@@ -98,9 +98,14 @@ impl Choice for AtRandom {
 }
 
 impl Decisions for AtRandom {
-    fn takes_detour(&mut self, short: (LinkId, u32), detour: (LinkId, u32)) -> bool {
+    /// So that the cost of a way is its length.
+    fn load(&self, _: LinkId) -> Option<u64> {
+        Some(1)
+    }
+
+    fn takes_detour(&mut self, short: u64, detour: u64) -> bool {
         // In a dragonfly, two global links may be shorter than one with local links before and behind.
-        assert!(short.1 > 0 && detour.1 >= short.1.min(2), "{short:?} {detour:?}");
+        assert!(short > 0 && detour >= short.min(2), "{short} {detour}");
         self.random.below(2) == 0
     }
 }
@@ -395,21 +400,87 @@ fn loads_decide() {
     assert!((1..20).contains(&both.count()), "without load either dimension comes first");
 }
 
+/// A load behind the first link: UGAL-G sees it, UGAL-L does not.
+#[test]
+fn ugal_global_looks_at_whole_routes() {
+    struct One(LinkId, u64);
+    impl Load for One {
+        fn load(&self, link: LinkId) -> u64 {
+            if link == self.0 { self.1 } else { 0 }
+        }
+
+        fn of_bytes(&self, bytes: Bytes) -> u64 {
+            bytes.0
+        }
+    }
+    let topology = build("hyperx:4x4");
+    let minimal = router(&topology, "minimal", 0).unwrap();
+    let (first, second) = (minimal.route(0, 5).nth(1).unwrap(), minimal.route(0, 5).nth(2).unwrap());
+    let detours = |routing: &str, load: u64| {
+        let takes = |seed: &u64| {
+            let router = router(&topology, routing, *seed).unwrap();
+            let mut route = router.start(0, 5, router.key(0, 5, *seed));
+            router.next(&mut route, &One(second, load)).link != first
+        };
+        (0..40).filter(takes).count()
+    };
+    assert_eq!([detours("ugal:100", 1000), detours("ugal:global:100", 100)], [0, 0]);
+    assert!(detours("ugal:global:100", 101) > 20);
+}
+
+/// Ties of a dimension go either way by the packet, and all else as in dimension order.
+#[test]
+fn ties_at_random() {
+    let topology = build("torus:4x3");
+    let (fixed, random) = (router(&topology, "dor", 0).unwrap(), router(&topology, "dor:random", 7).unwrap());
+    let links = |router: &Router<'_>, dst, key| {
+        let mut route = router.start(1, dst, key);
+        std::iter::from_fn(|| Some(router.next(&mut route, &Unloaded)).filter(|hop| !hop.last))
+            .map(|hop| hop.link)
+            .collect::<Vec<_>>()
+    };
+    let same = (0..400).filter(|n| links(&random, 3, random.key(1, 3, *n)) == links(&fixed, 3, 0)).count();
+    assert!((150..250).contains(&same), "{same} of 400");
+    assert!((0..40).all(|n| links(&random, 6, random.key(1, 6, n)) == links(&fixed, 6, 0)));
+}
+
 #[test]
 fn names_read_back() {
-    for name in ALL.into_iter().chain(["dor", "dmodk", "ecmp:message", "ugal:4096"]) {
+    for name in ALL.into_iter().chain([
+        "dor",
+        "dmodk",
+        "ecmp:message",
+        "dor:random",
+        "ugal:4096",
+        "ugal:global",
+        "ugal:router",
+        "ugal:global:router:4096",
+    ]) {
         assert_eq!(routing(name).to_string(), name);
     }
     assert_eq!(routing("ecmp").name(), "ecmp:pair");
     assert_eq!(routing("ugal:64KiB").name(), "ugal:65536");
-    for text in ["", "shortest", "ecmp:flow", "valiant:group", "ugal:", "ugal:many", "minimal:"] {
+    for text in [
+        "",
+        "shortest",
+        "ecmp:flow",
+        "valiant:group",
+        "ugal:",
+        "ugal:many",
+        "ugal:globally",
+        "dor:",
+        "minimal:",
+    ] {
         let error = text.parse::<RoutingSpec>().unwrap_err().to_string();
         assert!(error.contains("write minimal, dor, dmodk"), "{error}");
     }
     let tree = build("fattree:k=4");
     let error = |name| router(&tree, name, 0).unwrap_err().to_string();
     assert!(error("dor").starts_with("routing dor is for tori, meshes and HyperX"));
-    assert!(error("valiant:router").contains("for dragonflies"));
+    for name in ["valiant:router", "ugal:router"] {
+        assert!(error(name).contains("for dragonflies"));
+    }
+    assert!(error("dor:random").contains("for tori"));
     let torus = build("torus:4");
     assert!(router(&torus, "dmodk", 0).unwrap_err().to_string().contains("for trees"));
 }

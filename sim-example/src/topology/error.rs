@@ -26,8 +26,16 @@ pub enum TopologyProblem {
     #[error("every number must be at least 1")]
     Zero,
     /// A Slim Fly needs an odd prime.
-    #[error("{0} is not an odd prime")]
-    Prime(u32),
+    #[error("{0} is not the power of a prime, from 3 on")]
+    PrimePower(u32),
+    /// Ports of a leaf that cannot be divided by the ratio.
+    #[error("{ports} ports cannot be divided into {ratio} down for each one up")]
+    Ratio {
+        /// The ports of a switch.
+        ports: u32,
+        /// Those down for each one up.
+        ratio: u32,
+    },
     /// A fat tree needs switches with an even number of ports.
     #[error("the number of ports of a fat tree must be even")]
     Odd,

@@ -58,6 +58,11 @@ pub trait Topology: fmt::Debug + Send + Sync {
         "minimal"
     }
 
+    /// Whether its shortest routes are in dimension order, and differ in ties alone, unless they are adaptive.
+    fn ties_alone_differ(&self) -> bool {
+        false
+    }
+
     /// A random intermediate for a route between two different switches, as [`Route::via`]; by default there is none. `draw(n)`
     /// returns a number below n.
     fn intermediate(&self, _: u32, _: u32, _: Policy, _draw: &mut dyn FnMut(u32) -> u32) -> Option<u32> {

@@ -7,11 +7,12 @@ use super::fabric::Fabric;
 use super::form::{Form, TopologySpec};
 use super::given::{self, Given};
 use super::tree::{self, Tree};
-use super::{dragonfly, hyperx, megafly, slimfly, torus};
+use super::{dragonfly, hyperx, megafly, rail, slimfly, torus};
 
 /// All text forms but `auto`, in the order of the documentation.
 pub const FORMS: &[&[Form]] = &[
     tree::FORMS,
+    rail::FORMS,
     torus::FORMS,
     hyperx::FORMS,
     dragonfly::FORMS,

@@ -1,13 +1,13 @@
 //! The Slim Fly: routers joined as a McKay–Miller–Širáň graph, of which no two are more than two links apart.
 //!
-//! For a prime q = 4w + δ, δ = ±1, there are 2q² routers in two halves, each of q groups of q routers; with ξ a primitive root
-//! modulo q, and all sums and products modulo q,
+//! For a power of a prime q = 4w + δ, δ = ±1 or 0, there are 2q² routers in two halves, each of q groups of q routers; with ξ a primitive
+//! element of the field of q elements, and all sums and products in that field,
 //!
 //! - router (0, x, y) is joined to (0, x, y') where y − y' is in X, and to (1, m, c) where y = m·x + c;
 //! - router (1, m, c) is joined to (1, m, c') where c − c' is in X'.
 //!
 //! δ = 1: X are the even powers of ξ, X' the odd ones. δ = −1: X = {1, ξ², …, ξ^(2w−2), ξ^(2w−1), ξ^(2w+1), …, ξ^(4w−3)}, X' = ξ·X.
-//! So each router has (3q − δ)/2 cables. With q = 5 it is the Hoffman–Singleton graph. Router h·q² + x·q + y is (h, x, y); node `n` is
+//! δ = 0: X = {1, ξ², …, ξ^(q−2)}, X' = ξ·X. So each router has (3q − δ)/2 cables. With q = 5 it is the Hoffman–Singleton graph. Router h·q² + x·q + y is (h, x, y); node `n` is
 //! at router n / p, with p = ⌈(3q − δ)/4⌉ nodes per router unless said otherwise.
 //!
 //! The class of virtual channels is the number of links taken, as in the source, so two for shortest routes, four with an intermediate
@@ -16,6 +16,7 @@
 //! Source: M. Besta, T. Hoefler, "Slim Fly: a cost effective low-diameter network topology", SC 2014.
 
 use super::error::TopologyProblem;
+use super::field::Field;
 use super::form::{Form, Parsed, exactly};
 use super::interface::{Level, Topology};
 use super::route::{Choice, Hop, Policy, Route, other_than};
@@ -26,7 +27,7 @@ pub(super) const FORMS: &[Form] = &[Form {
     kind: "slimfly",
     form: "slimfly:Q[:NODES]",
     example: "slimfly:5 or slimfly:17:12",
-    help: "Slim Fly of 2Q² routers with (3Q ± 1)/2 cables each, Q an odd prime, and NODES per router",
+    help: "Slim Fly of 2Q² routers with 3Q/2 cables each (½ more or less if Q is odd), Q a power of a prime, and NODES per router",
     parse,
 }];
 
@@ -44,6 +45,7 @@ fn parse(text: &str) -> Option<Parsed> {
 struct SlimFly {
     name: String,
     q: u32,
+    field: Field,
     per_router: Divisor,
     nodes: u32,
     /// X and X', ascending.
@@ -55,21 +57,6 @@ struct SlimFly {
 /// Largest Q: with more, a topology has too many links.
 const MOST: u32 = 1 << 9;
 
-fn is_prime(number: u32) -> bool {
-    number > 1
-        && (2..)
-            .take_while(|divisor| divisor * divisor <= number)
-            .all(|divisor| !number.is_multiple_of(divisor))
-}
-
-/// The powers of a primitive root of a prime, from the 0th on.
-fn powers(q: u32) -> Vec<u32> {
-    let of = |root: u32| std::iter::successors(Some(1), move |power| Some(power * root % q));
-    let is_primitive = |root: &u32| of(*root).skip(1).position(|power| power == 1) == Some(q as usize - 2);
-    let root = (1..q).find(is_primitive).unwrap_or(1);
-    of(root).take(q as usize - 1).collect()
-}
-
 impl SlimFly {
     fn new(q: u32, per_router: Option<u32>) -> Result<Self, TopologyProblem> {
         if q == 0 || per_router == Some(0) {
@@ -78,18 +65,15 @@ impl SlimFly {
         if q > MOST {
             return Err(TopologyProblem::TooLarge);
         }
-        if q == 2 || !is_prime(q) {
-            return Err(TopologyProblem::Prime(q));
-        }
-        let powers = powers(q);
+        let field = Field::new(q).filter(|_| q > 2).ok_or(TopologyProblem::PrimePower(q))?;
         // w, of q = 4w + δ.
         let w = q.div_ceil(4) as usize - usize::from(q % 4 == 1);
         let x: Vec<usize> = match q % 4 {
-            1 => (0..q as usize - 1).step_by(2).collect(),
+            0 | 1 => (0..q as usize - 1).step_by(2).collect(),
             _ => (0..2 * w - 1).step_by(2).chain((2 * w - 1..4 * w - 2).step_by(2)).collect(),
         };
         let steps = [0, 1].map(|more| {
-            let mut steps: Vec<u32> = x.iter().map(|at| powers[(at + more) % powers.len()]).collect();
+            let mut steps: Vec<u32> = x.iter().map(|at| field.power((at + more) as u32)).collect();
             steps.sort_unstable();
             steps
         });
@@ -103,7 +87,7 @@ impl SlimFly {
         let routers = product([2, q, q])?;
         let nodes = product([routers, per_router])?;
         checked_links(2 * u64::from(nodes) + u64::from(routers) * u64::from(degree))?;
-        Ok(Self { name, q, per_router: Divisor::new(per_router), nodes, steps, places })
+        Ok(Self { name, q, field, per_router: Divisor::new(per_router), nodes, steps, places })
     }
 
     fn routers(&self) -> u32 {
@@ -127,15 +111,16 @@ impl SlimFly {
 
     /// The router at the end of a port: first those of the group, then those of the other half by their groups.
     fn neighbour(&self, router: u32, port: u32) -> u32 {
-        let (q, (half, group, own)) = (self.q, self.label(router));
+        let (half, group, own) = self.label(router);
         let inside = &self.steps[half as usize];
         match inside.get(port as usize) {
-            Some(step) => self.router((half, group, (own + step) % q)),
+            Some(step) => self.router((half, group, self.field.add(own, *step))),
             None => {
                 let other = port - inside.len() as u32;
-                let product = group * other % q;
+                let product = self.field.multiply(group, other);
                 // y = m·x + c.
-                let its = if half == 0 { (own + q - product) % q } else { (product + own) % q };
+                let its =
+                    if half == 0 { self.field.subtract(own, product) } else { self.field.add(product, own) };
                 self.router((1 - half, other, its))
             }
         }
@@ -148,7 +133,7 @@ impl SlimFly {
             let port = self.steps[half as usize].len() as u32 + to_group;
             return (self.neighbour(from, port) == to).then_some(port);
         }
-        let step = (to_own + self.q - own) % self.q;
+        let step = self.field.subtract(to_own, own);
         if group == to_group { self.places[half as usize][step as usize] } else { None }
     }
 
@@ -236,9 +221,21 @@ mod tests {
     /// Routers, cables a router and diameter of the source; two links from every router to every other.
     #[test]
     fn it_is_the_graph_of_the_source() {
-        for (q, routers, degree) in
-            [(3, 18, 5), (5, 50, 7), (7, 98, 11), (11, 242, 17), (13, 338, 19), (17, 578, 25), (19, 722, 29)]
-        {
+        for (q, routers, degree) in [
+            (3, 18, 5),
+            (4, 32, 6),
+            (5, 50, 7),
+            (7, 98, 11),
+            (8, 128, 12),
+            (9, 162, 13),
+            (11, 242, 17),
+            (13, 338, 19),
+            (16, 512, 24),
+            (17, 578, 25),
+            (19, 722, 29),
+            (25, 1250, 37),
+            (27, 1458, 41),
+        ] {
             let fly = SlimFly::new(q, Some(1)).unwrap();
             assert_eq!((fly.routers(), fly.degree()), (routers, degree), "q = {q}");
             for router in 0..routers {
@@ -276,7 +273,8 @@ mod tests {
         for text in [
             "slimfly:0",
             "slimfly:2",
-            "slimfly:9",
+            "slimfly:6",
+            "slimfly:10",
             "slimfly:5:0",
             "slimfly:1000",
             "slimfly:",

@@ -58,8 +58,14 @@ pub(crate) fn specs() -> impl Strategy<Value = String> {
                 format!("dragonfly:{nodes}x{routers}x{global}{groups}{arrangement}")
             }
         ),
-        (prop::sample::select(vec![3u32, 5, 7]), 1u32..3)
+        (prop::sample::select(vec![3u32, 4, 5, 7, 8, 9]), 1u32..3)
             .prop_map(|(q, nodes)| format!("slimfly:{q}:{nodes}")),
+        (1u32..4, 1u32..4, 1u32..3, 1u32..4)
+            .prop_map(|(rails, servers, pods, spines)| format!("rail:{rails}x{servers}x{pods}x{spines}")),
+        (1u32..4, 1u32..4, 2u32..4).prop_map(|(up, ratio, levels)| {
+            let behind = if ratio == 1 { String::new() } else { format!(":{ratio}") };
+            format!("clos:{}x{levels}{behind}", 2 * up * (ratio + 1))
+        }),
         (1u32..3, 1u32..4, 1u32..4, 1u32..3, any::<prop::sample::Index>()).prop_map(
             |(nodes, leaves, spines, global, groups)| {
                 let ports = spines * global;
@@ -172,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(kind in "(switch|fattree|fattree:k=|karytree|xgft|torus|mesh|hyperx|dragonfly|dragonflyplus|slimfly|auto|)", rest in "[:;,x0-9=]{0,30}|\\PC{0,10}") {
+    fn any_text_is_answered(kind in "(switch|fattree|fattree:k=|karytree|xgft|torus|mesh|hyperx|dragonfly|dragonflyplus|slimfly|clos|rail|auto|)", rest in "[:;,x0-9=]{0,30}|\\PC{0,10}") {
         let _ = format!("{kind}:{rest}").parse::<TopologySpec>();
         let _ = format!("{kind}{rest}").parse::<TopologySpec>();
     }
@@ -198,6 +204,11 @@ fn sizes() {
         ("dragonfly:2x4x2x1", 8, 4, 16 + 12),
         ("dragonflyplus:4x4x4x4", 4 * 4 * 17, 8 * 17, 2 * 272 + 2 * 16 * 17 + 16 * 17),
         ("slimfly:5", 200, 50, 400 + 50 * 7),
+        ("slimfly:4:2", 64, 32, 128 + 32 * 6),
+        ("clos:8x2:3", 48, 10, 96 + 2 * 8 * 2),
+        ("clos:8x3", 128, 80, 2 * 3 * 128),
+        ("clos:6x3:2", 72, 18 + 12 + 6, 144 + 2 * 18 * 2 + 2 * 12 * 3),
+        ("rail:8x4x2x3", 64, 19, 128 + 2 * 16 * 3),
         ("auto", 1, 1, 2),
     ] {
         let topology = build(text);

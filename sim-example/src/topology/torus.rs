@@ -290,6 +290,10 @@ impl Topology for Torus {
         "dor"
     }
 
+    fn ties_alone_differ(&self) -> bool {
+        true
+    }
+
     fn intermediate(&self, from: u32, to: u32, _: Policy, draw: &mut dyn FnMut(u32) -> u32) -> Option<u32> {
         other_than(from, to, self.routers, draw)
     }

@@ -44,6 +44,13 @@ pub(super) const FORMS: &[Form] = &[
         parse: fat_tree,
     },
     Form {
+        kind: "clos",
+        form: "clos:PORTSxLEVELS[:RATIO]",
+        example: "clos:64x2:3",
+        help: "full Clos network of 2 or 3 LEVELS of switches with PORTS each, whose leaves have RATIO times as many ports down to nodes as up (1)",
+        parse: clos,
+    },
+    Form {
         kind: "karytree",
         form: "karytree:KxLEVELS",
         example: "karytree:4x3",
@@ -70,6 +77,28 @@ fn fat_tree(text: &str) -> Option<Parsed> {
     }
     let half = k / 2;
     let tree = Tree::new(format!("fattree:k={k}"), &[half, half, k], &[1, half, half], &[1; 3]);
+    Some(tree.map(Into::into))
+}
+
+/// Switches of the highest level have all their ports down, those between half, and leaves by the ratio.
+fn clos(text: &str) -> Option<Parsed> {
+    let (sizes, ratio) = text.split_once(':').unwrap_or((text, "1"));
+    let ([ports, levels], [ratio]) = (exactly(sizes)?, exactly(ratio)?);
+    if ports == 0 || ratio == 0 {
+        return Some(Err(TopologyProblem::Zero));
+    }
+    let up = ports / ratio.saturating_add(1);
+    if ratio.checked_mul(up).and_then(|down| down.checked_add(up)) != Some(ports) {
+        return Some(Err(TopologyProblem::Ratio { ports, ratio }));
+    }
+    let behind = if ratio == 1 { String::new() } else { format!(":{ratio}") };
+    let (name, down, half) = (format!("clos:{ports}x{levels}{behind}"), ports - up, ports / 2);
+    let tree = match levels {
+        2 => Tree::new(name, &[down, ports], &[1, up], &[1; 2]),
+        3 if ports % 2 == 1 => Err(TopologyProblem::Odd),
+        3 => Tree::new(name, &[down, half, ports], &[1, up, half], &[1; 3]),
+        _ => return None,
+    };
     Some(tree.map(Into::into))
 }
 
@@ -154,7 +183,12 @@ impl Tree {
 
     /// A tree in which elements of level `l` have `parents[l]` parents with `cables[l]` cables to each, and
     /// switches of level `l + 1` have `children[l]` children.
-    fn new(name: String, children: &[u32], parents: &[u32], cables: &[u32]) -> Result<Self, TopologyProblem> {
+    pub(super) fn new(
+        name: String,
+        children: &[u32],
+        parents: &[u32],
+        cables: &[u32],
+    ) -> Result<Self, TopologyProblem> {
         if children.len() != parents.len() || children.is_empty() {
             return Err(TopologyProblem::Levels { children: children.len(), others: parents.len() });
         }

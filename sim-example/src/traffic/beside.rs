@@ -11,10 +11,10 @@ use vef_format::units::{Bytes, Picos};
 use super::background::Background;
 use super::{Arrivals, Destinations, Sizes, SourceClock, Traffic, slot};
 use crate::error::SimError;
-use crate::model::{Carried, Happened, Network, OutOfTime, Usage};
+use crate::model::{Carried, Happened, Network, OutOfTime, forward};
 use crate::settings::NetworkSettings;
 use crate::topology::Fabric;
-use crate::watch::{Watch, background_tag, node_of_background};
+use crate::watch::{background_tag, node_of_background};
 
 /// Most messages of a node that are under way: a node with so many waits until one has arrived. So what waits in a network that
 /// cannot carry the load is bounded.
@@ -174,23 +174,5 @@ impl<N: Network> Network for Beside<N> {
         }
     }
 
-    fn usage(&self) -> Vec<Usage> {
-        self.network.usage()
-    }
-
-    fn events(&self) -> u64 {
-        self.network.events()
-    }
-
-    fn deadlock(&self) -> Option<String> {
-        self.network.deadlock()
-    }
-
-    fn set_watch(&mut self, watch: Option<Box<Watch>>) {
-        self.network.set_watch(watch);
-    }
-
-    fn watch(&mut self) -> Option<&mut Watch> {
-        self.network.watch()
-    }
+    forward!(self => self.network);
 }

@@ -25,7 +25,7 @@ use crate::error::SimError;
 use crate::histogram::Histogram;
 use crate::model::{Carried, Carrier, Happened, ModelError, Network, OutOfTime};
 use crate::random::Random;
-use crate::report::latency;
+use crate::report::{congestion, latency};
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass};
 
@@ -213,7 +213,8 @@ pub(crate) fn run_between(
         now += 32 * slot;
     }
     let saturated = saturated || measure.open > 0;
-    Ok(measure.point(load, &seen, saturated, length as f64 / slot as f64, network.events()))
+    let point = measure.point(load, &seen, saturated, length as f64 / slot as f64, network.events());
+    Ok(Load { congestion: congestion(settings, network.congested()), ..point })
 }
 
 /// The sizes of messages: by default a packet's.
@@ -285,6 +286,7 @@ pub fn run_batch(network: &NetworkSettings, traffic: &Traffic, messages: u32) ->
         throughput: if last.0 == 0 { 0.0 } else { bits / (last.0 as f64 * 1e-12) / bandwidth as f64 },
         latency: latency(&latencies),
         events: carrier.events(),
+        congestion: congestion(network, carrier.congested()),
     })
 }
 
@@ -537,6 +539,7 @@ impl Measure {
             hops: events as f64 / self.all_delivered.max(1) as f64,
             saturated,
             events,
+            congestion: None,
         }
     }
 }

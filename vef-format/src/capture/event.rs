@@ -165,6 +165,10 @@ pub enum Origin<Parent = CommId> {
 }
 
 impl<Parent> Origin<Parent> {
+    /// In the ordinal of a [`Child`](Self::Child): no call of the program created it. It holds the starts of one persistent
+    /// collective, whose number among those made on the parent are the other bits.
+    pub const PERSISTENT: u32 = 1 << 30;
+
     /// The same origin, with the parent that `convert` returns for the parent.
     ///
     /// # Errors

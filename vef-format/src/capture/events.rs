@@ -509,15 +509,19 @@ impl Definitions {
         &mut self,
         needs: &Needs,
         file: &RankFile,
-        &Event { start, end, .. }: &Event<'_>,
+        event: &Event<'_>,
         take: &mut dyn FnMut(&Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let &Event { start, end, .. } = event;
         while let Some((thread, bytes)) = self.next_up_to(needs) {
             let (mut next, mut shapes, mut lists) =
                 (Next { thread, ..Next::default() }, Shapes::default(), Lists::default());
             // It was decoded before, so there is no fault.
             if let Ok(Some(event)) = next.decode(file, &bytes, &mut shapes, &mut lists, &mut None, u64::MAX) {
-                take(&Event { start, end, ..event.clone() })?;
+                let event = Event { start, end, ..event.clone() };
+                // A window has a communicator, whose record may begin later as well.
+                self.deliver(&Needs::of(&event.action), file, &event, take)?;
+                take(&event)?;
             }
         }
         Ok(())

@@ -710,6 +710,48 @@ fn a_definition_of_another_thread_comes_before_its_use() {
     assert_eq!(reader.ending(), Ending::Finished);
 }
 
+/// The window that thread 1 made while thread 0 made a later one is delivered early, and its communicator before it.
+#[test]
+fn a_definition_that_is_delivered_early_comes_after_what_it_needs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut writer = RankWriter::create(dir.path(), &info(0, 1)).expect("created");
+    let comm = |id, origin| {
+        let (split, members, remote) = (None, Members::All, Remote::None);
+        Action::Communicator(Communicator { id: CommId(id), origin, split, members, remote, foreign: false })
+    };
+    let window = |id, comm| {
+        let (size, unit) = (Bytes(8), 1);
+        let detail = Detail::Window { id: WindowId(id), comm: CommId(comm), size, unit };
+        Action::Other { bytes: Bytes::ZERO, detail }
+    };
+    let call = CallSlot::NONE;
+    let event =
+        |thread, start, end, action| Event { start: Nanos(start), end: Nanos(end), thread, call, action };
+    let world = comm(0, Origin::World);
+    let child = comm(1, Origin::Child { parent: CommId(0), ordinal: 0 });
+    let written = [
+        event(0, 10, 11, Action::Init),
+        event(0, 12, 12, world.clone()),
+        event(0, 20, 60, window(1, 0)),
+        event(1, 25, 25, child.clone()),
+        event(1, 30, 50, window(0, 1)),
+        event(0, 70, 71, Action::Finalize),
+    ];
+    for event in &written {
+        writer.event(event).expect("accepted");
+    }
+    writer.finish().expect("finished");
+    let mut reader = Capture::open(dir.path()).and_then(|c| c.events(Rank(0))).expect("opens");
+    let mut order = Vec::new();
+    let each = reader.each(|event| {
+        order.push(format!("{:?}", event.action));
+        Ok::<_, CaptureError>(())
+    });
+    each.expect("readable");
+    let expected = [Action::Init, world, child, window(0, 1), window(1, 0), Action::Finalize];
+    assert_eq!(order, expected.map(|action| format!("{action:?}")));
+}
+
 #[test]
 fn impossible_events_are_refused() {
     let dir = tempfile::tempdir().expect("a directory");

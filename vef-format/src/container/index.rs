@@ -28,6 +28,10 @@ impl About {
     pub const OVERSUBSCRIBED: &str = "oversubscribed";
     /// Name of the fact how long the tasks waited for their own sends, within computing times.
     pub const SEND_WAITS: &str = "waits for sends";
+    /// Name of the fact how long failed polls took that computing times contain.
+    pub const POLLS: &str = "failed polls";
+    /// Name of the fact how long calls took that wait for no other task, within computing times.
+    pub const OWN_WORK: &str = "own work of MPI";
     /// Name of the fact that the program did something that the trace lacks.
     pub const NOT_IN_TRACE: &str = "not in the trace";
 

@@ -5,6 +5,7 @@
 mod exchange;
 mod fft;
 mod incast;
+mod llm;
 mod random;
 mod sweep;
 mod together;
@@ -13,7 +14,7 @@ mod training;
 use crate::workload::Pattern;
 
 /// All patterns.
-pub static PATTERNS: [Pattern; 10] = [
+pub static PATTERNS: [Pattern; 11] = [
     exchange::RING,
     exchange::HALO2D,
     exchange::HALO3D,
@@ -24,6 +25,7 @@ pub static PATTERNS: [Pattern; 10] = [
     sweep::SWEEP,
     fft::FFT,
     training::TRAINING,
+    llm::LLM,
 ];
 
 /// No pattern has the name.

@@ -3,6 +3,7 @@
 mod jobs;
 mod setup;
 mod sweep;
+mod timeline;
 
 pub use crate::simulation_args::Sim as Arguments;
 pub use setup::simulated;
@@ -23,7 +24,7 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     }
     sim.network.all_have_effect()?;
     let written: Vec<&Path> =
-        [&sim.draw, &sim.report].into_iter().flatten().map(|file| file.as_path()).collect();
+        [&sim.draw, &sim.report, &sim.timeline].into_iter().flatten().map(|file| file.as_path()).collect();
     output::can_all_be_written(&written, &[])?;
     let trace = Input::file(&sim.trace)?;
     if sim.network.settings.model == Model::LogGp && Schedule::is_schedule(&trace.path) {

@@ -11,13 +11,13 @@ use crate::progress::Bar;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
 use placement::Placement;
-use replay::BuildError;
+use replay::{BuildError, Follow};
 use sim_example::calibration::Calibration;
 use sim_example::model::Model;
 use sim_example::topology::TopologySpec;
 use sim_example::{
     Collectives, ComputeNoise, ComputeScale, Picos, Places, SameNode, ScaleError, SendCompletion, Settings,
-    SimError, Simulation, Workload, simulate,
+    SimError, Simulation, Workload, simulate, simulate_followed,
 };
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -29,16 +29,15 @@ use vef_format::operation::OpCodes;
 pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Simulation, Failure> {
     let calibration = calibration(sim)?;
     let report = settings(sim, trace, codes, calibration.as_ref())
-        .and_then(|settings| {
-            observed(sim, &settings, &Watch::current())
-                .map_err(|error| named(&settings, &sim.placement, trace, error))
+        .and_then(|settings| match &sim.timeline {
+            Some(file) => super::timeline::drawn(sim, &settings, trace, file),
+            None => observed(sim, &settings, &Watch::current())
+                .map_err(|error| named(&settings, &sim.placement, trace, error)),
         })
         .map_err(|error| trace.error(error))?;
     trace.warn();
     // A calibration has an eager limit.
-    if sim.send_completion == SendCompletion::Eager && sim.calibration.is_none() {
-        trace.tell_send_waits();
-    }
+    trace.tell_time_in_mpi(sim.send_completion == SendCompletion::Eager && sim.calibration.is_none());
     if sim.compute_scale == "1" {
         initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
     }
@@ -55,6 +54,16 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
 /// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
 /// because the time of a run without contention is not that of the run asked for.
 pub(super) fn observed(sim: &Sim, settings: &Settings, watch: &Watch) -> Result<Simulation, SimError> {
+    observed_by(sim, settings, watch, None)
+}
+
+/// As [`observed`]; `follow` sees what the tasks do in the simulation itself.
+pub(super) fn observed_by(
+    sim: &Sim,
+    settings: &Settings,
+    watch: &Watch,
+    follow: Option<&mut dyn Follow>,
+) -> Result<Simulation, SimError> {
     // In a sweep the points are shown, and all cores are busy.
     let bar = sim.sweep.is_empty().then(|| Bar::new("simulating"));
     let ideal = (!sim.no_ideal).then(|| settings.ideal()).flatten();
@@ -72,7 +81,7 @@ pub(super) fn observed(sim: &Sim, settings: &Settings, watch: &Watch) -> Result<
             Some(ideal) => (None, Some(scope.spawn(move || run_ideal(ideal)))),
             None => (None, None),
         };
-        let mut report = simulate(settings, &mut |progress| {
+        let mut report = simulate_followed(settings, follow, &mut |progress| {
             watch.stop_if_cancelled();
             let Some(bar) = &bar else { return };
             match total.load(Ordering::Relaxed) {
@@ -181,6 +190,9 @@ pub(super) fn settings(
     settings.algorithms = algorithms::table(&sim.algorithms)
         .map_err(|error| format!("--algorithms {}: {error}", sim.algorithms))?;
     let needs_links = sim.csv.is_some_and(Table::needs_links);
+    if settings.network.model == Model::LogGp && sim.timeline.is_some() {
+        return Err("--timeline: model loggp does not record what ranks do".into());
+    }
     let needs_waits = sim.waits || sim.csv.is_some_and(Table::needs_waits);
     let of_links = sim.critical_path || sim.links || sim.draw.is_some() || needs_links;
     if settings.network.model == Model::LogGp && of_links {
@@ -201,6 +213,9 @@ pub(super) fn settings(
     }
     if several && settings.collectives != Collectives::Messages {
         return Err("-j: no effect with --collectives offload, which one thread runs".into());
+    }
+    if several && sim.timeline.is_some() {
+        return Err("-j: no effect with --timeline, for which one thread runs".into());
     }
     if several && settings.network.model != Model::Packet {
         return Err(format!(

@@ -282,6 +282,10 @@ fn show(sim: &Sim, options: &[Swept], rows: &[(&Point, Outcome)]) -> Result<(), 
         answers: Vec::new(),
     }
     .answered(sim.cost.as_deref().map(prices).transpose()?);
+    if let Some(file) = &sim.plot {
+        let picture = sweep.plot().map_err(|error| format!("--plot: {error}"))?;
+        output::file(file, &picture)?;
+    }
     match (sim.json, sim.csv) {
         (true, _) => output::json(&sweep),
         (_, Some(_)) => output::result(sweep.table().to_csv().trim_end()),

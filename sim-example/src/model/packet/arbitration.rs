@@ -24,7 +24,10 @@ impl Packets<'_> {
             if state.next_arbitration > self.now {
                 self.schedule_arbitration(link.0);
             } else if link.0 < 2 * self.sources.len() as u32 && link.0.is_multiple_of(2) {
-                self.inject(link)?;
+                match self.congestion {
+                    Some(_) => self.inject_controlled(link)?,
+                    None => self.inject(link).map(drop)?,
+                }
             } else {
                 self.serve(link)?;
             }

@@ -9,11 +9,11 @@ use crate::topology::LinkId;
 use crate::watch::Crossing;
 
 impl Packets<'_> {
-    /// Sends the next packet of a node's first message.
+    /// Sends the next packet of a node's first message. Returns it, unless there is none or no room.
     #[inline]
-    pub(super) fn inject(&mut self, link: LinkId) -> Result<(), OutOfTime> {
+    pub(super) fn inject(&mut self, link: LinkId) -> Result<Option<u32>, OutOfTime> {
         let node = link.0 / 2;
-        let Some(&slot) = self.sources[node as usize].messages.front() else { return Ok(()) };
+        let Some(&slot) = self.sources[node as usize].messages.front() else { return Ok(None) };
         let message = &mut self.messages[slot as usize];
         let out_of_time = OutOfTime { bytes: Bytes(message.to_arrive) };
         if !message.prepared {
@@ -22,7 +22,7 @@ impl Packets<'_> {
                 let prepared = self.now.checked_add(self.overhead).ok_or(out_of_time)?;
                 self.links[link.index()].next_arbitration = prepared;
                 self.schedule_arbitration(link.0);
-                return Ok(());
+                return Ok(None);
             }
         }
         let bytes = message.to_send.min(self.settings.size.0) as u32;
@@ -30,7 +30,7 @@ impl Packets<'_> {
         let Some(room) = self.room_for(link, wire, (0, self.vcs as u8)) else {
             let state = &mut self.links[link.index()];
             state.blocked = state.blocked.min(self.now);
-            return Ok(());
+            return Ok(None);
         };
         let message = &mut self.messages[slot as usize];
         if message.packets == 0 {
@@ -86,19 +86,23 @@ impl Packets<'_> {
         self.enqueue(room, packet, ready, last_byte);
         if all_sent {
             self.sources[node as usize].messages.pop_front();
-            if self.report_sent {
-                self.messages[slot as usize].report_sent = true;
+            let message = &mut self.messages[slot as usize];
+            if self.report_sent && !std::mem::replace(&mut message.told_sent, true) {
+                message.report_sent = true;
                 self.queue.push(end, Event::new(SENT, slot, 0));
             }
         }
         if !self.sources[node as usize].messages.is_empty() {
             self.schedule_arbitration(link.0);
         }
-        Ok(())
+        Ok(Some(packet))
     }
 
     /// A message enters the queue of its node.
     pub(super) fn start(&mut self, slot: u32) {
+        if self.congestion.is_some() {
+            return self.start_controlled(slot);
+        }
         let node = self.messages[slot as usize].src;
         self.sources[node as usize].messages.push_back(slot);
         self.request_arbitration(LinkId::injection(node));

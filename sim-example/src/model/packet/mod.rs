@@ -22,9 +22,12 @@
 
 mod arbitration;
 mod border;
+mod congestion;
+mod controlled;
 mod crossing;
 mod deadlock;
 mod injection;
+mod loss;
 mod parts;
 mod sending;
 pub(super) mod settings;
@@ -34,11 +37,14 @@ use vef_format::units::Picos;
 
 use super::kind::{Carrier, ModelInfo};
 use super::links::{self, Usage};
-use super::{Carried, Happened, Network, OutOfTime};
+use super::{Carried, Congested, Happened, Network, OutOfTime};
 use crate::routing::channels::describe;
 use crate::watch::Watch;
 pub(crate) use border::{Announced, Crossed};
-use parts::{ARBITRATE, ARRIVE, CREDIT, DEPARTED, Event, Message, SENT, START};
+pub use congestion::dcqcn::DcqcnSettings;
+pub use congestion::dctcp::DctcpSettings;
+pub use congestion::settings::{Congestion, CongestionError, Window};
+use parts::{ARBITRATE, ARRIVE, CONTROL, CREDIT, DEPARTED, Event, Message, SENT, START};
 pub use settings::{Arbiter, Buffers, PacketSettings};
 pub(crate) use state::Packets;
 
@@ -65,9 +71,7 @@ impl Packets<'_> {
         if let Some(border) = &mut self.border {
             border.arriving.remove(&(message.src, message.number));
         }
-        if !message.report_sent {
-            self.messages.remove(slot as usize);
-        }
+        self.release(slot);
         Happened::Delivered { tag, latency, queued }
     }
 }
@@ -99,6 +103,7 @@ impl Network for Packets<'_> {
             prepared: false,
             number: source.count as u32,
             report_sent: false,
+            told_sent: false,
             delivered: false,
             passing: false,
         });
@@ -131,12 +136,13 @@ impl Network for Packets<'_> {
                 ARBITRATE => self.arbitration_due(index),
                 DEPARTED => self.departed(index),
                 CREDIT => self.credit(index, event.bytes()),
+                CONTROL => self.control(index, event.bytes()),
                 SENT => {
                     let message = &mut self.messages[index as usize];
                     message.report_sent = false;
                     let (tag, dst, is_gone) = (message.tag, message.dst, message.delivered);
                     if is_gone {
-                        self.messages.remove(index as usize);
+                        self.release(index);
                         // With zero latencies the delivery may have come first.
                         if self.border.as_ref().is_none_or(|border| !border.is_elsewhere(dst)) {
                             continue;
@@ -165,7 +171,14 @@ impl Network for Packets<'_> {
         self.watch.as_deref_mut()
     }
 
+    fn congested(&self) -> Option<Congested> {
+        self.congestion.as_ref().map(|all| all.counts())
+    }
+
     fn deadlock(&self) -> Option<String> {
         self.circle().map(|circle| describe(&self.router, &circle))
     }
 }
+
+#[cfg(test)]
+mod tests;

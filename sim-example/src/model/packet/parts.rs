@@ -93,6 +93,8 @@ pub(super) struct Message {
     pub(super) prepared: bool,
     /// Whether [`Happened::Sent`](crate::model::Happened::Sent) is to be reported.
     pub(super) report_sent: bool,
+    /// Whether it has been reported; it may be sent again.
+    pub(super) told_sent: bool,
     /// Whether all of it has arrived, or left for another thread's part of the network.
     pub(super) delivered: bool,
     /// Whether it is only known for one packet that passes this part of the network.
@@ -115,6 +117,7 @@ impl Message {
             number,
             prepared: true,
             report_sent: false,
+            told_sent: false,
             delivered: false,
             passing: false,
         }
@@ -156,6 +159,8 @@ pub(super) const CREDIT: u64 = 3;
 pub(super) const DELIVERED: u64 = 4;
 pub(super) const SENT: u64 = 5;
 pub(super) const DEPARTED: u64 = 6;
+/// Of congestion control: [`super::controlled`].
+pub(super) const CONTROL: u64 = 7;
 
 impl Event {
     #[inline(always)]

@@ -15,6 +15,9 @@ impl Packets<'_> {
     pub(super) fn send(&mut self, link: LinkId, slot: u32, room: u32) -> Result<(), OutOfTime> {
         let now = self.now;
         let time = self.time(self.links[link.index()].class, self.packets[slot as usize].bytes)?;
+        if self.congestion.is_some() {
+            self.leaves_queue(link, slot);
+        }
         let packet = &mut self.packets[slot as usize];
         let wire = packet.bytes + self.settings.header.0 as u32;
         let out_of_time = OutOfTime { bytes: Bytes(packet.bytes.into()) };
@@ -82,10 +85,13 @@ impl Packets<'_> {
         let there = end.checked_add(latency).ok_or(out_of_time)?;
         if room == NONE {
             let Packet { message, bytes, .. } = self.packets.remove(slot as usize);
+            if self.congestion.is_some() && !self.received(slot, message, bytes, there) {
+                return Ok(());
+            }
             let state = &mut self.messages[message as usize];
             state.to_arrive -= u64::from(bytes);
             // All packets of a message arrive over this link: the last one completes the message.
-            if state.to_arrive == 0 && state.to_send == 0 {
+            if state.to_arrive == 0 && (state.to_send == 0 || self.congestion.is_some()) {
                 self.queue.push(there, Event::new(DELIVERED, message, 0));
             }
             return Ok(());

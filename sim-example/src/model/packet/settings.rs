@@ -2,9 +2,11 @@
 
 use vef_format::units::{Bytes, Picos};
 
+use super::congestion::settings::Congestion;
 use super::parts::ClassSpeed;
 use crate::model::ModelError;
 use crate::quantity::{parse_bytes, parse_time};
+use crate::routing::Router;
 
 /// The heading of its options.
 pub const HEADING: &str = "Model packet";
@@ -39,6 +41,48 @@ pub struct PacketSettings {
     /// Time of a switch for a credit, besides the latency of the link
     #[arg(long, default_value = "0ns", value_name = "TIME", value_parser = parse_time)]
     pub credit_delay: Picos,
+    /// How senders react to congestion: dctcp[:K=SIZE,g=G], dcqcn[:KEY=VALUE,…], window:SIZE, window:bdp or credits[:SIZE]
+    /// [default: they send as fast as their link]
+    #[arg(long, value_name = "HOW")]
+    pub congestion: Option<Congestion>,
+    /// Drop packets for which the queue of a link has no room (with --buffers output), instead of holding them back; senders go
+    /// back to the first one that is missing
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub lossy: Option<Bytes>,
+    /// Time without an acknowledgement after which a sender sends again what may be lost
+    #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = parse_time)]
+    pub retransmit: Picos,
+}
+
+impl PacketSettings {
+    /// Whether congestion control and loss are possible with the other settings.
+    pub(super) fn check_congestion(&self, router: &Router<'_>) -> Result<(), ModelError> {
+        let refuse = |option, needs| Err(ModelError::Congestion { option, needs });
+        match self.congestion {
+            Some(control) if control.marks() && self.buffers == Buffers::Input => {
+                refuse("marks by --congestion dctcp or dcqcn", "--buffers output, whose queues are measured")
+            }
+            _ => match self.lossy {
+                None => Ok(()),
+                Some(_) if self.buffers == Buffers::Input => {
+                    refuse("--lossy", "--buffers output, whose queues it limits")
+                }
+                Some(_) if router.by_packet() || router.asks_for_load() => {
+                    refuse("--lossy", "a routing on which packets of a message do not overtake each other")
+                }
+                Some(queue) if queue.0 < self.size.0 + self.header.0 => {
+                    refuse("--lossy", "room for a packet and its header")
+                }
+                Some(_) if self.retransmit == Picos::ZERO => refuse("--lossy", "a --retransmit above 0"),
+                Some(_) => Ok(()),
+            },
+        }
+    }
+
+    /// Most bytes that wait for a link, and the time after which a sender goes back.
+    pub(super) fn lossy_queue(&self) -> Option<(Bytes, Picos)> {
+        self.lossy.map(|queue| (queue, self.retransmit))
+    }
 }
 
 /// Which of the requests for a link is served.
@@ -72,6 +116,9 @@ impl Default for PacketSettings {
             speedup: None,
             arbiter: Arbiter::RoundRobin,
             credit_delay: Picos::ZERO,
+            congestion: None,
+            lossy: None,
+            retransmit: Picos(1_000_000_000),
         }
     }
 }
@@ -84,6 +131,8 @@ pub(super) fn room(
 ) -> Result<u32, ModelError> {
     let most = settings.size.0 + settings.header.0;
     let room = match settings.buffer {
+        // Nothing is held back; all that can be under way fits.
+        _ if settings.lossy.is_some() => u64::from(u32::MAX) >> 2,
         Some(Bytes(buffer)) if buffer < most => {
             return Err(ModelError::Buffer { buffer: Bytes(buffer), packet: Bytes(most) });
         }

@@ -7,6 +7,7 @@ use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
 use super::border::Border;
+use super::congestion::Controlled;
 use super::parts::*;
 use super::settings::{Buffers, PacketSettings, room};
 use crate::model::kind::Setup;
@@ -43,6 +44,8 @@ pub(crate) struct Packets<'a> {
     pub(super) to_arbitrate: Vec<LinkId>,
     pub(super) hops: u64,
     pub(super) watch: Option<Box<Watch>>,
+    /// Set with a congestion control, or if switches drop packets.
+    pub(super) congestion: Option<Box<Controlled>>,
     /// Set in a network that several threads divide among themselves.
     pub(super) border: Option<Box<Border<'a>>>,
 }
@@ -98,6 +101,11 @@ impl<'a> Packets<'a> {
         {
             return Err(ModelError::Speedup);
         }
+        settings.check_congestion(&router)?;
+        let congestion = (settings.congestion.is_some() || settings.lossy.is_some()).then(|| {
+            let of = (topology.nodes(), topology.links());
+            Box::new(Controlled::new(settings.congestion, settings.lossy_queue(), &speeds, of))
+        });
         let link = |link: u32| Link {
             free: Picos::ZERO,
             next_arbitration: Picos::ZERO,
@@ -143,6 +151,7 @@ impl<'a> Packets<'a> {
             to_arbitrate: Vec::new(),
             hops: 0,
             watch: None,
+            congestion,
             border: None,
             router,
         })
@@ -276,9 +285,13 @@ impl<'a> Packets<'a> {
         let packet = &mut self.packets[slot as usize];
         let loads = Loads(&self.links);
         let hop = self.router.next(&mut packet.route, &loads);
-        let link = &mut self.links[hop.link.index()];
         packet.link = hop.link.0;
         packet.last = hop.last;
+        if self.congestion.is_some() && !self.admit(hop.link, slot) {
+            return;
+        }
+        let packet = &mut self.packets[slot as usize];
+        let link = &mut self.links[hop.link.index()];
         if !hop.last {
             let channels = &self.channels[usize::from(link.global)];
             packet.vcs = channels[usize::from(hop.class).min(channels.len() - 1)];
@@ -293,6 +306,18 @@ impl<'a> Packets<'a> {
             }
         }
         self.request_arbitration(hop.link);
+    }
+
+    /// Forgets a message that is delivered, unless something of it is still to happen.
+    #[inline]
+    pub(super) fn release(&mut self, slot: u32) {
+        let message = &self.messages[slot as usize];
+        if message.delivered
+            && !message.report_sent
+            && self.congestion.as_ref().is_none_or(|all| all.has_finished(slot))
+        {
+            self.messages.remove(slot as usize);
+        }
     }
 
     /// Transmission time of a packet with that payload.

@@ -1,0 +1,100 @@
+//! `vef cut`: writes a part of a trace.
+
+use crate::groups::{CapturedTime, OfRun, OpCodesFile, RankList};
+use crate::input::Input;
+use crate::output::{self, Failure, Written};
+use crate::progress::Bar;
+use std::path::PathBuf;
+use vef_format::container::Settings;
+use vef_format::format::named_container;
+use vef_format::ids::Rank;
+use vef_format::trace::Trace;
+use vef_format::units::Grouped;
+use workloads::{Cut, LeftOut, Stretch, cut};
+
+/// Write a part of a trace: some ranks, a phase, iterations, or a time of the run
+#[derive(clap::Args)]
+#[command(after_help = "\
+The part waits for nothing outside: messages from there are not waited for, messages to ranks outside and collectives that not all
+members enter in the part become local marks; all these are counted. Ranks are numbered anew.
+
+Examples:
+  vef cut app.vefx --iterations -o loop.vefx
+  vef cut app.vefx --phase solve:2 --ranks 0-63 -o solve.vef")]
+pub struct Arguments {
+    /// Trace; - is standard input
+    #[arg(value_name = "TRACE", value_parser = Input::argument)]
+    pub trace: PathBuf,
+    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
+    #[arg(short, long, value_name = "OUT", value_parser = Written::trace())]
+    pub output: Written,
+    /// Only these ranks
+    #[arg(long, value_name = "LIST")]
+    pub ranks: Option<RankList>,
+    #[command(flatten)]
+    pub of_run: OfRun,
+    #[command(flatten)]
+    pub captured_time: CapturedTime,
+    /// Compress the blocks of the container (zstd)
+    #[arg(long)]
+    pub compress: bool,
+    #[command(flatten)]
+    pub codes: OpCodesFile,
+}
+
+pub fn run(options: &Arguments) -> Result<(), Failure> {
+    if options.compress && !named_container(&options.output) {
+        return Err("--compress is for containers: OUT.vefx".into());
+    }
+    let trace = Input::of(&options.trace)?;
+    let codes = options.codes.read(&trace)?;
+    trace.warn();
+    let extent = options.of_run.extent(&options.captured_time, &trace, codes.as_ref())?;
+    if extent.from_launch {
+        return Err(
+            "--from-launch: start-up stays as the trace has it; of a part of the run it is left out".into()
+        );
+    }
+    let tasks = Trace::open(&trace.path).map_err(|error| trace.error(error))?.header().tasks;
+    let records = extent.part.map(|part| {
+        let stretches = |task| {
+            part.stretches(Rank(task)).iter().map(|stretch| Stretch {
+                records: stretch.records.clone(),
+                before: stretch.before,
+                behind: stretch.behind,
+            })
+        };
+        (0..tasks).map(|task| stretches(task).collect()).collect()
+    });
+    let ranks = options.ranks.as_ref().map(RankList::to_set).transpose()?;
+    let kept: Option<Vec<Rank>> = ranks.map(|ranks| ranks.into_iter().map(Rank).collect());
+    if kept.is_none() && records.is_none() {
+        return Err("name a part: --ranks, --phase, --iterations, --from or --to".into());
+    }
+    let what = Cut { tasks: kept, records };
+    let bar = Bar::new("cutting");
+    let settings = Settings { compress: options.compress, ..Settings::default() };
+    let (header, left_out) = cut(&trace.path, &codes.unwrap_or_default(), &what, &options.output, settings)
+        .map_err(|error| trace.error(error))?;
+    drop(bar);
+    let LeftOut { records, messages, receptions, collectives } = left_out;
+    let mut lines = vec![format!(
+        "{} → {}: {} ranks, {} point-to-point records, {} collectives; {} records left out",
+        trace.shown(),
+        options.output.display(),
+        header.tasks,
+        Grouped(header.messages),
+        Grouped(header.collectives),
+        Grouped(records)
+    )];
+    for (count, what) in [
+        (messages, "messages to ranks outside became local marks"),
+        (receptions, "receptions of messages from outside are not waited for"),
+        (collectives, "collectives that not all members enter in the part became local marks"),
+    ] {
+        if count > 0 {
+            lines.push(format!("  {} {what}", Grouped(count)));
+        }
+    }
+    output::about(&options.output, lines.join("\n"))
+}

@@ -1,0 +1,168 @@
+//! Congestion controls by name, and the parameters that all read alike: `NAME`, or `NAME:KEY=VALUE,…`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use vef_format::units::Bytes;
+
+use super::dcqcn::DcqcnSettings;
+use super::dctcp::DctcpSettings;
+use crate::quantity::parse_bytes;
+
+/// How senders react to congestion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Congestion {
+    /// A window that shrinks with the share of marked packets.
+    Dctcp(DctcpSettings),
+    /// A rate that notifications of marked packets reduce.
+    Dcqcn(DcqcnSettings),
+    /// A fixed window.
+    Window(Window),
+    /// Credits of the receiver.
+    Credits {
+        /// Bytes that a sender without messages under way may send without credits.
+        unsolicited: Bytes,
+    },
+}
+
+/// Most bytes of a pair of nodes that are sent and not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// So many.
+    Bytes(Bytes),
+    /// As many as an idle network needs for the full bandwidth of the sender's link.
+    Bdp,
+}
+
+/// A text that is not a congestion control.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CongestionError {
+    /// The name is unknown, or a value is missing.
+    #[error("write dctcp[:K=SIZE,g=G], dcqcn[:KEY=VALUE,…], window:SIZE, window:bdp or credits[:SIZE]")]
+    Unknown,
+    /// A parameter is unknown or invalid.
+    #[error("{item:?}: {problem}")]
+    Parameter {
+        /// As written.
+        item: String,
+        /// What to write.
+        problem: String,
+    },
+}
+
+/// Calls `set` with name and value of each item of `KEY=VALUE,…`; it returns what is wrong with one.
+pub(super) fn parameters(
+    text: &str,
+    mut set: impl FnMut(&str, &str) -> Result<(), String>,
+) -> Result<(), CongestionError> {
+    for item in text.split(',').filter(|_| !text.is_empty()) {
+        let done = match item.split_once('=') {
+            Some((key, value)) => set(key.trim(), value.trim()),
+            None => Err("write KEY=VALUE".to_owned()),
+        };
+        done.map_err(|problem| CongestionError::Parameter { item: item.to_owned(), problem })?;
+    }
+    Ok(())
+}
+
+/// A number in (0, 1].
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "write a number above 0 and up to 1".to_owned())
+}
+
+/// At least a byte.
+pub(super) fn size(text: &str) -> Result<Bytes, String> {
+    match parse_bytes(text) {
+        Ok(Bytes(0)) => Err("must be greater than zero".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl FromStr for Congestion {
+    type Err = CongestionError;
+
+    fn from_str(text: &str) -> Result<Self, CongestionError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let sized = || {
+            let wrong = |problem| CongestionError::Parameter { item: text.to_owned(), problem };
+            size(rest).map_err(wrong)
+        };
+        match name {
+            "dctcp" => DctcpSettings::parse(rest).map(Self::Dctcp),
+            "dcqcn" => DcqcnSettings::parse(rest).map(Self::Dcqcn),
+            "window" if rest == "bdp" => Ok(Self::Window(Window::Bdp)),
+            "window" if !rest.is_empty() => Ok(Self::Window(Window::Bytes(sized()?))),
+            "credits" if rest.is_empty() => Ok(Self::Credits { unsolicited: Bytes::ZERO }),
+            "credits" => Ok(Self::Credits { unsolicited: sized()? }),
+            _ => Err(CongestionError::Unknown),
+        }
+    }
+}
+
+impl fmt::Display for Congestion {
+    /// In the form that is parsed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dctcp(settings) => settings.fmt(f),
+            Self::Dcqcn(settings) => settings.fmt(f),
+            Self::Window(Window::Bdp) => f.write_str("window:bdp"),
+            Self::Window(Window::Bytes(size)) => write!(f, "window:{}B", size.0),
+            Self::Credits { unsolicited: Bytes(0) } => f.write_str("credits"),
+            Self::Credits { unsolicited } => write!(f, "credits:{}B", unsolicited.0),
+        }
+    }
+}
+
+impl Congestion {
+    /// Whether switches mark packets.
+    pub(crate) fn marks(&self) -> bool {
+        match self {
+            Self::Dctcp(_) | Self::Dcqcn(_) => true,
+            Self::Window(_) | Self::Credits { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_read_back() {
+        for text in [
+            "dctcp",
+            "dctcp:K=30000B",
+            "dctcp:K=97500B,g=0.125",
+            "dcqcn",
+            "dcqcn:Kmin=1000B,Pmax=0.1,AI=100Mbit/s,timer=300us",
+            "window:bdp",
+            "window:65536B",
+            "credits",
+            "credits:4096B",
+        ] {
+            assert_eq!(text.parse::<Congestion>().unwrap().to_string(), text);
+        }
+        for (text, problem) in [
+            ("", "write dctcp"),
+            ("tcp", "write dctcp"),
+            ("window", "write dctcp"),
+            ("window:", "write dctcp"),
+            ("window:0", "greater than zero"),
+            ("window:64", ""),
+            ("credits:x", "expected a decimal number"),
+            ("dctcp:K", "write KEY=VALUE"),
+            ("dctcp:k=5kB", "\"k=5kB\": write K or g"),
+            ("dctcp:g=2", "above 0 and up to 1"),
+            ("dcqcn:Kmin=9kB,Kmax=8kB", "Kmin must be less than Kmax"),
+            ("dcqcn:AI=0G", "\"AI=0G\": must be greater than zero"),
+            ("dcqcn:timer=0us", "must be greater than zero"),
+        ] {
+            match text.parse::<Congestion>() {
+                Ok(_) => assert_eq!(problem, "", "{text}"),
+                Err(error) => assert!(error.to_string().contains(problem), "{text}: {error}"),
+            }
+        }
+    }
+}
