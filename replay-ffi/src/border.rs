@@ -2,11 +2,13 @@
 //! code and a text, and panics stop here.
 
 use crate::status::*;
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Once;
 
 /// Why a call fails: the code and what its handle says about it.
 #[derive(Clone, Debug)]
@@ -139,8 +141,36 @@ fn fail<H: Handle, N: Returned>(handle: &mut H, failure: Failure) -> N {
 
 #[cold]
 fn broken<H: Handle, N: Returned>(handle: &mut H) -> N {
-    handle.head().tag = BROKEN;
+    let head = handle.head();
+    head.tag = BROKEN;
+    head.error = match FAULT.take() {
+        Some(panic) => owned_text(format_args!("{}: {panic}", words(VEF_ERROR_INTERNAL).to_string_lossy())),
+        None => words(VEF_ERROR_INTERNAL).to_owned(),
+    };
     N::of(VEF_ERROR_INTERNAL)
+}
+
+thread_local! {
+    /// What the last panic of this thread said.
+    static FAULT: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on panics of this library print nothing: what they say becomes the error of their handle. A Rust program that has linked the
+/// library keeps the panics of its own tests.
+pub(crate) fn catch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if cfg!(test) {
+            return;
+        }
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            match panic.location().is_some_and(|place| place.file().contains("tests/")) {
+                true => before(panic),
+                false => FAULT.set(Some(panic.to_string().replace('\n', " "))),
+            }
+        }));
+    });
 }
 
 /// What the last failed call on a handle said: never null, "" if none failed.
@@ -150,9 +180,9 @@ fn broken<H: Handle, N: Returned>(handle: &mut H) -> N {
 pub(crate) unsafe fn error<H: Handle>(handle: *mut H) -> *const c_char {
     // SAFETY: by this function's own contract.
     match unsafe { check(handle) } {
-        Err(status) => text(words(status)),
-        // SAFETY: the tag says that it is a handle of this kind, and by contract nobody else uses it.
-        Ok(()) => text(unsafe { &mut *handle }.head().error.as_c_str()),
+        Err(status) if status != VEF_ERROR_INTERNAL => text(words(status)),
+        // SAFETY: the tag says that it is a handle of this kind, also a broken one, and by contract nobody else uses it.
+        _ => text(unsafe { &mut *handle }.head().error.as_c_str()),
     }
 }
 

@@ -107,6 +107,7 @@ pub(crate) unsafe fn describe(
 /// A builder without jobs; the caller owns it and frees it with `vef_builder_free`. Never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn vef_builder_new() -> *mut Builder {
+    border::catch_panics();
     let builder = Builder {
         head: Head::new::<Builder>(),
         jobs: Vec::new(),

@@ -2,6 +2,9 @@
 
 use super::*;
 use replay::{CheckpointError, Stats};
+use vef_format::ids::MessageId;
+use vef_format::record::{Dependency, Header, Message as VefMessage};
+use vef_format::units::Ticks;
 
 /// How the records are read.
 #[derive(Clone, Copy, Debug)]
@@ -155,4 +158,35 @@ proptest! {
         }
         prop_assert_eq!(run_interrupted(replay, usize::MAX, |_| {}), run_interrupted(build(&program), usize::MAX, |_| {}));
     }
+}
+
+/// A few MB for many tasks, all of which have a message under way.
+#[test]
+fn a_checkpoint_is_small() {
+    const TASKS: u32 = 100_000;
+    let header = Header { tasks: TASKS, messages: TASKS.into(), clock: Picos(1000), ..Header::default() };
+    let message = |task: u32| {
+        Record::Message(VefMessage {
+            id: MessageId(task.into()),
+            src: Rank(task),
+            dst: Rank((task + 1) % TASKS),
+            bytes: Bytes(8192),
+            awaited: false,
+            after: Dependency::Start,
+            time: Ticks(1_000_000),
+        })
+    };
+    let records = (0..TASKS).map(message);
+    let trace = Arc::new(Loaded::from_records(header, OpCodes::default(), records).unwrap());
+    let mut replay = Replay::builder().job(Job::loaded(&trace)).build().unwrap();
+    let now = replay.next_ready().unwrap();
+    let mut ids = Vec::new();
+    replay.pop_ready_batch(now, TASKS as usize, |message| ids.push(message.id)).unwrap();
+    let state = replay.save().unwrap();
+    assert_eq!(ids.len(), TASKS as usize);
+    assert!(state.len() < TASKS as usize * 80, "{} bytes", state.len());
+    let mut other = Replay::builder().job(Job::loaded(&trace)).build().unwrap();
+    other.restore(&state).unwrap();
+    other.delivered_batch(ids, now).unwrap();
+    assert!(other.is_complete());
 }
