@@ -374,7 +374,7 @@ mod tests {
     const INPUTS: &[(&str, &[&str])] = &[
         ("run", &["tools"]),
         ("mix", &["input", "op_codes"]),
-        ("check", &["trace", "op_codes"]),
+        ("check", &["trace", "groups", "op_codes"]),
         ("stats", &["trace", "op_codes"]),
         ("report", &["input", "sim", "against", "op_codes"]),
         ("sim", &["trace", "others", "calibration", "op_codes", "cost", "again"]),
