@@ -1,14 +1,14 @@
 //! A checkpoint in which a byte was changed and the checksum with it: whatever follows is a code, a fault of the library among them, of which the
 //! handle's error tells and stderr nothing.
 
-use vef_replay::builder::{vef_builder_add_job, vef_builder_build, vef_builder_free, vef_builder_new};
-use vef_replay::instance::*;
-use vef_replay::message::Message;
-use vef_replay::status::{VEF_ERROR_INTERNAL, VEF_OK};
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
+use vef_replay::builder::{vef_builder_add_job, vef_builder_build, vef_builder_free, vef_builder_new};
+use vef_replay::instance::*;
+use vef_replay::message::Message;
+use vef_replay::status::{VEF_ERROR_INTERNAL, VEF_OK};
 
 static PRINTED: AtomicU32 = AtomicU32::new(0);
 

@@ -4,6 +4,7 @@ use vef_format::units::{Bytes, Picos};
 
 use super::congestion::settings::Congestion;
 use super::congestion::{Ack, Control, Controlled, Flight, Flow, Loss, Sending, Turn};
+use super::flows::{ACK, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
 use super::parts::{CONTROL, Event};
 use super::settings::Buffers;
 use super::state::Packets;
@@ -11,16 +12,6 @@ use crate::model::OutOfTime;
 use crate::random::combine;
 use crate::routing::Load;
 use crate::topology::LinkId;
-
-/// Kinds of events of congestion control, in place of an event's bytes. Their index is a flow.
-const ACK: u32 = 0;
-const PACED: u32 = 1;
-const NOTIFIED: u32 = 2;
-pub(super) const REQUESTED: u32 = 3;
-const CREDITED: u32 = 4;
-pub(super) const TIMEOUT: u32 = 5;
-/// Its index is a node.
-const GRANT: u32 = 6;
 
 /// A network without load, for the latency between two nodes.
 struct Idle;
@@ -50,14 +41,6 @@ impl Packets<'_> {
         }
     }
 
-    fn controlled(&mut self) -> Option<&mut Controlled> {
-        self.congestion.as_deref_mut()
-    }
-
-    pub(super) fn after(&mut self, time: Picos, index: u32, what: u32) {
-        self.queue.push(self.now.saturating_add(time), Event::new(CONTROL, index, what));
-    }
-
     /// The flow between two nodes.
     fn flow(&mut self, src: u32, dst: u32) -> u32 {
         let known = self.congestion.as_ref().and_then(|all| all.pairs.get(&(src, dst)).copied());
@@ -85,8 +68,18 @@ impl Packets<'_> {
         flow
     }
 
+    /// A message enters the queue of its node.
+    pub(super) fn start(&mut self, slot: u32) {
+        if self.congestion.is_some() {
+            return self.start_controlled(slot);
+        }
+        let node = self.messages[slot as usize].src;
+        self.sources[node as usize].messages.push_back(slot);
+        self.request_arbitration(LinkId::injection(node));
+    }
+
     /// A message enters its flow.
-    pub(super) fn start_controlled(&mut self, slot: u32) {
+    fn start_controlled(&mut self, slot: u32) {
         let message = &self.messages[slot as usize];
         let (src, bytes, size) = (message.src, message.to_send, self.settings.size.0);
         let number = self.flow(src, message.dst);
@@ -119,14 +112,6 @@ impl Packets<'_> {
         let flow = self.controlled().map(|all| &all.flows[number as usize]);
         if flow.is_some_and(|flow| flow.turn == Turn::Idle) {
             self.list(number);
-        }
-    }
-
-    /// A flow waits for its turn, if it has something to send.
-    pub(super) fn list(&mut self, number: u32) {
-        let Some(all) = self.controlled() else { return };
-        if let Some(node) = all.enlist(number) {
-            self.request_arbitration(LinkId::injection(node));
         }
     }
 

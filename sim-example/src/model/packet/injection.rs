@@ -97,14 +97,4 @@ impl Packets<'_> {
         }
         Ok(Some(packet))
     }
-
-    /// A message enters the queue of its node.
-    pub(super) fn start(&mut self, slot: u32) {
-        if self.congestion.is_some() {
-            return self.start_controlled(slot);
-        }
-        let node = self.messages[slot as usize].src;
-        self.sources[node as usize].messages.push_back(slot);
-        self.request_arbitration(LinkId::injection(node));
-    }
 }

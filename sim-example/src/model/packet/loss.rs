@@ -7,7 +7,7 @@
 use vef_format::units::Picos;
 
 use super::congestion::{Control, Logged, Loss, Turn};
-use super::controlled::{REQUESTED, TIMEOUT};
+use super::flows::{REQUESTED, TIMEOUT};
 use super::state::Packets;
 
 impl Loss {

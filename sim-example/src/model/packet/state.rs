@@ -255,59 +255,6 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Routes all packets that have arrived.
-    pub(super) fn route_arrived(&mut self) {
-        let mut arrived = std::mem::take(&mut self.arrived);
-        if arrived.len() > 1 && (self.router.asks_for_load() || self.settings.buffers == Buffers::Output) {
-            match self.settings.buffers {
-                Buffers::Input => arrived.sort_unstable(),
-                // By location; packets of one buffer keep their order.
-                Buffers::Output => {
-                    let packets = &self.packets;
-                    arrived
-                        .sort_by_key(|&slot| (packets[slot as usize].ready, packets[slot as usize].buffer));
-                }
-            }
-        }
-        for &number in &arrived {
-            let slot = match self.settings.buffers {
-                Buffers::Input => self.buffers[number as usize].first,
-                Buffers::Output => number,
-            };
-            self.route(slot);
-        }
-        arrived.clear();
-        self.arrived = arrived;
-    }
-
-    #[inline]
-    pub(super) fn route(&mut self, slot: u32) {
-        let packet = &mut self.packets[slot as usize];
-        let loads = Loads(&self.links);
-        let hop = self.router.next(&mut packet.route, &loads);
-        packet.link = hop.link.0;
-        packet.last = hop.last;
-        if self.congestion.is_some() && !self.admit(hop.link, slot) {
-            return;
-        }
-        let packet = &mut self.packets[slot as usize];
-        let link = &mut self.links[hop.link.index()];
-        if !hop.last {
-            let channels = &self.channels[usize::from(link.global)];
-            packet.vcs = channels[usize::from(hop.class).min(channels.len() - 1)];
-            link.load += packet.bytes + self.settings.header.0 as u32;
-        }
-        match self.settings.buffers {
-            Buffers::Output => link.waiting.push_back(slot),
-            Buffers::Input => {
-                let number = packet.buffer;
-                let place = link.waiting.partition_point(|&other| other < number);
-                link.waiting.insert(place, number);
-            }
-        }
-        self.request_arbitration(hop.link);
-    }
-
     /// Forgets a message that is delivered, unless something of it is still to happen.
     #[inline]
     pub(super) fn release(&mut self, slot: u32) {

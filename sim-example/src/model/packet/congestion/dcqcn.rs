@@ -15,7 +15,7 @@ use std::fmt;
 
 use vef_format::units::{Bytes, Picos};
 
-use super::settings::{CongestionError, parameters, share, size};
+use super::parameters::{CongestionError, parameters, share, size};
 use crate::quantity::{Bandwidth, parse_time};
 
 /// The slowest rate of a flow, in bits per second.

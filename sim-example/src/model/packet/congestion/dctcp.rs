@@ -14,7 +14,7 @@ use std::fmt;
 
 use vef_format::units::Bytes;
 
-use super::settings::{CongestionError, parameters, share, size};
+use super::parameters::{CongestionError, parameters, share, size};
 use crate::quantity::Bandwidth;
 
 /// Packets of a new flow's window (RFC 6928).

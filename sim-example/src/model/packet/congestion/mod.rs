@@ -6,6 +6,7 @@
 
 pub(super) mod dcqcn;
 pub(super) mod dctcp;
+mod parameters;
 pub(super) mod settings;
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Congestion controls by name, and the parameters that all read alike: `NAME`, or `NAME:KEY=VALUE,…`.
+//! Congestion controls by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,8 @@ use vef_format::units::Bytes;
 
 use super::dcqcn::DcqcnSettings;
 use super::dctcp::DctcpSettings;
-use crate::quantity::parse_bytes;
+pub use super::parameters::CongestionError;
+use super::parameters::size;
 
 /// How senders react to congestion.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,52 +33,6 @@ pub enum Window {
     Bytes(Bytes),
     /// As many as an idle network needs for the full bandwidth of the sender's link.
     Bdp,
-}
-
-/// A text that is not a congestion control.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CongestionError {
-    /// The name is unknown, or a value is missing.
-    #[error("write dctcp[:K=SIZE,g=G], dcqcn[:KEY=VALUE,…], window:SIZE, window:bdp or credits[:SIZE]")]
-    Unknown,
-    /// A parameter is unknown or invalid.
-    #[error("{item:?}: {problem}")]
-    Parameter {
-        /// As written.
-        item: String,
-        /// What to write.
-        problem: String,
-    },
-}
-
-/// Calls `set` with name and value of each item of `KEY=VALUE,…`; it returns what is wrong with one.
-pub(super) fn parameters(
-    text: &str,
-    mut set: impl FnMut(&str, &str) -> Result<(), String>,
-) -> Result<(), CongestionError> {
-    for item in text.split(',').filter(|_| !text.is_empty()) {
-        let done = match item.split_once('=') {
-            Some((key, value)) => set(key.trim(), value.trim()),
-            None => Err("write KEY=VALUE".to_owned()),
-        };
-        done.map_err(|problem| CongestionError::Parameter { item: item.to_owned(), problem })?;
-    }
-    Ok(())
-}
-
-/// A number in (0, 1].
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| "write a number above 0 and up to 1".to_owned())
-}
-
-/// At least a byte.
-pub(super) fn size(text: &str) -> Result<Bytes, String> {
-    match parse_bytes(text) {
-        Ok(Bytes(0)) => Err("must be greater than zero".to_owned()),
-        Ok(size) => Ok(size),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 impl FromStr for Congestion {
