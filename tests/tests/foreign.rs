@@ -82,7 +82,7 @@ fn a_workload_is_made_exported_joined_and_cut() {
         ["messages", "collectives", "bytes", "runtime_ps"].map(|key| checked[key].as_u64().expect("a number"))
     };
     let [messages, collectives, bytes, runtime] = replayed("step.vefx");
-    assert_eq!((messages, collectives), (4 * 3 * 2, 4 * 2 * 3 * 2 + 2 * (2 * (2 + 1))));
+    assert_eq!((messages, collectives), (4 * 3 * 2, 2 * 4 * 2 * 3 * 2 + 2 * (2 * (2 + 1))));
 
     vef("export --to chakra step.vefx -o step.chakra").success();
     let [sends, kept, sent, micros] = replayed("step.chakra");
