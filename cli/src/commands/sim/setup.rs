@@ -5,7 +5,7 @@ use crate::algorithms;
 use crate::calibrated;
 use crate::initialisation;
 use crate::input::Input;
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
 use crate::session::Watch;
@@ -24,6 +24,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::operation::OpCodes;
+use vef_format::units::Grouped;
 
 /// Simulates a trace, with the codes that the user gives for its collectives.
 pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Simulation, Failure> {
@@ -94,6 +95,9 @@ pub(super) fn observed_by(
         if let Some(ideal) = first.or(beside) {
             report.set_ideal(&ideal);
         }
+        if sim.sweep.is_empty() {
+            warn_of_other_placements(settings, &report);
+        }
         let is_beside_others = settings.jobs.len() > 1 || settings.background.is_some();
         if is_beside_others && !sim.no_ideal {
             let jobs: Vec<u32> = (0..settings.jobs.len() as u32).collect();
@@ -123,6 +127,22 @@ pub(super) fn observed_by(
         }
         Ok(report)
     })
+}
+
+/// Warns of placements for more ranks than their trace has.
+fn warn_of_other_placements(settings: &Settings, report: &Simulation) {
+    for (workload, job) in settings.jobs.iter().zip(&report.jobs) {
+        if let Places::Given(placement) = &workload.places
+            && placement.ranks.len() > job.tasks as usize
+        {
+            let (given, trace) = (Grouped(placement.ranks.len()), workload.trace.display());
+            output::remark(format_args!(
+                "warning: the placement is of {given} ranks, but {trace} has {}: only the nodes of the first {} are used",
+                Grouped(job.tasks),
+                Grouped(job.tasks)
+            ));
+        }
+    }
 }
 
 /// The same error without the time in the run.
