@@ -58,8 +58,8 @@ impl PhaseTally {
 pub(super) struct Within {
     /// Stretches of the computing in front of the record, in ticks of it.
     pub(super) computing: Vec<Range<u64>>,
-    /// Whether the record itself does.
-    pub(super) record: bool,
+    /// The record itself as it is counted, if it does.
+    pub(super) record: Option<Raw>,
 }
 
 /// Follows a task through its phases, record by record.
@@ -131,7 +131,7 @@ impl<'a> PhasesOfTask<'a> {
                 Some(phase) => {
                     let is_inside = self.all
                         || within.computing.iter().any(|part| part.contains(&at))
-                        || (within.record && at >= raw.time);
+                        || (within.record.is_some() && at >= raw.time);
                     self.tallies[phase].entries += u64::from(is_inside);
                     self.open.push(phase);
                 }
@@ -140,8 +140,8 @@ impl<'a> PhasesOfTask<'a> {
         }
         self.compute(computed, raw.time, within);
         self.records += 1;
-        if let Some(&phase) = self.open.last().filter(|_| within.record) {
-            self.tallies[phase].add(raw);
+        if let (Some(&phase), Some(counted)) = (self.open.last(), &within.record) {
+            self.tallies[phase].add(counted);
         }
         Ok(())
     }

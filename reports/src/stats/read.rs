@@ -219,7 +219,7 @@ fn add_task(
             tally.take(&counted);
         }
         if let (Some(phases), Ok(())) = (&mut phases, &followed) {
-            within.record = is_inside;
+            within.record = is_inside.then_some(running);
             within.computing.clear();
             // Computing behind a stretch is in front of the record that follows it.
             while let Some(stretch) = stretches.next_if(|stretch| stretch.records.end == number) {
