@@ -30,7 +30,7 @@ pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
         }
         in_one_line(&words, &error.render().to_string())
     };
-    let vef = Vef::command();
+    let vef = Vef::in_paragraphs();
     let matches = vef.clone().try_get_matches_from(&words).map_err(wrong)?;
     output::keep_inputs(&vef, &matches).map_err(|error| format!("error: {error}"))?;
     Vef::from_arg_matches(&matches).map(|vef| vef.command).map_err(wrong)
@@ -95,13 +95,37 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
 /// Shortens the message of the command-line parser for `words`: the error, a suggestion, and where to find
 /// help.
 fn in_one_line(words: &[OsString], said: &str) -> String {
-    let line = one_line(said);
+    let is_unexpected = said.contains("unexpected argument '-");
+    let line = match negative_value(words).filter(|_| is_unexpected) {
+        Some((option, value)) => {
+            format!("error: invalid value '{value}' for '{option}': must not be negative")
+        }
+        None => one_line(said),
+    };
+    let line = match line.strip_suffix("required arguments were not provided: --sweep <OPTION=VALUES>") {
+        Some(_) => {
+            format!("{line} (without it, --report FILE.html writes a page, and --json prints the result)")
+        }
+        None => line,
+    };
     // The message for an invalid value has no usage; its option may belong to any command.
     let known = |word: &&OsString| Vef::command().find_subcommand(word).is_some();
     match words.get(1).filter(known) {
         Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
         None => format!("{line}; see 'vef --help'"),
     }
+}
+
+/// An option and the word behind it, if that begins like a negative number: to the parser it is an option, too.
+fn negative_value(words: &[OsString]) -> Option<(&str, &str)> {
+    let words: Vec<&str> = words.iter().map_while(|word| word.to_str()).collect();
+    let is_negative = |word: &str| {
+        word.strip_prefix('-').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let pair = words.windows(2).find(|pair| {
+        pair[0].len() > 2 && pair[0].starts_with("--") && !pair[0].contains('=') && is_negative(pair[1])
+    })?;
+    Some((pair[0], pair[1]))
 }
 
 /// What clap says, with its tips, without the usage.
@@ -219,6 +243,10 @@ mod tests {
             (
                 &["vef", "mix", "--otput", "x"][..],
                 "error: unexpected argument '--otput' found; a similar argument exists: '--output'; see 'vef mix --help'",
+            ),
+            (
+                &["vef", "sim", "t.vef", "--latency", "-1us"],
+                "error: invalid value '-1us' for '--latency': must not be negative; see 'vef sim --help'",
             ),
             (
                 &["vef", "check"],

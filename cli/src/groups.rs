@@ -81,8 +81,8 @@ pub struct OfRun {
     /// only for containers
     #[arg(long, value_name = "NAME[:K]", value_parser = Part::phase)]
     phase: Option<Part>,
-    /// Only these iterations of the program's main loop, which is found in the records; without a value 2-, all but
-    /// set-up and the first
+    /// Only these iterations of the program's main loop, which is found in the records; without a value 2-, all but set-up and the
+    /// first. An iteration is what the MPI calls repeat: several time steps if, say, every fifth has one more call
     #[arg(long, value_name = "FIRST[-[LAST]]", num_args = 0..=1, require_equals = true, default_missing_value = "2-", conflicts_with = "phase", value_parser = Part::iterations)]
     iterations: Option<Part>,
 }
@@ -108,7 +108,7 @@ impl OfRun {
         workload.op_codes = codes.cloned();
         workload.select(&part).map_err(|error| trace.error(error))?;
         let found = workload.part.iter();
-        found.for_each(|part| output::remark(format_args!("{}: only {part:?}", trace.shown())));
+        found.for_each(|part| output::remark(format_args!("{}: only {part}", trace.shown())));
         Ok(Extent { from_launch: self.from_launch, part: workload.part })
     }
 }

@@ -1,14 +1,17 @@
 //! Input traces: files, and pipes for commands that read a trace more than once.
 
 use crate::foreign::convert;
+use crate::mixing;
 use crate::output::{self, Failure};
+use crate::session;
 use interchange::{Files, Options, Summary};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use vef_format::capture::{Capture, CaptureError};
+use vef_format::capture::{Capture, CaptureError, legacy};
 use vef_format::container::{About, Reader};
 use vef_format::format::Format;
 use vef_format::new_file::hidden_beside;
@@ -25,8 +28,10 @@ pub struct Input {
     name: PathBuf,
     /// An unlinked copy of a pipe, open as long as this value.
     _copy: Option<File>,
-    /// The directory with the trace that a foreign one became.
+    /// The directory with the trace that a foreign one, or a capture, became.
     _converted: Option<TempDir>,
+    /// Whether it is made of a capture.
+    is_capture: bool,
 }
 
 impl Input {
@@ -47,7 +52,7 @@ impl Input {
     /// The file `trace`, or a copy of what a pipe delivers.
     pub fn file(trace: &Path) -> Result<Self, Failure> {
         let failed = |error| format!("{}: {error}", trace.display());
-        let about = fs::metadata(trace).map_err(failed)?;
+        let about = fs::metadata(trace).map_err(|error| format!("{}{}", failed(error), astray(trace)))?;
         if about.is_file() || about.is_dir() {
             return Ok(Self::named(trace, trace));
         }
@@ -76,10 +81,20 @@ impl Input {
 
     /// The trace that a file or directory of another tool is converted to; a trace itself.
     pub fn converted(self) -> Result<Self, Failure> {
+        if let Some(schema) = self.result() {
+            let name = self.name.display();
+            return Err(format!(
+                "{name}: the result of a command ({schema}), not a trace; vef report TRACE --sim {name} shows one of vef sim"
+            )
+            .into());
+        }
         let Some(format) = foreign(&self.path) else {
-            return match self.path.is_dir() {
-                true => Err(directory(&self.path).into()),
-                false => Ok(self),
+            return if is_capture(&self.path) {
+                self.mixed()
+            } else if self.path.is_dir() {
+                Err(format!("{}: a directory, not a trace", self.path.display()).into())
+            } else {
+                Ok(self)
             };
         };
         let (converted, summary, _) = self.convert(format, &Options::default())?;
@@ -105,9 +120,33 @@ impl Input {
         converted().map_err(|error| self.error(error))
     }
 
+    /// The trace that a capture is mixed to.
+    fn mixed(self) -> Result<Self, Failure> {
+        let directory = TempDir::with_prefix("vef-mix-")?;
+        let to = directory.path().join("trace.vefx");
+        mixing::mix(&self.path, &to)?;
+        Ok(Self { _converted: Some(directory), is_capture: true, ..Self::named(&to, &self.name) })
+    }
+
+    /// Whether the trace is made of a capture.
+    pub fn is_capture(&self) -> bool {
+        self.is_capture
+    }
+
+    /// The schema of the file, if it is a result that a command wrote as JSON.
+    pub fn result(&self) -> Option<String> {
+        let mut begin = Vec::new();
+        File::open(&self.path).ok()?.take(200).read_to_end(&mut begin).ok()?;
+        let begin = String::from_utf8_lossy(&begin);
+        let (_, schema) = begin.trim_start().strip_prefix('{')?.split_once("\"schema\"")?;
+        let schema = schema.split('"').nth(1)?;
+        schema.starts_with("vef-").then(|| schema.to_owned())
+    }
+
     /// A file to read in place of `name`, which the user gave.
     pub fn named(path: &Path, name: &Path) -> Self {
-        Self { path: path.to_path_buf(), name: name.to_path_buf(), _copy: None, _converted: None }
+        let (path, name) = (path.to_path_buf(), name.to_path_buf());
+        Self { path, name, _copy: None, _converted: None, is_capture: false }
     }
 
     /// The name in titles.
@@ -205,6 +244,15 @@ impl Input {
     }
 }
 
+/// What a file that does not exist may be instead: the value of an option in the word before it.
+fn astray(trace: &Path) -> String {
+    let before = |words: &[OsString]| words[1] == trace.as_os_str() && words[0] == "--iterations";
+    match session::command_line().windows(2).any(before) {
+        true => format!("; to name iterations, write --iterations={}", trace.display()),
+        false => String::new(),
+    }
+}
+
 /// The format of a trace of another tool; `None` of our own files and of what is not recognised.
 fn foreign(path: &Path) -> Option<interchange::Format> {
     if path.is_file() && Format::of(path).is_ok_and(|ours| ours.is_some_and(|ours| ours != Format::Gzip)) {
@@ -213,11 +261,10 @@ fn foreign(path: &Path) -> Option<interchange::Format> {
     interchange::Format::of(&Files::of(&[path.to_path_buf()]).ok()?).ok()
 }
 
-/// The message for a directory in place of a trace.
-fn directory(path: &Path) -> String {
-    let shown = path.display();
-    match Capture::open(path) {
-        Err(CaptureError::NoCapture(_)) => format!("{shown}: a directory, not a trace"),
-        _ => format!("{shown}: a capture, not a trace; convert it with `vef mix -i {shown} -o OUT.vef`"),
+/// Whether there is a capture, of any rank, or the `VEFT.main` of an older one.
+fn is_capture(path: &Path) -> bool {
+    match path.is_dir() {
+        true => !matches!(Capture::open(path), Err(CaptureError::NoCapture(_))),
+        false => legacy::Main::is_at(path),
     }
 }

@@ -344,7 +344,8 @@ fn find(words: &[OsString]) -> Result<OsString, String> {
 
 /// The MPI in the dynamic section of a program, as resolved by the loader.
 fn linked_mpi(program: &Path) -> Option<LinkedMpi> {
-    let program = which(program)?;
+    // Launchers find a program in the current directory, too.
+    let program = which(program).or_else(|| program.is_file().then(|| Path::new(".").join(program)))?;
     let mut magic = [0; 4];
     File::open(&program).and_then(|mut file| file.read_exact(&mut magic)).ok()?;
     if magic != *b"\x7fELF" {

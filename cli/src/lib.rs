@@ -20,6 +20,7 @@ mod input;
 mod launch;
 mod library;
 mod list;
+mod mixing;
 mod network;
 mod output;
 mod parallel;
@@ -46,6 +47,10 @@ pub fn main() -> ExitCode {
         }
     };
     command.run().unwrap_or_else(|error| {
+        // A reader of stdout that has seen enough (`| head`) is no error.
+        if output::is_closed_stdout(&error) {
+            return ExitCode::SUCCESS;
+        }
         output::error(&error);
         ExitCode::from(output::EXIT_BAD_INPUT)
     })

@@ -32,6 +32,13 @@ pub fn error(error: &Failure) {
     remark(format_args!("error: {}", in_one_line(error)));
 }
 
+/// Whether an output could not be written because it is a pipe on stdout that nobody reads any more.
+pub fn is_closed_stdout(error: &Failure) -> bool {
+    let text = in_one_line(error);
+    text.contains("stdout")
+        && text.ends_with(&io::Error::from_raw_os_error(rustix::io::Errno::PIPE.raw_os_error()).to_string())
+}
+
 /// An error in one line, with its causes unless the message has them.
 pub fn in_one_line(error: &Failure) -> String {
     let mut text = error.to_string();
@@ -318,8 +325,32 @@ impl Written {
     pub fn trace() -> impl TypedValueParser<Value = Self> {
         Self::result().try_map(|path| match path.is_file() && !is_stdout(&path) && !is_trace(&path) {
             true => Err("the file exists and is no trace: remove it, or choose another name"),
+            // The name of something else, by a slip.
+            false if ["html", "pdf", "png", "svg", "csv", "md", "pftrace"].contains(&&*path.suffix()) => {
+                Err("a trace is .vefx (a container) or .vef (text); vef report and vef timeline show one")
+            }
             false => Ok(path),
         })
+    }
+
+    /// Refuses a name whose suffix promises another kind of file than those of `suffixes`; `advice` says what is written instead.
+    ///
+    /// # Errors
+    /// The name, and the advice.
+    pub fn check_suffix(&self, suffixes: &[&str], advice: &str) -> Result<(), Failure> {
+        const KINDS: [&str; 15] = [
+            "pdf", "png", "jpg", "svg", "html", "htm", "json", "csv", "md", "txt", "toml", "dot", "vef",
+            "vefx", "pftrace",
+        ];
+        match self.suffix() {
+            suffix if suffixes.contains(&&*suffix) || !KINDS.contains(&&*suffix) => Ok(()),
+            _ => Err(format!("{}: {advice}", self.display()).into()),
+        }
+    }
+
+    /// What follows the last point of the name, in lower case.
+    pub fn suffix(&self) -> String {
+        self.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default().to_lowercase()
     }
 
     fn uncompressed(self) -> Result<Self, String> {

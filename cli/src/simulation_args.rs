@@ -35,7 +35,7 @@ Examples:
   vef sim a.vefx b.vefx --topology dragonfly:2x4x2 --place b=random --repeat b=until:a   # how much b slows a down
   vef sim app.vef --topology torus:8x8 --background uniform@0.3", network::forms()))]
 pub struct Sim {
-    /// Trace, also of another tool (docs/interchange.md); a GOAL schedule runs as it is with --model loggp; - is
+    /// Trace, also of another tool (docs/interchange.md), or the directory of a capture; a GOAL schedule runs as it is with --model loggp; - is
     /// standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,

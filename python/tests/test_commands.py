@@ -185,3 +185,10 @@ def test_the_module_is_the_command(trace):
     assert subprocess.run(line, capture_output=True, text=True, check=True).stdout == f"vef {vef.__version__}\n"
     assert os.path.isfile(find_program())
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_options_are_keywords_and_must_exist(trace):
+    with pytest.raises(vef.OptionError, match="--by: options are keywords: by="):
+        vef.command("stats", trace, "--by", "time")
+    with pytest.raises(vef.OptionError, match="--sweep foo=1"):
+        vef.sweep(trace, {"foo": [1, 2]})

@@ -282,9 +282,12 @@ impl Job {
         let (stretches, description) = match part {
             Part::Phase { name, entry } => phase(&self.source, name, *entry)?,
             Part::Captured { from, to } => captured_time(&self.source, *from, *to)?,
-            Part::Iterations { first, last } => iterations(&self.source, *first, *last)?,
+            Part::Iterations { first, last } => {
+                let (stretches, description, number) = iterations(&self.source, *first, *last)?;
+                return Selection::new(stretches, (description, Some(number)), &self.source);
+            }
         };
-        Selection::new(stretches, description, &self.source)
+        Selection::new(stretches, (description, None), &self.source)
     }
 
     /// Replays only these records. All tasks begin with their first record of them at [`Job::start`]; what depends on other records

@@ -115,18 +115,27 @@ pub enum PartError {
         /// How often a rank enters it at most.
         most: u64,
     },
-    /// It is so short that it has no record.
-    #[error("no record is in this part")]
-    Empty,
+    /// No rank makes an MPI call in it.
+    #[error(
+        "{part}: no MPI call is in it, only computing, {computing} of one rank at most; there is nothing to replay"
+    )]
+    Empty {
+        /// What it is.
+        part: String,
+        /// The most that a rank computes in it.
+        computing: Picos,
+    },
     /// No rank does anything again and again.
     #[error(
         "no iterations found: no rank (of the first 64) repeats something three times at least that makes up a quarter of its records"
     )]
     NoPattern,
     /// There are fewer iterations.
-    #[error("{} iterations found", Grouped(*found))]
+    #[error("iterations {asked}: the main loop has only {}", Grouped(*found))]
     Iterations {
-        /// How many.
+        /// Which were asked for.
+        asked: String,
+        /// How many there are.
         found: u64,
     },
     /// The trace cannot be read.

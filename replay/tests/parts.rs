@@ -224,8 +224,17 @@ fn what_has_no_iterations_is_refused() {
     let found = loaded(&few.text).select(&Part::iterations("1-").unwrap());
     assert!(matches!(found, Err(PartError::NoPattern)), "{found:?}");
     let ring = ring(3, 9, |_| 4, false);
-    let found = loaded(&ring.text).select(&Part::iterations("3-40").unwrap());
-    assert!(matches!(found, Err(PartError::Iterations { found: 8..=9 })), "{found:?}");
+    let selected = |iterations| loaded(&ring.text).select(&Part::iterations(iterations).unwrap());
+    let found = selected("3-40").unwrap_err();
+    let PartError::Iterations { found: most @ 8..=9, .. } = found else { panic!("{found:?}") };
+    assert_eq!(found.to_string(), format!("iterations 3-40: the main loop has only {most}"));
+    // The number of iterations does not depend on which are asked for.
+    let last = most.to_string();
+    for asked in ["1-", "2-", &last, "3-5"] {
+        let description = selected(asked).unwrap().description().to_owned();
+        assert!(description.contains(&format!(" of {most} of rank")), "{asked}: {description}");
+    }
+    assert!(selected(&(most + 1).to_string()).is_err());
     for wrong in ["", "0", "3-2", "a", "1-b", "-3"] {
         assert!(Part::iterations(wrong).is_err(), "{wrong}");
     }
@@ -249,8 +258,22 @@ fn a_part_begins_and_ends_within_computing() {
     let selection = Arc::new(job().select(&Part::phase("x").unwrap()).unwrap());
     let stretch = |records, before, behind| Stretch { records, before: Ticks(before), behind: Ticks(behind) };
     assert_eq!(selection.stretches(Rank(0)), [stretch(1..2, 600, 20)]);
-    assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 0, 3000)]);
+    assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 100, 3000)]);
     assert_eq!(run(job(), &selection), (4400 + 2000, 1, LeftOut::default()));
+}
+
+#[test]
+fn a_phase_without_calls_is_told_by_its_computing() {
+    let notes = [
+        (1, 1, phase(true, "x")),
+        (1, 1, Note::BeforePhase(Ticks(100))),
+        (1, 1, phase(false, "x")),
+        (1, 1, Note::BeforePhase(Ticks(3100))),
+    ];
+    let refused = container(TEXT, &notes).select(&Part::phase("x").unwrap()).unwrap_err().to_string();
+    let told =
+        "no MPI call is in it, only computing, 3.000 µs of one rank at most; there is nothing to replay";
+    assert_eq!(refused, format!("phase \"x\", 1 entry: {told}"));
 }
 
 #[test]
@@ -273,12 +296,12 @@ fn captured_time_is_that_of_the_moments() {
     let selection = select(3_000_000, Some(8_000_000)).unwrap();
     let stretch = |records, before, behind| Stretch { records, before: Ticks(before), behind: Ticks(behind) };
     assert_eq!(selection.stretches(Rank(0)), [stretch(1..2, 1000, 0)]);
-    assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 0, 5000)]);
+    assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 1000, 5000)]);
     assert_eq!(run(job(), &selection), (4000 + 2000, 1, LeftOut::default()));
     let all = select(0, None).unwrap();
     assert_eq!((all.records(), all.stretches(Rank(1))), (6, &[Stretch::of(0..3)][..]));
     assert!(matches!(select(5, Some(5)), Err(PartError::Backwards { .. })));
-    assert!(matches!(select(30_000_000, None), Err(PartError::Empty)));
+    assert!(matches!(select(30_000_000, None), Err(PartError::Empty { .. })));
     let without = container(TEXT, &[(0, 0, span), (1, 0, span)]);
     let refused = without.select(&Part::Captured { from: Picos(0), to: None });
     assert!(matches!(refused, Err(PartError::NoTimes)), "{refused:?}");

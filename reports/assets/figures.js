@@ -601,7 +601,8 @@ const Figures = (() => {
     if (rows.length === 0) return null;
     const panel = (title, key, format, colour, width) => plot({
       width, height: 60 + 24 * rows.length, marginLeft: key === "computing_ps" ? 120 : 12, marginRight: 60, marginBottom: 26,
-      x: { label: null, axis: null }, y: { label: null, domain: rows.map(({ name }) => name), ...(key === "computing_ps" ? { tickFormat: (name) => (name.length > 16 ? `${name.slice(0, 15)}\u2026` : name) } : { axis: null }) },
+      // Of zeros alone, a scale has no length, and bars would be full.
+      x: { label: null, axis: null, domain: [0, rows.reduce((most, row) => Math.max(most, number(row[key])), 0) || 1] }, y: { label: null, domain: rows.map(({ name }) => name), ...(key === "computing_ps" ? { tickFormat: (name) => (name.length > 16 ? `${name.slice(0, 15)}\u2026` : name) } : { axis: null }) },
       marks: [
         Plot.barX(rows, { y: "name", x: (row) => number(row[key]), fill: colour }),
         Plot.text(rows, { y: "name", x: (row) => number(row[key]), text: (row) => format(number(row[key])), textAnchor: "start", dx: 4 }),

@@ -193,6 +193,28 @@ impl Sweep {
         self.points.iter().map(|point| time(point).map(place)).collect()
     }
 
+    /// The table with the columns that there is room for on a terminal: what a network is made of only beside its cost.
+    pub fn brief_table(&self) -> Table {
+        let options = self.options.iter().map(String::as_str);
+        let mut columns: Vec<&str> = options
+            .chain([
+                "runtime_ps",
+                "ideal_runtime_ps",
+                "slowdown",
+                "latency_p99_ps",
+                "utilisation_max",
+                "busiest_link",
+            ])
+            .collect();
+        if self.prices.is_some() {
+            columns.extend(["switches", "cables", "cost"]);
+        }
+        if self.points.iter().any(|point| point.error.is_some()) {
+            columns.push("error");
+        }
+        self.table().only(&columns)
+    }
+
     /// A row for each point.
     pub fn table(&self) -> Table {
         let option =

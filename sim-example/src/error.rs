@@ -49,7 +49,7 @@ pub enum SimError {
     #[error("compute noise {0}: no computing time of the trace repeats ten times")]
     NoRepetition(String),
     /// A task is placed on a node that the topology does not have.
-    #[error("{}task {task} is placed on node {node}, but the last node of {topology} is {}", Job(*.job), .nodes - 1)]
+    #[error("{}task {task} is placed on node {node}, but the nodes of {topology} are 0 to {}: take a larger topology, or place several tasks on each (block:N)", Job(*.job), .nodes - 1)]
     TooFewNodes {
         /// The topology.
         topology: String,

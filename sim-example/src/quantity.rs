@@ -22,6 +22,9 @@ pub enum QuantityError {
     /// The value cannot be represented exactly.
     #[error("not a whole number of {0}")]
     Fraction(&'static str),
+    /// The value is negative.
+    #[error("must not be negative")]
+    Negative,
     /// The value is zero where that is invalid.
     #[error("must be greater than zero")]
     Zero,
@@ -44,13 +47,18 @@ const BANDWIDTH: Kind = Kind {
     units: "bit/s, b/s, bps (bits) or B/s, Bps (bytes) with k, M, G, T or Ki, Mi, Gi, Ti in front, or these alone (of bit/s), like 10Gbit/s, 12.5GB/s or 10G",
     base: "bits per second",
     scale: |unit| {
-        let bits = unit.strip_suffix("bit/s").or_else(|| unit.strip_suffix("b/s"));
-        if let Some(prefix) = bits.or_else(|| unit.strip_suffix("bps")) {
-            return prefix_scale(prefix);
+        // In small letters, too: no bandwidth is in milli.
+        let scale = |prefix: &str| match prefix {
+            "m" | "g" | "t" => prefix_scale(&prefix.to_uppercase()),
+            _ => prefix_scale(prefix),
+        };
+        let bits = ["bit/s", "Bit/s", "b/s", "bps"].iter().find_map(|end| unit.strip_suffix(end));
+        if let Some(prefix) = bits {
+            return scale(prefix);
         }
         match unit.strip_suffix("B/s").or_else(|| unit.strip_suffix("Bps")) {
-            Some(prefix) => prefix_scale(prefix)?.checked_mul(8),
-            None => prefix_scale(unit).filter(|_| !unit.is_empty()),
+            Some(prefix) => scale(prefix)?.checked_mul(8),
+            None => scale(unit).filter(|_| !unit.is_empty()),
         }
     },
 };
@@ -71,7 +79,7 @@ const TIME: Kind = Kind {
 
 const SIZE: Kind = Kind {
     example: "4096B or 64KiB",
-    units: "B with k, M, G, T or Ki, Mi, Gi, Ti in front, or K, M, G, T alone (of 1024), like 4096B or 64K",
+    units: "B with k, M, G, T or Ki, Mi, Gi, Ti in front, or K, M, G, T alone (of 1024), like 4096B or 64K; KB is kB (1000 B) or KiB (1024 B)",
     base: "bytes",
     scale: |unit| match (unit, unit.strip_suffix('B')) {
         ("", _) => Some(1),
@@ -105,7 +113,15 @@ impl Kind {
         let (number, unit) = text.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-            return Err(QuantityError::Number(self.example));
+            let is_negative = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+            return Err(match text.strip_prefix(['-', '\u{2212}']).is_some_and(is_negative) {
+                true => QuantityError::Negative,
+                false => QuantityError::Number(self.example),
+            });
+        }
+        // Zero is the same in all units.
+        if unit.trim().is_empty() && number.bytes().all(|digit| matches!(digit, b'0' | b'.')) {
+            return Ok(0);
         }
         let scale = (self.scale)(unit.trim_start()).ok_or(QuantityError::Unit(self.units))?;
         let range = QuantityError::Range(u64::MAX, self.base);
@@ -234,10 +250,15 @@ mod tests {
         assert_eq!(bits("1GBps"), 8_000_000_000);
         assert_eq!(bits("1KiB/s"), 8192);
         assert_eq!(bits("25G"), 25_000_000_000);
+        assert_eq!(
+            (bits("100gbps"), bits("100g"), bits("5mbit/s")),
+            (bits("100G"), bits("100G"), bits("5M"))
+        );
         assert_eq!(bits("9bit/s"), 9);
         assert_eq!(parse_time("500ns"), Ok(Picos(500_000)));
         assert_eq!(parse_time("1.5 µs"), Ok(Picos(1_500_000)));
         assert_eq!(parse_time("0ps"), Ok(Picos(0)));
+        assert_eq!(parse_time("0"), Ok(Picos(0)));
         assert_eq!(parse_time("2.000s"), Ok(Picos(2_000_000_000_000)));
         assert_eq!(parse_bytes("64KiB"), Ok(Bytes(65536)));
         assert_eq!(parse_bytes("1.5MB"), Ok(Bytes(1_500_000)));
@@ -249,12 +270,15 @@ mod tests {
         let time = |text: &str| parse_time(text).unwrap_err().to_string();
         assert!(bandwidth("10Gb").contains("unknown or missing unit; write bit/s"));
         assert!(bandwidth("10").contains("missing unit"));
-        assert!(bandwidth("10gbit/s").contains("unknown"));
+        assert!(bandwidth("10xbit/s").contains("unknown"));
+        assert_eq!(bandwidth("0"), "must be greater than zero");
+        assert!(parse_bytes("4KB").unwrap_err().to_string().contains("KB is kB (1000 B) or KiB (1024 B)"));
         assert!(bandwidth("fast").contains("expected a decimal number"));
         assert!(bandwidth("0Gbit/s").contains("greater than zero"));
         assert!(bandwidth("99999999999Tbit/s").contains("more than 18446744073709551615 bits per second"));
         assert!(bandwidth("").contains("expected a decimal number"));
-        assert!(time("-1ns").contains("expected a decimal number"));
+        assert_eq!(time("-1ns"), "must not be negative");
+        assert!(time("--x").contains("expected a decimal number"));
         assert!(time("1.2.3ns").contains("expected a decimal number"));
         assert!(time(".5ns").contains("expected a decimal number"));
         assert!(time("5.ns").contains("expected a decimal number"));

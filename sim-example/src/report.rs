@@ -166,6 +166,7 @@ fn job_report(
         engines.iter().for_each(|engine| left_out.add(engine.left_out(job)));
         PartReport {
             description: part.description().to_owned(),
+            iterations: part.iterations(),
             records: part.records(),
             of_records: part.of(),
             receptions_left_out: left_out.receptions,

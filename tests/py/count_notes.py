@@ -53,35 +53,45 @@ def fields(line):
 for task in container.tasks:
     calls = [(place, named(note, names)) for place, note, names in notes("calls", task)]
     steps = [(place, note.get(), named(note, names)) for place, note, names in notes("phases", task)]
+    # How much of the computing in front of a record came before each of these.
+    moments = [(note.get(), note.get()) for _, note, _ in notes("moments", task)]
+    computed = [ticks for kind, ticks in moments if kind == 1]
+    assert not computed or len(computed) == len(steps)
     # What MPI_Init took of the time in front of the first record.
     initialised = sum(after for kind, after in [(note.get(), note.get()) for _, note, _ in notes("spans", task)] if kind == 0)
     function, inside = None, []
 
-    def pass_steps(at):
+    def pass_steps(at, begin, time):
+        """Passes what begins and ends in the computing of record `at`, from `begin` on; when the innermost phase behind it began."""
         while steps and steps[0][0] <= at:
             _, begins, name = steps.pop(0)
+            step = min(max(computed.pop(0) if computed else 0, begin), time)
+            if inside:
+                inside[-1]["ticks"] += step - begin
+            begin = step
             if begins:
                 inside.append(phases.setdefault(name, {"entries": 0, "ticks": 0, "collectives": 0, "sizes": []}))
                 inside[-1]["entries"] += 1
             elif inside:
                 inside.pop()
+        return begin
 
     at = 0
     for at, line in enumerate(container.records(task)):
         while calls and calls[0][0] <= at:
             function = calls.pop(0)[1]
         functions.update([function] if function else [])
-        pass_steps(at)
         _, time, message = fields(line)
+        begin = pass_steps(at, min(initialised, time) if at == 0 else 0, time)
         if message and hosts:
             entry = local[hosts[message[0]] == hosts[message[1]]]
             entry[0] += 1
             entry[1] += message[2]
         if inside:
-            inside[-1]["ticks"] += max(time - initialised, 0) if at == 0 else time
+            inside[-1]["ticks"] += time - begin
             inside[-1]["collectives"] += message is None
             inside[-1]["sizes"] += [message[2]] if message else []
-    pass_steps(at + 1)
+    pass_steps(at + 1, 0, 0)
 
 print(json.dumps({
     "calls": [{"function": name, "records": count} for name, count in sorted(functions.items(), key=lambda item: (-item[1], item[0]))],

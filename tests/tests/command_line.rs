@@ -248,19 +248,18 @@ fn a_directory_where_a_trace_is_wanted() {
     let capture = capture.display().to_string();
     for command in [&["check"][..], &["sim"], &["place", "--topology", "torus:4", "--optimise"], &["convert"]]
     {
-        let ask = |directory: &str| {
+        let ask = |directory: &str, code| {
             let mut vef = vef();
             vef.current_dir(work).args(command).arg(directory);
             if command == ["convert"] {
                 vef.arg("out.vef");
             }
-            run(&mut vef).exited(2).stderr()
+            run(&mut vef).exited(code).stderr()
         };
-        let remedy = format!(
-            "vef: error: {capture}: a capture, not a trace; convert it with `vef mix -i {capture} -o OUT.vef`\n"
-        );
-        assert_eq!(ask(&capture), remedy, "{command:?}");
-        assert_eq!(ask("."), "vef: error: .: a directory, not a trace\n", "{command:?}");
+        // A capture is mixed first.
+        ask(&capture, 0);
+        let _ = std::fs::remove_file(work.join("out.vef"));
+        assert_eq!(ask(".", 2), "vef: error: .: a directory, not a trace\n", "{command:?}");
     }
     assert_eq!(files(work), [""; 0], "{:?}", PathBuf::from(work));
 }
@@ -360,4 +359,99 @@ fn an_option_without_effect_is_refused() {
     );
     refused(&[&check[..], &["--op", "bcast"]].concat(), &["--limit 5"], "cannot be used with");
     assert_eq!(files(work), ["sim.json", "t.vef"]);
+}
+
+/// A trace of four ranks, `t.vefx`, and the result of its simulation, `sim.json`.
+fn halo(work: &Path) {
+    let gen_halo = ["gen", "halo2d", "-n", "4", "--iterations", "12", "-o", "t.vefx"];
+    run(vef().current_dir(work).args(gen_halo)).success();
+    let result = run(vef().current_dir(work).args(["sim", "t.vefx", "--json"])).success().stdout();
+    std::fs::write(work.join("sim.json"), result).expect("a result");
+}
+
+#[test]
+fn a_name_that_promises_another_kind_of_file_is_refused() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    halo(work);
+    for (words, says) in [
+        ("report t.vefx -o out.pdf", "--pdf FILE prints it"),
+        ("report t.vefx -o out.png", "--svg DIR writes its figures"),
+        ("sim t.vefx --draw out.png", "--draw writes SVG"),
+        ("sim t.vefx --report out.pdf", "--report writes an HTML page"),
+        ("timeline t.vefx -o out.html", "a timeline is a .pftrace"),
+        ("place -n 2 --nodes 2 --slots 1 -o out.svg", "a placement file is .toml"),
+        ("convert t.vefx out.html", "a trace is .vefx"),
+    ] {
+        let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
+        assert!(refused.contains(says), "{words}: {refused}");
+    }
+    assert_eq!(files(work), ["sim.json", "t.vefx"]);
+    // Or the name says what is written.
+    for (words, begins) in
+        [("report t.vefx -o r.json", "{"), ("timeline t.vefx -o t.json", "{"), ("report t.vefx -o r.md", "#")]
+    {
+        run(vef().current_dir(work).args(words.split(' '))).success();
+        let output = words.rsplit(' ').next().expect("an output");
+        let text = std::fs::read_to_string(work.join(output)).expect("text");
+        assert!(text.starts_with(begins), "{words}");
+    }
+}
+
+#[test]
+fn a_slip_is_told_with_the_remedy() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    halo(work);
+    let program = vef().get_program().to_string_lossy().into_owned();
+    for (words, says) in [
+        ("sim t.vefx --latency -1us", "invalid value '-1us' for '--latency': must not be negative"),
+        ("sim t.vefx --latency=-1us", "must not be negative"),
+        ("sim t.vefx --bandwidth 0", "must be greater than zero"),
+        ("sim --iterations 2-4 t.vefx", "write --iterations=2-4"),
+        ("sim t.vefx --iterations=2-99", "iterations 2-99: the main loop has only 1"),
+        ("sim t.vefx --sweep toplogy=torus:4", "a similar argument exists: '--topology'"),
+        ("sim sim.json", "the result of a command (vef-sim/2), not a trace"),
+        (&format!("check {program}"), "a program, not a trace: capture it with vef run"),
+        ("traffic", "--topology: name the network"),
+    ] {
+        let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
+        assert!(refused.contains(says), "{words}: {refused}");
+    }
+}
+
+#[test]
+fn a_part_is_named_wherever_it_is_shown() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    halo(work);
+    let says = |words: &str| {
+        let ended = run(vef().current_dir(work).args(words.split(' '))).success();
+        ended.stdout()
+    };
+    let part = "only iterations 3 to 5 of ";
+    for words in [
+        "stats t.vefx --iterations=3-5",
+        "check t.vefx --iterations=3-5",
+        "report t.vefx --iterations=3-5 --format md",
+        "sim t.vefx --iterations=3-5",
+        "sim t.vefx --iterations=3-5 --sweep bandwidth=1G,10G",
+    ] {
+        assert!(says(words).contains(part), "{words}: {}", says(words));
+    }
+    says("report t.vefx --iterations=3-5 -o page.html");
+    let page = std::fs::read_to_string(work.join("page.html")).expect("a page");
+    assert!(page.contains(part), "the page says which part it is of");
+    assert!(says("sim t.vefx --iterations=3-5").contains(" for each of 3"));
+}
+
+#[test]
+fn a_placement_of_another_trace_is_warned_of() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    halo(work);
+    run(vef().current_dir(work).args("place -n 6 --nodes 6 --slots 1 -o six.toml".split(' '))).success();
+    let sim = "sim t.vefx --topology torus:4x4 --placement six.toml";
+    let told = run(vef().current_dir(work).args(sim.split(' '))).success().stderr();
+    assert!(told.contains("the placement is of 6 ranks, but t.vefx has 4"), "{told}");
 }

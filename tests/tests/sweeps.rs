@@ -117,7 +117,7 @@ fn every_option_can_be_swept() {
     }
     let compat = sim(&["--model", "loggp", "--sweep", "compat=true,false"]);
     assert_eq!(compat["points"].as_array().map(Vec::len), Some(2));
-    for (wrong, said) in [("compat=maybe", "write true or false"), ("links=true", "write trace, placement")] {
+    for (wrong, said) in [("compat=maybe", "write true or false"), ("links=true", "cannot be swept")] {
         let refused = run(vef().arg("sim").arg(&trace).args(["--sweep", wrong])).exited(2).stderr();
         assert!(refused.contains(said), "{refused}");
     }
@@ -146,7 +146,7 @@ fn nonsense_is_refused_in_one_line() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = trace(work.path());
     for (arguments, part) in [
-        (&["--sweep", "colour=red"][..], "write trace, placement"),
+        (&["--sweep", "colour=red"][..], "unexpected argument .--colour. found"),
         (&["--sweep", "bandwidth"], "OPTION=VALUE"),
         (&["--sweep", "bandwidth=10G,10G"], "10G is repeated"),
         (&["--sweep", "bandwidth=10G", "--sweep", "bandwidth=20G"], "given twice"),

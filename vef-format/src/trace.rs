@@ -75,7 +75,13 @@ impl Trace {
             // The reader of text says of any other format what it is.
             None
             | Some(
-                Format::Text | Format::Capture | Format::Gzip | Format::Zstd | Format::Xz | Format::Bzip2,
+                Format::Text
+                | Format::Elf
+                | Format::Capture
+                | Format::Gzip
+                | Format::Zstd
+                | Format::Xz
+                | Format::Bzip2,
             ) => Self::Text(Box::new(text::Reader::open(path)?)),
         })
     }

@@ -34,7 +34,7 @@ Examples:
   vef check app.vef --repair mended.vef
   zstdcat app.vef.zst | vef check - --json")]
 pub struct Arguments {
-    /// Trace; - is standard input
+    /// Trace, or the directory of a capture; - is standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Repair what the rest of the trace determines (text only), and write the result if it is valid
@@ -270,6 +270,8 @@ struct Replayed {
     split_evenly: u64,
     /// The longest `MPI_Init` of a rank, if the replay leaves it out.
     left_out: Option<Picos>,
+    /// Which part of the run was replayed, if not all of it.
+    part: Option<String>,
     /// The deadlock, if the replay did not finish.
     stuck: Option<String>,
 }
@@ -289,6 +291,7 @@ fn replay_to_end(job: Job, yardstick: &Yardstick, extent: &Extent) -> Result<Rep
         bytes: total.bytes,
         split_evenly: engine.stats().split_evenly,
         left_out,
+        part: extent.part.as_ref().map(|part| part.to_string()),
         stuck: outcome.stuck.map(|stuck| stuck.to_string()),
     })
 }
@@ -342,6 +345,7 @@ impl Finding<'_> {
             "yardstick": {
                 "latency_ps": self.check.yardstick.latency(),
                 "bits_per_second": self.check.yardstick.bandwidth().bits_per_second(),
+                "part": self.replayed.as_ref().and_then(|replayed| replayed.part.as_ref()),
                 "messages": self.replayed.as_ref().map(|replayed| replayed.messages),
                 "bytes": self.replayed.as_ref().map(|replayed| replayed.bytes),
                 "collectives_split_evenly": self.replayed.as_ref().map(|replayed| replayed.split_evenly),
@@ -365,6 +369,11 @@ impl Finding<'_> {
         let mut lines = self.repaired();
         lines.extend(self.content());
         if let Some(replayed) = &self.replayed {
+            let only = replayed
+                .part
+                .iter()
+                .map(|part| format!("  the numbers above are of the whole trace; replayed is only {part}"));
+            lines.extend(only);
             lines.push(format!(
                 "  replayed on a network of {} + bytes / {}: run time {}, {} messages with {} (collectives included)",
                 self.check.yardstick.latency(),
@@ -393,11 +402,16 @@ impl Finding<'_> {
                     .map(|problem| format!("    line {}: {}", problem.line, problem.text)),
             );
         }
+        let is_part = self.replayed.as_ref().is_some_and(|replayed| replayed.part.is_some());
+        let replays = match is_part {
+            true => "the trace is valid, and every record of the part replays",
+            false => "every record replays",
+        };
         lines.push(match self.is_complete() {
             true if !self.lacks.is_empty() => {
-                format!("complete: every record replays; not in the trace: {}", self.lacks[0])
+                format!("complete: {replays}; not in the trace: {}", self.lacks[0])
             }
-            true => "complete: every record replays".into(),
+            true => format!("complete: {replays}"),
             false => format!("NOT complete: {} errors", Grouped(self.report.errors)),
         });
         lines.join("\n")
@@ -428,7 +442,12 @@ impl Finding<'_> {
         let tallies = &self.report.tallies;
         let [_, send, reception, collective] = tallies.dependencies;
         let mut lines = vec![
-            format!("{}: {} tasks", self.check.trace.display(), Grouped(tallies.tasks)),
+            format!(
+                "{}: {} {}",
+                self.check.trace.display(),
+                Grouped(tallies.tasks),
+                if tallies.tasks == 1 { "task" } else { "tasks" }
+            ),
             format!(
                 "  {} messages with {} ({} awaited, {} of a task to itself), {} local marks",
                 Grouped(tallies.messages),

@@ -36,8 +36,11 @@ const CAPTURE: [(&str, &[u8]); 4] = [
     ("3.vefc", include_bytes!("../../demo/capture/3.vefc")),
 ];
 
-/// The networks to compare: in the first, messages cross two links; in the second, neighbours share a link.
-const NETWORKS: [&str; 2] = ["switch:4", "torus:4"];
+/// The networks to compare: in the first, each node has a link of its own to all others; in the second, two nodes share one to the other
+/// two.
+const NETWORKS: [&str; 2] = ["switch:4", "fattree:2x2x1"];
+/// Their bandwidth: so little that messages wait for each other.
+const BANDWIDTH: &str = "200Mbit/s";
 
 /// Compiler wrappers of MPI.
 const COMPILERS: [&str; 3] = ["mpicc", "mpicc.openmpi", "mpicc.mpich"];
@@ -74,8 +77,15 @@ pub fn run(demo: &Arguments) -> Result<(), Failure> {
     output::result("")?;
     for topology in NETWORKS {
         let arguments = step(
-            "Simulate: the same messages on links that they must share. The run begins at the end of MPI_Init.",
-            &["sim".as_ref(), trace, "--topology".as_ref(), topology.as_ref()],
+            "Simulate: the same messages on slow links that they must share. The run begins at the end of MPI_Init.",
+            &[
+                "sim".as_ref(),
+                trace,
+                "--topology".as_ref(),
+                topology.as_ref(),
+                "--bandwidth".as_ref(),
+                BANDWIDTH.as_ref(),
+            ],
         )?;
         let report = sim::simulated(&arguments, &Input::of(&container)?, None)?;
         output::result(report.to_text())?;
@@ -88,8 +98,8 @@ pub fn run(demo: &Arguments) -> Result<(), Failure> {
         &["report".as_ref(), trace, "-o".as_ref(), page.as_os_str()],
     )?)?;
     output::result(format_args!(
-        "\nNext: your own program. cargo build --release --workspace, then vef run -n 4 -o capture -- ./app, and the steps\n\
-         above. Everything is in {shown}/."
+        "\nNext: your own program. vef run -n 4 --mix app.vefx -- ./app (with --oversubscribe on fewer cores), vef report app.vefx,\n\
+         and a table of networks: vef sim app.vefx --sweep bandwidth=1G,10G,100G. Everything is in {shown}/."
     ))
 }
 

@@ -2,16 +2,14 @@
 
 use crate::algorithms;
 use crate::groups::{Threads, one_of};
+use crate::mixing::Progress;
 use crate::output::{self, Failure, Written, WrittenDirectory};
-use crate::progress::Bar;
 use crate::session;
-use mixer::{Creations, Job, MixError, Options, Polls, Spent, Stage, Summary};
+use mixer::{Creations, Job, MixError, Options, Polls, Spent, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use vef_format::account::TimePart;
 use vef_format::operation::OpCodes;
@@ -247,40 +245,4 @@ fn text(summary: &Summary) -> String {
         ));
     }
     lines.join("\n")
-}
-
-/// Shows a bar for each stage.
-pub struct Progress {
-    stage: Mutex<Bar>,
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-impl Progress {
-    /// The state before the first stage.
-    pub fn new() -> Self {
-        let stage = Mutex::new(Bar::new("opening the capture"));
-        Self { stage, done: AtomicU64::new(0), total: AtomicU64::new(0) }
-    }
-}
-
-impl mixer::Progress for Progress {
-    fn begin(&self, stage: Stage, total: u64) {
-        self.done.store(0, Ordering::Relaxed);
-        self.total.store(total, Ordering::Relaxed);
-        if let Ok(mut bar) = self.stage.lock() {
-            *bar = bar.next(match stage {
-                Stage::Walk => "reading ranks",
-                Stage::Matching => "matching",
-                Stage::Output => "writing records",
-            });
-        }
-    }
-
-    fn advance(&self, steps: u64) {
-        let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
-        if let Ok(bar) = self.stage.try_lock() {
-            bar.set(done, self.total.load(Ordering::Relaxed));
-        }
-    }
 }

@@ -23,14 +23,51 @@ mod traffic;
 
 use crate::list::commands;
 use crate::output::Failure;
+use clap::CommandFactory;
 use std::process::ExitCode;
 
 /// Captures the MPI traffic of programs and replays it on simulated networks.
 #[derive(clap::Parser)]
-#[command(name = "vef", version, max_term_width = 110)]
+#[command(
+    name = "vef",
+    version,
+    max_term_width = 110,
+    after_help = "The pages docs/*.md that help refers to are in share/doc/vef beside the bin directory of vef; docs/gallery.md shows what six \
+                  questions take."
+)]
 pub struct Vef {
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Vef {
+    /// The command line. Each paragraph below the options is one line, which is wrapped to the width of the terminal.
+    pub fn in_paragraphs() -> clap::Command {
+        in_paragraphs(Self::command())
+    }
+}
+
+fn in_paragraphs(command: clap::Command) -> clap::Command {
+    let command = match command.get_after_help().map(ToString::to_string) {
+        Some(help) => command.after_help(joined(&help)),
+        None => command,
+    };
+    command.mut_subcommands(in_paragraphs)
+}
+
+/// Joins lines; those that are indented, and what follows a blank line, stay lines of their own.
+fn joined(text: &str) -> String {
+    let mut all = String::new();
+    let mut is_open = false;
+    for line in text.lines() {
+        let is_plain = !line.is_empty() && !line.starts_with(' ');
+        if !all.is_empty() {
+            all.push(if is_open && is_plain { ' ' } else { '\n' });
+        }
+        all.push_str(line);
+        is_open = is_plain;
+    }
+    all
 }
 
 commands! {
@@ -59,7 +96,12 @@ commands! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    #[test]
+    fn paragraphs_are_joined_and_examples_are_not() {
+        let text = "One sentence\nand more.\n\nExamples:\n  vef a\n  vef b\nThe end.";
+        assert_eq!(joined(text), "One sentence and more.\n\nExamples:\n  vef a\n  vef b\nThe end.");
+    }
 
     fn described(command: &clap::Command, path: &str) {
         let about = command.get_about().unwrap_or_else(|| panic!("{path}: what does it do?")).to_string();

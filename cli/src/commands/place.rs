@@ -26,7 +26,8 @@ Examples:
   vef place -n 8 --hostfile hosts --map-by node
   vef place -n 8 --model slurm --nodelist 'node[01-04]' --slots 2 --distribution cyclic
   vef place --captured capture -o ran.toml
-  vef place --optimise app.vef --topology torus:4x4x4 -o better.toml
+  vef place --optimise app.vef --topology torus:4x4x4 -o better.toml     # fewest hop-bytes: bytes of each message times its links
+  vef sim app.vef --topology torus:4x4x4 --sweep placement=block,better.toml   # what the run gains by that
   vef place --optimise app.vef --topology file:topology.conf -o better.rankfile   # for mpirun --rankfile")]
 pub struct Arguments {
     /// Launcher whose rules to apply
@@ -81,6 +82,8 @@ pub enum Shown {
 
 pub fn run(place: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &place.output {
+        let advice = "a placement file is .toml, .json, .rankfile or .txt";
+        path.check_suffix(&["toml", "json", "txt"], advice)?;
         output::can_all_be_written(&[path], &[])?;
     }
     let placement = match (&place.optimise, &place.topology) {
@@ -98,6 +101,10 @@ pub fn run(place: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &place.output {
         output::file(path, &placement.to_text(PlacementFormat::of_path(path)))?;
         output::remark(format_args!("placement written to {}", path.display()));
+        // The table is in the file.
+        if place.optimise.is_some() && place.format == Shown::Table {
+            return Ok(());
+        }
     }
     let text = match place.format {
         Shown::Table => placement.to_table(|count| Grouped(count).to_string()),

@@ -5,17 +5,16 @@ use crate::input::Input;
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::progress::Bar;
 use crate::simulation_args::Sim;
-use mixer::Options;
 use replay::{Extent, Link};
 use reports::report::{Report, Simulations, read_simulations};
 use reports::stats::Stats;
 use reports::yardstick;
 use results::simulation::Simulation;
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 use vef_format::new_file::NewFile;
 use vef_format::operation::OpCodes;
 
@@ -47,9 +46,9 @@ pub struct Arguments {
     /// What to write: a file, of csv a directory; - is the standard output [default: report.html, of json and md -]
     #[arg(short, long, value_name = "FILE", value_parser = Written::any())]
     pub output: Option<Written>,
-    /// What to write
-    #[arg(long, value_enum, default_value_t = Format::Html, value_name = "FORMAT")]
-    pub format: Format,
+    /// What to write [default: json or md if FILE ends so, else html]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<Format>,
     /// The result of a simulation of this trace: the file of vef sim --json, best with --links, or that of a sweep
     #[arg(long, value_name = "RESULT.json", value_parser = Input::argument)]
     pub sim: Option<PathBuf>,
@@ -89,8 +88,9 @@ pub enum Format {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let output = output(arguments)?;
-    let tables = arguments.format == Format::Csv;
+    let format = format(arguments)?;
+    let output = output(arguments, format)?;
+    let tables = format == Format::Csv;
     let to_stdout = output.as_os_str() == "-";
     let inputs = [Some(&arguments.input), arguments.sim.as_ref(), arguments.against.as_ref()];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().map(PathBuf::as_path).collect();
@@ -109,8 +109,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let simulated =
         arguments.sim.as_deref().map(|path| Ok::<_, Failure>((path, read_simulations(path)?))).transpose()?;
 
-    let source = Source::of(&arguments.input)?;
-    let (mut report, stats) = source.report(arguments)?;
+    let (mut report, stats) = report_on(&arguments.input, arguments)?;
     if let Some((path, simulated)) = simulated {
         let added = match simulated {
             Simulations::One(result) => report.add_simulation(*result),
@@ -119,7 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         added.map_err(|error| format!("{}: {error}", path.display()))?;
     }
     if let Some(other) = &arguments.against {
-        let (other, _) = Source::of(other)?.report(arguments)?;
+        let (other, _) = report_on(other, arguments)?;
         report.compare(&other);
     }
 
@@ -134,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         add(directory, "svg", pictures(&report)?);
     }
     let all_tables = || stats.tables().into_iter().chain(report.tables());
-    let text = match arguments.format {
+    let text = match format {
         Format::Html => Some(report.to_page()?),
         Format::Json => Some(report.to_json()),
         Format::Md => Some(report.to_markdown(ROWS)),
@@ -160,12 +159,36 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::can_all_be_written(&files.iter().map(|(path, _)| path.as_path()).collect::<Vec<_>>(), &inputs)?;
     output::files(&files)?;
     directories.iter().try_for_each(|(directory, suffix)| name_others(directory, suffix, &files))?;
+    // On a terminal alone: others see the exit code.
+    if std::io::stderr().is_terminal() {
+        let written = files.iter().map(|(path, _)| path.as_path()).filter(|path| {
+            !directories.iter().any(|(directory, _)| path.parent() == Some(directory.as_path()))
+        });
+        for path in written.chain(directories.iter().map(|(directory, _)| directory.as_path())) {
+            output::remark(format_args!("{} written", path.display()));
+        }
+    }
     printed.map_or(Ok(()), |text| output::result(text.trim_end()))
 }
 
+/// What is written: what was asked for, or what the name of the file says.
+fn format(arguments: &Arguments) -> Result<Format, Failure> {
+    let Some(output) = &arguments.output else { return Ok(arguments.format.unwrap_or(Format::Html)) };
+    match (arguments.format, &*output.suffix()) {
+        (Some(format), _) => Ok(format),
+        (None, "json") => Ok(Format::Json),
+        (None, "md") => Ok(Format::Md),
+        (None, _) => {
+            let advice = "a report is an HTML page; --pdf FILE prints it, --svg DIR writes its figures, --format csv -o DIR its tables";
+            output.check_suffix(&["html", "htm"], advice)?;
+            Ok(Format::Html)
+        }
+    }
+}
+
 /// Where the report is written.
-fn output(arguments: &Arguments) -> Result<PathBuf, Failure> {
-    match (&arguments.output, arguments.format) {
+fn output(arguments: &Arguments, format: Format) -> Result<PathBuf, Failure> {
+    match (&arguments.output, format) {
         (Some(output), _) => Ok(output.to_path_buf()),
         (None, Format::Html) => Ok(PAGE.into()),
         (None, Format::Json | Format::Md) => Ok("-".into()),
@@ -203,39 +226,13 @@ fn name_others(directory: &Path, suffix: &str, files: &Files) -> Result<(), Fail
     Ok(())
 }
 
-/// What a report is made of.
-struct Source {
-    trace: Input,
-    /// Where a capture was mixed to.
-    mixed: Option<TempDir>,
-}
-
-impl Source {
-    /// A trace; a capture is mixed first.
-    fn of(path: &Path) -> Result<Self, Failure> {
-        if !path.is_dir() {
-            return Ok(Self { trace: Input::of(path)?, mixed: None });
-        }
-        let directory = tempfile::tempdir()?;
-        let trace = directory.path().join("trace.vefx");
-        mixer::mix(path, &trace, &Options::default(), &super::mix::Progress::new())
-            .map_err(|error| format!("{}: cannot be mixed: {error}", path.display()))?;
-        Ok(Self { trace: Input::named(&trace, path), mixed: Some(directory) })
-    }
-
-    fn report(&self, arguments: &Arguments) -> Result<(Report, Stats), Failure> {
-        let link = (!arguments.no_replay).then(|| arguments.yardstick.link()).transpose()?;
-        let codes = arguments.codes.read(&self.trace)?;
-        let extent =
-            arguments.yardstick.of_run.extent(&arguments.captured_time, &self.trace, codes.as_ref())?;
-        let (mut report, stats) = read(&self.trace, codes, &arguments.threads, Replay { link, extent })?;
-        if self.mixed.is_some() {
-            report.head.kind = "capture";
-            let files = fs::read_dir(self.trace.name())?.flatten().filter_map(|file| file.metadata().ok());
-            report.head.file_bytes = files.map(|file| file.len()).sum::<u64>().into();
-        }
-        Ok((report, stats))
-    }
+/// The report on a trace; a capture is mixed first.
+fn report_on(path: &Path, arguments: &Arguments) -> Result<(Report, Stats), Failure> {
+    let trace = Input::of(path)?;
+    let link = (!arguments.no_replay).then(|| arguments.yardstick.link()).transpose()?;
+    let codes = arguments.codes.read(&trace)?;
+    let extent = arguments.yardstick.of_run.extent(&arguments.captured_time, &trace, codes.as_ref())?;
+    read(&trace, codes, &arguments.threads, Replay { link, extent })
 }
 
 /// How a trace is replayed for a report.

@@ -39,13 +39,15 @@ The library is preloaded into the ranks only. An existing LD_PRELOAD is kept, in
 The capture is a directory with one file per rank, for `vef mix -i DIR`. The exit code is that of the program, or 2 if the
 program succeeds but nothing is captured, or --mix or --compress fails.
 --mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
+A program marks phases by vef_phase.h (`vef generate header DIR` writes it) or by MPI_Pcontrol(n), n from 3, and
+MPI_Pcontrol(-n); MPI_Pcontrol(1, \"name\") of other tools marks none. Traces in containers (.vefx) keep them.
 On several hosts, the directory and the library must have the same paths on all of them.
 With --only-phase, messages may lack a partner: `vef mix --lenient` drops them. With --only-ranks, or if recording stops on a
 rank, vef mix drops them without an option, and counts them.
 
 Examples:
   vef run -n 4 -- ./app input
-  vef run -o capture --mix app.vef -n 8 -- lmp -in in.lj
+  vef run -o capture --mix app.vefx -n 8 -- lmp -in in.lj
   vef run --oversubscribe -n 8 -- ./app                    # on fewer than 8 cores, under Open MPI
   vef run -- mpirun -n 2 ./master : -n 6 ./worker
   vef run -- srun -N 2 -n 16 numactl --localalloc ./app
@@ -176,7 +178,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
     let directory = claimed.directory.clone();
     let mut variables = [preloaded, variables(run, &directory)].concat();
     variables.extend(tools.variables());
-    let refusal = line.as_ref().and_then(slots_refused);
+    let refusal = line.as_ref().and_then(refused);
     let plan = match line {
         Some(line) => launch::with_variables(line, &variables),
         None => launch::through_environment(&run.program, &variables),
@@ -210,8 +212,18 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
     Ok(Ended { program, done })
 }
 
-/// The hint after a failed launch by Open MPI, which refuses more ranks than cores by default.
-fn slots_refused(line: &launch::LauncherLine) -> Option<String> {
+/// The hint after a failed launch by Open MPI, which refuses root, and more ranks than cores, by default.
+fn refused(line: &launch::LauncherLine) -> Option<String> {
+    let is_open_mpi = line.launcher == launch::LauncherKind::OpenMpi;
+    let is_allowed = ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some())
+        || line.words.iter().any(|word| word == "--allow-run-as-root");
+    if is_open_mpi && rustix::process::geteuid().is_root() && !is_allowed {
+        return Some(
+            "Open MPI does not start as root unless OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 are set".into(),
+        );
+    }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let ranks = line.ranks()?;
     const OPTIONS: [&str; 8] = [
@@ -225,7 +237,7 @@ fn slots_refused(line: &launch::LauncherLine) -> Option<String> {
         "-H",
     ];
     let told = line.words.iter().any(|word| OPTIONS.iter().any(|option| word == option));
-    let refused = line.launcher == launch::LauncherKind::OpenMpi && !told && ranks as usize > cores;
+    let refused = is_open_mpi && !told && ranks as usize > cores;
     refused.then(|| {
         format!(
             "Open MPI starts no more ranks than there are cores ({cores} here, {ranks} ranks were asked for) unless told \

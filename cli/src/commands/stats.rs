@@ -25,7 +25,7 @@ Examples:
   vef stats app.vefx --by wait-pair --latency 2us
   vef stats app.vefx --csv ranks > ranks.csv")]
 pub struct Arguments {
-    /// Trace; - is standard input
+    /// Trace, or the directory of a capture; - is standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Show only this table
@@ -98,7 +98,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let text = report.to_text(arguments.by, &shown);
     match arguments.by {
         Some(section) if text.is_empty() => {
-            output::remark(format_args!("{}: has nothing by {}", trace.shown(), section.name()));
+            let of_part = match extent.part {
+                Some(_) => ": what was captured is known of the whole run, not of a part",
+                None => "",
+            };
+            output::remark(format_args!("{}: has nothing by {}{of_part}", trace.shown(), section.name()));
             Ok(())
         }
         _ => output::result(text.trim_matches('\n')),
@@ -108,6 +112,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// A report under the name that the user gave to the trace.
 pub fn named(trace: &Input, mut report: Report) -> Report {
     report.head.file = trace.shown();
+    if trace.is_capture() {
+        report.head.kind = "capture";
+        let there = std::fs::read_dir(trace.name()).into_iter().flatten().flatten();
+        let files = there.filter_map(|file| file.metadata().ok());
+        report.head.file_bytes = files.map(|file| file.len()).sum::<u64>().into();
+    }
     report
 }
 

@@ -36,8 +36,9 @@ pub struct Arguments {
     #[arg(short, long, value_name = "OUT", value_parser = Written::result())]
     pub output: Written,
     /// File format: perfetto (protocol buffers) or json (Chrome trace events)
-    #[arg(long, value_name = "FORMAT", default_value = "perfetto", value_parser = one_of([("perfetto", Format::Perfetto), ("json", Format::Json)]))]
-    pub format: Format,
+    /// [default: json if the file's name ends in .json, else perfetto]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of([("perfetto", Format::Perfetto), ("json", Format::Json)]))]
+    pub format: Option<Format>,
     /// Start of the timeline (10ms, 1.5s)
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub from: Option<Picos>,
@@ -62,8 +63,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if window.is_empty() {
         return Err("--from must be before --to".into());
     }
+    let advice =
+        "a timeline is a .pftrace, or a .json, which ui.perfetto.dev shows; vef report writes a page";
+    arguments.output.check_suffix(&["pftrace", "json"], advice)?;
     let settings = Settings {
-        format: arguments.format,
+        format: format(arguments),
         window,
         ranks: arguments.ranks.as_ref().map(RankList::to_set).transpose()?,
         most_bytes: arguments.max_size.0,
@@ -77,7 +81,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             draw(Source::Capture(&capture), &settings, arguments)?
         }
         false => {
-            let file = Input::of(&arguments.input)?;
+            let file = Input::file(&arguments.input)?;
+            let file = if file.result().is_some() { file } else { file.converted()? };
             let drawn = match begins_like_json(&file.path) {
                 true => is_for_traces(arguments)
                     .and_then(|()| draw(Source::Simulation(&file.path), &settings, arguments)),
@@ -95,6 +100,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Ok(ExitCode::from(EXIT_BAD_INPUT))
         }
     }
+}
+
+/// What was asked for, or what the name of the file says.
+fn format(arguments: &Arguments) -> Format {
+    let by_suffix = if arguments.output.suffix() == "json" { Format::Json } else { Format::Perfetto };
+    arguments.format.unwrap_or(by_suffix)
 }
 
 /// Refuses the options of a replay for what has its own times.
@@ -194,7 +205,7 @@ fn told(arguments: &Arguments, summary: &Summary) -> String {
             arguments.max_size
         ));
     }
-    lines.push(match arguments.format {
+    lines.push(match format(arguments) {
         Format::Perfetto => {
             "  ui.perfetto.dev opens it, and trace_processor (pip install perfetto) queries it".into()
         }

@@ -8,12 +8,16 @@ use crate::simulation_args::Traffic;
 pub use crate::simulation_args::Traffic as Arguments;
 use results::table::TextStyle;
 use results::traffic::{Batch, Load, TrafficSchema};
+use sim_example::topology::TopologySpec;
 use sim_example::traffic::{run_batch, run_traffic};
 use sim_example::{Picos, SimError};
 use vef_format::units::Grouped;
 
 pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
+    if matches!(traffic.network.settings.topology, TopologySpec::Auto) {
+        return Err("--topology: name the network, such as fattree:4x4x2 or torus:8x8; no trace says how many nodes it has".into());
+    }
     let network = &traffic.network.settings;
     let settings = sim_example::traffic::Traffic { seed: network.seed, ..traffic.traffic.clone() };
     let run = |load| run_traffic(network, &settings, load);

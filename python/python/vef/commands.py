@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from . import _vef
+from .errors import OptionError
 from .results import Check, Result, Sweep
 
 #: A file; a Trace is one, too.
@@ -40,6 +41,11 @@ def command(name: str, *arguments: PathLike, progress: Progress = None, **option
 
     >>> vef.command("timeline", "app.vefx", output="app.json")
     """
+    for argument in map(os.fspath, arguments):
+        if argument.startswith("--") and not os.path.exists(argument):
+            option, _, value = argument[2:].partition("=")
+            keyword = option.replace("-", "_")
+            raise OptionError(f"{argument}: options are keywords: {keyword}={value or '…'!r}")
     return _run([name, *map(_path, arguments), *_words(options)], progress)
 
 

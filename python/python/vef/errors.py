@@ -85,7 +85,9 @@ def _located(name: str, message: str) -> Exception:
     if name == "OptionError":
         message = message.removeprefix("error: ")
     error = classes.get(name, VefError)(message)
-    # Commands give some errors of a file as text.
+    # Commands give some errors as text: of an option, of a file.
+    if type(error) is VefError and message.startswith("--"):
+        return OptionError(message)
     if type(error) is VefError and error.path is not None:
         return (CaptureError if os.path.isdir(error.path) else TraceError)(message)
     return error

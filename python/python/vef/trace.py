@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,9 +101,14 @@ class Trace:
         return self._native.tasks
 
     @property
-    def messages(self) -> int:
-        """Number of point-to-point records, local marks included."""
+    def message_records(self) -> int:
+        """Number of point-to-point records by the header: messages, and the marks at which a rank waits."""
         return self._native.messages
+
+    @functools.cached_property
+    def messages(self) -> int:
+        """Number of point-to-point messages. The trace is read for it, once."""
+        return int(self.stats().to_dict()["totals"]["messages"])
 
     @property
     def collectives(self) -> int:
@@ -177,8 +183,7 @@ class Trace:
     def matrix(self, *, by: str = "bytes") -> numpy.typing.NDArray[numpy.uint64]:
         """``bytes`` or ``messages`` between ranks, from point-to-point messages: row src, column dst; above 4096 ranks raises
         (``table("pairs")`` has the pairs that there are)."""
-        import numpy
-
+        numpy = _numpy()
         if self.tasks > _MOST_RANKS:
             raise ValueError(f"{self.tasks} ranks are too many for a full matrix: use table('pairs')")
         if by not in ("bytes", "messages"):
@@ -194,8 +199,7 @@ class Trace:
 
     def message_histogram(self, bins: int = 20) -> tuple[Any, Any]:
         """Numbers of messages by size, and the edges of the ``bins``, as numpy.histogram has them."""
-        import numpy
-
+        numpy = _numpy()
         sizes = self.table("sizes")
         of = sizes["size"] if "size" in sizes else sizes["size_from"]
         return numpy.histogram(of, bins=bins, weights=sizes["messages"])
@@ -214,14 +218,24 @@ class Trace:
         return {"rank": ranks["rank"], "computing_ps": times, "imbalance": ratios}
 
     def _facts(self) -> dict[str, Any]:
-        counts = {"tasks": self.tasks, "messages": self.messages, "collectives": self.collectives}
+        counts = {"tasks": self.tasks, "messages and marks": self.message_records, "collectives": self.collectives}
         return {"file": self.path, **counts, **self.origin}
 
     def __repr__(self) -> str:
-        return f"Trace({self.path!r}: {self.tasks} tasks, {self.messages} messages, {self.collectives} collectives)"
+        counts = f"{self.tasks} tasks, {self.message_records} messages and marks, {self.collectives} collectives"
+        return f"Trace({self.path!r}: {counts})"
 
     def _repr_html_(self) -> str:
         return html_table(self._facts())
+
+
+def _numpy() -> Any:
+    """The module numpy, or an error that says how to get it."""
+    try:
+        import numpy
+    except ImportError as error:
+        raise ImportError("this needs numpy: pip install 'vef[numpy]'") from error
+    return numpy
 
 
 def open(path: str | os.PathLike[str]) -> Trace:

@@ -56,6 +56,9 @@ pub(crate) fn captured_time(
             } else {
                 // The first behind the end.
                 let first = if records.is_empty() { begin_at.max(computing) } else { computing };
+                if records.is_empty() {
+                    before = (first - computing).min(raw.time);
+                }
                 behind = end_at.saturating_sub(first).min(raw.time);
                 end_at = 0;
             }

@@ -26,21 +26,24 @@ const MOST_BEGINNINGS: usize = 8;
 /// Ranks that are tried as the reference.
 const MOST_REFERENCES: usize = 64;
 
-/// The stretches of each rank in iterations `first` to `last`, and a description.
+/// The stretches of each rank in iterations `first` to `last`, a description, and the number of these iterations.
 pub(crate) fn iterations(
     trace: &Feed,
     first: NonZeroU64,
     last: Option<NonZeroU64>,
-) -> Result<(Vec<Vec<Stretch>>, String), PartError> {
+) -> Result<(Vec<Vec<Stretch>>, String, u64), PartError> {
     let Loop { reference, pattern, records } = Loop::find(trace)?;
     let links = Links::read(trace, records.len())?;
     let mut best: Option<(i64, Vec<Vec<Stretch>>, u64)> = None;
+    // Iterations, from the beginning with most of them.
+    let mut most = 0;
     for offset in beginnings(trace, reference, &pattern)? {
         // Behind its first records, the last iteration has no end.
         let found = (pattern.starts.len() - usize::from(offset > 0)) as u64;
         let to = last.map_or(found, NonZeroU64::get);
+        most = most.max(found);
         if to > found || first.get() > to {
-            return Err(PartError::Iterations { found });
+            continue;
         }
         let start = |iteration: u64| match pattern.starts.get(iteration as usize) {
             Some(start) => start + offset,
@@ -55,16 +58,21 @@ pub(crate) fn iterations(
             best = Some((cost, stretches, found));
         }
     }
-    let (_, stretches, found) = best.ok_or(PartError::Empty)?;
+    let asked = || match last {
+        Some(last) if last == first => first.to_string(),
+        Some(last) => format!("{first}-{last}"),
+        None => format!("{first}-"),
+    };
+    let (_, stretches, found) = best.ok_or_else(|| PartError::Iterations { asked: asked(), found: most })?;
     let last = last.map_or(found, NonZeroU64::get);
     let described = format!(
-        "iterations {} to {} of {} of rank {reference} (mostly {} records)",
+        "iterations {} to {} of {} of rank {reference} (mostly {} records each)",
         Grouped(first),
         Grouped(last),
-        Grouped(found),
+        Grouped(most),
         Grouped(pattern.period)
     );
-    Ok((stretches, described))
+    Ok((stretches, described, last + 1 - first.get()))
 }
 
 /// The main loop of a trace.

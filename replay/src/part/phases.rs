@@ -4,27 +4,14 @@ use super::PartError;
 use super::selection::Stretch;
 use crate::LoadError;
 use crate::source::Feed;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use vef_format::container::{Note, Notes, Reader, Section};
+use vef_format::container::{Notes, PhaseMark, PhaseMarks, Section};
+use vef_format::ids::Rank;
 use vef_format::units::Ticks;
 
 /// Names of phases in an error.
 const MOST_NAMES: usize = 20;
-
-/// The computing in front of a task's phase marks, in their order.
-struct BeforePhases(Notes);
-
-impl BeforePhases {
-    fn next(&mut self, reader: &Reader) -> Result<u64, LoadError> {
-        while let Some((_, note)) = self.0.next(reader)? {
-            if let Note::BeforePhase(computed) = note {
-                return Ok(computed.0);
-            }
-        }
-        Ok(0)
-    }
-}
 
 /// The stretches of each rank in a phase, in the given `entry` or in all of them; and a description.
 pub(crate) fn phase(
@@ -36,25 +23,25 @@ pub(crate) fn phase(
     let reader = container.reader();
     let mut stretches = vec![Vec::new(); reader.header().tasks as usize];
     let (mut known, mut most) = (BTreeSet::new(), 0);
-    for (task, mut notes) in reader.notes_of_all(Section::Phases).map_err(LoadError::from)? {
-        let mut before = BeforePhases(reader.notes(Section::Moments, task).map_err(LoadError::from)?);
+    let notes = |section| reader.notes_of_all(section).map_err(LoadError::from);
+    let mut moments: BTreeMap<Rank, Notes> = notes(Section::Moments)?.into_iter().collect();
+    for (task, phases) in notes(Section::Phases)? {
+        let mut marks = PhaseMarks::new(phases, moments.remove(&task));
         let (mut depth, mut entries, mut begun) = (0u64, 0u64, None);
         let mut add = |(begin, before): (u64, u64), (end, behind): (u64, u64), entries: u64| {
             if entry.is_some_and(|entry| entry.get() != entries) {
                 return;
             }
             // Of a phase without records the computing in it stays.
-            let (before, behind) =
-                if begin == end { (0, behind.saturating_sub(before)) } else { (before, behind) };
+            let behind = if begin == end { behind.saturating_sub(before) } else { behind };
             stretches[task.index()].push(Stretch {
                 records: begin..end,
                 before: Ticks(before),
                 behind: Ticks(behind),
             });
         };
-        while let Some((place, note)) = notes.next(reader).map_err(LoadError::from)? {
-            let Note::Phase { begin, name: its } = note else { continue };
-            let computed = before.next(reader)?;
+        while let Some(mark) = marks.next(reader).map_err(LoadError::from)? {
+            let PhaseMark { record: place, computed: Ticks(computed), begin, name: its } = mark;
             if its != name {
                 if known.len() < MOST_NAMES && !known.contains(its) {
                     known.insert(its.to_owned());

@@ -7,14 +7,15 @@ use std::fmt;
 use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, Raw};
-use vef_format::units::Ticks;
+use vef_format::units::{Grouped, Picos, Ticks};
 
 /// Records of a task that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Their numbers among the records of the task, from 0.
     pub records: Range<u64>,
-    /// Computing in front of the first of them that does not belong to the part.
+    /// Computing in front of the first of them that does not belong to the part. Of a stretch without records: where its computing
+    /// begins, in that of the record behind it.
     pub before: Ticks,
     /// Computing behind the last of them that belongs to it.
     pub behind: Ticks,
@@ -37,6 +38,7 @@ pub struct Selection {
     /// Collectives of which a member's record is another.
     collectives: Ids,
     description: String,
+    iterations: Option<u64>,
     records: u64,
     of: u64,
 }
@@ -48,18 +50,27 @@ impl fmt::Debug for Selection {
     }
 }
 
+impl fmt::Display for Selection {
+    /// What it is, and how much of the run.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = 100.0 * self.records as f64 / self.of.max(1) as f64;
+        let (records, of) = (Grouped(self.records), Grouped(self.of));
+        write!(f, "{}: {records} of {of} records ({share:.1} %)", self.description)
+    }
+}
+
 impl Selection {
-    /// The records of `stretches` (by rank, each rank's ascending and disjoint) of a trace; `description` says what they are.
+    /// The records of `stretches` (by rank, each rank's ascending and disjoint) of a trace; `description` says what they are, and of how many iterations.
     ///
     /// # Errors
     /// The trace cannot be read, or no record is among them.
     pub(crate) fn new(
         stretches: Vec<Vec<Stretch>>,
-        description: String,
+        (description, iterations): (String, Option<u64>),
         trace: &Feed,
     ) -> Result<Self, PartError> {
         let (lines, collectives) = Default::default();
-        let mut this = Self { stretches, lines, collectives, description, records: 0, of: 0 };
+        let mut this = Self { stretches, lines, collectives, description, iterations, records: 0, of: 0 };
         let mut numbers: Vec<u64> = Vec::new();
         trace.survey(false, &mut |task, raw| {
             if task.index() >= numbers.len() {
@@ -76,12 +87,23 @@ impl Selection {
                 (false, _) => this.lines.insert(raw.id),
             }
         })?;
-        if this.records == 0 { Err(PartError::Empty) } else { Ok(this) }
+        if this.records > 0 {
+            return Ok(this);
+        }
+        let computing = |stretches: &Vec<Stretch>| stretches.iter().map(|stretch| stretch.behind.0).sum();
+        let longest: u64 = this.stretches.iter().map(computing).max().unwrap_or(0);
+        let computing = Picos(longest.saturating_mul(trace.header().clock.0));
+        Err(PartError::Empty { part: this.description, computing })
     }
 
     /// What they are, for people.
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// How many iterations of the main loop they are, if it was asked for these.
+    pub fn iterations(&self) -> Option<u64> {
+        self.iterations
     }
 
     /// Their number.

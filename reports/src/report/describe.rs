@@ -81,6 +81,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         command: first("command"),
         mpi: first("library").or_else(|| first("mpi")),
         date: first("date"),
+        part: stats.part.clone(),
         captured: stats.spans.as_deref().map(|spans| captured(spans, stats.header.clock)),
         ranks: stats.header.tasks,
         hosts,

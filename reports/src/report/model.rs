@@ -108,6 +108,8 @@ pub struct Head {
     pub mpi: Option<String>,
     /// When it was captured, UTC.
     pub date: Option<String>,
+    /// Which part of the run the report is about, if not all of it.
+    pub part: Option<String>,
     /// How long the captured run took, where the trace tells it.
     pub captured: Option<Captured>,
     /// Number of ranks.

@@ -115,6 +115,7 @@ impl Report {
                     (Grouped(head.ranks))
                     @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Grouped(more)) " more hosts" } }
                 }
+                @if let Some(part) = &head.part { dt { "part" } dd { strong { "only " (part) } } }
                 @if let Some(captured) = &head.captured { dt { "run" } dd { (spans(captured)) } }
                 @for (name, value) in [("program", &head.program), ("MPI", &head.mpi), ("captured", &head.date)] {
                     @if let Some(value) = value { dt { (name) } dd { (value) } }
@@ -141,7 +142,10 @@ impl Report {
         let efficiency = self.replayed.as_ref().and_then(|replayed| replayed.efficiency);
         html! {
             div .tiles {
-                (tile(&count(totals.messages), "messages in the trace"))
+                (tile(&count(totals.messages), match &self.head.part {
+                    None => "messages in the trace",
+                    Some(_) => "messages in this part",
+                }))
                 (tile(&bytes(totals.bytes), "in them"))
                 (tile(&count(totals.collectives), "collective operations"))
                 (tile(&count(totals.communicators), if totals.communicators.0 == 1 { "communicator" } else { "communicators" }))
@@ -152,7 +156,7 @@ impl Report {
                     (tile(&bytes(sizes.p99), "99th percentile of sizes"))
                 }
                 (tile(&time(totals.computing_ps), "computing, all ranks"))
-                @if let Some(replayed) = &self.replayed { (tile(&time(replayed.runtime_ps), "replayed run time")) }
+                @if let Some(replayed) = &self.replayed { (tile(&time(replayed.runtime_ps), "run time on the yardstick network")) }
             }
             @if let Some(efficiency) = efficiency {
                 h3 { "Efficiency" }
@@ -419,7 +423,7 @@ impl Report {
 
     fn phases_section(&self) -> Option<Markup> {
         (!self.phases.is_empty()).then(|| html! {
-            (figure("phases", &format!("The program's phases, all ranks together; a record counts for the innermost phase that it is in.{}", first_of(20, self.phases.len(), "with most computing"))))
+            (figure("phases", &format!("The program's phases, all ranks together; a record, and computing, counts for the innermost phase that it is in.{}", first_of(20, self.phases.len(), "with most computing"))))
             (figure("phase-sizes", "Messages of each phase by powers of two of their size; the eight phases with most messages, each on a scale of its own."))
             (table_of(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.phases.iter().map(|phase| vec![
                 Cell::text(&phase.name), Cell::count(phase.entries.0), Cell::count(phase.messages.0), Cell::count(phase.bytes.0), Cell::count(phase.collectives.0),

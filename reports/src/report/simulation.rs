@@ -203,6 +203,9 @@ pub(super) fn section(simulated: &Simulated) -> Markup {
             "Topology " code { (network.topology) } ", routing " (network.routing) ", model " (network.model)
             ", " (Grouped(network.nodes)) " nodes, " (Grouped(network.links)) " links."
         }
+        p .small {
+            "Run times, efficiency and figures over time in the sections above are of a replay on the yardstick network, without contention; those here are of this network."
+        }
         (sums(run).to_tiles())
         h3 { "Latency of messages" }
         (figure("sim-latency", "How long messages of a size took on the simulated network, from being handed over to their last byte: the median, and the band from the least up to 99 %."))

@@ -190,6 +190,9 @@ impl Report {
             ranks(head.ranks),
             bytes(head.file_bytes)
         ));
+        if let Some(part) = &head.part {
+            out.push_str(&format!("  only {part}\n"));
+        }
         let about = [&head.command, &head.mpi, &head.date]
             .into_iter()
             .flatten()

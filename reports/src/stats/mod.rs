@@ -65,6 +65,8 @@ pub struct Stats {
     pub phases: BTreeMap<String, PhaseTally>,
     /// Records by the MPI function behind them; of containers.
     pub calls: BTreeMap<String, u64>,
+    /// Which part of the run this is, if not all of it.
+    pub part: Option<String>,
 }
 
 impl Stats {
@@ -98,6 +100,7 @@ impl Stats {
             communicators: sums.communicators.into_iter().collect(),
             phases: sums.phases,
             calls: sums.calls,
+            part: extent.part.as_ref().map(|part| part.to_string()),
         })
     }
 

@@ -3,10 +3,11 @@
 use super::bounded::Volume;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
-use vef_format::container::{ContainerError, Note, Notes, Reader};
+use std::ops::Range;
+use vef_format::container::{ContainerError, PhaseMarks, Reader};
 use vef_format::raw::{Raw, RawKind};
 
-/// Sums of a phase over all tasks; a record counts for the innermost phase that it is in.
+/// Sums of a phase over all tasks; a record, and each stretch of computing, counts for the innermost phase that it is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTally {
     /// How often a task entered it.
@@ -27,9 +28,8 @@ pub fn size_class(bytes: u64) -> u32 {
 }
 
 impl PhaseTally {
-    /// Adds a record.
+    /// Adds a record, not the computing in front of it.
     fn add(&mut self, raw: &Raw) {
-        self.ticks = self.ticks.saturating_add(raw.time);
         match raw.kind() {
             RawKind::Mark => {}
             RawKind::Message => {
@@ -53,31 +53,44 @@ impl PhaseTally {
     }
 }
 
+/// What of a record belongs to the part of the run that is added up.
+#[derive(Debug, Default)]
+pub(super) struct Within {
+    /// Stretches of the computing in front of the record, in ticks of it.
+    pub(super) computing: Vec<Range<u64>>,
+    /// The record itself as it is counted, if it does.
+    pub(super) record: Option<Raw>,
+}
+
 /// Follows a task through its phases, record by record.
 pub(super) struct PhasesOfTask<'a> {
     reader: &'a Reader,
-    notes: Notes,
-    /// In front of which record the next phase begins or ends.
-    next: Option<u64>,
+    marks: PhaseMarks,
+    /// The next beginning or end of a phase: the record behind it, and the computing between the record before and it.
+    next: Option<(u64, u64)>,
     /// The phase that begins there; none: the innermost ends.
     begins: Option<usize>,
     names: HashMap<String, usize>,
     tallies: Vec<PhaseTally>,
     open: Vec<usize>,
     records: u64,
+    /// The part is the whole run.
+    all: bool,
 }
 
 impl<'a> PhasesOfTask<'a> {
-    pub(super) fn new(reader: &'a Reader, notes: Notes) -> Result<Self, ContainerError> {
+    /// `all`: the part is the whole run.
+    pub(super) fn new(reader: &'a Reader, marks: PhaseMarks, all: bool) -> Result<Self, ContainerError> {
         let mut phases = Self {
             reader,
-            notes,
+            marks,
             next: None,
             begins: None,
             names: HashMap::new(),
             tallies: Vec::new(),
             open: Vec::new(),
             records: 0,
+            all,
         };
         phases.advance()?;
         Ok(phases)
@@ -85,52 +98,63 @@ impl<'a> PhasesOfTask<'a> {
 
     /// Reads the next beginning or end of a phase.
     fn advance(&mut self) -> Result<(), ContainerError> {
-        self.next = None;
-        while let Some((place, note)) = self.notes.next(self.reader)? {
-            let Note::Phase { begin, name } = note else { continue };
-            self.begins = begin.then(|| {
-                let tallies = &mut self.tallies;
-                *self.names.entry_ref(name).or_insert_with(|| {
-                    tallies.push(PhaseTally::default());
-                    tallies.len() - 1
-                })
-            });
-            self.next = Some(place);
-            break;
-        }
+        let mark = self.marks.next(self.reader)?;
+        self.next = mark.map(|mark| (mark.record, mark.computed.0));
+        self.begins = mark.filter(|mark| mark.begin).map(|mark| {
+            let tallies = &mut self.tallies;
+            *self.names.entry_ref(mark.name).or_insert_with(|| {
+                tallies.push(PhaseTally::default());
+                tallies.len() - 1
+            })
+        });
         Ok(())
     }
 
-    /// Passes all beginnings and ends in front of the next record.
-    fn pass(&mut self) -> Result<(), ContainerError> {
-        while self.next.is_some_and(|place| place <= self.records) {
+    /// Adds the computing from `from` to `to` in front of a record to the innermost phase.
+    fn compute(&mut self, from: u64, to: u64, within: &Within) {
+        let Some(&phase) = self.open.last() else { return };
+        let common = |part: &Range<u64>| part.end.min(to).saturating_sub(part.start.max(from));
+        let ticks = within.computing.iter().map(common).fold(0, u64::saturating_add);
+        self.tallies[phase].ticks = self.tallies[phase].ticks.saturating_add(ticks);
+    }
+
+    /// Adds the next record with the computing in front of it, as far as they belong to the part.
+    #[inline]
+    pub(super) fn add(&mut self, raw: &Raw, within: &Within) -> Result<(), ContainerError> {
+        let mut computed = 0;
+        while let Some((_, at)) = self.next.filter(|&(record, _)| record <= self.records) {
+            let at = at.clamp(computed, raw.time.max(computed));
+            self.compute(computed, at, within);
+            computed = at;
             match self.begins {
                 None => drop(self.open.pop()),
                 Some(phase) => {
-                    self.tallies[phase].entries += 1;
+                    let is_inside = self.all
+                        || within.computing.iter().any(|part| part.contains(&at))
+                        || (within.record.is_some() && at >= raw.time);
+                    self.tallies[phase].entries += u64::from(is_inside);
                     self.open.push(phase);
                 }
             }
             self.advance()?;
         }
-        Ok(())
-    }
-
-    /// Adds the next record, or passes it.
-    #[inline]
-    pub(super) fn add(&mut self, raw: Option<&Raw>) -> Result<(), ContainerError> {
-        self.pass()?;
+        self.compute(computed, raw.time, within);
         self.records += 1;
-        if let (Some(&phase), Some(raw)) = (self.open.last(), raw) {
-            self.tallies[phase].add(raw);
+        if let (Some(&phase), Some(counted)) = (self.open.last(), &within.record) {
+            self.tallies[phase].add(counted);
         }
         Ok(())
     }
 
-    /// What was added up behind the last record.
+    /// The sums, behind the last record: those of phases of which the part has anything.
     pub(super) fn finish(mut self) -> Result<impl Iterator<Item = (String, PhaseTally)>, ContainerError> {
-        self.pass()?;
+        while self.next.is_some() {
+            self.begins.into_iter().for_each(|phase| self.tallies[phase].entries += u64::from(self.all));
+            self.advance()?;
+        }
         let mut tallies = self.tallies;
-        Ok(self.names.into_iter().map(move |(name, phase)| (name, std::mem::take(&mut tallies[phase]))))
+        let named =
+            self.names.into_iter().map(move |(name, phase)| (name, std::mem::take(&mut tallies[phase])));
+        Ok(named.filter(|(_, tally)| *tally != PhaseTally::default()))
     }
 }

@@ -5,7 +5,7 @@
 
 use super::accounts::Accounts;
 use super::collector::Collector;
-use super::phases::PhasesOfTask;
+use super::phases::{PhasesOfTask, Within};
 use hashbrown::HashMap;
 use replay::{Extent, PlaceInPart, Selection};
 use std::fs::File;
@@ -14,7 +14,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use vef_format::container::{self, About, ContainerError, Note, Notes, Reader, Section, SectionStream, Span};
+use vef_format::container::{
+    self, About, ContainerError, Note, Notes, PhaseMarks, Reader, Section, SectionStream, Span,
+};
 use vef_format::format::Format;
 use vef_format::ids::Rank;
 use vef_format::raw::Raw;
@@ -121,8 +123,9 @@ fn read_container(path: &Path, extent: &Extent, progress: Progress<'_>) -> Resul
     let header = *reader.header();
     check_tasks(path, &header)?;
     let tasks: Vec<Rank> = reader.tasks().collect();
-    let [calls, phases] = [Section::Calls, Section::Phases].map(|section| NotesByTask::new(&reader, section));
-    let (calls, phases) = (calls?, phases?);
+    let notes = |section| NotesByTask::new(&reader, section);
+    let (calls, phases, moments) =
+        (notes(Section::Calls)?, notes(Section::Phases)?, notes(Section::Moments)?);
     let spans = reader.spans()?;
     let part = extent.part.as_deref();
     let span = |task: Rank| spans.as_ref()?.get(task.index()).copied();
@@ -141,7 +144,8 @@ fn read_container(path: &Path, extent: &Extent, progress: Progress<'_>) -> Resul
             let added = added.and_then(|()| {
                 let has_start = part.is_none_or(|part| part.has_start(task));
                 let beginning = span(task).filter(|_| has_start).map(|span| (span, extent.from_launch));
-                add_task(&reader, task, beginning, part, phases.of(task), sums)
+                let marks = phases.of(task).map(|phases| PhaseMarks::new(phases, moments.of(task)));
+                add_task(&reader, task, beginning, part, marks, sums)
             });
             failed.fetch_or(added.is_err(), Ordering::Relaxed);
             added?;
@@ -186,7 +190,7 @@ fn add_task(
     task: Rank,
     mut beginning: Option<(Span, bool)>,
     part: Option<&Selection>,
-    phases: Option<Notes>,
+    phases: Option<PhaseMarks>,
     sums: &mut Collector,
 ) -> Result<(), ContainerError> {
     let mut records = reader.task(task);
@@ -200,10 +204,12 @@ fn add_task(
         tally.finish();
         return Ok(());
     }
-    let mut phases = phases.map(|notes| PhasesOfTask::new(reader, notes)).transpose()?;
-    let (mut followed, mut place) = (Ok(()), PlaceInPart::default());
-    records.each_raw(|raw| {
-        let mut raw = *raw;
+    let mut phases = phases.map(|marks| PhasesOfTask::new(reader, marks, part.is_none())).transpose()?;
+    let (mut followed, mut place, mut within) = (Ok(()), PlaceInPart::default(), Within::default());
+    let mut stretches = part.map_or(&[][..], |part| part.stretches(task)).iter().peekable();
+    let mut number = 0;
+    records.each_raw(|recorded| {
+        let mut raw = *recorded;
         let is_inside = part.is_none_or(|part| part.take(task, &mut place, &mut raw).is_some());
         let (counted, running) = match beginning.take_if(|_| is_inside) {
             None => (raw, raw),
@@ -213,8 +219,19 @@ fn add_task(
             tally.take(&counted);
         }
         if let (Some(phases), Ok(())) = (&mut phases, &followed) {
-            followed = phases.add(is_inside.then_some(&running));
+            within.record = is_inside.then_some(running);
+            within.computing.clear();
+            // Computing behind a stretch is in front of the record that follows it.
+            while let Some(stretch) = stretches.next_if(|stretch| stretch.records.end == number) {
+                let from = if stretch.records.is_empty() { stretch.before.0 } else { 0 };
+                within.computing.push(from..from.saturating_add(stretch.behind.0));
+            }
+            if is_inside {
+                within.computing.push(recorded.time - running.time.min(recorded.time)..recorded.time);
+            }
+            followed = phases.add(recorded, &within);
         }
+        number += 1;
     })?;
     followed?;
     part.into_iter()

@@ -222,6 +222,9 @@ pub struct JobReport {
 pub struct PartReport {
     /// What it is.
     pub description: String,
+    /// How many iterations of the main loop, if it was asked for these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
     /// Its records.
     pub records: u64,
     /// All records of the trace.

@@ -15,6 +15,8 @@ use std::fmt::{self, Write};
 use vef_format::state::State;
 use vef_format::units::{Bytes, Grouped, Picos, Printable};
 
+/// Time in sends that is mentioned: this part of all time at least, 1 / `NOTABLE`.
+const NOTABLE: u64 = 100;
 /// Most busiest links shown.
 const NAMED: usize = 5;
 
@@ -269,6 +271,10 @@ impl JobReport {
                 Grouped(records),
                 Grouped(of_records)
             )?;
+            if let Some(iterations) = part.iterations.filter(|&iterations| iterations > 0) {
+                let each = Picos(self.runtime_ps / iterations);
+                write!(out, "; {each} for each of {}", Grouped(iterations))?;
+            }
             match (part.receptions_left_out, part.collective_parts_left_out) {
                 (0, 0) => writeln!(out)?,
                 (receptions, parts) => writeln!(
@@ -282,8 +288,8 @@ impl JobReport {
         if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = self.span {
             write!(out, "  from the last MPI_Init to the last MPI_Finalize {}", Picos(simulated_ps))?;
             if let Some(captured) = captured_ps {
-                let off = 100.0 * (simulated_ps as f64 / captured.max(1) as f64 - 1.0);
-                write!(out, ", captured {} (longest rank): {off:+.1} %", Picos(captured))?;
+                let share = percent(simulated_ps, captured);
+                write!(out, ", {share} of the captured {} (longest rank)", Picos(captured))?;
             }
             let left_out = if from_init { "left out" } else { "as captured" };
             writeln!(out, "; MPI_Init ({left_out}) {}", Picos(initialisation_ps))?;
@@ -306,7 +312,15 @@ impl JobReport {
             format!("{} {} (captured {})", name(state), Picos(time), Picos(captured))
         });
         let pairs: Vec<String> = pairs.collect();
-        writeln!(out, "  all tasks together, furthest from the capture first: {}", pairs.join(", "))
+        write!(out, "  all tasks together, furthest from the capture first: {}", pairs.join(", "))?;
+        let all = captured.0.iter().fold(0u64, |sum, time| sum.saturating_add(*time));
+        if self.times[State::Send] == 0 && captured[State::Send] > all / NOTABLE {
+            write!(
+                out,
+                "; sends cost their sender nothing unless --send-completion sent (or rendezvous:SIZE)"
+            )?;
+        }
+        writeln!(out)
     }
 }
 
@@ -326,6 +340,12 @@ impl ComputingReport {
             Grouped(*divided),
             Grouped(*kept)
         )?;
+        if model.starts_with("resampled") {
+            writeln!(
+                out,
+                "    each time is drawn on its own: ranks that wait for each other wait longer than in the capture, whose delays come together"
+            )?;
+        }
         for &Deviations { from_ps, records, mean, p10, p50, p90, p99, max } in deviations {
             writeln!(
                 out,

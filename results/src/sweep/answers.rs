@@ -6,40 +6,81 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Gains up to this share of the run time count as none.
 const NOTHING: f64 = 0.01;
-/// Sentences about one option.
+/// Sentences about one option, and combinations of given options with sentences of their own.
 const MOST_CASES: usize = 4;
 /// The option that only changes what is random.
 const SEED: &str = "seed";
+/// Options that say which run is simulated, and how: none of their values is better than another.
+const GIVEN: [&str; 15] = [
+    "trace",
+    "iterations",
+    "phase",
+    "from",
+    "to",
+    "from-launch",
+    "compute-scale",
+    "compute-noise",
+    "send-completion",
+    "same-node",
+    "start",
+    "repeat",
+    "background",
+    "op-codes",
+    "model",
+];
 
-/// A point without its seed: the other options, in the order of the sweep.
+/// A point that has a result.
+#[derive(Clone, Debug)]
+struct Run<'a> {
+    /// The value of each option, in the order of the sweep.
+    values: Vec<&'a str>,
+    time: f64,
+    cost: Option<f64>,
+}
+
+impl<'a> Run<'a> {
+    fn of(point: &'a Point, options: &[String]) -> Option<Self> {
+        let time = point.report.as_ref()?.runtime_ps as f64;
+        let values = options.iter().map(|option| point.settings[option].as_str()).collect();
+        Some(Self { values, time, cost: point.cost })
+    }
+}
+
+/// A point without its seed: the options that can be chosen, in the order of the sweep.
 type Case = Vec<String>;
 
-/// The run times of the seeds of a case.
+/// The run times of a case, by seed.
 #[derive(Clone, Debug, Default)]
 struct Times {
-    sum: f64,
-    count: u32,
-    min: f64,
-    max: f64,
+    by_seed: BTreeMap<String, f64>,
     cost: Option<f64>,
 }
 
 impl Times {
-    fn add(&mut self, time: f64, cost: Option<f64>) {
-        (self.min, self.max) = match self.count {
-            0 => (time, time),
-            _ => (self.min.min(time), self.max.max(time)),
-        };
-        (self.sum, self.count, self.cost) = (self.sum + time, self.count + 1, cost);
-    }
-
     fn mean(&self) -> f64 {
-        self.sum / f64::from(self.count.max(1))
+        self.by_seed.values().sum::<f64>() / self.by_seed.len().max(1) as f64
     }
 
     /// How far the seeds are apart.
     fn spread(&self) -> f64 {
-        if self.mean() > 0.0 { (self.max - self.min) / self.mean() } else { 0.0 }
+        let (least, most) = self
+            .by_seed
+            .values()
+            .fold((f64::INFINITY, 0.0f64), |(least, most), &time| (least.min(time), most.max(time)));
+        if self.mean() > 0.0 { (most - least) / self.mean() } else { 0.0 }
+    }
+
+    /// By which share of these times those of `other` are less; 0 if that is not so with every seed that both have.
+    fn gain(&self, other: &Self) -> f64 {
+        let gains: Vec<f64> = self
+            .by_seed
+            .iter()
+            .filter_map(|(seed, time)| Some(1.0 - other.by_seed.get(seed)? / time.max(1.0)))
+            .collect();
+        match gains.iter().all(|&gain| gain > 0.0) {
+            true => gains.iter().sum::<f64>() / gains.len().max(1) as f64,
+            false => 0.0,
+        }
     }
 }
 
@@ -50,83 +91,130 @@ impl Sweep {
         for point in &mut self.points {
             point.cost = prices.zip(point.report.as_ref()).map(|(prices, report)| prices.of(&report.network));
         }
-        self.answers = self.answers();
+        let runs: Vec<Run<'_>> =
+            self.points.iter().filter_map(|point| Run::of(point, &self.options)).collect();
+        self.answers = answers(&self.options, &runs);
         self
     }
+}
 
-    /// Sentences about the points that have a result.
-    fn answers(&self) -> Vec<String> {
-        let options: Vec<&String> = self.options.iter().filter(|option| *option != SEED).collect();
-        let case = |point: &Point| -> Case {
-            options.iter().map(|&option| point.settings[option].clone()).collect()
-        };
-        // In the order of the sweep.
-        let mut order: Vec<Case> = Vec::new();
-        let mut times: HashMap<Case, Times> = HashMap::new();
-        for point in &self.points {
-            let Some(report) = &point.report else { continue };
-            let case = case(point);
-            if !times.contains_key(&case) {
-                order.push(case.clone());
+/// Sentences about the points that have a result.
+fn answers(options: &[String], runs: &[Run<'_>]) -> Vec<String> {
+    let seed = options.iter().position(|option| option == SEED);
+    let is_given = |at: &usize| GIVEN.contains(&options[*at].as_str());
+    let (given, chosen): (Vec<usize>, Vec<usize>) =
+        (0..options.len()).filter(|&at| Some(at) != seed).partition(is_given);
+    let values =
+        |run: &Run<'_>, of: &[usize]| of.iter().map(|&at| run.values[at].to_owned()).collect::<Vec<_>>();
+    let named = |of: &[usize], values: &[String]| {
+        let values = of.iter().zip(values).map(|(&at, value)| format!("{}={value}", options[at]));
+        values.collect::<Vec<_>>().join(" ")
+    };
+    let mut groups = Grouped::<Vec<String>, Vec<&Run<'_>>>::default();
+    runs.iter().for_each(|run| groups.of(values(run, &given)).push(run));
+    let (mut answers, mut spread, mut seeds) = (Vec::new(), 0.0f64, 0);
+    let left_out = groups.order.len().saturating_sub(MOST_CASES);
+    for (number, group) in groups.order.iter().enumerate() {
+        let mut cases = Grouped::<Case, Times>::default();
+        for run in &groups.by_key[group] {
+            let times = cases.of(values(run, &chosen));
+            let of_seed = seed.map_or(String::new(), |seed| run.values[seed].to_owned());
+            times.by_seed.insert(of_seed, run.time);
+            times.cost = run.cost;
+        }
+        for times in cases.by_key.values() {
+            (spread, seeds) = (spread.max(times.spread()), seeds.max(times.by_seed.len()));
+        }
+        if number < MOST_CASES && !chosen.is_empty() {
+            let name = |case: &Case| named(&chosen, case);
+            let mut own = best(&cases, &name);
+            for (at, &option) in chosen.iter().enumerate() {
+                own.extend(suffices(at, &options[option], &cases, &name));
             }
-            times.entry(case).or_default().add(report.runtime_ps as f64, point.cost);
+            let of = if given.is_empty() { String::new() } else { named(&given, group) + ": " };
+            answers.extend(own.into_iter().map(|answer| format!("{of}{answer}")));
         }
-        let mut answers = Vec::new();
-        let spread = times.values().map(Times::spread).fold(0.0, f64::max);
-        let seeds = times.values().map(|times| times.count).max().unwrap_or(0);
-        // Differences up to this mean nothing.
-        let nothing = NOTHING.max(spread);
-        if seeds > 1 {
-            answers.push(format!(
-                "{seeds} seeds: the run times of one setting differ by up to {}; differences below that mean nothing",
-                percent(spread)
-            ));
-        }
-        let named = |case: &Case| {
-            let values = options.iter().zip(case).map(|(option, value)| format!("{option}={value}"));
-            values.collect::<Vec<_>>().join(" ")
-        };
-        let best = order.iter().min_by(|one, other| times[*one].mean().total_cmp(&times[*other].mean()));
-        let Some(best) = best.filter(|_| order.len() > 1) else { return answers };
-        let least = times[best].mean();
-        answers.push(format!("fastest: {}", named(best)));
-        let alike: Vec<&Case> = order
-            .iter()
-            .filter(|case| *case != best && times[*case].mean() <= least * (1.0 + nothing))
-            .collect();
-        if !alike.is_empty() {
-            let shown: Vec<String> = alike.iter().take(MOST_CASES).map(|case| named(case)).collect();
-            let more = match alike.len() - shown.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            answers.push(format!("not slower by more than {}: {}{more}", percent(nothing), shown.join("; ")));
-        }
-        let costs: Vec<(&Case, f64)> =
-            alike.iter().chain([&best]).filter_map(|&case| Some((case, times[case].cost?))).collect();
-        let cheapest = costs.iter().copied().min_by(|one, other| one.1.total_cmp(&other.1));
-        // Among one, or several of one price, none is the cheapest.
-        if let Some((case, cost)) = cheapest
-            && costs.iter().any(|&(_, other)| other > cost)
-        {
-            answers.push(format!("the cheapest of these {}: {} ({cost:.0})", costs.len(), named(case)));
-        }
-        for (at, option) in options.iter().enumerate() {
-            answers.extend(suffices(at, option, &order, &times, nothing, &named));
-        }
-        answers
     }
+    if left_out > 0 && !answers.is_empty() {
+        answers.push(format!("and so for {left_out} more values of {}", list(options, &given)));
+    }
+    if seeds > 1 {
+        answers.insert(
+            0,
+            format!(
+                "{seeds} seeds: the run times of one setting differ by up to {}; settings are compared seed by seed, and a \
+                 difference counts if every seed shows it",
+                percent(spread)
+            ),
+        );
+    }
+    answers
+}
+
+fn list(options: &[String], of: &[usize]) -> String {
+    of.iter().map(|&at| options[at].as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Values by key, with the order in which the keys came.
+#[derive(Debug)]
+struct Grouped<K, V> {
+    order: Vec<K>,
+    by_key: HashMap<K, V>,
+}
+
+impl<K, V> Default for Grouped<K, V> {
+    fn default() -> Self {
+        Self { order: Vec::new(), by_key: HashMap::new() }
+    }
+}
+
+impl<K: Clone + Eq + std::hash::Hash, V: Default> Grouped<K, V> {
+    /// The value of a key.
+    fn of(&mut self, key: K) -> &mut V {
+        if !self.by_key.contains_key(&key) {
+            self.order.push(key.clone());
+        }
+        self.by_key.entry(key).or_default()
+    }
+}
+
+/// The fastest case, those that are as fast, and the cheapest of these.
+fn best(cases: &Grouped<Case, Times>, named: &dyn Fn(&Case) -> String) -> Vec<String> {
+    let Grouped { order, by_key: times } = cases;
+    let best = order.iter().min_by(|one, other| times[*one].mean().total_cmp(&times[*other].mean()));
+    let Some(best) = best.filter(|_| order.len() > 1) else { return Vec::new() };
+    let mut answers = vec![format!("fastest: {}", named(best))];
+    let is_alike = |case: &&Case| *case != best && times[*case].gain(&times[best]) <= NOTHING;
+    let alike: Vec<&Case> = order.iter().filter(is_alike).collect();
+    if !alike.is_empty() {
+        let shown: Vec<String> = alike.iter().take(MOST_CASES).map(|case| named(case)).collect();
+        let more = match alike.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        answers.push(format!("not slower by more than {}: {}{more}", percent(NOTHING), shown.join("; ")));
+    }
+    let costs: Vec<(&Case, f64)> =
+        [best].into_iter().chain(alike).filter_map(|case| Some((case, times[case].cost?))).collect();
+    // Of those that cost the same, the first: the fastest before the others.
+    let cheapest = costs.iter().copied().min_by(|(_, one), (_, other)| one.total_cmp(other));
+    // Among one, or several of one price, none is the cheapest.
+    if let Some((case, cost)) = cheapest
+        && costs.iter().any(|&(_, other)| other > cost)
+    {
+        answers.push(format!("the cheapest of these {}: {} ({cost:.0})", costs.len(), named(case)));
+    }
+    answers
 }
 
 /// From which value of an ordered option on more gains nothing, for each combination of the others.
 fn suffices(
     at: usize,
     option: &str,
-    order: &[Case],
-    times: &HashMap<Case, Times>,
-    nothing: f64,
+    cases: &Grouped<Case, Times>,
     named: &dyn Fn(&Case) -> String,
 ) -> Vec<String> {
+    let Grouped { order, by_key: times } = cases;
     let mut groups: BTreeMap<Case, Vec<&Case>> = BTreeMap::new();
     for case in order {
         let mut others = case.clone();
@@ -139,10 +227,10 @@ fn suffices(
     }
     let mut answers = Vec::new();
     for cases in groups.values().filter(|cases| cases.len() > 1) {
-        let gain = |from: &Case, to: &Case| 1.0 - times[to].mean() / times[from].mean().max(1.0);
+        let gain = |from: &Case, to: &Case| times[from].gain(&times[to]);
         let most_gain =
             |from: usize| cases[from + 1..].iter().map(|to| gain(cases[from], to)).fold(0.0, f64::max);
-        let enough = (0..cases.len() - 1).find(|&from| most_gain(from) < nothing);
+        let enough = (0..cases.len() - 1).find(|&from| most_gain(from) < NOTHING);
         let (mut rest, last) = ((*cases[0]).clone(), cases[cases.len() - 1]);
         rest.remove(at);
         answers.push(match enough {
@@ -176,4 +264,76 @@ fn suffices(
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values of a point, its run time and cost.
+    type Told = (&'static [&'static str], f64, f64);
+
+    fn told(options: &[&str], points: &[Told]) -> Vec<String> {
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        let run = |&(values, time, cost): &Told| Run {
+            values: values.to_vec(),
+            time,
+            cost: (cost > 0.0).then_some(cost),
+        };
+        let runs: Vec<Run<'_>> = points.iter().map(run).collect();
+        answers(&options, &runs)
+    }
+
+    #[test]
+    fn what_says_which_run_is_simulated_is_no_choice() {
+        for option in ["trace", "iterations", "model", "compute-scale"] {
+            assert_eq!(told(&[option], &[(&["10-20"], 9.0, 0.0), (&["30"], 2.0, 0.0)]), [""; 0], "{option}");
+        }
+        let points: [Told; 4] = [
+            (&["a.vefx", "1G"], 90.0, 0.0),
+            (&["a.vefx", "10G"], 80.0, 0.0),
+            (&["b.vefx", "1G"], 20.0, 0.0),
+            (&["b.vefx", "10G"], 20.0, 0.0),
+        ];
+        let expected = [
+            "trace=a.vefx: fastest: bandwidth=10G",
+            "trace=a.vefx: bandwidth=10G: the last step of bandwidth, from 1G, still gains 11.1 %",
+            "trace=b.vefx: fastest: bandwidth=1G",
+            "trace=b.vefx: not slower by more than 1.0 %: bandwidth=10G",
+            "trace=b.vefx: bandwidth=1G suffices: bandwidth up to 10G gains nothing",
+        ];
+        assert_eq!(told(&["trace", "bandwidth"], &points), expected);
+    }
+
+    #[test]
+    fn the_cheapest_of_equals_is_the_fastest() {
+        let points: [Told; 3] =
+            [(&["minimal"], 100.0, 7.0), (&["adaptive"], 100.5, 7.0), (&["ugal"], 100.7, 8.0)];
+        assert_eq!(
+            told(&["routing"], &points).last().unwrap(),
+            "the cheapest of these 3: routing=minimal (7)"
+        );
+    }
+
+    #[test]
+    fn settings_are_compared_seed_by_seed() {
+        // The seeds are further apart than the settings, but each of them says the same.
+        let points = |last| -> Vec<Told> {
+            vec![
+                (&["a", "1"], 100.0, 0.0),
+                (&["a", "2"], 150.0, 0.0),
+                (&["b", "1"], 103.0, 0.0),
+                (&["b", "2"], last, 0.0),
+            ]
+        };
+        let clear = told(&["topology", "seed"], &points(155.0));
+        assert_eq!(clear.len(), 2, "{clear:?}");
+        assert!(
+            clear[0].starts_with("2 seeds: the run times of one setting differ by up to 40.3 %"),
+            "{clear:?}"
+        );
+        assert_eq!(clear[1], "fastest: topology=a");
+        let unclear = told(&["topology", "seed"], &points(149.0));
+        assert_eq!(unclear[2], "not slower by more than 1.0 %: topology=b");
+    }
 }

@@ -235,7 +235,7 @@ fn settings_that_cannot_be() {
     };
     assert_eq!(
         error(&|s| s.network.topology = "switch:1".parse().unwrap()),
-        "task 1 is placed on node 1, but the last node of switch:1 is 0"
+        "task 1 is placed on node 1, but the nodes of switch:1 are 0 to 0: take a larger topology, or place several tasks on each (block:N)"
     );
     let far = placement::Placement::round_robin(2, 2).unwrap();
     assert!(
@@ -246,7 +246,7 @@ fn settings_that_cannot_be() {
             far.ranks[1].node = 4;
             s.jobs[1].places = Places::Given(far);
         })
-        .starts_with("job 1, task 1 is placed on node 4, but the last node of torus:2x2 is 3")
+        .starts_with("job 1, task 1 is placed on node 4, but the nodes of torus:2x2 are 0 to 3")
     );
     let short = placement::Placement::block(1, 1, 1).unwrap();
     assert!(error(&|s| s.jobs[0].places = Places::Given(short.clone())).contains("2 tasks"));
@@ -354,7 +354,10 @@ fn tasks_run_where_they_ran() {
     settings.jobs[0].places = Places::Captured;
     settings.network.topology = "switch:1".parse().unwrap();
     let error = quiet(&settings).unwrap_err().to_string();
-    assert_eq!(error, "task 1 is placed on node 1, but the last node of switch:1 is 0");
+    assert_eq!(
+        error,
+        "task 1 is placed on node 1, but the nodes of switch:1 are 0 to 0: take a larger topology, or place several tasks on each (block:N)"
+    );
     settings.network.topology = "switch:2".parse().unwrap();
     quiet(&settings).unwrap();
 }

@@ -39,7 +39,7 @@ pub use block::MAGIC;
 pub use error::{ContainerError, Problem};
 pub use index::About;
 pub use lines::{Communicators, Lines};
-pub use notes::{Note, Notes, Span, TaskNotes};
+pub use notes::{Note, Notes, PhaseMark, PhaseMarks, Span, TaskNotes};
 pub use reader::{Pieces, Reader, SectionStream};
 pub use section::Section;
 pub use streams::{Streams, TaskRecords};

@@ -408,6 +408,49 @@ impl Notes {
     }
 }
 
+/// Where a phase of the program begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseMark<'a> {
+    /// The record behind it.
+    pub record: u64,
+    /// How much of the computing in front of that record came before it; 0 if the container does not tell.
+    pub computed: Ticks,
+    /// Whether it begins.
+    pub begin: bool,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// Where the phases of a task begin and end, in their order.
+#[derive(Debug)]
+pub struct PhaseMarks {
+    phases: Notes,
+    moments: Option<Notes>,
+}
+
+impl PhaseMarks {
+    /// From a task's notes of [`Section::Phases`] and of [`Section::Moments`].
+    pub fn new(phases: Notes, moments: Option<Notes>) -> Self {
+        Self { phases, moments }
+    }
+
+    /// The next one in `reader`; `None` at the end.
+    ///
+    /// # Errors
+    /// The notes cannot be read.
+    pub fn next(&mut self, reader: &Reader) -> Result<Option<PhaseMark<'_>>, ContainerError> {
+        let Some((record, Note::Phase { begin, name })) = self.phases.next(reader)? else { return Ok(None) };
+        let computed = loop {
+            match self.moments.as_mut().map(|moments| moments.next(reader)).transpose()?.flatten() {
+                Some((_, Note::BeforePhase(computed))) => break computed,
+                Some(_) => {}
+                None => break Ticks(0),
+            }
+        };
+        Ok(Some(PhaseMark { record, computed, begin, name }))
+    }
+}
+
 /// A name: the number of one that the piece had before, or a new one.
 fn name<'a>(names: &'a mut Vec<String>, from: &mut Source<'_>) -> Result<&'a str, Garbled> {
     let number = match from.get()? {

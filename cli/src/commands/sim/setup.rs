@@ -3,7 +3,7 @@
 use super::jobs::Jobs;
 use crate::algorithms;
 use crate::input::Input;
-use crate::output::Failure;
+use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
 use crate::session::Watch;
@@ -22,6 +22,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::operation::OpCodes;
+use vef_format::units::Grouped;
 
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
 /// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
@@ -67,6 +68,9 @@ pub(super) fn observed_by(
         if let Some(ideal) = first.or(beside) {
             report.set_ideal(&ideal);
         }
+        if sim.sweep.is_empty() {
+            warn_of_other_placements(settings, &report);
+        }
         let is_beside_others = settings.jobs.len() > 1 || settings.background.is_some();
         if is_beside_others && !sim.no_ideal {
             let jobs: Vec<u32> = (0..settings.jobs.len() as u32).collect();
@@ -96,6 +100,22 @@ pub(super) fn observed_by(
         }
         Ok(report)
     })
+}
+
+/// Warns of placements for more ranks than their trace has.
+fn warn_of_other_placements(settings: &Settings, report: &Simulation) {
+    for (workload, job) in settings.jobs.iter().zip(&report.jobs) {
+        if let Places::Given(placement) = &workload.places
+            && placement.ranks.len() > job.tasks as usize
+        {
+            let (given, trace) = (Grouped(placement.ranks.len()), workload.trace.display());
+            output::remark(format_args!(
+                "warning: the placement is of {given} ranks, but {trace} has {}: only the nodes of the first {} are used",
+                Grouped(job.tasks),
+                Grouped(job.tasks)
+            ));
+        }
+    }
 }
 
 /// The same error without the time in the run.

@@ -14,6 +14,7 @@ use crate::progress::Bar;
 use crate::session::{self, Watch};
 use crate::simulation_args::{RUNS_AND_RESULTS, Sim, Table};
 use clap::{Arg, Args, Command};
+use results::simulation::PartReport;
 use results::sweep::{self, Prices, StoredPoint, StoredPointSchema, Sweep, SweepSchema, Swept};
 use results::table::TextStyle;
 use rustix::fs::{FlockOperation, flock};
@@ -138,15 +139,14 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
     // The words behind `vef sim`.
     let mut words: Vec<OsString> = session::command_line().into_iter().skip(2).collect();
     let known = Sim::augment_args(Command::new("sim"));
-    let can_be_swept = |option: &&Arg| option.get_help_heading() != Some(RUNS_AND_RESULTS);
     let name = |option: &Arg| option.get_long().unwrap_or(option.get_id().as_str()).to_owned();
     let mut trace = None;
     for (option, value) in values {
-        let found = known.get_arguments().filter(can_be_swept).find(|known| name(known) == *option);
-        match found {
-            None => {
-                let names: Vec<String> = known.get_arguments().filter(can_be_swept).map(name).collect();
-                return Err(format!("write {}", names.join(", ")).into());
+        match known.get_arguments().find(|known| name(known) == *option) {
+            // The parser says so, and which option is similar.
+            None => words.push(format!("--{option}={value}").into()),
+            Some(found) if found.get_help_heading() == Some(RUNS_AND_RESULTS) => {
+                return Err("says what is shown, and cannot be swept".into());
             }
             Some(found) if found.is_positional() => trace = Some(PathBuf::from(value)),
             Some(found) if found.get_action().takes_values() => {
@@ -290,7 +290,14 @@ fn show(sim: &Sim, options: &[Swept], rows: &[(&Point, Outcome)]) -> Result<(), 
         (true, _) => output::json(&sweep),
         (_, Some(_)) => output::result(sweep.table().to_csv().trim_end()),
         _ => {
-            let mut text = sweep.table().to_text(&TextStyle::WHOLE);
+            let part = |point: &sweep::Point| point.report.as_ref()?.jobs.first()?.part.clone();
+            let mut parts: Vec<PartReport> = sweep.points.iter().filter_map(part).collect();
+            parts.dedup_by(|one, other| one.description == other.description);
+            let mut text = match &parts[..] {
+                [part] => format!("only {}\n", part.description),
+                _ => String::new(),
+            };
+            text += &sweep.brief_table().to_text(&TextStyle::WHOLE);
             sweep.answers.iter().for_each(|answer| text += &format!("{answer}\n"));
             output::result(text.trim_end())
         }
