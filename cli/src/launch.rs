@@ -239,24 +239,37 @@ fn user_export(words: &mut Vec<OsString>, front: usize) -> Option<OsString> {
     found
 }
 
-/// The variables with which the loader finds `library` in the ranks: `LD_PRELOAD`, with the user's in front. The loader divides it at blanks and
-/// colons. A library in a directory with a blank is therefore named alone, and the directory is put first in `LD_LIBRARY_PATH`.
+/// The variables with which the loader finds `library` in the ranks of the program among `words`: `LD_PRELOAD`, with the user's in front, and
+/// what the program cannot be behind. The loader divides it at blanks and colons. A library in a directory with a blank is therefore named alone, and the directory is put first in `LD_LIBRARY_PATH`.
 ///
 /// # Errors
 /// A message if the loader cannot be given the path.
-pub fn preload(library: &Path) -> Result<Vec<Variable>, String> {
+pub fn preload(library: &Path, words: &[OsString]) -> Result<Vec<Variable>, String> {
     let has = |path: &OsStr, wrong: &[u8]| path.as_encoded_bytes().iter().any(|byte| wrong.contains(byte));
-    let joined = |parts: [Option<OsString>; 2]| {
-        let parts: Vec<_> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    let joined = |parts: &mut dyn Iterator<Item = Option<OsString>>| {
+        let parts: Vec<_> = parts.flatten().filter(|part| !part.is_empty()).collect();
         parts.join(OsStr::new(":"))
     };
-    let preload = |name: &OsStr| ("LD_PRELOAD", joined([std::env::var_os("LD_PRELOAD"), Some(name.into())]));
+    let users = std::env::var_os("LD_PRELOAD");
+    // AddressSanitizer ends a program in which another library was loaded before it.
+    let sanitizer = words.iter().find_map(|word| resolved(&libraries_of(Path::new(word))?, "libasan.so"));
+    let is_there = |name: &Path| {
+        users.as_ref().zip(name.file_name()).is_some_and(|(users, name)| {
+            users.as_encoded_bytes().windows(name.len()).any(|part| part == name.as_encoded_bytes())
+        })
+    };
+    let sanitizer = sanitizer.filter(|path| !is_there(path)).map(PathBuf::into_os_string);
+    let preload = |name: &OsStr| {
+        let mut list = [sanitizer.clone(), users.clone(), Some(name.into())].into_iter();
+        ("LD_PRELOAD", joined(&mut list))
+    };
     if !has(library.as_os_str(), b" :") {
         return Ok(vec![preload(library.as_os_str())]);
     }
     match (library.parent(), library.file_name()) {
         (Some(directory), Some(name)) if !has(directory.as_os_str(), b":;") && !has(name, b" :") => {
-            let directories = joined([Some(directory.into()), std::env::var_os("LD_LIBRARY_PATH")]);
+            let directories = [Some(directory.into()), std::env::var_os("LD_LIBRARY_PATH")];
+            let directories = joined(&mut directories.into_iter());
             Ok(vec![preload(name), ("LD_LIBRARY_PATH", directories)])
         }
         _ => Err(format!(
@@ -344,6 +357,11 @@ fn find(words: &[OsString]) -> Result<OsString, String> {
 
 /// The MPI in the dynamic section of a program, as resolved by the loader.
 fn linked_mpi(program: &Path) -> Option<LinkedMpi> {
+    mpi_among(&libraries_of(program)?)
+}
+
+/// What `ldd` lists of a program; `None`: it is none.
+fn libraries_of(program: &Path) -> Option<String> {
     // Launchers find a program in the current directory, too.
     let program = which(program).or_else(|| program.is_file().then(|| Path::new(".").join(program)))?;
     let mut magic = [0; 4];
@@ -352,10 +370,10 @@ fn linked_mpi(program: &Path) -> Option<LinkedMpi> {
         return None;
     }
     let listing = Command::new("ldd").arg(program).output().ok()?.stdout;
-    mpi_among(&String::from_utf8_lossy(&listing))
+    Some(String::from_utf8_lossy(&listing).into_owned())
 }
 
-/// The MPI in a listing of `ldd`: lines such as `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f…)`.
+/// The MPI in a listing of `ldd`.
 fn mpi_among(listing: &str) -> Option<LinkedMpi> {
     /// The beginnings of names, the first that fits first.
     const NAMES: [(&str, Option<LauncherKind>); 4] = [
@@ -364,12 +382,17 @@ fn mpi_among(listing: &str) -> Option<LinkedMpi> {
         ("libmpi.so", Some(LauncherKind::OpenMpi)),
         ("libmpi_abi.so", None),
     ];
-    let lines = || listing.lines().filter_map(|line| line.trim().split_once(" => "));
     NAMES.iter().find_map(|&(beginning, launcher)| {
-        let (_, resolved) = lines().find(|(name, _)| name.starts_with(beginning))?;
-        let library = resolved.rsplit_once(" (").map_or(resolved, |(path, _)| path).into();
-        Some(LinkedMpi { launcher, library })
+        Some(LinkedMpi { launcher, library: resolved(listing, beginning)? })
     })
+}
+
+/// The path in a listing of `ldd` of the first library whose name begins so: lines such as
+/// `libmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f…)`.
+fn resolved(listing: &str, beginning: &str) -> Option<PathBuf> {
+    let mut lines = listing.lines().filter_map(|line| line.trim().split_once(" => "));
+    let (_, resolved) = lines.find(|(name, _)| name.starts_with(beginning))?;
+    Some(resolved.rsplit_once(" (").map_or(resolved, |(path, _)| path).into())
 }
 
 /// Determines the kind of a launcher from its version text.

@@ -33,9 +33,9 @@
 //!
 //! Around them: `tracer.rs` is the state of a recorder, from `MPI_Init` (`hooks/lifecycle.rs`) to `MPI_Finalize`; `settings.rs` reads what
 //! `vef run` sets; `identity.rs` says which run a file is of; `phases.rs` are the phases that programs mark; `absent.rs` hides exported names
-//! that this MPI lacks; `guard.rs` keeps panics of the recorder from the program, `mapped.rs` the signal of a mapped file that was truncated.
+//! that this MPI lacks; `front.rs` says who takes calls away in front; `guard.rs` keeps panics of the recorder from the program, `mapped.rs` the signal of a mapped file that was truncated.
 //!
-//! This library never prints, except one line on stderr when data is lost. It never ends the program and never
+//! This library never prints, except one line on stderr when data is, or may be, lost. It never ends the program and never
 //! communicates. It takes no lock in single-threaded programs, does not allocate in ordinary calls, and does nothing
 //! in processes without MPI.
 
@@ -47,6 +47,7 @@ mod clock;
 mod comms;
 mod entry;
 mod fortran;
+mod front;
 mod guard;
 mod hooks;
 mod identity;

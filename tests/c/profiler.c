@@ -1,8 +1,12 @@
-/* A profiling library in C that knows no Fortran and calls the next definition of the same name, for LD_PRELOAD in front of the recorder. */
+/* A profiling library in C that knows no Fortran and calls the next definition of the same name, for LD_PRELOAD in front of the recorder;
+   with -DTO_PMPI it calls PMPI, as most do, and belongs behind. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 
+#ifdef TO_PMPI
+#define WRAP(name, parameters, arguments) int name parameters { return P##name arguments; }
+#else
 #define WRAP(name, parameters, arguments)                       \
     int name parameters                                         \
     {                                                           \
@@ -10,6 +14,7 @@
         if (!next) next = (__typeof__(&name))dlsym(RTLD_NEXT, #name); \
         return next arguments;                                  \
     }
+#endif
 
 WRAP(MPI_Init, (int *c, char ***v), (c, v))
 WRAP(MPI_Finalize, (void), ())

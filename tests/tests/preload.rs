@@ -123,6 +123,37 @@ fn files_of_two_runs_do_not_pass_for_a_capture() {
     }
 }
 
+/// A profiling library that calls `PMPI` takes calls away in front of the recorder, which says so; behind it, both see all.
+#[test]
+fn a_profiling_library_belongs_behind() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
+        let profiler = ["-shared", "-fPIC", "-DTO_PMPI", "tests/c/profiler.c", "-ldl"];
+        let profiler = mpi.compile(work.path(), "profiler.so", &profiler);
+        let recorder = products().join("libvef_interpose.so");
+        let sent = |libraries: [&Path; 2]| {
+            let capture = work.path().join("capture");
+            let _ = std::fs::remove_dir_all(&capture);
+            let preload = libraries.map(|library| library.display().to_string()).join(":");
+            let mut command = Command::new(mpi.launcher()[0]);
+            command.args(&mpi.launcher()[1..]).args(["-n", "2", "env", &format!("LD_PRELOAD={preload}")]);
+            command.arg(format!("VEF_DIR={}", capture.display())).arg(&program);
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            let ended = run(command.current_dir(work.path())).success();
+            let capture = Capture::open(&capture).expect("a capture");
+            (Digest::of(&capture, |_| {}).expect("readable").messages, ended.stderr())
+        };
+        let (all, said) = sent([&recorder, &profiler]);
+        assert!(!said.contains("in front of the recorder"), "{said}");
+        let (some, said) = sent([&profiler, &recorder]);
+        assert!(some < all, "{mpi:?}: {some} of {all}");
+        let told =
+            format!("vef: {} stands in front of the recorder and has its own MPI_Send", profiler.display());
+        assert_eq!(said.matches(&told).count(), 1, "{mpi:?}: {said}");
+    }
+}
+
 /// The library is loaded into users' programs, on machines with older systems than that on which it was built. What a build on Debian 12
 /// needs beyond glibc 2.28 (RHEL 8) is what glibc moved from other libraries, or gave a new name; a build on an older system needs less.
 #[test]

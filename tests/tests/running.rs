@@ -167,6 +167,22 @@ fn a_size_at_most() {
     }
 }
 
+/// AddressSanitizer ends a program in which another library was loaded before its own.
+#[test]
+fn a_program_with_a_sanitizer() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "spine", &["-fsanitize=address", "-g", "tests/c/spine.c"]);
+        let mut command = vef();
+        // MPIs do not free all that they allocate.
+        command.env("ASAN_OPTIONS", "detect_leaks=0").current_dir(work.path());
+        command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o", "capture", "--"]);
+        let ended = run(command.arg(program)).success();
+        assert!(ended.stderr().contains("captured in"), "{}", ended.stderr());
+        assert!(digest(&work.path().join("capture")).messages > 0);
+    }
+}
+
 #[test]
 fn a_number_of_calls_or_a_time() {
     let Some(mpi) = Mpi::installed().into_iter().next() else { return };

@@ -173,7 +173,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
         }
         output::can_be_written(trace).map_err(|error| format!("--mix {error}"))?;
     }
-    let preloaded = launch::preload(&library)?;
+    let preloaded = launch::preload(&library, &run.program)?;
     let claimed = claim(run)?;
     let directory = claimed.directory.clone();
     let mut variables = [preloaded, variables(run, &directory)].concat();

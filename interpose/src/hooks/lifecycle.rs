@@ -3,6 +3,7 @@
 use crate::arguments::{Args, abi};
 use crate::call::{Ended, Hook, Recorded, SUCCESS};
 use crate::clock;
+use crate::front::hidden_by;
 use crate::guard::{catching_panics, warn};
 use crate::machine::Frame;
 use crate::settings::Settings;
@@ -81,6 +82,14 @@ pub(crate) fn begin(
             tracer.stop_quietly(lane, "not among the ranks to be recorded");
         } else {
             tracer.start();
+        }
+        if tracer.rank.0 == 0
+            && alone
+            && let Some((library, function)) = hidden_by()
+        {
+            warn(&format!(
+                "{library} stands in front of the recorder and has its own {function}: what it takes to PMPI is not recorded; preload it behind"
+            ));
         }
     });
     code
