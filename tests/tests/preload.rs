@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use vef_format::capture::{Capture, compress, rank_path};
+use vef_format::capture::{Capture, Digest, compress, rank_path};
 use vef_format::ids::Rank;
 use vef_tests::{Ended, Mpi, products, root, run, vef};
 
