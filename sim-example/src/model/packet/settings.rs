@@ -41,8 +41,8 @@ pub struct PacketSettings {
     /// Time of a switch for a credit, besides the latency of the link
     #[arg(long, default_value = "0ns", value_name = "TIME", value_parser = parse_time)]
     pub credit_delay: Picos,
-    /// How senders react to congestion: dctcp[:K=SIZE,g=G], dcqcn[:KEY=VALUE,…], window:SIZE, window:bdp or credits[:SIZE]
-    /// [default: they send as fast as their link]
+    /// How senders react to congestion: dctcp, dctcp:K=SIZE,g=G, dcqcn, dcqcn:KEY=VALUE,…, window:SIZE, window:bdp, credits or
+    /// credits:SIZE [default: they send as fast as their link]
     #[arg(long, value_name = "HOW")]
     pub congestion: Option<Congestion>,
     /// Drop packets for which the queue of a link has no room (with --buffers output), instead of holding them back; senders go
