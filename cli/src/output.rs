@@ -414,6 +414,8 @@ mod tests {
         ("convert", &["from", "op_codes"]),
         ("import", &["files", "groups"]),
         ("export", &["trace", "op_codes"]),
+        ("cat", &["traces", "op_codes"]),
+        ("cut", &["trace", "op_codes"]),
         ("place", &["hostfile", "hwloc", "rankfile", "captured", "optimise"]),
         ("text", &["directory"]),
         ("profile", &["directory"]),
