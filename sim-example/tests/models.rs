@@ -53,6 +53,7 @@ fn traces(folder: &Path) -> Vec<PathBuf> {
                 compute: Ticks(500),
                 noise: 0.5,
                 gradient: Bytes(30_000),
+                model: workloads::Model::tiny(),
                 ..workloads::Workload::new(pattern, 12)
             };
             let path = folder.join(format!("{}.vef", pattern.name));

@@ -46,6 +46,7 @@ fn workload() -> impl Strategy<Value = workloads::Workload> {
             imbalance: noise / 2.0,
             noise,
             seed,
+            model: workloads::Model::tiny(),
             ..workloads::Workload::new(&PATTERNS[pattern], tasks)
         },
     )

@@ -60,6 +60,19 @@ impl Default for Model {
 }
 
 impl Model {
+    /// One of 260 thousand parameters, for tests.
+    pub fn tiny() -> Self {
+        Self {
+            layers: 4,
+            hidden: 64,
+            inner: 256,
+            matrices: 2,
+            vocabulary: 1000,
+            sequence: 32,
+            ..Self::default()
+        }
+    }
+
     /// Tokens of a micro-batch.
     fn tokens(&self) -> u64 {
         self.sequence * self.micro_batch

@@ -95,15 +95,7 @@ fn what_makes_no_sense_is_refused() {
 /// Collectives and messages of a training step, counted by hand.
 #[test]
 fn a_step_of_a_language_model() {
-    let small = Model {
-        layers: 4,
-        hidden: 64,
-        inner: 256,
-        matrices: 2,
-        vocabulary: 1000,
-        sequence: 32,
-        ..Model::default()
-    };
+    let small = Model::tiny();
     let header = |sizes: &[u32], model: Model| {
         let workload = Workload { iterations: 1, micro_batches: 3, model, ..workload("llm", sizes) };
         replayed(&workload, true);
