@@ -15,7 +15,8 @@ pub type Settings = BTreeMap<String, Vec<String>>;
 /// The commands that write results with settings, and the beginning of the results' schema.
 const COMMANDS: [(&str, &str); 2] = [("sim", "vef-sim/"), ("traffic", "vef-traffic/")];
 /// Arguments that are no settings: they say where a result goes, or how many points run at once.
-const NOT_SETTINGS: [&str; 8] = ["again", "sweep", "output", "jobs", "draw", "report", "json", "csv"];
+const NOT_SETTINGS: [&str; 10] =
+    ["again", "sweep", "output", "jobs", "draw", "report", "timeline", "plot", "json", "csv"];
 
 /// A result, as far as it is read here.
 #[derive(Deserialize)]

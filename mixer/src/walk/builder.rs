@@ -216,7 +216,7 @@ impl<'a> Builder<'a> {
     fn without_record(&mut self, event: &Event<'_>) {
         if part_of(&event.action).is_some_and(|part| part != TimePart::Polling) {
             let took = event.end.0.saturating_sub(event.start.0);
-            add_to(&mut self.task.counts.spent.calls_kept, took);
+            add_to(&mut self.task.counts.spent.calls_kept, self.timeline.of_own_work(took));
             self.timeline.worked(event.thread, took);
         }
     }

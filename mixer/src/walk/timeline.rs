@@ -47,6 +47,11 @@ impl Timeline {
         Self { own_work, ..Self::default() }
     }
 
+    /// What the trace has of so much of MPI's own work.
+    pub(super) fn of_own_work(&self, time: u64) -> u64 {
+        self.own_work.map_or(time, |factor| (time as f64 * factor).round() as u64)
+    }
+
     /// A call without a record took so long.
     pub(super) fn worked(&mut self, thread: u16, took: u64) {
         if self.own_work.is_some() {
@@ -179,7 +184,10 @@ impl Timeline {
         let kept = polled.all.min(time) - waited;
         let spent = &mut task.counts.spent;
         add_to(&mut spent.awaited, waited);
-        add_to(&mut spent.polls_kept, kept);
+        add_to(
+            &mut spent.polls_kept,
+            self.own_work.map_or(kept, |factor| (kept as f64 * factor).round() as u64),
+        );
         let worked = self.worked.get_mut(usize::from(thread)).map_or(0, std::mem::take);
         let (time, worked) = (time - waited, kept.saturating_add(worked));
         match self.own_work {

@@ -168,13 +168,15 @@ impl Links {
     fn cut(&self, reference: Rank, place: i64, records: &[i64]) -> (Vec<i64>, i64) {
         let mut cuts: Vec<Option<i64>> = vec![None; records.len()];
         cuts[reference.index()] = Some(place);
+        // Of the reference's records in front of its cut.
+        let share = place as f64 / records[reference.index()].max(1) as f64;
         // The number of each rank's links with ranks that are cut.
         let mut ready = vec![0u64; records.len()];
         let mut queue = std::collections::BinaryHeap::from([(0, Reverse(reference.0))]);
         while let Some((_, Reverse(rank))) = queue.pop() {
             let at = rank as usize;
             match cuts[at] {
-                None => cuts[at] = Some(self.best(rank, records[at], &cuts).0),
+                None => cuts[at] = Some(self.best(rank, records[at], &cuts, share).0),
                 Some(_) if rank == reference.0 => {}
                 Some(_) => continue,
             }
@@ -188,7 +190,6 @@ impl Links {
             }
         }
         // The first ones knew only some of the others. What has no links has its share of the records in front.
-        let share = place as f64 / records[reference.index()].max(1) as f64;
         let mut cuts: Vec<Option<i64>> = cuts
             .into_iter()
             .zip(records)
@@ -198,7 +199,7 @@ impl Links {
         for round in 0..=ROUNDS {
             cost = 0;
             for rank in (0..records.len()).filter(|&rank| rank != reference.index()) {
-                let (cut, own) = self.best(rank as u32, records[rank], &cuts);
+                let (cut, own) = self.best(rank as u32, records[rank], &cuts, share);
                 if round < ROUNDS && !self.of_rank[rank].is_empty() {
                     cuts[rank] = Some(cut);
                 }
@@ -208,8 +209,10 @@ impl Links {
         (cuts.into_iter().map(Option::unwrap_or_default).collect(), cost)
     }
 
-    /// The cut of a rank that is crossed least by its links with ranks that are cut, the first of several; and what crosses it.
-    fn best(&self, rank: u32, records: i64, cuts: &[Option<i64>]) -> (i64, i64) {
+    /// The cut of a rank that is crossed least by its links with ranks that are cut; of several, that which has most nearly this `share` of
+    /// the records in front (a chain is crossed as often wherever it is cut). And what crosses it.
+    fn best(&self, rank: u32, records: i64, cuts: &[Option<i64>], share: f64) -> (i64, i64) {
+        let near = (records as f64 * share) as i64;
         // What a cut in front of record n costs is the sum of the steps up to n.
         let mut steps: Vec<(i64, i64)> = vec![(0, 0)];
         for &link in &self.of_rank[rank as usize] {
@@ -243,11 +246,13 @@ impl Links {
             }
         }
         steps.sort_unstable();
-        let (mut cost, mut best) = (0, None);
+        let (mut cost, mut best): (i64, Option<(i64, i64)>) = (0, None);
         for step in steps.chunk_by(|one, other| one.0 == other.0) {
             cost += step.iter().map(|step| step.1).sum::<i64>();
-            if step[0].0 <= records && best.is_none_or(|(_, least)| cost < least) {
-                best = Some((step[0].0, cost));
+            let order = |(place, cost): (i64, i64)| (cost, place.abs_diff(near));
+            let this = (step[0].0, cost);
+            if this.0 <= records && best.is_none_or(|best| order(this) < order(best)) {
+                best = Some(this);
             }
         }
         best.unwrap_or((0, 0))

@@ -52,6 +52,11 @@ pub struct Router<'a> {
 }
 
 impl<'a> Router<'a> {
+    /// What random choices depend on.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Routes through `fabric`; random choices depend on `seed`.
     ///
     /// # Errors

@@ -48,9 +48,13 @@ impl<'a> Jobs<'a> {
 
     /// Sets the starts of jobs and how often they run.
     pub fn schedule(&self, sim: &Sim, jobs: &mut [Workload]) -> Result<(), Failure> {
+        let mut started = vec![false; jobs.len()];
         for text in &sim.start {
             let (job, at) = self.of_job("--start", text)?;
             let wrong = |error: &dyn std::fmt::Display| format!("--start {text}: {error}");
+            if std::mem::replace(&mut started[job], true) {
+                return Err(wrong(&"the job has another --start").into());
+            }
             let time = match at.strip_prefix("after:") {
                 None => at,
                 Some(other) => {

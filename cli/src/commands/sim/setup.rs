@@ -207,6 +207,10 @@ pub(super) fn settings(
     if several && settings.collectives != Collectives::Messages {
         return Err("-j: no effect with --collectives offload, which one thread runs".into());
     }
+    let packet = &settings.network.packet;
+    if several && (packet.congestion.is_some() || packet.lossy.is_some()) {
+        return Err("-j: no effect with --congestion or --lossy, which one thread runs".into());
+    }
     if several && sim.timeline.is_some() {
         return Err("-j: no effect with --timeline, for which one thread runs".into());
     }

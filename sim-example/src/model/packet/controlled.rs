@@ -209,6 +209,7 @@ impl Packets<'_> {
         let wire = u64::from(packet.bytes) + self.settings.header.0;
         let (message, buffer) = (packet.message, packet.buffer);
         let class = usize::from(self.links[link.index()].class.0);
+        let seed = combine(self.router.seed(), link.0.into());
         let Some(all) = self.congestion.as_deref_mut() else { return true };
         let queue = all.queued[link.index()];
         if all.lossy.is_some_and(|(most, _)| queue + wire > most) {
@@ -225,8 +226,7 @@ impl Packets<'_> {
                 0.0 => false,
                 probability => {
                     all.draws += 1;
-                    (combine(u64::from(link.0) << 32, all.draws) >> 11) as f64 / ((1u64 << 53) as f64)
-                        < probability
+                    (combine(seed, all.draws) >> 11) as f64 / ((1u64 << 53) as f64) < probability
                 }
             },
             Some(Congestion::Window(_) | Congestion::Credits { .. }) | None => false,

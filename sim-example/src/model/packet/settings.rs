@@ -54,6 +54,12 @@ pub struct PacketSettings {
     pub retransmit: Picos,
 }
 
+/// The default of `--retransmit`.
+const RETRANSMIT: Picos = Picos(1_000_000_000);
+
+/// The shortest time after which a sender sends again.
+const LEAST_RETRANSMIT: Picos = Picos(100_000);
+
 impl PacketSettings {
     /// Whether congestion control and loss are possible with the other settings.
     pub(super) fn check_congestion(&self, router: &Router<'_>) -> Result<(), ModelError> {
@@ -63,6 +69,7 @@ impl PacketSettings {
                 refuse("marks by --congestion dctcp or dcqcn", "--buffers output, whose queues are measured")
             }
             _ => match self.lossy {
+                None if self.retransmit != RETRANSMIT => refuse("--retransmit", "--lossy"),
                 None => Ok(()),
                 Some(_) if self.buffers == Buffers::Input => {
                     refuse("--lossy", "--buffers output, whose queues it limits")
@@ -73,7 +80,10 @@ impl PacketSettings {
                 Some(queue) if queue.0 < self.size.0 + self.header.0 => {
                     refuse("--lossy", "room for a packet and its header")
                 }
-                Some(_) if self.retransmit == Picos::ZERO => refuse("--lossy", "a --retransmit above 0"),
+                // Each timeout is an event: shorter ones would take for ever.
+                Some(_) if self.retransmit < LEAST_RETRANSMIT => {
+                    refuse("--lossy", "a --retransmit of 100ns or more")
+                }
                 Some(_) => Ok(()),
             },
         }
