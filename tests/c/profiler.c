@@ -16,8 +16,10 @@
     }
 #endif
 
+#ifndef TO_PMPI
 WRAP(MPI_Init, (int *c, char ***v), (c, v))
 WRAP(MPI_Finalize, (void), ())
+#endif
 WRAP(MPI_Send, (const void *b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (b, n, t, to, tag, c))
 WRAP(MPI_Isend, (const void *b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request *q), (b, n, t, to, tag, c, q))
 WRAP(MPI_Recv, (void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s), (b, n, t, from, tag, c, s))

@@ -146,7 +146,7 @@ fn nonsense_is_refused_in_one_line() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = trace(work.path());
     for (arguments, part) in [
-        (&["--sweep", "colour=red"][..], "unexpected argument .--colour. found"),
+        (&["--sweep", "colour=red"][..], "unexpected argument '--colour' found"),
         (&["--sweep", "bandwidth"], "OPTION=VALUE"),
         (&["--sweep", "bandwidth=10G,10G"], "10G is repeated"),
         (&["--sweep", "bandwidth=10G", "--sweep", "bandwidth=20G"], "given twice"),
@@ -454,7 +454,8 @@ fn what_is_random_says_which_differences_mean_nothing() {
     let spread = 100.0 * spread("torus:4x4").max(spread("fattree:4x4x2"));
     let said = table["answers"][0].as_str().expect("an answer");
     let expected = format!(
-        "3 seeds: the run times of one setting differ by up to {spread:.1} %; differences below that mean nothing"
+        "3 seeds: the run times of one setting differ by up to {spread:.1} %; settings are compared seed by seed, and a \
+         difference counts if every seed shows it"
     );
     assert_eq!(said, expected);
     assert!(spread > 0.0);
