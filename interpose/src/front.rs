@@ -19,9 +19,15 @@ const NAMES: [&CStr; 10] = [
 /// The library that the loader finds for some functions instead of this one, and one of these functions.
 pub(crate) fn hidden_by() -> Option<(String, &'static str)> {
     let own = object_of((hidden_by as *const ()).cast())?;
+    // SAFETY: null names the program, in whose scope the libraries are in their order. With RTLD_DEFAULT, this one, linked with
+    // `-Bsymbolic`, would be the first.
+    let program = unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY) };
+    if program.is_null() {
+        return None;
+    }
     NAMES.iter().find_map(|name| {
-        // SAFETY: the name is a C string.
-        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        // SAFETY: a handle, and a C string.
+        let found = unsafe { libc::dlsym(program, name.as_ptr()) };
         let library = object_of(found).filter(|library| *library != own)?;
         // The program itself may have the address of a function for its pointers to it.
         library.contains(".so").then(|| (library, name.to_str().unwrap_or_default()))
