@@ -103,7 +103,10 @@ fn no_message_is_lost_and_no_program_behaves_differently() {
     for mpi in Mpi::every() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "hostile", &["tests/c/hostile.c", "-lpthread"]);
-        for (mode, sent) in MODES {
+        // Of an MPI of PyPI, some: what a version or a derivative does in its own way.
+        const SOME: [&str; 6] = ["callbacks", "failing", "truncating", "any_order", "at_once", "session"];
+        let all = !matches!(mpi, Mpi::Wheel(_)) || std::env::var_os("VEF_SEEDS").is_some();
+        for (mode, sent) in MODES.into_iter().filter(|(mode, _)| all || SOME.contains(mode)) {
             let sent = sent[usize::from(mpi == Mpi::OpenMpi)];
             // Of MPI 4, if nothing else is said.
             if sent == 0 || fails_without(mpi, mode) {

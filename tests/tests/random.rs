@@ -231,12 +231,16 @@ fn seed(mpi: Mpi, program: &Path, seed: u64) -> bool {
 
 #[test]
 fn the_trace_holds_the_plan() {
-    let seeds = std::env::var("VEF_SEEDS").unwrap_or_else(|_| "1..6".into());
+    let asked = std::env::var("VEF_SEEDS");
+    let is_asked = asked.is_ok();
+    let seeds = asked.unwrap_or_else(|_| "1..6".into());
     let (first, end) = seeds.split_once("..").expect("VEF_SEEDS=FIRST..END");
     let (first, end): (u64, u64) = (first.parse().expect("a number"), end.parse().expect("a number"));
     for mpi in Mpi::every() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "random", &["tests/c/random.c", "-lpthread"]);
+        // Of an ordinary test, some are enough on the MPIs of PyPI.
+        let end = if matches!(mpi, Mpi::Wheel(_)) && !is_asked { end.min(first + 3) } else { end };
         let ended = (first..end).filter(|&number| seed(mpi, &program, number)).count() as u64;
         assert!(2 * ended > end - first, "{mpi:?}: {ended} of {}", end - first);
     }

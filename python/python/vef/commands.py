@@ -41,7 +41,7 @@ def command(name: str, *arguments: PathLike, progress: Progress = None, **option
 
     >>> vef.command("timeline", "app.vefx", output="app.json")
     """
-    for argument in map(os.fspath, arguments):
+    for argument in [os.fspath(argument) for argument in arguments]:
         if argument.startswith("--") and not os.path.exists(argument):
             option, _, value = argument[2:].partition("=")
             keyword = option.replace("-", "_")

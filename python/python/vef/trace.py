@@ -183,12 +183,12 @@ class Trace:
     def matrix(self, *, by: str = "bytes") -> numpy.typing.NDArray[numpy.uint64]:
         """``bytes`` or ``messages`` between ranks, from point-to-point messages: row src, column dst; above 4096 ranks raises
         (``table("pairs")`` has the pairs that there are)."""
-        numpy = _numpy()
+        np = _numpy()
         if self.tasks > _MOST_RANKS:
             raise ValueError(f"{self.tasks} ranks are too many for a full matrix: use table('pairs')")
         if by not in ("bytes", "messages"):
             raise ValueError(f"by={by!r}: write 'bytes' or 'messages'")
-        matrix = numpy.zeros((self.tasks, self.tasks), dtype=numpy.uint64)
+        matrix: numpy.typing.NDArray[numpy.uint64] = np.zeros((self.tasks, self.tasks), dtype=np.uint64)
         pairs = self.table("pairs")
         matrix[pairs["src"], pairs["dst"]] = pairs[by]
         return matrix
@@ -199,10 +199,11 @@ class Trace:
 
     def message_histogram(self, bins: int = 20) -> tuple[Any, Any]:
         """Numbers of messages by size, and the edges of the ``bins``, as numpy.histogram has them."""
-        numpy = _numpy()
+        np = _numpy()
         sizes = self.table("sizes")
         of = sizes["size"] if "size" in sizes else sizes["size_from"]
-        return numpy.histogram(of, bins=bins, weights=sizes["messages"])
+        counts, edges = np.histogram(of, bins=bins, weights=sizes["messages"])
+        return counts, edges
 
     def comm_over_time(self, *, progress: commands.Progress = None, **options: commands.Value) -> Result:
         """Bytes and messages over time, of a replay on a yardstick network: ``over_time`` of ``stats(replay=True)``."""
