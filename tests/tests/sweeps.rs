@@ -166,6 +166,15 @@ fn nonsense_is_refused_in_one_line() {
         (&["--topology", "torus:4x4", "--global-latency", "1us"], "and --topology torus:4x4"),
         (&["--model", "loggp", "--csv", "time"], "model loggp has no links"),
         (&["-j", "2"], "-j: no effect with --model cut-through"),
+        (
+            &["--model", "packet", "--congestion", "window:bdp", "-j", "2"],
+            "-j: no effect with --congestion or --lossy",
+        ),
+        (&["--model", "packet", "--retransmit", "2ms"], "--retransmit needs --lossy"),
+        (
+            &["--model", "packet", "--buffers", "output", "--lossy", "64KiB", "--retransmit", "1ps"],
+            "a --retransmit of 100ns or more",
+        ),
         (&["--sweep", "model=flow,latency", "--vcs", "4"], "--vcs: no effect at any point of the sweep"),
         (&["--sweep", "vcs=2,4"], "--vcs: no effect at any point of the sweep"),
         (&["--sweep", "weights=equal,latency"], "--weights: no effect at any point of the sweep"),
@@ -178,6 +187,48 @@ fn nonsense_is_refused_in_one_line() {
         assert!(refused.stderr().contains(part), "{arguments:?}: {}", refused.stderr());
         assert!(refused.stderr().matches("--sweep").count() <= 1, "{}", refused.stderr());
     }
+}
+
+/// In a ring a cut between iterations costs as much at another one: an iteration is a twentieth of the run all the same.
+#[test]
+fn iterations_of_a_ring_are_as_long_as_they_are() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("ring.vefx");
+    run(vef().args(["gen", "ring", "-n", "4", "--iterations", "20", "-o"]).arg(&trace)).success();
+    let runtime = |arguments: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").arg(&trace).args(["--no-ideal", "--json"]).args(arguments);
+        number(&json(&mut command), "runtime_ps")
+    };
+    let whole = runtime(&[]);
+    for (part, iterations) in [("2", 1), ("3", 1), ("10", 1), ("5-9", 5)] {
+        assert_eq!(20 * runtime(&[&format!("--iterations={part}")]), iterations * whole, "{part}");
+    }
+}
+
+/// DCQCN marks at random.
+#[test]
+fn random_marks_depend_on_the_seed() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("incast.vefx");
+    let generate =
+        ["gen", "incast", "-n", "8", "--iterations", "1", "--bytes", "4MiB", "--compute", "0us", "-o"];
+    run(vef().args(generate).arg(&trace)).success();
+    let runtime = |seed: &str| {
+        let mut command = vef();
+        command.arg("sim").arg(&trace).args([
+            "--no-ideal",
+            "--json",
+            "--model",
+            "packet",
+            "--buffers",
+            "output",
+        ]);
+        command.args(["--buffer", "1MB", "--congestion", "dcqcn", "--seed", seed]);
+        number(&json(&mut command), "runtime_ps")
+    };
+    assert_eq!(runtime("1"), runtime("1"));
+    assert_ne!(runtime("1"), runtime("2"));
 }
 
 #[test]
