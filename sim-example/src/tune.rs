@@ -431,8 +431,6 @@ mod tests {
         assert_eq!(first.fastest(Library::OpenMpi).unwrap().0.name, "recursive_doubling");
         assert_ne!(large.fastest(Library::OpenMpi).unwrap().0.name, "recursive_doubling");
         let rules = tuning.openmpi_rules();
-        std::fs::write("/tmp/network/ompi/tuned.rules", &rules).unwrap();
-        std::fs::write("/tmp/network/ompi/tuned.csv", tuning.table().to_csv()).unwrap();
         assert!(
             rules.starts_with("2 # collectives\n2 # allreduce\n1 # communicator sizes\n4 # ranks\n"),
             "{rules}"
