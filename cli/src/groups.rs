@@ -81,8 +81,8 @@ pub struct OfRun {
     /// only for containers
     #[arg(long, value_name = "NAME[:K]", value_parser = Part::phase)]
     phase: Option<Part>,
-    /// Only these iterations of the program's main loop, which is found in the records; without a value 2-, all but set-up and the
-    /// first. An iteration is what the MPI calls repeat: several time steps if, say, every fifth has one more call
+    /// Only these iterations of the program's main loop, which is found in the records; without a value 2-, all but set-up,
+    /// the first and the end. An iteration is what the MPI calls repeat: several time steps if, say, every fifth has one more call
     #[arg(long, value_name = "FIRST[-[LAST]]", num_args = 0..=1, require_equals = true, default_missing_value = "2-", conflicts_with = "phase", value_parser = Part::iterations)]
     iterations: Option<Part>,
 }
