@@ -70,10 +70,14 @@ impl Mpi {
             .collect()
     }
 
-    /// Debian's MPIs and those of PyPI; says which are not here.
+    /// Debian's MPIs and those of PyPI; says which are not here. `VEF_MPIS=Mpich,OpenMpi5` asks for these alone.
     pub fn every() -> Vec<Self> {
-        let wheels = Wheel::ALL.into_iter().filter(|wheel| wheel.programs().is_some());
-        Self::installed().into_iter().chain(wheels.map(Self::Wheel)).collect()
+        let asked = std::env::var("VEF_MPIS").ok();
+        let is_asked =
+            |name: String| asked.as_ref().is_none_or(|asked| asked.split(',').any(|of| of == name));
+        let wheels = Wheel::ALL.into_iter().filter(|wheel| is_asked(format!("{wheel:?}")));
+        let wheels = wheels.filter(|wheel| wheel.programs().is_some()).map(Self::Wheel);
+        Self::installed().into_iter().filter(|mpi| is_asked(format!("{mpi:?}"))).chain(wheels).collect()
     }
 
     /// The C compiler wrapper, ready to be started.
