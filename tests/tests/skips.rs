@@ -20,6 +20,7 @@ const FREE: &[(&str, &str)] = &[
     ("tests/skipping/src/lib.rs", "have"),
     ("tests/skipping/src/lib.rs", "skipped"),
     ("tests/src/lib.rs", "every"),
+    ("tests/src/lib.rs", "with"),
     ("tests/tests/abi.rs", "the_header_for_tools_is_the_table"),
     ("tests/tests/calls.rs", "the_page_of_all_calls_is_up_to_date"),
     ("tests/tests/hostile.rs", "no_message_is_lost_and_no_program_behaves_differently"),
