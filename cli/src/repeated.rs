@@ -5,6 +5,7 @@ use crate::session;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, Command};
 use serde::Deserialize;
+use sim_example::presets::Preset;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -37,12 +38,14 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     };
     let text = |word: &OsString| word.to_str().unwrap_or_default().to_owned();
     let given: Vec<String> = words.iter().map(text).collect();
-    let file = given.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--again") {
-        Some("") => given.get(at + 1).cloned(),
-        Some(value) => value.strip_prefix('=').map(str::to_owned),
-        None => None,
-    });
-    let Some(file) = file else { return Ok(words) };
+    let value_of = |option: &str| {
+        given.iter().enumerate().find_map(|(at, word)| match word.strip_prefix(option) {
+            Some("") => given.get(at + 1).cloned(),
+            Some(value) => value.strip_prefix('=').map(str::to_owned),
+            None => None,
+        })
+    };
+    let Some(file) = value_of("--again") else { return Ok(words) };
     let wrong = |problem: &str| format!("error: --again {file}: {problem}");
     let about = fs::metadata(&file).map_err(|error| wrong(&error.to_string()))?;
     if !about.is_file() {
@@ -58,8 +61,19 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
         let option = format!("--{name}");
         given.iter().any(|word| *word == option || word.starts_with(&format!("{option}=")))
     };
+    let preset = |name: &str| name.parse::<&Preset>().ok();
+    let (before, now) = (result.settings.get("preset"), value_of("--preset"));
+    let before = before.and_then(|values| preset(values.first()?));
+    // A preset beside it says what its options are, and what those are not that the preset of the result had set.
+    let is_of_preset = |name: &str, values: &[String]| {
+        now.as_deref().is_some_and(|now| {
+            preset(now).is_some_and(|now| now.value(name).is_some())
+                || before.and_then(|before| before.value(name)).is_some_and(|value| values == [value])
+        })
+    };
     let mut settings = Vec::new();
-    for (name, values) in result.settings.iter().filter(|(name, _)| !is_given(name)) {
+    let kept = |(name, values): &(&String, &Vec<String>)| !is_given(name) && !is_of_preset(name, values);
+    for (name, values) in result.settings.iter().filter(kept) {
         for value in values {
             match (name.as_str(), value.as_str()) {
                 ("trace" | "others", value) => settings.push(value.into()),
@@ -78,6 +92,18 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     });
     words.splice(2..2, settings);
     Ok(words)
+}
+
+/// The long names of the options that this process's command line gives.
+pub fn given<T: Args>() -> Result<Vec<String>, Failure> {
+    let words = session::command_line();
+    let command = T::augment_args(Command::new("vef"));
+    let matches = command.clone().try_get_matches_from(words.iter().skip(1))?;
+    let is_given = |option: &&clap::Arg| {
+        matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let given = command.get_arguments().filter(is_given);
+    Ok(given.filter_map(|option| option.get_long().map(str::to_owned)).collect())
 }
 
 /// All settings of this process's command line, defaults included.

@@ -12,7 +12,7 @@ use replay::{Link, Part, SameNode, SendCompletion};
 use sim_example::Collectives;
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
-use sim_example::traffic::Background;
+use sim_example::traffic::{Background, BackgroundError};
 use sim_example::tune::OPERATIONS;
 use vef_format::operation::Operation;
 
@@ -62,8 +62,8 @@ pub struct Sim {
     pub repeat: Vec<String>,
     /// Traffic of all nodes beside the traces, as long as these run: a pattern of vef traffic and a share of the bandwidth of
     /// a node's link, such as uniform@0.3
-    #[arg(long, value_name = "PATTERN@LOAD")]
-    pub background: Option<Background>,
+    #[arg(long, default_value = "none", value_name = "PATTERN@LOAD", value_parser = background)]
+    pub background: std::option::Option<Background>,
     /// Measured parameters (vef bench calibrate): node bandwidth, latency and overhead, burst, eager limit,
     /// messages within a node. Options given beside it take precedence; --bandwidth and --latency then apply
     /// between switches only
@@ -221,9 +221,15 @@ pub fn send_completion(text: &str) -> Result<SendCompletion, String> {
     }
 }
 
+/// A collective that can be tuned.
 fn tuned(text: &str) -> Result<Operation, String> {
     let known = OPERATIONS.into_iter().find(|operation| operation.key() == text);
     known.ok_or_else(|| format!("write {}", OPERATIONS.map(Operation::key).join(", ")))
+}
+
+/// Traffic beside the traces: none, or PATTERN@LOAD.
+fn background(text: &str) -> Result<Option<Background>, BackgroundError> {
+    if text == "none" { Ok(None) } else { text.parse().map(Some) }
 }
 
 fn saturation_step(text: &str) -> Result<f64, String> {

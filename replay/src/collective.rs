@@ -357,13 +357,14 @@ impl Player<'_> {
     pub(super) fn enter_event(&mut self, at: u32, amounts: [Bytes; 2], out: &mut impl Sink) {
         let part = &mut self.collectives.parts[at as usize];
         part.sizes = PartSizes::Own(Sizes::Sums { send: amounts[0].0, recv: amounts[1].0 });
-        let (entered_at, rank) = (part.at, part.rank);
+        let (entered_at, rank, task) = (part.at, part.rank, part.task);
         let open = &mut self.collectives.open[part.open as usize];
         let ranks = open.parts.len() as u32;
         let Open { job, id, comm, operation, root, .. } = *open;
         let Some(event) = &mut open.event else { return };
         if let Some((at, member, bytes)) = event.enter(rank, ranks, entered_at, amounts) {
-            out.collective(&Collective { job, id, comm, operation, root, ranks, at, member, bytes });
+            let node = member.map(|_| self.live.nodes[task as usize]);
+            out.collective(&Collective { job, id, comm, operation, root, ranks, at, member, node, bytes });
         }
     }
 

@@ -74,6 +74,8 @@ pub struct Collective {
     pub at: Picos,
     /// Under [`EventOn::EachEntry`] the member that enters, by its rank of the communicator.
     pub member: Option<u32>,
+    /// The end node of that member.
+    pub node: Option<u32>,
     /// What that member sends and receives by its record; without one, the most that any member does.
     pub bytes: [Bytes; 2],
 }

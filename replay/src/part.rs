@@ -116,16 +116,9 @@ pub enum PartError {
         /// How often a rank enters it at most.
         most: u64,
     },
-    /// No rank makes an MPI call in it.
-    #[error(
-        "{part}: no MPI call is in it, only computing, {computing} of one rank at most; there is nothing to replay"
-    )]
-    Empty {
-        /// What it is.
-        part: String,
-        /// The most that a rank computes in it.
-        computing: Picos,
-    },
+    /// No rank makes an MPI call in it, or computes; what it is.
+    #[error("{0}: no MPI call and no computing is in it; there is nothing to replay")]
+    Empty(String),
     /// No rank does anything again and again.
     #[error(
         "no iterations found: no rank (of the first 64) repeats something three times at least that makes up a quarter of its records"

@@ -70,6 +70,7 @@ fn a_run_of_reductions_in_the_network_takes_what_the_formula_says() {
         ranks: RANKS as u32,
         at: Picos((step + 1) * slowest + step * TOOK),
         member: None,
+        node: None,
         bytes: [Bytes(64); 2],
     };
     assert_eq!(seen, (0..STEPS).map(expected).collect::<Vec<_>>());

@@ -79,7 +79,7 @@ pub struct Load {
     pub mean_half_width_ps: Option<u64>,
     /// From the first byte that leaves the source to the last byte.
     pub network_latency: Latency,
-    /// Links per message or packet, those of nodes included.
+    /// Links from source to destination, those of nodes included, in the mean of packets (in models without packets, of messages).
     pub hops: f64,
     /// Whether messages of some node arrive more slowly than it submits them, here or at a smaller load. Latencies
     /// then depend on the length of the measured time.
@@ -92,9 +92,10 @@ pub struct Load {
 }
 
 impl Traffic {
-    /// A row for each load.
+    /// A row for each load; what congestion control has done, if there is any at some load.
     pub fn table(&self) -> Table {
-        let columns = [
+        let is_controlled = self.points.iter().any(|point| point.congestion.is_some());
+        let mut columns = vec![
             Column::new("load", "load"),
             Column::new("offered", "offered"),
             Column::new("accepted", "accepted"),
@@ -112,13 +113,22 @@ impl Traffic {
             Column::new("saturated", "saturated")
                 .means("Then latencies depend on the length of the measured time"),
         ];
+        if is_controlled {
+            columns.extend([
+                Column::new("marked", "marked").means("Packets that switches marked"),
+                Column::new("dropped", "dropped").means("Packets that switches dropped"),
+                Column::new("sent_again", "sent again").means("Packets that senders sent again"),
+                Column::new("timeouts", "timeouts")
+                    .means("Times that a sender waited too long for an acknowledgement"),
+            ]);
+        }
         let mut table = Table::new("points", "Loads", columns);
         for point in &self.points {
             let time = |time: u64| Cell::Time(time.into());
             let latency =
                 |time: u64| Cell::maybe((point.latency.messages > 0).then_some(time.into()), Cell::Time);
             let Latency { mean_ps, p50_ps, p99_ps, p999_ps, max_ps, .. } = point.latency;
-            table.row([
+            let mut row = vec![
                 Cell::Real(point.load, 3),
                 Cell::Real(point.offered, 4),
                 Cell::Real(point.accepted, 4),
@@ -132,7 +142,15 @@ impl Traffic {
                 latency(point.network_latency.mean_ps),
                 Cell::Real(point.hops, 2),
                 Cell::text(point.saturated.to_string()),
-            ]);
+            ];
+            if is_controlled {
+                let counts = point
+                    .congestion
+                    .as_ref()
+                    .map(|all| [all.marked, all.dropped, all.sent_again, all.timeouts]);
+                row.extend((0..4).map(|at| Cell::maybe(counts.map(|counts| counts[at].into()), Cell::Count)));
+            }
+            table.row(row);
         }
         table
     }

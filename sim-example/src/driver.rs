@@ -1,5 +1,7 @@
 //! A simulation from its settings to its report: traces, network, run.
 
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::path::Path;
 use std::time::Instant;
 
@@ -90,6 +92,28 @@ pub fn simulate_followed(
         name_records(path, settings)?;
     }
     Ok(report)
+}
+
+/// Opens the traces and builds the network of `settings` without running anything.
+///
+/// # Errors
+/// Those of [`simulate`] that are found before a run.
+pub fn validate(settings: &Settings) -> Result<(), SimError> {
+    let Prepared { builder, labels, .. } = Prepared::new(settings)?;
+    let extras = Extras::of(settings, labels)?.checked()?;
+    let network = &settings.network;
+    let topology = &fabric(&builder.engine()?, network)?;
+    match (&network.model.info().carrier, extras.need_links()) {
+        (Carrier::Links(build), _) => {
+            let carrier = build(network.setup(topology, false).map_err(ModelError::from)?)?;
+            match extras.background {
+                Some(background) => Beside::new(carrier, background, topology, network).map(drop),
+                None => Ok(()),
+            }
+        }
+        (Carrier::Ranks, Some(what)) => Err(SimError::Unsupported { what, with: "model loggp" }),
+        (Carrier::Ranks, None) => Ok(()),
+    }
 }
 
 /// The jobs that run, with their numbers.
@@ -260,9 +284,23 @@ impl<'a> Extras<'a> {
                 return Err(SimError::After { job, after });
             }
         }
+        if let Some(jobs) = circle(&settings.jobs) {
+            return Err(SimError::Circle { jobs });
+        }
         let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start, job.after)).collect();
         let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
         Ok(Self { observe, background, repeats, offload, labels, follow: None })
+    }
+
+    /// What among them needs a model with links.
+    fn need_links(&self) -> Option<&'static str> {
+        match self {
+            Self { background: Some(_), .. } => Some("background traffic"),
+            Self { repeats: Some(_), .. } => Some("jobs that repeat or begin after others"),
+            Self { offload: Some(_), .. } => Some("collectives that the network carries out"),
+            Self { follow: Some(_), .. } => Some("a timeline"),
+            _ => None,
+        }
     }
 
     /// Refuses what does not go together.
@@ -281,20 +319,45 @@ impl<'a> Extras<'a> {
     }
 }
 
+/// Jobs of which each begins after the next or repeats until that is over, and the last one so waits for the first.
+fn circle(jobs: &[Workload]) -> Option<Vec<u32>> {
+    let waits_for = |job: u32| {
+        let job = &jobs[job as usize];
+        let until = match job.repeat {
+            Repeat::Until(until) => Some(until),
+            Repeat::Times(_) => None,
+        };
+        job.after.into_iter().chain(until)
+    };
+    // Breadth first from each job, with the job from which another was reached.
+    (0..jobs.len() as u32).find_map(|first| {
+        let mut from: HashMap<u32, u32> = HashMap::new();
+        let mut queue = VecDeque::from([first]);
+        while let Some(job) = queue.pop_front() {
+            for other in waits_for(job) {
+                if other == first {
+                    let mut way: Vec<u32> =
+                        std::iter::successors(Some(job), |job| from.get(job).copied()).collect();
+                    way.reverse();
+                    return Some(way);
+                }
+                if let Entry::Vacant(entry) = from.entry(other) {
+                    entry.insert(job);
+                    queue.push_back(other);
+                }
+            }
+        }
+        None
+    })
+}
+
 fn run_beside(
     engine: Engine,
     network: &NetworkSettings,
     extras: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
-    let what = match &extras {
-        Extras { background: Some(_), .. } => Some("background traffic"),
-        Extras { repeats: Some(_), .. } => Some("jobs that repeat or begin after others"),
-        Extras { offload: Some(_), .. } => Some("collectives that the network carries out"),
-        Extras { follow: Some(_), .. } => Some("a timeline"),
-        _ => None,
-    };
-    match (&network.model.info().carrier, what) {
+    match (&network.model.info().carrier, extras.need_links()) {
         (Carrier::Links(build), _) => run_with(engine, network, *build, extras, progress),
         (Carrier::Ranks, Some(what)) => Err(SimError::Unsupported { what, with: "model loggp" }),
         (Carrier::Ranks, None) => run_loggp(engine, network, progress),

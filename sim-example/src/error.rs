@@ -82,6 +82,15 @@ pub enum SimError {
         /// The other.
         until: u32,
     },
+    /// Jobs wait for each other: each begins after the next one or repeats until that is over, the last so after the first.
+    #[error(
+        "jobs wait for each other in a circle, each to begin after the next one or repeating until that is over: {} and again {}",
+        jobs.iter().map(|job| format!("job {job}")).collect::<Vec<_>>().join(", "), jobs.first().map_or(0, |job| *job)
+    )]
+    Circle {
+        /// The jobs, from 0.
+        jobs: Vec<u32>,
+    },
     /// Jobs begin after each other in a circle, or after one that does not exist.
     #[error(
         "job {job} begins after job {after}: that must be another job, which does not begin after this one"

@@ -1,10 +1,13 @@
 //! Collectives that the network carries out itself, such as reductions in switches: `offload:LATENCY` instead of messages.
 //!
-//! Data streams through the network: a member has its result LATENCY after the last member of which it needs data has entered, and the
-//! time of the most bytes that one of these sends or that it receives over the link of a node. A root that only sends, and other members of
-//! an operation with a root that receives, are complete when their bytes are sent. The links of the network are not used.
+//! Data streams through the network: a member has its result LATENCY after the last byte that it needs has left a node and could have reached
+//! its own. Each node has one link, of which its tasks share both directions, those of other collectives included. What members of a node send to a reduction is
+//! reduced in the node first, and what is the same for all of them (the result of a broadcast, an allreduce, an allgather) is received once; all else adds up.
+//! Blocks for members of the same node do not use its link. A root that only sends, and other members of
+//! an operation with a root that receives, are complete when their bytes are sent. The messages of the network and these collectives do not
+//! share links.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -71,6 +74,9 @@ pub enum OffloadError {
     /// A range is none, or it is empty.
     #[error("{0:?}: write FROM-TO, FROM- or -TO, and nothing that is above TO as FROM")]
     Range(String),
+    /// What one item says an earlier one said.
+    #[error("{0:?}: given a second time")]
+    Twice(String),
     /// A number of a communicator is none.
     #[error("{0:?} is not the number of a communicator")]
     Comm(String),
@@ -91,8 +97,12 @@ impl FromStr for Collectives {
         let latency =
             parse_time(latency).map_err(|error| OffloadError::Latency { text: latency.to_owned(), error })?;
         let mut offload = Offload::new(latency);
+        let mut before = HashSet::new();
         for item in items {
             let (key, value) = item.split_once('=').ok_or(OffloadError::Form)?;
+            if !before.insert(key) {
+                return Err(OffloadError::Twice(item.to_owned()));
+            }
             let which = &mut offload.which;
             match key {
                 "ops" => {
@@ -158,8 +168,7 @@ pub(crate) struct Completed {
 #[derive(Debug)]
 pub(crate) struct InNetwork {
     latency: Picos,
-    /// Of a node's link.
-    bandwidth: Bandwidth,
+    links: NodeLinks,
     open: HashMap<(u32, CollectiveId), Open>,
     completions: Queue<Completed>,
     /// Collectives that all members have entered.
@@ -189,42 +198,176 @@ impl Needs {
     }
 }
 
+/// How the bytes of a node's members use its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    /// Once for all of them.
+    Once,
+    /// Each has its own.
+    Each,
+}
+
+impl Sharing {
+    /// Of what members send, and of what they receive.
+    fn of(operation: Operation) -> [Self; 2] {
+        match operation {
+            Operation::Barrier
+            | Operation::Allreduce
+            | Operation::Reduce
+            | Operation::Scan
+            | Operation::Exscan => [Self::Once, Self::Once],
+            Operation::Bcast | Operation::Allgather | Operation::Allgatherv => [Self::Each, Self::Once],
+            Operation::ReduceScatter | Operation::ReduceScatterBlock => [Self::Once, Self::Each],
+            Operation::Gather
+            | Operation::Gatherv
+            | Operation::Scatter
+            | Operation::Scatterv
+            | Operation::Alltoall
+            | Operation::Alltoallv
+            | Operation::Alltoallw => [Self::Each, Self::Each],
+        }
+    }
+}
+
 /// A collective that not all members have entered.
 #[derive(Debug)]
 struct Open {
+    sharing: [Sharing; 2],
     entries: Vec<Option<Entry>>,
     entered: u32,
     /// Members from the first on that have entered.
     leading: u32,
     /// The data of these.
     before: Data,
-    all: Data,
     /// That of the root, once it has entered.
     root: Option<Data>,
+    /// The last entry, and the end of what was sent by members that need nothing of others.
+    all: Data,
+    /// When the link of a node is through with what its members send or receive once.
+    once: [HashMap<u32, Picos>; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Picos,
+    node: u32,
     bytes: [Bytes; 2],
 }
 
-/// Data that members give: when the last of them has entered, and the most bytes that one of them sends.
+/// Data that members give: when the last of them has entered, and when the last byte has left its node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Data {
     at: Picos,
-    most: Bytes,
+    sent: Picos,
 }
 
 impl Data {
-    fn with(self, entry: Entry) -> Self {
-        Self { at: self.at.max(entry.at), most: self.most.max(entry.bytes[0]) }
+    fn with(self, at: Picos, sent: Picos) -> Self {
+        Self { at: self.at.max(at), sent: self.sent.max(sent) }
+    }
+}
+
+/// The directions of a node's link.
+const UP: usize = 0;
+const DOWN: usize = 1;
+
+/// The links of nodes.
+#[derive(Debug)]
+struct NodeLinks {
+    bandwidth: Bandwidth,
+    /// From when on each direction is free.
+    free: HashMap<u32, [Picos; 2]>,
+}
+
+impl NodeLinks {
+    /// When `bytes` that may use a link from some time on are through.
+    fn through(
+        &mut self,
+        node: u32,
+        direction: usize,
+        from: Picos,
+        bytes: Bytes,
+    ) -> Result<Picos, OutOfTime> {
+        let free = &mut self.free.entry(node).or_default()[direction];
+        let end = self.bandwidth.time(bytes).and_then(|time| from.max(*free).checked_add(time));
+        let end = end.ok_or(OutOfTime { bytes })?;
+        if bytes > Bytes::ZERO {
+            *free = end;
+        }
+        Ok(end)
+    }
+}
+
+impl Open {
+    fn new(operation: Operation, ranks: u32) -> Self {
+        Self {
+            sharing: Sharing::of(operation),
+            entries: vec![None; ranks as usize],
+            entered: 0,
+            leading: 0,
+            before: Data::default(),
+            root: None,
+            all: Data::default(),
+            once: Default::default(),
+        }
+    }
+
+    /// When a member's bytes are through its node's link, which they may use from some time on.
+    fn through(
+        &mut self,
+        entry: Entry,
+        direction: usize,
+        from: Picos,
+        links: &mut NodeLinks,
+    ) -> Result<Picos, OutOfTime> {
+        let (node, bytes) = (entry.node, entry.bytes[direction]);
+        match (self.sharing[direction], self.once[direction].get(&node)) {
+            (Sharing::Once, Some(&end)) => Ok(end.max(from)),
+            (Sharing::Once, None) => {
+                let end = links.through(node, direction, from, bytes)?;
+                self.once[direction].insert(node, end);
+                Ok(end)
+            }
+            (Sharing::Each, _) => links.through(node, direction, from, bytes),
+        }
+    }
+
+    /// When the bytes of all members are through the links of their nodes, by node: of blocks, those for other nodes.
+    fn all_through(
+        &self,
+        operation: Operation,
+        direction: usize,
+        links: &mut NodeLinks,
+    ) -> Result<HashMap<u32, Picos>, OutOfTime> {
+        // In the order of nodes: results do not depend on that of a hash table.
+        let mut nodes: BTreeMap<u32, (u64, u128)> = BTreeMap::new();
+        for Entry { node, bytes, .. } in self.entries.iter().flatten() {
+            let (members, sum) = nodes.entry(*node).or_default();
+            *members += 1;
+            let bytes = u128::from(bytes[direction].0);
+            *sum = if self.sharing[direction] == Sharing::Once { bytes.max(*sum) } else { *sum + bytes };
+        }
+        let ranks = self.entries.len() as u128;
+        let is_blocks = match operation {
+            Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => true,
+            Operation::Allgather | Operation::Allgatherv | Operation::Gather | Operation::Gatherv => {
+                direction == DOWN
+            }
+            _ => false,
+        };
+        let through = |(node, (members, sum)): (u32, (u64, u128))| {
+            let bytes = if is_blocks { (sum * (ranks - u128::from(members))).div_ceil(ranks) } else { sum };
+            let bytes = Bytes(u64::try_from(bytes).unwrap_or(u64::MAX));
+            Ok((node, links.through(node, direction, self.all.at, bytes)?))
+        };
+        nodes.into_iter().map(through).collect()
     }
 }
 
 impl InNetwork {
     pub(crate) fn new(latency: Picos, bandwidth: Bandwidth) -> Self {
-        Self { latency, bandwidth, open: HashMap::new(), completions: Queue::new(), carried_out: 0 }
+        let links = NodeLinks { bandwidth, free: HashMap::new() };
+        Self { latency, links, open: HashMap::new(), completions: Queue::new(), carried_out: 0 }
     }
 
     /// When the next member is complete.
@@ -242,65 +385,84 @@ impl InNetwork {
     /// # Errors
     /// A member is complete after the end of time.
     pub(crate) fn enter(&mut self, event: &Collective) -> Result<(), OutOfTime> {
-        let Collective { job, id, operation, root, ranks, at, member: Some(member), bytes, .. } = *event
+        let Collective {
+            job,
+            id,
+            operation,
+            root,
+            ranks,
+            at,
+            member: Some(member),
+            node: Some(node),
+            bytes,
+            ..
+        } = *event
         else {
             return Ok(());
         };
-        let open = self.open.entry((job, id)).or_insert_with(|| Open {
-            entries: vec![None; ranks as usize],
-            entered: 0,
-            leading: 0,
-            before: Data::default(),
-            all: Data::default(),
-            root: None,
-        });
-        let entry = Entry { at, bytes };
-        open.entries[member as usize] = Some(entry);
-        open.entered += 1;
-        open.all = open.all.with(entry);
-        // Members that have now what they need.
+        let Self { latency, links, open, completions, carried_out } = self;
+        let collective = (job, id);
+        let open_one = open.entry(collective).or_insert_with(|| Open::new(operation, ranks));
+        let entry = Entry { at, node, bytes };
+        open_one.entries[member as usize] = Some(entry);
+        open_one.entered += 1;
+        open_one.all.at = open_one.all.at.max(at);
+        let mut complete = |member: u32, at: Picos| completions.push(at, Completed { collective, member });
+        let result = |sent: Picos, received: Picos, entry: Entry| {
+            let result = sent.max(received).checked_add(*latency);
+            result.map(|result| result.max(entry.at)).ok_or(OutOfTime { bytes: entry.bytes[DOWN] })
+        };
+        // Members that have now what they need of some others.
         let mut ready: Vec<(u32, Data)> = Vec::new();
         match Needs::of(operation, member == root) {
-            Needs::Own if operation.root() == Some(Root::Sends) => {
-                let data = Data::default().with(entry);
-                open.root = Some(data);
-                let others =
-                    (0..ranks).filter(|other| *other != member && open.entries[*other as usize].is_some());
-                ready.extend(others.map(|other| (other, data)));
+            Needs::Own => {
+                let sent = open_one.through(entry, UP, at, links)?;
+                complete(member, sent);
+                open_one.all = open_one.all.with(at, sent);
+                if operation.root() == Some(Root::Sends) {
+                    let data = Data { at, sent };
+                    open_one.root = Some(data);
+                    let others = (0..ranks)
+                        .filter(|other| *other != member && open_one.entries[*other as usize].is_some());
+                    ready.extend(others.map(|other| (other, data)));
+                }
             }
-            Needs::Own | Needs::All => {}
-            Needs::Root => ready.extend(open.root.map(|data| (member, data))),
+            Needs::All => {}
+            Needs::Root => ready.extend(open_one.root.map(|data| (member, data))),
             Needs::Before => {
-                while let Some(&Some(entry)) = open.entries.get(open.leading as usize) {
-                    open.before = open.before.with(entry);
-                    ready.push((open.leading, open.before));
-                    open.leading += 1;
+                while let Some(&Some(entry)) = open_one.entries.get(open_one.leading as usize) {
+                    let sent = open_one.through(entry, UP, entry.at, links)?;
+                    open_one.before = open_one.before.with(entry.at, sent);
+                    ready.push((open_one.leading, open_one.before));
+                    open_one.leading += 1;
                 }
             }
         }
-        let is_last = open.entered == ranks;
-        if is_last {
-            let needs_all = |other: &u32| Needs::of(operation, *other == root) == Needs::All;
-            ready.extend((0..ranks).filter(needs_all).map(|other| (other, open.all)));
-        }
-        let collective = (job, id);
-        if Needs::of(operation, member == root) == Needs::Own {
-            let sent = self.bandwidth.time(bytes[0]).and_then(|time| at.checked_add(time));
-            let sent = sent.ok_or(OutOfTime { bytes: bytes[0] })?;
-            self.completions.push(sent, Completed { collective, member });
-        }
         for (member, data) in ready {
-            let Some(Entry { at, bytes }) = open.entries[member as usize] else { continue };
-            let most = data.most.max(bytes[1]);
-            let result = self.bandwidth.time(most).and_then(|time| time.checked_add(self.latency));
-            let result =
-                result.and_then(|time| data.at.checked_add(time)).ok_or(OutOfTime { bytes: most })?;
-            self.completions.push(result.max(at), Completed { collective, member });
+            let Some(entry) = open_one.entries[member as usize] else { continue };
+            let received = open_one.through(entry, DOWN, data.at, links)?;
+            complete(member, result(data.sent, received, entry)?);
         }
-        if is_last {
-            self.open.remove(&collective);
-            self.carried_out += 1;
+        if open_one.entered < ranks {
+            return Ok(());
         }
+        let needs_all = |member: &u32| Needs::of(operation, *member == root) == Needs::All;
+        let all: Vec<u32> = (0..ranks).filter(needs_all).collect();
+        if !all.is_empty() {
+            let mut sent = open_one.all.sent;
+            // Members of an operation with a root have sent already.
+            if operation.root().is_none() {
+                sent = open_one.all_through(operation, UP, links)?.into_values().fold(sent, Picos::max);
+            }
+            let received = open_one.all_through(operation, DOWN, links)?;
+            for member in all {
+                let Some(entry) = open_one.entries[member as usize] else { continue };
+                let received = received.get(&entry.node).copied().unwrap_or_default();
+                complete(member, result(sent, received, entry)?);
+            }
+        }
+        open.remove(&collective);
+        *carried_out += 1;
         Ok(())
     }
 }
@@ -311,6 +473,16 @@ mod tests {
 
     /// What members enter, and when they are complete: 1000 bytes take 1 µs, the latency is 2 µs.
     fn completions(operation: Operation, root: u32, entries: &[(u32, u64, [u64; 2])]) -> Vec<(u32, u64)> {
+        on_nodes(1, operation, root, entries)
+    }
+
+    /// The same, with so many members on each node.
+    fn on_nodes(
+        per_node: u32,
+        operation: Operation,
+        root: u32,
+        entries: &[(u32, u64, [u64; 2])],
+    ) -> Vec<(u32, u64)> {
         let mut network = InNetwork::new(Picos(2_000_000), "1GB/s".parse().unwrap());
         for &(member, at, bytes) in entries {
             network
@@ -323,6 +495,7 @@ mod tests {
                     ranks: entries.len() as u32,
                     at: Picos(at * 1_000_000),
                     member: Some(member),
+                    node: Some(member / per_node),
                     bytes: bytes.map(Bytes),
                 })
                 .unwrap();
@@ -357,6 +530,54 @@ mod tests {
         );
     }
 
+    /// Two members on each of two nodes.
+    #[test]
+    fn tasks_of_a_node_share_its_link() {
+        use Operation::{Allgather, Allreduce, Alltoall, Bcast, Gather, Scatter};
+        let all =
+            |operation, bytes| on_nodes(2, operation, 0, &[0, 1, 2, 3].map(|member| (member, 0, bytes)));
+        let each = |at: u64| [0, 1, 2, 3].map(|member| (member, at)).to_vec();
+        // Half of the blocks are for the other node: two members send 2000 bytes each there.
+        assert_eq!(all(Alltoall, [4000, 4000]), each(2 + 4));
+        // Reduced in the node.
+        assert_eq!(all(Allreduce, [3000, 3000]), each(2 + 3));
+        // Both send 3000 bytes; the 6000 of the other node come once.
+        assert_eq!(all(Allgather, [3000, 12000]), each(2 + 6));
+        let bcast = [(0, 0, [1000, 0]), (1, 0, [0, 1000]), (2, 0, [0, 1000]), (3, 0, [0, 1000])];
+        assert_eq!(on_nodes(2, Bcast, 0, &bcast), [(0, 1), (1, 3), (2, 3), (3, 3)]);
+        let scatter = [(0, 0, [4000, 0]), (1, 0, [0, 1000]), (2, 0, [0, 1000]), (3, 0, [0, 1000])];
+        // The root sends for 4 µs, during which the others receive.
+        assert_eq!(on_nodes(2, Scatter, 0, &scatter), [(0, 4), (1, 6), (2, 6), (3, 6)]);
+        let gather = [(0, 0, [0, 4000]), (1, 0, [1000, 0]), (2, 0, [1000, 0]), (3, 0, [1000, 0])];
+        assert_eq!(on_nodes(2, Gather, 0, &gather), [(1, 1), (2, 1), (3, 2), (0, 4)]);
+    }
+
+    /// Of different collectives, too.
+    #[test]
+    fn collectives_of_a_node_share_its_link() {
+        let mut network = InNetwork::new(Picos(2_000_000), "1GB/s".parse().unwrap());
+        for (id, members) in [(1, [0, 2]), (2, [1, 3])] {
+            for (member, node) in [(0, 0), (1, 1)] {
+                let collective = Collective {
+                    job: 0,
+                    id: CollectiveId(id),
+                    comm: CommId(members[0]),
+                    operation: Operation::Allreduce,
+                    root: 0,
+                    ranks: 2,
+                    at: Picos(0),
+                    member: Some(member),
+                    node: Some(node),
+                    bytes: [Bytes(1000); 2],
+                };
+                network.enter(&collective).unwrap();
+            }
+        }
+        let ends: Vec<u64> =
+            std::iter::from_fn(|| network.pop(Picos::MAX)).map(|(at, _)| at.0 / 1_000_000).collect();
+        assert_eq!(ends, [3, 3, 4, 4]);
+    }
+
     #[test]
     fn texts_read_back() {
         for (text, shown) in [
@@ -387,6 +608,7 @@ mod tests {
             ("offload:2us,bytes=4", "\"4\": write FROM-TO"),
             ("offload:2us,bytes=-", "\"-\": write FROM-TO"),
             ("offload:2us,ranks=5-4", "\"5-4\": write FROM-TO"),
+            ("offload:2us,comms=1,comms=7", "\"comms=7\": given a second time"),
             ("offload:2us,comms=x", "\"x\" is not the number of a communicator"),
         ] {
             let error = text.parse::<Collectives>().unwrap_err().to_string();

@@ -67,7 +67,7 @@ pub const PRESETS: &[Preset] = &[
         values: &[
             ("bandwidth", "400Gbit/s"),
             ("latency", "25ns"),
-            ("switch-delay", "425ns"),
+            ("switch-delay", "300ns"),
             ("packet-size", "4KiB"),
             ("packet-header", "82B"),
         ],

@@ -11,7 +11,7 @@ use results::simulation::{
     Amount, ComputingReport, CongestionReport, CriticalPath, Finish, JobReport, Latency, NetworkReport,
     OfKind, OfSize, PartReport, Performance, Simulation, SimulationSchema, WaitsReport,
 };
-use vef_format::units::{Bytes, Picos};
+use vef_format::units::{Bytes, Grouped, Picos};
 
 use crate::draw;
 use crate::histogram::Histogram;
@@ -131,6 +131,24 @@ pub(crate) fn congestion(settings: &NetworkSettings, counts: Option<Congested>) 
         timeouts,
         largest_queue_bytes: (packet.buffers == Buffers::Output).then_some(largest_queue),
     })
+}
+
+impl NetworkSettings {
+    /// Why congestion control that marks packets marked none, if so: with which queue it would begin, and the longest there was.
+    pub fn nothing_marked(&self, congestion: &CongestionReport) -> Option<String> {
+        let (control, longest) = (self.packet.congestion?, congestion.largest_queue_bytes?);
+        let classes = [LinkClass::NODE, LinkClass::LOCAL, LinkClass::GLOBAL];
+        let above =
+            classes.iter().filter_map(|&class| control.marks_above(self.links.of(class).bandwidth)).min()?;
+        (congestion.marked == 0 && longest <= above).then(|| {
+            format!(
+                "--congestion {control}: no packet was marked: marks begin above a queue of {} B, and the longest was {} B; a larger \
+                 --buffer lets queues grow, a smaller threshold (K=, Kmin=) marks earlier",
+                Grouped(above),
+                Grouped(longest)
+            )
+        })
+    }
 }
 
 fn job_report(

@@ -211,11 +211,18 @@ impl NetworkSettings {
 
     /// Bytes on a link for a message of `bytes`, with the headers of packets.
     pub(crate) fn on_the_wire(&self, bytes: Bytes) -> Option<Bytes> {
-        if !self.model.info().has_packets {
-            return Some(bytes);
+        match self.model.info().has_packets {
+            true => self.packets(bytes).checked_mul(self.packet.header.0)?.checked_add(bytes.0).map(Bytes),
+            false => Some(bytes),
         }
-        let packets = bytes.0.div_ceil(self.packet.size.0.max(1)).max(1);
-        packets.checked_mul(self.packet.header.0)?.checked_add(bytes.0).map(Bytes)
+    }
+
+    /// Packets of a message; one in models without packets.
+    pub(crate) fn packets(&self, bytes: Bytes) -> u64 {
+        match self.model.info().has_packets {
+            true => bytes.0.div_ceil(self.packet.size.0.max(1)).max(1),
+            false => 1,
+        }
     }
 
     /// The payload of a packet, or its default in models without packets.

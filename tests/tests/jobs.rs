@@ -153,6 +153,11 @@ fn a_result_runs_again() {
     let faster = again(&["sim", "--bandwidth=100Gbit/s"]);
     assert_eq!(faster["network"]["bandwidth_bits_per_s"], 100_000_000_000_u64);
     assert_eq!(faster["network"]["failures"], first["network"]["failures"]);
+    // A preset beside the result sets what it sets; options given beside it come first.
+    let preset = again(&["sim", "--preset=ndr", "--latency=1us"]);
+    assert_eq!(preset["network"]["bandwidth_bits_per_s"], 400_000_000_000_u64);
+    assert_eq!(preset["settings"]["latency"][0], "1us");
+    assert_eq!(preset["settings"]["switch-delay"][0], "130ns");
     let traffic = [
         "traffic",
         "--topology",

@@ -146,14 +146,24 @@ fn nonsense_is_refused_in_one_line() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = trace(work.path());
     for (arguments, part) in [
-        (&["--sweep", "colour=red"][..], "unexpected argument '--colour' found"),
+        (&["--sweep", "colour=red"][..], "no option is called --colour"),
+        (&["--sweep", "bandwith=10G"], "no option is called --bandwith; did you mean --bandwidth?"),
+        (&["--sweep", "foo=1"], "no option is called --foo"),
+        (&["--sweep", "topology=tours:4x4|torus:4x4"], "did you mean torus?"),
         (&["--sweep", "bandwidth"], "OPTION=VALUE"),
         (&["--sweep", "bandwidth=10G,10G"], "10G is repeated"),
         (&["--sweep", "bandwidth=10G", "--sweep", "bandwidth=20G"], "given twice"),
         (&["--sweep", "bandwidth=fast,10G"], "bandwidth=fast"),
         (&["--sweep", "topology=torus:4x4|ring:5"], "topology=ring:5"),
         (&["--sweep", "model=packet,loggq"], "model=loggq"),
-        (&["--sweep", "topology=torus:4x4|torus:2x2"], "1 of 2 points have no result; topology=torus:2x2"),
+        (
+            &["--sweep", "topology=torus:4x4|torus:2x2"],
+            "--sweep topology=torus:2x2: task 4 is placed on node 4",
+        ),
+        (
+            &["--sweep", "routing=minimal,valiant:router", "--topology", "torus:4x4"],
+            "--sweep routing=valiant:router: ",
+        ),
         (&["--csv", "colours"], "possible values"),
         (&["--csv"], "only a sweep has a table of points"),
         (&["--draw", "/nowhere/out.svg"], "/nowhere"),

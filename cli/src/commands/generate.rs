@@ -3,6 +3,8 @@
 use crate::groups::TraceOutput;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
+use crate::repeated::given;
+use clap::Args;
 use sim_example::quantity::{parse_bytes, parse_time};
 use std::io::{BufWriter, Write};
 use vef_format::format::named_container;
@@ -134,8 +136,49 @@ impl ModelOptions {
     }
 }
 
+/// The patterns that use an option which not all use.
+fn only_for(option: &str) -> Option<&'static [&'static str]> {
+    let of_model = ModelOptions::augment_args(clap::Command::new("model"));
+    match option {
+        "bytes" | "compute" => Some(&[
+            "ring",
+            "halo2d",
+            "halo3d",
+            "alltoall",
+            "allreduce",
+            "random",
+            "incast",
+            "sweep",
+            "fft",
+            "training",
+        ]),
+        "micro-batches" => Some(&["training", "llm"]),
+        "gradient" => Some(&["training"]),
+        _ if of_model.get_arguments().any(|known| known.get_long() == Some(option)) => Some(&["llm"]),
+        _ => None,
+    }
+}
+
+/// Refuses options that the pattern does not use.
+fn all_are_used(name: &str, given: &[String]) -> Result<(), String> {
+    let unused = |option: &&String| only_for(option).is_some_and(|patterns| !patterns.contains(&name));
+    let unused: Vec<String> = given.iter().filter(unused).map(|option| format!("--{option}")).collect();
+    match &unused[..] {
+        [] => Ok(()),
+        [first, ..] => {
+            let patterns = only_for(&first[2..]).unwrap_or_default();
+            Err(format!(
+                "{}: no effect with the pattern {name}; {first} is for {}",
+                unused.join(", "),
+                patterns.join(", ")
+            ))
+        }
+    }
+}
+
 pub fn run(options: &Arguments) -> Result<(), Failure> {
     let workload = workload(options)?;
+    all_are_used(workload.pattern.name, &given::<Arguments>()?)?;
     let TraceOutput { output: to, compressed } = &options.to;
     let settings = compressed.settings(to)?;
     let bar = Bar::new("writing");
@@ -216,4 +259,41 @@ fn workload(options: &Arguments) -> Result<Workload, Failure> {
         seed: options.seed,
         ..workload
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workloads::PATTERNS;
+
+    #[test]
+    fn options_of_other_patterns_are_refused() {
+        let given = |options: &[&str]| options.iter().map(|&option| option.to_owned()).collect::<Vec<_>>();
+        let refused = |name: &str, options: &[&str]| all_are_used(name, &given(options)).unwrap_err();
+        assert_eq!(
+            refused("ring", &["iterations", "layers", "gradient"]),
+            "--layers, --gradient: no effect with the pattern ring; --layers is for llm"
+        );
+        assert!(
+            refused("llm", &["bytes"])
+                .starts_with("--bytes: no effect with the pattern llm; --bytes is for ring, ")
+        );
+        assert!(refused("llm", &["gradient"]).ends_with("is for training"));
+        assert_eq!(
+            all_are_used("training", &given(&["gradient", "micro-batches", "bytes", "compute"])),
+            Ok(())
+        );
+        assert_eq!(all_are_used("llm", &given(&["no-overlap", "experts", "micro-batches", "noise"])), Ok(()));
+        // All names are those of patterns.
+        for option in ["bytes", "micro-batches", "gradient", "zero"] {
+            for name in only_for(option).unwrap() {
+                assert!(PATTERNS.iter().any(|pattern| pattern.name == *name), "{name}");
+            }
+        }
+        assert_eq!(
+            only_for("bytes").unwrap().len(),
+            PATTERNS.len() - 1,
+            "a pattern that is new uses --bytes or not"
+        );
+    }
 }

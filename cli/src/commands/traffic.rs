@@ -39,6 +39,12 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     };
     drop(bar);
     all_above_are_saturated(&mut points);
+    // Where the most load marks nothing, none does.
+    let congested = batch.iter().filter_map(|batch| batch.congestion.as_ref());
+    let mut congested = congested.chain(points.iter().rev().filter_map(|point| point.congestion.as_ref()));
+    if let Some(warning) = congested.next().and_then(|congestion| network.nothing_marked(congestion)) {
+        output::remark(warning);
+    }
     let result = results::traffic::Traffic {
         schema: TrafficSchema::default(),
         topology: network.topology.to_string(),
@@ -103,11 +109,14 @@ fn loads(text: &str) -> Result<Vec<f64>, Failure> {
 
 fn text(result: &results::traffic::Traffic) -> String {
     let results::traffic::Traffic { topology, routing, model, pattern, points, .. } = result;
-    if let Some(Batch { messages, runtime_ps, first_node_ps, throughput, latency, .. }) = &result.batch {
+    if let Some(Batch { messages, runtime_ps, first_node_ps, throughput, latency, congestion, .. }) =
+        &result.batch
+    {
+        let congestion = congestion.as_ref().map_or(String::new(), |all| format!("\ncongestion: {all}"));
         let [last, first, mean] = [*runtime_ps, *first_node_ps, latency.mean_ps].map(Picos);
         return format!(
             "{pattern} traffic on {topology}, {routing}, {model}\n{} messages a node arrived within {last}, of the first node within {first}; \
-             throughput {throughput:.4}, latency mean {mean}, p99 {}",
+             throughput {throughput:.4}, latency mean {mean}, p99 {}{congestion}",
             Grouped(messages),
             Picos(latency.p99_ps)
         );

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, Raw};
-use vef_format::units::{Grouped, Picos, Ticks};
+use vef_format::units::{Grouped, Ticks};
 
 /// Records of a task that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,13 +87,11 @@ impl Selection {
                 (false, _) => this.lines.insert(raw.id),
             }
         })?;
-        if this.records > 0 {
-            return Ok(this);
+        let computes = |stretches: &Vec<Stretch>| stretches.iter().any(|stretch| stretch.behind > Ticks(0));
+        match this.records > 0 || this.stretches.iter().any(computes) {
+            true => Ok(this),
+            false => Err(PartError::Empty(this.description)),
         }
-        let computing = |stretches: &Vec<Stretch>| stretches.iter().map(|stretch| stretch.behind.0).sum();
-        let longest: u64 = this.stretches.iter().map(computing).max().unwrap_or(0);
-        let computing = Picos(longest.saturating_mul(trace.header().clock.0));
-        Err(PartError::Empty { part: this.description, computing })
     }
 
     /// What they are, for people.

@@ -184,7 +184,16 @@ fn jobs_begin_after_others() {
         let error = simulate(&settings, &mut |_| {}).unwrap_err().to_string();
         assert!(error.starts_with("job 0 begins after job"), "{error}");
     }
+    // A job that repeats until one is over that begins after it.
     (settings.jobs[0].after, settings.jobs[1].after) = (None, Some(0));
+    settings.jobs[0].repeat = Repeat::Until(1);
+    let error = simulate(&settings, &mut |_| {}).unwrap_err().to_string();
+    assert!(
+        error.starts_with("jobs wait for each other in a circle")
+            && error.ends_with(": job 0, job 1 and again job 0"),
+        "{error}"
+    );
+    settings.jobs[0].repeat = Repeat::default();
     settings.network.model = Model::LogGp;
     settings.jobs.truncate(2);
     let error = simulate(&settings, &mut |_| {}).unwrap_err().to_string();

@@ -17,8 +17,13 @@ pub struct TopologyError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyProblem {
     /// The kind is unknown.
-    #[error("unknown kind; write auto, {0}")]
-    Kind(String),
+    #[error("unknown kind; {}write auto, {forms}", similar.map(|form| format!("did you mean {form}? ")).unwrap_or_default())]
+    Kind {
+        /// The kind that is most alike.
+        similar: Option<&'static str>,
+        /// All forms.
+        forms: String,
+    },
     /// The part behind the colon does not have this form; then an example.
     #[error("expected {0}, like {1}")]
     Form(&'static str, &'static str),

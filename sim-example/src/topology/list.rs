@@ -30,14 +30,18 @@ impl FromStr for TopologySpec {
             return Ok(Self::Auto);
         }
         let mut forms = FORMS.iter().copied().flatten();
-        let form = forms.find(|form| form.kind == kind).ok_or_else(unknown)?;
+        let form = forms.find(|form| form.kind == kind).ok_or_else(|| unknown(kind))?;
         (form.parse)(rest).ok_or(TopologyProblem::Form(form.form, form.example))?
     }
 }
 
-fn unknown() -> TopologyProblem {
-    let forms: Vec<&str> = FORMS.iter().copied().flatten().map(|form| form.form).collect();
-    TopologyProblem::Kind(forms.join(", "))
+fn unknown(kind: &str) -> TopologyProblem {
+    let all = || FORMS.iter().copied().flatten();
+    let forms: Vec<&str> = all().map(|form| form.form).collect();
+    // At most a third of the letters are wrong.
+    let wrong = |form: &&Form| strsim::damerau_levenshtein(kind, form.kind);
+    let similar = all().min_by_key(wrong).filter(|form| 3 * wrong(form) <= form.kind.len());
+    TopologyProblem::Kind { similar: similar.map(|form| form.kind), forms: forms.join(", ") }
 }
 
 impl TopologySpec {

@@ -179,7 +179,8 @@ pub(crate) fn run_between(
                     let at = source.take(slot);
                     let dst = destinations.draw(node, &mut source.random);
                     let bytes = sizes.draw(&mut source.random);
-                    let tag = measure.submitted(node, bytes, wire(settings, bytes) / mean_wire);
+                    let (slots, packets) = (wire(settings, bytes) / mean_wire, settings.packets(bytes));
+                    let tag = measure.submitted(node, bytes, slots, packets);
                     network.submit(Picos(at), Carried { src: node, dst, bytes, tag })?;
                 }
             }
@@ -364,6 +365,7 @@ struct UnderWay {
     window: u64,
     bytes: Bytes,
     slots: f64,
+    packets: u64,
 }
 
 /// What a window tells.
@@ -420,7 +422,7 @@ struct Measure {
     /// Latencies by powers of two of sizes.
     sizes: BTreeMap<u32, Histogram>,
     parts: [(f64, u64); PARTS],
-    /// In all windows.
+    /// Packets delivered in all windows; in models without packets, messages.
     all_delivered: u64,
 }
 
@@ -464,12 +466,12 @@ impl Measure {
     }
 
     /// Counts a submitted message; returns its tag.
-    fn submitted(&mut self, src: u32, bytes: Bytes, slots: f64) -> u64 {
+    fn submitted(&mut self, src: u32, bytes: Bytes, slots: f64, packets: u64) -> u64 {
         let sender = &mut self.senders[src as usize];
         sender.submitted += 1;
         sender.submitted_slots += slots;
         self.open += u64::from(self.window & CLOSED == 0);
-        let message = UnderWay { src, window: self.window, bytes, slots };
+        let message = UnderWay { src, window: self.window, bytes, slots, packets };
         match self.free.pop() {
             Some(tag) => {
                 self.under_way[tag as usize] = message;
@@ -483,9 +485,9 @@ impl Measure {
     }
 
     fn delivered(&mut self, tag: u64, now: u64, latency: u64, queued: u64) {
-        let UnderWay { src, window, bytes, slots } = self.under_way[tag as usize];
+        let UnderWay { src, window, bytes, slots, packets } = self.under_way[tag as usize];
         self.free.push(tag);
-        self.all_delivered += 1;
+        self.all_delivered += packets;
         let sender = &mut self.senders[src as usize];
         sender.delivered += 1;
         sender.delivered_slots += slots;

@@ -479,3 +479,22 @@ fn a_batch_takes_the_time_of_the_fullest_link() {
         assert_eq!(one.latency.messages, 800);
     }
 }
+
+/// Messages of several packets have the hops of messages of one.
+#[test]
+fn hops_do_not_grow_with_packets() {
+    let network = |text: &str| NetworkSettings {
+        topology: "torus:4x4".parse().unwrap(),
+        model: text.parse().unwrap(),
+        ..NetworkSettings::default()
+    };
+    let hops = |model: &str, sizes: &str| {
+        let traffic = Traffic { sizes: Some(sizes.parse().unwrap()), ..Traffic::default() };
+        run_traffic(&network(model), &traffic, 0.2).unwrap().hops
+    };
+    // To any other node 32/15 links of the torus, and two of nodes; a node sends to itself, too.
+    for (model, sizes) in [("packet", "2KiB"), ("packet", "16KiB"), ("cut-through", "16KiB")] {
+        let hops = hops(model, sizes);
+        assert!((hops - 4.0).abs() < 0.2, "{model}, {sizes}: {hops}");
+    }
+}

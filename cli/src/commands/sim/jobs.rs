@@ -69,8 +69,12 @@ impl<'a> Jobs<'a> {
             };
             jobs[job].start = parse_time(time).map_err(|error| wrong(&error))?;
         }
+        let mut repeated = vec![false; jobs.len()];
         for text in &sim.repeat {
             let (job, value) = self.of_job("--repeat", text)?;
+            if std::mem::replace(&mut repeated[job], true) {
+                return Err(format!("--repeat {text}: the job has another --repeat").into());
+            }
             let times = || value.parse().ok().filter(|&times| times > 0).map(Repeat::Times);
             jobs[job].repeat = match value.strip_prefix("until:") {
                 Some(other) => {
@@ -88,8 +92,12 @@ impl<'a> Jobs<'a> {
     /// The placement of each job: that of all, or one of its own.
     pub fn placements(&self, sim: &Sim) -> Result<Vec<String>, Failure> {
         let mut placements = vec![sim.placement.clone(); self.0.len()];
+        let mut placed = vec![false; placements.len()];
         for text in &sim.place {
             let (job, value) = self.of_job("--place", text)?;
+            if std::mem::replace(&mut placed[job], true) {
+                return Err(format!("--place {text}: the job has another --place").into());
+            }
             placements[job] = value.to_owned();
         }
         Ok(placements)

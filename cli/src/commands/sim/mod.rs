@@ -77,6 +77,10 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
         })
         .map_err(|error| trace.error(error))?;
     trace.warn();
+    if let Some(warning) = report.congestion.as_ref().and_then(|all| sim.network.settings.nothing_marked(all))
+    {
+        output::remark(warning);
+    }
     // A calibration has an eager limit.
     trace.tell_time_in_mpi(sim.send_completion == SendCompletion::Eager && sim.calibration.is_none());
     if sim.compute_scale == "1" {

@@ -19,7 +19,7 @@ use results::sweep::{self, Prices, StoredPoint, StoredPointSchema, Sweep, SweepS
 use results::table::TextStyle;
 use rustix::fs::{FlockOperation, flock};
 use sim_example::calibration::Calibration;
-use sim_example::{ComputeNoise, Settings, Simulation};
+use sim_example::{ComputeNoise, Settings, Simulation, validate};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -44,6 +44,11 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     }
     let options = sim.sweep.iter().map(|text| text.parse()).collect::<Result<Vec<Swept>, _>>()?;
     let points = points(&options)?;
+    let mut traces: Vec<&Path> = points.iter().map(|point| point.sim.trace.as_path()).collect();
+    traces.dedup();
+    for trace in traces {
+        Input::of(trace)?.warn();
+    }
     let launched = Launched::here();
     if launched.processes > 1 && sim.output.is_none() {
         return Err("--sweep in several processes needs -o with a directory that they share".into());
@@ -107,6 +112,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
 /// All combinations, validated; the last option varies fastest.
 fn points(options: &[Swept]) -> Result<Vec<Point>, Failure> {
     let combinations = Swept::points(options)?;
+    let (bar, all) = (Bar::new("checking points"), combinations.len() as u64);
     let mut points = Vec::with_capacity(combinations.len());
     let swept: Vec<&str> = options.iter().map(|swept| swept.option.as_str()).collect();
     // Options without effect at any point so far.
@@ -126,12 +132,25 @@ fn points(options: &[Swept]) -> Result<Vec<Point>, Failure> {
             none => *none = Some(here),
         }
         let identity = identity(&at).map_err(wrong)?;
+        bar.set(points.len() as u64, all);
         points.push(Point { values, sim: at, identity });
     }
     match unused.filter(|unused| !unused.is_empty()) {
         Some(unused) => Err(format!("{}: no effect at any point of the sweep", unused.join(", ")).into()),
         None => Ok(points),
     }
+}
+
+/// Whether an option has values for each point.
+fn can_be_swept(option: &Arg) -> bool {
+    option.get_help_heading() != Some(RUNS_AND_RESULTS)
+}
+
+/// The option that can be swept whose name is most like one that there is not.
+fn similar(name: &str, known: &Command) -> Option<String> {
+    let names = known.get_arguments().filter(|option| can_be_swept(option)).filter_map(Arg::get_long);
+    let alike = |known: &&str| (strsim::jaro_winkler(name, known) * 1e6) as u64;
+    names.max_by_key(alike).filter(|known| alike(known) > 850_000).map(str::to_owned)
 }
 
 /// The arguments of this process with options set to the values of a point.
@@ -143,9 +162,12 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
     let mut trace = None;
     for (option, value) in values {
         match known.get_arguments().find(|known| name(known) == *option) {
-            // The parser says so, and which option is similar.
-            None => words.push(format!("--{option}={value}").into()),
-            Some(found) if found.get_help_heading() == Some(RUNS_AND_RESULTS) => {
+            None => {
+                let similar =
+                    similar(option, &known).map_or(String::new(), |name| format!("; did you mean --{name}?"));
+                return Err(format!("no option is called --{option}{similar}").into());
+            }
+            Some(found) if !can_be_swept(found) => {
                 return Err("says what is shown, and cannot be swept".into());
             }
             Some(found) if found.is_positional() => trace = Some(PathBuf::from(value)),
@@ -165,20 +187,21 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
 
 /// All inputs that determine the result of a point: options, and the identity of the trace.
 fn identity(sim: &Sim) -> Result<String, Failure> {
-    let mut trace = of_file(&sim.trace)?;
+    let mut traces = of_file(&sim.trace)?;
     for other in &sim.others {
-        trace += &of_file(other)?;
+        traces += &of_file(other)?;
     }
     let options = [&sim.placement, &sim.compute_scale, &sim.algorithms].map(Path::new);
     let files = [&sim.calibration, &sim.op_codes].into_iter().flatten().map(PathBuf::as_path);
     options.into_iter().chain(files).try_for_each(can_be_read_again)?;
-    let (_, settings) = read(sim)?;
+    let (trace, settings) = read(sim)?;
+    validate(&settings).map_err(|error| named(&settings, &sim.placement, &trace, error))?;
     let noise = match &settings.jobs[0].compute_noise {
         ComputeNoise::Resampled { of: Some(of) } => of_file(of)?,
         _ => String::new(),
     };
     let version = env!("CARGO_PKG_VERSION");
-    Ok(format!("{version} {trace}{noise} ideal {}, {settings:?}", !sim.no_ideal))
+    Ok(format!("{version} {traces}{noise} ideal {}, {settings:?}", !sim.no_ideal))
 }
 
 /// The trace and the settings of a point.

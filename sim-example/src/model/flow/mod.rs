@@ -43,6 +43,8 @@ pub(crate) struct Flows<'a> {
     prepared: Vec<Picos>,
     /// Messages sent by each node, if routes depend on that.
     sent: Vec<u32>,
+    /// By link: the messages whose route was chosen and that have not ended, if routes depend on them.
+    chosen: Vec<u32>,
     usage: Vec<Usage>,
     /// By flow number.
     messages: Vec<Message>,
@@ -201,12 +203,13 @@ impl Fluid {
     }
 }
 
-/// The load of a link is its number of flows; bytes are no load.
-struct FlowCount<'a>(&'a Shares);
+/// The load of a link is its number of messages, from the choice of their route to their end; bytes are no load. So messages that leave at the
+/// same moment see each other, in their order, though none of them shares a link before its first byte has arrived.
+struct MessageCount<'a>(&'a [u32]);
 
-impl Load for FlowCount<'_> {
+impl Load for MessageCount<'_> {
     fn load(&self, link: LinkId) -> u64 {
-        self.0.flows_over(link.0) as u64
+        self.0[link.index()].into()
     }
 
     fn of_bytes(&self, _: Bytes) -> u64 {
@@ -230,6 +233,7 @@ impl<'a> Flows<'a> {
             overhead: links.overhead,
             fluid: Fluid::new((0..topology.links()).map(capacity)),
             prepared: vec![Picos::ZERO; if links.overhead > Picos::ZERO { nodes } else { 0 }],
+            chosen: vec![0; if router.asks_for_load() { topology.links() as usize } else { 0 }],
             sent: if router.is_random() { vec![0; nodes] } else { Vec::new() },
             usage: vec![Usage::default(); topology.links() as usize],
             messages: Vec::new(),
@@ -253,13 +257,16 @@ impl<'a> Flows<'a> {
         self.fluid.shares.add_link(flow, link.0);
         let mut route = self.router.start(src, dst, key);
         loop {
-            let hop = self.router.next(&mut route, &FlowCount(&self.fluid.shares));
+            let hop = self.router.next(&mut route, &MessageCount(&self.chosen));
             link = hop.link;
             self.fluid.shares.add_link(flow, link.0);
             latency = latency.saturating_add(self.switch_delay).saturating_add(self.speed(link).latency);
             if hop.last {
                 break;
             }
+        }
+        if self.router.asks_for_load() {
+            self.fluid.shares.route(flow).for_each(|link| self.chosen[link as usize] += 1);
         }
         let message = &mut self.messages[flow as usize];
         (message.next, message.latency) = (Step::Share, latency);
@@ -283,6 +290,9 @@ impl<'a> Flows<'a> {
         for link in self.fluid.shares.route(flow) {
             let time = self.speed(LinkId(link)).bandwidth.time(bytes).unwrap_or(Picos::MAX);
             self.usage[link as usize].add(bytes, time, Picos::ZERO);
+            if let Some(chosen) = self.chosen.get_mut(link as usize) {
+                *chosen -= 1;
+            }
             self.events += 1;
             left -= 1;
             if let Some(watch) = &mut self.watch {

@@ -101,11 +101,6 @@ impl Shares {
         Self { links: capacities.into_iter().map(link).collect(), solve: 1, ..Self::default() }
     }
 
-    /// Number of flows over a link.
-    pub(super) fn flows_over(&self, link: u32) -> usize {
-        self.links[link as usize].flows.len()
-    }
-
     /// The rate of a flow, from the last solve.
     pub(super) fn rate(&self, flow: u32) -> f64 {
         let Flow { level, weight, .. } = self.flows[flow as usize];

@@ -182,3 +182,49 @@ fn a_message_without_bytes_and_one_that_is_reported_as_sent() {
     assert_eq!(happened[3], (at, Happened::Delivered { tag: 2, latency, queued: Picos::ZERO }));
     assert_eq!(happened.len(), 4);
 }
+
+/// Messages of one moment see each other: all nodes of a dragonfly's group send to the next group, over the one link between the two if all
+/// routes were minimal.
+#[test]
+fn messages_of_one_moment_are_load() {
+    let topology = build("dragonfly:2x4x2");
+    let ends = |routing: &str| -> Vec<u64> {
+        let settings = NetworkSettings {
+            model: Model::Flow,
+            routing: routing.parse().unwrap(),
+            ..NetworkSettings::default()
+        };
+        let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
+        for src in 0..8 {
+            let message = Carried { src, dst: src + 8, bytes: Bytes(1_000_000), tag: src.into() };
+            network.submit(Picos(0), message).unwrap();
+        }
+        let ends =
+            std::iter::from_fn(|| network.run_until(Picos::MAX).unwrap()).map(|(now, _)| now.0).collect();
+        assert!(network.chosen.iter().all(|&count| count == 0), "{:?}", network.chosen);
+        ends
+    };
+    // Eight share a link of 10 Gbit/s.
+    let all_minimal = 8 * 800_000_000;
+    let last = |routing: &str| *ends(routing).iter().max().unwrap();
+    assert!(last("minimal") > all_minimal);
+    for routing in ["ugal", "ugal:global"] {
+        assert!(last(routing) < all_minimal / 2, "{routing}: {}", last(routing));
+    }
+    // The two spines of a tree, half each.
+    let topology = build("fattree:2x4x2");
+    let settings = |routing: &str| NetworkSettings {
+        model: Model::Flow,
+        routing: routing.parse().unwrap(),
+        ..NetworkSettings::default()
+    };
+    let settings = settings("adaptive");
+    let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
+    for src in 0..4 {
+        let message = Carried { src, dst: src + 4, bytes: Bytes(1_000_000), tag: src.into() };
+        network.submit(Picos(0), message).unwrap();
+    }
+    while let Some((now, _)) = network.run_until(Picos::MAX).unwrap() {
+        assert!(now.0 < 2 * 800_000_000 + 10_000_000, "{now}");
+    }
+}

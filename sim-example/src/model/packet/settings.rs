@@ -1,5 +1,7 @@
 //! Settings of the packet model, and the buffer sizes that follow from them.
 
+use std::str::FromStr;
+
 use vef_format::units::{Bytes, Picos};
 
 use super::congestion::settings::Congestion;
@@ -22,19 +24,19 @@ pub struct PacketSettings {
     /// Header of a packet
     #[arg(long = "packet-header", default_value = "0B", value_name = "SIZE", value_parser = parse_bytes)]
     pub header: Bytes,
-    /// Buffer of a virtual channel [default: what the bandwidth of its link needs]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub buffer: Option<Bytes>,
-    /// Virtual channels per link [default: what the routing needs, at least 2]
-    #[arg(long, value_name = "N")]
-    pub vcs: Option<u32>,
+    /// Buffer of a virtual channel; with auto what the bandwidth of its link needs
+    #[arg(long, default_value = "auto", value_name = "SIZE", value_parser = |text: &str| unless("auto", text, parse_bytes))]
+    pub buffer: std::option::Option<Bytes>,
+    /// Virtual channels per link; with auto what the routing needs, at least 2
+    #[arg(long, default_value = "auto", value_name = "N", value_parser = |text: &str| unless("auto", text, str::parse::<u32>))]
+    pub vcs: std::option::Option<u32>,
     /// Packets that may request a link
     #[arg(long, value_enum, default_value_t, value_name = "WHERE")]
     pub buffers: Buffers,
-    /// Speed of a switch's inside relative to its links, with one connection per input
-    /// [default: one connection per channel, as fast as its link]
-    #[arg(long, value_name = "TIMES")]
-    pub speedup: Option<f64>,
+    /// Speed of a switch's inside relative to its links, with one connection per input; with none one connection per channel, as
+    /// fast as its link
+    #[arg(long, default_value = "none", value_name = "TIMES", value_parser = unless_none::<f64>)]
+    pub speedup: std::option::Option<f64>,
     /// Which of the requests for a link is served
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub arbiter: Arbiter,
@@ -42,16 +44,26 @@ pub struct PacketSettings {
     #[arg(long, default_value = "0ns", value_name = "TIME", value_parser = parse_time)]
     pub credit_delay: Picos,
     /// How senders react to congestion: dctcp, dctcp:K=SIZE,g=G, dcqcn, dcqcn:KEY=VALUE,…, window:SIZE, window:bdp, credits or
-    /// credits:SIZE [default: they send as fast as their link]
-    #[arg(long, value_name = "HOW")]
-    pub congestion: Option<Congestion>,
+    /// credits:SIZE; with none they send as fast as their link
+    #[arg(long, default_value = "none", value_name = "HOW", value_parser = unless_none::<Congestion>)]
+    pub congestion: std::option::Option<Congestion>,
     /// Drop packets for which the queue of a link has no room (with --buffers output), instead of holding them back; senders go
     /// back to the first one that is missing
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub lossy: Option<Bytes>,
+    #[arg(long, default_value = "none", value_name = "SIZE", value_parser = |text: &str| unless("none", text, parse_bytes))]
+    pub lossy: std::option::Option<Bytes>,
     /// Time without an acknowledgement after which a sender sends again what may be lost
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = parse_time)]
     pub retransmit: Picos,
+}
+
+/// What `parse` makes of a text, or nothing of the `word` for it.
+fn unless<T, E>(word: &str, text: &str, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<Option<T>, E> {
+    if text == word { Ok(None) } else { parse(text).map(Some) }
+}
+
+/// A value, or nothing of `none`: so a sweep can have both.
+pub(crate) fn unless_none<T: FromStr>(text: &str) -> Result<Option<T>, T::Err> {
+    unless("none", text, str::parse)
 }
 
 /// The default of `--retransmit`.

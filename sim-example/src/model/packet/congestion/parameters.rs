@@ -1,5 +1,7 @@
 //! The parameters of congestion controls, which all read alike: `NAME`, or `NAME:KEY=VALUE,…`.
 
+use std::collections::HashSet;
+
 use vef_format::units::Bytes;
 
 use crate::quantity::parse_bytes;
@@ -8,7 +10,7 @@ use crate::quantity::parse_bytes;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CongestionError {
     /// The name is unknown, or a value is missing.
-    #[error("write dctcp[:K=SIZE,g=G], dcqcn[:KEY=VALUE,…], window:SIZE, window:bdp or credits[:SIZE]")]
+    #[error("write none, dctcp[:K=SIZE,g=G], dcqcn[:KEY=VALUE,…], window:SIZE, window:bdp or credits[:SIZE]")]
     Unknown,
     /// A parameter is unknown or invalid.
     #[error("{item:?}: {problem}")]
@@ -25,8 +27,10 @@ pub(super) fn parameters(
     text: &str,
     mut set: impl FnMut(&str, &str) -> Result<(), String>,
 ) -> Result<(), CongestionError> {
+    let mut before = HashSet::new();
     for item in text.split(',').filter(|_| !text.is_empty()) {
         let done = match item.split_once('=') {
+            Some((key, _)) if !before.insert(key.trim()) => Err(format!("{} is given twice", key.trim())),
             Some((key, value)) => set(key.trim(), value.trim()),
             None => Err("write KEY=VALUE".to_owned()),
         };

@@ -9,6 +9,7 @@ use super::dcqcn::DcqcnSettings;
 use super::dctcp::DctcpSettings;
 pub use super::parameters::CongestionError;
 use super::parameters::size;
+use crate::quantity::Bandwidth;
 
 /// How senders react to congestion.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +40,11 @@ impl FromStr for Congestion {
     type Err = CongestionError;
 
     fn from_str(text: &str) -> Result<Self, CongestionError> {
-        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let (name, rest) = match text.split_once(':') {
+            Some((_, "")) => return Err(CongestionError::Unknown),
+            Some(both) => both,
+            None => (text, ""),
+        };
         let sized = || {
             let wrong = |problem| CongestionError::Parameter { item: text.to_owned(), problem };
             size(rest).map_err(wrong)
@@ -78,6 +83,15 @@ impl Congestion {
             Self::Window(_) | Self::Credits { .. } => false,
         }
     }
+
+    /// The queue of a link in bytes above which switches mark packets, if they do.
+    pub(crate) fn marks_above(&self, bandwidth: Bandwidth) -> Option<u64> {
+        match self {
+            Self::Dctcp(settings) => Some(settings.threshold(bandwidth)),
+            Self::Dcqcn(settings) => Some(settings.k_min.0),
+            Self::Window(_) | Self::Credits { .. } => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -100,11 +114,15 @@ mod tests {
             assert_eq!(text.parse::<Congestion>().unwrap().to_string(), text);
         }
         for (text, problem) in [
-            ("", "write dctcp"),
-            ("tcp", "write dctcp"),
-            ("window", "write dctcp"),
-            ("window:", "write dctcp"),
+            ("", "write none, dctcp"),
+            ("tcp", "write none, dctcp"),
+            ("window", "write none, dctcp"),
+            ("window:", "write none, dctcp"),
             ("window:0", "greater than zero"),
+            ("credits:", "write none, dctcp"),
+            ("dctcp:", "write none, dctcp"),
+            ("dctcp:K=97kB,K=98kB", "\"K=98kB\": K is given twice"),
+            ("dcqcn:AI=1G,timer=1us,AI=1G", "\"AI=1G\": AI is given twice"),
             ("window:64", ""),
             ("credits:x", "expected a decimal number"),
             ("dctcp:K", "write KEY=VALUE"),
