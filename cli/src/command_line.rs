@@ -13,6 +13,7 @@ use crate::repeated;
 use crate::session;
 use clap::error::ErrorKind;
 use clap::{Arg, CommandFactory, FromArgMatches};
+use replay::Part;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -22,6 +23,9 @@ use std::path::Path;
 /// The error in one line.
 pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
     let words = repeated::expanded(translate(words))?;
+    if let Some(apart) = value_apart(&words) {
+        return Err(in_one_line(&words, &apart));
+    }
     let wrong = |error: clap::Error| {
         let is_help =
             !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
@@ -126,6 +130,22 @@ fn negative_value(words: &[OsString]) -> Option<(&str, &str)> {
         pair[0].len() > 2 && pair[0].starts_with("--") && !pair[0].contains('=') && is_negative(pair[1])
     })?;
     Some((pair[0], pair[1]))
+}
+
+/// What is wrong with a value behind a blank of an option that may be without one, and takes it behind = alone: to the parser it is an
+/// argument of its own. A file of that name is meant as such.
+fn value_apart(words: &[OsString]) -> Option<String> {
+    let vef = Vef::command();
+    let command = vef.find_subcommand(words.get(1)?)?;
+    let behind = words.iter().take_while(|word| *word != "--").collect::<Vec<_>>();
+    behind.windows(2).find_map(|pair| {
+        let name = pair[0].to_str()?.strip_prefix("--")?;
+        let option = command.get_arguments().find(|option| option.get_long() == Some(name))?;
+        let is_value = name == "iterations" && Part::iterations(pair[1].to_str()?).is_ok();
+        let apart = option.is_require_equals_set() && is_value && !Path::new(pair[1]).exists();
+        let value = pair[1].display();
+        apart.then(|| format!("error: --{name} takes its value behind =: write --{name}={value}"))
+    })
 }
 
 /// What clap says, with its tips, without the usage.
@@ -234,6 +254,27 @@ mod tests {
                 words.iter().find_map(|word| word.strip_prefix("--")?.split_once('=')).expect("a value").1;
             let error = invalid_value(&words).unwrap_or_else(|| panic!("it is wrong: {words:?}"));
             assert_eq!(error.matches(value).count(), 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn iterations_behind_a_blank_are_told_apart_from_traces() {
+        let told = |line: &str| value_apart(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        let says = "error: --iterations takes its value behind =: write --iterations=2-4";
+        for line in [
+            "vef sim t.vefx --iterations 2-4",
+            "vef sim --iterations 2-4 t.vefx",
+            "vef stats --iterations 2-4 t",
+        ] {
+            assert_eq!(told(line).as_deref(), Some(says), "{line}");
+        }
+        for line in [
+            "vef sim t --iterations=2-4",
+            "vef sim --iterations t",
+            "vef gen ring --iterations 20",
+            "vef sim t --iterations",
+        ] {
+            assert_eq!(told(line), None, "{line}");
         }
     }
 

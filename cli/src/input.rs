@@ -3,9 +3,7 @@
 use crate::foreign::convert;
 use crate::mixing;
 use crate::output::{self, Failure};
-use crate::session;
 use interchange::{Files, Options, Summary};
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -52,7 +50,7 @@ impl Input {
     /// The file `trace`, or a copy of what a pipe delivers.
     pub fn file(trace: &Path) -> Result<Self, Failure> {
         let failed = |error| format!("{}: {error}", trace.display());
-        let about = fs::metadata(trace).map_err(|error| format!("{}{}", failed(error), astray(trace)))?;
+        let about = fs::metadata(trace).map_err(failed)?;
         if about.is_file() || about.is_dir() {
             return Ok(Self::named(trace, trace));
         }
@@ -241,15 +239,6 @@ impl Input {
             true => error,
             false => format!("{name}: {error}"),
         }
-    }
-}
-
-/// What a file that does not exist may be instead: the value of an option in the word before it.
-fn astray(trace: &Path) -> String {
-    let before = |words: &[OsString]| words[1] == trace.as_os_str() && words[0] == "--iterations";
-    match session::command_line().windows(2).any(before) {
-        true => format!("; to name iterations, write --iterations={}", trace.display()),
-        false => String::new(),
     }
 }
 

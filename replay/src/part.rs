@@ -5,6 +5,7 @@
 
 mod captured_time;
 mod filter;
+mod flow;
 mod ids;
 mod iterations;
 mod pattern;

@@ -1,10 +1,12 @@
 //! The iterations of a program's main loop, found in its records.
 //!
 //! The records of one rank, the reference, are a sequence of shapes (kind, peer or communicator, operation; not bytes nor times), in which the
-//! [`Pattern`] is the loop. The part begins and ends at the reference with an iteration, at each other rank where as few messages and
-//! collectives as possible cross the beginning or the end.
+//! [`Pattern`] is the loop. The part begins and ends at the reference with an iteration, at the other ranks where as few messages and
+//! collectives as possible cross the beginning or the end: the least cut of a graph of records. Of equal cuts it is the one nearest to each
+//! rank's own pattern.
 
 use super::PartError;
+use super::flow::{Network, UNBOUNDED};
 use super::pattern::Pattern;
 use super::selection::Stretch;
 use crate::source::Feed;
@@ -19,8 +21,10 @@ use vef_format::units::Grouped;
 const MESSAGE_COST: i64 = 2;
 /// What a collective costs of which a member is cut off: it is left out as a whole.
 const COLLECTIVE_COST: i64 = 16;
-/// How often each rank is cut once more, when all others are.
-const ROUNDS: usize = 3;
+/// A rank is cut at most so many iterations away from where its own pattern suggests.
+const MOST_AWAY: i64 = 3;
+/// Records that all cuts together may consider beyond those of the first beginning.
+const MOST_CONSIDERED: usize = 16_000_000;
 /// Records of the reference at which an iteration may begin that are tried.
 const MOST_BEGINNINGS: usize = 8;
 /// Ranks that are tried as the reference.
@@ -32,30 +36,33 @@ pub(crate) fn iterations(
     first: NonZeroU64,
     last: Option<NonZeroU64>,
 ) -> Result<(Vec<Vec<Stretch>>, String, u64), PartError> {
-    let Loop { reference, pattern, records } = Loop::find(trace)?;
-    let links = Links::read(trace, records.len())?;
-    let mut best: Option<(i64, Vec<Vec<Stretch>>, u64)> = None;
+    let found = Loop::find(trace)?;
+    let Loop { reference, ref pattern, .. } = found;
+    let links = links(trace, found.records.len())?;
+    let mut best: Option<(_, Vec<Vec<Stretch>>, u64)> = None;
     // Iterations, from the beginning with most of them.
     let mut most = 0;
-    for offset in beginnings(trace, reference, &pattern)? {
+    let mut considered = 0;
+    for offset in beginnings(trace, reference, pattern)? {
         // Behind its first records, the last iteration has no end.
-        let found = (pattern.starts.len() - usize::from(offset > 0)) as u64;
-        let to = last.map_or(found, NonZeroU64::get);
-        most = most.max(found);
-        if to > found || first.get() > to {
+        let iterations = (pattern.starts.len() - usize::from(offset > 0)) as u64;
+        let to = last.map_or(iterations, NonZeroU64::get);
+        most = most.max(iterations);
+        if to > iterations || first.get() > to || (best.is_some() && considered > MOST_CONSIDERED) {
             continue;
         }
-        let start = |iteration: u64| match pattern.starts.get(iteration as usize) {
-            Some(start) => start + offset,
-            None => pattern.starts[iteration as usize - 1] + pattern.period,
-        };
-        let begin = links.cut(reference, start(first.get() - 1) as i64, &records);
-        let end = links.cut(reference, start(to) as i64, &records);
-        let cost = begin.1 + end.1;
+        // Ranks are aligned where iterations lie on both sides, so that all are cut alike at the beginning and the end.
+        let windows = found.windows(pattern.starts.len() / 2, offset, None);
+        considered += windows.iter().map(|window| window.until - window.from).sum::<u64>() as usize;
+        let (aligned, _) = cut(&windows, &links);
+        let cut = |iteration: u64| cut(&found.windows(iteration as usize, offset, Some(&aligned)), &links);
+        let (begin, end) = (cut(first.get() - 1), cut(to));
+        // Of equal beginnings, that where ranks compute most: what they did before is over.
+        let cost = (begin.1 + end.1, Reverse(found.computing(&begin.0)));
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
-            let range = |(begin, end): (i64, i64)| Stretch::of(begin as u64..end.max(begin) as u64);
+            let range = |(begin, end): (u64, u64)| Stretch::of(begin..end.max(begin));
             let stretches = begin.0.into_iter().zip(end.0).map(|cuts| vec![range(cuts)]).collect();
-            best = Some((cost, stretches, found));
+            best = Some((cost, stretches, iterations));
         }
     }
     let asked = || match last {
@@ -63,8 +70,9 @@ pub(crate) fn iterations(
         Some(last) => format!("{first}-{last}"),
         None => format!("{first}-"),
     };
-    let (_, stretches, found) = best.ok_or_else(|| PartError::Iterations { asked: asked(), found: most })?;
-    let last = last.map_or(found, NonZeroU64::get);
+    let (_, stretches, iterations) =
+        best.ok_or_else(|| PartError::Iterations { asked: asked(), found: most })?;
+    let last = last.map_or(iterations, NonZeroU64::get);
     let described = format!(
         "iterations {} to {} of {} of rank {reference} (mostly {} records each)",
         Grouped(first),
@@ -80,36 +88,91 @@ struct Loop {
     reference: Rank,
     pattern: Pattern,
     /// Number of records, by rank.
-    records: Vec<i64>,
+    records: Vec<u64>,
+    /// The loop of each rank, if it has one of as many iterations.
+    own: Vec<Option<Pattern>>,
+    /// Computing in front of each record of each rank, as far as it fits.
+    times: Vec<Vec<u32>>,
+}
+
+/// Where a rank may be cut.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// The first record that may be behind the cut.
+    from: u64,
+    /// The last one that may be the first behind it.
+    until: u64,
+    /// Where the cut is as good as elsewhere.
+    near: u64,
 }
 
 impl Loop {
     fn find(trace: &Feed) -> Result<Self, PartError> {
         let mut numbers = HashMap::new();
-        let mut shapes: Vec<Vec<u32>> = Vec::new();
-        let mut records: Vec<i64> = vec![0; trace.header().tasks as usize];
+        let mut shapes: Vec<Vec<u32>> = vec![Vec::new(); trace.header().tasks as usize];
+        let mut times = shapes.clone();
         trace.survey(false, &mut |task, raw| {
-            if let Some(records) = records.get_mut(task.index()) {
-                *records += 1;
-            }
-            if task.index() >= MOST_REFERENCES {
-                return;
-            }
             let next = numbers.len() as u32;
-            let shape = *numbers.entry(shape(raw)).or_insert(next);
-            if task.index() >= shapes.len() {
-                shapes.resize(task.index() + 1, Vec::new());
+            if let Some(shapes) = shapes.get_mut(task.index()) {
+                shapes.push(*numbers.entry(shape(raw)).or_insert(next));
+                times[task.index()].push(u32::try_from(raw.time).unwrap_or(u32::MAX));
             }
-            shapes[task.index()].push(shape);
         })?;
-        let mut found =
-            (0..).map(Rank).zip(&shapes).filter_map(|(rank, shapes)| Some((rank, Pattern::find(shapes)?)));
-        let (reference, pattern) = found.next().ok_or(PartError::NoPattern)?;
-        Ok(Self { reference, pattern, records })
+        let mut found = (0..).map(Rank).zip(shapes.iter().take(MOST_REFERENCES));
+        let (reference, pattern) = found
+            .find_map(|(rank, shapes)| Some((rank, Pattern::find(shapes)?)))
+            .ok_or(PartError::NoPattern)?;
+        // Its first or last iteration may differ from those between.
+        let as_many = |own: &Pattern| own.starts.len().abs_diff(pattern.starts.len()) <= 2;
+        let own = shapes.iter().map(|shapes| Pattern::find(shapes).filter(as_many)).collect();
+        let records = shapes.iter().map(|shapes| shapes.len() as u64).collect();
+        Ok(Self { reference, pattern, records, own, times })
+    }
+
+    /// Computing of all ranks in front of the first records behind a cut.
+    fn computing(&self, cuts: &[u64]) -> u64 {
+        let time =
+            |(times, &cut): (&Vec<u32>, &u64)| times.get(cut as usize).map_or(0, |&time| u64::from(time));
+        self.times.iter().zip(cuts).map(time).sum()
+    }
+
+    /// Where each rank may be cut if the reference is cut `offset` records behind the beginning of an iteration, from 0. A rank with a loop
+    /// of its own is cut as it is in the middle, if that is known.
+    fn windows(&self, iteration: usize, offset: usize, middle: Option<&[u64]>) -> Vec<Window> {
+        let place = self.pattern.start(iteration as i64) + offset as i64;
+        let of_reference = self.records[self.reference.index()].max(1) as f64;
+        let window = |(rank, &records): (usize, &u64)| {
+            let at = |place: i64| place.clamp(0, records as i64) as u64;
+            let fixed = |place: i64| Window { from: at(place), until: at(place), near: at(place) };
+            let around = |near: i64, period: i64, least: i64, most: i64| Window {
+                from: at((near - MOST_AWAY * period).max(least)),
+                until: at((near + MOST_AWAY * period).min(most)),
+                near: at(near),
+            };
+            match (&self.own[rank], middle) {
+                _ if rank == self.reference.index() => fixed(place),
+                (Some(own), Some(middle)) => {
+                    let middle = middle[rank] as usize;
+                    let nth = own.starts.partition_point(|&start| start <= middle).saturating_sub(1);
+                    let later = iteration as i64 - (self.pattern.starts.len() / 2) as i64;
+                    fixed(own.start(nth as i64 + later) + (middle as i64 - own.starts[nth] as i64))
+                }
+                (Some(own), None) => {
+                    let near =
+                        own.start(iteration as i64) + (offset * own.period / self.pattern.period) as i64;
+                    around(near, own.period as i64, own.start(0), own.start(own.starts.len() as i64))
+                }
+                (None, _) => {
+                    let share = |of: f64| (records as f64 * of / of_reference) as i64;
+                    around(share(place as f64), share(self.pattern.period as f64) + 1, 0, records as i64)
+                }
+            }
+        };
+        self.records.iter().enumerate().map(window).collect()
     }
 }
 
-/// Two records that are to be on one side of a cut.
+/// Two records of different ranks that are to be on one side of a cut.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     /// Rank and number of a record: of a message its own; of a collective any member's.
@@ -119,144 +182,106 @@ struct Link {
     is_message: bool,
 }
 
-/// The messages and collectives of a trace, by rank.
-struct Links {
-    all: Vec<Link>,
-    /// The links of each rank: indices.
-    of_rank: Vec<Vec<u32>>,
+/// The messages and collectives of a trace.
+fn links(trace: &Feed, ranks: usize) -> Result<Vec<Link>, PartError> {
+    let mut numbers = vec![0u32; ranks];
+    let mut sends: HashMap<u64, (u32, u32)> = HashMap::new();
+    let mut waits: HashMap<u64, (u32, u32)> = HashMap::new();
+    let mut collectives: HashMap<u64, (u32, u32)> = HashMap::new();
+    let mut all = Vec::new();
+    trace.survey(false, &mut |task, raw| {
+        let Some(number) = numbers.get_mut(task.index()) else { return };
+        let at = (task.0, *number);
+        *number = number.saturating_add(1);
+        if raw.tag & DEPENDENCY == 2 {
+            match sends.remove(&raw.after) {
+                Some(from) => all.push(Link { from, to: at, is_message: true }),
+                None => drop(waits.insert(raw.after, at)),
+            }
+        }
+        match raw.tag & KIND {
+            MESSAGE if raw.awaited() => match waits.remove(&raw.id) {
+                Some(to) => all.push(Link { from: at, to, is_message: true }),
+                None => drop(sends.insert(raw.id, at)),
+            },
+            COLLECTIVE => match collectives.get(&raw.id) {
+                Some(&from) => all.push(Link { from, to: at, is_message: false }),
+                None => drop(collectives.insert(raw.id, at)),
+            },
+            _ => {}
+        }
+    })?;
+    all.retain(|link| link.from.0 != link.to.0);
+    Ok(all)
 }
 
-impl Links {
-    fn read(trace: &Feed, ranks: usize) -> Result<Self, PartError> {
-        let mut numbers = vec![0u32; ranks];
-        let mut sends: HashMap<u64, (u32, u32)> = HashMap::new();
-        let mut waits: HashMap<u64, (u32, u32)> = HashMap::new();
-        let mut collectives: HashMap<u64, (u32, u32)> = HashMap::new();
-        let mut all = Vec::new();
-        trace.survey(false, &mut |task, raw| {
-            let Some(number) = numbers.get_mut(task.index()) else { return };
-            let at = (task.0, *number);
-            *number = number.saturating_add(1);
-            if raw.tag & DEPENDENCY == 2 {
-                match sends.remove(&raw.after) {
-                    Some(from) => all.push(Link { from, to: at, is_message: true }),
-                    None => drop(waits.insert(raw.after, at)),
-                }
-            }
-            match raw.tag & KIND {
-                MESSAGE if raw.awaited() => match waits.remove(&raw.id) {
-                    Some(to) => all.push(Link { from: at, to, is_message: true }),
-                    None => drop(sends.insert(raw.id, at)),
-                },
-                COLLECTIVE => match collectives.get(&raw.id) {
-                    Some(&from) => all.push(Link { from, to: at, is_message: false }),
-                    None => drop(collectives.insert(raw.id, at)),
-                },
-                _ => {}
-            }
-        })?;
-        all.retain(|link| link.from.0 != link.to.0);
-        let mut of_rank = vec![Vec::new(); ranks];
-        for (link, index) in all.iter().zip(0..) {
-            of_rank[link.from.0 as usize].push(index);
-            of_rank[link.to.0 as usize].push(index);
-        }
-        Ok(Self { all, of_rank })
+/// The first record of each rank behind the cut that messages and collectives cross least; and what crosses it, but for messages that are
+/// over when a rank's first record behind it begins. Of equal cuts it is the one
+/// that is nearest to where the windows suggest it.
+///
+/// Each record of a window is two nodes, its wait and what follows, and that at its end one, its wait; in front of the cut is the source's
+/// side. The cut may be between the two: such a record is the first behind the cut, and what it waits for costs half.
+fn cut(windows: &[Window], links: &[Link]) -> (Vec<u64>, i64) {
+    let (source, sink) = (0, 1);
+    let mut nodes = 2u32;
+    let mut bases = Vec::with_capacity(windows.len());
+    for window in windows {
+        bases.push(nodes);
+        nodes += 2 * (window.until - window.from) as u32 + 1;
     }
-
-    /// The first record of each rank behind a cut that the `reference` has in front of record `place`; and what crosses it.
-    fn cut(&self, reference: Rank, place: i64, records: &[i64]) -> (Vec<i64>, i64) {
-        let mut cuts: Vec<Option<i64>> = vec![None; records.len()];
-        cuts[reference.index()] = Some(place);
-        // Of the reference's records in front of its cut.
-        let share = place as f64 / records[reference.index()].max(1) as f64;
-        // The number of each rank's links with ranks that are cut.
-        let mut ready = vec![0u64; records.len()];
-        let mut queue = std::collections::BinaryHeap::from([(0, Reverse(reference.0))]);
-        while let Some((_, Reverse(rank))) = queue.pop() {
-            let at = rank as usize;
-            match cuts[at] {
-                None => cuts[at] = Some(self.best(rank, records[at], &cuts, share).0),
-                Some(_) if rank == reference.0 => {}
-                Some(_) => continue,
-            }
-            for &link in &self.of_rank[at] {
-                let Link { from, to, .. } = self.all[link as usize];
-                let other = if from.0 == rank { to.0 } else { from.0 };
-                ready[other as usize] += 1;
-                if cuts[other as usize].is_none() && ready[other as usize].is_power_of_two() {
-                    queue.push((ready[other as usize], Reverse(other)));
-                }
+    // More than all suggestions together.
+    let unit = i64::from(nodes);
+    let mut network = Network::new(nodes as usize);
+    let node = |(rank, record): (u32, u32), is_wait: bool| {
+        let Window { from, until, .. } = windows[rank as usize];
+        match u64::from(record) {
+            record if record < from => source,
+            record if record > until || (record == until && !is_wait) => sink,
+            record => bases[rank as usize] + 2 * (record - from) as u32 + u32::from(!is_wait),
+        }
+    };
+    for (window, &base) in windows.iter().zip(&bases) {
+        for (record, wait) in (window.from..window.until).zip((base..).step_by(2)) {
+            // Behind what is behind a cut nothing is in front.
+            network.join(wait + 1, wait, UNBOUNDED, 0);
+            network.join(wait + 2, wait + 1, UNBOUNDED, 0);
+            match record < window.near {
+                true => network.join(source, wait + 1, 1, 0),
+                false => network.join(wait + 1, sink, 1, 0),
             }
         }
-        // The first ones knew only some of the others. What has no links has its share of the records in front.
-        let mut cuts: Vec<Option<i64>> = cuts
-            .into_iter()
-            .zip(records)
-            .map(|(cut, &records)| cut.or(Some((records as f64 * share) as i64)))
-            .collect();
-        let mut cost = 0;
-        for round in 0..=ROUNDS {
-            cost = 0;
-            for rank in (0..records.len()).filter(|&rank| rank != reference.index()) {
-                let (cut, own) = self.best(rank as u32, records[rank], &cuts, share);
-                if round < ROUNDS && !self.of_rank[rank].is_empty() {
-                    cuts[rank] = Some(cut);
-                }
-                cost += own;
-            }
-        }
-        (cuts.into_iter().map(Option::unwrap_or_default).collect(), cost)
     }
-
-    /// The cut of a rank that is crossed least by its links with ranks that are cut; of several, that which has most nearly this `share` of
-    /// the records in front (a chain is crossed as often wherever it is cut). And what crosses it.
-    fn best(&self, rank: u32, records: i64, cuts: &[Option<i64>], share: f64) -> (i64, i64) {
-        let near = (records as f64 * share) as i64;
-        // What a cut in front of record n costs is the sum of the steps up to n.
-        let mut steps: Vec<(i64, i64)> = vec![(0, 0)];
-        for &link in &self.of_rank[rank as usize] {
-            let Link { from, to, is_message } = self.all[link as usize];
-            let is_from = from.0 == rank;
-            let (own, other) = if is_from { (from, to) } else { (to, from) };
-            let Some(cut) = cuts[other.0 as usize] else { continue };
-            let (own, other) = (i64::from(own.1), i64::from(other.1));
-            // If the other record is in front of the cut, the own one is not to be behind, and the reverse.
-            let cost = match (is_message, is_from) {
-                (false, _) => COLLECTIVE_COST,
-                // What waits first behind the cut.
-                (true, true) if other == cut => 1,
-                (true, _) => MESSAGE_COST,
-            };
-            let own_is_behind_from = match (is_message, is_from, other < cut) {
-                // A wait in front of the first record behind the cut is no part of what is behind.
-                (true, true, _) if other == cut => None,
-                (_, _, true) => Some(own),
-                (_, _, false) => None,
-            };
-            match own_is_behind_from {
-                // The cut must be behind it.
-                Some(own) => {
-                    steps.extend([(0, cost), (own + 1, -cost)]);
-                    if is_message && !is_from {
-                        steps.extend([(own, 1 - cost), (own + 1, cost - 1)]);
-                    }
-                }
-                None => steps.push((own + 1, cost)),
-            }
+    for link in links {
+        let ends: &[(bool, i64)] = match link.is_message {
+            true => &[(true, MESSAGE_COST / 2), (false, MESSAGE_COST / 2)],
+            false => &[(false, COLLECTIVE_COST)],
+        };
+        for &(is_wait, cost) in ends {
+            network.join(node(link.from, false), node(link.to, is_wait), cost * unit, cost * unit);
         }
-        steps.sort_unstable();
-        let (mut cost, mut best): (i64, Option<(i64, i64)>) = (0, None);
-        for step in steps.chunk_by(|one, other| one.0 == other.0) {
-            cost += step.iter().map(|step| step.1).sum::<i64>();
-            let order = |(place, cost): (i64, i64)| (cost, place.abs_diff(near));
-            let this = (step[0].0, cost);
-            if this.0 <= records && best.is_none_or(|best| order(this) < order(best)) {
-                best = Some(this);
-            }
-        }
-        best.unwrap_or((0, 0))
     }
+    let in_front = network.cut(source, sink);
+    let cuts: Vec<u64> = windows
+        .iter()
+        .zip(&bases)
+        .map(|(window, &base)| {
+            let behind = |record: &u64| !in_front[(base + 2 * (record - window.from) as u32 + 1) as usize];
+            (window.from..window.until).find(behind).unwrap_or(window.until)
+        })
+        .collect();
+    let crosses = |link: &Link| {
+        let (from, to) = (cuts[link.from.0 as usize], cuts[link.to.0 as usize]);
+        let is_behind = (u64::from(link.from.1) >= from, u64::from(link.to.1) >= to);
+        match (is_behind.0 == is_behind.1, link.is_message) {
+            (true, _) => 0,
+            (false, false) => COLLECTIVE_COST,
+            // Over before the first record behind the cut begins.
+            (false, true) if !is_behind.0 && u64::from(link.to.1) == to => 0,
+            (false, true) => MESSAGE_COST,
+        }
+    };
+    let cost = links.iter().map(crosses).sum();
+    (cuts, cost)
 }
 
 /// Offsets in an iteration of the reference at which it may begin: where the pattern does, behind collectives, and behind most computing.

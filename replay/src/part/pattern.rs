@@ -57,6 +57,12 @@ impl Pattern {
         best
     }
 
+    /// Where an occurrence starts, from 0; of those that there would be in front of the first or behind the last, too.
+    pub(super) fn start(&self, occurrence: i64) -> i64 {
+        let known = occurrence.clamp(0, self.starts.len() as i64 - 1);
+        self.starts[known as usize] as i64 + (occurrence - known) * self.period as i64
+    }
+
     /// The loop around a place, with the word of this length there.
     fn of_word(of: &[u32], place: usize, length: usize) -> Self {
         let word = &of[place..place + length];
