@@ -1,7 +1,7 @@
 /* A library that says it is MPI: of a kind that nobody knows, or, with ABI_MAJOR, with that version of the standard ABI. */
 #include <string.h>
 
-#define BOTH(name, arguments, body) int name arguments body int P##name arguments body
+#define BOTH(name, arguments, ...) int name arguments __VA_ARGS__ int P##name arguments __VA_ARGS__
 BOTH(MPI_Init, (int *count, char ***words), { (void)count, (void)words; return 0; })
 BOTH(MPI_Finalize, (void), { return 0; })
 BOTH(MPI_Comm_rank, (void *comm, int *rank), { (void)comm; *rank = 0; return 0; })
