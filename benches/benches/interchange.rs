@@ -1,10 +1,10 @@
 //! How fast traces of other tools become captures: records of DUMPI and events of OTF2 a second, both readings and the writing of the
-//! capture included, against a copy of the same bytes.
+//! capture included, against a copy of the same bytes. Two ranks exchange messages: each posts a receive, sends, and waits for both.
 //!
-//! Two ranks exchange messages: each posts a receive, sends, and waits for both.
+//! How fast GOAL becomes a trace, and a trace of a halo exchange, a container, other formats: records a second.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use interchange::{Files, Format, Imported, Options, Quiet, import};
+use interchange::{ExportOptions, Files, Format, Imported, Options, Quiet, export, import};
 use std::hint::black_box;
 use std::path::Path;
 
@@ -169,5 +169,39 @@ fn interchange(criterion: &mut Criterion) {
     measure(criterion, "otf2", directory.path(), of_otf2);
 }
 
-criterion_group!(benches, interchange);
+/// A halo exchange of 64 ranks to each format that is written, and from GOAL back.
+fn exports(criterion: &mut Criterion) {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("halo.vefx");
+    let halo2d = workloads::pattern("halo2d").unwrap();
+    let halo = workloads::Workload { iterations: 1000, ..workloads::Workload::new(halo2d, 64) };
+    let mut out = std::io::BufWriter::new(std::fs::File::create(&trace).unwrap());
+    let records = halo.write_container(&mut out, Default::default()).unwrap().messages;
+    drop(out.into_inner().unwrap());
+    let mut group = criterion.benchmark_group("export");
+    group.sample_size(10).throughput(Throughput::Elements(records));
+    for format in Format::ALL.iter().filter(|format| format.info().writer.is_some()) {
+        group.bench_function(format.info().name, |bencher| {
+            bencher.iter(|| {
+                let work = tempfile::tempdir_in(directory.path()).unwrap();
+                let to = work.path().join("out");
+                export(*format, &trace, &Default::default(), &to, &ExportOptions::default(), &Quiet).unwrap()
+            });
+        });
+    }
+    group.finish();
+    let mut group = criterion.benchmark_group("import");
+    for format in [Format::Goal, Format::GoalBinary] {
+        let [schedule, back] = ["schedule", "back.vefx"].map(|name| directory.path().join(name));
+        let options = ExportOptions::default();
+        let made = export(format, &trace, &Default::default(), &schedule, &options, &Quiet).unwrap();
+        let files = Files::of(&[schedule]).unwrap();
+        group.sample_size(10).throughput(Throughput::Elements(made.operations));
+        group.bench_function(format.info().name, |bencher| {
+            bencher.iter(|| import(format, &files, &back, || panic!(), &Options::default(), &Quiet).unwrap());
+        });
+    }
+}
+
+criterion_group!(benches, interchange, exports);
 criterion_main!(benches);

@@ -7,6 +7,7 @@
 //! ```text
 //! files ─ Files ─▶ Format::of ─▶ Reader::Calls ─▶ capture ─ mixer ─▶ trace
 //!                              └▶ Reader::Graph ───────────────────▶ trace
+//! trace ─ Loaded ─▶ Export ─ the writer of a format ─▶ files
 //! ```
 //!
 //! | question | file |
@@ -16,6 +17,7 @@
 //! | How do the calls of each rank become a capture, and how are communicators and wildcards found out? | `calls/` |
 //! | What can be wrong? | `error.rs` |
 //! | What does an import tell? | `summary.rs` |
+//! | How is a trace written? | `export/`, and `write.rs` in the directory of each format |
 //!
 //! Clocks of two ranks are never compared, except to count how many messages contradict them.
 //! This crate never prints, never mixes, and has no network.

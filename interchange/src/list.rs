@@ -3,6 +3,7 @@
 use crate::error::{Problem, Result};
 use crate::files::{Files, Start};
 use crate::format::{Info, Reader};
+use std::path::Path;
 
 macro_rules! formats {
     ($($(#[$doc:meta])* $format:ident in $info:expr;)+) => {
@@ -57,19 +58,32 @@ impl Format {
         read.map(|format| format.info().name)
     }
 
-    /// The format of files, by their content: that of the first file that any format recognises.
+    /// The format of files, by their content: that of all files that any format recognises.
     ///
     /// # Errors
-    /// A file cannot be read, or none is recognised.
+    /// A file cannot be read, none is recognised, or they are of several formats.
     pub fn of(files: &Files) -> Result<Self> {
+        let mut found: Option<(Self, &Path)> = None;
         for path in &files.paths {
             let bytes = Files::start(path)?;
             let start = Start { path, bytes: &bytes };
-            if let Some(format) = Self::ALL.iter().find(|format| (format.info().recognises)(&start)) {
-                return Ok(*format);
+            let Some(&format) = Self::ALL.iter().find(|format| (format.info().recognises)(&start)) else {
+                continue;
+            };
+            match found {
+                None => found = Some((format, path)),
+                Some((first, _)) if first == format => {}
+                Some((first, of)) => {
+                    let [is, but] = [format, first].map(|format| format.info().name);
+                    let of = of.display();
+                    let what = format!("is of format {is}, but {of} is of {but}: name the files of one tool");
+                    return Err(Problem::Invalid(what).of_file(path));
+                }
             }
         }
-        let names: Vec<&str> = Self::names().collect();
-        Err(Problem::Unknown(names.join(", ")).of_file(files.first()))
+        found.map(|(format, _)| format).ok_or_else(|| {
+            let names: Vec<&str> = Self::names().collect();
+            Problem::Unknown(names.join(", ")).of_file(files.first())
+        })
     }
 }

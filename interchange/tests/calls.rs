@@ -161,3 +161,21 @@ fn messages_of_liballprof() {
     assert_eq!((calls(&summary, "MPI_Allreduce"), mixed.communicators), (2, 2));
     assert_eq!(summary.remarks, ["1 receives with a wildcard got the only message that remained for them"]);
 }
+
+/// A run is recorded by one tool, in as many directories as there are.
+#[test]
+fn a_run_in_two_directories() {
+    let work = tempfile::tempdir().unwrap();
+    let run = sample("dumpi/testtrace");
+    let parts = ["first", "second"].map(|part| work.path().join(part));
+    parts.iter().for_each(|part| std::fs::create_dir(part).unwrap());
+    for rank in 0..4 {
+        let name = format!("testtrace-000{rank}.bin");
+        std::fs::copy(run.join(&name), parts[rank % 2].join(name)).unwrap();
+    }
+    let summary = capture(&parts, work.path(), &Options::default()).unwrap();
+    assert_eq!((summary.ranks, summary.messages, summary.bytes), (4, 4, 16));
+    std::fs::write(parts[1].join("zero.goal"), "num_ranks 1\nrank 0 {\na: calc 5\n}\n").unwrap();
+    let error = capture(&parts, work.path(), &Options::default()).unwrap_err().to_string();
+    assert!(error.contains("zero.goal: is of format goal, but ") && error.contains("of one tool"), "{error}");
+}

@@ -1,6 +1,9 @@
 //! Traces in formats of other tools, and those tools on them.
 
 use interchange::{ExportOptions, Exported, Files, Format, Imported, Options, Quiet, import};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -259,4 +262,95 @@ fn otf2_has_what_no_record_waits_for() {
     assert_eq!([summary.calls["MPI_Iallreduce"], summary.calls["MPI_Waitall"]], [2, 1]);
     let collectives = |text: &str| text.lines().filter(|line| line.starts_with('G')).count();
     assert_eq!(collectives(&back), collectives(&trace));
+}
+
+/// A trace of messages whose records wait for any that came before, for sends, or for nothing.
+fn random_trace(seed: u64) -> String {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let tasks = random.random_range(2..7u32);
+    // Source, destination, bytes, time, and the message that is waited for.
+    let mut records: Vec<(u32, u32, u64, u64, Option<usize>)> = Vec::new();
+    for _ in 0..150 {
+        let src = random.random_range(0..tasks);
+        let dst = (src + random.random_range(1..tasks)) % tasks;
+        let to_src: Vec<usize> = (0..records.len()).filter(|&number| records[number].1 == src).collect();
+        let waits = !to_src.is_empty() && random.random_bool(0.6);
+        let awaited = waits.then(|| to_src[random.random_range(0..to_src.len())]);
+        records.push((src, dst, random.random_range(1..50_000), random.random_range(0..9_000), awaited));
+    }
+    let mut lines = format!("VEF3 {tasks} {} 1 0 0 0 1000\nC0", records.len() + tasks as usize);
+    (0..tasks).for_each(|task| lines += &format!(" {task}"));
+    for (id, &(src, dst, bytes, time, waited)) in records.iter().enumerate() {
+        let awaited = if records.iter().any(|record| record.4 == Some(id)) { 4 } else { 0 };
+        let before = records[..id].iter().rposition(|record| record.0 == src);
+        let (kind, on) = match (waited, before) {
+            (Some(on), _) => (2, on as i64),
+            (None, Some(on)) => (1, on as i64),
+            (None, None) => (0, -1),
+        };
+        lines += &format!("\n{id} {src} {dst} {bytes} {} {time} {on}", awaited + kind);
+    }
+    for task in 0..tasks {
+        let last = records.iter().rposition(|record| record.0 == task);
+        let (kind, on) = last.map_or((0, -1), |on| (1, on as i64));
+        lines += &format!("\n{} {task} {task} 0 {kind} 5 {on}", records.len() + task as usize);
+    }
+    lines + "\n"
+}
+
+/// When the messages of each channel start, with their bytes, by the rule of replays on a network of 1 µs and 10 Gbit/s without contention.
+/// Records are tried until none can start.
+fn starts(trace: &str) -> BTreeMap<(u32, u32), Vec<(u64, u64)>> {
+    let mut tasks: BTreeMap<u32, Vec<Vec<i64>>> = BTreeMap::new();
+    for line in trace.lines().skip(1).filter(|line| !line.starts_with('C')) {
+        let fields: Vec<i64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
+        tasks.entry(fields[1] as u32).or_default().push(fields);
+    }
+    let (mut sent, mut ends) = (HashMap::new(), BTreeMap::new());
+    let mut next: BTreeMap<u32, (usize, i64)> = tasks.keys().map(|&task| (task, (0, 0))).collect();
+    loop {
+        let mut moved = false;
+        for (task, records) in &tasks {
+            let (number, now) = next[task];
+            let Some(fields) = records.get(number) else { continue };
+            let [id, src, dst, bytes, kind, time, on] = fields[..] else { panic!("{fields:?}") };
+            let released = match kind % 4 {
+                0 => Some(0),
+                1 => sent.get(&on).map(|&(start, _)| start),
+                _ => sent.get(&on).map(|&(start, bytes)| start + 1_000_000 + 800 * bytes),
+            };
+            let Some(released) = released else { continue };
+            let start = now.max(released) + 1000 * time;
+            sent.insert(id, (start, bytes));
+            if bytes > 0 {
+                let channel: &mut Vec<_> = ends.entry((src as u32, dst as u32)).or_default();
+                channel.push((bytes as u64, start as u64));
+            }
+            next.insert(*task, (number + 1, start));
+            moved = true;
+        }
+        if !moved {
+            let all: usize = tasks.values().map(Vec::len).sum();
+            assert_eq!(sent.len(), all, "stuck: {trace}");
+            return ends;
+        }
+    }
+}
+
+/// Schedules of random traces, read back: the same messages, with the same bytes, at the same times.
+#[test]
+fn schedules_keep_the_times_of_all_messages() {
+    let work = tempfile::tempdir().unwrap();
+    for seed in 0..40 {
+        let trace = random_trace(seed);
+        let expected = starts(&trace);
+        assert_eq!(expected.values().map(Vec::len).sum::<usize>(), 150);
+        for (format, name) in [(Format::Goal, "t.goal"), (Format::GoalBinary, "t.bin")] {
+            let to = work.path().join(name);
+            export_of(&trace, format, &to);
+            let (files, back) = (Files::of(&[to]).unwrap(), work.path().join("back.vef"));
+            import(format, &files, &back, || panic!(), &Options::default(), &Quiet).unwrap();
+            assert_eq!(starts(&fs::read_to_string(&back).unwrap()), expected, "{seed}: {name}\n{trace}");
+        }
+    }
 }

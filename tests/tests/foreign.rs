@@ -37,7 +37,7 @@ fn calls_are_checked_before_they_are_converted() {
     for part in [
         "0002.bin: has no index: it was cut",
         "warning: files that end early (1): rank 2 ends at byte ",
-        "sends and receives without a partner (",
+        "error: without a partner: ",
         "NOT complete",
     ] {
         assert!(said.contains(part), "no {part:?} in {said}");
@@ -110,4 +110,87 @@ fn a_workload_is_made_exported_joined_and_cut() {
     assert_eq!(time("sim part.vef --json"), time("sim ring.vef --iterations=3-6 --json"));
     assert!(vef("cut ring.vef -o part.vef").exited(2).stderr().contains("name a part"));
     assert!(vef("cat ring.vef none.vef -o x.vef").exited(2).stderr().contains("none.vef"));
+}
+
+/// A sample of each format, with its options: those of the repository, and those beside it that are there.
+fn samples() -> Vec<(PathBuf, &'static [&'static str])> {
+    let own = [
+        "dumpi/testtrace",
+        "dumpi/alltoall-p2p",
+        "otf2/pingpong2",
+        "goal/binary_tree_32.bin",
+        "goal/dissemination_16.goal",
+        "chakra/all_reduce8",
+        "chakra/all_to_all4",
+    ];
+    let mut samples: Vec<(PathBuf, &[&str])> = own.iter().map(|path| (sample(path), [].as_slice())).collect();
+    let speed: &[&str] = &["--flops-per-second", "1e9"];
+    for (path, options) in [
+        ("dumpi/testbgp", [].as_slice()),
+        ("otf2/mpi10", &[]),
+        ("chakra/ring_allreduce8", &[]),
+        ("chakra/pytorch/small_chakra.0.json", &[]),
+        ("goal/sweep3d-4.goal.gz", &[]),
+        ("liballprof", &[]),
+        ("simgrid-ti/app32", speed),
+        ("simgrid-ti/examples/actions_waitall.txt", speed),
+    ] {
+        if let Some(path) = skipping::shared(&format!("data/interchange/{path}")) {
+            samples.push((path, options));
+        }
+    }
+    samples
+}
+
+/// What foreign traces become is replayed to its end by every model of the simulator.
+#[test]
+fn imported_traces_are_simulated_by_every_model() {
+    // Clap lists the models where one is wrong.
+    let models = run(vef().args(["sim", "x.vef", "--model", "?"])).exited(2).stderr();
+    let models = models.split("[possible values: ").nth(1).and_then(|rest| rest.split(']').next());
+    let models: Vec<&str> = models.expect("the models").split(", ").collect();
+    assert!(models.len() >= 6 && models.contains(&"loggp") && models.contains(&"flow"), "{models:?}");
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = work.path().join("t.vefx");
+    for (path, options) in samples() {
+        run(vef().arg("import").arg(&path).args(options).arg("-o").arg(&trace)).success();
+        for model in &models {
+            let simulated = run(vef().arg("sim").arg(&trace).args(["--json", "--model", model])).success();
+            let simulated: serde_json::Value = serde_json::from_str(&simulated.stdout()).expect("JSON");
+            assert_eq!(simulated["complete"], true, "{} by {model}", path.display());
+        }
+    }
+}
+
+/// LogGOPSim with its defaults ends the schedule of Sweep3D at this time.
+#[test]
+fn a_schedule_ends_when_loggopsim_ends_it() {
+    let Some(path) = skipping::shared("data/interchange/goal/sweep3d-4.goal.gz") else { return };
+    let simulated = run(vef().arg("sim").arg(path).args(["--model", "loggp", "--json"])).success().stdout();
+    let simulated: serde_json::Value = serde_json::from_str(&simulated).expect("JSON");
+    assert_eq!(simulated["runtime_ps"], 42_441_527_748_000u64);
+}
+
+/// What a command refuses about foreign traces, and how.
+#[test]
+fn refusals_say_what_would_do() {
+    let work = tempfile::tempdir().expect("a directory");
+    let refused = |words: &str| {
+        let mut command = vef();
+        run(command.current_dir(work.path()).args(words.split(' '))).exited(2).stderr()
+    };
+    assert!(refused("gen llm -o x.vef").contains("llm: how many ranks? (--ranks N or --parallel D,T,P)"));
+    assert!(refused("gen ring -o x.vef").contains("ring: how many ranks? (--ranks N)"));
+    let experts = "gen llm --parallel 3,1,1 -o x.vef --experts 4 --expert-ranks";
+    assert!(refused(&format!("{experts} 3")).contains("3 ranks do not divide 4 experts (--experts)"));
+    assert!(refused(&format!("{experts} 2")).contains("2 ranks do not divide 3 replicas (--parallel)"));
+    run(vef().current_dir(work.path()).args(["gen", "ring", "-n", "4", "-o", "ring.vef"])).success();
+    assert!(refused("cut ring.vef --ranks 99 -o x.vef").contains("no rank 99: the trace has 4 ranks"));
+    for command in ["cat ring.vef", "cut ring.vef --ranks 0", "convert ring.vef", "gen ring -n 2"] {
+        let to = if command.starts_with("convert") { "x.vef" } else { "-o x.vef" };
+        assert!(refused(&format!("{command} {to} --compress")).contains("--compress is for containers"));
+    }
+    // Standard output is a pipe here.
+    assert!(refused("export --to goal-bin ring.vef -o -").contains("name a file"));
+    assert!(refused("export --to otf2 ring.vef -o -").contains("name one"));
 }

@@ -128,8 +128,8 @@ fn a_step_of_a_language_model() {
 
     let error =
         |sizes: &[u32], model| Workload { model, ..workload("llm", sizes) }.header().unwrap_err().to_string();
-    assert!(error(&[1, 1, 3], small.clone()).contains("layers: the stages must divide them"));
-    assert!(error(&[3, 1, 1], experts).contains("expert-ranks: they must divide the replicas"));
+    assert!(error(&[1, 1, 3], small.clone()).contains("layers: 3 stages do not divide "));
+    assert!(error(&[3, 1, 1], experts).contains("ranks do not divide 3 replicas (--parallel)"));
     assert!(error(&[1, 1, 1], Model { zero: 4, ..small.clone() }).contains("zero"));
     assert!(error(&[1, 1, 1], Model { hidden: u64::MAX, ..small }).contains("16777216"));
 }

@@ -206,12 +206,25 @@ fn examine<'a>(
         })
         .transpose();
     let replayed = replayed.map_err(|error| trace.error(error))?;
-    trace.warn();
+    let mut lacks = trace.lacks();
+    match &foreign {
+        None => trace.warn(),
+        Some(foreign) => {
+            // What the findings name is not said again.
+            let is_named = |lack: &String| {
+                let mut words = lack.split(' ');
+                words.any(|word| {
+                    foreign.findings.iter().any(|finding| finding.what.ends_with(&format!(" {word}")))
+                })
+            };
+            lacks.retain(|lack| !is_named(lack));
+            output::lacks(lacks.iter());
+        }
+    }
     trace.tell_time_in_mpi(true);
     if let Some(replayed) = &replayed {
         initialisation::warn(trace, replayed.runtime, check.yardstick.of_run.from_launch);
     }
-    let lacks = trace.lacks();
     Ok(Finding { check, foreign, report, repair, replayed, lacks })
 }
 

@@ -32,6 +32,9 @@ pub enum ExportProblem {
     /// The schedule does not fit into the format.
     #[error(transparent)]
     Binary(#[from] BinaryError),
+    /// The file must be seekable.
+    #[error("this format cannot be written to a pipe: name a file")]
+    Pipe,
     /// There is no writer.
     #[error("this format is not written")]
     NotWritten,

@@ -4,6 +4,7 @@ use super::operation::RankGraph;
 use super::{BinaryWriter, TextWriter};
 use crate::export::{Export, ExportError, ExportProblem, Exported, Operations};
 use std::fs::File;
+use std::io::Seek;
 use vef_format::new_file::NewFile;
 
 type Written<T> = Result<T, ExportProblem>;
@@ -21,13 +22,13 @@ pub(super) fn text(export: &Export<'_>) -> Result<Exported, ExportError> {
 
 /// Writes the trace in binary.
 pub(super) fn binary(export: &Export<'_>) -> Result<Exported, ExportError> {
+    let begin = |mut out: File, ranks| {
+        // The table in front is written last.
+        out.stream_position().map_err(|_| ExportProblem::Pipe)?;
+        Ok(BinaryWriter::new(out, ranks)?)
+    };
     let rank = |writer: &mut BinaryWriter<_>, graph: &_| Ok(writer.rank(graph)?);
-    write(
-        export,
-        |out, ranks| Ok(BinaryWriter::new(out, ranks)?),
-        rank,
-        |writer| Ok(writer.finish().map(drop)?),
-    )
+    write(export, begin, rank, |writer| Ok(writer.finish().map(drop)?))
 }
 
 /// Writes the graphs of all ranks with a writer, which is begun, given each rank, and finished.

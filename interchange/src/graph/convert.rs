@@ -38,7 +38,7 @@ pub(crate) fn convert(
         let shown: Vec<String> = circle.iter().take(5).map(|&node| graph.shown(node)).collect();
         let more = if circle.len() > 5 { ", …" } else { "" };
         invalid(format!(
-            "{} operations depend on each other in a circle: {}{more}",
+            "operations depend on each other in a circle ({}): {}{more}",
             circle.len(),
             shown.join("; ")
         ))
