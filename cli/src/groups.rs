@@ -2,7 +2,7 @@
 
 use crate::command_line::one_line;
 use crate::input::Input;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Written};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser};
 use replay::{Extent, Link, Part, Picos};
@@ -11,9 +11,39 @@ use sim_example::quantity::{Bandwidth, parse_time};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use vef_format::container::Settings;
+use vef_format::format::named_container;
 use vef_format::operation::OpCodes;
+
+/// The trace that a command writes.
+#[derive(Args)]
+pub struct TraceOutput {
+    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
+    #[arg(short, long, value_name = "OUT", value_parser = Written::trace())]
+    pub output: Written,
+    #[command(flatten)]
+    pub compressed: Compressed,
+}
+
+/// Whether a container is compressed.
+#[derive(Args)]
+pub struct Compressed {
+    /// Compress the blocks of the container (zstd)
+    #[arg(long)]
+    compress: bool,
+}
+
+impl Compressed {
+    /// The settings of a container at `output`.
+    pub fn settings(&self, output: &Path) -> Result<Settings, Failure> {
+        match self.compress && !named_container(output) {
+            true => Err("--compress is for containers: OUT.vefx".into()),
+            false => Ok(Settings { compress: self.compress, ..Settings::default() }),
+        }
+    }
+}
 
 /// Parses one of these names to its value.
 pub fn one_of<T: Clone + Send + Sync + 'static>(

@@ -13,6 +13,8 @@ use sim_example::Collectives;
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::{Background, BackgroundError};
+use sim_example::tune::OPERATIONS;
+use vef_format::operation::Operation;
 
 /// The heading of options that say how simulations run and what of their results is shown: they cannot be swept.
 pub const RUNS_AND_RESULTS: &str = "Runs and results";
@@ -33,7 +35,8 @@ Examples:
   mpirun -n 8 vef sim app.vef --sweep latency=100ns,1us,10us --sweep model=cut-through,packet -o points --csv
   vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet
   vef sim a.vefx b.vefx --topology dragonfly:2x4x2 --place b=random --repeat b=until:a   # how much b slows a down
-  vef sim app.vef --topology torus:8x8 --background uniform@0.3", network::forms()))]
+  vef sim app.vef --topology torus:8x8 --background uniform@0.3
+  vef sim app.vef --preset ndr --topology clos:64x2 --tune allreduce,alltoall --tuned rules", network::forms()))]
 pub struct Sim {
     /// Trace, also of another tool (docs/interchange.md), or the directory of a capture; a GOAL schedule runs as it is with --model loggp; - is
     /// standard input
@@ -102,6 +105,13 @@ pub struct Sim {
     /// are separated by commas, or by | if there is one: bandwidth=10G,25G
     #[arg(long, value_name = "OPTION=VALUES", help_heading = RUNS_AND_RESULTS)]
     pub sweep: Vec<String>,
+    /// Instead of the trace, simulate all algorithms of these collectives (allreduce, alltoall, allgather, bcast, reduce, barrier) between its
+    /// ranks, by message size, and show which is the fastest in Open MPI, MPICH and NCCL
+    #[arg(long, value_name = "OPERATION,…", help_heading = RUNS_AND_RESULTS, value_delimiter = ',', value_parser = tuned, conflicts_with_all = ["sweep", "json", "again"])]
+    pub tune: Vec<Operation>,
+    /// With --tune: directory for openmpi.rules and nccl.csv, by which these use the fastest
+    #[arg(long, value_name = "DIR", help_heading = RUNS_AND_RESULTS, requires = "tune", value_parser = WrittenDirectory::any())]
+    pub tuned: Option<WrittenDirectory>,
     /// With --sweep: directory for the results. Points with a result are not run again; processes that use
     /// the same directory (under mpirun, srun, or started by hand) share the points
     #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::any())]
@@ -190,6 +200,7 @@ impl Sim {
             ("--timeline", self.timeline.is_some()),
             ("--report", self.report.is_some()),
             ("--csv", self.csv.is_some()),
+            ("--tune", !self.tune.is_empty()),
         ];
         options.into_iter().filter(|&(_, is_given)| is_given).map(|(name, _)| name).collect()
     }
@@ -213,6 +224,11 @@ pub fn send_completion(text: &str) -> Result<SendCompletion, String> {
 /// Traffic beside the traces: none, or PATTERN@LOAD.
 fn background(text: &str) -> Result<Option<Background>, BackgroundError> {
     if text == "none" { Ok(None) } else { text.parse().map(Some) }
+}
+
+fn tuned(text: &str) -> Result<Operation, String> {
+    let known = OPERATIONS.into_iter().find(|operation| operation.key() == text);
+    known.ok_or_else(|| format!("write {}", OPERATIONS.map(Operation::key).join(", ")))
 }
 
 fn saturation_step(text: &str) -> Result<f64, String> {

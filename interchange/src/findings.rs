@@ -89,6 +89,6 @@ impl Finding {
     pub fn in_one_line(&self) -> String {
         // One example may stand for many.
         let more = if self.count > EXAMPLES as u64 && self.first.len() == EXAMPLES { ", …" } else { "" };
-        format!("{} {}: {}{more}", self.count, self.what, self.first.join(", "))
+        format!("{} ({}): {}{more}", self.what, self.count, self.first.join(", "))
     }
 }

@@ -1,13 +1,13 @@
 //! What a format says of itself.
 
 use crate::error::Result;
-use crate::export::{ExportError, ExportOptions, Exported};
+use crate::export::{Export, ExportError, Exported};
 use crate::files::{Files, Start};
 use crate::findings::Finding;
 use crate::options::Options;
+use crate::progress::Progress;
 use crate::summary::Summary;
 use std::path::Path;
-use vef_format::operation::OpCodes;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug)]
@@ -40,26 +40,11 @@ pub enum Reader {
 /// Reads files into the directory of a capture, or the file of a trace.
 pub type Read = fn(&Files, &Path, &Options, &dyn Progress) -> Result<Summary>;
 
-/// Writes the trace in a file, of which the operation codes are those given if it is text, to a file or directory.
-pub type Write =
-    fn(&Path, &OpCodes, &Path, &ExportOptions, &dyn Progress) -> std::result::Result<Exported, ExportError>;
+/// Writes a trace to a file or directory.
+pub type Write = fn(&Export<'_>) -> std::result::Result<Exported, ExportError>;
 
 /// Finds what is wrong in files.
 pub type Check = fn(&Files, &Options, &dyn Progress) -> Result<Vec<Finding>>;
-
-/// Shows how far an import or export is.
-pub trait Progress: Sync {
-    /// `done` of `total` units, mostly bytes, are done.
-    fn set(&self, done: u64, total: u64);
-}
-
-/// Shows nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Quiet;
-
-impl Progress for Quiet {
-    fn set(&self, _: u64, _: u64) {}
-}
 
 impl Info {
     /// A format of calls.

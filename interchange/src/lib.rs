@@ -22,9 +22,11 @@
 
 #![forbid(unsafe_code)]
 
+mod decimal;
 mod error;
 mod findings;
 mod options;
+mod progress;
 mod summary;
 
 mod export;
@@ -45,15 +47,18 @@ mod ti;
 mod list;
 
 pub use error::{ImportError, Problem, Result};
-pub use export::{ExportError, ExportOptions, ExportProblem, Exported};
+pub use export::{Export, ExportError, ExportOptions, ExportProblem, Exported};
 pub use files::{Files, Start};
 pub use findings::{EXAMPLES, Finding};
-pub use format::{Check, Info, Progress, Quiet, Read, Reader, Write};
+pub use format::{Check, Info, Read, Reader, Write};
 pub use list::Format;
 pub use options::{Options, Streams};
+pub use progress::{Progress, Quiet};
 pub use summary::{Skew, Skipped, Summary, Unmatched};
 
+use export::Loaded;
 use std::path::{Path, PathBuf};
+use vef_format::operation::OpCodes;
 
 /// What an import made.
 #[derive(Clone, Debug)]
@@ -94,4 +99,20 @@ pub fn import(
             Err(Problem::Unsupported { what: info.what.to_owned(), advice }.of_file(files.first()))
         }
     }
+}
+
+/// Writes the trace in the file `from` to the file or directory `to`. `codes` are the operation codes of a trace in text.
+///
+/// # Errors
+/// The format is not written, the trace cannot be read or does not fit into the format, or the output cannot be written.
+pub fn export(
+    format: Format,
+    from: &Path,
+    codes: &OpCodes,
+    to: &Path,
+    options: &ExportOptions,
+    progress: &dyn Progress,
+) -> std::result::Result<Exported, ExportError> {
+    let write = format.info().writer.ok_or_else(|| ExportProblem::NotWritten.of_file(to))?;
+    write(&Export { trace: &Loaded::read(from, codes)?, to, options, progress })
 }

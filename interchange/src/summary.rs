@@ -86,7 +86,7 @@ impl Summary {
     pub fn faults(&self) -> impl Iterator<Item = Finding> {
         let skipped = self.skipped.iter().map(|(name, skipped)| {
             let first = skipped.ranks.iter().map(|rank| format!("rank {rank}")).collect();
-            let what = format!("calls of {name}, which are left out");
+            let what = format!("left out: calls of {name}");
             Finding { what, is_error: false, count: skipped.count, first }
         });
         self.findings.iter().cloned().chain(skipped)

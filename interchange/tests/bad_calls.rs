@@ -181,11 +181,11 @@ fn wildcards_get_what_remains() {
 #[test]
 fn strict_refuses_what_is_left_out() {
     let cases = [
-        ("0 init\n0 put 1 8\n0 finalize\n", "1 calls of put, which are left out: rank 0"),
-        ("0 init\n0 isend 0 1 8\n0 finalize\n", "1 requests that no call completes: rank 0, call 2"),
+        ("0 init\n0 put 1 8\n0 finalize\n", "left out: calls of put (1): rank 0"),
+        ("0 init\n0 isend 0 1 8\n0 finalize\n", "requests that no call completes (1): rank 0, call 2"),
         (
             "0 init\n0 wait 0 0 7\n0 finalize\n",
-            "1 waits for requests that were not made, or whose call was left out: rank 0, call 2",
+            "waits for requests that were not made, or whose call was left out (1): rank 0, call 2",
         ),
     ];
     for (trace, expected) in cases {

@@ -2,8 +2,17 @@
 
 mod common;
 
-use common::{calls, import, sample, shared};
+use common::{calls, capture, import, sample, shared};
 use interchange::Options;
+use std::path::{Path, PathBuf};
+
+/// Writes the files of a trace.
+fn written(directory: &Path, files: &[(&str, &str)]) -> PathBuf {
+    let to = directory.join("in");
+    std::fs::create_dir(&to).unwrap();
+    files.iter().for_each(|(name, text)| std::fs::write(to.join(name), text).unwrap());
+    to
+}
 
 #[test]
 fn an_archive_of_score_p() {
@@ -108,4 +117,47 @@ fn broadcasts_of_liballprof() {
     let (summary, mixed) = import(&path, &Options::default());
     assert_eq!(calls(&summary, "MPI_Bcast"), 20);
     assert_eq!((mixed.collectives, mixed.local_collectives, mixed.messages), (5, 20, 0));
+}
+
+/// Before 3.20: names in any case, no tags, and a wait for the last request of its rank.
+#[test]
+fn an_old_trace_of_simgrid() {
+    let old = "0 init\n1 init\n0 Isend 1 100\n0 ISEND 1 3\n0 Wait\n0 compute 2e9\n0 wait\n\
+        1 Irecv 0 100\n1 compute 5e9\n1 wait\n1 recv 0 3\n0 allReduce 8 1e9\n1 allReduce 8 1e9\n\
+        0 bcast 16\n1 bcast 16\n0 finalize\n1 finalize\n";
+    let work = tempfile::tempdir().unwrap();
+    let path = written(work.path(), &[("trace.txt", old)]);
+    let error = capture(std::slice::from_ref(&path), work.path(), &at(1e9)).unwrap_err().to_string();
+    assert!(error.contains("trace.txt:7: ") && error.contains("--old-ti"), "{error}");
+    let (summary, mixed) = import(&path, &Options { old_ti: true, ..at(1e9) });
+    assert_eq!((summary.messages, summary.bytes), (2, 103));
+    assert_eq!((mixed.messages, mixed.matched, mixed.collectives), (2, 2, 2));
+    for (name, count) in [("MPI_Isend", 2), ("MPI_Irecv", 1), ("MPI_Wait", 3), ("MPI_Allreduce", 2)] {
+        assert_eq!(calls(&summary, name), count, "{name}");
+    }
+    let told: Vec<String> = summary.told().collect();
+    assert_eq!(told, ["tags are 0, and a wait without a request is for the last one of its rank"]);
+}
+
+/// Requests are addresses, eight bytes apart; a wildcard's message is the one that remains; handles of communicators are each rank's own.
+#[test]
+fn messages_of_liballprof() {
+    let begin =
+        |rank: u32| format!("# host: h\nMPI_Init:-:1:2:1.0\nMPI_Comm_rank:1.5:500,{rank},2:{rank}:1.6\n");
+    let first = begin(0)
+        + "MPI_Isend:2.0:1000:3:11,8,8:1:5:500,0,2:9000:3.0\nMPI_Irecv:3.0:2000:7:11,8,8:-1:-1:500,0,2:9008:4.0\n\
+           MPI_Waitall:5.0:2:9000:0:6.5\nMPI_Comm_split:7.0:500,0,2:3:1:600,0,2:8.0\n\
+           MPI_Allreduce:8.5:1:2:4:11,8,8:3:600,1,2:9.0\nMPI_Finalize:13.0:-\n";
+    let second = begin(1)
+        + "MPI_Irecv:2.0:2000:3:11,8,8:0:5:500,1,2:7000:3.0\nMPI_Wait:3.5:7000:0:4.0\n\
+           MPI_Send:4.25:1000:7:11,8,8:0:6:500,1,2:5.0\nMPI_Comm_split:6.0:500,1,2:3:0:700,0,2:8.0\n\
+           MPI_Allreduce:8.5:1:2:4:11,8,8:3:700,0,2:9.0\nMPI_Finalize:13.0:-\n";
+    let work = tempfile::tempdir().unwrap();
+    let path = written(work.path(), &[("run-0.txt", &first), ("run-1.txt", &second)]);
+    let (summary, mixed) = import(&path, &Options::default());
+    assert_eq!((summary.ranks, summary.messages, summary.bytes), (2, 2, 24 + 56));
+    assert_eq!((mixed.messages, mixed.matched, mixed.bytes.0), (2, 2, 80));
+    // That of the split is one of its own.
+    assert_eq!((calls(&summary, "MPI_Allreduce"), mixed.communicators), (2, 2));
+    assert_eq!(summary.remarks, ["1 receives with a wildcard got the only message that remained for them"]);
 }

@@ -184,10 +184,10 @@ fn faults_are_counted_and_placed() {
     let nodes = [node(1, COMP, 1, &[1, 7], &[]), node(2, COMP, 1, &[8, 1], &[])];
     let made = of_files(&[file(&nodes)], &default).unwrap();
     let remarks = made.summary.told().collect::<Vec<_>>().join("\n");
-    assert!(remarks.contains("1 data dependencies of a node on itself: rank 0, node 1 on 1"), "{remarks}");
+    assert!(remarks.contains("data dependencies of a node on itself (1): rank 0, node 1 on 1"), "{remarks}");
     assert!(
         remarks.contains(
-            "2 data dependencies on nodes that are not there: rank 0, node 1 on 7, rank 0, node 2 on 8"
+            "data dependencies on nodes that are not there (2): rank 0, node 1 on 7, rank 0, node 2 on 8"
         ),
         "{remarks}"
     );
@@ -195,19 +195,19 @@ fn faults_are_counted_and_placed() {
     for (files, expected) in [
         (
             vec![file(&[node(1, COMP, 1, &[], &[]), node(1, COMP, 1, &[], &[])])],
-            "1 ids twice in a rank: rank 0, node 1",
+            "ids twice in a rank (1): rank 0, node 1",
         ),
         (
             vec![file(&[node(1, COMP, 1, &[2], &[]), node(2, COMP, 1, &[1], &[])])],
-            "2 operations depend on each other in a circle: rank 0, node",
+            "operations depend on each other in a circle (2): rank 0, node",
         ),
         (
             vec![file(&[coll(1, 8, 0)]), file(&[coll(3, 8, 6)])],
-            "1 collectives that ranks of a group call as different operations: rank 0, node 1 (Allreduce, 8 bytes) and rank 1, node 3 (Alltoall, 8 bytes)",
+            "collectives that ranks of a group call as different operations (1): rank 0, node 1 (Allreduce, 8 bytes) and rank 1, node 3 (Alltoall, 8 bytes)",
         ),
         (
             vec![file(&[coll(1, 8, 0)]), file(&[coll(3, 9, 0)])],
-            "1 collectives with different sizes at ranks of a group: rank 0, node 1",
+            "collectives with different sizes at ranks of a group (1): rank 0, node 1",
         ),
         (vec![file(&[coll(1, 8, 0)]), file(&[])], "was called by 1 of 2 members"),
         (

@@ -38,8 +38,7 @@ fn export(format: Format, to: &Path) -> Exported {
 fn export_of(trace: &str, format: Format, to: &Path) -> Exported {
     let from = to.with_extension("vef");
     fs::write(&from, trace).unwrap();
-    let write = format.info().writer.unwrap();
-    write(&from, &OpCodes::default(), to, &ExportOptions::default(), &Quiet).unwrap()
+    interchange::export(format, &from, &OpCodes::default(), to, &ExportOptions::default(), &Quiet).unwrap()
 }
 
 #[test]
@@ -134,8 +133,8 @@ fn chakra_comes_back() {
         assert!(out.contains("COMM_COLL_NODE comm_type=0 comm_size=64"), "{out}");
     }
     // A directory with files is not replaced.
-    let write = Format::Chakra.info().writer.unwrap();
-    let again = write(&trace, &OpCodes::default(), &to, &ExportOptions::default(), &Quiet).unwrap_err();
+    let (codes, options) = (OpCodes::default(), ExportOptions::default());
+    let again = interchange::export(Format::Chakra, &trace, &codes, &to, &options, &Quiet).unwrap_err();
     assert!(again.to_string().contains("not empty"), "{again}");
 }
 

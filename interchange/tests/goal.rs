@@ -171,7 +171,7 @@ fn what_is_left_out_is_said() {
     assert_eq!(lines.iter().filter(|message| !message.is_mark()).count(), 1);
     let circle = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}";
     let error = goal(circle, &partial).unwrap_err();
-    assert!(error.contains("2 operations depend on each other in a circle: rank 0, line"), "{error}");
+    assert!(error.contains("operations depend on each other in a circle (2): rank 0, line"), "{error}");
     let deadlock = "num_ranks 2\nrank 0 {\nr: recv 1b from 1\ns: send 1b to 1\ns requires r\n}\nrank 1 {\nr: recv 1b from 0\ns: send 1b to 0\ns requires r\n}";
     let error = goal(deadlock, &default).unwrap_err();
     assert!(error.contains("4 operations are not done; rank 0, line 3: receive"), "{error}");

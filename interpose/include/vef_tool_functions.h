@@ -1,5 +1,5 @@
 /* Generated from the table of prototypes (tests/tests/abi.rs); for vef_tool.h alone. */
-#define VEF_TOOL_TABLE UINT64_C(0xa5b4dc20085973e7)
+#define VEF_TOOL_TABLE UINT64_C(0x914d050723d11c0f)
 VEF_FUNCTION(0, MPI_Bsend_c, (vef_layer *layer, const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), (vef_to.layer, buf, count, datatype, dest, tag, comm))
 VEF_FUNCTION(1, MPI_Bsend, (vef_layer *layer, const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), (vef_to.layer, buf, count, datatype, dest, tag, comm))
 VEF_FUNCTION(2, MPI_Ibsend_c, (vef_layer *layer, const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm, MPI_Request *request), (vef_to.layer, buf, count, datatype, dest, tag, comm, request))

@@ -39,11 +39,17 @@ impl Abi {
     /// Detects which MPI is loaded; works before `MPI_Init`.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`] in a process without MPI, [`Error::UnknownLibrary`] for an unknown kind of MPI,
+    /// [`Error::NotLoaded`] in a process without MPI, [`Error::UnknownLibrary`] for an unknown kind of MPI, [`Error::UnknownAbi`] for
+    /// a later version of the standard ABI than this crate's table is of,
     /// [`Error::MissingSymbol`] if the library lacks a symbol of its kind.
     pub fn detect() -> Result<Abi> {
         let version = library_version()?;
-        let flavour = flavour(&version).ok_or_else(|| Error::UnknownLibrary { version: version.clone() })?;
+        let flavour = match standard_abi() {
+            Some((STANDARD_ABI, _)) => Some(Flavour::Standard),
+            Some((major, minor)) => return Err(Error::UnknownAbi { major, minor, version }),
+            None => flavour(&version),
+        };
+        let flavour = flavour.ok_or_else(|| Error::UnknownLibrary { version: version.clone() })?;
         Self::of(flavour, version)
     }
 
@@ -124,11 +130,8 @@ fn library_version() -> Result<String> {
     Ok(String::from_utf8_lossy(&text).trim_end_matches(['\0', '\n']).to_owned())
 }
 
-/// The kind of the MPI in this process, by its exported symbols and its version text.
+/// The kind of the MPI in this process, which has an ABI of its own, by its exported symbols and its version text.
 fn flavour(version: &str) -> Option<Flavour> {
-    if has_standard_abi() {
-        return Some(Flavour::Standard);
-    }
     flavour_by_name(version).or_else(|| flavour_by_symbols(|name| symbols::data(name).is_some()))
 }
 
@@ -157,13 +160,16 @@ fn flavour_by_symbols(exports: impl Fn(&CStr) -> bool) -> Option<Flavour> {
     }
 }
 
-/// Whether the MPI in this process has the ABI of MPI-5.0: `MPI_Abi_get_version` then returns a version instead of -1.
-fn has_standard_abi() -> bool {
+/// The version of the standard ABI that [`Flavour::Standard`] is of. Another minor version adds to it; another major one may differ.
+const STANDARD_ABI: c_int = 1;
+
+/// The version of the standard ABI that the MPI in this process has; `MPI_Abi_get_version` returns -1 for an ABI of its own.
+fn standard_abi() -> Option<(c_int, c_int)> {
     static ABI_GET_VERSION: Function = Function::named(c"PMPI_Abi_get_version");
     let (mut major, mut minor): (c_int, c_int) = (-1, -1);
     // SAFETY: int MPI_Abi_get_version(int *abi_major, int *abi_minor), callable at any time.
     let code = unsafe { ABI_GET_VERSION.call([&raw mut major as usize, &raw mut minor as usize]) };
-    code == Some(0) && major >= 1
+    (code == Some(0) && major >= 1).then_some((major, minor))
 }
 
 fn resolve(place: PredefinedHandle) -> Result<usize> {

@@ -25,6 +25,16 @@ pub enum Error {
         /// The text of `MPI_Get_library_version`.
         version: String,
     },
+    /// The library has a version of the standard ABI that this crate does not know.
+    #[error("unknown version of the standard ABI: {major}.{minor} (known: 1) of {version:?}")]
+    UnknownAbi {
+        /// `abi_major` of `MPI_Abi_get_version`.
+        major: i32,
+        /// `abi_minor` of it.
+        minor: i32,
+        /// The text of `MPI_Get_library_version`.
+        version: String,
+    },
     /// An MPI function returned an error code.
     #[error("{function} failed: {message} (error class {class})")]
     Call {

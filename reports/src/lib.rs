@@ -36,6 +36,7 @@
 //!            a simulation ────╯       (vef report --sim)
 //! trace, capture ─▶ timeline ─▶ Perfetto, Chrome (vef timeline)
 //! capture ─▶ profile                counts, times and bytes of its functions (vef profile)
+//!    ├─────▶ live                   what the ranks do now, while they run (vef run --live)
 //!    ╰─────▶ text                   time-independent text traces, a line a call, and their aggregation (vef text)
 //! ```
 //!
@@ -50,6 +51,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod live;
 pub mod profile;
 pub mod report;
 pub mod stats;

@@ -82,6 +82,7 @@ pub mod quantity;
 pub mod routing;
 pub mod topology;
 pub mod traffic;
+pub mod tune;
 
 mod division;
 mod histogram;

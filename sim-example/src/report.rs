@@ -88,6 +88,7 @@ impl Outcome<'_> {
             complete: engines.iter().all(Engine::is_complete),
             runtime_ps: runtime.0,
             ideal: None,
+            own_interfaces: None,
             tasks: jobs.iter().map(|job| u64::from(job.tasks)).sum(),
             messages: total.messages,
             bytes: total.bytes.0,

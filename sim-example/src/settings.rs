@@ -64,12 +64,22 @@ impl Settings {
         if !self.network.model.info().is_bounded_by_latency {
             return None;
         }
-        let mut ideal = self.clone();
-        ideal.network.model = Model::Latency;
-        ideal.network.routing = RoutingSpec::default();
-        ideal.observe = Observe::default();
-        ideal.background = None;
-        Some(ideal)
+        Some(self.without_others(Model::Latency))
+    }
+
+    /// As [`Settings::ideal`], but messages wait for the link from their node to its switch.
+    pub fn own_interfaces(&self) -> Option<Self> {
+        self.ideal().map(|ideal| ideal.without_others(Model::Injection))
+    }
+
+    /// The same traces by a model in which messages do not meet each other in the network.
+    fn without_others(&self, model: Model) -> Self {
+        let mut alone = self.clone();
+        alone.network.model = model;
+        alone.network.routing = RoutingSpec::default();
+        alone.observe = Observe::default();
+        alone.background = None;
+        alone
     }
 
     /// The same simulation of only one job, without optional results.

@@ -54,7 +54,14 @@ fn workload() -> impl Strategy<Value = workloads::Workload> {
 
 fn network() -> impl Strategy<Value = Settings> {
     let topologies = ["auto", "fattree:4x4x2", "torus:4x4", "mesh:3x6", "hyperx:3x3:2", "dragonfly:2x4x2"];
-    let models = [Model::CutThrough, Model::StoreAndForward, Model::Packet, Model::Latency, Model::Flow];
+    let models = [
+        Model::CutThrough,
+        Model::StoreAndForward,
+        Model::Packet,
+        Model::Latency,
+        Model::Injection,
+        Model::Flow,
+    ];
     let sends = prop_oneof![
         Just(SendCompletion::Eager),
         Just(SendCompletion::WhenSent),
@@ -129,6 +136,12 @@ proptest! {
                 let ideal = run(&ideal);
                 prop_assert!(ideal.runtime_ps <= report.runtime_ps, "{} > {}", ideal.runtime_ps, report.runtime_ps);
                 prop_assert_eq!(ideal.messages, report.messages);
+                let own = run(&settings.own_interfaces().unwrap());
+                prop_assert!(ideal.runtime_ps <= own.runtime_ps);
+                // Packets of several messages take turns at an interface; fluid messages share it.
+                if matches!(settings.network.model, Model::CutThrough | Model::StoreAndForward | Model::Injection) {
+                    prop_assert!(own.runtime_ps <= report.runtime_ps, "{} > {}", own.runtime_ps, report.runtime_ps);
+                }
                 let mut report = report;
                 report.set_ideal(&ideal);
                 prop_assert!(report.ideal.unwrap().slowdown >= 1.0);

@@ -43,7 +43,7 @@ static void without_counts(void)
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Ibarrier(MPI_COMM_WORLD, &q);
     MPI_Wait(&q, MPI_STATUS_IGNORE);
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
     MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &q);
     MPI_Start(&q);
     MPI_Wait(&q, MPI_STATUS_IGNORE);
@@ -91,7 +91,7 @@ static void communicators(void)
     MPI_Wait(&q, MPI_STATUS_IGNORE);
     MPI_Barrier(b);
     MPI_Comm_free(&b);
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
     MPI_Comm_idup_with_info(a, info, &b, &q);
     MPI_Wait(&q, MPI_STATUS_IGNORE);
     MPI_Comm_free(&b);
@@ -224,7 +224,7 @@ static void processes(char *program, const char *directory)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
 static void groups_of_a_session(void)
 {
     MPI_Comm comm, between;
@@ -282,6 +282,8 @@ int main(int argc, char **argv)
     large_neighbours();
     large_one_sided();
     large_files(directory);
+#endif
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
     groups_of_a_session();
 #endif
     without_counts();

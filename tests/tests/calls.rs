@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use vef_format::capture::{Capture, Digest};
 use vef_format::ids::Rank;
-use vef_tests::{Mpi, number, products, root, run, skipped, vef};
+use vef_tests::{Mpi, Wheel, number, products, root, run, skipped, vef};
 
 /// What the recorder makes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,20 +66,29 @@ fn has_counts(call: Call) -> bool {
     [Name::Sendcounts, Name::Recvcounts].into_iter().any(|name| call.position(name).is_some())
 }
 
-/// The shared libraries of an MPI that the loader finds.
-fn libraries(mpi: Mpi) -> Vec<PathBuf> {
-    let names: &[&str] = if mpi == Mpi::Mpich {
-        &["libmpich.so.12", "libmpichfort.so.12"]
-    } else {
-        &["libmpi.so.40", "libmpi_mpifh.so.40", "libmpi_usempif08.so.40"]
+/// The shared libraries of an MPI, of Debian's those that the loader finds; `None` if it is not installed whole. Of PyPI's, only Intel's has one
+/// for Fortran.
+fn libraries(mpi: Mpi) -> Option<Vec<PathBuf>> {
+    let names: &[&str] = match mpi {
+        Mpi::Mpich => &["libmpich.so.12", "libmpichfort.so.12"],
+        Mpi::OpenMpi => &["libmpi.so.40", "libmpi_mpifh.so.40", "libmpi_usempif08.so.40"],
+        Mpi::Wheel(Wheel::Mpich5) => &["libmpi.so.12"],
+        Mpi::Wheel(Wheel::StandardAbi) => &["libmpi_abi.so.1"],
+        Mpi::Wheel(Wheel::OpenMpi5) => &["libmpi.so.40"],
+        Mpi::Wheel(Wheel::Intel) => {
+            &["libmpi.so.12", "libmpifort.so.12", "libmpi_abi.so.1", "libmpifort_abi.so.1"]
+        }
     };
     let listing = Command::new("/sbin/ldconfig").arg("-p").output().expect("ldconfig").stdout;
     let listing = String::from_utf8_lossy(&listing).into_owned();
-    let path = |name: &&str| {
-        let line = listing.lines().find(|line| line.split_whitespace().next() == Some(name))?;
-        line.split_whitespace().last().map(PathBuf::from)
+    let path = |name: &&str| match mpi {
+        Mpi::Wheel(wheel) => Some(wheel.home().join("lib").join(name)).filter(|path| path.is_file()),
+        Mpi::Mpich | Mpi::OpenMpi => {
+            let line = listing.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+            line.split_whitespace().last().map(PathBuf::from)
+        }
     };
-    names.iter().filter_map(path).collect()
+    names.iter().map(path).collect()
 }
 
 /// The functions that a library exports.
@@ -94,9 +103,7 @@ fn exported(library: &Path) -> BTreeSet<String> {
 
 /// All functions of an MPI, or `None` when it is not installed whole.
 fn functions(mpi: Mpi) -> Option<BTreeSet<String>> {
-    let libraries = libraries(mpi);
-    let whole = libraries.len() == if mpi == Mpi::Mpich { 2 } else { 3 };
-    whole.then(|| libraries.iter().flat_map(|library| exported(library)).collect())
+    Some(libraries(mpi)?.iter().flat_map(|library| exported(library)).collect())
 }
 
 /// The names under which Fortran calls a function, as gfortran and its kin write them: `mpif.h` and `use mpi`, `use mpi_f08`,
@@ -212,14 +219,16 @@ fn passed_over(name: &str) -> bool {
         // Conversions of statuses, which live in the Fortran libraries.
         || name.starts_with("MPI_Status_f")
         || name == "MPI_Status_c2f08"
+        // Open MPI 5's own.
+        || name == "MPI_Session_set_info"
 }
 
 #[test]
 fn no_function_of_an_mpi_is_missing() {
     let recorder = exported(&products().join("libvef_interpose.so"));
-    for mpi in Mpi::DEBIAN {
+    for mpi in Mpi::every() {
         let Some(present) = functions(mpi) else {
-            skipped(format_args!("{mpi:?} is not installed (scripts/deps)"));
+            skipped(format_args!("{mpi:?} is not installed whole (scripts/deps)"));
             continue;
         };
         let mut wrong = Vec::new();
@@ -247,7 +256,7 @@ fn no_function_of_an_mpi_is_missing() {
                 wrong.extend(unseen.map(|name| format!("{name} of {mpi:?} is not recorded")));
             }
         }
-        assert!(present.len() > 1000 && wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(present.len() > 900 && wrong.is_empty(), "{mpi:?}, {}:\n{}", present.len(), wrong.join("\n"));
     }
 }
 
@@ -270,7 +279,11 @@ fn capture(mpi: Mpi, work: &Path, arguments: &[&str], code: i32) -> (PathBuf, Ve
 #[test]
 fn a_call_of_each_is_in_the_capture() {
     let recorder = exported(&products().join("libvef_interpose.so"));
-    for mpi in Mpi::installed() {
+    for mpi in Mpi::with(&[Wheel::StandardAbi]) {
+        // Intel MPI ends by a signal in the program, without the recorder, too.
+        if mpi == Mpi::Wheel(Wheel::Intel) {
+            continue;
+        }
         let Some(present) = functions(mpi) else { continue };
         let work = tempfile::tempdir().expect("a directory");
         let (all, not_called) = capture(mpi, work.path(), &[], 0);
@@ -321,7 +334,11 @@ fn a_call_of_each_is_in_the_capture() {
         }
         assert!(wrong.is_empty(), "{mpi:?}:\n{}", wrong.join("\n"));
         // Of each rank: one between groups, and 18 with plain and 18 with large counts, or 16 where there are neither those nor `Isendrecv`.
-        let sends = 2 + if mpi == Mpi::Mpich { 2 * (18 + 18) } else { 2 * 16 };
+        let sends = match (present.contains("MPI_Send_c"), present.contains("MPI_Isendrecv")) {
+            (true, _) => 2 + 2 * (18 + 18),
+            (false, true) => 2 + 2 * 18,
+            (false, false) => 2 + 2 * 16,
+        };
         assert_eq!(digest.messages, sends, "{mpi:?}");
         let check = run(vef().args(["check", "--json"]).arg(&trace)).success().stdout();
         assert!(check.contains("\"complete\": true"), "{check}");

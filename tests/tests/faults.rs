@@ -369,3 +369,29 @@ fn a_program_without_mpi_is_left_alone() {
     assert_eq!((ended.stdout().as_str(), ended.stderr().as_str()), ("42\n", ""));
     assert_eq!(std::fs::read_dir(work.path()).expect("there").count(), 0);
 }
+
+/// What is recorded of an MPI whose handles and constants are not known would be wrong.
+#[test]
+fn an_mpi_or_a_version_of_the_abi_that_is_not_known_is_one_line_and_no_capture() {
+    let library = products().join("libvef_interpose.so");
+    for (options, said) in [
+        (&[][..], "unknown kind of MPI library: \"Some MPI 7.1\""),
+        (&["-DABI_MAJOR=2"], "unknown version of the standard ABI: 2.3 (known: 1) of \"Some MPI 7.1\""),
+    ] {
+        let work = tempfile::tempdir().expect("a directory");
+        let mpi = work.path().join("libmpi.so");
+        let program = work.path().join("program");
+        let mut compiler = Command::new("cc");
+        compiler.current_dir(root()).args(["-shared", "-fPIC", "-o"]).arg(&mpi).args(options);
+        run(compiler.arg("tests/c/unknown_mpi.c")).success();
+        let mut compiler = Command::new("cc");
+        compiler.current_dir(root()).arg("-o").arg(&program).arg("tests/c/unknown_program.c").arg(&mpi);
+        run(&mut compiler).success();
+        let capture = work.path().join("capture");
+        let mut traced = Command::new(&program);
+        let ended = run(traced.env("LD_PRELOAD", &library).env("VEF_DIR", &capture)).success();
+        assert_eq!(ended.stdout(), "fine\n");
+        assert_eq!(ended.stderr(), format!("vef: this process is not traced: {said}\n"));
+        assert!(!capture.exists());
+    }
+}

@@ -36,7 +36,7 @@ fn calls_are_checked_before_they_are_converted() {
     let said = run(vef().arg("check").arg(&cut)).exited(2).stdout();
     for part in [
         "0002.bin: has no index: it was cut",
-        "warning: 1 files that end early: rank 2 ends at byte ",
+        "warning: files that end early (1): rank 2 ends at byte ",
         "sends and receives without a partner (",
         "NOT complete",
     ] {
@@ -59,11 +59,11 @@ fn calls_are_checked_before_they_are_converted() {
     );
     let told = check(&["--flops-per-second", "1e9"]).success().stdout();
     assert!(
-        told.contains("warning: 1 calls of put, which are left out: rank 0") && told.contains("5.000 s"),
+        told.contains("warning: left out: calls of put (1): rank 0") && told.contains("5.000 s"),
         "{told}"
     );
     let refused = check(&["--flops-per-second", "1e9", "--strict"]).exited(2).stdout();
-    assert!(refused.contains("1 calls of put, which are left out: rank 0"), "{refused}");
+    assert!(refused.contains("left out: calls of put (1): rank 0"), "{refused}");
 }
 
 /// A step of training a language model goes to Chakra and OTF2 and back, and is cut out of a workload of two jobs.

@@ -1,7 +1,7 @@
 //! Every relative link in our Markdown leads to a file that exists, and to a heading of it; in pages that are installed, to one that is
 //! installed with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use vef_tests::root;
@@ -111,6 +111,18 @@ fn every_link_leads_somewhere() {
     }
     assert!(links > 60, "{links} links");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_summary_has_every_page() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).expect("a page");
+    let listed: BTreeSet<String> =
+        summary.lines().flat_map(targets).filter(|target| !target.contains("://")).collect();
+    let files = fs::read_dir(root().join("docs")).expect("a directory");
+    let names = files.map(|file| file.expect("an entry").file_name().into_string().expect("a name"));
+    let pages: BTreeSet<String> =
+        names.filter(|name| name.ends_with(".md") && name != "SUMMARY.md").collect();
+    assert_eq!(listed, pages);
 }
 
 #[test]

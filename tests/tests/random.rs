@@ -4,8 +4,10 @@
 //! `VEF_SEEDS=100..200` runs others than the few of an ordinary test; `scripts/fuzz-mpi N` runs many.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use vef_format::capture::event::{
     Action, Communicator, Detail, Event, Origin, Outcome, RequestId, SendMode, WindowId,
@@ -145,11 +147,26 @@ fn planned(plan: &Path, rank: u32) -> Vec<Vec<String>> {
     let file = |thread: u32| std::fs::read_to_string(plan.join(format!("{rank}.{thread}"))).ok();
     let threads: Vec<String> = (0..).map_while(file).collect();
     assert!(!threads.is_empty(), "{}", plan.display());
-    threads.iter().map(|text| text.lines().map(str::to_owned).collect()).collect()
+    let calls =
+        |text: &String| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+    threads.iter().map(calls).collect()
 }
 
+/// How often each class of `random_classes.h` occurs in the plans of rank 0.
+fn count_classes(plan: &Path, classes: &Mutex<BTreeMap<String, u64>>) {
+    let mut classes = classes.lock().unwrap_or_else(PoisonError::into_inner);
+    for text in (0..).map_while(|thread| std::fs::read_to_string(plan.join(format!("0.{thread}"))).ok()) {
+        for class in text.lines().filter_map(|line| line.strip_prefix("# ")) {
+            *classes.entry(class.to_owned()).or_default() += 1;
+        }
+    }
+}
+
+/// The classes of `random_classes.h`.
+const CLASSES: usize = 9;
+
 /// Whether the program comes to its end, without the recorder, too.
-fn seed(mpi: Mpi, program: &Path, seed: u64) -> bool {
+fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u64>>) -> bool {
     let work = tempfile::tempdir().expect("a directory");
     let (plan, capture, trace) =
         (work.path().join("plan"), work.path().join("capture"), work.path().join("trace.vef"));
@@ -173,6 +190,7 @@ fn seed(mpi: Mpi, program: &Path, seed: u64) -> bool {
         assert!(fails_without && mpi == Mpi::Wheel(Wheel::OpenMpi5), "{}", ended.stderr());
         return false;
     }
+    count_classes(&plan, classes);
     run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
     let capture = Capture::open(&capture).expect("a capture");
     let (mut traffic, mut has_windows) = (Traffic::new(), false);
@@ -230,18 +248,34 @@ fn seed(mpi: Mpi, program: &Path, seed: u64) -> bool {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "a run of many seeds says how far it came")]
 fn the_trace_holds_the_plan() {
     let asked = std::env::var("VEF_SEEDS");
     let is_asked = asked.is_ok();
     let seeds = asked.unwrap_or_else(|_| "1..6".into());
     let (first, end) = seeds.split_once("..").expect("VEF_SEEDS=FIRST..END");
     let (first, end): (u64, u64) = (first.parse().expect("a number"), end.parse().expect("a number"));
+    let mut different = Vec::new();
     for mpi in Mpi::every() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "random", &["tests/c/random.c", "-lpthread"]);
         // Of an ordinary test, some are enough on the MPIs of PyPI.
         let end = if matches!(mpi, Mpi::Wheel(_)) && !is_asked { end.min(first + 3) } else { end };
-        let ended = (first..end).filter(|&number| seed(mpi, &program, number)).count() as u64;
-        assert!(2 * ended > end - first, "{mpi:?}: {ended} of {}", end - first);
+        let (mut ended, classes) = (0, Mutex::default());
+        for number in first..end {
+            // The other seeds are run all the same.
+            match catch_unwind(|| seed(mpi, &program, number, &classes)) {
+                Ok(has_ended) => ended += u64::from(has_ended),
+                Err(_) => different.push(format!("{mpi:?} {number}")),
+            }
+        }
+        let classes = classes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        eprintln!("{mpi:?}: of seeds {first} to {}, {ended} end and hold the plan; {classes:?}", end - 1);
+        if end - first >= 50 {
+            assert_eq!(classes.len(), CLASSES, "{mpi:?}: {classes:?}");
+        }
+        let failed = different.iter().filter(|of| of.starts_with(&format!("{mpi:?} "))).count() as u64;
+        assert!(2 * (ended + failed) > end - first, "{mpi:?}: {ended} of {}", end - first);
     }
+    assert!(different.is_empty(), "the plan does not hold: {different:?}");
 }

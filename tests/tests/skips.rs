@@ -19,6 +19,8 @@ const FREE: &[(&str, &str)] = &[
     ("replay/tests/parallel.rs", "threads_end_when_one_engine_does_on_real_traces"),
     ("tests/skipping/src/lib.rs", "have"),
     ("tests/skipping/src/lib.rs", "skipped"),
+    ("tests/src/lib.rs", "Mpi::every"),
+    ("tests/src/lib.rs", "Mpi::with"),
     ("tests/tests/abi.rs", "the_header_for_tools_is_the_table"),
     ("tests/tests/calls.rs", "the_page_of_all_calls_is_up_to_date"),
     ("tests/tests/hostile.rs", "no_message_is_lost_and_no_program_behaves_differently"),

@@ -306,6 +306,41 @@ fn computing_times_are_scaled_and_drawn_again() {
     assert!(refused.contains("removed:QUANTILE"), "{refused}");
 }
 
+/// All algorithms of a collective, the rules by which Open MPI uses the fastest, and what would have no effect.
+#[test]
+fn collectives_are_tuned() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (trace, rules) = (work.path().join("halo.vefx"), work.path().join("rules"));
+    let generated = ["gen", "halo2d", "-n", "16", "--iterations", "1", "-o"];
+    run(vef().args(generated).arg(&trace)).success();
+    let tune = |options: &[&str]| {
+        run(vef().arg("sim").arg(&trace).args(["--topology", "fattree:4x4x2", "--tune"]).args(options))
+    };
+    let csv = tune(&["barrier,allreduce,barrier", "--csv", "--tuned", rules.to_str().expect("a path")])
+        .success()
+        .stdout();
+    assert!(csv.starts_with("operation,bytes,library,algorithm,time_ps,fastest\n"), "{csv}");
+    let fastest =
+        csv.lines().filter(|line| line.starts_with("allreduce,2097152,openmpi,") && line.ends_with('*'));
+    assert_eq!(fastest.map(|line| line.split(',').nth(3)).collect::<Vec<_>>(), [Some("ring")], "{csv}");
+    let written = std::fs::read_to_string(rules.join("openmpi.rules")).expect("rules");
+    assert!(
+        written.starts_with("2 # collectives\n2 # allreduce\n1 # communicator sizes\n16 # ranks\n"),
+        "{written}"
+    );
+    for (options, error) in [
+        (&["scan"][..], "write allreduce, alltoall, allgather, bcast, reduce, barrier"),
+        (
+            &["barrier", "--background", "uniform@0.2", "--waits"],
+            "--background, --waits: no effect with --tune",
+        ),
+        (&["barrier", "--csv", "jobs"], "--tune has one table; write --csv alone"),
+    ] {
+        let said = tune(options).exited(2).stderr();
+        assert!(said.contains(error), "{said}");
+    }
+}
+
 #[test]
 fn results_conform_to_their_schema() {
     let work = tempfile::tempdir().expect("a directory");

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 /// No number.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// A map from ids to numbers: four bytes for each dense id, a hash table for sparse ones.
 #[derive(Debug, Default)]
-pub(crate) struct IdTable {
+pub struct IdTable {
     dense: Vec<u32>,
     sparse: HashMap<u64, u32>,
     count: u64,
@@ -15,7 +15,7 @@ pub(crate) struct IdTable {
 
 impl IdTable {
     /// Maps `id` to `number` (not [`NONE`]) unless it is mapped; returns the number it is mapped to already.
-    pub(crate) fn insert(&mut self, id: u64, number: u32) -> Option<u32> {
+    pub fn insert(&mut self, id: u64, number: u32) -> Option<u32> {
         if let Some(before) = self.get(id) {
             return Some(before);
         }
@@ -35,7 +35,7 @@ impl IdTable {
 
     /// The number of `id`.
     #[inline]
-    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+    pub fn get(&self, id: u64) -> Option<u32> {
         match self.dense.get(usize::try_from(id).unwrap_or(usize::MAX)) {
             Some(&number) if number != NONE => Some(number),
             _ if self.sparse.is_empty() => None,

@@ -55,6 +55,7 @@
 
 pub mod account;
 pub mod error;
+pub mod id_table;
 pub mod ids;
 pub mod new_file;
 pub mod operation;
@@ -75,6 +76,5 @@ pub mod trace;
 pub mod validate;
 
 mod id_set;
-mod id_table;
 #[cfg(test)]
 mod testing;

@@ -184,8 +184,11 @@ fn numbers(what: &Cut, tasks: u32) -> Result<Vec<Option<Rank>>, RewriteError> {
     for (new, task) in (0..).zip(kept) {
         match numbers.get_mut(task.index()) {
             Some(number @ None) => *number = Some(Rank(new)),
-            Some(Some(_)) => return Err(RewriteError::Unfit(format!("task {task} is named twice"))),
-            None => return Err(RewriteError::Unfit(format!("task {task} of {tasks}"))),
+            Some(Some(_)) => return Err(RewriteError::Unfit(format!("rank {task} is named twice"))),
+            None => {
+                let what = format!("there is no rank {task}: the trace has {tasks} ranks, from 0");
+                return Err(RewriteError::Unfit(what));
+            }
         }
     }
     Ok(numbers)

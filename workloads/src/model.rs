@@ -124,7 +124,7 @@ impl Model {
 
     /// Checks the numbers for these replicas, tensor groups and stages.
     pub(crate) fn check(&self, data: u32, pipeline: u32) -> Result<(), WorkloadError> {
-        let wrong = |what, problem: &str| Err(WorkloadError::Setting { what, problem: problem.to_owned() });
+        let wrong = |what, problem: String| Err(WorkloadError::Setting { what, problem });
         let numbers = [
             self.hidden,
             self.inner,
@@ -139,32 +139,43 @@ impl Model {
             u64::from(self.expert_ranks),
         ];
         if numbers.contains(&0) {
-            return wrong("model", "every number must be at least 1");
+            return wrong("model", "every number must be at least 1".to_owned());
         }
         // So that no size of a message overflows.
         if numbers.iter().any(|&number| number > 1 << 24) || self.tokens() > 1 << 32 {
             return wrong(
                 "model",
-                "numbers up to 16777216 are possible, and 4294967296 tokens of a micro-batch",
+                "numbers up to 16777216 are possible, and 4294967296 tokens of a micro-batch".to_owned(),
             );
         }
         if !self.layers.is_multiple_of(pipeline) {
-            return wrong("layers", "the stages must divide them");
+            return wrong("layers", format!("{pipeline} stages do not divide {}", self.layers));
         }
-        if self.used_experts > self.experts || !self.experts.is_multiple_of(u64::from(self.expert_ranks)) {
+        let (experts, ranks) = (self.experts, self.expert_ranks);
+        if self.used_experts > experts {
+            let used = self.used_experts;
             return wrong(
-                "experts",
-                "a token uses some of them, and the ranks that share them must divide them",
+                "used-experts",
+                format!("a token uses {used}, and a layer has {experts} (--experts)"),
             );
         }
-        if !data.is_multiple_of(self.expert_ranks) {
-            return wrong("expert-ranks", "they must divide the replicas");
+        if !experts.is_multiple_of(u64::from(ranks)) {
+            return wrong(
+                "expert-ranks",
+                format!("{ranks} ranks do not divide {experts} experts (--experts)"),
+            );
+        }
+        if !data.is_multiple_of(ranks) {
+            return wrong(
+                "expert-ranks",
+                format!("{ranks} ranks do not divide {data} replicas (--parallel)"),
+            );
         }
         if self.zero > 3 {
-            return wrong("zero", "stages 0 to 3");
+            return wrong("zero", "stages 0 to 3".to_owned());
         }
         if !(self.flops.is_finite() && self.flops > 0.0) {
-            return wrong("flops", "a speed above 0");
+            return wrong("flops", "a speed above 0".to_owned());
         }
         Ok(())
     }

@@ -166,7 +166,7 @@ fn faults(
     let error = match file.convert(format, options) {
         Ok((trace, summary, _)) => return Ok((summary.faults().collect(), Some(trace))),
         Err(error) => interchange::Finding {
-            what: "reason why it cannot be converted".to_owned(),
+            what: "cannot be converted".to_owned(),
             is_error: true,
             count: 1,
             first: vec![output::in_one_line(&error)],
@@ -178,7 +178,7 @@ fn faults(
         found.extend(summary.faults());
         let interchange::Unmatched { sends, receives, first } = summary.unmatched;
         if sends + receives > 0 {
-            let what = format!("sends and receives without a partner ({sends} and {receives})");
+            let what = format!("without a partner: {sends} sends and {receives} receives");
             found.push(interchange::Finding { what, is_error: true, count: sends + receives, first });
         }
     }

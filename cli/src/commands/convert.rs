@@ -1,13 +1,12 @@
 //! `vef convert`: converts a trace between text and container, by the names of the files.
 
-use crate::groups::OpCodesFile;
+use crate::groups::{Compressed, OpCodesFile};
 use crate::input::Input;
 use crate::output::{self, Failure, Written};
 use crate::progress::Bar;
 use std::path::{Path, PathBuf};
-use vef_format::container::{About, Settings};
+use vef_format::container::About;
 use vef_format::convert::{convert, convert_from_init};
-use vef_format::format::named_container;
 use vef_format::units::Grouped;
 
 /// Convert a trace: text (.vef) to container (.vefx), or back
@@ -22,9 +21,8 @@ pub struct Arguments {
     /// File to write: a container if the name ends in .vefx, else text; - is standard output, as text
     #[arg(value_name = "TO", value_parser = Written::trace())]
     pub to: Written,
-    /// Compress the blocks of the container (zstd)
-    #[arg(long)]
-    pub compress: bool,
+    #[command(flatten)]
+    pub compressed: Compressed,
     /// Leave out the time before the end of each rank's MPI_Init, which older containers and those of vef mix --keep-init have in their first
     /// records: for tools that read text alone
     #[arg(long)]
@@ -34,10 +32,7 @@ pub struct Arguments {
 }
 
 pub fn run(options: &Arguments) -> Result<(), Failure> {
-    if options.compress && !named_container(&options.to) {
-        return Err("--compress is for containers: OUT.vefx".into());
-    }
-    let settings = Settings { compress: options.compress, ..Settings::default() };
+    let settings = options.compressed.settings(&options.to)?;
     let bar = Bar::new("converting");
     let from = Input::of(&options.from)?;
     let op_codes = options.codes.read(&from)?.unwrap_or_default();
@@ -45,12 +40,12 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     let convert = if options.from_init { convert_from_init } else { convert };
     convert(&from.path, &options.to, &about, settings).map_err(|error| from.error(error))?;
     drop(bar);
-    // Of a pipe the size is not known.
+    // Of a pipe the size is not known, and a directory is no trace.
     let size = |path: &Path| match std::fs::metadata(path) {
         Ok(file) if file.is_file() => format!(" ({} bytes)", Grouped(file.len())),
         _ => String::new(),
     };
-    let (of_input, of_output) = (size(&from.path), size(&options.to));
+    let (of_input, of_output) = (size(&options.from), size(&options.to));
     let text = format!("{}{of_input} → {}{of_output}", options.from.display(), options.to.display());
     output::about(&options.to, text)
 }

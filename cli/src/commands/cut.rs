@@ -1,12 +1,10 @@
 //! `vef cut`: writes a part of a trace.
 
-use crate::groups::{CapturedTime, OfRun, OpCodesFile, RankList};
+use crate::groups::{CapturedTime, OfRun, OpCodesFile, RankList, TraceOutput};
 use crate::input::Input;
-use crate::output::{self, Failure, Written};
+use crate::output::{self, Failure};
 use crate::progress::Bar;
 use std::path::PathBuf;
-use vef_format::container::Settings;
-use vef_format::format::named_container;
 use vef_format::ids::Rank;
 use vef_format::trace::Trace;
 use vef_format::units::Grouped;
@@ -25,9 +23,8 @@ pub struct Arguments {
     /// Trace; - is standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
-    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = Written::trace())]
-    pub output: Written,
+    #[command(flatten)]
+    pub to: TraceOutput,
     /// Only these ranks
     #[arg(long, value_name = "LIST")]
     pub ranks: Option<RankList>,
@@ -35,17 +32,13 @@ pub struct Arguments {
     pub of_run: OfRun,
     #[command(flatten)]
     pub captured_time: CapturedTime,
-    /// Compress the blocks of the container (zstd)
-    #[arg(long)]
-    pub compress: bool,
     #[command(flatten)]
     pub codes: OpCodesFile,
 }
 
 pub fn run(options: &Arguments) -> Result<(), Failure> {
-    if options.compress && !named_container(&options.output) {
-        return Err("--compress is for containers: OUT.vefx".into());
-    }
+    let TraceOutput { output: to, compressed } = &options.to;
+    let settings = compressed.settings(to)?;
     let trace = Input::of(&options.trace)?;
     let codes = options.codes.read(&trace)?;
     trace.warn();
@@ -73,15 +66,14 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     }
     let what = Cut { tasks: kept, records };
     let bar = Bar::new("cutting");
-    let settings = Settings { compress: options.compress, ..Settings::default() };
-    let (header, left_out) = cut(&trace.path, &codes.unwrap_or_default(), &what, &options.output, settings)
+    let (header, left_out) = cut(&trace.path, &codes.unwrap_or_default(), &what, to, settings)
         .map_err(|error| trace.error(error))?;
     drop(bar);
     let LeftOut { records, messages, receptions, collectives } = left_out;
     let mut lines = vec![format!(
         "{} → {}: {} ranks, {} point-to-point records, {} collectives; {} records left out",
         trace.shown(),
-        options.output.display(),
+        to.display(),
         header.tasks,
         Grouped(header.messages),
         Grouped(header.collectives),
@@ -96,5 +88,5 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
             lines.push(format!("  {} {what}", Grouped(count)));
         }
     }
-    output::about(&options.output, lines.join("\n"))
+    output::about(to, lines.join("\n"))
 }

@@ -6,7 +6,7 @@ use crate::groups::{OpCodesFile, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure, Written};
 use crate::progress::Bar;
-use interchange::{ExportOptions, Exported, Format, Write};
+use interchange::{ExportOptions, Exported, Format, export};
 use replay::Table;
 use std::path::PathBuf;
 use vef_format::units::{Bytes, Grouped};
@@ -55,10 +55,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?.unwrap_or_default();
     trace.warn();
-    let write: Write = arguments.to.info().writer.ok_or("this format is not written")?;
     let options = ExportOptions { preposted: arguments.preposted, algorithms: arguments.algorithms.clone() };
     let progress = Progress(Bar::new("exporting"));
-    let exported = write(&trace.path, &codes, &arguments.output, &options, &progress)
+    let exported = export(arguments.to, &trace.path, &codes, &arguments.output, &options, &progress)
         .map_err(|error| trace.error(error))?;
     drop(progress);
     let text = match arguments.json {

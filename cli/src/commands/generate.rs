@@ -1,12 +1,12 @@
 //! `vef gen`: generates traces of known communication patterns.
 
-use crate::output::{self, Failure, Written};
+use crate::groups::TraceOutput;
+use crate::output::{self, Failure};
 use crate::progress::Bar;
 use crate::repeated::given;
 use clap::Args;
 use sim_example::quantity::{parse_bytes, parse_time};
 use std::io::{BufWriter, Write};
-use vef_format::container::Settings;
 use vef_format::format::named_container;
 use vef_format::new_file::NewFile;
 use vef_format::units::{Bytes, Grouped, Picos, Ticks};
@@ -30,11 +30,10 @@ pub struct Arguments {
     #[arg(value_name = "PATTERN", value_hint = clap::ValueHint::Other)]
     pub pattern: String,
     /// Number of ranks
-    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", required_unless_present_any = ["grid", "parallel"], value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
-    /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = Written::trace())]
-    pub output: Written,
+    #[command(flatten)]
+    pub to: TraceOutput,
     /// Size of a message, or of each rank's block in a collective
     #[arg(long, default_value = "8KiB", value_name = "SIZE", value_parser = parse_bytes)]
     pub bytes: Bytes,
@@ -67,9 +66,6 @@ pub struct Arguments {
     pub gradient: Bytes,
     #[command(flatten, next_help_heading = "A language model (llm)")]
     pub model: ModelOptions,
-    /// Compress the blocks of the container (zstd)
-    #[arg(long)]
-    pub compress: bool,
 }
 
 /// A language model; the defaults are one of 7 billion parameters.
@@ -183,20 +179,16 @@ fn all_are_used(name: &str, given: &[String]) -> Result<(), String> {
 pub fn run(options: &Arguments) -> Result<(), Failure> {
     let workload = workload(options)?;
     all_are_used(workload.pattern.name, &given::<Arguments>()?)?;
-    let contained = named_container(&options.output);
-    if options.compress && !contained {
-        return Err("--compress is for containers: OUT.vefx".into());
-    }
+    let TraceOutput { output: to, compressed } = &options.to;
+    let settings = compressed.settings(to)?;
     let bar = Bar::new("writing");
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", options.output.display());
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", to.display());
     // Report invalid parameters before a file is created.
     workload.header()?;
-    let new = NewFile::create(&options.output).map_err(|error| failed(&error))?;
+    let new = NewFile::create(to).map_err(|error| failed(&error))?;
     let mut out = BufWriter::with_capacity(1 << 20, new.file());
-    let header = match contained {
-        true => {
-            workload.write_container(&mut out, Settings { compress: options.compress, ..Settings::default() })
-        }
+    let header = match named_container(to) {
+        true => workload.write_container(&mut out, settings),
         false => workload.write_text(&mut out),
     };
     let header = header.map_err(|error| failed(&error))?;
@@ -206,14 +198,14 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     drop(bar);
     let text = format!(
         "{}: {} ranks, {} iterations of {}: {} point-to-point records, {} collectives",
-        options.output.display(),
+        to.display(),
         Grouped(u64::from(header.tasks)),
         Grouped(u64::from(workload.iterations)),
         workload,
         Grouped(header.messages),
         Grouped(header.collectives)
     );
-    output::about(&options.output, text)
+    output::about(to, text)
 }
 
 /// Parses a time in whole nanoseconds, as traces count them.
@@ -227,6 +219,14 @@ fn nanoseconds(text: &str) -> Result<Ticks, String> {
 fn workload(options: &Arguments) -> Result<Workload, Failure> {
     let mut workload = Workload::new(pattern(&options.pattern)?, options.ranks.unwrap_or(1));
     let Pattern { name, layout, .. } = *workload.pattern;
+    if options.ranks.is_none() && options.grid.is_empty() && options.parallel.is_empty() {
+        let how = match layout {
+            Layout::Row => "--ranks N",
+            Layout::Grid2d | Layout::Grid3d => "--ranks N or --grid",
+            Layout::Model => "--ranks N or --parallel D,T,P",
+        };
+        return Err(format!("{name}: how many ranks? ({how})").into());
+    }
     if !options.grid.is_empty() {
         let form = match layout {
             Layout::Grid2d => "AxB",

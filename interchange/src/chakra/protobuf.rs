@@ -33,25 +33,23 @@ impl Encoder {
     }
 
     /// A number of a variable length.
-    pub(super) fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
+    #[inline]
+    pub(super) fn varint(&mut self, number: u64) {
+        match number {
+            0..0x80 => self.bytes.push(number as u8),
+            _ => {
+                let (bytes, length) = varint(number);
+                self.bytes.extend(&bytes[..length]);
+            }
         }
-        self.bytes.push(number as u8);
     }
 
     /// A field with a number; 0 is the default, which is left out.
     pub(super) fn number(&mut self, field: u64, number: u64) {
         if number > 0 {
-            self.number_or_zero(field, number);
+            self.varint(field << 3);
+            self.varint(number);
         }
-    }
-
-    /// A field with a number, also if it is 0.
-    pub(super) fn number_or_zero(&mut self, field: u64, number: u64) {
-        self.varint(field << 3);
-        self.varint(number);
     }
 
     /// A field with a string, a message, or packed numbers.
@@ -61,13 +59,34 @@ impl Encoder {
         self.bytes.extend(bytes);
     }
 
+    /// A field with a message: these bytes, and a number behind them.
+    #[inline]
+    pub(super) fn bytes_and_number(&mut self, field: u64, bytes: &[u8], number: u64) {
+        let (of_number, length) = varint(number);
+        self.varint(field << 3 | 2);
+        self.varint((bytes.len() + length) as u64);
+        self.bytes.extend(bytes);
+        self.bytes.extend(&of_number[..length]);
+    }
+
     /// Writes the message behind its length.
     pub(super) fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
-        let mut length = Self::default();
-        length.varint(self.bytes.len() as u64);
-        out.write_all(&length.bytes)?;
+        let (bytes, length) = varint(self.bytes.len() as u64);
+        out.write_all(&bytes[..length])?;
         out.write_all(&self.bytes)
     }
+}
+
+/// The bytes of a number, seven bits each, the low ones first, and how many they are.
+fn varint(mut number: u64) -> ([u8; 10], usize) {
+    let (mut bytes, mut at) = ([0; 10], 0);
+    while number >= 0x80 {
+        bytes[at] = number as u8 | 0x80;
+        number >>= 7;
+        at += 1;
+    }
+    bytes[at] = number as u8;
+    (bytes, at + 1)
 }
 
 /// Why a message is invalid, at an offset in it.

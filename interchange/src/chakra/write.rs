@@ -7,18 +7,13 @@
 use super::groups;
 use super::node::kind;
 use super::protobuf::Encoder;
-use crate::export::{
-    Collective, ExportError, ExportOptions, ExportProblem, Exported, Loaded, NewDirectory, Operations, Sink,
-};
-use crate::format::Progress;
+use crate::export::{Collective, Export, ExportError, Exported, Loaded, NewDirectory, Operations, Sink};
 use crate::goal::What;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use vef_format::ids::CommId;
-use vef_format::operation::{OpCodes, Operation};
-use vef_format::record::LocalCollective;
+use vef_format::operation::{Amounts, Operation};
 
 /// The version of the schema.
 const VERSION: &[u8] = b"0.0.4";
@@ -51,6 +46,41 @@ struct Nodes {
     world: Option<CommId>,
     /// The communicators of the collectives.
     used: BTreeSet<CommId>,
+    /// A node, and a part of it.
+    message: Encoder,
+    part: Encoder,
+    attributes: Attributes,
+}
+
+/// The attributes as they are encoded, without their numbers but for `is_cpu_op`, which is always false.
+#[derive(Debug)]
+struct Attributes {
+    is_cpu_op: Vec<u8>,
+    size: Vec<u8>,
+    to: Vec<u8>,
+    from: Vec<u8>,
+    tag: Vec<u8>,
+    comm_type: Vec<u8>,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        let encoded = |name: &str, kind: u64| {
+            let mut attribute = Encoder::default();
+            attribute.bytes(1, name.as_bytes());
+            // The number is written even if it is 0: it is one of several kinds of values.
+            attribute.varint(kind << 3);
+            attribute.as_slice().to_vec()
+        };
+        Self {
+            is_cpu_op: [encoded("is_cpu_op", value::BOOL), vec![0]].concat(),
+            size: encoded("comm_size", value::INT64),
+            to: encoded("comm_dst", value::INT32),
+            from: encoded("comm_src", value::INT32),
+            tag: encoded("comm_tag", value::INT32),
+            comm_type: encoded("comm_type", value::INT64),
+        }
+    }
 }
 
 /// The `comm_type` of a collective that stays one.
@@ -104,15 +134,16 @@ impl Sink for Nodes {
         self.requires.push((before, number));
     }
 
-    fn collective(&mut self, trace: &Loaded, all: &Collective, part: &LocalCollective) -> Option<u32> {
+    fn collective(&mut self, trace: &Loaded, all: &Collective, part: Amounts) -> Option<u32> {
         let comm_type = comm_type(all.operation)?;
-        let ranks = trace.members.get(&part.comm)?.len() as u64;
-        let bytes = part.amounts.send.0;
-        let one_size = all.parts.iter().all(|(_, amounts)| *amounts == part.amounts);
-        if !one_size || all.operation == Operation::ReduceScatterBlock && !bytes.is_multiple_of(ranks) {
+        let ranks = trace.members.get(&all.comm)?.len() as u64;
+        let bytes = part.send.0;
+        if !all.has_equal_parts
+            || all.operation == Operation::ReduceScatterBlock && !bytes.is_multiple_of(ranks)
+        {
             return None;
         }
-        let comm = (self.world != Some(part.comm)).then_some(part.comm);
+        let comm = (self.world != Some(all.comm)).then_some(all.comm);
         self.used.extend(comm);
         self.acts.push(Act::Collective { comm_type, bytes, comm });
         Some(self.acts.len() as u32 - 1)
@@ -131,89 +162,70 @@ fn group(comm: CommId) -> String {
 impl Nodes {
     /// Writes the file of a rank.
     fn write(&mut self, mut out: impl Write) -> io::Result<()> {
-        let mut message = Encoder::default();
-        message.bytes(1, VERSION);
-        message.write(&mut out)?;
+        self.message.clear();
+        self.message.bytes(1, VERSION);
+        self.message.write(&mut out)?;
         self.requires.sort_unstable_by_key(|&(_, number)| number);
-        let mut requires = &self.requires[..];
-        let mut before = Encoder::default();
-        for (number, act) in (0..).zip(&self.acts) {
-            let of_this = requires.partition_point(|&(_, of)| of <= number);
-            before.clear();
-            for &(on, _) in &requires[..of_this] {
-                before.varint(on.into());
-            }
-            requires = &requires[of_this..];
-            message.clear();
-            message.number(1, number.into());
+        let mut requires = self.requires.iter().peekable();
+        for (number, &act) in (0..).zip(&self.acts) {
+            self.message.clear();
+            self.message.number(1, number.into());
             let (name, kind) = match act {
                 Act::Computing { .. } => ("computing", kind::COMP),
                 Act::Send { .. } => ("send", kind::SEND),
                 Act::Receive { .. } => ("receive", kind::RECV),
                 Act::Collective { .. } => ("collective", kind::COLL),
             };
-            message.bytes(2, name.as_bytes());
-            message.number(3, kind);
-            if !before.is_empty() {
-                message.bytes(5, before.as_slice());
+            self.message.bytes(2, name.as_bytes());
+            self.message.number(3, kind);
+            self.part.clear();
+            while let Some(&(before, _)) = requires.next_if(|&&(_, of)| of == number) {
+                self.part.varint(before.into());
+            }
+            if !self.part.is_empty() {
+                self.message.bytes(5, self.part.as_slice());
             }
             if let Act::Computing { micros } = act {
-                message.number(7, *micros);
+                self.message.number(7, micros);
             }
-            attribute(&mut message, "is_cpu_op", value::BOOL, 0);
-            match *act {
+            let names = &self.attributes;
+            self.message.bytes(10, &names.is_cpu_op);
+            match act {
                 Act::Computing { .. } => {}
                 Act::Send { bytes, to, tag } => {
-                    attribute(&mut message, "comm_size", value::INT64, bytes);
-                    attribute(&mut message, "comm_dst", value::INT32, to.into());
-                    attribute(&mut message, "comm_tag", value::INT32, tag.into());
+                    self.message.bytes_and_number(10, &names.size, bytes);
+                    self.message.bytes_and_number(10, &names.to, to.into());
+                    self.message.bytes_and_number(10, &names.tag, tag.into());
                 }
                 Act::Receive { bytes, from, tag } => {
-                    attribute(&mut message, "comm_size", value::INT64, bytes);
-                    attribute(&mut message, "comm_src", value::INT32, from.into());
-                    attribute(&mut message, "comm_tag", value::INT32, tag.into());
+                    self.message.bytes_and_number(10, &names.size, bytes);
+                    self.message.bytes_and_number(10, &names.from, from.into());
+                    self.message.bytes_and_number(10, &names.tag, tag.into());
                 }
                 Act::Collective { comm_type, bytes, comm } => {
-                    attribute(&mut message, "comm_type", value::INT64, comm_type);
-                    attribute(&mut message, "comm_size", value::INT64, bytes);
+                    self.message.bytes_and_number(10, &names.comm_type, comm_type);
+                    self.message.bytes_and_number(10, &names.size, bytes);
                     if let Some(comm) = comm {
-                        let mut name = Encoder::default();
-                        name.bytes(1, b"pg_name");
-                        name.bytes(value::STRING, group(comm).as_bytes());
-                        message.bytes(10, name.as_slice());
+                        self.part.clear();
+                        self.part.bytes(1, b"pg_name");
+                        self.part.bytes(value::STRING, group(comm).as_bytes());
+                        self.message.bytes(10, self.part.as_slice());
                     }
                 }
             }
-            message.write(&mut out)?;
+            self.message.write(&mut out)?;
         }
         out.flush()
     }
 }
 
-/// Adds an attribute. A value of 0 is written, too: it is one of several.
-fn attribute(message: &mut Encoder, name: &str, kind: u64, number: u64) {
-    let mut attribute = Encoder::default();
-    attribute.bytes(1, name.as_bytes());
-    attribute.number_or_zero(kind, number);
-    message.bytes(10, attribute.as_slice());
-}
-
-pub(super) fn write(
-    from: &Path,
-    codes: &OpCodes,
-    to: &Path,
-    options: &ExportOptions,
-    progress: &dyn Progress,
-) -> Result<Exported, ExportError> {
-    let trace = Loaded::read(from, codes)?;
-    let ranks = trace.header.tasks;
-    let mut exported = Exported { ranks, ..Exported::default() };
-    let failed = |error: io::Error| ExportProblem::from(error).of_file(to);
-    let new = NewDirectory::create(to).map_err(failed)?;
+pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
+    let (trace, failed) = (export.trace, |error| export.failed(error));
+    let new = NewDirectory::create(export.to).map_err(failed)?;
     let mut nodes = Nodes { world: trace.world(), ..Nodes::default() };
-    for rank in 0..ranks {
-        progress.set(rank.into(), ranks.into());
-        Operations::of(&trace, rank, options, &mut nodes, &mut exported)?;
+    let mut operations = Operations::new(export);
+    for rank in export.ranks() {
+        operations.task(rank, &mut nodes)?;
         let file = File::create(new.path().join(format!("trace.{rank}.et"))).map_err(failed)?;
         nodes.write(BufWriter::with_capacity(1 << 20, file)).map_err(failed)?;
     }
@@ -227,6 +239,7 @@ pub(super) fn write(
         std::fs::write(new.path().join(groups::FILE), text).map_err(failed)?;
     }
     new.finish().map_err(failed)?;
+    let mut exported = operations.exported;
     exported.remarks.push("times are whole µs; each rank's sum is exact but for less than 1 µs".to_owned());
     Ok(exported)
 }

@@ -1,12 +1,11 @@
 //! The messages of one task's part of a collective.
 
 use super::error::ExportProblem;
-use super::loaded::{Collective, Loaded};
+use super::loaded::{Collective, CollectiveIndex, Loaded};
 use collectives::choose::Table;
 use collectives::{Counts, Cursor, Member, Sizes};
 use vef_format::ids::Rank;
-use vef_format::operation::{Operation, Sizing};
-use vef_format::record::LocalCollective;
+use vef_format::operation::{Amounts, Sizing};
 
 /// A step, with ranks of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,33 +30,34 @@ pub(crate) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The part that is record `number` of its task, by the algorithms of a table.
+    /// The part that is record `number` of `task`, by the algorithms of a table.
     pub(crate) fn new(
         trace: &'a Loaded,
-        number: u64,
-        part: &LocalCollective,
+        (task, number): (Rank, u64),
+        index: CollectiveIndex,
+        amounts: Amounts,
         table: &Table,
     ) -> Result<Self, ExportProblem> {
-        let id = part.id;
-        let all = &trace.collectives[&id];
-        let no_member = ExportProblem::NotAMember { task: part.task.0, id, comm: part.comm };
-        let Some(members) = trace.members.get(&part.comm) else { return Err(no_member) };
-        let place = |task: Rank| members.iter().position(|&member| member == task).map(|rank| rank as u32);
-        let Some(rank) = place(part.task) else { return Err(no_member) };
-        let Collective { operation, .. } = *all;
+        let all = trace.collective(index);
+        let Collective { id, comm, operation, .. } = *all;
+        let no_member = ExportProblem::NotAMember { task: task.0, id, comm };
+        let place = |task| trace.rank_in(comm, task);
+        let (Some(members), Some(rank)) = (trace.members.get(&comm), place(task)) else {
+            return Err(no_member);
+        };
         let root = all.root.and_then(place).unwrap_or(0);
         let member = Member { operation, ranks: members.len() as u32, rank, root, unit: 1 };
         let error = |error| ExportProblem::Collective { id, error };
-        let mut blocks = blocks(all, operation, part, members).transpose().map_err(error)?;
+        let mut blocks = blocks(trace, all, amounts, members.len()).transpose().map_err(error)?;
         let rows = (operation.sizing() == Sizing::Pairs)
-            .then(|| trace.counts.get(&(part.task.0, number)))
+            .then(|| trace.counts.get(&(task.0, number)))
             .flatten()
             .map(|rows| rows.each_ref().map(|row| Counts::new(row.iter().copied())));
         let pairs = match rows {
             Some([sent, received]) => Some([sent.map_err(error)?, received.map_err(error)?]),
             None => None,
         };
-        let sums = Sizes::from_sums(operation, member.ranks, part.amounts.send.0, part.amounts.recv.0);
+        let sums = Sizes::from_sums(operation, member.ranks, amounts.send.0, amounts.recv.0);
         let common = blocks.as_ref().map_or(sums, Sizes::Blocks);
         let choice = table.choose(&member, common);
         if choice.algorithm.sorts() {
@@ -86,17 +86,16 @@ impl<'a> Part<'a> {
 
 /// The block of each member, of operations in which each names its own.
 fn blocks(
+    trace: &Loaded,
     all: &Collective,
-    operation: Operation,
-    part: &LocalCollective,
-    members: &[Rank],
+    amounts: Amounts,
+    members: usize,
 ) -> Option<Result<Counts, collectives::Error>> {
-    operation.own_block(part.amounts)?;
-    let mut bytes = vec![0; members.len()];
+    all.operation.own_block(amounts)?;
+    let mut bytes = vec![0; members];
     for &(task, amounts) in &all.parts {
-        let rank = members.iter().position(|&member| member == task);
-        if let (Some(rank), Some(own)) = (rank, operation.own_block(amounts)) {
-            bytes[rank] = own.0;
+        if let (Some(rank), Some(own)) = (trace.rank_in(all.comm, task), all.operation.own_block(amounts)) {
+            bytes[rank as usize] = own.0;
         }
     }
     Some(Counts::new(bytes))

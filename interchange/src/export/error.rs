@@ -32,6 +32,9 @@ pub enum ExportProblem {
     /// The schedule does not fit into the format.
     #[error(transparent)]
     Binary(#[from] BinaryError),
+    /// There is no writer.
+    #[error("this format is not written")]
+    NotWritten,
     /// A record waits for something that is not in the trace.
     #[error("task {task} waits for {what}, which it neither sends nor receives before")]
     Missing {

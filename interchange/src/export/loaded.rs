@@ -1,10 +1,11 @@
-//! A trace in memory, by task, with what all tasks together say of each message and collective.
+//! A trace in memory, by task, with what all tasks together say of each message and collective. Ids have become places in lists.
 
 use super::error::{ExportError, ExportProblem};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use vef_format::container::{Note, Section};
-use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
+use vef_format::container::{Note, Reader, Section};
+use vef_format::id_table::IdTable;
+use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::{Amounts, OpCodes, Operation};
 use vef_format::record::{Dependency, Header, Line};
 use vef_format::trace::Trace;
@@ -14,17 +15,56 @@ use vef_format::units::Ticks;
 pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
-    pub(crate) codes: OpCodes,
     /// The records of each task, in program order.
-    pub(crate) tasks: Vec<Vec<Line<'static>>>,
+    pub(crate) tasks: Vec<Vec<Record>>,
     pub(crate) members: HashMap<CommId, Vec<Rank>>,
+    /// The communicators of all tasks in their order.
+    worlds: HashSet<CommId>,
     /// All messages but marks.
-    pub(crate) messages: HashMap<MessageId, Message>,
+    pub(crate) messages: Vec<Message>,
     /// By task: the messages that it receives without waiting for them, in the order of their senders.
-    pub(crate) unawaited: Vec<Vec<MessageId>>,
-    pub(crate) collectives: HashMap<CollectiveId, Collective>,
+    pub(crate) unawaited: Vec<Vec<MessageIndex>>,
+    pub(crate) collectives: Vec<Collective>,
     /// Counts of vector collectives, by task and number of its record.
     pub(crate) counts: HashMap<(u32, u64), [Vec<u64>; 2]>,
+}
+
+/// A place in the list of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MessageIndex(pub(crate) u32);
+
+/// A place in the list of collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CollectiveIndex(pub(crate) u32);
+
+/// A record of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// What it waits for.
+    pub(crate) after: After,
+    pub(crate) time: Ticks,
+    pub(crate) what: What,
+}
+
+/// What a record waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The record before, or a mark.
+    Nothing,
+    /// A send of its task.
+    Sent(MessageIndex),
+    /// A message to its task.
+    Received(MessageIndex),
+    Collective(CollectiveIndex),
+}
+
+/// What a record does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Mark,
+    Send(MessageIndex),
+    /// A part of a collective, with the amounts of its task.
+    Collective(CollectiveIndex, Amounts),
 }
 
 /// A message.
@@ -36,17 +76,32 @@ pub(crate) struct Message {
     /// Its number among those from `src` to `dst`.
     pub(crate) number: u32,
     /// Whether a record of the receiver waits for it.
-    pub(crate) awaited: bool,
+    awaited: bool,
 }
 
 /// A collective.
 #[derive(Clone, Debug)]
 pub(crate) struct Collective {
+    pub(crate) id: CollectiveId,
     pub(crate) comm: CommId,
     pub(crate) operation: Operation,
     /// The amounts of each member.
     pub(crate) parts: Vec<(Rank, Amounts)>,
+    /// Whether these are the same.
+    pub(crate) has_equal_parts: bool,
     pub(crate) root: Option<Rank>,
+}
+
+/// Reads a trace line by line.
+struct Loader {
+    loaded: Loaded,
+    codes: OpCodes,
+    messages: IdTable,
+    collectives: IdTable,
+    /// Numbers of messages, by source and destination.
+    numbers: HashMap<(Rank, Rank), u32>,
+    /// What each record waits for, by task.
+    after: Vec<Vec<Dependency>>,
 }
 
 impl Loaded {
@@ -54,127 +109,70 @@ impl Loaded {
     pub(crate) fn read(path: &Path, codes: &OpCodes) -> Result<Self, ExportError> {
         let trace = Trace::open(path)?;
         let header = *trace.header();
-        let mut loaded = Self {
+        let loaded = Self {
             path: path.to_path_buf(),
             header,
-            codes: codes.clone(),
             tasks: Vec::new(),
             members: HashMap::new(),
-            messages: HashMap::new(),
+            worlds: HashSet::new(),
+            messages: Vec::new(),
             unawaited: Vec::new(),
-            collectives: HashMap::new(),
+            collectives: Vec::new(),
             counts: HashMap::new(),
         };
+        let mut loader = Loader {
+            loaded,
+            codes: codes.clone(),
+            messages: IdTable::default(),
+            collectives: IdTable::default(),
+            numbers: HashMap::new(),
+            after: Vec::new(),
+        };
         let mut start_up = Vec::new();
-        if let Trace::Container(reader) = &trace {
-            loaded.codes = reader.about().op_codes.clone();
-            start_up = reader.spans()?.unwrap_or_default();
-            for (task, mut notes) in reader.notes_of_all(Section::Counts)? {
-                while let Some((record, note)) = notes.next(reader)? {
-                    if let Note::Counts { sent, received } = note {
-                        loaded.counts.insert((task.0, record), [sent.to_vec(), received.to_vec()]);
-                    }
-                }
-            }
-            let mut roots = reader.notes(Section::Roots, Rank(0))?;
-            while let Some((id, note)) = roots.next(reader)? {
-                if let Note::Root(root) = note {
-                    let collective = Collective {
-                        comm: CommId(0),
-                        operation: Operation::Barrier,
-                        parts: Vec::new(),
-                        root: Some(root),
-                    };
-                    loaded.collectives.insert(CollectiveId(id), collective);
-                }
+        match trace {
+            Trace::Text(_) => trace.each(|_, line| loader.line(&line))?,
+            Trace::Container(reader) => {
+                start_up = reader.spans()?.unwrap_or_default();
+                loader.container(&reader)?;
             }
         }
-        let mut numbers: HashMap<(Rank, Rank), u32> = HashMap::new();
-        trace.each(|_, line| loaded.line(&line, &mut numbers))?;
+        let mut loaded = loader.finish().map_err(|problem| problem.of_file(path))?;
         for (span, records) in start_up.iter().zip(&mut loaded.tasks) {
             // Start-up is left out, as in a replay.
-            match records.first_mut() {
-                Some(Line::Message(message)) => message.time = span.first(message.time, false),
-                Some(Line::Collective(part)) => part.time = span.first(part.time, false),
-                Some(Line::Communicator { .. }) | None => {}
-            }
-        }
-        loaded.tasks.resize(header.tasks as usize, Vec::new());
-        loaded.unawaited.resize(header.tasks as usize, Vec::new());
-        for record in loaded.tasks.iter().flatten() {
-            if let Dependency::Received(id) = record.after()
-                && let Some(message) = loaded.messages.get_mut(&id)
-            {
-                message.awaited = true;
-            }
-        }
-        for record in loaded.tasks.iter().flatten() {
-            if let Line::Message(message) = record
-                && loaded.messages.get(&message.id).is_some_and(|message| !message.awaited)
-                && let Some(list) = loaded.unawaited.get_mut(message.dst.index())
-            {
-                list.push(message.id);
+            if let Some(first) = records.first_mut() {
+                first.time = span.first(first.time, false);
             }
         }
         Ok(loaded)
     }
 
-    fn line(&mut self, line: &Line<'_>, numbers: &mut HashMap<(Rank, Rank), u32>) -> Result<(), ExportError> {
-        let record = match *line {
-            Line::Communicator { id, members } => {
-                self.members.insert(id, members.to_vec());
-                return Ok(());
-            }
-            Line::Message(message) => {
-                if !message.is_mark() {
-                    let number = numbers.entry((message.src, message.dst)).or_default();
-                    let of = Message {
-                        src: message.src,
-                        dst: message.dst,
-                        bytes: message.bytes.0,
-                        number: *number,
-                        awaited: false,
-                    };
-                    *number = number.wrapping_add(1);
-                    if self.messages.insert(message.id, of).is_some() {
-                        return Err(ExportProblem::Twice(message.id).of_file(&self.path));
-                    }
-                }
-                Line::Message(message)
-            }
-            Line::Collective(part) => {
-                let operation = self.codes.operation(part.op);
-                let unknown = || ExportProblem::Code { code: part.op, id: part.id }.of_file(&self.path);
-                let operation = operation.ok_or_else(unknown)?;
-                let new = || Collective { comm: part.comm, operation, parts: Vec::new(), root: None };
-                let all = self.collectives.entry(part.id).or_insert_with(new);
-                (all.comm, all.operation) = (part.comm, operation);
-                if all.root.is_none() && operation.is_rooted() && operation.is_root(part.amounts) {
-                    all.root = Some(part.task);
-                }
-                all.parts.push((part.task, part.amounts));
-                Line::Collective(part)
-            }
-        };
-        // Readers refuse tasks beyond the header's.
-        let task = record.task().map_or(0, Rank::index);
-        if task >= self.tasks.len() {
-            self.tasks.resize(task + 1, Vec::new());
-        }
-        self.tasks[task].push(record);
-        Ok(())
-    }
-
     /// Whether a communicator is of all tasks in their order.
     pub(crate) fn is_world(&self, comm: CommId) -> bool {
-        self.members.get(&comm).is_some_and(|members| {
-            members.len() == self.tasks.len() && (0..).zip(members).all(|(rank, member)| member.0 == rank)
-        })
+        self.worlds.contains(&comm)
     }
 
     /// The first communicator of all tasks in their order.
     pub(crate) fn world(&self) -> Option<CommId> {
-        self.members.keys().copied().filter(|&comm| self.is_world(comm)).min()
+        self.worlds.iter().copied().min()
+    }
+
+    /// The rank of a task in a communicator.
+    pub(crate) fn rank_in(&self, comm: CommId, task: Rank) -> Option<u32> {
+        if self.is_world(comm) {
+            return Some(task.0).filter(|&rank| rank < self.header.tasks);
+        }
+        let place = self.members.get(&comm)?.iter().position(|&member| member == task)?;
+        Some(place as u32)
+    }
+
+    /// A message.
+    pub(crate) fn message(&self, index: MessageIndex) -> &Message {
+        &self.messages[index.0 as usize]
+    }
+
+    /// A collective.
+    pub(crate) fn collective(&self, index: CollectiveIndex) -> &Collective {
+        &self.collectives[index.0 as usize]
     }
 
     /// Nanoseconds of a time, with the remainder that the task carries to its next time.
@@ -182,5 +180,146 @@ impl Loaded {
         let picos = time.0.checked_mul(self.header.clock.0)?.checked_add(*carried)?;
         *carried = picos % 1000;
         Some(picos / 1000)
+    }
+}
+
+impl Loader {
+    /// Reads a container task by task, so that the messages of a sender are side by side.
+    fn container(&mut self, reader: &Reader) -> Result<(), ExportError> {
+        self.codes = reader.about().op_codes.clone();
+        for (task, mut notes) in reader.notes_of_all(Section::Counts)? {
+            while let Some((record, note)) = notes.next(reader)? {
+                if let Note::Counts { sent, received } = note {
+                    self.loaded.counts.insert((task.0, record), [sent.to_vec(), received.to_vec()]);
+                }
+            }
+        }
+        let mut roots = reader.notes(Section::Roots, Rank(0))?;
+        while let Some((id, note)) = roots.next(reader)? {
+            if let Note::Root(root) = note {
+                let number = self.collective(CollectiveId(id));
+                self.loaded.collectives[number].root = Some(root);
+            }
+        }
+        let mut communicators = reader.communicators();
+        while let Some((id, members)) = communicators.next()? {
+            self.line(&Line::Communicator { id, members })?;
+        }
+        for task in reader.tasks() {
+            let mut records = reader.task(task);
+            while let Some(line) = records.next()? {
+                self.line(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a collective, which is added if it is new.
+    fn collective(&mut self, id: CollectiveId) -> usize {
+        let all = &mut self.loaded.collectives;
+        match self.collectives.insert(id.0, all.len() as u32) {
+            Some(number) => number as usize,
+            None => {
+                let (comm, operation) = (CommId(0), Operation::Barrier);
+                let (parts, has_equal_parts, root) = (Vec::new(), true, None);
+                all.push(Collective { id, comm, operation, parts, has_equal_parts, root });
+                all.len() - 1
+            }
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>) -> Result<(), ExportError> {
+        let (task, what, time) = match *line {
+            Line::Communicator { id, members } => {
+                let is_its_number = |(number, member): (u32, &Rank)| member.0 == number;
+                let all = self.loaded.header.tasks as usize;
+                if members.len() == all && (0..).zip(members).all(is_its_number) {
+                    self.loaded.worlds.insert(id);
+                }
+                self.loaded.members.insert(id, members.to_vec());
+                return Ok(());
+            }
+            Line::Message(message) if message.is_mark() => (message.src, What::Mark, message.time),
+            Line::Message(message) => {
+                let (src, dst, bytes) = (message.src, message.dst, message.bytes.0);
+                let index = self.loaded.messages.len() as u32;
+                if self.messages.insert(message.id.0, index).is_some() {
+                    return Err(ExportProblem::Twice(message.id).of_file(&self.loaded.path));
+                }
+                let number = self.numbers.entry((src, dst)).or_default();
+                self.loaded.messages.push(Message { src, dst, bytes, number: *number, awaited: false });
+                *number = number.wrapping_add(1);
+                (src, What::Send(MessageIndex(index)), message.time)
+            }
+            Line::Collective(part) => {
+                let operation = self.codes.operation(part.op);
+                let unknown = || ExportProblem::Code { code: part.op, id: part.id };
+                let operation = operation.ok_or_else(|| unknown().of_file(&self.loaded.path))?;
+                let number = self.collective(part.id);
+                let all = &mut self.loaded.collectives[number];
+                (all.comm, all.operation) = (part.comm, operation);
+                if all.root.is_none() && operation.is_rooted() && operation.is_root(part.amounts) {
+                    all.root = Some(part.task);
+                }
+                all.has_equal_parts &= all.parts.first().is_none_or(|&(_, first)| first == part.amounts);
+                all.parts.push((part.task, part.amounts));
+                (part.task, What::Collective(CollectiveIndex(number as u32), part.amounts), part.time)
+            }
+        };
+        // Readers refuse tasks beyond the header's.
+        if task.index() >= self.after.len() {
+            self.after.resize(task.index() + 1, Vec::new());
+            self.loaded.tasks.resize(task.index() + 1, Vec::new());
+        }
+        self.after[task.index()].push(line.after());
+        self.loaded.tasks[task.index()].push(Record { after: After::Nothing, time, what });
+        Ok(())
+    }
+
+    /// Finds what each record waits for, now that all messages are known.
+    fn finish(self) -> Result<Loaded, ExportProblem> {
+        let Self { mut loaded, messages, collectives, after, .. } = self;
+        for (task, (records, after)) in (0..).zip(loaded.tasks.iter_mut().zip(after)) {
+            let missing = |what: String| ExportProblem::Missing { task, what };
+            for (record, after) in records.iter_mut().zip(after) {
+                record.after = match after {
+                    Dependency::Start => After::Nothing,
+                    // A mark has ended when the next record begins.
+                    Dependency::Sent(id) => {
+                        messages.get(id.0).map_or(After::Nothing, |index| After::Sent(MessageIndex(index)))
+                    }
+                    Dependency::Received(id) => {
+                        let index = messages.get(id.0);
+                        let message = index.and_then(|index| loaded.messages.get_mut(index as usize));
+                        match (index, message) {
+                            (Some(index), Some(message)) if message.dst == Rank(task) => {
+                                message.awaited = true;
+                                After::Received(MessageIndex(index))
+                            }
+                            _ => return Err(missing(format!("message {}", id.0))),
+                        }
+                    }
+                    Dependency::Collective(id) => match collectives.get(id.0) {
+                        Some(index) => After::Collective(CollectiveIndex(index)),
+                        None => return Err(missing(format!("collective G{}", id.0))),
+                    },
+                };
+            }
+        }
+        let tasks = loaded.header.tasks as usize;
+        loaded.tasks.resize(tasks, Vec::new());
+        loaded.unawaited.resize(tasks, Vec::new());
+        for (index, message) in (0..).zip(&loaded.messages) {
+            if !message.awaited
+                && let Some(list) = loaded.unawaited.get_mut(message.dst.index())
+            {
+                list.push(MessageIndex(index));
+            }
+        }
+        for list in &mut loaded.unawaited {
+            // The messages of each sender are in its order.
+            list.sort_by_key(|index| loaded.messages[index.0 as usize].src);
+        }
+        Ok(loaded)
     }
 }

@@ -20,13 +20,19 @@ mod operations;
 pub(crate) use collective::{Part, Step};
 pub(crate) use directory::NewDirectory;
 pub use error::{ExportError, ExportProblem};
-pub(crate) use loaded::{Collective, Loaded};
+pub(crate) use loaded::{After, Collective, CollectiveIndex, Loaded, Message, MessageIndex, Record, What};
 pub(crate) use notes::{From, Notes};
 pub(crate) use operations::{Operations, Sink};
 pub(crate) use timeline::{Span, spans};
 
+use crate::progress::Progress;
 use collectives::choose::Table;
 use serde::Serialize;
+use std::io;
+use std::path::Path;
+
+/// Tags of messages are below, those of collectives from here on: all fit into a signed number of 32 bits.
+pub(crate) const COLLECTIVES: u32 = 1 << 30;
 
 /// Settings of an export. Each format uses those that concern it.
 #[derive(Clone, Debug, Default)]
@@ -52,4 +58,32 @@ pub struct Exported {
     pub expanded: u64,
     /// What the file lacks, or the user has to know: a sentence each, without a full stop.
     pub remarks: Vec<String>,
+}
+
+/// An export under way.
+#[derive(Clone, Copy)]
+pub struct Export<'a> {
+    pub(crate) trace: &'a Loaded,
+    /// The file or directory to write.
+    pub(crate) to: &'a Path,
+    pub(crate) options: &'a ExportOptions,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+impl Export<'_> {
+    /// What is told of an export before anything is written.
+    pub(crate) fn begin(&self) -> Exported {
+        Exported { ranks: self.trace.header.tasks, ..Exported::default() }
+    }
+
+    /// The ranks, one after the other, with progress.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = u32> {
+        let ranks = self.trace.header.tasks;
+        (0..ranks).inspect(move |&rank| self.progress.set(rank.into(), ranks.into()))
+    }
+
+    /// An error of the output.
+    pub(crate) fn failed(&self, error: io::Error) -> ExportError {
+        ExportProblem::from(error).of_file(self.to)
+    }
 }

@@ -9,16 +9,12 @@
 
 use super::collective::{Part, Step};
 use super::error::{ExportError, ExportProblem};
-use super::loaded::{Collective, Loaded};
-use super::{ExportOptions, Exported};
+use super::loaded::{self, After, Collective, CollectiveIndex, Loaded, MessageIndex, Record};
+use super::{COLLECTIVES, Export, ExportOptions, Exported};
 use crate::goal::{Operation, RankGraph, What};
-use hashbrown::HashMap;
-use vef_format::ids::{CollectiveId, MessageId, Rank};
-use vef_format::record::{Dependency, Line, LocalCollective};
+use vef_format::ids::Rank;
+use vef_format::operation::Amounts;
 use vef_format::units::{Bytes, Picos, Ticks};
-
-/// Tags of messages are below, those of collectives from here on: all fit into a signed number of 32 bits.
-const COLLECTIVES: u32 = 1 << 30;
 
 /// A graph that the operations of a task go into.
 pub(crate) trait Sink {
@@ -32,7 +28,7 @@ pub(crate) trait Sink {
     fn require(&mut self, before: u32, number: u32);
 
     /// Adds a part of a collective as one operation, and returns its number; `None`: the collective becomes messages at all members.
-    fn collective(&mut self, trace: &Loaded, all: &Collective, part: &LocalCollective) -> Option<u32>;
+    fn collective(&mut self, trace: &Loaded, all: &Collective, part: Amounts) -> Option<u32>;
 
     /// Number of operations.
     fn len(&self) -> usize;
@@ -53,7 +49,7 @@ impl Sink for RankGraph {
         self.requires.push((before, number));
     }
 
-    fn collective(&mut self, _: &Loaded, _: &Collective, _: &LocalCollective) -> Option<u32> {
+    fn collective(&mut self, _: &Loaded, _: &Collective, _: Amounts) -> Option<u32> {
         None
     }
 
@@ -62,55 +58,63 @@ impl Sink for RankGraph {
     }
 }
 
-/// Makes the operations of a task.
-pub(crate) struct Operations<'a, S> {
+/// Makes the operations of one task after the other.
+pub(crate) struct Operations<'a> {
     trace: &'a Loaded,
     options: &'a ExportOptions,
-    task: u32,
-    graph: &'a mut S,
-    /// The last computation, or what stands for it.
-    front: Option<u32>,
-    /// The operations that sends, receives and collectives have become.
-    sends: HashMap<MessageId, u32>,
-    receives: HashMap<MessageId, u32>,
-    ends: HashMap<CollectiveId, Option<u32>>,
-    carried: u64,
-    exported: &'a mut Exported,
+    /// The operations that sends and receives have become, by message: none of a sender's or receiver's are another's.
+    sends: Vec<u32>,
+    receives: Vec<u32>,
+    /// The task that has been in a collective last, and the operation that ends its part, if there is one.
+    ends: Vec<(u32, u32)>,
+    pub(crate) exported: Exported,
 }
 
-impl<'a, S: Sink> Operations<'a, S> {
-    /// Fills `graph` with the operations of a task, and counts them.
-    pub(crate) fn of(
-        trace: &'a Loaded,
-        task: u32,
-        options: &'a ExportOptions,
-        graph: &'a mut S,
-        exported: &'a mut Exported,
-    ) -> Result<(), ExportError> {
-        graph.clear();
-        let mut run = Self {
+/// No operation.
+const NONE: u32 = u32::MAX;
+
+impl<'a> Operations<'a> {
+    pub(crate) fn new(export: &Export<'a>) -> Self {
+        let Export { trace, options, .. } = *export;
+        Self {
             trace,
             options,
-            task,
-            graph,
-            front: None,
-            sends: HashMap::new(),
-            receives: HashMap::new(),
-            ends: HashMap::new(),
-            carried: 0,
-            exported,
-        };
-        for (number, record) in trace.tasks[task as usize].iter().enumerate() {
-            let made = run.record(number as u64, record);
-            made.map_err(|problem| problem.of_file(&trace.path))?;
+            sends: vec![NONE; trace.messages.len()],
+            receives: vec![NONE; trace.messages.len()],
+            ends: vec![(NONE, NONE); trace.collectives.len()],
+            exported: export.begin(),
         }
-        for &id in &trace.unawaited[task as usize] {
-            run.receive(id, false);
-        }
-        run.exported.operations += run.graph.len() as u64;
-        Ok(())
     }
 
+    /// Fills `graph` with the operations of a task, and counts them.
+    pub(crate) fn task(&mut self, task: u32, graph: &mut impl Sink) -> Result<(), ExportError> {
+        graph.clear();
+        let trace = self.trace;
+        let mut run = Task { of: self, task, graph, front: None, carried: 0, posted: Vec::new() };
+        for (number, record) in (0..).zip(&trace.tasks[task as usize]) {
+            run.record(number, record).map_err(|problem| problem.of_file(&trace.path))?;
+        }
+        for &index in &trace.unawaited[task as usize] {
+            run.receive(index, false);
+        }
+        self.exported.operations += graph.len() as u64;
+        Ok(())
+    }
+}
+
+/// Makes the operations of a task.
+struct Task<'a, 'b, S> {
+    of: &'b mut Operations<'a>,
+    task: u32,
+    graph: &'b mut S,
+    /// The last computation, or what stands for it.
+    front: Option<u32>,
+    carried: u64,
+    /// The operations of a collective that its next wait is for.
+    posted: Vec<u32>,
+}
+
+impl<S: Sink> Task<'_, '_, S> {
     /// Adds an operation that requires `before`.
     fn add(&mut self, what: What, before: Option<u32>) -> u32 {
         let number = self.graph.add(self.task, what);
@@ -124,48 +128,41 @@ impl<'a, S: Sink> Operations<'a, S> {
         }
     }
 
-    fn record(&mut self, number: u64, record: &Line<'_>) -> Result<(), ExportProblem> {
-        let (after, time) = match record {
-            Line::Communicator { .. } => return Ok(()),
-            Line::Message(message) => (message.after, message.time),
-            Line::Collective(part) => (part.after, part.time),
-        };
-        self.compute(after, time)?;
-        match record {
-            Line::Message(message) if !message.is_mark() => {
-                let tag = self.trace.messages[&message.id].number % COLLECTIVES;
-                let what = What::Send { bytes: message.bytes, to: message.dst.0, tag };
-                let send = self.add(what, self.front);
-                self.sends.insert(message.id, send);
-                self.exported.messages += 1;
-                self.exported.bytes += message.bytes.0;
+    fn record(&mut self, number: u64, record: &Record) -> Result<(), ExportProblem> {
+        self.compute(record.after, record.time)?;
+        match record.what {
+            loaded::What::Mark => {}
+            loaded::What::Send(index) => {
+                let message = *self.of.trace.message(index);
+                let (bytes, tag) = (Bytes(message.bytes), message.number % COLLECTIVES);
+                let send = self.add(What::Send { bytes, to: message.dst.0, tag }, self.front);
+                self.of.sends[index.0 as usize] = send;
+                self.of.exported.messages += 1;
+                self.of.exported.bytes += message.bytes;
             }
-            Line::Collective(part) => {
-                let end = self.collective(number, part)?;
-                self.ends.insert(part.id, end);
+            loaded::What::Collective(index, amounts) => {
+                let end = self.collective(number, index, amounts)?;
+                self.of.ends[index.0 as usize] = (self.task, end.unwrap_or(NONE));
             }
-            Line::Message(_) | Line::Communicator { .. } => {}
         }
         Ok(())
     }
 
     /// The computation of a record.
-    fn compute(&mut self, after: Dependency, time: Ticks) -> Result<(), ExportProblem> {
-        let missing = |what: String| ExportProblem::Missing { task: self.task, what };
+    fn compute(&mut self, after: After, time: Ticks) -> Result<(), ExportProblem> {
         let required = match after {
-            Dependency::Start => None,
-            // A mark has no operation, and is before.
-            Dependency::Sent(id) => self.sends.get(&id).copied(),
-            Dependency::Received(id) => match self.trace.messages.get(&id) {
-                Some(message) if message.dst == Rank(self.task) => Some(self.receive(id, true)),
-                _ => return Err(missing(format!("message {}", id.0))),
-            },
-            Dependency::Collective(id) => match self.ends.get(&id) {
-                Some(&end) => end,
-                None => return Err(missing(format!("collective G{}", id.0))),
+            After::Nothing => None,
+            After::Sent(index) => Some(self.of.sends[index.0 as usize]).filter(|&send| send != NONE),
+            After::Received(index) => Some(self.receive(index, true)),
+            After::Collective(index) => match self.of.ends[index.0 as usize] {
+                (task, end) if task == self.task => Some(end).filter(|&end| end != NONE),
+                _ => {
+                    let what = format!("collective G{}", self.of.trace.collective(index).id.0);
+                    return Err(ExportProblem::Missing { task: self.task, what });
+                }
             },
         };
-        let time = self.trace.nanoseconds(time, &mut self.carried);
+        let time = self.of.trace.nanoseconds(time, &mut self.carried);
         let time = time.and_then(|time| time.checked_mul(1000)).ok_or(ExportProblem::Times(self.task))?;
         let required = required.filter(|&required| Some(required) != self.front);
         if time == 0 && required.is_none() {
@@ -178,55 +175,65 @@ impl<'a, S: Sink> Operations<'a, S> {
     }
 
     /// The receive of a message.
-    fn receive(&mut self, id: MessageId, awaited: bool) -> u32 {
-        if let Some(&receive) = self.receives.get(&id) {
-            return receive;
+    fn receive(&mut self, index: MessageIndex, awaited: bool) -> u32 {
+        let known = self.of.receives[index.0 as usize];
+        if known != NONE {
+            return known;
         }
-        let message = self.trace.messages[&id];
-        let before = if awaited && !self.options.preposted { self.front } else { None };
+        let message = *self.of.trace.message(index);
+        let before = if awaited && !self.of.options.preposted { self.front } else { None };
         let tag = Some(message.number % COLLECTIVES);
         let what = What::Receive { bytes: Bytes(message.bytes), from: Some(message.src.0), tag };
         let receive = self.add(what, before);
-        self.receives.insert(id, receive);
+        self.of.receives[index.0 as usize] = receive;
         receive
     }
 
     /// The messages of the task's part of a collective; the operation that ends it, if that is not the front.
-    fn collective(&mut self, number: u64, part: &LocalCollective) -> Result<Option<u32>, ExportProblem> {
-        if let Some(whole) = self.graph.collective(self.trace, &self.trace.collectives[&part.id], part) {
+    fn collective(
+        &mut self,
+        number: u64,
+        index: CollectiveIndex,
+        amounts: Amounts,
+    ) -> Result<Option<u32>, ExportProblem> {
+        let Operations { trace, options, .. } = *self.of;
+        let all = trace.collective(index);
+        if let Some(whole) = self.graph.collective(trace, all, amounts) {
             self.require(self.front, whole);
             return Ok(Some(whole));
         }
-        let mut steps = Part::new(self.trace, number, part, &self.options.algorithms)?;
-        self.exported.expanded += u64::from(steps.member.rank == 0);
-        let tag = COLLECTIVES + (part.id.0 % u64::from(COLLECTIVES)) as u32;
+        let place = (Rank(self.task), number);
+        let mut steps = Part::new(trace, place, index, amounts, &options.algorithms)?;
+        self.of.exported.expanded += u64::from(steps.member.rank == 0);
+        let tag = COLLECTIVES + (all.id.0 % u64::from(COLLECTIVES)) as u32;
         let mut at = self.front;
-        let mut posted = Vec::new();
         loop {
             match steps.next() {
                 Some(Step::Send { to, bytes }) => {
-                    posted.push(self.add(What::Send { bytes: Bytes(bytes), to, tag }, at));
-                    self.exported.messages += 1;
-                    self.exported.bytes += bytes;
+                    let send = self.add(What::Send { bytes: Bytes(bytes), to, tag }, at);
+                    self.posted.push(send);
+                    self.of.exported.messages += 1;
+                    self.of.exported.bytes += bytes;
                 }
                 Some(Step::Receive { from, bytes }) => {
-                    let before = if self.options.preposted { None } else { at };
+                    let before = if options.preposted { None } else { at };
                     let what = What::Receive { bytes: Bytes(bytes), from: Some(from), tag: Some(tag) };
-                    posted.push(self.add(what, before));
+                    let receive = self.add(what, before);
+                    self.posted.push(receive);
                 }
                 step @ (Some(Step::Wait) | None) => {
-                    match posted[..] {
+                    match self.posted[..] {
                         [] => {}
-                        [one] if !self.options.preposted => at = Some(one),
+                        [one] if !options.preposted => at = Some(one),
                         _ => {
                             let all = self.add(What::Compute { time: Picos(0) }, at);
-                            for &posted in &posted {
-                                self.require(Some(posted), all);
+                            for &posted in &self.posted {
+                                self.graph.require(posted, all);
                             }
                             at = Some(all);
                         }
                     }
-                    posted.clear();
+                    self.posted.clear();
                     if step.is_none() {
                         return Ok(at);
                     }

@@ -3,11 +3,9 @@
 //! A trace has no such times, only the rule by which they follow from a network. A collective returns 1 µs after the last member that it
 //! has to wait for has begun.
 
-use super::loaded::Loaded;
-use hashbrown::HashMap;
-use vef_format::ids::{CollectiveId, MessageId, Rank};
+use super::loaded::{After, CollectiveIndex, Loaded, What};
+use vef_format::ids::Rank;
 use vef_format::operation::{Operation, Root};
-use vef_format::record::{Dependency, Line, LocalCollective};
 
 /// Latency, ps.
 const LATENCY: u64 = 1_000_000;
@@ -22,7 +20,7 @@ pub(crate) struct Span {
 }
 
 /// What has happened of a collective.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Entered {
     members: usize,
     latest: u64,
@@ -33,10 +31,9 @@ struct Entered {
 struct Run<'a> {
     trace: &'a Loaded,
     spans: Vec<Vec<Span>>,
-    /// Times at which messages arrive.
-    arrivals: HashMap<MessageId, u64>,
-    waiting: HashMap<MessageId, u32>,
-    collectives: HashMap<CollectiveId, Entered>,
+    /// Times at which messages arrive; of those that have not been sent, whether their receiver waits.
+    arrivals: Vec<Result<u64, bool>>,
+    collectives: Vec<Entered>,
     ready: Vec<u32>,
 }
 
@@ -46,9 +43,8 @@ pub(crate) fn spans(trace: &Loaded) -> Option<Vec<Vec<Span>>> {
     let mut run = Run {
         trace,
         spans: trace.tasks.iter().map(|records| Vec::with_capacity(records.len())).collect(),
-        arrivals: HashMap::new(),
-        waiting: HashMap::new(),
-        collectives: HashMap::new(),
+        arrivals: vec![Err(false); trace.messages.len()],
+        collectives: vec![Entered::default(); trace.collectives.len()],
         ready: (0..tasks as u32).rev().collect(),
     };
     loop {
@@ -75,58 +71,56 @@ impl Run<'_> {
         let records = &trace.tasks[task as usize];
         while let Some(record) = records.get(self.spans[task as usize].len()) {
             let before = self.spans[task as usize].last().map_or(0, |span| span.end);
-            let released = self.released(task, record.after()).or(forced.then_some(before));
+            let released = self.released(task, record.after).or(forced.then_some(before));
             let Some(released) = released else { return Some(()) };
             forced = false;
             let end = before.max(released);
             if let Some(span) = self.spans[task as usize].last_mut() {
                 span.end = end;
             }
-            let time = match record {
-                Line::Message(message) => message.time,
-                Line::Collective(part) => part.time,
-                Line::Communicator { .. } => Default::default(),
-            };
-            let begin = end.checked_add(time.0)?;
+            let begin = end.checked_add(record.time.0)?;
             self.spans[task as usize].push(Span { begin, end: begin });
-            match record {
-                Line::Message(message) if !message.is_mark() => {
-                    let took = LATENCY.saturating_add(message.bytes.0.saturating_mul(BYTE));
-                    self.arrivals.insert(message.id, begin.checked_add(self.ticks(took))?);
-                    self.ready.extend(self.waiting.remove(&message.id));
+            match record.what {
+                What::Mark => {}
+                What::Send(index) => {
+                    let message = trace.message(index);
+                    let took = LATENCY.saturating_add(message.bytes.saturating_mul(BYTE));
+                    let arrival = begin.checked_add(self.ticks(took))?;
+                    if let Err(true) = std::mem::replace(&mut self.arrivals[index.0 as usize], Ok(arrival)) {
+                        self.ready.push(message.dst.0);
+                    }
                 }
-                Line::Collective(part) => self.enter(part, begin),
-                Line::Message(_) | Line::Communicator { .. } => {}
+                What::Collective(index, _) => self.enter(Rank(task), index, begin),
             }
         }
         Some(())
     }
 
-    fn enter(&mut self, part: &LocalCollective, begin: u64) {
-        let entered = self.collectives.entry(part.id).or_default();
+    fn enter(&mut self, task: Rank, index: CollectiveIndex, begin: u64) {
+        let entered = &mut self.collectives[index.0 as usize];
         entered.members += 1;
         entered.latest = entered.latest.max(begin);
-        if self.trace.collectives[&part.id].root == Some(part.task) {
+        if self.trace.collective(index).root == Some(task) {
             entered.root = Some(begin);
         }
         self.ready.append(&mut entered.waiting);
     }
 
     /// When a dependency is satisfied; `None`: not yet, and the task is woken later.
-    fn released(&mut self, task: u32, after: Dependency) -> Option<u64> {
+    fn released(&mut self, task: u32, after: After) -> Option<u64> {
         match after {
-            Dependency::Start | Dependency::Sent(_) => Some(0),
-            Dependency::Received(id) => {
-                let arrival = self.arrivals.get(&id).copied();
-                if arrival.is_none() {
-                    self.waiting.insert(id, task);
+            After::Nothing | After::Sent(_) => Some(0),
+            After::Received(index) => {
+                let arrival = &mut self.arrivals[index.0 as usize];
+                if let Err(waits) = arrival {
+                    *waits = true;
                 }
-                arrival
+                arrival.ok()
             }
-            Dependency::Collective(id) => {
+            After::Collective(index) => {
                 let latency = self.ticks(LATENCY);
-                let Some(all) = self.trace.collectives.get(&id) else { return Some(0) };
-                let entered = self.collectives.entry(id).or_default();
+                let all = self.trace.collective(index);
+                let entered = &mut self.collectives[index.0 as usize];
                 let is_root = all.root == Some(Rank(task));
                 let complete = (entered.members == all.parts.len()).then_some(entered.latest);
                 let last = match (all.operation, all.operation.root()) {

@@ -279,7 +279,7 @@ impl<W: Write + Seek> BinaryWriter<W> {
         for &(_, second) in graph.requires.iter().chain(&graph.starts) {
             depend[second as usize] += 1;
         }
-        let [requires, starts] = [&graph.requires, &graph.starts].map(|edges| by_first(edges));
+        let [requires, starts] = [&graph.requires, &graph.starts].map(|edges| Followers::of(edges, nodes));
         let roots: Vec<u32> = (0..nodes as u32).filter(|&node| depend[node as usize] == 0).collect();
         let length = 8 + 4 * roots.len() + NODE * nodes + 4 * edges;
         let mut bytes = Vec::with_capacity(length);
@@ -287,7 +287,6 @@ impl<W: Write + Seek> BinaryWriter<W> {
         bytes.extend((roots.len() as u32).to_le_bytes());
         bytes.extend(roots.iter().flat_map(|root| root.to_le_bytes()));
         let mut appendix: Vec<u32> = Vec::with_capacity(edges);
-        let (mut requires, mut starts) = (requires.iter().peekable(), starts.iter().peekable());
         for (number, operation) in graph.operations.iter().enumerate() {
             let (kind, peer, amount, tag) = match operation.what {
                 What::Send { bytes, to, tag } => (1u8, to, bytes.0, tag),
@@ -299,21 +298,21 @@ impl<W: Write + Seek> BinaryWriter<W> {
                 return Err(too_large(format!("cpu {} or nic {}", operation.cpu, operation.nic)));
             };
             self.highest = [self.highest[0].max(cpu), self.highest[1].max(nic)];
-            bytes.extend(depend[number].to_le_bytes());
-            bytes.push(kind);
-            bytes.extend(peer.to_le_bytes());
-            bytes.extend(amount.to_le_bytes());
-            bytes.extend(tag.to_le_bytes());
-            bytes.extend([cpu, nic]);
-            let is_its = |edge: &&(u32, u32)| edge.0 as usize == number;
-            for edges in [&mut requires, &mut starts] {
-                let from = appendix.len() as u32;
-                while let Some(&(_, second)) = edges.next_if(is_its) {
-                    appendix.push(second);
-                }
-                bytes.extend((appendix.len() as u32 - from).to_le_bytes());
-                bytes.extend(from.to_le_bytes());
+            let mut node = [0; NODE];
+            let mut put = |at: usize, value: &[u8]| node[at..at + value.len()].copy_from_slice(value);
+            put(0, &depend[number].to_le_bytes());
+            put(4, &[kind]);
+            put(5, &peer.to_le_bytes());
+            put(9, &amount.to_le_bytes());
+            put(17, &tag.to_le_bytes());
+            put(21, &[cpu, nic]);
+            for (at, edges) in [(23, &requires), (31, &starts)] {
+                let followers = edges.of_node(number);
+                put(at, &(followers.len() as u32).to_le_bytes());
+                put(at + 4, &(appendix.len() as u32).to_le_bytes());
+                appendix.extend(followers);
             }
+            bytes.extend(node);
         }
         bytes.extend(appendix.iter().flat_map(|follower| follower.to_le_bytes()));
         self.out.write_all(&bytes)?;
@@ -341,9 +340,34 @@ impl<W: Write + Seek> BinaryWriter<W> {
     }
 }
 
-/// The dependencies by their first operation; those of one keep their order.
-fn by_first(edges: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    let mut edges = edges.to_vec();
-    edges.sort_by_key(|&(first, _)| first);
-    edges
+/// The operations that depend on each operation, in the order of the dependencies.
+struct Followers {
+    /// Where those of each operation begin, and the end of the last.
+    from: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Followers {
+    fn of(edges: &[(u32, u32)], nodes: usize) -> Self {
+        let mut from = vec![0; nodes + 1];
+        for &(first, _) in edges {
+            from[first as usize] += 1;
+        }
+        let mut sum = 0;
+        for from in &mut from {
+            sum += *from;
+            *from = sum;
+        }
+        let mut all = vec![0; edges.len()];
+        for &(first, second) in edges.iter().rev() {
+            let place = &mut from[first as usize];
+            *place -= 1;
+            all[*place as usize] = second;
+        }
+        Self { from, all }
+    }
+
+    fn of_node(&self, node: usize) -> &[u32] {
+        &self.all[self.from[node] as usize..self.from[node + 1] as usize]
+    }
 }

@@ -5,9 +5,9 @@ use super::schedule::Schedule;
 use crate::error::{Problem, Result};
 use crate::files::Files;
 use crate::findings::{Finding, Findings};
-use crate::format::Progress;
 use crate::graph::{self, Act, Graph, Node, convert};
 use crate::options::{Options, Streams};
+use crate::progress::Progress;
 use crate::summary::Summary;
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use super::operation::{Operation, RankGraph};
 use super::text::{self, MOST_OPERATIONS, TextReader};
 use crate::error::{Problem, Result};
 use crate::files::{self, Files};
-use crate::format::Progress;
+use crate::progress::Progress;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};

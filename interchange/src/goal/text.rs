@@ -2,8 +2,10 @@
 
 use super::operation::{Operation, RankGraph, What};
 use super::words::{Blocks, Words};
+use crate::decimal::number;
 use crate::error::{Problem, Result};
 use hashbrown::HashMap;
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use vef_format::error::Located;
@@ -288,16 +290,21 @@ pub struct TextWriter<W: Write> {
     out: W,
     ranks: u32,
     next: u32,
+    /// Lines that are not in the output.
+    lines: Vec<u8>,
 }
 
+/// Bytes of lines that are written to the output at a time.
+const BLOCK: usize = 256 << 10;
+
 impl<W: Write> TextWriter<W> {
-    /// Begins a schedule of `ranks` ranks.
+    /// Begins a schedule of `ranks` ranks. `out` needs no buffer.
     ///
     /// # Errors
     /// Those of the output.
     pub fn new(mut out: W, ranks: u32) -> io::Result<Self> {
         writeln!(out, "num_ranks {ranks}")?;
-        Ok(Self { out, ranks, next: 0 })
+        Ok(Self { out, ranks, next: 0, lines: Vec::new() })
     }
 
     /// Writes the operations of the next rank, with labels l1, l2 …
@@ -305,42 +312,74 @@ impl<W: Write> TextWriter<W> {
     /// # Errors
     /// Those of the output.
     pub fn rank(&mut self, graph: &RankGraph) -> io::Result<()> {
-        let out = &mut self.out;
-        writeln!(out, "\nrank {} {{", self.next)?;
-        // A dependency stands below the later of its operations, because a label must be above its use.
-        let below = |edges: &[(u32, u32)]| {
-            let mut edges = edges.to_vec();
-            edges.sort_by_key(|&(first, second)| first.max(second));
-            edges
-        };
+        self.words("\nrank ", self.next.into());
+        self.lines.extend(b" {\n");
         let (requires, starts) = (below(&graph.requires), below(&graph.starts));
         let (mut requires, mut starts) = (requires.iter().peekable(), starts.iter().peekable());
-        for (number, operation) in graph.operations.iter().enumerate() {
-            let any = |number: Option<u32>| number.map_or(-1, i64::from);
-            write!(out, "l{}: ", number + 1)?;
+        for (number, operation) in (0..).zip(&graph.operations) {
+            self.words("l", u64::from(number) + 1);
             match operation.what {
-                What::Send { bytes, to, tag } => write!(out, "send {}b to {to} tag {tag}", bytes.0)?,
+                What::Send { bytes, to, tag } => {
+                    self.words(": send ", bytes.0);
+                    self.words("b to ", to.into());
+                    self.words(" tag ", tag.into());
+                }
                 What::Receive { bytes, from, tag } => {
-                    write!(out, "recv {}b from {} tag {}", bytes.0, any(from), any(tag))?;
+                    self.words(": recv ", bytes.0);
+                    self.words_or_any("b from ", from);
+                    self.words_or_any(" tag ", tag);
                 }
-                What::Compute { time } => write!(out, "calc {}", time.0 / 1000)?,
+                What::Compute { time } => self.words(": calc ", time.0 / 1000),
             }
-            for (name, place) in [("cpu", operation.cpu), ("nic", operation.nic)] {
+            for (name, place) in [(" cpu ", operation.cpu), (" nic ", operation.nic)] {
                 if place > 0 {
-                    write!(out, " {name} {place}")?;
+                    self.words(name, place.into());
                 }
             }
-            writeln!(out)?;
-            let is_here = |edge: &&(u32, u32)| edge.0.max(edge.1) as usize == number;
-            while let Some((first, second)) = requires.next_if(is_here) {
-                writeln!(out, "l{} requires l{}", second + 1, first + 1)?;
+            self.lines.push(b'\n');
+            let is_here = |edge: &&(u32, u32)| edge.0.max(edge.1) == number;
+            while let Some(&edge) = requires.next_if(is_here) {
+                self.edge(" requires l", edge);
             }
-            while let Some((first, second)) = starts.next_if(is_here) {
-                writeln!(out, "l{} irequires l{}", second + 1, first + 1)?;
+            while let Some(&edge) = starts.next_if(is_here) {
+                self.edge(" irequires l", edge);
+            }
+            if self.lines.len() > BLOCK {
+                self.hand_over()?;
             }
         }
         self.next += 1;
-        writeln!(out, "}}")
+        self.lines.extend(b"}\n");
+        self.hand_over()
+    }
+
+    /// A text and a number.
+    fn words(&mut self, text: &str, value: u64) {
+        self.lines.extend(text.as_bytes());
+        number(&mut self.lines, value);
+    }
+
+    fn words_or_any(&mut self, text: &str, value: Option<u32>) {
+        match value {
+            Some(value) => self.words(text, value.into()),
+            None => {
+                self.lines.extend(text.as_bytes());
+                self.lines.extend(b"-1");
+            }
+        }
+    }
+
+    /// The line of a dependency.
+    fn edge(&mut self, kind: &str, (first, second): (u32, u32)) {
+        self.words("l", u64::from(second) + 1);
+        self.words(kind, u64::from(first) + 1);
+        self.lines.push(b'\n');
+    }
+
+    fn hand_over(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.lines)?;
+        self.lines.clear();
+        Ok(())
     }
 
     /// Ends the file; ranks that were not written are empty.
@@ -353,5 +392,18 @@ impl<W: Write> TextWriter<W> {
         }
         self.out.flush()?;
         Ok(self.out)
+    }
+}
+
+/// Dependencies in the order of their lines: below the later of their operations, because a label must be above its use.
+fn below(edges: &[(u32, u32)]) -> Cow<'_, [(u32, u32)]> {
+    let line = |&(first, second): &(u32, u32)| first.max(second);
+    match edges.is_sorted_by_key(line) {
+        true => edges.into(),
+        false => {
+            let mut edges = edges.to_vec();
+            edges.sort_by_key(line);
+            edges.into()
+        }
     }
 }

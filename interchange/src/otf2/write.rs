@@ -7,16 +7,14 @@
 use super::amounts::{number, written};
 use super::encode::{ChunkWriter, Record};
 use crate::export::{
-    ExportError, ExportOptions, ExportProblem, Exported, From, Loaded, NewDirectory, Notes, Span, spans,
+    After, CollectiveIndex, Export, ExportError, ExportProblem, Exported, From, Loaded, Message,
+    MessageIndex, NewDirectory, Notes, Record as TraceRecord, Span, What, spans,
 };
-use crate::format::Progress;
 use hashbrown::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
-use std::path::Path;
-use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
-use vef_format::operation::{OpCodes, Root};
-use vef_format::record::{Dependency, Line, LocalCollective, Message};
+use std::io;
+use vef_format::ids::{CommId, Rank};
+use vef_format::operation::{Amounts, Root};
 
 /// Sizes of chunks.
 const EVENTS: usize = 1 << 20;
@@ -29,78 +27,84 @@ const NAME: &str = "traces";
 const CREATOR: &str =
     concat!("vef ", env!("CARGO_PKG_VERSION"), ", with amounts of collectives as Score-P has them");
 
-pub(super) fn write(
-    from: &Path,
-    codes: &OpCodes,
-    to: &Path,
-    _: &ExportOptions,
-    progress: &dyn Progress,
-) -> Result<Exported, ExportError> {
-    let trace = Loaded::read(from, codes)?;
+pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
+    let (trace, failed) = (export.trace, |error| export.failed(error));
     let ranks = trace.header.tasks;
-    let notes = Notes::read(from, ranks as usize)?;
-    let failed = |error: io::Error| ExportProblem::from(error).of_file(to);
-    let too_large = || ExportProblem::Times(0).of_file(from);
-    let spans = spans(&trace).ok_or_else(too_large)?;
+    let notes = Notes::read(&trace.path, ranks as usize)?;
+    let too_large = || ExportProblem::Times(0).of_file(&trace.path);
+    let spans = spans(trace).ok_or_else(too_large)?;
     let clock = trace.header.clock.0.max(1);
     // Ticks of the trace are ticks of the archive where whole ones make a second.
     let (scale, resolution) =
         if SECOND.is_multiple_of(clock) { (1, SECOND / clock) } else { (clock, SECOND) };
-    let new = NewDirectory::create(to).map_err(failed)?;
+    let new = NewDirectory::create(export.to).map_err(failed)?;
     let directory = new.path().join(NAME);
     fs::create_dir(&directory).map_err(failed)?;
-    let mut archive = Archive { regions: HashMap::new(), names: Vec::new() };
-    let (tags, comms) = (tags(&trace, &notes), communicators(&trace));
-    let mut exported = Exported { ranks, ..Exported::default() };
+    let (tags, comms) = (tags(trace, &notes), communicators(trace));
+    let mut archive = Archive {
+        trace,
+        notes: &notes,
+        comms: &comms,
+        tags: &tags,
+        regions: HashMap::new(),
+        names: Vec::new(),
+        noted: vec![None; notes.functions.len()],
+        received: vec![false; trace.messages.len()],
+        exported: export.begin(),
+    };
     let (mut events, mut last) = (Vec::new(), 0);
-    for rank in 0..ranks {
-        progress.set(rank.into(), ranks.into());
+    for rank in export.ranks() {
         let create = |suffix: &str| File::create(directory.join(format!("{rank}.{suffix}"))).map_err(failed);
-        let out = BufWriter::with_capacity(1 << 20, create("evt")?);
         let own = &spans[rank as usize];
         let end = own.last().map_or(0, |span| span.end);
         last = last.max(end.checked_mul(scale).ok_or_else(too_large)?);
         let mut calls = Calls {
-            trace: &trace,
-            comms: &comms,
             archive: &mut archive,
-            tags: &tags,
             rank: Rank(rank),
             scale,
-            out: ChunkWriter::new(out, EVENTS),
+            out: ChunkWriter::new(create("evt")?, EVENTS),
             record: Record::default(),
             requests: HashMap::new(),
             started: HashMap::new(),
-            received: HashSet::new(),
             awaited: HashSet::new(),
             made: 0,
-            exported: &mut exported,
         };
-        calls.all(own, &notes).map_err(failed)?;
+        calls.all(own).map_err(failed)?;
         events.push(calls.out.finish().map_err(failed)?);
         ChunkWriter::new(create("def")?, DEFINITIONS).finish().map_err(failed)?;
     }
-    exported.operations = events.iter().sum();
     let file = File::create(new.path().join(format!("{NAME}.def"))).map_err(failed)?;
-    let mut definitions = ChunkWriter::new(BufWriter::new(file), DEFINITIONS);
-    define(&trace, &notes, &archive, &comms, &events, (resolution, last), &mut definitions)
-        .map_err(failed)?;
+    let mut definitions = ChunkWriter::new(file, DEFINITIONS);
+    define(&archive, &events, (resolution, last), &mut definitions).map_err(failed)?;
     let defined = definitions.finish().map_err(failed)?;
     fs::write(new.path().join(format!("{NAME}.otf2")), anchor(ranks, defined)).map_err(failed)?;
     new.finish().map_err(failed)?;
+    let mut exported = archive.exported;
+    exported.operations = events.iter().sum();
     exported.remarks.push(
         "times are those of a network of 1 µs and 10 Gbit/s without contention; each rank's computing is that of the trace".to_owned(),
     );
     Ok(exported)
 }
 
-/// The functions that were called.
-struct Archive {
+/// What all ranks share.
+struct Archive<'a> {
+    trace: &'a Loaded,
+    notes: &'a Notes,
+    comms: &'a HashMap<CommId, u64>,
+    /// By message.
+    tags: &'a [u32],
+    /// The functions that were called: their regions, and their names in this order.
     regions: HashMap<String, u64>,
     names: Vec<String>,
+    /// The regions of the functions that the notes name, once they are called.
+    noted: Vec<Option<u64>>,
+    /// Whether a message was received, which is done by one rank only.
+    received: Vec<bool>,
+    exported: Exported,
 }
 
-impl Archive {
+impl Archive<'_> {
     fn region(&mut self, name: &str) -> u64 {
         if let Some(&region) = self.regions.get(name) {
             return region;
@@ -110,35 +114,51 @@ impl Archive {
         self.regions.insert(name.to_owned(), region);
         region
     }
+
+    /// The region of a function by its number in the notes.
+    fn noted(&mut self, function: usize) -> u64 {
+        if let Some(region) = self.noted[function] {
+            return region;
+        }
+        let notes = self.notes;
+        let region = self.region(&notes.functions[function]);
+        self.noted[function] = Some(region);
+        region
+    }
 }
 
-/// The tags of messages: the real ones where sends and receives of one tag have the same order, else the number of the message from its
+/// The tag of each message: the real one where sends and receives of one tag have the same order, else the number of the message from its
 /// sender to its receiver.
-fn tags(trace: &Loaded, notes: &Notes) -> HashMap<MessageId, u32> {
-    let mut tags = HashMap::with_capacity(trace.messages.len());
+fn tags(trace: &Loaded, notes: &Notes) -> Vec<u32> {
+    let numbers = trace.messages.iter().map(|message| message.number);
+    if notes.tags.iter().all(Vec::is_empty) {
+        return numbers.collect();
+    }
+    let mut tags = vec![None; trace.messages.len()];
     for (records, notes) in trace.tasks.iter().zip(&notes.tags) {
         let mut known = From::new(notes);
         for (number, record) in (0..).zip(records) {
             let tag = known.at(number).and_then(|tag| u32::try_from(tag).ok());
-            if let (Line::Message(message), Some(tag)) = (record, tag)
-                && !message.is_mark()
-            {
-                tags.insert(message.id, tag);
+            if let What::Send(index) = record.what {
+                tags[index.0 as usize] = tag;
             }
         }
     }
     let mut latest: HashMap<(Rank, Rank, u32), u32> = HashMap::new();
     let mut crossed: HashSet<(Rank, Rank)> = HashSet::new();
+    let mut seen = vec![false; trace.messages.len()];
     for (records, unawaited) in trace.tasks.iter().zip(&trace.unawaited) {
-        let received = records.iter().filter_map(|record| match record.after() {
-            Dependency::Received(id) => Some(id),
-            _ => None,
+        let received = records.iter().filter_map(|record| match record.after {
+            After::Received(index) => Some(index),
+            After::Nothing | After::Sent(_) | After::Collective(_) => None,
         });
-        let mut seen = HashSet::new();
-        for id in received.chain(unawaited.iter().copied()).filter(|&id| seen.insert(id)) {
-            let Some(message) = trace.messages.get(&id) else { continue };
+        for index in received.chain(unawaited.iter().copied()) {
+            if std::mem::replace(&mut seen[index.0 as usize], true) {
+                continue;
+            }
+            let message = trace.message(index);
             let channel = (message.src, message.dst);
-            let Some(&tag) = tags.get(&id) else {
+            let Some(tag) = tags[index.0 as usize] else {
                 crossed.insert(channel);
                 continue;
             };
@@ -148,35 +168,29 @@ fn tags(trace: &Loaded, notes: &Notes) -> HashMap<MessageId, u32> {
             }
         }
     }
-    for (&id, message) in &trace.messages {
-        if crossed.contains(&(message.src, message.dst)) {
-            tags.insert(id, message.number);
-        }
-    }
-    tags
+    let own = |(message, tag): (&Message, Option<u32>)| match crossed.contains(&(message.src, message.dst)) {
+        true => message.number,
+        false => tag.unwrap_or(message.number),
+    };
+    trace.messages.iter().zip(tags).map(own).collect()
 }
 
 /// Writes the calls of a rank.
-struct Calls<'a> {
-    trace: &'a Loaded,
-    comms: &'a HashMap<CommId, u64>,
-    archive: &'a mut Archive,
-    tags: &'a HashMap<MessageId, u32>,
+struct Calls<'a, 'b> {
+    archive: &'b mut Archive<'a>,
     rank: Rank,
     /// Ticks of the archive in one of the trace.
     scale: u64,
-    out: ChunkWriter<BufWriter<File>>,
+    out: ChunkWriter<File>,
     record: Record,
     /// Sends that are not complete, by record: their requests.
     requests: HashMap<u64, u64>,
-    /// Collectives that are not complete.
-    started: HashMap<CollectiveId, (u64, LocalCollective)>,
-    received: HashSet<MessageId>,
+    /// Collectives that are not complete: their requests and amounts.
+    started: HashMap<CollectiveIndex, (u64, Amounts)>,
     /// Collectives that a record waits for.
-    awaited: HashSet<CollectiveId>,
+    awaited: HashSet<CollectiveIndex>,
     /// Requests made.
     made: u64,
-    exported: &'a mut Exported,
 }
 
 /// Types of events.
@@ -195,18 +209,17 @@ mod kind {
     pub(super) const COLLECTIVE_COMPLETE: u8 = 86;
 }
 
-impl Calls<'_> {
-    fn all(&mut self, spans: &[Span], notes: &Notes) -> io::Result<()> {
-        let rank = self.rank.index();
+impl Calls<'_, '_> {
+    fn all(&mut self, spans: &[Span]) -> io::Result<()> {
+        let (rank, notes) = (self.rank.index(), self.archive.notes);
         let mut functions = From::new(&notes.calls[rank]);
         let (mut waits, mut detached) = (&notes.waits[rank][..], &notes.detached[rank][..]);
-        let records = &self.trace.tasks[rank];
-        self.awaited.extend(records.iter().filter_map(|record| match record.after() {
-            Dependency::Collective(id) => Some(id),
-            Dependency::Start | Dependency::Sent(_) | Dependency::Received(_) => None,
+        let records = &self.archive.trace.tasks[rank];
+        self.awaited.extend(records.iter().filter_map(|record| match record.after {
+            After::Collective(index) => Some(index),
+            After::Nothing | After::Sent(_) | After::Received(_) => None,
         }));
-        self.enter(0, "MPI_Init")?;
-        self.leave(0, "MPI_Init")?;
+        self.empty(0, "MPI_Init")?;
         let mut before = 0;
         for (number, (record, &span)) in (0..).zip(records.iter().zip(spans)) {
             while let [wait, rest @ ..] = waits
@@ -216,35 +229,31 @@ impl Calls<'_> {
                 let begin = before.min(span.begin) + wait.before;
                 before = begin + wait.took;
                 if let (Some(request), true) = (self.requests.remove(&wait.send), before <= span.begin) {
-                    self.enter(begin, "MPI_Wait")?;
+                    let region = self.archive.region("MPI_Wait");
+                    self.enter(begin, region)?;
                     self.record.begin(kind::ISEND_COMPLETE).packed(request);
                     self.put(before)?;
-                    self.leave(before, "MPI_Wait")?;
+                    self.leave(before, region)?;
                 }
             }
             before = span.end;
             let is_detached = detached.first() == Some(&number);
             detached = &detached[usize::from(is_detached)..];
-            let function = functions.at(number).map(|at| notes.functions[at].as_str());
-            let next = records.get(number as usize + 1).map_or(Dependency::Start, Line::after);
-            let is_last = number as usize + 1 == records.len();
-            match record {
-                Line::Message(message) if is_last && message.is_mark() => {
+            let function = functions.at(number).map(|function| self.archive.noted(function));
+            let next = records.get(number as usize + 1);
+            match record.what {
+                What::Mark if next.is_none() => {
                     self.rest(span.begin)?;
-                    self.enter(span.begin, "MPI_Finalize")?;
-                    return self.leave(span.begin, "MPI_Finalize");
+                    return self.empty(span.begin, "MPI_Finalize");
                 }
-                Line::Message(message) => {
-                    let request = is_detached.then_some(number);
-                    self.message(message, span, function, request, next)?;
+                What::Mark | What::Send(_) => {
+                    self.point_to_point(record, span, function, is_detached.then_some(number), next)?;
                 }
-                Line::Collective(part) => self.collective(part, span, function, next)?,
-                Line::Communicator { .. } => {}
+                What::Collective(index, amounts) => self.collective(index, amounts, span, function, next)?,
             }
         }
         self.rest(before)?;
-        self.enter(before, "MPI_Finalize")?;
-        self.leave(before, "MPI_Finalize")
+        self.empty(before, "MPI_Finalize")
     }
 
     fn put(&mut self, time: u64) -> io::Result<()> {
@@ -256,16 +265,21 @@ impl Calls<'_> {
         self.out.event(time * self.scale, self.record.end())
     }
 
-    fn enter(&mut self, time: u64, function: &str) -> io::Result<()> {
-        let region = self.archive.region(function);
+    fn enter(&mut self, time: u64, region: u64) -> io::Result<()> {
         self.record.begin(kind::ENTER).packed(region);
         self.put(time)
     }
 
-    fn leave(&mut self, time: u64, function: &str) -> io::Result<()> {
-        let region = self.archive.region(function);
+    fn leave(&mut self, time: u64, region: u64) -> io::Result<()> {
         self.record.begin(kind::LEAVE).packed(region);
         self.put(time)
+    }
+
+    /// A call in which nothing happens.
+    fn empty(&mut self, time: u64, function: &str) -> io::Result<()> {
+        let region = self.archive.region(function);
+        self.enter(time, region)?;
+        self.leave(time, region)
     }
 
     fn request(&mut self) -> u64 {
@@ -274,55 +288,57 @@ impl Calls<'_> {
     }
 
     /// A message or a mark, with what its call waits for.
-    fn message(
+    fn point_to_point(
         &mut self,
-        message: &Message,
+        record: &TraceRecord,
         span: Span,
-        function: Option<&str>,
+        function: Option<u64>,
         detached: Option<u64>,
-        next: Dependency,
+        next: Option<&TraceRecord>,
     ) -> io::Result<()> {
-        let is_new = |id| !self.received.contains(&id);
-        let waits = match next {
-            Dependency::Received(id) => is_new(id),
-            Dependency::Collective(id) => self.started.contains_key(&id),
-            Dependency::Start | Dependency::Sent(_) => false,
+        let (receives, waits) = match next.map_or(After::Nothing, |next| next.after) {
+            After::Received(index) => (true, !self.archive.received[index.0 as usize]),
+            After::Collective(index) => (false, self.started.contains_key(&index)),
+            After::Nothing | After::Sent(_) => (false, false),
         };
-        let function = function.unwrap_or(match (message.is_mark(), detached, waits) {
-            (true, ..) if matches!(next, Dependency::Received(_)) => "MPI_Recv",
-            (true, ..) => "MPI_Wait",
-            (false, Some(_), _) => "MPI_Isend",
-            (false, None, true) => "MPI_Sendrecv",
-            (false, None, false) => "MPI_Send",
+        let sent = if let What::Send(index) = record.what { Some(index) } else { None };
+        let region = function.unwrap_or_else(|| {
+            self.archive.region(match (sent, detached, waits) {
+                (None, ..) if receives => "MPI_Recv",
+                (None, ..) => "MPI_Wait",
+                (Some(_), Some(_), _) => "MPI_Isend",
+                (Some(_), None, true) => "MPI_Sendrecv",
+                (Some(_), None, false) => "MPI_Send",
+            })
         });
-        self.enter(span.begin, function)?;
-        if !message.is_mark() {
-            let (to, bytes) = (message.dst, message.bytes.0);
+        self.enter(span.begin, region)?;
+        if let Some(index) = sent {
+            let Message { dst, bytes, .. } = *self.archive.trace.message(index);
             match detached {
-                None => self.transfer(kind::SEND, span.begin, message.id, to, bytes, None)?,
+                None => self.transfer(kind::SEND, span.begin, index, dst, None)?,
                 Some(record) => {
                     let request = self.request();
                     self.requests.insert(record, request);
-                    self.transfer(kind::ISEND, span.begin, message.id, to, bytes, Some(request))?;
+                    self.transfer(kind::ISEND, span.begin, index, dst, Some(request))?;
                 }
             }
-            self.exported.messages += 1;
-            self.exported.bytes += bytes;
+            self.archive.exported.messages += 1;
+            self.archive.exported.bytes += bytes;
         }
         self.wait(span.end, next)?;
-        self.leave(span.end, function)
+        self.leave(span.end, region)
     }
 
     fn transfer(
         &mut self,
         kind: u8,
         time: u64,
-        id: MessageId,
+        index: MessageIndex,
         peer: Rank,
-        bytes: u64,
         request: Option<u64>,
     ) -> io::Result<()> {
-        let tag = self.tags.get(&id).copied().unwrap_or(0);
+        let tag = self.archive.tags[index.0 as usize];
+        let bytes = self.archive.trace.message(index).bytes;
         self.record.with_length(kind).packed(peer.0.into()).packed(WORLD).packed(tag.into()).packed(bytes);
         if let Some(request) = request {
             self.record.packed(request);
@@ -330,107 +346,111 @@ impl Calls<'_> {
         self.put_with_length(time)
     }
 
-    /// What a call waits for.
-    fn wait(&mut self, time: u64, next: Dependency) -> io::Result<()> {
-        match next {
-            Dependency::Received(id) if self.received.insert(id) => {
-                let Some(&message) = self.trace.messages.get(&id) else { return Ok(()) };
-                self.transfer(kind::RECV, time, id, message.src, message.bytes, None)
+    /// What a call waits for: what the record behind it does.
+    fn wait(&mut self, time: u64, next: Option<&TraceRecord>) -> io::Result<()> {
+        match next.map_or(After::Nothing, |next| next.after) {
+            After::Received(index) => {
+                if std::mem::replace(&mut self.archive.received[index.0 as usize], true) {
+                    return Ok(());
+                }
+                let from = self.archive.trace.message(index).src;
+                self.transfer(kind::RECV, time, index, from, None)
             }
-            Dependency::Collective(id) => match self.started.remove(&id) {
-                Some((request, part)) => {
-                    self.amounts(kind::COLLECTIVE_COMPLETE, &part);
+            After::Collective(index) => match self.started.remove(&index) {
+                Some((request, amounts)) => {
+                    self.amounts(kind::COLLECTIVE_COMPLETE, index, amounts);
                     self.record.packed(request);
                     self.put_with_length(time)
                 }
                 None => Ok(()),
             },
-            Dependency::Received(_) | Dependency::Start | Dependency::Sent(_) => Ok(()),
+            After::Nothing | After::Sent(_) => Ok(()),
         }
     }
 
     /// The fields of a collective's end.
-    fn amounts(&mut self, kind: u8, part: &LocalCollective) {
-        let all = &self.trace.collectives[&part.id];
-        let members = self.trace.members.get(&part.comm);
-        let root = all.root.and_then(|root| members?.iter().position(|&member| member == root));
-        let is_root = all.root == Some(part.task);
-        let size = members.map_or(1, Vec::len) as u64;
-        let [sent, received] = written(all.operation, part.amounts, is_root, size);
+    fn amounts(&mut self, kind: u8, index: CollectiveIndex, amounts: Amounts) {
+        let (trace, comms) = (self.archive.trace, self.archive.comms);
+        let all = trace.collective(index);
+        let root = all.root.and_then(|root| trace.rank_in(all.comm, root));
+        let size = trace.members.get(&all.comm).map_or(1, Vec::len) as u64;
+        let [sent, received] = written(all.operation, amounts, all.root == Some(self.rank), size);
         self.record
             .with_length(kind)
             .byte(number(all.operation))
-            .packed(self.comms.get(&part.comm).copied().unwrap_or(WORLD));
+            .packed(comms.get(&all.comm).copied().unwrap_or(WORLD));
         match (all.operation.root(), root) {
             (None, _) => self.record.undefined(),
             // Without data the trace does not tell the root.
-            (Some(Root::Sends | Root::Receives), root) => self.record.packed(root.unwrap_or(0) as u64),
+            (Some(Root::Sends | Root::Receives), root) => self.record.packed(root.unwrap_or(0).into()),
         };
         self.record.packed(sent).packed(received);
     }
 
     fn collective(
         &mut self,
-        part: &LocalCollective,
+        index: CollectiveIndex,
+        amounts: Amounts,
         span: Span,
-        function: Option<&str>,
-        next: Dependency,
+        function: Option<u64>,
+        next: Option<&TraceRecord>,
     ) -> io::Result<()> {
-        let operation = self.trace.collectives[&part.id].operation;
-        let blocks = next == Dependency::Collective(part.id) || !self.awaited.contains(&part.id);
-        let default = match blocks {
-            true => format!("MPI_{}", operation.name()),
-            false => format!("MPI_I{}", operation.name().to_ascii_lowercase()),
+        let name = self.archive.trace.collective(index).operation.name();
+        let is_next = next.is_some_and(|next| next.after == After::Collective(index));
+        let blocks = is_next || !self.awaited.contains(&index);
+        let region = match (function, blocks) {
+            (Some(region), _) => region,
+            (None, true) => self.archive.region(&format!("MPI_{name}")),
+            (None, false) => self.archive.region(&format!("MPI_I{}", name.to_ascii_lowercase())),
         };
-        let function = function.unwrap_or(&default);
-        self.enter(span.begin, function)?;
+        self.enter(span.begin, region)?;
         if blocks {
             self.record.with_length(kind::COLLECTIVE_BEGIN);
             self.put_with_length(span.begin)?;
-            self.amounts(kind::COLLECTIVE_END, part);
+            self.amounts(kind::COLLECTIVE_END, index, amounts);
             self.put_with_length(span.end)?;
         } else {
             let request = self.request();
             self.record.with_length(kind::COLLECTIVE_REQUEST).packed(request);
             self.put_with_length(span.begin)?;
-            self.started.insert(part.id, (request, *part));
+            self.started.insert(index, (request, amounts));
             self.wait(span.end, next)?;
         }
-        self.leave(span.end, function)
+        self.leave(span.end, region)
     }
 
     /// Completes what no record waits for: receives, sends and collectives.
     fn rest(&mut self, time: u64) -> io::Result<()> {
-        let trace = self.trace;
+        let trace = self.archive.trace;
         let unawaited = &trace.unawaited[self.rank.index()];
         let mut sends: Vec<u64> = self.requests.drain().map(|(_, request)| request).collect();
-        let mut collectives: Vec<_> = self.started.drain().map(|(_, started)| started).collect();
+        let mut collectives: Vec<_> = self.started.drain().collect();
         if unawaited.is_empty() && sends.is_empty() && collectives.is_empty() {
             return Ok(());
         }
         sends.sort_unstable();
-        collectives.sort_unstable_by_key(|&(request, _)| request);
-        self.enter(time, "MPI_Waitall")?;
+        collectives.sort_unstable_by_key(|&(_, (request, _))| request);
+        let region = self.archive.region("MPI_Waitall");
+        self.enter(time, region)?;
         let first = self.made + 1;
         for _ in unawaited {
             let request = self.request();
             self.record.begin(kind::IRECV_REQUEST).packed(request);
             self.put(time)?;
         }
-        for (request, &id) in (first..).zip(unawaited) {
-            let message = trace.messages[&id];
-            self.transfer(kind::IRECV, time, id, message.src, message.bytes, Some(request))?;
+        for (request, &index) in (first..).zip(unawaited) {
+            self.transfer(kind::IRECV, time, index, trace.message(index).src, Some(request))?;
         }
         for request in sends {
             self.record.begin(kind::ISEND_COMPLETE).packed(request);
             self.put(time)?;
         }
-        for (request, part) in collectives {
-            self.amounts(kind::COLLECTIVE_COMPLETE, &part);
+        for (index, (request, amounts)) in collectives {
+            self.amounts(kind::COLLECTIVE_COMPLETE, index, amounts);
             self.record.packed(request);
             self.put_with_length(time)?;
         }
-        self.leave(time, "MPI_Waitall")
+        self.leave(time, region)
     }
 }
 
@@ -469,14 +489,12 @@ impl<W: io::Write> Definer<'_, W> {
 
 /// Writes the definitions of an archive.
 fn define<W: io::Write>(
-    trace: &Loaded,
-    notes: &Notes,
-    archive: &Archive,
-    comms: &HashMap<CommId, u64>,
+    archive: &Archive<'_>,
     events: &[u64],
     (resolution, length): (u64, u64),
     out: &mut ChunkWriter<W>,
 ) -> io::Result<()> {
+    let Archive { trace, notes, comms, .. } = *archive;
     let mut to = Definer { out, strings: HashMap::new() };
     let mut record = Record::default();
     to.put(record.with_length(5).packed(resolution).full(0).packed(length).undefined_full())?;

@@ -38,6 +38,9 @@ pub struct Simulation {
     pub runtime_ps: u64,
     /// The run without contention, if requested.
     pub ideal: Option<Ideal>,
+    /// The run with contention at the senders' own interfaces alone, where it matters: what exceeds this one is between senders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_interfaces: Option<Ideal>,
     /// Tasks of all jobs.
     pub tasks: u64,
     /// Messages of all jobs, collectives included.
@@ -403,6 +406,11 @@ impl Simulation {
         self.ideal = Some(Ideal::of(self.runtime_ps, ideal.runtime_ps));
     }
 
+    /// Adds the result of a run with contention at the senders' own interfaces alone.
+    pub fn set_own_interfaces(&mut self, own: &Self) {
+        self.own_interfaces = Some(Ideal::of(self.runtime_ps, own.runtime_ps));
+    }
+
     /// Adds the result of a run with only one of the jobs.
     pub fn set_alone(&mut self, job: usize, alone: &Self) {
         if let (Some(job), Some(alone)) = (self.jobs.get_mut(job), alone.jobs.first()) {
@@ -413,7 +421,7 @@ impl Simulation {
 
 impl Ideal {
     /// Of a run time, and that of the run with which it is compared.
-    fn of(runtime_ps: u64, ideal_ps: u64) -> Self {
+    pub(super) fn of(runtime_ps: u64, ideal_ps: u64) -> Self {
         let slowdown = if ideal_ps == 0 { 1.0 } else { runtime_ps as f64 / ideal_ps as f64 };
         Self { runtime_ps: ideal_ps, slowdown }
     }

@@ -45,7 +45,12 @@ impl Simulation {
         write!(out, "run time      {}", Picos(self.runtime_ps))?;
         match self.ideal {
             Some(Ideal { runtime_ps, slowdown }) => {
-                writeln!(out, "; without contention {}: slowdown {slowdown:.3}", Picos(runtime_ps))?;
+                write!(out, "; without contention {}: slowdown {slowdown:.3}", Picos(runtime_ps))?;
+                if let Some(own) = self.own_interfaces {
+                    let own = Ideal::of(own.runtime_ps, runtime_ps).slowdown;
+                    write!(out, ", by the senders' own interfaces alone {own:.3}")?;
+                }
+                writeln!(out)?;
             }
             None => writeln!(out)?,
         }

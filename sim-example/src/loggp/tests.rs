@@ -294,9 +294,9 @@ fn traces_are_as_schedules() {
 fn exported(trace: &Path, preposted: bool) -> Schedule {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("t.bin");
-    let write = interchange::Format::GoalBinary.info().writer.unwrap();
     let options = interchange::ExportOptions { preposted, ..Default::default() };
-    write(trace, &Default::default(), &file, &options, &interchange::Quiet).unwrap();
+    let format = interchange::Format::GoalBinary;
+    interchange::export(format, trace, &Default::default(), &file, &options, &interchange::Quiet).unwrap();
     Schedule::read(&file, &interchange::Quiet).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use super::kind::{Carrier, ModelInfo};
 use super::links;
-use super::message::{Messages, Rule};
+use super::message::{Messages, Rule, Waits};
 
 pub(super) const INFO: ModelInfo = ModelInfo {
     name: "latency",
@@ -11,5 +11,7 @@ pub(super) const INFO: ModelInfo = ModelInfo {
     is_bounded_by_latency: false,
     has_packets: false,
     shares_bandwidth: false,
-    carrier: Carrier::Links(|setup| Ok(Box::new(Messages::new(&setup, Rule { waits: false, whole: false })))),
+    carrier: Carrier::Links(|setup| {
+        Ok(Box::new(Messages::new(&setup, Rule { waits: Waits::Nowhere, whole: false })))
+    }),
 };

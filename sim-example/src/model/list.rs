@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
 
 use super::kind::ModelInfo;
-use super::{cut_through, flow, latency, loggp, packet, store_and_forward};
+use super::{cut_through, flow, injection, latency, loggp, packet, store_and_forward};
 
 macro_rules! models {
     ($($(#[$attribute:meta])* $model:ident => $info:path,)*) => {
@@ -39,6 +39,8 @@ models! {
     StoreAndForward => store_and_forward::INFO,
     /// Cut-through without contention.
     Latency => latency::INFO,
+    /// Cut-through with contention for injection links alone.
+    Injection => injection::INFO,
     /// Packets, finite buffers and credits.
     Packet => packet::INFO,
     /// Concurrent messages share the bandwidth of links.

@@ -1,4 +1,4 @@
-//! The models in which a message crosses each link as a whole: latency, cut-through, store-and-forward.
+//! The models in which a message crosses each link as a whole: latency, injection, cut-through, store-and-forward.
 //!
 //! Links have no explicit queues: they serve messages in the order of arrival, so the start of a message is
 //! known on arrival from the time at which the link becomes free. One event per switch suffices.
@@ -39,10 +39,19 @@ pub(crate) struct Messages<'a> {
 /// How messages cross links and switches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
-    /// Whether messages wait for links.
-    pub(super) waits: bool,
+    /// The links for which messages wait.
+    pub(super) waits: Waits,
     /// Whether a switch forwards a message only after its last byte.
     pub(super) whole: bool,
+}
+
+/// The links for which messages wait; the others carry any number at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    Nowhere,
+    /// For the link from a node to its switch, alone.
+    ForInjection,
+    Everywhere,
 }
 
 /// A message in the network: the part used at each switch.
@@ -132,7 +141,7 @@ impl<'a> Messages<'a> {
     #[inline]
     fn start(&mut self, slot: u32, link: LinkId, now: Picos) -> Result<(), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
-        let turn = if self.rule.waits { now.max(self.links.free(link)) } else { now };
+        let turn = if self.rule.waits == Waits::Nowhere { now } else { now.max(self.links.free(link)) };
         let first_byte = turn.checked_add(self.overhead).ok_or(OutOfTime { bytes: flight.bytes })?;
         flight.last_byte = first_byte;
         self.about[slot as usize].entered = first_byte;
@@ -141,8 +150,8 @@ impl<'a> Messages<'a> {
             self.flights[slot as usize].unsent = true;
             self.queue.push(end, Event { slot, link, what: What::Sent });
         }
-        if !self.rule.waits {
-            // Without contention, no other event affects the message: compute its whole route at once.
+        if self.rule.waits != Waits::Everywhere {
+            // Without contention behind its injection, no other event affects the message: compute its whole route at once.
             while then.1.what != What::Delivered {
                 then = self.pass_on(then.1, then.0)?;
             }
@@ -187,7 +196,7 @@ impl<'a> Messages<'a> {
         let time = speed.bandwidth.time(flight.bytes).ok_or(out_of_time)?;
         // Behind a slower link the message is sent in one piece that ends with its last byte.
         let ready = now.max(flight.last_byte.saturating_sub(time));
-        let start = if self.rule.waits { ready.max(link.free) } else { ready };
+        let start = if self.rule.waits == Waits::Everywhere { ready.max(link.free) } else { ready };
         let waited = start.saturating_sub(ready).saturating_sub(forgiven);
         link.free = start.checked_add(time).ok_or(out_of_time)?;
         // A token bucket only passes bytes that have arrived.

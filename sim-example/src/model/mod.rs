@@ -29,10 +29,12 @@
 //! aᵢ₊₁   = aᵢ + max( 0, freeᵢ before − Γᵢ − readyᵢ ) + λᵢ + σ      (cut-through)
 //! ```
 //!
-//! The latency model is cut-through without contention: `startᵢ = readyᵢ`.
+//! The latency model is cut-through without contention: `startᵢ = readyᵢ`. The injection model has contention for the first link
+//! alone: `startᵢ = readyᵢ` for `i > 1`.
 
 mod cut_through;
 mod flow;
+mod injection;
 mod latency;
 mod loggp;
 mod packet;

@@ -87,6 +87,8 @@ fn two_of_one_node_share_its_injection_link() {
         assert_eq!(times[..2], [2 * KILO + 2 * LATENCY, 3 * KILO + 2 * LATENCY]);
         let times = delivered(spec, Model::Latency, &load);
         assert_eq!(times[..2], [KILO + 2 * LATENCY; 2]);
+        let times = delivered(spec, Model::Injection, &load);
+        assert_eq!(times, [KILO + 2 * LATENCY, 2 * KILO + 2 * LATENCY, 11 * KILO + 2 * LATENCY]);
     }
 }
 
@@ -96,6 +98,9 @@ fn two_to_one_node_share_its_ejection_link() {
     let load = [(0, 0, 2, 1000), (100_000, 1, 2, 500)];
     let times = delivered("switch:3", Model::CutThrough, &load);
     assert_eq!(times, [KILO + 2 * LATENCY, KILO + KILO / 2 + 2 * LATENCY]);
+    // With contention at their own interfaces alone they do not meet.
+    let times = delivered("switch:3", Model::Injection, &load);
+    assert_eq!(times, [KILO + 2 * LATENCY, 100_000 + KILO / 2 + 2 * LATENCY]);
     // Whole at the switch: the short one is there first, at 100 + 400 + 500 ns, the long one at 800 + 500 ns.
     let times = delivered("switch:3", Model::StoreAndForward, &load);
     let short = 100_000 + KILO / 2 + LATENCY + KILO / 2;
@@ -231,7 +236,7 @@ fn by_the_clock(topology: &Fabric, model: Model, links: Links, load: &[Load]) ->
             };
             let time = bandwidth.time(Bytes(load[at].3)).unwrap().0 as usize;
             let behind_all = |from: u64| (from as usize).max(taken[link].len());
-            let first = times[at].0 == 0;
+            let first = link == LinkId::injection(load[at].1).index();
             if first {
                 // The interface prepares it when it has sent what it had before.
                 traveller.first_byte = behind_all(now) as u64 + links.overhead.0;
@@ -333,7 +338,7 @@ proptest! {
             load.iter().filter(|load| wanted(load)).map(|load| load.3).sum::<u64>()
         };
         let alone = carry(&spec, Model::Latency, links, &load);
-        for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency] {
+        for model in [Model::CutThrough, Model::StoreAndForward, Model::Latency, Model::Injection] {
             let outcome = carry(&spec, model, links, &load);
             for node in 0..build(&spec).nodes() {
                 let [out, in_] = [LinkId::injection(node), LinkId::ejection(node)].map(LinkId::index);

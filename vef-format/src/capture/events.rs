@@ -58,22 +58,22 @@ pub(super) struct FileEvents {
 
 /// Position in one thread's records.
 #[derive(Debug, Default)]
-struct Thread {
+pub(super) struct Thread {
     /// Number of chunks begun, and the bytes of the latest: header and records.
     begun: usize,
-    chunk: Vec<u8>,
-    next: Next,
-    shapes: Shapes,
+    pub(super) chunk: Vec<u8>,
+    pub(super) next: Next,
+    pub(super) shapes: Shapes,
 }
 
 /// State in front of a thread's next record.
 #[derive(Clone, Copy, Debug, Default)]
-struct Next {
+pub(super) struct Next {
     thread: u16,
     /// Its index in the chunk.
-    at: usize,
+    pub(super) at: usize,
     /// End of the previous record, in ticks.
-    base: u64,
+    pub(super) base: u64,
     /// Number of requests that the thread has started.
     requests: u64,
     /// Number of requests that ended in runs.
@@ -103,7 +103,7 @@ enum Form {
 
 /// The shapes of a thread, by number: the event that defined each, with the times and the request of the latest call.
 #[derive(Debug, Default)]
-struct Shapes(Vec<Option<Event<'static>>>);
+pub(super) struct Shapes(Vec<Option<Event<'static>>>);
 
 impl Shapes {
     #[inline(always)]
@@ -302,10 +302,7 @@ impl FileEvents {
     #[cold]
     fn located(&self, index: usize, fault: &Fault) -> CaptureError {
         let (file, thread) = (&self.file, &self.threads[index]);
-        let what = match fault {
-            Fault::Ended => "the record runs past the end of its chunk".to_owned(),
-            Fault::Invalid(what, value) => format!("impossible {what}: {value}"),
-        };
+        let what = fault.to_string();
         let of =
             if file.threads.len() > 1 { format!(" (thread {})", thread.next.thread) } else { String::new() };
         let chunks = &file.threads[usize::from(thread.next.thread)].list;
@@ -320,6 +317,11 @@ impl FileEvents {
 const TORN_WINDOW: usize = 64;
 
 impl Thread {
+    /// Before the first record of the thread with this number.
+    pub(super) fn before(number: u16) -> Self {
+        Self { next: Next { thread: number, ..Next::default() }, ..Self::default() }
+    }
+
     /// Whether a record begins where the previous one ended.
     #[inline(always)]
     fn is_at_record(&self) -> bool {
@@ -331,7 +333,7 @@ impl Next {
     /// Decodes the record that begins here in `chunk`, and advances unless there is a fault. Returns
     /// `None` at the end of the chunk, and if the record starts after `until`.
     #[inline(always)]
-    fn decode<'a>(
+    pub(super) fn decode<'a>(
         &mut self,
         file: &RankFile,
         chunk: &'a [u8],
@@ -566,6 +568,5 @@ impl Needs {
 /// All threads, before their first records.
 fn begin(file: &RankFile) -> Vec<Thread> {
     let threads = file.threads.iter().enumerate().filter(|(_, chunks)| !chunks.list.is_empty());
-    let begin = |number: usize| Next { thread: number as u16, ..Next::default() };
-    threads.map(|(number, _)| Thread { next: begin(number), ..Thread::default() }).collect()
+    threads.map(|(number, _)| Thread::before(number as u16)).collect()
 }

@@ -29,6 +29,15 @@ pub(super) enum Fault {
     Invalid(&'static str, u64),
 }
 
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ended => write!(f, "the record runs past the end of its chunk"),
+            Self::Invalid(what, value) => write!(f, "impossible {what}: {value}"),
+        }
+    }
+}
+
 impl From<Ended> for Fault {
     fn from(_: Ended) -> Self {
         Self::Ended

@@ -200,17 +200,58 @@ pub struct Function {
 
 impl RankFile {
     pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
+        let mut file = Self::begin(path)?;
+        let (threads, pairs) = find_chunks(path, &file.input, &file.header)?;
+        file.set_clock(pairs)?;
+        file.threads = threads;
+        Ok(file)
+    }
+
+    /// Opens the file and reads its header only.
+    pub(super) fn begin(path: &Path) -> Result<Self, CaptureError> {
         let io = |error| CaptureError::io(path, error);
         let input = Input::open(path).map_err(io)?;
         let mut first = Vec::new();
         input.read_at(&mut first, FACTS_END, 0).map_err(io)?;
         let header = Header::parse(path, &first, input.length())?;
-        let (threads, pairs) = find_chunks(path, &input, &header)?;
-        let clock = Clock::new(header.pairs.into_iter().chain(pairs));
-        let calls = call_table(path, &input, &header, &clock)?;
-        let slot = |name| calls.iter().position(|function| function.name == name);
-        let completers = COMPLETERS.map(|name| slot(name).map_or(CallSlot::NONE, |at| CallSlot(at as u16)));
-        Ok(Self { path: path.to_path_buf(), input, header, clock, threads, calls, completers })
+        let (threads, calls) = (Vec::new(), Vec::new());
+        let completers = [CallSlot::NONE; COMPLETERS.len()];
+        Ok(Self {
+            path: path.to_path_buf(),
+            input,
+            header,
+            clock: Clock::new([]),
+            threads,
+            calls,
+            completers,
+        })
+    }
+
+    /// Sets the clock, also by `pairs` of chunks, and reads the call table, whose times need it.
+    pub(super) fn set_clock(
+        &mut self,
+        pairs: impl IntoIterator<Item = ClockPair>,
+    ) -> Result<(), CaptureError> {
+        self.clock = Clock::new(self.header.pairs.into_iter().chain(pairs));
+        self.calls = call_table(&self.path, &self.input, &self.header, &self.clock)?;
+        let slot = |name| self.calls.iter().position(|function| function.name == name);
+        self.completers = COMPLETERS.map(|name| slot(name).map_or(CallSlot::NONE, |at| CallSlot(at as u16)));
+        Ok(())
+    }
+
+    /// Whether `MPI_Init` has returned: from then on, the clock is known.
+    pub(super) fn has_clock(&self) -> bool {
+        self.header.pairs[1].tick != 0
+    }
+
+    /// The unit of the sizes of chunks, and where the first one begins.
+    pub(super) fn chunks(&self) -> (usize, usize) {
+        (self.header.chunk_size, self.header.chunks_at)
+    }
+
+    /// Reads up to `length` bytes from `at` on.
+    pub(super) fn read(&self, into: &mut Vec<u8>, length: usize, at: usize) -> Result<(), CaptureError> {
+        self.input.read_at(into, length, at as u64).map_err(|error| CaptureError::io(&self.path, error))
     }
 
     /// The slot of the function in a word.

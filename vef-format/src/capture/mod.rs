@@ -18,6 +18,7 @@ mod error;
 mod events;
 mod fields;
 mod file;
+mod follow;
 mod group;
 mod hosts;
 mod input;
@@ -28,6 +29,7 @@ pub use digest::{Digest, Tally};
 pub use error::CaptureError;
 pub use events::{Consumer, Ending};
 pub use file::Function;
+pub use follow::{Followed, Follower};
 pub use group::Group;
 pub use hosts::Host;
 pub use layout::{RankInfo, rank_path};
@@ -231,6 +233,12 @@ fn legacy_ranks(main: &legacy::Main) -> Vec<RankInfo> {
         ..RankInfo::default()
     };
     main.tasks.iter().enumerate().map(info).collect()
+}
+
+/// The number of tasks of the capture in `dir`, of which some ranks need not be there yet; `None`: no rank is.
+pub fn world_size(dir: &Path) -> Option<u32> {
+    let files = rank_files(dir).ok()?;
+    files.values().find_map(|path| Some(file::Header::read(path).ok()?.info.tasks))
 }
 
 /// The rank files of `dir`.

@@ -301,7 +301,7 @@ const FUNCTIONS: [&str; 6] = [
 ];
 
 /// Writes a script; the events as text.
-fn write(dir: &Path, seed: u64, count: usize, threads: u16) -> Vec<String> {
+pub(super) fn write(dir: &Path, seed: u64, count: usize, threads: u16) -> Vec<String> {
     let mut writer = RankWriter::create(dir, &info(0, 1)).expect("created");
     for name in FUNCTIONS {
         writer.function(name).expect("room");

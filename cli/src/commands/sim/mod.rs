@@ -4,6 +4,7 @@ mod jobs;
 mod setup;
 mod sweep;
 mod timeline;
+mod tune;
 
 pub use crate::simulation_args::Sim as Arguments;
 
@@ -44,6 +45,9 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     let trace = trace.converted()?;
     // Each file of an option is read once: it may be a pipe.
     let codes = trace.op_codes(sim.op_codes.as_deref())?;
+    if !sim.tune.is_empty() {
+        return tune::execute(sim, &trace, codes.as_ref());
+    }
     let mut report = simulated(sim, &trace, codes.as_ref())?;
     report.settings = repeated::settings::<Sim>()?;
     if let Some(file) = &sim.draw {

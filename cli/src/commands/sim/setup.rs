@@ -68,6 +68,21 @@ pub(super) fn observed_by(
         if let Some(ideal) = first.or(beside) {
             report.set_ideal(&ideal);
         }
+        // A run more, where the slowdown asks for its cause.
+        let is_slower = report.ideal.is_some_and(|ideal| ideal.slowdown >= 1.01);
+        if let Some(own) = settings.own_interfaces().filter(|_| is_slower && sim.sweep.is_empty()) {
+            let own = simulate(&own, &mut |progress| {
+                watch.stop_if_cancelled();
+                if let Some(bar) = &bar {
+                    bar.set(progress.delivered, report.messages);
+                    bar.at(format_args!(
+                        "{} of simulated time, at the senders' own interfaces",
+                        progress.now
+                    ));
+                }
+            })?;
+            report.set_own_interfaces(&own);
+        }
         if sim.sweep.is_empty() {
             warn_of_other_placements(settings, &report);
         }

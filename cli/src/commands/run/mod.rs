@@ -1,5 +1,7 @@
 //! `vef run`: starts an MPI program under its launcher, with the preload library in the ranks.
 
+mod live;
+
 use crate::groups::{RankList, parse};
 use crate::launch;
 use crate::library;
@@ -88,6 +90,10 @@ pub struct Arguments {
     /// when its next 64 KiB of records are full at the latest, and the program continues
     #[arg(long, value_name = "TIME|CALLS", value_parser = stop_after)]
     pub stop_after: Option<String>,
+    /// Show each second what every rank does: messages and bytes sent, shares of time in MPI and waiting there, phase, last call. On
+    /// a terminal in place; otherwise a line on stderr for all ranks
+    #[arg(long)]
+    pub live: bool,
     /// Record only while the program is in the phase of this name (vef_phase_begin)
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub only_phase: Option<String>,
@@ -156,6 +162,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
         ("--compress", run.compress),
         ("--max-size", run.max_size.is_some()),
         ("--stop-after", run.stop_after.is_some()),
+        ("--live", run.live),
         ("--only-phase", run.only_phase.is_some()),
         ("--only-ranks", run.only_ranks.is_some()),
     ];
@@ -184,7 +191,8 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
         None => launch::through_environment(&run.program, &variables),
     };
     let plan = plan.inspect_err(|_| claimed.give_up())?;
-    let program = start(&plan).inspect_err(|_| claimed.give_up())?;
+    let view = run.live.then(|| live::View::new(&directory));
+    let program = start(&plan, view).inspect_err(|_| claimed.give_up())?;
     let captured = tools.record() && report(run, &claimed);
     if let Some(remedy) = refusal.filter(|_| !captured && !program.success()) {
         output::remark(remedy);
@@ -362,10 +370,10 @@ pub fn unused(name: OsString) -> PathBuf {
     path
 }
 
-/// Runs the line to its end, with stdin, stdout and stderr of this process. An interrupt from the terminal
+/// Runs the line to its end, with stdin, stdout and stderr of this process, which a `view` may pass on. An interrupt from the terminal
 /// reaches the launcher, which ends its ranks. Requests to terminate this process (`kill`, `timeout`, a batch
 /// system) are forwarded to the launcher, and this process continues to report the capture.
-fn start(plan: &launch::LaunchPlan) -> Result<ExitStatus, Failure> {
+fn start(plan: &launch::LaunchPlan, mut view: Option<live::View>) -> Result<ExitStatus, Failure> {
     let (program, arguments) = plan.words.split_first().ok_or("no program given")?;
     // One that `nohup` made this process ignore stays ignored.
     let requests = [SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
@@ -377,8 +385,14 @@ fn start(plan: &launch::LaunchPlan) -> Result<ExitStatus, Failure> {
     let mut signals = Signals::new([&requests[..], &[SIGINT, SIGQUIT]].concat())?;
     let mut command = Command::new(program);
     command.args(arguments).envs(plan.environment.iter().cloned());
+    if let Some(view) = &view {
+        view.redirect(&mut command);
+    }
     let mut child =
         command.spawn().map_err(|error| format!("cannot start {}: {error}", Path::new(program).display()))?;
+    if let Some(view) = &mut view {
+        view.pass_on(&mut child);
+    }
     let launcher = Pid::from_child(&child);
     let is_over = over.clone();
     std::thread::spawn(move || {

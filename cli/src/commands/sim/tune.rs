@@ -1,0 +1,47 @@
+//! `vef sim --tune`: the fastest algorithm of each collective by message size, and the files by which libraries use it.
+
+use super::setup::{calibration, settings};
+use crate::input::Input;
+use crate::output::{self, Failure};
+use crate::progress::Bar;
+use crate::simulation_args::{Sim, Table};
+use results::table::TextStyle;
+use sim_example::tune::tune;
+use std::fs;
+use vef_format::operation::OpCodes;
+
+/// What says how a trace runs and matters here, too.
+const USED: [&str; 7] =
+    ["--topology", "--placement", "--calibration", "--send-completion", "--same-node", "--csv", "--tune"];
+
+pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), Failure> {
+    let unused: Vec<&str> = sim.of_traces().into_iter().filter(|option| !USED.contains(option)).collect();
+    if !unused.is_empty() {
+        return Err(format!("{}: no effect with --tune", unused.join(", ")).into());
+    }
+    if let Some(table) = sim.csv.filter(|table| *table != Table::Points) {
+        return Err(format!("--csv {table:?}: --tune has one table; write --csv alone").into());
+    }
+    let calibration = calibration(sim)?;
+    let settings = settings(sim, trace, codes, calibration.as_ref())?;
+    let bar = Bar::new("simulating");
+    let mut operations = sim.tune.clone();
+    operations.sort_unstable();
+    operations.dedup();
+    let tuned = tune(&settings, &operations, &mut |done, all| bar.set(done, all))
+        .map_err(|error| trace.error(error))?;
+    drop(bar);
+    if let Some(directory) = &sim.tuned {
+        let directory = directory.as_path();
+        fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        output::files(&[
+            (directory.join("openmpi.rules"), tuned.openmpi_rules()),
+            (directory.join("nccl.csv"), tuned.nccl_csv()),
+        ])?;
+    }
+    let table = tuned.table();
+    match sim.csv {
+        Some(_) => output::result(table.to_csv().trim_end()),
+        None => output::result(table.to_text(&TextStyle::WHOLE).trim_end()),
+    }
+}

@@ -1,0 +1,259 @@
+//! Imports prefixes and mutations of samples of other tools' traces: each must be refused with an error or imported, whole or as a part,
+//! without a panic, a hang or much memory.
+//!
+//! ```text
+//! ulimit -v 1500000; cargo run --release -p interchange --example garble -- MUTATIONS SECONDS SAMPLE…
+//! ```
+//!
+//! A SAMPLE is a file, or the directory of a run of several ranks. Each has SECONDS, half of them for its prefixes, which are spread evenly
+//! over all of its files if the time is too short for all, and at most MUTATIONS of one to four bytes, numbers or stretches. Half of the
+//! imports accept parts; some are mixed or validated, too. An input that fails is kept, and the exit code is 1.
+
+#![allow(clippy::print_stdout, reason = "a command")]
+
+use flate2::read::MultiGzDecoder;
+use interchange::{Files, Format, Imported, Options, Quiet, import};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::error::Error;
+use std::fs;
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// What an import may take.
+const LONGEST: Duration = Duration::from_secs(20);
+/// One import of this many is also mixed, or validated.
+const WHOLE: u64 = 16;
+/// Values at which readers decide.
+const BYTES: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, b'-'];
+const NUMBERS: [&str; 6] =
+    ["0", "-1", "4294967295", "4294967296", "18446744073709551615", "99999999999999999999"];
+
+/// What is imported now, and since when.
+static NOW: Mutex<Option<(String, Instant)>> = Mutex::new(None);
+
+/// A copy of a sample, one file of which is replaced by another content at a time.
+struct Sample {
+    directory: PathBuf,
+    format: Format,
+    files: Vec<(PathBuf, Vec<u8>)>,
+    imports: u64,
+    accepted: u64,
+    failed: u64,
+}
+
+/// Copies a file, or the files of a directory, without their compression by gzip.
+fn copy(from: &Path, to: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) -> Result<(), Box<dyn Error>> {
+    if from.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?.path();
+            copy(&entry, &to.join(entry.file_name().ok_or("a name")?), files)?;
+        }
+        return Ok(());
+    }
+    let mut bytes = fs::read(from)?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut plain = Vec::new();
+        MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain)?;
+        bytes = plain;
+    }
+    fs::write(to, &bytes)?;
+    files.push((to.to_path_buf(), bytes));
+    Ok(())
+}
+
+impl Sample {
+    fn of(path: &Path, directory: &Path) -> Result<Self, Box<dyn Error>> {
+        let (to, mut files) = (directory.join("in"), Vec::new());
+        fs::create_dir_all(&to)?;
+        match path.is_dir() {
+            true => copy(path, &to, &mut files)?,
+            false => copy(path, &to.join(path.file_name().ok_or("a name")?), &mut files)?,
+        }
+        let format = Format::of(&Files::of(&[to])?)?;
+        files.sort();
+        Ok(Self { directory: directory.to_path_buf(), format, files, imports: 0, accepted: 0, failed: 0 })
+    }
+
+    fn options(&self) -> Options {
+        let partial = self.imports % 2 == 1;
+        Options { partial, flops_per_second: Some(1e9), ..Options::default() }
+    }
+
+    /// Imports the sample with another content of a file; keeps it if that panics.
+    fn import(&mut self, file: usize, bytes: &[u8], what: &str) -> Result<(), Box<dyn Error>> {
+        fs::write(&self.files[file].0, bytes)?;
+        *NOW.lock().map_err(|_| "a lock")? =
+            Some((format!("{what} of {}", self.files[file].0.display()), Instant::now()));
+        let done = catch_unwind(AssertUnwindSafe(|| self.imported()));
+        *NOW.lock().map_err(|_| "a lock")? = None;
+        self.imports += 1;
+        match done {
+            Ok(accepted) => self.accepted += u64::from(accepted),
+            Err(_) => {
+                self.failed += 1;
+                let name = self.files[file].0.file_name().and_then(|name| name.to_str()).unwrap_or("");
+                let kept =
+                    std::env::temp_dir().join(format!("garble-{:?}-{}-{name}", self.format, self.imports));
+                fs::write(&kept, bytes)?;
+                println!("PANIC: {what} of {name}: kept as {}", kept.display());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the files are accepted.
+    fn imported(&self) -> bool {
+        let (options, trace) = (self.options(), self.directory.join("t.vef"));
+        let capture = self.directory.join("capture");
+        // That of the import before.
+        let _ = fs::remove_dir_all(&capture);
+        let Ok(files) = Files::of(&[self.directory.join("in")]) else { return false };
+        let is_whole = (self.imports / 2).is_multiple_of(WHOLE);
+        if let (Some(check), true) = (self.format.info().checker, is_whole) {
+            let _ = check(&files, &options, &Quiet);
+        }
+        match import(self.format, &files, &trace, || Ok(capture.clone()), &options, &Quiet) {
+            Err(_) => false,
+            Ok(Imported::Trace(_)) if is_whole => {
+                let report = vef_format::validate::validate(&trace, &Default::default());
+                let report = report.expect("an imported trace can be read");
+                assert_eq!((report.errors, report.stuck_tasks), (0, 0), "{:?}", report.problems);
+                true
+            }
+            Ok(Imported::Trace(_)) => true,
+            Ok(Imported::Capture { directory, .. }) if is_whole => {
+                let settings = mixer::Options { lenient: options.partial, jobs: 1, ..Default::default() };
+                mixer::mix(&directory, &trace, &settings, &mixer::Quiet).is_ok()
+            }
+            Ok(Imported::Capture { .. }) => true,
+        }
+    }
+
+    /// All prefixes, in an order that covers the files evenly; how many.
+    fn prefixes(&mut self, until: Instant) -> Result<u64, Box<dyn Error>> {
+        let total: u64 = self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        let step = (1 + total * 618 / 1000..).find(|&step| gcd(step, total) == 1).unwrap_or(1);
+        for number in 0..total {
+            let mut at = ((u128::from(number) * u128::from(step)) % u128::from(total)) as usize;
+            let mut file = 0;
+            while at >= self.files[file].1.len() {
+                at -= self.files[file].1.len();
+                file += 1;
+            }
+            let whole = self.files[file].1.clone();
+            self.import(file, &whole[..at], &format!("prefix {at}"))?;
+            fs::write(&self.files[file].0, &whole)?;
+            if Instant::now() > until {
+                return Ok(number + 1);
+            }
+        }
+        Ok(total)
+    }
+
+    fn mutations(&mut self, most: u64, until: Instant) -> Result<u64, Box<dyn Error>> {
+        for seed in 0..most {
+            if Instant::now() > until {
+                return Ok(seed);
+            }
+            let mut random = SmallRng::seed_from_u64(seed);
+            let file = random.random_range(0..self.files.len());
+            let whole = self.files[file].1.clone();
+            let mut bytes = whole.clone();
+            for _ in 0..random.random_range(1..5) {
+                mutate(&mut bytes, &mut random);
+            }
+            self.import(file, &bytes, &format!("mutation {seed}"))?;
+            fs::write(&self.files[file].0, &whole)?;
+        }
+        Ok(most)
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn mutate(bytes: &mut Vec<u8>, random: &mut SmallRng) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = random.random_range(0..bytes.len());
+    let from = random.random_range(0..bytes.len());
+    let length = random.random_range(1..64usize).min(bytes.len() - at.max(from));
+    match random.random_range(0..8) {
+        0 | 1 => bytes[at] = BYTES[random.random_range(0..BYTES.len())],
+        2 => bytes[at] ^= 1 << random.random_range(0..8u32),
+        3 => bytes[at] = random.random(),
+        // Another place of the file; twice; not at all.
+        4 => bytes.copy_within(from..from + length, at),
+        5 => {
+            let again = bytes[from..from + length].to_vec();
+            drop(bytes.splice(at..at, again));
+        }
+        6 => drop(bytes.drain(at..at + length)),
+        // A number of a text, or four bytes of a binary file.
+        _ => match bytes[at] {
+            b'0'..=b'9' => {
+                let end = bytes[at..].iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(1);
+                drop(bytes.splice(at..at + end, NUMBERS[random.random_range(0..NUMBERS.len())].bytes()));
+            }
+            _ => {
+                let end = bytes.len().min(at + 4);
+                bytes[at..end].fill(BYTES[random.random_range(0..BYTES.len())]);
+            }
+        },
+    }
+}
+
+/// Ends the process where an import takes too long; its input stays where it is.
+fn watch() {
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+        if let Ok(now) = NOW.lock()
+            && let Some((what, since)) = &*now
+            && since.elapsed() > LONGEST
+        {
+            println!("HANG: {what}: more than {} s", LONGEST.as_secs());
+            std::process::exit(1);
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = || arguments.next().and_then(|number| number.parse::<u64>().ok());
+    let (Some(most), Some(seconds)) = (number(), number()) else {
+        return Err("garble MUTATIONS SECONDS SAMPLE…".into());
+    };
+    std::thread::spawn(watch);
+    let memory = Path::new("/dev/shm");
+    let mut failed = 0;
+    for path in arguments {
+        // Each import writes files: in memory, where there is such a file system.
+        let work = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?;
+        let begin = Instant::now();
+        let mut sample = Sample::of(Path::new(&path), work.path())?;
+        let total: usize = sample.files.iter().map(|(_, bytes)| bytes.len()).sum();
+        let prefixes = sample.prefixes(begin + Duration::from_secs(seconds) / 2)?;
+        let mutations = sample.mutations(most, begin + Duration::from_secs(seconds))?;
+        println!(
+            "{path}: {:?}, {} files: {prefixes} of {total} prefixes, {mutations} mutations: {} of {} accepted, {} panics, {:.0} s",
+            sample.format,
+            sample.files.len(),
+            sample.accepted,
+            sample.imports,
+            sample.failed,
+            begin.elapsed().as_secs_f64()
+        );
+        failed += sample.failed;
+    }
+    if failed > 0 {
+        return Err(format!("{failed} inputs made a panic").into());
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+/* Of random.c: what MPICH's own suite has and the rest of random.c has not. Each class says "# NAME", so that they can be counted. */
+
+static void begin_class(thread *t, const char *name)
+{
+    say(t, "# %s", name);
+}
+
+/* A message from each member to the next, and whatever else completes with it. */
+static void send_to_next(thread *t, MPI_Comm comm, MPI_Datatype type, int bytes, int others, MPI_Request *q)
+{
+    static __thread char out[256], in[256];
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    say_recv(t, comm, (rank + size - 1) % size, t->tag, bytes);
+    MPI_Irecv(in, 1, type, (rank + size - 1) % size, t->tag, comm, q + others);
+    send(t, 0, out, 1, type, bytes, (rank + 1) % size, t->tag, comm, q + others + 1);
+    complete(t, others + 2, q);
+}
+
+/* The copy callback makes a communicator, the delete callback frees it. */
+static int copy_by_dup(MPI_Comm comm, int key, void *extra, void *value, void *made, int *flag)
+{
+    thread *t = extra;
+    MPI_Comm *copy = malloc(sizeof *copy);
+    (void)comm, (void)key, (void)value;
+    MPI_Comm_dup(MPI_COMM_SELF, copy);
+    say(t, "comm 1");
+    *(void **)made = copy;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+static int delete_by_free(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm, (void)key;
+    say(extra, "free");
+    int code = MPI_Comm_free(value);
+    free(value);
+    return code;
+}
+
+static void attributes_of_communicators(thread *t)
+{
+    int key, flag, size, rounds = 1 + draw(t, 3);
+    MPI_Comm made, *value = malloc(sizeof *value), *found;
+    begin_class(t, "attributes of communicators");
+    MPI_Comm_size(t->comms[0], &size);
+    MPI_Comm_create_keyval(copy_by_dup, delete_by_free, &key, t);
+    MPI_Comm_dup(MPI_COMM_SELF, value);
+    say(t, "comm 1");
+    MPI_Comm_set_attr(t->comms[0], key, value);
+    for (int round = 0; round < rounds; round++) {
+        MPI_Comm_dup(t->comms[0], &made);
+        say(t, "comm %d", size);
+        MPI_Comm_get_attr(made, key, &found, &flag);
+        CHECK(flag && found != value);
+        say(t, "coll Barrier 1 -1");
+        MPI_Barrier(*found);
+        say(t, "free");
+        MPI_Comm_free(&made);
+    }
+    MPI_Comm_delete_attr(t->comms[0], key);
+    MPI_Comm_free_keyval(&key);
+}
+
+static __thread int deleted;
+
+/* The copy callback of a datatype sends to itself. */
+static int copy_by_message(MPI_Datatype type, int key, void *extra, void *value, void *made, int *flag)
+{
+    thread *t = extra;
+    int rank, out = 7, in = 0, tag = t->tag;
+    (void)type, (void)key;
+    MPI_Comm_rank(t->comms[0], &rank);
+    say(t, "send %d %d 4 standard", world_rank_of(t->comms[0], rank), tag);
+    say_recv(t, t->comms[0], rank, tag, 4);
+    MPI_Sendrecv(&out, 1, MPI_INT, rank, tag, &in, 1, MPI_INT, rank, tag, t->comms[0], MPI_STATUS_IGNORE);
+    CHECK(in == 7);
+    *(void **)made = value;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+static int count_deletion(MPI_Datatype type, int key, void *value, void *extra)
+{
+    (void)type, (void)key, (void)value, (void)extra;
+    deleted++;
+    return MPI_SUCCESS;
+}
+
+static void attributes_of_datatypes(thread *t)
+{
+    int key;
+    MPI_Datatype type, copy;
+    MPI_Request q[2];
+    begin_class(t, "attributes of datatypes");
+    deleted = 0;
+    MPI_Type_create_keyval(copy_by_message, count_deletion, &key, t);
+    MPI_Type_contiguous(1 + draw(t, 4), MPI_INT, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_set_attr(type, key, t);
+    MPI_Type_dup(type, &copy);
+    int bytes;
+    MPI_Type_size(copy, &bytes);
+    MPI_Type_free(&type);
+    send_to_next(t, t->comms[0], copy, bytes, 0, q);
+    MPI_Type_free(&copy);
+    CHECK(deleted == 2);
+    MPI_Type_free_keyval(&key);
+}
+
+static int query_request(void *extra, MPI_Status *status)
+{
+    (void)extra;
+    MPI_Status_set_elements(status, MPI_INT, 1);
+    MPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = status->MPI_TAG = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+static int free_request(void *extra)
+{
+    ++*(int *)extra;
+    return MPI_SUCCESS;
+}
+
+static int cancel_request(void *extra, int is_complete)
+{
+    (void)extra, (void)is_complete;
+    return MPI_SUCCESS;
+}
+
+/* Complete, among requests of messages. */
+static void generalized_requests(thread *t)
+{
+    int freed = 0, count = 1 + draw(t, 3);
+    MPI_Request q[5];
+    begin_class(t, "generalized requests");
+    for (int i = 0; i < count; i++) {
+        MPI_Grequest_start(query_request, free_request, cancel_request, &freed, q + i);
+        MPI_Grequest_complete(q[i]);
+    }
+    send_to_next(t, t->comms[0], MPI_INT, 4, count, q);
+    CHECK(freed == count);
+}
+
+/* Datatypes, requests and communicators, one after the other, so that each has the handle of the one before. */
+static void reused_handles(thread *t)
+{
+    int size, rounds = 2 + draw(t, 4);
+    begin_class(t, "reused handles");
+    MPI_Comm_size(t->comms[0], &size);
+    for (int round = 0; round < rounds; round++) {
+        MPI_Datatype type;
+        MPI_Comm made;
+        MPI_Request q[2];
+        if (round % 2) MPI_Type_contiguous(1 + round, MPI_INT, &type);
+        else MPI_Type_vector(1 + round, 1, 2, MPI_INT, &type);
+        MPI_Type_commit(&type);
+        if (draw(t, 2)) MPI_Comm_dup(t->comms[0], &made);
+        else MPI_Comm_split(t->comms[0], 0, 0, &made);
+        say(t, "comm %d", size);
+        send_to_next(t, made, type, 4 * (1 + round), 0, q);
+        say(t, "free");
+        MPI_Comm_free(&made);
+        MPI_Type_free(&type);
+    }
+}
+
+static void disconnected(thread *t)
+{
+    int size;
+    MPI_Comm made;
+    MPI_Request q[2];
+    begin_class(t, "MPI_Comm_disconnect");
+    MPI_Comm_size(t->comms[0], &size);
+    MPI_Comm_dup(t->comms[0], &made);
+    say(t, "comm %d", size);
+    send_to_next(t, made, MPI_DOUBLE, 8, 0, q);
+    say(t, "free");
+    MPI_Comm_disconnect(&made);
+    CHECK(made == MPI_COMM_NULL);
+}
+
+/* Without a server of names, MPICH returns errors. */
+static void name_service(thread *t)
+{
+    char port[MPI_MAX_PORT_NAME] = "", found[MPI_MAX_PORT_NAME] = "", name[64];
+    begin_class(t, "name service");
+    snprintf(name, sizeof name, "vef.random.%d.%d", world_rank, t->tag);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    int opened = MPI_Open_port(MPI_INFO_NULL, port) == MPI_SUCCESS;
+    if (opened) {
+        say(t, "other");
+        if (MPI_Publish_name(name, MPI_INFO_NULL, port) == MPI_SUCCESS) {
+            say(t, "other");
+            if (MPI_Lookup_name(name, MPI_INFO_NULL, found) == MPI_SUCCESS) {
+                say(t, "other");
+                CHECK(!strcmp(port, found));
+            }
+            if (MPI_Unpublish_name(name, MPI_INFO_NULL, port) == MPI_SUCCESS) say(t, "other");
+        }
+        if (MPI_Close_port(port) == MPI_SUCCESS) say(t, "other");
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+/* MPICH 4.0 crashes when the tool interface is used again after MPI_T_finalize. */
+static int has_tool_interface;
+
+static void tool_interface(thread *t)
+{
+    int provided, count, length = 256, described = 256, verbosity, binding, scope;
+    char name[256], text[256];
+    MPI_Datatype type;
+    MPI_T_enum values;
+    MPI_T_pvar_session session;
+    begin_class(t, "MPI_T");
+    CHECK(has_tool_interface || MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS);
+    has_tool_interface = 1;
+    MPI_T_cvar_get_num(&count);
+    for (int i = 0; i < count && i < 20; i++) {
+        length = described = 256;
+        MPI_T_cvar_get_info(i, name, &length, &verbosity, &type, &values, text, &described, &binding, &scope);
+    }
+    MPI_T_pvar_get_num(&count);
+    CHECK(MPI_T_pvar_session_create(&session) == MPI_SUCCESS);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_category_get_num(&count);
+}
+
+static void info_objects(thread *t)
+{
+    MPI_Info info, copy;
+    MPI_Comm made;
+    MPI_Request q[2];
+    char value[16], key[MPI_MAX_INFO_KEY];
+    int flag, keys, size;
+    begin_class(t, "info");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "one", "1");
+    MPI_Info_set(info, "two", "2");
+    MPI_Info_dup(info, &copy);
+    MPI_Info_delete(info, "one");
+    MPI_Info_get_nkeys(copy, &keys);
+    MPI_Info_get_nthkey(copy, 0, key);
+    MPI_Info_get(copy, "one", sizeof value - 1, value, &flag);
+    CHECK(keys == 2 && flag && !strcmp(value, "1"));
+    MPI_Comm_size(t->comms[0], &size);
+    MPI_Comm_dup_with_info(t->comms[0], copy, &made);
+    say(t, "comm %d", size);
+    MPI_Comm_set_info(made, info);
+    MPI_Info_free(&info);
+    MPI_Info_free(&copy);
+    MPI_Comm_get_info(made, &info);
+    MPI_Info_free(&info);
+    send_to_next(t, made, MPI_INT, 4, 0, q);
+    say(t, "free");
+    MPI_Comm_free(&made);
+}
+
+/* May call MPI, but not communicate. */
+static void add_by_calls(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    int bytes, rank;
+    MPI_Type_size(*type, &bytes);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    CHECK(bytes == 4 && rank == world_rank && MPI_Wtime() >= 0);
+    for (int i = 0; i < *count; i++) ((int *)inout)[i] += ((int *)in)[i];
+}
+
+static void user_operations(thread *t)
+{
+    static __thread int in[64], out[64];
+    int size, n = 1 + draw(t, 60), way = draw(t, 5);
+    MPI_Op op;
+    MPI_Request q;
+    MPI_Comm comm = t->comms[0];
+    begin_class(t, "user operations");
+    MPI_Comm_size(comm, &size);
+    MPI_Op_create(add_by_calls, draw(t, 2), &op);
+    for (int i = 0; i < n; i++) in[i] = 1, out[i] = 0;
+    MPI_Reduce_local(in, out, n, MPI_INT, op);
+    CHECK(out[n - 1] == 1);
+    static const char *const names[] = { "Allreduce", "Reduce", "Scan", "Allreduce", "Reduce_scatter_block" };
+    say(t, "coll %s %d %d", names[way], size, way == 1 ? 0 : -1);
+    switch (way) {
+    case 0: MPI_Allreduce(in, out, n, MPI_INT, op, comm); break;
+    case 1: MPI_Reduce(in, out, n, MPI_INT, op, 0, comm); break;
+    case 2: MPI_Scan(in, out, n, MPI_INT, op, comm); break;
+    case 3: MPI_Iallreduce(in, out, n, MPI_INT, op, comm, &q), complete(t, 1, &q); break;
+    default: MPI_Reduce_scatter_block(in, out, n / size, MPI_INT, op, comm); break;
+    }
+    CHECK(way == 1 || way == 2 || n < size || out[0] == size);
+    MPI_Op_free(&op);
+}
+
+/* One of the classes. Those that change what all threads share, or that all do on MPI_COMM_SELF, are for one thread. */
+static void any_class(thread *t)
+{
+    int chosen = draw(t, 9);
+    if (threads > 1 && chosen < 3) chosen += 3;
+    switch (chosen) {
+    case 0: attributes_of_communicators(t); break;
+    case 1: name_service(t); break;
+    case 2: tool_interface(t); break;
+    case 3: attributes_of_datatypes(t); break;
+    case 4: generalized_requests(t); break;
+    case 5: reused_handles(t); break;
+    case 6: disconnected(t); break;
+    case 7: info_objects(t); break;
+    default: user_operations(t); break;
+    }
+}
