@@ -221,15 +221,14 @@ pub fn send_completion(text: &str) -> Result<SendCompletion, String> {
     }
 }
 
-/// A collective that can be tuned.
-fn tuned(text: &str) -> Result<Operation, String> {
-    let known = OPERATIONS.into_iter().find(|operation| operation.key() == text);
-    known.ok_or_else(|| format!("write {}", OPERATIONS.map(Operation::key).join(", ")))
-}
-
 /// Traffic beside the traces: none, or PATTERN@LOAD.
 fn background(text: &str) -> Result<Option<Background>, BackgroundError> {
     if text == "none" { Ok(None) } else { text.parse().map(Some) }
+}
+
+fn tuned(text: &str) -> Result<Operation, String> {
+    let known = OPERATIONS.into_iter().find(|operation| operation.key() == text);
+    known.ok_or_else(|| format!("write {}", OPERATIONS.map(Operation::key).join(", ")))
 }
 
 fn saturation_step(text: &str) -> Result<f64, String> {
