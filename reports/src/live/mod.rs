@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Action, Event};
-use vef_format::capture::{CaptureError, Followed, Follower, Function, world_size};
+use vef_format::capture::{CaptureError, Followed, Follower, world_size};
 use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Nanos};
 
@@ -30,6 +30,8 @@ struct RankState {
     follower: Follower,
     activity: Activity,
     phases: Vec<String>,
+    /// By slot of the call table: the function's name, and whether its calls wait.
+    functions: Vec<(String, bool)>,
     /// End of the latest record, on the clock of its host.
     until: Option<Nanos>,
     /// When records of the rank were last seen.
@@ -121,20 +123,27 @@ impl RankState {
     fn new(directory: &Path, rank: Rank, now: Instant) -> Self {
         let activity = Activity { rank, ..Activity::default() };
         let (follower, sums) = (Follower::new(directory, rank), Sums::default());
-        Self { follower, activity, phases: Vec::new(), until: None, seen: now, sums }
+        Self { follower, activity, phases: Vec::new(), functions: Vec::new(), until: None, seen: now, sums }
     }
 
     /// `since`: time since the previous look.
     fn look(&mut self, most: usize, now: Instant, since: Option<Duration>) -> Activity {
-        let Self { follower, activity, phases, sums, .. } = self;
+        let Self { follower, activity, phases, functions, sums, .. } = self;
         if !matches!(activity.state, RankActivity::Over | RankActivity::Unreadable) {
             *sums = Sums::default();
-            let looked = follower.look(most, |event, functions| {
-                let name = event.call.index().and_then(|at| functions.get(at));
-                sums.add(event, name);
-                if let Some(name) = name {
-                    activity.last_call.get_or_insert_default().clone_from(&name.name);
-                }
+            let mut last_call = None;
+            let looked = follower.look(most, |event, table| {
+                let known = functions.len();
+                functions.extend(
+                    table
+                        .get(known..)
+                        .unwrap_or_default()
+                        .iter()
+                        .map(|function| (function.name.clone(), waits(&function.name))),
+                );
+                let slot = event.call.index().filter(|&slot| slot < functions.len());
+                last_call = slot.or(last_call);
+                sums.add(event, slot.map(|slot| functions[slot].1));
                 match event.action {
                     Action::Phase { begin: true, name } => phases.push(name.to_owned()),
                     Action::Phase { begin: false, name } => {
@@ -145,6 +154,9 @@ impl RankState {
                     _ => {}
                 }
             });
+            if let Some(slot) = last_call {
+                activity.last_call = Some(functions[slot].0.clone());
+            }
             self.take(looked, now, since);
         }
         self.activity.clone()
@@ -185,7 +197,8 @@ impl RankState {
 }
 
 impl Sums {
-    fn add(&mut self, event: &Event<'_>, function: Option<&Function>) {
+    /// `waits`: whether calls of the event's function do, if it has one.
+    fn add(&mut self, event: &Event<'_>, waits: Option<bool>) {
         self.events += 1;
         self.first.get_or_insert(event.start);
         self.last = self.last.max(event.end);
@@ -194,12 +207,22 @@ impl Sums {
         self.messages += messages;
         self.bytes = self.bytes.saturating_add(bytes.0);
         let duration = event.end.0.saturating_sub(event.start.0);
-        let Some(function) = function else { return };
-        self.mpi += duration;
-        match time_part(&function.name) {
-            TimePart::Own | TimePart::StartUp => {}
-            _ => self.waiting += duration,
-        }
+        self.mpi += if waits.is_some() { duration } else { 0 };
+        self.waiting += if waits == Some(true) { duration } else { 0 };
+    }
+}
+
+/// Whether calls of the function wait for other ranks or for the file system, or ask whether they still must.
+fn waits(function: &str) -> bool {
+    match time_part(function) {
+        TimePart::Own | TimePart::StartUp | TimePart::Outside | TimePart::Unknown => false,
+        TimePart::Message
+        | TimePart::Send
+        | TimePart::Collective
+        | TimePart::Communicator
+        | TimePart::Window
+        | TimePart::File
+        | TimePart::Polling => true,
     }
 }
 
