@@ -166,6 +166,6 @@ fn every_topology_routing_and_model_carries_all_messages() {
             }
         }
         // `dor` has three of the topologies, `dmodk` four; loggp asks for no routing.
-        assert_eq!((run, refused), (9 * 7 * 6 + 2 * 9 + 7 * 5, (6 + 5) * 5), "{}", trace.display());
+        assert_eq!((run, refused), (9 * 7 * 7 + 2 * 9 + 7 * 6, (6 + 5) * 6), "{}", trace.display());
     }
 }

@@ -410,7 +410,7 @@ fn a_slip_is_told_with_the_remedy() {
         ("sim t.vefx --bandwidth 0", "must be greater than zero"),
         ("sim --iterations 2-4 t.vefx", "write --iterations=2-4"),
         ("sim t.vefx --iterations=2-99", "iterations 2-99: the main loop has only 1"),
-        ("sim t.vefx --sweep toplogy=torus:4", "a similar argument exists: '--topology'"),
+        ("sim t.vefx --sweep toplogy=torus:4", "no option is called --toplogy; did you mean --topology?"),
         ("sim sim.json", "the result of a command (vef-sim/2), not a trace"),
         (&format!("check {program}"), "a program, not a trace: capture it with vef run"),
         ("traffic", "--topology: name the network"),

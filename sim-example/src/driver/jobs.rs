@@ -190,7 +190,7 @@ fn jobs_begin_after_others() {
     let error = simulate(&settings, &mut |_| {}).unwrap_err().to_string();
     assert!(
         error.starts_with("jobs wait for each other in a circle")
-            && error.ends_with(": job 0, job 1 and again job 0"),
+            && error.ends_with(": job 0, job 1 and again 0"),
         "{error}"
     );
     settings.jobs[0].repeat = Repeat::default();
