@@ -111,7 +111,10 @@ fn tasks_are_cut_out() {
         let tasks = Some(tasks.iter().copied().map(Rank).collect());
         cut(&Cut { tasks, records: None }, &half).unwrap_err().to_string()
     };
-    assert_eq!([error(&[1, 1]), error(&[6])], ["task 1 is named twice", "task 6 of 6"]);
+    assert_eq!(
+        [error(&[1, 1]), error(&[6])],
+        ["rank 1 is named twice", "there is no rank 6: the trace has 6 ranks, from 0"]
+    );
     assert_eq!(error(&[]), "no record is in this part");
 }
 
