@@ -94,28 +94,6 @@ pub fn simulate_followed(
     Ok(report)
 }
 
-/// Opens the traces and builds the network of `settings` without running anything.
-///
-/// # Errors
-/// Those of [`simulate`] that are found before a run.
-pub fn validate(settings: &Settings) -> Result<(), SimError> {
-    let Prepared { builder, labels, .. } = Prepared::new(settings)?;
-    let extras = Extras::of(settings, labels)?.checked()?;
-    let network = &settings.network;
-    let topology = &fabric(&builder.engine()?, network)?;
-    match (&network.model.info().carrier, extras.need_links()) {
-        (Carrier::Links(build), _) => {
-            let carrier = build(network.setup(topology, false).map_err(ModelError::from)?)?;
-            match extras.background {
-                Some(background) => Beside::new(carrier, background, topology, network).map(drop),
-                None => Ok(()),
-            }
-        }
-        (Carrier::Ranks, Some(what)) => Err(SimError::Unsupported { what, with: "model loggp" }),
-        (Carrier::Ranks, None) => Ok(()),
-    }
-}
-
 /// The jobs that run, with their numbers.
 fn running(settings: &Settings) -> impl Iterator<Item = (u32, &Workload)> {
     (0..).zip(&settings.jobs).filter(|(job, _)| settings.only.is_none_or(|only| only == *job))

@@ -90,7 +90,7 @@ mod random;
 
 pub use computing::{ComputeScale, ScaleError};
 pub use draw::MOST_CABLES;
-pub use driver::{run, run_observed, run_on, simulate, simulate_followed, validate};
+pub use driver::{run, run_observed, run_on, simulate, simulate_followed};
 pub use error::SimError;
 pub use noise::{ComputeNoise, UnknownNoise};
 pub use offload::{Collectives, Offload, OffloadError};

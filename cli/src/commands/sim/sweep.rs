@@ -19,7 +19,7 @@ use results::sweep::{self, Prices, StoredPoint, StoredPointSchema, Sweep, SweepS
 use results::table::TextStyle;
 use rustix::fs::{FlockOperation, flock};
 use sim_example::calibration::Calibration;
-use sim_example::{ComputeNoise, Settings, Simulation, validate};
+use sim_example::{ComputeNoise, Settings, Simulation};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -194,8 +194,7 @@ fn identity(sim: &Sim) -> Result<String, Failure> {
     let options = [&sim.placement, &sim.compute_scale, &sim.algorithms].map(Path::new);
     let files = [&sim.calibration, &sim.op_codes].into_iter().flatten().map(PathBuf::as_path);
     options.into_iter().chain(files).try_for_each(can_be_read_again)?;
-    let (trace, settings) = read(sim)?;
-    validate(&settings).map_err(|error| named(&settings, &sim.placement, &trace, error))?;
+    let (_, settings) = read(sim)?;
     let noise = match &settings.jobs[0].compute_noise {
         ComputeNoise::Resampled { of: Some(of) } => of_file(of)?,
         _ => String::new(),
