@@ -288,12 +288,13 @@ impl NodeLinks {
         from: Picos,
         bytes: Bytes,
     ) -> Result<Picos, OutOfTime> {
+        if bytes == Bytes::ZERO {
+            return Ok(from);
+        }
         let free = &mut self.free.entry(node).or_default()[direction];
         let end = self.bandwidth.time(bytes).and_then(|time| from.max(*free).checked_add(time));
         let end = end.ok_or(OutOfTime { bytes })?;
-        if bytes > Bytes::ZERO {
-            *free = end;
-        }
+        *free = end;
         Ok(end)
     }
 }
@@ -348,15 +349,20 @@ impl Open {
             *sum = if self.sharing[direction] == Sharing::Once { bytes.max(*sum) } else { *sum + bytes };
         }
         let ranks = self.entries.len() as u128;
-        let is_blocks = match operation {
-            Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => true,
-            Operation::Allgather | Operation::Allgatherv | Operation::Gather | Operation::Gatherv => {
-                direction == DOWN
-            }
-            _ => false,
+        // The blocks of which the bytes consist; all of them, or all but the member's own.
+        let blocks = match operation {
+            Operation::Alltoall | Operation::Alltoallv | Operation::Alltoallw => Some(ranks),
+            Operation::Allgather | Operation::Allgatherv if direction == DOWN => Some(ranks),
+            Operation::Gather | Operation::Gatherv if direction == DOWN => Some((ranks - 1).max(1)),
+            _ => None,
         };
+        let is_one_node = nodes.len() == 1;
         let through = |(node, (members, sum)): (u32, (u64, u128))| {
-            let bytes = if is_blocks { (sum * (ranks - u128::from(members))).div_ceil(ranks) } else { sum };
+            let bytes = match blocks {
+                _ if is_one_node => 0,
+                Some(blocks) => (sum * (ranks - u128::from(members))).div_ceil(blocks),
+                None => sum,
+            };
             let bytes = Bytes(u64::try_from(bytes).unwrap_or(u64::MAX));
             Ok((node, links.through(node, direction, self.all.at, bytes)?))
         };
@@ -548,8 +554,15 @@ mod tests {
         let scatter = [(0, 0, [4000, 0]), (1, 0, [0, 1000]), (2, 0, [0, 1000]), (3, 0, [0, 1000])];
         // The root sends for 4 µs, during which the others receive.
         assert_eq!(on_nodes(2, Scatter, 0, &scatter), [(0, 4), (1, 6), (2, 6), (3, 6)]);
-        let gather = [(0, 0, [0, 4000]), (1, 0, [1000, 0]), (2, 0, [1000, 0]), (3, 0, [1000, 0])];
+        let gather = [(0, 0, [0, 3000]), (1, 0, [1000, 0]), (2, 0, [1000, 0]), (3, 0, [1000, 0])];
         assert_eq!(on_nodes(2, Gather, 0, &gather), [(1, 1), (2, 1), (3, 2), (0, 4)]);
+        assert_eq!(on_nodes(1, Gather, 0, &gather), [(1, 1), (2, 1), (3, 1), (0, 5)]);
+        // Within a node nothing goes over its link.
+        let within =
+            |operation, bytes| on_nodes(4, operation, 0, &[0, 1, 2, 3].map(|member| (member, 0, bytes)));
+        assert_eq!(within(Allreduce, [3000, 3000]), each(2));
+        assert_eq!(within(Allgather, [3000, 12000]), each(2));
+        assert_eq!(completions(Allreduce, 0, &[(0, 1, [3000, 3000])]), [(0, 3)]);
     }
 
     /// Of different collectives, too.
@@ -573,9 +586,25 @@ mod tests {
                 network.enter(&collective).unwrap();
             }
         }
+        // Who sends nothing does not wait for the link.
+        for member in [0, 1] {
+            let barrier = Collective {
+                job: 0,
+                id: CollectiveId(9),
+                comm: CommId(9),
+                operation: Operation::Barrier,
+                root: 0,
+                ranks: 2,
+                at: Picos(0),
+                member: Some(member),
+                node: Some(member),
+                bytes: [Bytes(0); 2],
+            };
+            network.enter(&barrier).unwrap();
+        }
         let ends: Vec<u64> =
             std::iter::from_fn(|| network.pop(Picos::MAX)).map(|(at, _)| at.0 / 1_000_000).collect();
-        assert_eq!(ends, [3, 3, 4, 4]);
+        assert_eq!(ends, [2, 2, 3, 3, 4, 4]);
     }
 
     #[test]
