@@ -105,9 +105,9 @@ pub struct Sim {
     /// are separated by commas, or by | if there is one: bandwidth=10G,25G
     #[arg(long, value_name = "OPTION=VALUES", help_heading = RUNS_AND_RESULTS)]
     pub sweep: Vec<String>,
-    /// Instead of the trace, simulate all algorithms of these collectives (allreduce, alltoall, allgather, bcast, reduce, barrier) between its
+    /// Instead of the trace, simulate the algorithms of these collectives (allreduce, alltoall, allgather, bcast, reduce, barrier) between its
     /// ranks, by message size, and show which is the fastest in Open MPI, MPICH and NCCL
-    #[arg(long, value_name = "OPERATION,…", help_heading = RUNS_AND_RESULTS, value_delimiter = ',', value_parser = tuned, conflicts_with_all = ["sweep", "json", "again"])]
+    #[arg(long, value_name = "OPERATION,…", help_heading = RUNS_AND_RESULTS, value_delimiter = ',', value_parser = tuned, conflicts_with_all = ["sweep", "output", "cost", "plot", "json", "again"])]
     pub tune: Vec<Operation>,
     /// With --tune: directory for openmpi.rules and nccl.csv, by which these use the fastest
     #[arg(long, value_name = "DIR", help_heading = RUNS_AND_RESULTS, requires = "tune", value_parser = WrittenDirectory::any())]

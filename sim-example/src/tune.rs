@@ -1,4 +1,4 @@
-//! Which algorithm of collectives is the fastest on a network: all that a library has, by message size, between the nodes of a trace, with
+//! Which algorithm of collectives is the fastest on a network: those of the libraries whose schedule needs no further parameter, by message size, between the nodes of a trace, with
 //! the contention of the algorithm itself. All ranks enter at once; a time is that of the last one.
 
 use std::fmt::Write;

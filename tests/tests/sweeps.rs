@@ -299,7 +299,7 @@ fn computing_times_are_scaled_and_drawn_again() {
     assert!(refused.contains("removed:QUANTILE"), "{refused}");
 }
 
-/// All algorithms of a collective, the rules by which Open MPI uses the fastest, and what would have no effect.
+/// Algorithms of collectives, the rules by which Open MPI uses the fastest, and what would have no effect.
 #[test]
 fn collectives_are_tuned() {
     let work = tempfile::tempdir().expect("a directory");
@@ -327,6 +327,7 @@ fn collectives_are_tuned() {
             &["barrier", "--background", "uniform@0.2", "--waits"],
             "--background, --waits: no effect with --tune",
         ),
+        (&["barrier", "--cost", "prices.toml"], "cannot be used with"),
         (&["barrier", "--csv", "jobs"], "--tune has one table; write --csv alone"),
     ] {
         let said = tune(options).exited(2).stderr();

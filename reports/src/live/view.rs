@@ -14,7 +14,8 @@ pub fn summary(ranks: &[Activity], elapsed: Duration) -> String {
         return format!("{seconds} s: no rank has returned from MPI_Init");
     }
     let running: Vec<&Activity> = ranks.iter().filter(|rank| is_running(rank)).collect();
-    let sum = |value: fn(&Activity) -> f64| running.iter().map(|rank| value(rank)).sum::<f64>() as u64;
+    let sum =
+        |value: fn(&Activity) -> f64| running.iter().map(|rank| value(rank)).sum::<f64>().round() as u64;
     let (messages, bytes) = (Grouped(sum(|rank| rank.messages)), Bytes(sum(|rank| rank.bytes)));
     let mut text =
         format!("{seconds} s: {}/{} ranks, {messages} messages/s, {bytes}/s", running.len(), ranks.len());
@@ -86,7 +87,7 @@ fn of_rank(rank: &Activity) -> String {
                 last = format!("{} s ago: {last}", rank.quiet.as_secs());
             }
             let phase = Printable(rank.phase.as_deref().unwrap_or("")).to_string();
-            let (messages, bytes) = (Grouped(rank.messages as u64), Bytes(rank.bytes as u64));
+            let (messages, bytes) = (Grouped(rank.messages.round() as u64), Bytes(rank.bytes.round() as u64));
             let [mpi, waiting] = &shares;
             row(&number, &messages.to_string(), &bytes.to_string(), [mpi, waiting], &phase, &last)
         }
