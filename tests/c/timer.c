@@ -1,6 +1,6 @@
-/* An independent profiler: the time of each MPI function, by PMPI's way of interposition. Preloaded in front of the recorder. A
- * call within a call (MPICH's Fortran calls C) belongs to the outer one. All arguments are passed on as words.
- * Writes $TIME_DIR/<rank>.txt at MPI_Finalize:
+/* An independent profiler: the time of each MPI function, by PMPI's way of interposition. Preloaded in front of the recorder or behind
+ * it. A call within a call (MPICH's Fortran calls C) belongs to the outer one. All arguments are passed on as words.
+ * Writes to the directory in the environment variable TIMES (a macro), <rank>.txt, after MPI_Finalize:
  *     <function> <calls> <nanoseconds>
  *     run <0> <nanoseconds from the return of MPI_Init to the call of MPI_Finalize>
  */
@@ -78,13 +78,14 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 int MPI_Finalize(void)
 {
     long run = now() - begun;
+    int result = ((int (*)(void))dlsym(RTLD_NEXT, "MPI_Finalize"))();
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s.txt", getenv("TIME_DIR"), rank ? rank : getenv("PMI_RANK"));
+    snprintf(path, sizeof path, "%s/%s.txt", getenv(TIMES), rank ? rank : getenv("PMI_RANK"));
     FILE *out = fopen(path, "w");
     for (int number = 0; number < ALL; number++)
         if (calls[number]) fprintf(out, "%s %ld %ld\n", names[number], calls[number], took[number]);
     fprintf(out, "run 0 %ld\n", run);
     fclose(out);
-    return ((int (*)(void))dlsym(RTLD_NEXT, "MPI_Finalize"))();
+    return result;
 }
