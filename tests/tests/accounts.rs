@@ -9,6 +9,9 @@ use vef_format::capture::event::Action;
 use vef_format::ids::Rank;
 use vef_tests::{Mpi, installed, products, run, run_for, shared, vef};
 
+/// Minutes, on a busy machine with fewer cores than ranks.
+const LONG: Duration = Duration::from_secs(400);
+
 /// Times in nanoseconds by function, and the whole as `run`.
 type Times = BTreeMap<String, f64>;
 
@@ -58,7 +61,12 @@ fn lies_between(trace: &Path, [front, behind]: [&Path; 2], told: &str) {
         let slack = behind["run"] / 1e4;
         for (function, &outer) in &front {
             let (time, inner) = (account.get(function).copied().unwrap_or(0.0), behind[function]);
-            let (least, most) = if function == "run" { (outer, inner) } else { (inner, outer) };
+            let (least, most) = match function.as_str() {
+                "run" => (outer, inner),
+                // Short gaps between failed polls count as polling.
+                "MPI_Iprobe" | "MPI_Test" | "MPI_Testall" => (inner, outer + behind["run"] / 100.0),
+                _ => (inner, outer),
+            };
             assert!(
                 (least - slack..=most + slack).contains(&time),
                 "{told}, rank {rank}, {function}: {time} ns, and {least} to {most} ns by the profilers"
@@ -78,16 +86,32 @@ fn an_account_is_what_an_independent_profiler_measures() {
     }
 }
 
-/// The same of a program that is used. Its `MPI_Send` waits, too, and `MPI_Cart_create` is long.
+/// The same of programs that are used: the `MPI_Send` of LAMMPS waits, too, and its `MPI_Cart_create` is long; HPCC polls; pw.x is
+/// Fortran.
 #[test]
-fn an_account_of_lammps_is_what_an_independent_profiler_measures() {
-    if !installed("lmp") {
-        return;
+fn an_account_of_real_programs_is_what_an_independent_profiler_measures() {
+    let programs: [(&[&str], &[&str]); 3] = [
+        (&["lammps/in.lj"], &["lmp", "-log", "none", "-in", "in.lj"]),
+        (&["hpcc/hpccinf.txt"], &["hpcc"]),
+        // 280 MB: not in scripts/deps.
+        (&["qe/h2.in", "qe/H.UPF"], &["pw.x", "-ndiag", "1", "-in", "h2.in"]),
+    ];
+    for (inputs, program) in programs {
+        if !installed(program[0]) {
+            continue;
+        }
+        let Some(inputs) =
+            inputs.iter().map(|input| shared(&format!("apps/{input}"))).collect::<Option<Vec<_>>>()
+        else {
+            return;
+        };
+        let work = tempfile::tempdir().expect("a directory");
+        for input in inputs {
+            let name = input.file_name().expect("a file");
+            std::fs::copy(&input, work.path().join(name)).expect("its copy");
+        }
+        agrees(Mpi::OpenMpi, work.path(), program);
     }
-    let Some(input) = shared("apps/lammps/in.lj") else { return };
-    let (mpi, work) = (Mpi::OpenMpi, tempfile::tempdir().expect("a directory"));
-    std::fs::write(work.path().join("in.lj"), std::fs::read(input).expect("an input")).expect("its copy");
-    agrees(mpi, work.path(), &["lmp", "-log", "none", "-in", "in.lj"]);
 }
 
 /// Runs a program by four ranks between two profilers: its account lies between theirs, and its parts are the captured time of each
@@ -107,12 +131,16 @@ fn agrees(mpi: Mpi, work: &Path, program: &[&str]) {
     let [(front, outer), (behind, inner)] = [profiler("front.so", "FRONT"), profiler("behind.so", "BEHIND")];
     let list = [&front, &products().join("libvef_interpose.so"), &behind]
         .map(|library| library.display().to_string());
-    command.env("FRONT", &outer).env("BEHIND", &inner).env("LD_PRELOAD", list.join(":"));
+    command
+        .env("OMP_NUM_THREADS", "1")
+        .env("FRONT", &outer)
+        .env("BEHIND", &inner)
+        .env("LD_PRELOAD", list.join(":"));
     command
         .current_dir(work)
         .args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"])
         .arg(&capture);
-    run_for(command.arg("--").args(program), Duration::from_secs(200)).success();
+    run_for(command.arg("--").args(program), LONG).success();
     run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
     same_as_the_profile(&capture, &trace);
     for (rank, run) in captured(&capture).into_iter().enumerate() {
