@@ -5,9 +5,9 @@ use vef_format::units::Picos;
 
 use crate::critical::Causes;
 use crate::error::SimError;
+use crate::in_network::{Completed, InNetwork};
 use crate::latencies::{Cell, Latencies};
 use crate::model::{Carried, Happened, Network, OutOfTime};
-use crate::offload::{Completed, InNetwork};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
 use crate::waiting::Waiting;
