@@ -79,8 +79,10 @@ pub struct Load {
     pub mean_half_width_ps: Option<u64>,
     /// From the first byte that leaves the source to the last byte.
     pub network_latency: Latency,
-    /// Links from source to destination, those of nodes included, in the mean of packets (in models without packets, of messages).
-    pub hops: f64,
+    /// Links from source to destination, those of nodes included, in the mean of the packets that arrived (in models without packets, of
+    /// messages); absent if none did, and in a model of one's own that does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<f64>,
     /// Whether messages of some node arrive more slowly than it submits them, here or at a smaller load. Latencies
     /// then depend on the length of the measured time.
     pub saturated: bool,
@@ -140,7 +142,7 @@ impl Traffic {
                 latency(p999_ps),
                 latency(max_ps),
                 latency(point.network_latency.mean_ps),
-                Cell::Real(point.hops, 2),
+                Cell::maybe(point.hops, |hops| Cell::Real(hops, 2)),
                 Cell::text(point.saturated.to_string()),
             ];
             if is_controlled {
@@ -171,7 +173,7 @@ mod tests {
             sizes: Vec::new(),
             mean_half_width_ps: None,
             network_latency: Latency::default(),
-            hops: 0.0,
+            hops: None,
             saturated: false,
             events: 0,
             congestion: None,

@@ -7,9 +7,9 @@ use vef_format::units::Picos;
 
 use crate::critical::Causes;
 use crate::error::SimError;
+use crate::in_network::{Completed, InNetwork};
 use crate::latencies::{Cell, Latencies};
 use crate::model::{Carried, Happened, Network, OutOfTime};
-use crate::offload::{Completed, InNetwork};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
 
@@ -104,37 +104,42 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
                     follower.called(false)?;
                     now
                 }
-                None => {
-                    let Some((now, event)) = follower.events.pop(next) else {
-                        match follower.in_network.as_mut().and_then(|in_network| in_network.pop(next)) {
-                            Some((now, Completed { collective, member })) => {
-                                engine.complete_member(collective, member, now, follower)?;
+                None => match follower.events.pop(next) {
+                    Some((now, event)) => {
+                        match event {
+                            Next::Inside { message, .. } => {
+                                if let Some(causes) = &mut follower.causes {
+                                    causes.delivered_inside(message.id, now);
+                                }
+                                engine.delivered(message.id, now, follower)?;
                                 follower.called(false)?;
-                                continue;
                             }
-                            None => return Ok(false),
+                            Next::Wake(wake) => {
+                                if let Some(causes) = &mut follower.causes {
+                                    causes.wakes(&wake, now);
+                                }
+                                engine.wake(wake, now, follower)?;
+                                follower.called(true)?;
+                            }
+                            // Submitted to the network by `take`.
+                            Next::Message(_) => {}
                         }
-                    };
-                    match event {
-                        Next::Inside { message, .. } => {
-                            if let Some(causes) = &mut follower.causes {
-                                causes.delivered_inside(message.id, now);
-                            }
-                            engine.delivered(message.id, now, follower)?;
+                        now
+                    }
+                    None => {
+                        let Some(in_network) = &mut follower.in_network else { return Ok(false) };
+                        let nodes = |job, id| {
+                            let members = engine.members(job, id).into_iter().flatten();
+                            members.map(|member| member.node).collect()
+                        };
+                        let Some((now, completed)) = in_network.step(next, nodes)? else { return Ok(false) };
+                        if let Some(Completed { collective, member }) = completed {
+                            engine.complete_member(collective, member, now, follower)?;
                             follower.called(false)?;
                         }
-                        Next::Wake(wake) => {
-                            if let Some(causes) = &mut follower.causes {
-                                causes.wakes(&wake, now);
-                            }
-                            engine.wake(wake, now, follower)?;
-                            follower.called(true)?;
-                        }
-                        // Submitted to the network by `take`.
-                        Next::Message(_) => {}
+                        now
                     }
-                    now
-                }
+                },
             };
             if let Some(repeats) = repeats
                 && repeats.any_over(engine, now)
@@ -196,10 +201,8 @@ impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
     }
 
     fn collective(&mut self, collective: &Collective) {
-        if let Some(in_network) = &mut self.in_network
-            && let Err(refused) = in_network.enter(collective)
-        {
-            self.refused.get_or_insert(refused);
+        if let Some(in_network) = &mut self.in_network {
+            in_network.enter(collective);
         }
     }
 

@@ -65,6 +65,7 @@ mod allocation;
 mod computing;
 mod critical;
 mod draw;
+mod in_network;
 mod latencies;
 mod modes;
 mod noise;

@@ -1,4 +1,4 @@
-//! Which algorithm of collectives is the fastest on a network: those of the libraries whose schedule needs no further parameter, by message size, between the nodes of a trace, with
+//! Which algorithm of collectives is the fastest on a network: those of the libraries, by message size, between the nodes of a trace, with
 //! the contention of the algorithm itself. All ranks enter at once; a time is that of the last one.
 
 use std::fmt::Write;
@@ -35,7 +35,7 @@ pub enum Library {
 pub struct Candidate {
     /// The library.
     pub library: Library,
-    /// Its name there.
+    /// Its name there, and its parameters if it is without them in another candidate.
     pub name: &'static str,
     /// Its number in Open MPI; 0 elsewhere.
     pub number: u32,
@@ -73,6 +73,12 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
         number: 0,
         choice: Choice::plain(algorithm),
     };
+    let throttled = |name, fanout| Candidate {
+        library: Library::Mpich,
+        name,
+        number: 0,
+        choice: Choice { fanout, ..Choice::plain(Linear) },
+    };
     let nccl = |name, algorithm, fanout| Candidate {
         library: Library::Nccl,
         name,
@@ -84,8 +90,10 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
     match operation {
         Operation::Allreduce => vec![
             open(1, "basic_linear", plain(Linear)),
+            open(2, "nonoverlapping", plain(ReduceBcast)),
             open(3, "recursive_doubling", plain(RecursiveDoubling)),
             open(4, "ring", plain(Ring)),
+            open(5, "segmented_ring", plain(SegmentedRing).segmented(SEGMENT)),
             open(6, "rabenseifner", plain(RabenseifnerHalves)),
             mpich("MPIR_Allreduce_intra_recursive_doubling", RecursiveDoubling),
             mpich("MPIR_Allreduce_intra_reduce_scatter_allgather", Rabenseifner),
@@ -98,6 +106,7 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
             open(3, "modified_bruck", plain(Bruck)),
             mpich("MPIR_Alltoall_intra_brucks", Bruck),
             mpich("MPIR_Alltoall_intra_pairwise", Pairwise),
+            throttled("MPIR_Alltoall_intra_scattered", 32),
         ],
         Operation::Allgather => vec![
             open(2, "bruck", plain(Bruck)),
@@ -110,10 +119,17 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
         ],
         Operation::Bcast => vec![
             open(1, "basic_linear", plain(Linear)),
+            open(2, "chain", plain(Chain)),
+            open(2, "chain 4 segmented", fanned(Chain, 4).segmented(SEGMENT)),
             open(3, "pipeline", fanned(Chain, 1).segmented(SEGMENT)),
+            open(4, "split_binary_tree", plain(SplitBinary)),
+            open(4, "split_binary_tree segmented", plain(SplitBinary).segmented(SEGMENT)),
             open(5, "binary_tree", plain(Binary)),
+            open(5, "binary_tree segmented", plain(Binary).segmented(SEGMENT)),
             open(6, "binomial", plain(BinomialSpread)),
+            open(6, "binomial segmented", plain(BinomialSpread).segmented(SEGMENT)),
             open(7, "knomial", fanned(Knomial, 4)),
+            open(7, "knomial segmented", fanned(Knomial, 4).segmented(SEGMENT)),
             open(8, "scatter_allgather", plain(ScatterDoubling)),
             open(9, "scatter_allgather_ring", plain(ScatterRing)),
             mpich("MPIR_Bcast_intra_binomial", Binomial),
@@ -122,9 +138,13 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
         ],
         Operation::Reduce => vec![
             open(1, "linear", plain(Linear)),
+            open(2, "chain", plain(Chain)),
+            open(2, "chain 4 segmented", fanned(Chain, 4).segmented(SEGMENT)),
             open(3, "pipeline", fanned(Chain, 1).segmented(SEGMENT)),
             open(4, "binary", plain(Binary)),
+            open(4, "binary segmented", plain(Binary).segmented(SEGMENT)),
             open(5, "binomial", plain(Binomial)),
+            open(5, "binomial segmented", plain(Binomial).segmented(SEGMENT)),
             open(7, "rabenseifner", plain(Rabenseifner)),
             mpich("MPIR_Reduce_intra_binomial", Binomial),
             mpich("MPIR_Reduce_intra_reduce_scatter_gather", Rabenseifner),
@@ -133,6 +153,8 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
             open(1, "linear", plain(Linear)),
             open(3, "recursive_doubling", plain(RecursiveDoubling)),
             open(4, "bruck", plain(Dissemination)),
+            open(6, "tree", plain(Binomial)),
+            mpich("MPIR_Barrier_intra_dissemination", Dissemination),
         ],
         Operation::Gather
         | Operation::Scatter
@@ -188,24 +210,11 @@ pub fn tune(
     let jobs = settings.jobs.iter().map(|workload| workload.open()).collect::<Result<Vec<_>, _>>()?;
     let ranks = jobs.first().map_or(0, Job::tasks);
     let nodes = allocate(settings, &jobs)?.into_iter().next().unwrap_or_default();
-    let mut open = Vec::new();
-    for &operation in operations {
-        for bytes in sizes(operation, ranks) {
-            let member = Member { operation, ranks, rank: 0, root: 0, unit: 1 };
-            let is_usable = |candidate: &Candidate| {
-                table(operation, candidate.choice).decide(&member, Sizes::Bytes(bytes), |_| true).is_some()
-            };
-            // Open MPI then uses Bruck's algorithm in its place.
-            let is_replaced = |candidate: &Candidate| {
-                operation == Operation::Allgather
-                    && (candidate.library, candidate.name) == (Library::OpenMpi, "recursive_doubling")
-                    && !ranks.is_power_of_two()
-            };
-            let usable: Vec<Candidate> =
-                candidates(operation).into_iter().filter(|of| is_usable(of) && !is_replaced(of)).collect();
-            open.push((operation, bytes, usable));
-        }
-    }
+    let of_operation = |&operation: &Operation| {
+        let of_size = move |bytes| (operation, bytes, usable(operation, ranks, bytes));
+        sizes(operation, ranks).into_iter().map(of_size)
+    };
+    let open: Vec<_> = operations.iter().flat_map(of_operation).collect();
     let all = open.iter().map(|(_, _, usable)| usable.len() as u64).sum();
     let (mut done, mut cells) = (0, Vec::new());
     for (operation, bytes, usable) in open {
@@ -218,21 +227,26 @@ pub fn tune(
             let known = times.iter().find(|(other, _)| other.choice == candidate.choice);
             let time = match known {
                 Some((_, time)) => *time,
-                None => {
-                    let engine = Engine::builder()
-                        .send_completion(settings.network.send_completion(settings.send_completion))
-                        .same_node(settings.same_node)
-                        .algorithms(table(operation, candidate.choice))
-                        .job(Job::loaded(&trace).nodes(nodes.clone()))
-                        .engine()?;
-                    Picos(run(engine, &settings.network, &mut |_: Progress| {})?.runtime_ps)
-                }
+                None => time(settings, &nodes, &trace, table(operation, candidate.choice))?,
             };
             times.push((candidate, time));
         }
         cells.push(Tuned { operation, bytes, times });
     }
     Ok(Tuning { ranks, cells })
+}
+
+/// The algorithms of an operation that can be used.
+fn usable(operation: Operation, ranks: u32, bytes: u64) -> Vec<Candidate> {
+    let member = Member { operation, ranks, rank: 0, root: 0, unit: 1 };
+    let is_usable = |Candidate { choice, .. }: &Candidate| {
+        // Open MPI then uses Bruck's algorithm in its place, and MPICH refuses it.
+        let is_refused = operation == Operation::Allgather
+            && choice.algorithm == Algorithm::RecursiveDoubling
+            && !ranks.is_power_of_two();
+        !is_refused && table(operation, *choice).decide(&member, Sizes::Bytes(bytes), |_| true).is_some()
+    };
+    candidates(operation).into_iter().filter(is_usable).collect()
 }
 
 /// The sizes of an operation.
@@ -246,6 +260,22 @@ fn sizes(operation: Operation, ranks: u32) -> Vec<u64> {
     }
     let all = std::iter::successors(Some(LEAST), |bytes| Some(bytes * 4)).take_while(|bytes| *bytes <= MOST);
     all.filter(|bytes| *bytes == LEAST || of_rank(*bytes) <= MOST_OF_RANK).collect()
+}
+
+/// The run time of a trace on these nodes, its collectives by a table.
+fn time(
+    settings: &Settings,
+    nodes: &[u32],
+    trace: &Arc<Loaded>,
+    algorithms: Table,
+) -> Result<Picos, SimError> {
+    let engine = Engine::builder()
+        .send_completion(settings.network.send_completion(settings.send_completion))
+        .same_node(settings.same_node)
+        .algorithms(algorithms)
+        .job(Job::loaded(trace).nodes(nodes.to_vec()))
+        .engine()?;
+    Ok(Picos(run(engine, &settings.network, &mut |_: Progress| {})?.runtime_ps))
 }
 
 /// A table that uses one algorithm.
@@ -449,6 +479,55 @@ mod tests {
         );
         let csv = tuning.nccl_csv();
         assert!(csv.lines().skip(1).all(|line| line.starts_with("allreduce,") && line.ends_with(",-1,-1,4")));
+    }
+
+    /// What a library does by itself is a candidate, so that the fastest is never slower.
+    #[test]
+    fn every_choice_of_a_library_is_a_candidate() {
+        let libraries = [Library::OpenMpi, Library::Mpich]
+            .map(|library| (library, Table::builtin(library.key()).unwrap()));
+        for operation in OPERATIONS {
+            for ranks in (2..70).chain([128, 200, 256, 300, 600, 1024, 3000, 4096, 8192]) {
+                for bytes in sizes(operation, ranks) {
+                    let member = Member { operation, ranks, rank: 0, root: 0, unit: 1 };
+                    for (library, table) in &libraries {
+                        let choice = table.choose(&member, Sizes::Bytes(bytes));
+                        let is_there = |of: &Candidate| of.library == *library && of.choice == choice;
+                        assert!(
+                            usable(operation, ranks, bytes).iter().any(is_there),
+                            "{operation} of {ranks} ranks, {bytes} bytes: {choice:?} of {library:?}"
+                        );
+                    }
+                }
+            }
+            let mut names: Vec<_> =
+                candidates(operation).iter().map(|of| (of.library.key(), of.name)).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all, "{operation}");
+        }
+    }
+
+    /// The times, too.
+    #[test]
+    fn the_fastest_is_not_slower_than_what_a_library_does() {
+        let ranks = 9;
+        let tuning = tuned(ranks, &OPERATIONS);
+        let nodes: Vec<u32> = (0..ranks).collect();
+        for cell in &tuning.cells {
+            let trace = trace(cell.operation, ranks, cell.bytes).unwrap();
+            for library in [Library::OpenMpi, Library::Mpich] {
+                let by_itself = Table::builtin(library.key()).unwrap();
+                let by_itself = time(&Settings::default(), &nodes, &trace, by_itself).unwrap();
+                let (fastest, best) = cell.fastest(library).unwrap();
+                let Tuned { operation, bytes, .. } = cell;
+                assert!(
+                    best <= by_itself,
+                    "{operation}, {bytes} bytes, {fastest:?}: {best:?}, {by_itself:?}"
+                );
+            }
+        }
     }
 
     /// Algorithms that cannot be used are left out, and Open MPI's sizes are those of all blocks.

@@ -129,6 +129,21 @@ fn jobs_and_their_runs_are_told_apart() {
     assert!(report.runtime_ps >= 3 * (alone - 2_000_000));
 }
 
+/// Whose last record is a collective that the network carries out.
+#[test]
+fn a_job_that_ends_with_a_collective_runs_again() {
+    let text =
+        "VEF3 2 0 1 1 2 0 1000\nC3 0 1\nG0 C3 2 0 1000 1000 0 1000 -1\nG0 C3 2 1 1000 1000 0 1000 -1\n";
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let mut settings = offloaded(&file, "offload:2us");
+    settings.jobs[0].repeat = Repeat::Times(3);
+    let report = quiet(&settings);
+    let runs = report.jobs[0].runs.unwrap();
+    assert_eq!((runs.runs, runs.max_ps), (3, 1_000_000 + 800_000 + LATENCY));
+    assert_eq!(report.runtime_ps, 3 * runs.max_ps);
+}
+
 #[test]
 fn what_excludes_them_is_said() {
     let trace = steps(2, 1000);

@@ -14,6 +14,12 @@ pub enum ModelError {
     /// The model has no links, which the caller needs.
     #[error("model loggp has no links: it only runs traces and GOAL schedules")]
     NoLinks,
+    /// The routing compares loads with bytes, and the load of the model is of messages.
+    #[error("routing {routing}: model flow counts messages, not bytes; leave the bytes out")]
+    CountsBytes {
+        /// The routing.
+        routing: String,
+    },
     /// Packets without payload, or too large.
     #[error("packets of {} bytes and a header of {}: write a size of at least 1, and both less than 256 MiB", .size.0, .header.0)]
     PacketSize {

@@ -9,7 +9,7 @@ use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
 use super::links::{Serial, Usage};
-use super::{Carried, Happened, Network, OutOfTime, Setup};
+use super::{Carried, Happened, Hops, Network, OutOfTime, Setup};
 use crate::quantity::Bandwidth;
 use crate::routing::{Load, Router};
 use crate::topology::{LinkId, Route};
@@ -33,6 +33,7 @@ pub(crate) struct Messages<'a> {
     sent: Vec<u32>,
     queue: Queue<Event>,
     events: u64,
+    hops: Hops,
     watch: Option<Box<Watch>>,
 }
 
@@ -61,6 +62,8 @@ struct Flight {
     /// Arrival of its last byte at the current switch, without waits there.
     last_byte: Picos,
     route: Route,
+    /// Links that it has crossed.
+    hops: u32,
     /// Whether it is still to be reported as sent.
     unsent: bool,
     delivered: bool,
@@ -132,6 +135,7 @@ impl<'a> Messages<'a> {
             sent: if router.is_random() { vec![0; fabric.nodes() as usize] } else { Vec::new() },
             queue: Queue::new(),
             events: 0,
+            hops: Hops::default(),
             watch: None,
             router,
         }
@@ -208,7 +212,9 @@ impl<'a> Messages<'a> {
         }
 
         let there = end.checked_add(speed.latency).ok_or(out_of_time)?;
+        flight.hops += 1;
         if last {
+            self.hops.add(flight.hops);
             return Ok((end, (there, Event { slot, link: over, what: What::Delivered })));
         }
         flight.last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
@@ -246,8 +252,14 @@ impl Network for Messages<'_> {
             None => 0,
         };
         let route = self.router.start(src, dst, self.router.key(src, dst, number));
-        let slot =
-            self.flights.insert(Flight { bytes, last_byte: at, route, unsent: false, delivered: false });
+        let slot = self.flights.insert(Flight {
+            bytes,
+            last_byte: at,
+            route,
+            hops: 0,
+            unsent: false,
+            delivered: false,
+        });
         if slot == self.about.len() {
             self.about.push(About::default());
         }
@@ -303,6 +315,10 @@ impl Network for Messages<'_> {
 
     fn events(&self) -> u64 {
         self.events
+    }
+
+    fn hops(&self) -> Option<Hops> {
+        Some(self.hops)
     }
 
     fn set_watch(&mut self, watch: Option<Box<Watch>>) {

@@ -56,7 +56,7 @@ pub(crate) use links::LinkSpeed;
 pub use links::{GROUPS_HEADING, HEADING as LINKS_HEADING, Links, Usage};
 pub use list::{Model, UnknownModel};
 pub(crate) use network::forward;
-pub use network::{Carried, Congested, Happened, Network, OutOfTime};
+pub use network::{Carried, Congested, Happened, Hops, Network, OutOfTime};
 pub use packet::settings::HEADING as PACKET_HEADING;
 pub(crate) use packet::{Announced, Crossed, Packets};
 pub use packet::{

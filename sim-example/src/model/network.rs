@@ -43,6 +43,29 @@ pub struct Congested {
     pub largest_queue: u64,
 }
 
+/// The routes of what has arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hops {
+    /// Messages, or packets in the packet model, that have arrived or are on their last link.
+    pub arrived: u64,
+    /// The links that these crossed, those of nodes included.
+    pub links: u64,
+}
+
+impl Hops {
+    /// Adds a route.
+    #[inline]
+    pub fn add(&mut self, links: u32) {
+        self.arrived += 1;
+        self.links += u64::from(links);
+    }
+
+    /// Links of a route, in the mean; `None` if nothing has arrived.
+    pub fn mean(self) -> Option<f64> {
+        (self.arrived > 0).then(|| self.links as f64 / self.arrived as f64)
+    }
+}
+
 /// An event of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
@@ -84,6 +107,11 @@ pub trait Network {
     /// Number of events so far: steps of messages or packets.
     fn events(&self) -> u64;
 
+    /// The routes of what has arrived; `None` of a network that does not count them.
+    fn hops(&self) -> Option<Hops> {
+        None
+    }
+
     /// When no event is left and not all messages are delivered: the channels that wait for each other.
     fn deadlock(&self) -> Option<String> {
         None
@@ -113,6 +141,10 @@ macro_rules! forward {
 
         fn events(&$this) -> u64 {
             $inner.events()
+        }
+
+        fn hops(&$this) -> Option<$crate::model::Hops> {
+            $inner.hops()
         }
 
         fn deadlock(&$this) -> Option<String> {

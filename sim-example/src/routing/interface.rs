@@ -52,6 +52,11 @@ pub trait Routing: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether it compares loads with a number of bytes: not with models whose load is of something else.
+    fn counts_bytes(&self) -> bool {
+        false
+    }
+
     /// The topologies for which it is, if this is none of them.
     fn is_only_for(&self, _: &dyn Topology) -> Option<&'static str> {
         None

@@ -80,7 +80,7 @@ impl<'a> Router<'a> {
         self.fabric
     }
 
-    pub(super) fn routing(&self) -> &'a dyn Routing {
+    pub(crate) fn routing(&self) -> &'a dyn Routing {
         self.routing
     }
 

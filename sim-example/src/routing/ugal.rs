@@ -67,6 +67,10 @@ impl Routing for Ugal {
         ways.detour_costs_less(self.threshold)
     }
 
+    fn counts_bytes(&self) -> bool {
+        self.threshold != Bytes::ZERO
+    }
+
     fn is_only_for(&self, topology: &dyn Topology) -> Option<&'static str> {
         (self.router && topology.switches_per_group().is_none()).then_some("dragonflies")
     }

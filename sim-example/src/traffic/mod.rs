@@ -23,7 +23,7 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
 use crate::histogram::Histogram;
-use crate::model::{Carried, Carrier, Happened, ModelError, Network, OutOfTime};
+use crate::model::{Carried, Carrier, Happened, Hops, ModelError, Network, OutOfTime};
 use crate::random::Random;
 use crate::report::{congestion, latency};
 use crate::settings::NetworkSettings;
@@ -179,8 +179,7 @@ pub(crate) fn run_between(
                     let at = source.take(slot);
                     let dst = destinations.draw(node, &mut source.random);
                     let bytes = sizes.draw(&mut source.random);
-                    let (slots, packets) = (wire(settings, bytes) / mean_wire, settings.packets(bytes));
-                    let tag = measure.submitted(node, bytes, slots, packets);
+                    let tag = measure.submitted(node, bytes, wire(settings, bytes) / mean_wire);
                     network.submit(Picos(at), Carried { src: node, dst, bytes, tag })?;
                 }
             }
@@ -214,8 +213,13 @@ pub(crate) fn run_between(
         now += 32 * slot;
     }
     let saturated = saturated || measure.open > 0;
-    let point = measure.point(load, &seen, saturated, length as f64 / slot as f64, network.events());
-    Ok(Load { congestion: congestion(settings, network.congested()), ..point })
+    let point = measure.point(load, &seen, saturated, length as f64 / slot as f64);
+    Ok(Load {
+        hops: network.hops().and_then(Hops::mean),
+        events: network.events(),
+        congestion: congestion(settings, network.congested()),
+        ..point
+    })
 }
 
 /// The sizes of messages: by default a packet's.
@@ -365,7 +369,6 @@ struct UnderWay {
     window: u64,
     bytes: Bytes,
     slots: f64,
-    packets: u64,
 }
 
 /// What a window tells.
@@ -422,8 +425,6 @@ struct Measure {
     /// Latencies by powers of two of sizes.
     sizes: BTreeMap<u32, Histogram>,
     parts: [(f64, u64); PARTS],
-    /// Packets delivered in all windows; in models without packets, messages.
-    all_delivered: u64,
 }
 
 impl Measure {
@@ -441,7 +442,6 @@ impl Measure {
             network_latency: Histogram::default(),
             sizes: BTreeMap::new(),
             parts: [(0.0, 0); PARTS],
-            all_delivered: 0,
         }
     }
 
@@ -456,7 +456,6 @@ impl Measure {
         next.senders.fill(Sender::default());
         (next.under_way, next.free) = (std::mem::take(&mut self.under_way), std::mem::take(&mut self.free));
         (next.begin, next.end, next.window) = (self.end, self.next_end(), self.window + 1);
-        next.all_delivered = self.all_delivered;
         *self = next;
     }
 
@@ -466,12 +465,12 @@ impl Measure {
     }
 
     /// Counts a submitted message; returns its tag.
-    fn submitted(&mut self, src: u32, bytes: Bytes, slots: f64, packets: u64) -> u64 {
+    fn submitted(&mut self, src: u32, bytes: Bytes, slots: f64) -> u64 {
         let sender = &mut self.senders[src as usize];
         sender.submitted += 1;
         sender.submitted_slots += slots;
         self.open += u64::from(self.window & CLOSED == 0);
-        let message = UnderWay { src, window: self.window, bytes, slots, packets };
+        let message = UnderWay { src, window: self.window, bytes, slots };
         match self.free.pop() {
             Some(tag) => {
                 self.under_way[tag as usize] = message;
@@ -485,9 +484,8 @@ impl Measure {
     }
 
     fn delivered(&mut self, tag: u64, now: u64, latency: u64, queued: u64) {
-        let UnderWay { src, window, bytes, slots, packets } = self.under_way[tag as usize];
+        let UnderWay { src, window, bytes, slots } = self.under_way[tag as usize];
         self.free.push(tag);
-        self.all_delivered += packets;
         let sender = &mut self.senders[src as usize];
         sender.delivered += 1;
         sender.delivered_slots += slots;
@@ -520,7 +518,7 @@ impl Measure {
         }
     }
 
-    fn point(&self, load: f64, seen: &Seen, saturated: bool, window: f64, events: u64) -> Load {
+    fn point(&self, load: f64, seen: &Seen, saturated: bool, window: f64) -> Load {
         let per_node = |slots: f64| slots / window / self.senders.len() as f64;
         let of_size = |(&class, latencies): (&u32, &Histogram)| OfSize {
             from_bytes: if class == 0 { 0 } else { 1 << (class - 1) },
@@ -538,9 +536,9 @@ impl Measure {
             latency: latency(&self.latency),
             mean_half_width_ps: half_width(&means),
             network_latency: latency(&self.network_latency),
-            hops: events as f64 / self.all_delivered.max(1) as f64,
+            hops: None,
             saturated,
-            events,
+            events: 0,
             congestion: None,
         }
     }

@@ -1,7 +1,7 @@
 //! Synthetic traffic against BookSim2 and textbooks.
 
 use super::*;
-use crate::model::{Arbiter, Buffers, Links, Model, PacketSettings};
+use crate::model::{Arbiter, Buffers, Carrier, Links, Model, PacketSettings};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -154,7 +154,7 @@ fn like_booksim() {
         };
         assert!((ours / latency - 1.0).abs() < tolerance, "{case}");
         // Ours counts links, the node's two included, BookSim routers.
-        assert!((point.hops - number(9) - 1.0).abs() < 0.15, "{case}, {} routers", fields[9]);
+        assert!((point.hops.unwrap() - number(9) - 1.0).abs() < 0.15, "{case}, {} routers", fields[9]);
     }
     assert!(compared > 45, "{compared}");
 }
@@ -490,11 +490,30 @@ fn hops_do_not_grow_with_packets() {
     };
     let hops = |model: &str, sizes: &str| {
         let traffic = Traffic { sizes: Some(sizes.parse().unwrap()), ..Traffic::default() };
-        run_traffic(&network(model), &traffic, 0.2).unwrap().hops
+        run_traffic(&network(model), &traffic, 0.2).unwrap().hops.unwrap()
     };
     // To any other node 32/15 links of the torus, and two of nodes; a node sends to itself, too.
     for (model, sizes) in [("packet", "2KiB"), ("packet", "16KiB"), ("cut-through", "16KiB")] {
         let hops = hops(model, sizes);
         assert!((hops - 4.0).abs() < 0.2, "{model}, {sizes}: {hops}");
+    }
+}
+
+/// They are those of what has arrived, of real routes, in every model; not of what is under way.
+#[test]
+fn hops_are_those_of_routes() {
+    let models = Model::ALL.iter().filter(|model| matches!(model.info().carrier, Carrier::Links(_)));
+    for &model in models {
+        let hops = |topology: &str, pattern: &str, load| {
+            let network =
+                NetworkSettings { topology: topology.parse().unwrap(), model, ..NetworkSettings::default() };
+            let traffic = Traffic { pattern: pattern.parse().unwrap(), ..Traffic::default() };
+            run_traffic(&network, &traffic, load).unwrap().hops
+        };
+        for load in [0.2, 1.0] {
+            assert_eq!(hops("switch:8", "uniform", load), Some(2.0), "{model}");
+        }
+        // Each to the next of a ring, in the only shortest way.
+        assert_eq!(hops("torus:5", "neighbor", 0.5), Some(3.0), "{model}");
     }
 }

@@ -13,9 +13,10 @@ use vef_format::units::{Bytes, Picos};
 
 use self::settings::Weights;
 use self::shares::Shares;
+use super::error::ModelError;
 use super::kind::{Carrier, ModelInfo};
 use super::links::{self, LinkSpeed, Usage};
-use super::{Carried, Happened, Network, OutOfTime, Setup};
+use super::{Carried, Happened, Hops, Network, OutOfTime, Setup};
 use crate::routing::{Load, Router};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
@@ -28,7 +29,13 @@ pub(super) const INFO: ModelInfo = ModelInfo {
     is_bounded_by_latency: true,
     has_packets: false,
     shares_bandwidth: true,
-    carrier: Carrier::Links(|setup| Ok(Box::new(Flows::new(&setup)))),
+    carrier: Carrier::Links(|setup| {
+        let routing = setup.router.routing();
+        match routing.counts_bytes() {
+            true => Err(ModelError::CountsBytes { routing: routing.name() }),
+            false => Ok(Box::new(Flows::new(&setup))),
+        }
+    }),
 };
 
 /// A network of flows.
@@ -50,6 +57,7 @@ pub(crate) struct Flows<'a> {
     messages: Vec<Message>,
     fluid: Fluid,
     events: u64,
+    hops: Hops,
     watch: Option<Box<Watch>>,
 }
 
@@ -238,6 +246,7 @@ impl<'a> Flows<'a> {
             usage: vec![Usage::default(); topology.links() as usize],
             messages: Vec::new(),
             events: 0,
+            hops: Hops::default(),
             watch: None,
             speeds,
             router,
@@ -287,6 +296,7 @@ impl<'a> Flows<'a> {
     fn end(&mut self, flow: u32, now: Picos) {
         let Message { bytes, tag, .. } = self.messages[flow as usize];
         let mut left = self.fluid.shares.route(flow).len();
+        self.hops.add(left as u32);
         for link in self.fluid.shares.route(flow) {
             let time = self.speed(LinkId(link)).bandwidth.time(bytes).unwrap_or(Picos::MAX);
             self.usage[link as usize].add(bytes, time, Picos::ZERO);
@@ -371,6 +381,10 @@ impl Network for Flows<'_> {
 
     fn events(&self) -> u64 {
         self.events
+    }
+
+    fn hops(&self) -> Option<Hops> {
+        Some(self.hops)
     }
 
     fn set_watch(&mut self, watch: Option<Box<Watch>>) {

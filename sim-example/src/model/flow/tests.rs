@@ -228,3 +228,21 @@ fn messages_of_one_moment_are_load() {
         assert!(now.0 < 2 * 800_000_000 + 10_000_000, "{now}");
     }
 }
+
+/// Where load is a number of messages, a threshold in bytes would have no effect.
+#[test]
+fn a_threshold_in_bytes_is_refused() {
+    let says = |routing: &str| {
+        let network = NetworkSettings {
+            topology: "dragonfly:2x4x2".parse().unwrap(),
+            model: Model::Flow,
+            routing: routing.parse().unwrap(),
+            ..NetworkSettings::default()
+        };
+        let traffic = crate::traffic::Traffic { window: 10, longest: 10, ..Default::default() };
+        crate::traffic::run_traffic(&network, &traffic, 0.1).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(says("ugal"), Ok(()));
+    let error = says("ugal:global:4KiB").unwrap_err();
+    assert_eq!(error, "routing ugal:global:4096: model flow counts messages, not bytes; leave the bytes out");
+}

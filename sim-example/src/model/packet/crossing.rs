@@ -89,6 +89,7 @@ impl<'a> Packets<'a> {
                     link: NONE,
                     vcs: (0, 0),
                     last: false,
+                    hops: 0,
                 };
                 let slot = self.packets.insert(packet) as u32;
                 self.enqueue(buffer, slot, ready, last_byte);
@@ -128,6 +129,6 @@ impl<'a> Packets<'a> {
     /// Adds the use of the links of another part.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.usage.iter_mut().zip(&other.usage).for_each(|(mine, other)| Usage::merge(mine, other));
-        self.hops += other.hops;
+        self.crossings += other.crossings;
     }
 }

@@ -59,6 +59,7 @@ impl Packets<'_> {
             link: link.0,
             vcs: (0, 0),
             last: false,
+            hops: 1,
         };
         let packet = self.packets.insert(packet) as u32;
         let time = self.time(self.links[link.index()].class, bytes)?;
@@ -78,7 +79,7 @@ impl Packets<'_> {
             usage.blocked = usage.blocked.saturating_add(self.now.saturating_sub(state.blocked));
             state.blocked = Picos::MAX;
         }
-        self.hops += 1;
+        self.crossings += 1;
         let last_byte = end.checked_add(latency).and_then(|there| there.checked_add(self.switch_delay));
         let last_byte = last_byte.ok_or(out_of_time)?;
         self.buffers[room as usize].credit -= wire;

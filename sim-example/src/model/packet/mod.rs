@@ -39,7 +39,7 @@ use vef_format::units::Picos;
 
 use super::kind::{Carrier, ModelInfo};
 use super::links::{self, Usage};
-use super::{Carried, Congested, Happened, Network, OutOfTime};
+use super::{Carried, Congested, Happened, Hops, Network, OutOfTime};
 use crate::routing::channels::describe;
 use crate::watch::Watch;
 pub(crate) use border::{Announced, Crossed};
@@ -162,7 +162,11 @@ impl Network for Packets<'_> {
     }
 
     fn events(&self) -> u64 {
-        self.hops
+        self.crossings
+    }
+
+    fn hops(&self) -> Option<Hops> {
+        Some(self.hops)
     }
 
     fn set_watch(&mut self, watch: Option<Box<Watch>>) {

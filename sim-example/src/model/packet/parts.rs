@@ -144,6 +144,8 @@ pub(super) struct Packet {
     pub(super) vcs: (u8, u8),
     /// Whether that link leads to its destination.
     pub(super) last: bool,
+    /// Links that it has crossed in this part of the network, modulo 256: so a packet has 64 bytes.
+    pub(super) hops: u8,
 }
 
 pub(super) const NONE: u32 = u32::MAX;

@@ -51,7 +51,7 @@ impl Packets<'_> {
         };
         (state.free, state.next_arbitration, state.served) = (end, next, served);
         self.buffers[(link.0 * self.vcs + served) as usize].winner = number / self.vcs;
-        self.hops += 1;
+        self.crossings += 1;
         if !state.waiting.is_empty() {
             self.schedule_arbitration(link.0);
         }
@@ -84,7 +84,8 @@ impl Packets<'_> {
 
         let there = end.checked_add(latency).ok_or(out_of_time)?;
         if room == NONE {
-            let Packet { message, bytes, .. } = self.packets.remove(slot as usize);
+            let Packet { message, bytes, hops, .. } = self.packets.remove(slot as usize);
+            self.hops.add(u32::from(hops) + 1);
             if self.congestion.is_some() && !self.received(slot, message, bytes, there) {
                 return Ok(());
             }
@@ -95,6 +96,11 @@ impl Packets<'_> {
                 self.queue.push(there, Event::new(DELIVERED, message, 0));
             }
             return Ok(());
+        }
+        let packet = &mut self.packets[slot as usize];
+        packet.hops = packet.hops.wrapping_add(1);
+        if packet.hops == 0 {
+            self.hops.links += 256;
         }
         let last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
         self.buffers[room as usize].credit -= wire;

@@ -12,7 +12,7 @@ use super::parts::*;
 use super::settings::{Buffers, PacketSettings, room};
 use crate::model::kind::Setup;
 use crate::model::links::{Links, Usage};
-use crate::model::{ModelError, OutOfTime};
+use crate::model::{Hops, ModelError, OutOfTime};
 use crate::routing::Router;
 use crate::topology::{LinkClass, LinkId};
 use crate::watch::Watch;
@@ -42,7 +42,9 @@ pub(crate) struct Packets<'a> {
     pub(super) arrived: Vec<u32>,
     /// Links that need arbitration.
     pub(super) to_arbitrate: Vec<LinkId>,
-    pub(super) hops: u64,
+    /// Links that packets have crossed, in sum.
+    pub(super) crossings: u64,
+    pub(super) hops: Hops,
     pub(super) watch: Option<Box<Watch>>,
     /// Set with a congestion control, or if switches drop packets.
     pub(super) congestion: Option<Box<Controlled>>,
@@ -149,7 +151,8 @@ impl<'a> Packets<'a> {
             now: Picos::ZERO,
             arrived: Vec::new(),
             to_arbitrate: Vec::new(),
-            hops: 0,
+            crossings: 0,
+            hops: Hops::default(),
             watch: None,
             congestion,
             border: None,
