@@ -9,7 +9,7 @@ use super::event::{
     Action, CallSlot, Collective, Completions, Creation, Detail, Io, Neighbourhood, Outcome, RequestId,
     Transfer,
 };
-use super::fields::{Encoder, Form};
+use super::forms::{Encoder, Form};
 use super::word::{Code, Head, WORD};
 use crate::varint::Sink;
 

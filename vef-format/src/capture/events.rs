@@ -6,8 +6,8 @@ use super::event::{
     Action, CallSlot, Collective, Completions, Detail, Event, Io, Neighbourhood, PostReceive, RequestId,
     Send, Transfer,
 };
-use super::fields::{Class, Decoder, Fault, Form as _, Lists, Room};
 use super::file::{Chunk, Function, RankFile};
+use super::forms::{Class, Decoder, Fault, Form as _, Lists, Room};
 use super::layout::{CHUNK_HEADER, State};
 use super::word::{self, Code};
 use crate::error::Place;

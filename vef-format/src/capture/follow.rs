@@ -7,8 +7,8 @@
 use super::error::CaptureError;
 use super::event::Event;
 use super::events::Thread;
-use super::fields::Lists;
 use super::file::{Chunk, Function, RankFile, damaged};
+use super::forms::Lists;
 use super::layout::{CHUNK_HEADER, CHUNK_MARK, ChunkHeader, ClockPair, State, rank_path, u32_at};
 use crate::ids::Rank;
 use crate::units::Nanos;

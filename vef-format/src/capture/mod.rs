@@ -19,6 +19,7 @@ mod events;
 mod fields;
 mod file;
 mod follow;
+mod forms;
 mod group;
 mod hosts;
 mod input;
