@@ -2,6 +2,7 @@
 
 use crate::output::Failure;
 use crate::session;
+use crate::simulation_args::Sim;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, Command};
 use serde::Deserialize;
@@ -71,8 +72,16 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
                 || before.and_then(|before| before.value(name)).is_some_and(|value| values == [value])
         })
     };
+    let traces = match command {
+        "sim" => traces_of::<Sim>(&words[2..]),
+        _ => 0,
+    };
     let mut settings = Vec::new();
-    let kept = |(name, values): &(&String, &Vec<String>)| !is_given(name) && !is_of_preset(name, values);
+    // Traces beside it take the place of all that the result has.
+    let is_replaced = |name: &str| traces > 0 && ["trace", "others"].contains(&name);
+    let kept = |(name, values): &(&String, &Vec<String>)| {
+        !is_given(name) && !is_of_preset(name, values) && !is_replaced(name)
+    };
     for (name, values) in result.settings.iter().filter(kept) {
         for value in values {
             match (name.as_str(), value.as_str()) {
@@ -92,6 +101,14 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     });
     words.splice(2..2, settings);
     Ok(words)
+}
+
+/// How many arguments that are no options there are among the words of a command.
+fn traces_of<T: Args>(words: &[OsString]) -> usize {
+    let command = T::augment_args(Command::new("vef").no_binary_name(true).ignore_errors(true));
+    let Ok(matches) = command.clone().try_get_matches_from(words) else { return 0 };
+    let positional = command.get_arguments().filter(|argument| argument.is_positional());
+    positional.map(|argument| matches.get_raw(argument.get_id().as_str()).map_or(0, Iterator::count)).sum()
 }
 
 /// The long names of the options that this process's command line gives.
