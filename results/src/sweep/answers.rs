@@ -9,7 +9,7 @@ const NOTHING: f64 = 0.01;
 /// Sentences about one option, and combinations of given options with sentences of their own.
 const MOST_CASES: usize = 4;
 /// The option that only changes what is random.
-const SEED: &str = "seed";
+pub(super) const SEED: &str = "seed";
 /// Options that say which run is simulated, and how: none of their values is better than another.
 const GIVEN: [&str; 15] = [
     "trace",
@@ -94,6 +94,7 @@ impl Sweep {
         let runs: Vec<Run<'_>> =
             self.points.iter().filter_map(|point| Run::of(point, &self.options)).collect();
         self.answers = answers(&self.options, &runs);
+        self.over_seeds = self.means_over_seeds();
         self
     }
 }
