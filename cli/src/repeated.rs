@@ -2,7 +2,6 @@
 
 use crate::output::Failure;
 use crate::session;
-use crate::simulation_args::Sim;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, Command};
 use serde::Deserialize;
@@ -30,9 +29,14 @@ struct Made {
 
 /// Puts the settings of the result of `--again RESULT.json` in front of the other words, but for options that these have, too.
 ///
+/// Arguments that are no options, traces, take the place of all that the result has. `arguments` has those of a command.
+///
 /// # Errors
 /// The result cannot be read, or is of another command.
-pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+pub fn expanded(
+    mut words: Vec<OsString>,
+    arguments: impl FnOnce(&str) -> Option<Command>,
+) -> Result<Vec<OsString>, String> {
     let command = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
     let Some(&(command, schema)) = COMMANDS.iter().find(|(name, _)| *name == command) else {
         return Ok(words);
@@ -72,13 +76,9 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
                 || before.and_then(|before| before.value(name)).is_some_and(|value| values == [value])
         })
     };
-    let traces = match command {
-        "sim" => traces_of::<Sim>(&words[2..]),
-        _ => 0,
-    };
+    let has_traces = arguments(command).is_some_and(|arguments| has_positional(arguments, &words[2..]));
     let mut settings = Vec::new();
-    // Traces beside it take the place of all that the result has.
-    let is_replaced = |name: &str| traces > 0 && ["trace", "others"].contains(&name);
+    let is_replaced = |name: &str| has_traces && ["trace", "others"].contains(&name);
     let kept = |(name, values): &(&String, &Vec<String>)| {
         !is_given(name) && !is_of_preset(name, values) && !is_replaced(name)
     };
@@ -103,12 +103,12 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     Ok(words)
 }
 
-/// How many arguments that are no options there are among the words of a command.
-fn traces_of<T: Args>(words: &[OsString]) -> usize {
-    let command = T::augment_args(Command::new("vef").no_binary_name(true).ignore_errors(true));
-    let Ok(matches) = command.clone().try_get_matches_from(words) else { return 0 };
-    let positional = command.get_arguments().filter(|argument| argument.is_positional());
-    positional.map(|argument| matches.get_raw(argument.get_id().as_str()).map_or(0, Iterator::count)).sum()
+/// Whether there is an argument that is no option among the words of a command.
+fn has_positional(arguments: Command, words: &[OsString]) -> bool {
+    let command = arguments.no_binary_name(true).ignore_errors(true);
+    let Ok(matches) = command.clone().try_get_matches_from(words) else { return false };
+    let mut positional = command.get_arguments().filter(|argument| argument.is_positional());
+    positional.any(|argument| matches.contains_id(argument.get_id().as_str()))
 }
 
 /// The long names of the options that this process's command line gives.
@@ -125,8 +125,8 @@ pub fn given<T: Args>() -> Result<Vec<String>, Failure> {
 
 /// All settings of this process's command line, defaults included.
 pub fn settings<T: Args>() -> Result<Settings, Failure> {
-    let words = expanded(session::command_line())?;
     let command = T::augment_args(Command::new("vef").args_override_self(true));
+    let words = expanded(session::command_line(), |_| Some(command.clone()))?;
     let matches = command.clone().try_get_matches_from(words.iter().skip(1))?;
     let mut settings = Settings::new();
     for argument in command.get_arguments() {

@@ -1,13 +1,14 @@
 //! How far the seed decides: the run times of points that differ in their seed alone.
 
-use super::Sweep;
-use super::answers::SEED;
 use crate::Mean;
 use crate::shown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// The option that only changes what is random.
+pub(super) const SEED: &str = "seed";
 
 /// Points that differ in their seed alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,26 +21,24 @@ pub struct OverSeeds {
     pub runtime_ps: Mean,
 }
 
-impl Sweep {
-    /// The means of the run times over seeds, if these vary, in the order of the sweep.
-    pub(super) fn means_over_seeds(&self) -> Vec<OverSeeds> {
+impl OverSeeds {
+    /// The means of the run times over seeds, if these vary, in the order of `points`: options with their values, and run times.
+    pub(super) fn of<'a>(points: impl Iterator<Item = (&'a BTreeMap<String, String>, u64)>) -> Vec<Self> {
         let mut all: Vec<(BTreeMap<String, String>, Vec<f64>)> = Vec::new();
-        if !self.options.iter().any(|option| option == SEED) {
-            return Vec::new();
-        }
         let mut places = BTreeMap::new();
-        for point in &self.points {
-            let Some(report) = &point.report else { continue };
-            let mut settings = point.settings.clone();
-            settings.remove(SEED);
+        for (settings, runtime_ps) in points {
+            let mut settings = settings.clone();
+            if settings.remove(SEED).is_none() {
+                return Vec::new();
+            }
             let at = *places.entry(settings.clone()).or_insert(all.len());
             if at == all.len() {
                 all.push((settings, Vec::new()));
             }
-            all[at].1.push(report.runtime_ps as f64);
+            all[at].1.push(runtime_ps as f64);
         }
         let mean = |(settings, times): (BTreeMap<String, String>, Vec<f64>)| {
-            Some(OverSeeds { settings, seeds: times.len() as u32, runtime_ps: Mean::of(&times)? })
+            Some(Self { settings, seeds: times.len() as u32, runtime_ps: Mean::of(&times)? })
         };
         all.into_iter().filter_map(mean).collect()
     }
