@@ -137,8 +137,9 @@ pub(crate) fn ids_in_trace(
     order.sort_unstable_by_key(|&at| all[at].order);
     let first = |is: &dyn Fn(&CommFacts) -> bool| order.iter().copied().find(|&at| is(&all[at]));
     let everybody = Members::Strided { first: Rank(0), stride: 1, count: tasks };
-    let world = first(&|facts| facts.origin == Origin::World)
-        .or_else(|| first(&|facts| facts.group.members() == everybody));
+    let of_all = |facts: &CommFacts| facts.group.members() == everybody;
+    // With storage servers, `MPI_COMM_WORLD` is not all tasks.
+    let world = first(&|facts| facts.origin == Origin::World && of_all(facts)).or_else(|| first(&of_all));
     let rest = order.iter().copied().filter(|&at| Some(at) != world && has_operations(at));
     let no_id = |facts: &CommFacts| InTrace { id: CommId(u32::MAX), members: facts.group.count() };
     let mut ids: Vec<InTrace> = all.iter().map(no_id).collect();

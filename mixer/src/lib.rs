@@ -101,6 +101,7 @@ pub use summary::{Dropped, Spent, Summary, Tally, Times, Unmatched, UnmatchedKin
 
 pub use collectives::choose::Table;
 use std::path::PathBuf;
+use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
 use vef_format::units::Bytes;
 
@@ -130,8 +131,28 @@ pub struct Options {
     pub own_work: Option<f64>,
     /// How calls that create communicators count.
     pub creations: Creations,
+    /// Storage servers, which become further tasks of the trace; `None`: accesses to files are counted only.
+    pub io: Option<IoServers>,
     /// Codes of the collectives in the trace.
     pub op_codes: OpCodes,
+}
+
+/// Storage servers that keep files by stripes, as Lustre does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoServers {
+    /// Number of servers, at least 1.
+    pub count: u32,
+    /// Bytes of a stripe, at least 1.
+    pub stripe: Bytes,
+    /// Servers that keep one file, from 1 to `count`.
+    pub width: u32,
+}
+
+/// Storage servers as tasks of the trace: `first` and those behind it.
+#[derive(Clone, Copy, Debug)]
+struct StorageServers {
+    first: Rank,
+    servers: IoServers,
 }
 
 /// How failed polls (`MPI_Test`, `MPI_Iprobe` and the like) count when the thread's next record is the completion of a

@@ -123,7 +123,7 @@ struct Division {
     parts: Parts,
     /// The communicators of all processes.
     communicators: Communicators,
-    /// For each task of the capture, the offset from its clock to the common clock.
+    /// For each task, the offset from its clock to the common clock.
     shifts: Vec<i64>,
     /// What parts leave for other parts and for the output.
     store: Store,
@@ -171,7 +171,12 @@ impl Mix<'_> {
         let mut survey = job.agree(self.survey(&division, held))?;
         let mut common = self.agree(&division, &mut survey)?;
         let capture = self.reading.capture;
-        let mut summary = Summary { tasks: capture.tasks(), hosts: capture.hosts(), ..Summary::default() };
+        let mut summary = Summary {
+            tasks: self.reading.tasks(),
+            io_servers: self.reading.tasks() - capture.tasks(),
+            hosts: capture.hosts(),
+            ..Summary::default()
+        };
         summary.add_counts(std::mem::take(&mut common.counts));
         let walked = Instant::now();
         summary.times.walk = walked - begun;
@@ -189,16 +194,17 @@ impl Mix<'_> {
 
     /// Reads this process's share to measure its memory, and divides it into parts. Also returns the tasks if they are one part.
     fn divide(&self) -> Result<(Division, Option<Vec<Task>>), MixError> {
-        let (job, tasks) = (self.job, self.reading.capture.tasks());
+        let (job, tasks) = (self.job, self.reading.tasks());
         let room = memory_for_tasks(self.options, job.on_this_node()?);
         let share = job.share(tasks);
         self.progress.begin(Stage::Walk, share.len() as u64);
-        let own = Communicators::new(tasks);
+        let of_capture = self.reading.capture.tasks();
+        let own = Communicators::new(of_capture);
         let Read { zeros, mut asked, parts, tasks: mut held } =
             job.agree(self.reading.read(share.clone(), room, &own))?;
         let parts = job.all_parts(&parts, tasks)?;
         let shifts = self.reading.capture.clock_shifts(&job.all(zeros)?.concat());
-        let (communicators, mut names) = (Communicators::new(tasks), Vec::new());
+        let (communicators, mut names) = (Communicators::new(of_capture), Vec::new());
         for of_process in job.all(own.all())? {
             names.push(communicators.merge(of_process)?);
         }
@@ -286,7 +292,7 @@ impl Mix<'_> {
         // Limits the total that rank 0 receives.
         survey.samples.thin_among(job.size());
         job.gather(std::mem::take(&mut survey.samples))?.into_iter().for_each(|later| samples.merge(later));
-        let window = WINDOW.0.max(WINDOW.1 * self.reading.capture.tasks() as usize);
+        let window = WINDOW.0.max(WINDOW.1 * self.reading.tasks() as usize);
         let windows = job.spread(samples.ends(window))?;
         Ok(Common { counts, communicators, operations, lenient, windows })
     }

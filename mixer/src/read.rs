@@ -6,7 +6,7 @@ use crate::order::Samples;
 use crate::parts;
 use crate::task::{Asked, Task};
 use crate::walk::{Answer, Walk, WalkOptions};
-use crate::{Creations, Options, Progress};
+use crate::{Creations, Options, Progress, StorageServers};
 use collectives::creations::Library;
 use hashbrown::HashMap;
 use rayon::prelude::*;
@@ -78,6 +78,7 @@ impl<'a> Reading<'a> {
                 Creations::Compute => None,
             },
             lower: options.lower_collectives.as_ref(),
+            io: options.io.map(|servers| StorageServers { first: Rank(capture.tasks()), servers }),
         };
         Self {
             capture,
@@ -88,6 +89,11 @@ impl<'a> Reading<'a> {
             answers: OnceLock::new(),
             expected: AtomicUsize::new(0),
         }
+    }
+
+    /// Number of tasks of the trace: those of the capture, then the storage servers.
+    pub(crate) fn tasks(&self) -> u32 {
+        self.capture.tasks() + self.walk_options.io.map_or(0, |io| io.servers.count)
     }
 
     /// Reads the tasks of `share`, and keeps them if they fit into `room` bytes: how much memory a task takes is known only
@@ -178,10 +184,14 @@ impl<'a> Reading<'a> {
         communicators: &'w Communicators,
         options: WalkOptions<'w>,
     ) -> Result<Task, MixError> {
+        let answers = self.answers.get().and_then(|all| all.get(&rank)).map_or(&[][..], Vec::as_slice);
+        if rank.0 >= self.capture.tasks() {
+            let options = WalkOptions { with_notes: false, ..options };
+            return Walk::new(rank, communicators, options, false, &[], answers, answers.len()).serve();
+        }
         let mut events = self.capture.events(rank)?;
         let expected = self.expected.load(Ordering::Relaxed);
         let (threads, functions) = (events.has_many_threads(), events.functions());
-        let answers = self.answers.get().and_then(|all| all.get(&rank)).map_or(&[][..], Vec::as_slice);
         let mut walk = Walk::new(rank, communicators, options, threads, functions, answers, expected);
         events.each_to(&mut walk)?;
         self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);

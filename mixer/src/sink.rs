@@ -49,7 +49,7 @@ impl<'a> Sink<'a> {
             let settings = Settings::default();
             let mut writer =
                 container::Writer::new(output.file(), header, &about, settings).map_err(failed)?;
-            placement(capture, &mut writer).map_err(failed)?;
+            placement(capture, header.tasks, &mut writer).map_err(failed)?;
             all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
             Format::Container(Box::new(writer))
         } else {
@@ -182,6 +182,10 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
             add(name, &time);
         }
     }
+    if summary.io_servers > 0 {
+        let first = summary.tasks - summary.io_servers;
+        add("storage servers", &format!("tasks {first}–{}", summary.tasks - 1));
+    }
     for lack in summary.lacks() {
         add(About::NOT_IN_TRACE, &lack);
     }
@@ -206,8 +210,8 @@ fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
 /// Maximum number of commands listed: more means that each task has its own arguments.
 const MOST_PROGRAMS: usize = 64;
 
-/// Notes each task's host, if the capture has the hosts of all tasks.
-fn placement(capture: &Capture, writer: &mut container::Writer<&File>) -> Result<(), WriteError> {
+/// Notes the host of each of `tasks`, if the capture has those of all its tasks; each storage server is one.
+fn placement(capture: &Capture, tasks: u32, writer: &mut container::Writer<&File>) -> Result<(), WriteError> {
     let host =
         |rank: u32| capture.rank(Rank(rank)).map(|info| info.host.as_str()).filter(|host| !host.is_empty());
     if (0..capture.tasks()).any(|rank| host(rank).is_none()) {
@@ -220,6 +224,9 @@ fn placement(capture: &Capture, writer: &mut container::Writer<&File>) -> Result
             writer.note(None, rank.into(), &Note::Host(name))?;
         }
         last = here;
+    }
+    for (number, server) in (capture.tasks()..tasks).enumerate() {
+        writer.note(None, server.into(), &Note::Host(&format!("storage{number}")))?;
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ use vef_format::units::{Bytes, Grouped, Picos};
 pub struct Summary {
     /// Number of tasks.
     pub tasks: u32,
+    /// The last ones among them, which stand for storage servers.
+    pub io_servers: u32,
     /// Hosts of the tasks.
     pub hosts: Vec<Host>,
     /// Events in the capture.
@@ -42,7 +44,7 @@ pub struct Summary {
     pub not_representable: BTreeMap<String, Tally>,
     /// Tasks in which several threads made calls.
     pub threaded: u64,
-    /// Of the others, tasks that answer one-sided requests.
+    /// Of the others, tasks that answer requests: one-sided ones, or as a storage server.
     pub answering: u64,
     /// Records that began before the previous event of their thread ended (the clock went backwards); their computing time
     /// is 0.
@@ -90,6 +92,13 @@ impl Summary {
         }
         let mut names: Vec<_> = self.not_representable.iter().collect();
         names.sort_by_key(|(_, tally)| Reverse(tally.count));
+        if self.io_servers == 0
+            && names.iter().any(|(name, tally)| name.starts_with("MPI_File_") && tally.bytes != Bytes::ZERO)
+        {
+            lines.push(
+                "accesses to files; vef mix --io-servers K makes them messages to K storage servers".into(),
+            );
+        }
         lines.extend(
             names.iter().map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.count), tally.bytes)),
         );

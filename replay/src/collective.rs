@@ -317,11 +317,12 @@ impl Player<'_> {
         open.parts[part.rank as usize] = OVER;
         open.over += 1;
         let id = open.id;
+        let last = open.over == self.collectives.groups[open.group as usize].here;
         self.collectives.unfinished -= 1;
         self.close_if_over(part.open);
         let sequence = &mut self.sequences[part.task as usize];
         sequence.leave(id, part.at);
-        out.left(&Left { job: sequence.job, task: sequence.rank, id, at: part.at });
+        out.left(&Left { job: sequence.job, task: sequence.rank, id, at: part.at, last });
         sequence.waits_for(Wait::Collective, id.0).then_some(Released { task: part.task, at: part.at })
     }
 

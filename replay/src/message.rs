@@ -101,6 +101,8 @@ pub struct Left {
     pub id: CollectiveId,
     /// When.
     pub at: Picos,
+    /// Whether the parts of all members are complete.
+    pub last: bool,
 }
 
 impl<F: FnMut(Next)> Sink for F {

@@ -65,8 +65,8 @@ pub struct Waits {
     tasks: Vec<Vec<Task>>,
     /// When the sends started for which a record is still to wait, by job and line, and by whom.
     sends: HashMap<(u32, u64), (Rank, Picos)>,
-    /// Collectives in progress.
-    collectives: HashMap<(u32, u64), Open>,
+    /// When members entered the collectives in progress, by job and id.
+    collectives: HashMap<(u32, u64), BTreeSet<(Picos, Rank)>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -77,12 +77,6 @@ struct Task {
     inside: Vec<(u64, Picos)>,
     /// Collectives that it has left: until when it waited for which member.
     left: Vec<(u64, Picos, Option<Rank>)>,
-}
-
-#[derive(Debug, Default)]
-struct Open {
-    entries: BTreeSet<(Picos, Rank)>,
-    left: usize,
 }
 
 /// Collectives that a task has left and that no record has waited for yet, at most.
@@ -135,7 +129,7 @@ impl Waits {
             MESSAGE if record.tag & AWAITED != 0 => drop(self.sends.insert((job, record.id), (task, at))),
             COLLECTIVE => {
                 own.inside.push((record.id, at));
-                self.collectives.entry((job, record.id)).or_default().entries.insert((at, task));
+                self.collectives.entry((job, record.id)).or_default().insert((at, task));
             }
             _ => {}
         }
@@ -143,18 +137,18 @@ impl Waits {
 
     /// A task's part of a collective is complete.
     pub fn left(&mut self, left: &Left) {
-        let &Left { job, task, id, at } = left;
+        let &Left { job, task, id, at, last: is_over } = left;
         let own = &mut self.tasks[job as usize][task.index()];
         let Some(place) = own.inside.iter().position(|&(inside, _)| inside == id.0) else { return };
         let (_, entered) = own.inside.remove(place);
-        let Some(open) = self.collectives.get_mut(&(job, id.0)) else { return };
-        let last = open.entries.range(..=(at, Rank(u32::MAX))).next_back();
+        let Some(entries) = self.collectives.get(&(job, id.0)) else { return };
+        let last = entries.range(..=(at, Rank(u32::MAX))).next_back();
         let (late, on) = match last {
             Some(&(last, by)) if last > entered && by != task => (last, Some(by)),
             _ => (entered, None),
         };
-        open.left += 1;
-        if open.left == open.entries.len() {
+        // Members may have left before others enter, such as the root of a broadcast.
+        if is_over {
             self.collectives.remove(&(job, id.0));
         }
         if own.left.len() == MOST_LEFT {

@@ -59,7 +59,7 @@ fn iterations_take_as_long_as_in_the_whole_run() {
         ("training", vec![2, 2, 3]),
     ];
     for (name, sizes) in rings.chain(others) {
-        for (first, last) in [(2, 3), (5, 5), (10, 14), (2, 20), (1, 7)] {
+        for (first, last) in [(2, 3), (5, 5), (10, 14), (2, 20), (1, 7), (2, 23), (23, 23)] {
             let (part, steady) = cut(name, &sizes, first, last);
             let expected = steady * u64::from(last + 1 - first);
             let off = part.abs_diff(expected) as f64 / expected as f64;

@@ -1,12 +1,14 @@
 //! Who waits for whom: the parts of waits, their causes and their places.
 
 use replay::{
-    Cause, Container, Engine, Job, Left, Link, Next, Picos, Sink, Started, Wait, WaitPair, WaitPlace,
+    Cause, Container, Engine, Job, Left, Link, Loaded, Next, Picos, Sink, Started, Wait, WaitPair, WaitPlace,
     WaitSum, WaitSums, Waits, yardstick,
 };
 use std::path::Path;
+use std::sync::Arc;
 use vef_format::container::{self, About, Note, Settings};
 use vef_format::ids::Rank;
+use vef_format::operation::OpCodes;
 use vef_format::text::{Line, Reader};
 
 /// Task 0 computes 5 µs, sends 1000 B to task 1, computes 20 µs and enters a Barrier. Task 1 computes 1 µs, waits for the message, computes
@@ -63,6 +65,28 @@ impl Sink for Watch {
     fn left(&mut self, left: &Left) {
         self.waits.left(left);
     }
+}
+
+/// In a broadcast whose root comes last, the others wait for the root, which leaves before they have entered; and not for who comes
+/// between.
+#[test]
+fn members_of_a_broadcast_wait_for_its_root() {
+    let text = "VEF3 4 4 1 1 4 0 1000\nC0 0 1 2 3\nG0 C0 0 2 0 4 0 5000 -1\nG0 C0 0 1 0 4 0 10 -1\nG0 C0 0 3 0 4 0 20 -1\n\
+        G0 C0 0 0 4 0 0 10000 -1\n0 0 0 0 3 10 G0\n1 1 1 0 3 10 G0\n2 2 2 0 3 10 G0\n3 3 3 0 3 10 G0\n";
+    let reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
+    let job = Job::loaded(&Arc::new(Loaded::read(reader, OpCodes::default()).unwrap()));
+    let mut engine = Engine::builder().job(job).engine().unwrap();
+    let mut watch = Watch { waits: Waits::new(&engine), sums: WaitSums::new(vec![None]), seen: Vec::new() };
+    let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();
+    assert!(yardstick::watch(&mut engine, &link, Picos::MAX, &mut watch).unwrap().complete());
+    for (task, entered) in [(1, 10_000), (2, 5_000_000), (3, 20_000)] {
+        let of_task: Vec<&Wait> = watch.seen.iter().filter(|wait| wait.task == Rank(task)).collect();
+        let &[late, under_way] = &of_task[..] else { panic!("{of_task:?}") };
+        assert_eq!((late.cause, late.on), (Cause::LateMember, Some(Rank(0))), "{late:?}");
+        assert_eq!((late.from, late.to), (Picos(entered), Picos(10_000_000)), "{late:?}");
+        assert_eq!(under_way.cause, Cause::Collective);
+    }
+    assert_eq!(watch.seen.len(), 6);
 }
 
 #[test]

@@ -14,12 +14,12 @@
 //! // One pass over the records.
 //! let stats = Stats::of_trace(&trace, &Extent::default(), &mut |_| {})?;
 //! let mut report = Report::new(&trace, &stats);
-//! assert_eq!((report.totals.messages.0, report.totals.bytes.0), (1, 1250));
+//! assert_eq!((report.data.totals.messages.0, report.data.totals.bytes.0), (1, 1250));
 //!
 //! // What takes a replay: on a network of 1 µs and 10 Gbit/s, and on one that takes no time.
 //! let replayed = yardstick::replay(&trace, &stats, None, &default_link(), &Extent::default(), &mut |_| {})?;
 //! assert_eq!((replayed.runtime_ps.0, replayed.ideal_runtime_ps.0), (3_500_000, 1_500_000));
-//! report.replayed = Some(replayed);
+//! report.data.replayed = Some(replayed);
 //!
 //! // The same data as text, Markdown, CSV, JSON and a page.
 //! let shown = Shown { top: 10, bars: true, more: "--top 0" };

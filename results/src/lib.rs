@@ -14,6 +14,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod profile;
+pub mod report;
 pub mod schedule;
 pub mod simulation;
 pub mod sweep;

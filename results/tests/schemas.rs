@@ -1,5 +1,7 @@
 //! The JSON Schemas in `docs/schema` are those of the types. Of those that are not, the test says where the right one is.
 
+use results::profile::Profile;
+use results::report::Report;
 use results::schedule::Schedule;
 use results::simulation::Simulation;
 use results::sweep::Sweep;
@@ -27,6 +29,8 @@ fn schema<T: JsonSchema>() -> String {
 fn schemas_are_those_of_the_types() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schema");
     let schemas = [
+        ("vef-profile-1", schema::<Profile>()),
+        ("vef-report-2", schema::<Report>()),
         ("vef-schedule-1", schema::<Schedule>()),
         ("vef-sim-2", schema::<Simulation>()),
         ("vef-sweep-2", schema::<Sweep>()),

@@ -5,7 +5,7 @@ use crate::groups::{Threads, one_of};
 use crate::mixing::Progress;
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::session;
-use mixer::{Creations, Job, MixError, Options, Polls, Spent, Summary};
+use mixer::{Creations, IoServers, Job, MixError, Options, Polls, Spent, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
@@ -64,6 +64,13 @@ pub struct Arguments {
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
     pub communicators: Creations,
+    /// Storage servers: so many further tasks, which keep the files of MPI-IO and answer each access with a message. Without,
+    /// accesses are counted
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub io_servers: Option<u32>,
+    /// Bytes of a stripe, and the number of servers that keep one file
+    #[arg(long, value_name = "SIZE:COUNT", default_value = "1MiB:1", value_parser = stripe, requires = "io_servers")]
+    pub io_stripe: Stripe,
     /// Count the time in MPI_Init as computing before each rank's first record
     #[arg(long)]
     pub keep_init: bool,
@@ -73,6 +80,24 @@ pub struct Arguments {
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// How files are divided among storage servers.
+#[derive(Clone, Copy, Debug)]
+pub struct Stripe {
+    size: Bytes,
+    width: u32,
+}
+
+fn stripe(text: &str) -> Result<Stripe, String> {
+    let (size, width) = text.split_once(':').ok_or("write SIZE:COUNT, such as 1MiB:4")?;
+    let size = parse_bytes(size).map_err(|error| error.to_string())?;
+    let width = width.parse().ok().filter(|&width| width > 0);
+    let width = width.ok_or("the number of servers that keep a file is 1 or more")?;
+    if size == Bytes::ZERO {
+        return Err("a stripe has at least one byte".to_owned());
+    }
+    Ok(Stripe { size, width })
 }
 
 fn own_work(text: &str) -> Result<f64, String> {
@@ -131,8 +156,19 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         own_work: mix.own_work,
         keep_init: mix.keep_init,
         creations: mix.communicators,
+        io: io_servers(mix)?,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     })
+}
+
+fn io_servers(mix: &Arguments) -> Result<Option<IoServers>, Failure> {
+    let Stripe { size: stripe, width } = mix.io_stripe;
+    match mix.io_servers {
+        Some(count) if width > count => {
+            Err(format!("--io-stripe: {width} servers keep a file, but there are {count}").into())
+        }
+        count => Ok(count.map(|count| IoServers { count, stripe, width })),
+    }
 }
 
 fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
@@ -180,6 +216,10 @@ fn text(summary: &Summary) -> String {
         Grouped(summary.collectives),
         summary.communicators
     )];
+    if summary.io_servers > 0 {
+        let first = summary.tasks - summary.io_servers;
+        lines.push(format!("storage servers: tasks {first} to {}", summary.tasks - 1));
+    }
     let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
     lines.push(format!(
         "{} records; {} messages matched; read in {}, matched in {}, written in {}",
@@ -226,10 +266,11 @@ fn text(summary: &Summary) -> String {
             Grouped(summary.threaded)
         ));
     }
-    if summary.answering > 0 {
+    let answering = summary.answering.saturating_sub(summary.io_servers.into());
+    if answering > 0 {
         lines.push(format!(
             "{} tasks answered one-sided requests of others, each where it was in MPI",
-            Grouped(summary.answering)
+            Grouped(answering)
         ));
     }
     if summary.negative_times > 0 {

@@ -15,6 +15,6 @@ pub struct Arguments {
 }
 
 pub fn run(profile: &Arguments) -> Result<(), Failure> {
-    let report = reports::profile::Profile::read(&profile.directory)?;
+    let report = reports::profile::read(&profile.directory)?;
     if profile.json { output::json(&report) } else { output::result(report.to_string().trim_end()) }
 }

@@ -256,7 +256,7 @@ fn read(
         let bar = Bar::new("replaying");
         let mut progress = |messages| bar.count(messages, "messages");
         let replayed = yardstick::replay(&trace.path, &stats, codes.as_ref(), &link, &extent, &mut progress);
-        report.replayed = Some(replayed.map_err(|error| {
+        report.data.replayed = Some(replayed.map_err(|error| {
             format!("{} (--no-replay leaves out what takes a replay)", trace.named_error(error))
         })?);
     }

@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
     let shown = Shown { top: arguments.top as usize, bars: terminal && !plain, more: "--top, --csv" };
     let mut report = named(&trace, Report::with_top(&trace.path, &stats, shown.top));
-    report.replayed = replayed;
+    report.data.replayed = replayed;
     let text = report.to_text(arguments.by, &shown);
     match arguments.by {
         Some(section) if text.is_empty() => {
@@ -111,12 +111,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// A report under the name that the user gave to the trace.
 pub fn named(trace: &Input, mut report: Report) -> Report {
-    report.head.file = trace.shown();
+    report.data.head.file = trace.shown();
     if trace.is_capture() {
-        report.head.kind = "capture";
+        report.data.head.kind = "capture".to_owned();
         let there = std::fs::read_dir(trace.name()).into_iter().flatten().flatten();
         let files = there.filter_map(|file| file.metadata().ok());
-        report.head.file_bytes = files.map(|file| file.len()).sum::<u64>().into();
+        report.data.head.file_bytes = files.map(|file| file.len()).sum::<u64>().into();
     }
     report
 }

@@ -72,11 +72,11 @@ pub(crate) fn begin(
         let Some(mut lane) = tracer.lane() else { return };
         let lane = lane.get();
         lane.writer.begin_at(start);
-        // The program does not run before the recorder is ready.
+        tracer.describe_world(lane);
+        // The program does not run before the recorder is ready: that is no time of its own.
         let end = clock::now();
         lane.writer.put((start, end), Content::Action(&Action::Init), tracer.slot(call));
         tracer.count(call, end.wrapping_sub(start), false);
-        tracer.describe_world(lane);
         lane.check();
         if settings.ranks.is_some_and(|ranks| !ranks.has(tracer.rank.0)) {
             tracer.stop_quietly(lane, "not among the ranks to be recorded");

@@ -1,10 +1,10 @@
-//! The rule for answers to one-sided requests of other tasks, of which the target's own calls say nothing.
+//! The rule for answers to requests of other tasks, of which the target's own calls say nothing.
 
 use super::builder::Builder;
 use super::requested::Answer;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
-use crate::records::{After, Record};
+use crate::records::{After, Body, Record};
 use crate::task::Fate;
 use vef_format::capture::event::{Action, CallSlot, Event};
 use vef_format::units::{Bytes, Nanos};
@@ -40,6 +40,22 @@ impl Builder<'_> {
         let now = Nanos(self.answers.busy_until);
         let event = Event { start: now, end: now, thread: 0, call: CallSlot::NONE, action: Action::Finalize };
         self.answer(&event, u64::MAX)
+    }
+
+    /// Answers each request when it comes, between a mark at the beginning and one at the end.
+    pub(super) fn answer_all(&mut self) -> Result<(), Problem> {
+        self.finalized = true;
+        let end = self.answers.rest.last().map_or(0, |last| last.at);
+        let mark = |after| Record { thread: AGENT, body: Body::Mark, after, time: 0 };
+        self.task.records.push(0, &mark(After::Start));
+        while let Some(first) = self.answers.rest.first() {
+            let now = Nanos(first.at);
+            let event =
+                Event { start: now, end: now, thread: 0, call: CallSlot::NONE, action: Action::Finalize };
+            self.answer(&event, now.0)?;
+        }
+        self.task.records.push(end, &mark(After::Sent));
+        Ok(())
     }
 
     /// Answers the requests up to `until`.

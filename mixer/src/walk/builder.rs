@@ -3,12 +3,12 @@
 use super::called::{Agreements, Probes};
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
+use super::opened::Files;
 use super::recent::{Name, Recent};
 use super::requested::Answers;
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
 use super::windows::Windows;
-use crate::Polls;
 use crate::channels::{Channel, Posting, Purpose, Side};
 use crate::communicators::Communicators;
 use crate::counts::add_to;
@@ -17,6 +17,7 @@ use crate::index::{ChannelIndex, CollectiveIndex, CommIndex, MessageIndex, Recei
 use crate::records::{After, Body, Records};
 use crate::summary::Tally;
 use crate::task::{Fate, Task};
+use crate::{Polls, StorageServers};
 use ::collectives::choose::Table;
 use ::collectives::creations::Library;
 use hashbrown::HashMap;
@@ -49,6 +50,8 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) creations: Option<Library>,
     /// The decision table, if collectives are to be replaced by messages.
     pub(crate) lower: Option<&'a Table>,
+    /// The tasks that stand for storage servers.
+    pub(crate) io: Option<StorageServers>,
 }
 
 /// Makes a [`Task`].
@@ -72,11 +75,12 @@ pub(super) struct Builder<'a> {
     pub(super) probes: Probes,
     pub(super) agreements: Agreements,
     pub(super) windows: Windows,
+    pub(super) files: Files,
     pub(super) answers: Answers<'a>,
     /// Whether several threads make calls.
     pub(super) several_threads: bool,
     /// Whether `MPI_Finalize` was called.
-    finalized: bool,
+    pub(super) finalized: bool,
     /// How many events the task may have, less the messages and receives of collectives, and those of probes: so each
     /// message, receive and collective has an index.
     pub(super) most: u64,
@@ -176,6 +180,7 @@ impl<'a> Builder<'a> {
             probes,
             agreements,
             windows,
+            files: Files::default(),
             answers,
             several_threads,
             finalized: false,

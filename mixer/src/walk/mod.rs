@@ -12,7 +12,8 @@
 //! | 11 | creations of communicators | `creations.rs` |
 //! | 12 | neighbourhood collectives | `neighbourhoods.rs` |
 //! | 13, 14 | one-sided transfers, and their synchronisation | `one_sided.rs` |
-//! | 15 | answers to the one-sided requests of others | `answers.rs` |
+//! | 15 | answers to the requests of others | `answers.rs` |
+//! | 16 | accesses to files, if there are storage servers | `files.rs` |
 //!
 //! `timeline.rs` gives each record its time and its dependency (`polls.rs` says which part of failed polls is waiting), `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
@@ -23,11 +24,13 @@ mod called;
 mod collectives;
 mod completions;
 mod creations;
+mod files;
 mod locals;
 mod messages;
 mod neighbourhoods;
 mod notes;
 mod one_sided;
+mod opened;
 mod polls;
 mod probes;
 mod recent;
@@ -39,15 +42,14 @@ mod windows;
 use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
 use crate::task::Task;
+use builder::Builder;
 pub(crate) use builder::WalkOptions;
-use builder::{Builder, Pending};
 use called::{Agreements, Probes};
 use mpi_abi::account::Clock;
 use notes::NoteTaker;
 pub(crate) use requested::Answer;
 use requested::Answers;
-use vef_format::account::TimePart;
-use vef_format::capture::event::{Action, Creation, Detail, Event, Io};
+use vef_format::capture::event::{Action, Creation, Detail, Event};
 use vef_format::capture::{Consumer, Function};
 use vef_format::ids::Rank;
 use vef_format::units::Nanos;
@@ -85,6 +87,12 @@ impl<'a> Walk<'a> {
     /// Number of records so far.
     pub(crate) fn records(&self) -> usize {
         self.0.records()
+    }
+
+    /// The task of a storage server, which answers and does nothing else.
+    pub(crate) fn serve(mut self) -> Result<Task, MixError> {
+        self.0.answer_all().map_err(|problem| self.0.error(problem))?;
+        Ok(self.0.finish(&[], Default::default()))
     }
 
     /// Ends the walk; `functions` is the capture's call table, and `span` when its recording began and ended.
@@ -147,13 +155,13 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
             Detail::Sync { window, target, assert, group, .. } => {
                 return walk.synchronise(event, *window, *target, *assert, *group);
             }
-            Detail::Io(Io { request, .. }) => {
-                walk.not_representable(event.call, *bytes);
-                return walk.start(*request, Pending::NoCompletionRecord(TimePart::File));
+            Detail::Io(io) => return walk.accessed(event, io, *bytes),
+            Detail::FileOpen { id, comm, name, .. } => return walk.file_opened(event, *id, *comm, name),
+            Detail::FileView { file, displacement, unit } => {
+                walk.file_viewed(event, *file, *displacement, *unit);
             }
-            Detail::None | Detail::FileOpen { .. } | Detail::FileView { .. } | Detail::FileClose(_) => {
-                walk.not_representable(event.call, *bytes);
-            }
+            Detail::FileClose(file) => walk.file_closed(event, *file),
+            Detail::None => walk.not_representable(event.call, *bytes),
         },
         Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),
         // Not calls of the program that take time.

@@ -137,8 +137,8 @@ impl Builder<'_> {
         Ok(self.add_receive(event, channel, Fate::Unawaited, Bytes::ZERO))
     }
 
-    /// Adds a request to a target, which answers it; returns the receive of the answer.
-    fn ask(
+    /// Adds a request to a task, which answers it; returns the receive of the answer.
+    pub(super) fn ask(
         &mut self,
         event: &Event<'_>,
         comm: CommIndex,

@@ -13,6 +13,7 @@ use crate::source::Feed;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
 use vef_format::units::Grouped;
@@ -39,30 +40,20 @@ pub(crate) fn iterations(
     let found = Loop::find(trace)?;
     let Loop { reference, ref pattern, .. } = found;
     let links = links(trace, found.records.len())?;
-    let mut best: Option<(_, Vec<Vec<Stretch>>, u64)> = None;
-    // Iterations, from the beginning with most of them.
-    let mut most = 0;
+    let mut best: Option<(_, usize, Vec<u64>)> = None;
     let mut considered = 0;
     for offset in beginnings(trace, reference, pattern)? {
-        // Behind its first records, the last iteration has no end.
-        let iterations = (pattern.starts.len() - usize::from(offset > 0)) as u64;
-        let to = last.map_or(iterations, NonZeroU64::get);
-        most = most.max(iterations);
-        if to > iterations || first.get() > to || (best.is_some() && considered > MOST_CONSIDERED) {
-            continue;
+        if best.is_some() && considered > MOST_CONSIDERED {
+            break;
         }
         // Ranks are aligned where iterations lie on both sides, so that all are cut alike at the beginning and the end.
-        let windows = found.windows(pattern.starts.len() / 2, offset, None);
+        let windows = found.middle(offset);
         considered += windows.iter().map(|window| window.until - window.from).sum::<u64>() as usize;
-        let (aligned, _) = cut(&windows, &links);
-        let cut = |iteration: u64| cut(&found.windows(iteration as usize, offset, Some(&aligned)), &links);
-        let (begin, end) = (cut(first.get() - 1), cut(to));
+        let (middle, crossing) = cut(&windows, &links);
         // Of equal beginnings, that where ranks compute most: what they did before is over.
-        let cost = (begin.1 + end.1, Reverse(found.computing(&begin.0)));
+        let cost = (crossing, Reverse(found.computing(&middle)));
         if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
-            let range = |(begin, end): (u64, u64)| Stretch::of(begin..end.max(begin));
-            let stretches = begin.0.into_iter().zip(end.0).map(|cuts| vec![range(cuts)]).collect();
-            best = Some((cost, stretches, iterations));
+            best = Some((cost, offset, middle));
         }
     }
     let asked = || match last {
@@ -70,23 +61,32 @@ pub(crate) fn iterations(
         Some(last) => format!("{first}-{last}"),
         None => format!("{first}-"),
     };
-    let (_, stretches, iterations) =
-        best.ok_or_else(|| PartError::Iterations { asked: asked(), found: most })?;
-    let last = last.map_or(iterations, NonZeroU64::get);
+    let (_, offset, middle) = best.ok_or(PartError::NoPattern)?;
+    let begins = pattern.begins(&found.shapes, offset);
+    let iterations = begins.len() as u64 - 1;
+    let to = last.map_or(iterations, NonZeroU64::get);
+    if to > iterations || first.get() > to {
+        return Err(PartError::Iterations { asked: asked(), found: iterations });
+    }
+    let cut = |iteration: u64| cut(&found.windows(&begins, iteration as usize, &middle), &links).0;
+    let range = |(begin, end): (u64, u64)| Stretch::of(begin..end.max(begin));
+    let stretches = cut(first.get() - 1).into_iter().zip(cut(to)).map(|cuts| vec![range(cuts)]).collect();
     let described = format!(
         "iterations {} to {} of {} of rank {reference} (mostly {} records each)",
         Grouped(first),
-        Grouped(last),
-        Grouped(most),
+        Grouped(to),
+        Grouped(iterations),
         Grouped(pattern.period)
     );
-    Ok((stretches, described, last + 1 - first.get()))
+    Ok((stretches, described, to + 1 - first.get()))
 }
 
 /// The main loop of a trace.
 struct Loop {
     reference: Rank,
+    /// Of the reference: its loop, and the shape of each record.
     pattern: Pattern,
+    shapes: Vec<u32>,
     /// Number of records, by rank.
     records: Vec<u64>,
     /// The loop of each rank, if it has one of as many iterations.
@@ -126,7 +126,8 @@ impl Loop {
         let as_many = |own: &Pattern| own.starts.len().abs_diff(pattern.starts.len()) <= 2;
         let own = shapes.iter().map(|shapes| Pattern::find(shapes).filter(as_many)).collect();
         let records = shapes.iter().map(|shapes| shapes.len() as u64).collect();
-        Ok(Self { reference, pattern, records, own, times })
+        let shapes = shapes.swap_remove(reference.index());
+        Ok(Self { reference, pattern, shapes, records, own, times })
     }
 
     /// Computing of all ranks in front of the first records behind a cut.
@@ -136,39 +137,56 @@ impl Loop {
         self.times.iter().zip(cuts).map(time).sum()
     }
 
-    /// Where each rank may be cut if the reference is cut `offset` records behind the beginning of an iteration, from 0. A rank with a loop
-    /// of its own is cut as it is in the middle, if that is known.
-    fn windows(&self, iteration: usize, offset: usize, middle: Option<&[u64]>) -> Vec<Window> {
-        let place = self.pattern.start(iteration as i64) + offset as i64;
+    /// Where each rank may be cut if the reference is cut `offset` records behind the beginning of the loop's middle occurrence.
+    fn middle(&self, offset: usize) -> Vec<Window> {
+        let middle = self.pattern.starts.len() / 2;
+        self.by_rank((self.pattern.starts[middle] + offset) as u64, |rank, records| {
+            let own = self.own[rank].as_ref()?;
+            let near = own.start(middle as i64) + (offset * own.period / self.pattern.period) as i64;
+            let ends = own.start(0)..own.start(own.starts.len() as i64);
+            Some(Window::around(near, own.period as i64, ends, records))
+        })
+    }
+
+    /// The same for an iteration of those that begin at `begins`, from 0: a rank with a loop of its own is cut as it is in the middle.
+    fn windows(&self, begins: &[usize], iteration: usize, middle: &[u64]) -> Vec<Window> {
+        let in_middle = begins.partition_point(|&begin| (begin as u64) < middle[self.reference.index()]);
+        let later = iteration as i64 - in_middle as i64;
+        self.by_rank(begins[iteration] as u64, |rank, records| {
+            let own = self.own[rank].as_ref()?;
+            let middle = middle[rank] as usize;
+            let nth = own.starts.partition_point(|&start| start <= middle).saturating_sub(1);
+            let place = own.start(nth as i64 + later) + (middle as i64 - own.starts[nth] as i64);
+            Some(Window::around(place, 0, 0..records as i64, records))
+        })
+    }
+
+    /// Where each rank may be cut if the reference is cut in front of its record `place`; `own`: of a rank with a loop of its own.
+    fn by_rank(&self, place: u64, own: impl Fn(usize, u64) -> Option<Window>) -> Vec<Window> {
         let of_reference = self.records[self.reference.index()].max(1) as f64;
         let window = |(rank, &records): (usize, &u64)| {
-            let at = |place: i64| place.clamp(0, records as i64) as u64;
-            let fixed = |place: i64| Window { from: at(place), until: at(place), near: at(place) };
-            let around = |near: i64, period: i64, least: i64, most: i64| Window {
-                from: at((near - MOST_AWAY * period).max(least)),
-                until: at((near + MOST_AWAY * period).min(most)),
-                near: at(near),
-            };
-            match (&self.own[rank], middle) {
-                _ if rank == self.reference.index() => fixed(place),
-                (Some(own), Some(middle)) => {
-                    let middle = middle[rank] as usize;
-                    let nth = own.starts.partition_point(|&start| start <= middle).saturating_sub(1);
-                    let later = iteration as i64 - (self.pattern.starts.len() / 2) as i64;
-                    fixed(own.start(nth as i64 + later) + (middle as i64 - own.starts[nth] as i64))
-                }
-                (Some(own), None) => {
-                    let near =
-                        own.start(iteration as i64) + (offset * own.period / self.pattern.period) as i64;
-                    around(near, own.period as i64, own.start(0), own.start(own.starts.len() as i64))
-                }
-                (None, _) => {
-                    let share = |of: f64| (records as f64 * of / of_reference) as i64;
-                    around(share(place as f64), share(self.pattern.period as f64) + 1, 0, records as i64)
-                }
+            if rank == self.reference.index() {
+                return Window { from: place, until: place, near: place };
             }
+            own(rank, records).unwrap_or_else(|| {
+                let share = |of: f64| (records as f64 * of / of_reference) as i64;
+                let period = share(self.pattern.period as f64) + 1;
+                Window::around(share(place as f64), period, 0..records as i64, records)
+            })
         };
         self.records.iter().enumerate().map(window).collect()
+    }
+}
+
+impl Window {
+    /// Some iterations of `period` records around `near`, within `ends`, of a rank with so many records.
+    fn around(near: i64, period: i64, ends: Range<i64>, records: u64) -> Self {
+        let at = |place: i64| place.clamp(0, records as i64) as u64;
+        Self {
+            from: at((near - MOST_AWAY * period).max(ends.start)),
+            until: at((near + MOST_AWAY * period).min(ends.end)),
+            near: at(near),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) struct Pattern {
     regular: usize,
 }
 
-/// A word occurs so many times at least.
+/// A word occurs so many times at least; if it begins within an iteration, its end and its beginning are one more.
 const FEWEST: usize = 3;
 /// Regular occurrences cover at least this share of the sequence: 1 / `SHARE`.
 const SHARE: usize = 4;
@@ -46,7 +46,8 @@ impl Pattern {
                 let found = Self::of_word(of, anchor, period);
                 effort = effort.saturating_sub(of.len());
                 let least = best.as_ref().map_or(of.len().div_ceil(SHARE).max(1) - 1, |best| best.regular);
-                if found.starts.len() >= FEWEST && found.regular > least {
+                let times = found.starts.len().max(lasts / period + 1);
+                if times >= FEWEST && found.regular > least {
                     best = Some(found);
                 }
                 if effort == 0 {
@@ -61,6 +62,22 @@ impl Pattern {
     pub(super) fn start(&self, occurrence: i64) -> i64 {
         let known = occurrence.clamp(0, self.starts.len() as i64 - 1);
         self.starts[known as usize] as i64 + (occurrence - known) * self.period as i64
+    }
+
+    /// Where iterations begin that are `offset` items behind the word's occurrences, and the end of the last one. What is in front of the first
+    /// occurrence or behind the last one may complete an iteration more.
+    pub(super) fn begins(&self, of: &[u32], offset: usize) -> Vec<usize> {
+        let &Self { ref starts, period, .. } = self;
+        let (first, last) = (starts[0], starts[starts.len() - 1]);
+        let word = &of[first..first + period];
+        let mut begins: Vec<usize> = starts.iter().map(|start| start + offset).collect();
+        if offset > 0 && of[..first].ends_with(&word[offset..]) {
+            begins.insert(0, first + offset - period);
+        }
+        if of[last + period..].starts_with(&word[..offset]) {
+            begins.push(last + period + offset);
+        }
+        begins
     }
 
     /// The loop around a place, with the word of this length there.
@@ -112,7 +129,9 @@ mod tests {
 
     #[test]
     fn a_loop_between_set_up_and_end_is_found() {
-        for (setup, body, times, end) in [(0, 9, 4, 0), (37, 20, 12, 11), (100, 13, 9, 80), (5, 1, 60, 3)] {
+        for (setup, body, times, end) in
+            [(0, 9, 4, 0), (0, 40, 3, 0), (7, 30, 3, 5), (37, 20, 12, 11), (100, 13, 9, 80), (5, 1, 60, 3)]
+        {
             let mut sequence = noise(setup as u32 + 1, setup);
             let word: Vec<u32> = noise(777, body).iter().zip(0..).map(|(item, at)| item + 20 + at).collect();
             (0..times).for_each(|_| sequence.extend(&word));
@@ -123,6 +142,9 @@ mod tests {
             assert!((times - 1..=times).contains(&found.starts.len()), "{setup} {body}: {found:?}");
             let first = found.starts[0];
             assert!((setup..setup + body).contains(&first), "{setup} {body}: {first}");
+            let begins = found.begins(&sequence, setup + body - first);
+            let all: Vec<usize> = (0..=times).map(|time| setup + time * body).collect();
+            assert_eq!(begins, all, "{setup} {body}");
         }
     }
 

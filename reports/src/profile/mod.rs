@@ -8,216 +8,118 @@
 mod time;
 
 use crate::flow::{Channels, Place};
-use crate::report::spent::{Spent, spent};
+use crate::report::spent;
 use crate::stats::Adding;
 use crate::wildcards::Matched;
 use hashbrown::HashMap;
 use mpi_abi::prototypes::{Call, Category};
-use results::Exact;
-use serde::Serialize;
+use results::profile::{Function, Pair, Phase, Profile, Rank};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use time::{InPhase, TimeOfRank};
-use vef_format::account::{Account, ByPart, TimePart};
+use vef_format::account::Account;
 use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Neighbourhood, Send};
 use vef_format::capture::{Capture, CaptureError, Group};
 use vef_format::ids::{CommId, CommRank, Rank as Task};
 use vef_format::operation::Operation;
-use vef_format::units::{Bytes, Grouped, Picos};
+use vef_format::units::{Bytes, Picos};
 
-/// The layout of the data; another number where a key goes or changes its meaning.
-pub const SCHEMA: &str = "vef-profile/1";
-
-/// A run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Profile {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// Number of ranks.
-    pub tasks: u32,
-    /// Time in MPI of all ranks together, without `MPI_Init` and `MPI_Finalize`, ns.
-    pub mpi_ns: u64,
-    /// Time from the end of `MPI_Init` to the start of `MPI_Finalize` of all ranks together, ns.
-    pub wall_ns: u64,
-    /// The same of all threads that make calls, of which `mpi_ns` is a share, ns.
-    pub thread_ns: u64,
-    /// The parts of that time, by function and rank, as in a report; `null` for a capture without a call table.
-    pub spent: Option<Spent>,
-    /// By phase of the program, the longest first; the name of time outside of all phases is empty. None without phases.
-    pub phases: Vec<Phase>,
-    /// By function, the one that took longest first.
-    pub calls: Vec<Function>,
-    /// By rank, in order.
-    pub ranks: Vec<Rank>,
-    /// Messages by sender and receiver, the pair with most bytes first.
-    pub pairs: Vec<Pair>,
-}
-
-/// A function in all ranks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Function {
-    /// Its C name.
-    pub name: String,
-    /// How often it was called.
-    pub calls: u64,
-    /// Time of all calls, ns.
-    pub ns: u64,
-    /// Time of the rank that it took longest, ns.
-    pub longest_rank_ns: u64,
-    /// Bytes sent and received in messages, and of the buffers given to collectives and other calls.
-    pub bytes: u64,
-    /// How many returned an error.
-    pub errors: u64,
-    /// Whether a VEF trace has records for it.
-    pub representable: bool,
-}
-
-/// One rank.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Rank {
-    /// Its calls of MPI.
-    pub calls: u64,
-    /// Time in them, without `MPI_Init` and `MPI_Finalize`, ns.
-    pub mpi_ns: u64,
-    /// Time from the end of `MPI_Init` to the start of `MPI_Finalize`, ns.
-    pub wall_ns: u64,
-    /// Number of threads that make calls.
-    pub threads: u32,
-    /// Messages that it sent.
-    pub messages: u64,
-    /// Bytes that it sent in them.
-    pub bytes: u64,
-}
-
-/// A phase of the program; a call counts for the innermost one that it is in.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Phase {
-    /// Its name.
-    pub name: String,
-    /// How often a rank entered it, all ranks together.
-    pub entries: u64,
-    /// Time in it, of all threads of all ranks, ns.
-    pub ns: u64,
-    /// The parts of that time, of recorded calls, ns.
-    pub times_ns: ByPart,
-    /// The longest time of a rank in it.
-    pub max_ns: u64,
-    /// That rank.
-    pub max_rank: u32,
-}
-
-/// Messages from one rank to another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Pair {
-    /// The sender's rank in `MPI_COMM_WORLD`.
-    pub from: u32,
-    /// The receiver's.
-    pub to: u32,
-    /// How many.
-    pub messages: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl Profile {
-    /// Makes the profile of the capture in `directory`, or in its sub-directory `profile`.
-    ///
-    /// # Errors
-    /// See [`CaptureError`].
-    pub fn read(directory: &Path) -> Result<Self, CaptureError> {
-        let capture = match Capture::open(directory) {
-            Err(CaptureError::NoCapture(_)) if directory.join("profile").is_dir() => {
-                Capture::open(&directory.join("profile"))?
-            }
-            opened => opened?,
-        };
-        let mut profile = Self { schema: SCHEMA, tasks: capture.tasks(), ..Self::default() };
-        let mut sizes = Sizes::default();
-        for rank in (0..capture.tasks()).map(Task) {
-            sizes.read(&capture, rank)?;
+/// Makes the profile of the capture in `directory`, or in its sub-directory `profile`.
+///
+/// # Errors
+/// See [`CaptureError`].
+pub fn read(directory: &Path) -> Result<Profile, CaptureError> {
+    let capture = match Capture::open(directory) {
+        Err(CaptureError::NoCapture(_)) if directory.join("profile").is_dir() => {
+            Capture::open(&directory.join("profile"))?
         }
-        let mut sums = Sums::new(capture.tasks());
-        for rank in (0..capture.tasks()).map(Task) {
-            profile.add(&capture, rank, &sizes, &mut sums)?;
-        }
-        profile.spent = sums.accounts.finish().map(|accounts| spent(&accounts, Picos(1000)));
-        profile.phases = phases(sums.phases);
-        profile.calls = sums.calls.into_values().collect();
-        profile.calls.sort_by_key(|call| std::cmp::Reverse(call.ns));
-        profile.pairs.sort_by_key(|pair| std::cmp::Reverse((pair.bytes, pair.messages)));
-        Ok(profile)
+        opened => opened?,
+    };
+    let mut profile = Profile { tasks: capture.tasks(), ..Profile::default() };
+    let mut sizes = Sizes::default();
+    for rank in (0..capture.tasks()).map(Task) {
+        sizes.read(&capture, rank)?;
     }
-
-    fn add(
-        &mut self,
-        capture: &Capture,
-        rank: Task,
-        sizes: &Sizes,
-        sums: &mut Sums,
-    ) -> Result<(), CaptureError> {
-        let matched = Matched::of_rank(capture, rank)?;
-        let mut events = capture.events(rank)?;
-        let mut moved = Moved {
-            rank,
-            tasks: capture.tasks(),
-            bytes: vec![0; events.functions().len()],
-            sent: BTreeMap::new(),
-            comms: HashMap::default(),
-            destinations: HashMap::default(),
-            datatypes: HashMap::default(),
-            sizes,
-            matched,
-            channels: Channels::new(rank, capture.tasks()),
-        };
-        let mut time = TimeOfRank::new(events.functions(), events.span().0);
-        let (mut initialised, mut finalised, mut threads) = (None, None, 1);
-        events.each(|event| {
-            match event.action {
-                Action::Init => initialised = Some(event.end),
-                Action::Finalize => finalised = Some(event.start),
-                _ => {}
-            }
-            threads = threads.max(u32::from(event.thread) + 1);
-            moved.event(event);
-            time.event(event);
-            Ok::<_, CaptureError>(())
-        })?;
-        // That of a rank without MPI_Finalize is known now: it ends with its last event.
-        let (begin, end) = events.span();
-        let (account, phases) = time.finish(events.functions(), (begin, end));
-        sums.add(rank, &account, phases);
-        let wall_ns = finalised.unwrap_or(end).0.saturating_sub(initialised.unwrap_or(begin).0);
-        let (mut made, mut mpi_ns) = (0u64, 0u64);
-        for (function, &bytes) in events.functions().iter().zip(&moved.bytes) {
-            let call = Call::from_name(&function.name);
-            let ns = function.time.0;
-            made += function.calls;
-            // What MPI_Init and MPI_Finalize take is not the program's communication.
-            let at_work = call.is_none_or(|call| call.category() != Category::Lifecycle);
-            mpi_ns = mpi_ns.saturating_add(if at_work { ns } else { 0 });
-            let entry = sums.calls.entry(function.name.clone()).or_insert_with(|| Function {
-                name: function.name.clone(),
-                representable: !call.is_some_and(|call| is_beyond_a_trace(call.category())),
-                ..Function::default()
-            });
-            entry.calls = entry.calls.saturating_add(function.calls);
-            entry.ns = entry.ns.saturating_add(ns);
-            entry.longest_rank_ns = entry.longest_rank_ns.max(ns);
-            entry.bytes = entry.bytes.saturating_add(bytes);
-            entry.errors = entry.errors.saturating_add(function.errors);
-        }
-        let sum = |of: fn(&(u64, u64)) -> u64| moved.sent.values().map(of).fold(0, u64::saturating_add);
-        let (messages, bytes) = (sum(|sent| sent.0), sum(|sent| sent.1));
-        self.ranks.push(Rank { calls: made, mpi_ns, wall_ns, threads, messages, bytes });
-        self.mpi_ns = self.mpi_ns.saturating_add(mpi_ns);
-        self.wall_ns = self.wall_ns.saturating_add(wall_ns);
-        self.thread_ns = self.thread_ns.saturating_add(wall_ns.saturating_mul(threads.into()));
-        let pair =
-            |(to, (messages, bytes)): (Task, (u64, u64))| Pair { from: rank.0, to: to.0, messages, bytes };
-        self.pairs.extend(moved.sent.into_iter().map(pair));
-        Ok(())
+    let mut sums = Sums::new(capture.tasks());
+    for rank in (0..capture.tasks()).map(Task) {
+        add(&mut profile, &capture, rank, &sizes, &mut sums)?;
     }
+    profile.spent = sums.accounts.finish().map(|accounts| spent(&accounts, Picos(1000)));
+    profile.phases = phases(sums.phases);
+    profile.calls = sums.calls.into_values().collect();
+    profile.calls.sort_by_key(|call| std::cmp::Reverse(call.ns));
+    profile.pairs.sort_by_key(|pair| std::cmp::Reverse((pair.bytes, pair.messages)));
+    Ok(profile)
+}
+
+/// Adds a rank.
+fn add(
+    profile: &mut Profile,
+    capture: &Capture,
+    rank: Task,
+    sizes: &Sizes,
+    sums: &mut Sums,
+) -> Result<(), CaptureError> {
+    let matched = Matched::of_rank(capture, rank)?;
+    let mut events = capture.events(rank)?;
+    let mut moved = Moved {
+        rank,
+        tasks: capture.tasks(),
+        bytes: vec![0; events.functions().len()],
+        sent: BTreeMap::new(),
+        comms: HashMap::default(),
+        destinations: HashMap::default(),
+        datatypes: HashMap::default(),
+        sizes,
+        matched,
+        channels: Channels::new(rank, capture.tasks()),
+    };
+    let mut time = TimeOfRank::new(events.functions(), events.span().0);
+    let (mut initialised, mut finalised, mut threads) = (None, None, 1);
+    events.each(|event| {
+        match event.action {
+            Action::Init => initialised = Some(event.end),
+            Action::Finalize => finalised = Some(event.start),
+            _ => {}
+        }
+        threads = threads.max(u32::from(event.thread) + 1);
+        moved.event(event);
+        time.event(event);
+        Ok::<_, CaptureError>(())
+    })?;
+    // That of a rank without MPI_Finalize is known now: it ends with its last event.
+    let (begin, end) = events.span();
+    let (account, phases) = time.finish(events.functions(), (begin, end));
+    sums.add(rank, &account, phases);
+    let wall_ns = finalised.unwrap_or(end).0.saturating_sub(initialised.unwrap_or(begin).0);
+    let (mut made, mut mpi_ns) = (0u64, 0u64);
+    for (function, &bytes) in events.functions().iter().zip(&moved.bytes) {
+        let call = Call::from_name(&function.name);
+        let ns = function.time.0;
+        made += function.calls;
+        // What MPI_Init and MPI_Finalize take is not the program's communication.
+        let at_work = call.is_none_or(|call| call.category() != Category::Lifecycle);
+        mpi_ns = mpi_ns.saturating_add(if at_work { ns } else { 0 });
+        let entry = sums.calls.entry(function.name.clone()).or_insert_with(|| Function {
+            name: function.name.clone(),
+            representable: !call.is_some_and(|call| is_beyond_a_trace(call.category())),
+            ..Function::default()
+        });
+        entry.calls = entry.calls.saturating_add(function.calls);
+        entry.ns = entry.ns.saturating_add(ns);
+        entry.longest_rank_ns = entry.longest_rank_ns.max(ns);
+        entry.bytes = entry.bytes.saturating_add(bytes);
+        entry.errors = entry.errors.saturating_add(function.errors);
+    }
+    let sum = |of: fn(&(u64, u64)) -> u64| moved.sent.values().map(of).fold(0, u64::saturating_add);
+    let (messages, bytes) = (sum(|sent| sent.0), sum(|sent| sent.1));
+    profile.ranks.push(Rank { calls: made, mpi_ns, wall_ns, threads, messages, bytes });
+    profile.mpi_ns = profile.mpi_ns.saturating_add(mpi_ns);
+    profile.wall_ns = profile.wall_ns.saturating_add(wall_ns);
+    profile.thread_ns = profile.thread_ns.saturating_add(wall_ns.saturating_mul(threads.into()));
+    let pair = |(to, (messages, bytes)): (Task, (u64, u64))| Pair { from: rank.0, to: to.0, messages, bytes };
+    profile.pairs.extend(moved.sent.into_iter().map(pair));
+    Ok(())
 }
 
 /// The sums of all ranks so far.
@@ -402,102 +304,5 @@ impl Moved<'_> {
             Operation::Scatterv => sum(part.send_counts),
             _ => part.amounts.send,
         }
-    }
-}
-
-/// Pairs and ranks in the text form, at most.
-const SHOWN: usize = 16;
-
-impl fmt::Display for Profile {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
-        let share = |part: u64, whole: u64| format!("{:.1}", 100.0 * part as f64 / whole.max(1) as f64);
-        writeln!(
-            out,
-            "{} ranks, {} ms of all threads from MPI_Init to MPI_Finalize, {} ms of them ({} %) in MPI\n",
-            self.tasks,
-            ms(self.thread_ns),
-            ms(self.mpi_ns),
-            share(self.mpi_ns, self.thread_ns)
-        )?;
-        if let Some(spent) = &self.spent {
-            let longest = |picos: Exact| format!("{:.3}", picos.0 as f64 / 1e9);
-            writeln!(out, "{:<28}{:>14}{:>10}{:>14}{:>8}", "part of the time", "ms", "%", "most", "of rank")?;
-            for part in &spent.parts {
-                let share =
-                    part.share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}", 100.0 * share));
-                let [all, most] = [part.time_ps, part.max.value].map(longest);
-                writeln!(out, "{:<28}{all:>14}{share:>10}{most:>14}{:>8}", part.title(), part.max.rank)?;
-            }
-            writeln!(out)?;
-        }
-        writeln!(
-            out,
-            "{:<28}{:>12}{:>14}{:>14}{:>18}{:>8}",
-            "function", "calls", "ms", "longest rank", "bytes", "errors"
-        )?;
-        let mut beyond = Vec::new();
-        for call in &self.calls {
-            let mut name = call.name.clone();
-            let [calls, bytes, errors] = [call.calls, call.bytes, call.errors].map(Grouped);
-            if !call.representable {
-                beyond.push(format!("{calls} × {name}"));
-                name += " *";
-            }
-            let [time, longest] = [call.ns, call.longest_rank_ns].map(ms);
-            writeln!(out, "{name:<28}{calls:>12}{time:>14}{longest:>14}{bytes:>18}{errors:>8}")?;
-        }
-        match beyond.is_empty() {
-            true => writeln!(out, "\nAll of it can be represented in a VEF trace.\n")?,
-            false => writeln!(out, "\n* A VEF trace cannot represent: {}.\n", beyond.join(", "))?,
-        }
-        writeln!(
-            out,
-            "{:>8}{:>12}{:>14}{:>10}{:>12}{:>18}",
-            "rank", "calls", "MPI ms", "%", "messages", "bytes sent"
-        )?;
-        for (number, rank) in self.ranks.iter().enumerate().take(SHOWN) {
-            let [calls, messages, bytes] = [rank.calls, rank.messages, rank.bytes].map(Grouped);
-            let threads = rank.wall_ns.saturating_mul(rank.threads.into());
-            let (time, share) = (ms(rank.mpi_ns), share(rank.mpi_ns, threads));
-            writeln!(out, "{number:>8}{calls:>12}{time:>14}{share:>10}{messages:>12}{bytes:>18}")?;
-        }
-        more(out, self.ranks.len())?;
-        writeln!(out)?;
-        if !self.phases.is_empty() {
-            writeln!(
-                out,
-                "{:<28}{:>10}{:>14}{:>10}{:>14}{:>8}{:>10}",
-                "phase", "entries", "ms", "in MPI %", "longest rank", "rank", "polling %"
-            )?;
-            for phase in self.phases.iter().take(SHOWN) {
-                let name = if phase.name.is_empty() { "(in no phase)" } else { &phase.name };
-                let [inside, polling] = [phase.times_ns.inside(), phase.times_ns.of(TimePart::Polling)];
-                writeln!(
-                    out,
-                    "{name:<28}{:>10}{:>14}{:>10}{:>14}{:>8}{:>10}",
-                    Grouped(phase.entries),
-                    ms(phase.ns),
-                    share(inside, phase.ns),
-                    ms(phase.max_ns),
-                    phase.max_rank,
-                    share(polling, phase.ns)
-                )?;
-            }
-            more(out, self.phases.len())?;
-            writeln!(out)?;
-        }
-        writeln!(out, "{:>8}{:>8}{:>12}{:>18}", "from", "to", "messages", "bytes")?;
-        for &Pair { from, to, messages, bytes } in self.pairs.iter().take(SHOWN) {
-            writeln!(out, "{from:>8}{to:>8}{:>12}{:>18}", Grouped(messages), Grouped(bytes))?;
-        }
-        more(out, self.pairs.len())
-    }
-}
-
-fn more(out: &mut fmt::Formatter<'_>, all: usize) -> fmt::Result {
-    match all.checked_sub(SHOWN) {
-        Some(rest @ 1..) => writeln!(out, "     … and {rest} more (--json has all)"),
-        _ => Ok(()),
     }
 }

@@ -1,11 +1,12 @@
 //! The comparison of a report with another.
 
-use super::model::{Against, Difference, Report};
+use super::model::Report;
 use super::parts::{Cell, figure, table};
 use super::shown::{bytes, count, time};
 use super::text::Rows;
 use maud::{Markup, html};
 use results::Exact;
+use results::report::{Against, Difference, Replayed, Sizes};
 use vef_format::units::Grouped;
 
 impl Report {
@@ -16,42 +17,41 @@ impl Report {
             let less = this < other;
             let change = (other.0 > 0).then(|| this.0.abs_diff(other.0) as f64 / other.0 as f64);
             let change = change.map(|change| if less { -change } else { change });
-            Some(Difference { measure, this, other, change })
+            Some(Difference { measure: measure.to_owned(), this, other, change })
         };
-        let replayed = |of: fn(&super::replayed::Replayed) -> Exact| {
-            move |report: &Self| report.replayed.as_ref().map(of)
-        };
+        let replayed =
+            |of: fn(&Replayed) -> Exact| move |report: &Self| report.data.replayed.as_ref().map(of);
         // Nothing has no mean.
-        let size = |of: fn(&super::model::Sizes) -> Exact| {
-            move |report: &Self| (report.totals.messages.0 > 0).then(|| of(&report.sizes))
+        let size = |of: fn(&Sizes) -> Exact| {
+            move |report: &Self| (report.data.totals.messages.0 > 0).then(|| of(&report.data.sizes))
         };
         let differences = [
-            row("ranks", &|report| Some(Exact(report.head.ranks.into()))),
-            row("records", &|report| Some(report.totals.records)),
-            row("messages", &|report| Some(report.totals.messages)),
-            row("bytes", &|report| Some(report.totals.bytes)),
-            row("collectives", &|report| Some(report.totals.collectives)),
-            row("communicators", &|report| Some(report.totals.communicators)),
-            row("pairs", &|report| report.pairs.different.map(Exact::from)),
+            row("ranks", &|report| Some(Exact(report.data.head.ranks.into()))),
+            row("records", &|report| Some(report.data.totals.records)),
+            row("messages", &|report| Some(report.data.totals.messages)),
+            row("bytes", &|report| Some(report.data.totals.bytes)),
+            row("collectives", &|report| Some(report.data.totals.collectives)),
+            row("communicators", &|report| Some(report.data.totals.communicators)),
+            row("pairs", &|report| report.data.pairs.different.map(Exact::from)),
             row("mean_size", &size(|sizes| sizes.mean)),
             row("median_size", &size(|sizes| sizes.p50)),
-            row("computing_ps", &|report| Some(report.totals.computing_ps)),
-            row("computing_max_ps", &|report| Some(report.totals.computing_max_ps)),
+            row("computing_ps", &|report| Some(report.data.totals.computing_ps)),
+            row("computing_max_ps", &|report| Some(report.data.totals.computing_max_ps)),
             row("runtime_ps", &replayed(|replayed| replayed.runtime_ps)),
             row("ideal_runtime_ps", &replayed(|replayed| replayed.ideal_runtime_ps)),
         ];
         let differences = differences.into_iter().flatten().collect();
-        self.against = Some(Against {
-            head: other.head.clone(),
+        self.data.against = Some(Against {
+            head: other.data.head.clone(),
             differences,
-            sizes: other.sizes.classes.clone(),
-            operations: other.collectives.operations.clone(),
+            sizes: other.data.sizes.classes.clone(),
+            operations: other.data.collectives.operations.clone(),
         });
     }
 }
 
 /// The name of a measure, and how its values are shown.
-fn measure(name: &'static str) -> (&'static str, fn(Exact) -> String) {
+fn measure(name: &str) -> (&str, fn(Exact) -> String) {
     match name {
         "bytes" => ("bytes", bytes),
         "mean_size" => ("mean size", bytes),
@@ -70,7 +70,7 @@ const HEADS: [&str; 4] = ["measure", "this", "the other", "this is"];
 /// The comparison as text.
 pub(super) fn rows(against: &Against) -> Rows {
     let mut rows = Rows::new(&HEADS);
-    for &Difference { measure: name, this, other, .. } in &against.differences {
+    for &Difference { measure: ref name, this, other, .. } in &against.differences {
         let (name, shown) = measure(name);
         rows.row(Exact(0), vec![name.to_owned(), shown(this), shown(other), compared(this, other)]);
     }
@@ -78,7 +78,7 @@ pub(super) fn rows(against: &Against) -> Rows {
 }
 
 pub(super) fn section(against: &Against) -> Markup {
-    let row = |&Difference { measure: name, this, other, change }: &Difference| {
+    let row = |&Difference { measure: ref name, this, other, change }: &Difference| {
         let (name, shown) = measure(name);
         vec![
             Cell::text(name),

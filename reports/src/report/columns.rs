@@ -6,7 +6,7 @@ use results::table::{Cell, Column, Table};
 impl Report {
     /// Tables beside those of `Stats::tables`: `time` (a row a step and kind), `waits` (a row a rank, or group of ranks), `links`.
     pub fn tables(&self) -> Vec<Table> {
-        let waits = self.replayed.iter().flat_map(|replayed| replayed.waits.tables());
+        let waits = self.data.replayed.iter().flat_map(|replayed| replayed.waits.tables());
         [self.over_time_table(), self.rank_states(), self.links.clone()]
             .into_iter()
             .flatten()
@@ -15,7 +15,7 @@ impl Report {
     }
 
     fn over_time_table(&self) -> Option<Table> {
-        let over = &self.replayed.as_ref()?.over_time;
+        let over = &self.data.replayed.as_ref()?.over_time;
         let columns = ["kind", "from_ps", "messages", "bytes"].map(|name| Column::new(name, name));
         let mut table = Table::new("time", "Messages by when they start", columns);
         for ((kind, messages), bytes) in over.kinds.iter().zip(&over.messages).zip(&over.bytes) {
@@ -28,7 +28,7 @@ impl Report {
     }
 
     fn rank_states(&self) -> Option<Table> {
-        let ranks = &self.replayed.as_ref()?.ranks;
+        let ranks = &self.data.replayed.as_ref()?.ranks;
         let known = || ranks.times.iter().filter(|(_, times)| !times.is_empty());
         let states = known()
             .map(|(state, _)| Column { name: format!("{}_ps", state.name()).into(), ..Column::new("", "") });

@@ -1,13 +1,15 @@
 //! From sums over a trace to the data of a report.
 
-use super::model::{
-    After, Call, Captured, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality, OfRank,
-    Operation, Phase, Ranks, Report, SCHEMA, SizeClass, Sizes, Spread, Totals,
-};
+use super::model::Report;
 use super::spent::spent;
 use super::who;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
 use results::Exact;
+use results::report::Report as Data;
+use results::report::{
+    After, Call, Captured, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality, OfRank,
+    Operation, Phase, Ranks, ReportSchema, SizeClass, Sizes, Spread, Totals,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::container::{About, Span};
@@ -27,8 +29,8 @@ impl Report {
 
     /// As [`Report::new`], with `top` rows in the lists of the greatest.
     pub fn with_top(path: &Path, stats: &Stats, top: usize) -> Self {
-        Self {
-            schema: SCHEMA,
+        let data = Data {
+            schema: ReportSchema::default(),
             head: head(path, stats),
             totals: totals(stats),
             sizes: sizes(&stats.sizes, top),
@@ -43,9 +45,9 @@ impl Report {
             replayed: None,
             simulated: None,
             sweep: None,
-            links: None,
             against: None,
-        }
+        };
+        Self { data, links: None }
     }
 }
 
@@ -74,7 +76,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
     });
     Head {
         file: path.display().to_string(),
-        kind: if stats.is_container { "container" } else { "text" },
+        kind: if stats.is_container { "container" } else { "text" }.to_owned(),
         file_bytes: std::fs::metadata(path).map(|file| file.len()).unwrap_or(0).into(),
         tool: concat!("vef ", env!("CARGO_PKG_VERSION")).to_owned(),
         program: first("program"),
@@ -242,7 +244,7 @@ fn ranks(stats: &Stats) -> Ranks {
 }
 
 /// Least, mean, greatest and variation of a measure over ranks; `None` without ranks.
-pub(super) fn spread(measure: &'static str, ranks: usize, of: &dyn Fn(usize) -> u128) -> Option<Spread> {
+pub(super) fn spread(measure: &str, ranks: usize, of: &dyn Fn(usize) -> u128) -> Option<Spread> {
     let first_of = |best: (usize, u128), better: fn(u128, u128) -> bool| {
         (1..ranks).fold(best, |best, rank| if better(of(rank), best.1) { (rank, of(rank)) } else { best })
     };
@@ -252,7 +254,7 @@ pub(super) fn spread(measure: &'static str, ranks: usize, of: &dyn Fn(usize) -> 
     let mean = values().sum::<f64>() / ranks as f64;
     let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / ranks as f64;
     Some(Spread {
-        measure,
+        measure: measure.to_owned(),
         min: of_rank(first_of(rank_0, |one, other| one < other)),
         mean,
         max: of_rank(first_of(rank_0, |one, other| one > other)),

@@ -2,18 +2,18 @@
 
 use super::model::Report;
 use super::parts::{percent, rate};
-use super::replayed::Replayed;
 use super::shown::{printable, time};
 use super::text::{Rows, Section, Shown};
 use super::{against, simulation};
 use results::Exact;
+use results::report::Replayed;
 use results::table::TextStyle;
 
 impl Report {
     /// Headings, and below each a table as plain text, of `top` rows at most.
     pub fn to_markdown(&self, top: usize) -> String {
         let shown = Shown { top, bars: false, more: "--format csv" };
-        let title = self.head.command.as_deref().unwrap_or(&self.head.file);
+        let title = self.data.head.command.as_deref().unwrap_or(&self.data.head.file);
         let mut out =
             format!("# `{}`\n\n{}", title.replace(['`', '\n'], " ").trim(), block(&self.head_text()));
         let mut add = |title: &str, text: &str| out += &format!("\n## {title}\n\n{}", block(text));
@@ -28,10 +28,10 @@ impl Report {
             rows.write(&shown, &mut text);
             text
         };
-        if let Some(replayed) = &self.replayed {
+        if let Some(replayed) = &self.data.replayed {
             add("Replay", &text(&rows(replayed, self.initialising())));
         }
-        if let Some(simulated) = &self.simulated {
+        if let Some(simulated) = &self.data.simulated {
             let tables = [
                 simulation::network(&simulated.result),
                 simulation::sums(&simulated.result),
@@ -40,7 +40,7 @@ impl Report {
             let style = TextStyle { top, indent: "  ", ..TextStyle::WHOLE };
             add("Simulation", &tables.map(|table| table.to_text(&style)).join("\n"));
         }
-        if let Some(against) = &self.against {
+        if let Some(against) = &self.data.against {
             let head = &against.head;
             let other = format!("  compared with {}\n\n", head.command.as_deref().unwrap_or(&head.file));
             add("Comparison", &(other + &text(&against::rows(against))));

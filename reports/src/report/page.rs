@@ -40,7 +40,7 @@ impl Report {
             "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data:",
             hashes.join(" ")
         );
-        let title = self.head.command.as_deref().unwrap_or(&self.head.file);
+        let title = self.data.head.command.as_deref().unwrap_or(&self.data.head.file);
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -76,9 +76,9 @@ impl Report {
             ("requests", "Messages under way", self.under_way()),
             ("phases", "Phases", self.phases_section()),
             ("missing", "Not in the trace", Some(self.not_in_trace())),
-            ("simulation", "Simulation", self.simulated.as_ref().map(simulation::section)),
-            ("sweep", "Sweep", self.sweep.as_ref().map(simulation::sweep_section)),
-            ("against", "Comparison", self.against.as_ref().map(against::section)),
+            ("simulation", "Simulation", self.data.simulated.as_ref().map(simulation::section)),
+            ("sweep", "Sweep", self.data.sweep.as_ref().map(simulation::sweep_section)),
+            ("against", "Comparison", self.data.against.as_ref().map(against::section)),
             ("how", "How each number was made", Some(self.how())),
         ]
         .into_iter()
@@ -104,7 +104,7 @@ impl Report {
     }
 
     fn about(&self) -> Markup {
-        let head = &self.head;
+        let head = &self.data.head;
         let hosts: Vec<String> =
             head.hosts.iter().take(8).map(|host| format!("{} ({})", host.name, ranks(host.ranks))).collect();
         let more = head.hosts.len().saturating_sub(8);
@@ -121,7 +121,7 @@ impl Report {
                     @if let Some(value) = value { dt { (name) } dd { (value) } }
                 }
                 dt { "clock" } dd {
-                    @match &self.replayed {
+                    @match &self.data.replayed {
                         Some(replayed) => {
                             "replayed: each message takes " (time(replayed.latency_ps)) " and its bytes over "
                             (rate(replayed.bandwidth_bits_per_s)) ", and none is in another's way"
@@ -138,11 +138,11 @@ impl Report {
     }
 
     fn summary(&self) -> Markup {
-        let (totals, sizes) = (&self.totals, &self.sizes);
-        let efficiency = self.replayed.as_ref().and_then(|replayed| replayed.efficiency);
+        let (totals, sizes) = (&self.data.totals, &self.data.sizes);
+        let efficiency = self.data.replayed.as_ref().and_then(|replayed| replayed.efficiency);
         html! {
             div .tiles {
-                (tile(&count(totals.messages), match &self.head.part {
+                (tile(&count(totals.messages), match &self.data.head.part {
                     None => "messages in the trace",
                     Some(_) => "messages in this part",
                 }))
@@ -156,7 +156,7 @@ impl Report {
                     (tile(&bytes(sizes.p99), "99th percentile of sizes"))
                 }
                 (tile(&time(totals.computing_ps), "computing, all ranks"))
-                @if let Some(replayed) = &self.replayed { (tile(&time(replayed.runtime_ps), "run time on the yardstick network")) }
+                @if let Some(replayed) = &self.data.replayed { (tile(&time(replayed.runtime_ps), "run time on the yardstick network")) }
             }
             @if let Some(efficiency) = efficiency {
                 h3 { "Efficiency" }
@@ -177,9 +177,9 @@ impl Report {
                 [("nothing", totals.after.nothing), ("a send of the rank", totals.after.send), ("a message", totals.after.reception), ("a collective", totals.after.collective)]
                     .into_iter().map(|(name, value)| vec![Cell::text(name), Cell::count(value)]).collect(),
             ))
-            @if !self.calls.is_empty() {
+            @if !self.data.calls.is_empty() {
                 h3 { "MPI functions behind the records" }
-                (table_of(&["function", "records"], self.calls.iter().map(|call| vec![Cell::text(&call.function), Cell::count(call.records)]).collect(), self.calls.len(), "calls"))
+                (table_of(&["function", "records"], self.data.calls.iter().map(|call| vec![Cell::text(&call.function), Cell::count(call.records)]).collect(), self.data.calls.len(), "calls"))
             }
         }
     }
@@ -187,13 +187,13 @@ impl Report {
     /// The share of all computing that is `MPI_Init`.
     pub(super) fn initialising(&self) -> Option<f64> {
         let sum = |times: &[Exact]| times.iter().map(|time| time.0 as f64).sum::<f64>();
-        let ranks = &self.replayed.as_ref()?.ranks;
+        let ranks = &self.data.replayed.as_ref()?.ranks;
         let all = sum(&ranks.times[State::Computing]);
         (all > 0.0).then(|| sum(&ranks.initialising_ps) / all)
     }
 
     fn spent_section(&self) -> Option<Markup> {
-        let spent = self.spent.as_ref()?;
+        let spent = self.data.spent.as_ref()?;
         let per_row = u64::from(spent.ranks_per_row);
         Some(html! {
             p {
@@ -209,7 +209,7 @@ impl Report {
                 h3 { "Time in MPI functions" }
                 (figure("function-ranks", &format!("Time in the functions with most of it, by rank. The scale of colours is logarithmic.{}", mean_of(per_row))))
                 (table_of(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"], spent.functions.iter().map(|row| vec![
-                    Cell::text(&row.function), Cell::text(row.part), Cell::count(row.calls.0), Cell::shown(row.time_ps, time), Cell::maybe_share(row.share),
+                    Cell::text(&row.function), Cell::text(&row.part), Cell::count(row.calls.0), Cell::shown(row.time_ps, time), Cell::maybe_share(row.share),
                     Cell::shown(row.max.value, time), Cell::plain(row.max.rank),
                 ]).collect(), spent.functions.len(), "functions"))
             }
@@ -217,7 +217,7 @@ impl Report {
     }
 
     fn over_time(&self) -> Option<Markup> {
-        let replayed = self.replayed.as_ref()?;
+        let replayed = self.data.replayed.as_ref()?;
         let kinds = replayed.kinds.iter().map(|kind| {
             let [messages, bytes] = Cell::amount(&kind.amount);
             vec![Cell::text(&kind.kind), messages, bytes]
@@ -237,7 +237,7 @@ impl Report {
     }
 
     fn waits_section(&self) -> Option<Markup> {
-        let waits = &self.replayed.as_ref()?.waits;
+        let waits = &self.data.replayed.as_ref()?.waits;
         let name = |name: &Option<String>| Cell::text(name.as_deref().unwrap_or("–"));
         let of = |waits: u64, picos: u64| [Cell::count(waits), Cell::shown(Exact(picos.into()), time)];
         let places = waits.places.iter().map(|place| {
@@ -268,12 +268,12 @@ impl Report {
     }
 
     fn who_to_whom(&self) -> Markup {
-        let pairs = &self.pairs;
-        let row = |pair: &super::model::Pair| {
+        let pairs = &self.data.pairs;
+        let row = |pair: &results::report::Pair| {
             let [messages, bytes] = Cell::amount(&pair.amount);
             vec![Cell::plain(pair.src), Cell::plain(pair.dst), messages, bytes]
         };
-        let mean = mean_of(self.ranks.ranks_per_row.into());
+        let mean = mean_of(self.data.ranks.ranks_per_row.into());
         let added = match pairs.matrix.ranks_per_row {
             0..2 => String::new(),
             ranks => format!(
@@ -305,14 +305,14 @@ impl Report {
 
     fn destinations(&self) -> Markup {
         html! {
-            @if let Some(entropy) = &self.pairs.entropy {
+            @if let Some(entropy) = &self.data.pairs.entropy {
                 p {
                     "Destinations of a rank's messages have " (bits(entropy.mean)) " of entropy on average, from " (bits(entropy.min.bits)) " to " (bits(entropy.max.bits))
                     " (rank " (entropy.max.rank) "): as even as over " (format!("{:.1}", entropy.mean.exp2())) " receivers. A single receiver is 0 bits."
                 }
             }
             (figure("distances", "How far the numbers of sender and receiver are apart, in powers of two. Ranks of near numbers are mostly placed near each other."))
-            @if let Some(locality) = &self.locality {
+            @if let Some(locality) = &self.data.locality {
                 (table(&["messages as captured", "messages", "bytes"], [("within a host", &locality.same_host), ("between hosts", &locality.between_hosts)].into_iter().map(|(name, amount)| {
                     let [messages, bytes] = Cell::amount(amount);
                     vec![Cell::text(name), messages, bytes]
@@ -322,8 +322,8 @@ impl Report {
     }
 
     fn sizes_section(&self) -> Markup {
-        let sizes = &self.sizes;
-        if self.totals.messages.0 == 0 {
+        let sizes = &self.data.sizes;
+        if self.data.totals.messages.0 == 0 {
             return html! { p { "The trace has no messages." } };
         }
         html! {
@@ -349,7 +349,7 @@ impl Report {
     }
 
     fn collective_operations(&self) -> Markup {
-        let collectives = &self.collectives;
+        let collectives = &self.data.collectives;
         if collectives.operations.is_empty() {
             return html! { p { "The trace has no collective operations." } };
         }
@@ -359,7 +359,7 @@ impl Report {
                 Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.communicators), Cell::count(row.operations.0), Cell::count(row.parts.0),
                 Cell::count(row.sent_bytes.0), Cell::count(row.received_bytes.0),
             ]).collect(), collectives.operations.len(), "collectives"))
-            @if let Some(replayed) = &self.replayed {
+            @if let Some(replayed) = &self.data.replayed {
                 h3 { "Time in collectives" }
                 p .small {
                     "In the replay: from when a member enters an operation until its part is complete, all members together, and that as a share of all ranks' run time; "
@@ -381,14 +381,17 @@ impl Report {
     }
 
     fn ranks_section(&self) -> Markup {
-        let caption = match &self.replayed {
+        let caption = match &self.data.replayed {
             Some(_) => "What each rank does from the start to the end of the replay.",
             None => "How long each rank computes.",
         };
-        let per_row =
-            self.replayed.as_ref().map_or(self.ranks.ranks_per_row, |replayed| replayed.ranks.ranks_per_row);
-        let row = |spread: &super::model::Spread| {
-            let (name, shown) = measure_of_ranks(spread.measure);
+        let per_row = self
+            .data
+            .replayed
+            .as_ref()
+            .map_or(self.data.ranks.ranks_per_row, |replayed| replayed.ranks.ranks_per_row);
+        let row = |spread: &results::report::Spread| {
+            let (name, shown) = measure_of_ranks(&spread.measure);
             let value = |value: Exact| Cell::shown(value, shown);
             vec![
                 Cell::text(name),
@@ -402,13 +405,13 @@ impl Report {
         };
         html! {
             (figure("ranks", &format!("{caption}{}", mean_of(per_row.into()))))
-            (table(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"], self.ranks.spread.iter().map(row).collect()))
+            (table(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"], self.data.ranks.spread.iter().map(row).collect()))
             p .small { "Variation: the standard deviation over ranks, over their mean." }
         }
     }
 
     fn under_way(&self) -> Option<Markup> {
-        let flight = &self.replayed.as_ref()?.in_flight;
+        let flight = &self.data.replayed.as_ref()?.in_flight;
         let (most, all) = (&flight.of_sender_max, flight.max.iter().max());
         Some(html! {
             (figure("in-flight", "Messages under way at a time, in the replay: started and not arrived, of point-to-point lines and of collectives; the mean over each step, and the most at a time in it."))
@@ -422,20 +425,20 @@ impl Report {
     }
 
     fn phases_section(&self) -> Option<Markup> {
-        (!self.phases.is_empty()).then(|| html! {
-            (figure("phases", &format!("The program's phases, all ranks together; a record, and computing, counts for the innermost phase that it is in.{}", first_of(20, self.phases.len(), "with most computing"))))
+        (!self.data.phases.is_empty()).then(|| html! {
+            (figure("phases", &format!("The program's phases, all ranks together; a record, and computing, counts for the innermost phase that it is in.{}", first_of(20, self.data.phases.len(), "with most computing"))))
             (figure("phase-sizes", "Messages of each phase by powers of two of their size; the eight phases with most messages, each on a scale of its own."))
-            (table_of(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.phases.iter().map(|phase| vec![
+            (table_of(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.data.phases.iter().map(|phase| vec![
                 Cell::text(&phase.name), Cell::count(phase.entries.0), Cell::count(phase.messages.0), Cell::count(phase.bytes.0), Cell::count(phase.collectives.0),
                 Cell::shown(phase.computing_ps, time),
-            ]).collect(), self.phases.len(), "phases"))
+            ]).collect(), self.data.phases.len(), "phases"))
         })
     }
 
     fn not_in_trace(&self) -> Markup {
-        let lines = &self.head.not_in_trace;
+        let lines = &self.data.head.not_in_trace;
         html! {
-            @match (lines.is_empty(), self.head.kind) {
+            @match (lines.is_empty(), self.data.head.kind.as_str()) {
                 (true, "text") => p { "A trace in text does not say what the program did that a trace cannot hold." },
                 (true, _) => p { "Nothing: all that the program did by MPI is in the trace." },
                 (false, _) => ul { @for line in lines { li { (line) } } },
@@ -449,7 +452,7 @@ impl Report {
                 li { "Messages are those " em { "in the trace" } ": its point-to-point lines, counted in one pass. Collectives are counted as such. Messages " em { "on the network" } " include those that collectives become." }
                 li { "Collective operations: parts over members of the communicator, rounded up." }
                 li { "Computing times are the trace's, between the MPI calls of a rank." }
-                @if let Some(replayed) = &self.replayed {
+                @if let Some(replayed) = &self.data.replayed {
                     li {
                         "Times over time, of ranks, and the efficiency come from a replay on a network where each message takes " (time(replayed.latency_ps))
                         " and its bytes over " (rate(replayed.bandwidth_bits_per_s)) ", and none is in another's way. Sends complete at once."

@@ -1,8 +1,8 @@
 //! Building blocks of the page: sortable tables, places for figures, tiles with a number and its name.
 
-use super::measures::Amount;
 use maud::{Markup, html};
 use results::Exact;
+use results::report::Amount;
 use vef_format::units::Grouped;
 
 /// Rows of a table on the page, at most; the data has more.

@@ -1,7 +1,7 @@
 //! The figures as files: the page's own scripts, run by an embedded engine.
 
-use super::model::Simulated;
 use super::page::{FIGURES, PLOT};
+use results::report::Simulated;
 use results::simulation::Simulation;
 use rquickjs::{CatchResultExt, Context, Function, Runtime};
 

@@ -1,7 +1,7 @@
 //! Numbers and foreign text as people read them, in the terminal and on the page.
 
-use super::model::Captured;
 use results::Exact;
+use results::report::Captured;
 use vef_format::units::{Bytes, Grouped, Picos};
 
 pub(super) fn count(value: Exact) -> String {

@@ -1,9 +1,9 @@
 //! The result of a simulation in a report.
 
-use super::model::{Report, Simulated};
+use super::model::Report;
 use super::parts::{figure, mean_of};
-use super::replayed::RankStates;
 use maud::{Markup, PreEscaped, html};
+use results::report::{RankStates, Simulated};
 use results::simulation::Simulation;
 use results::sweep::Sweep;
 use results::table::{Cell, Table};
@@ -84,7 +84,7 @@ impl Report {
     /// The result is of another trace: ranks, messages, bytes or collectives are not the same.
     pub fn add_simulation(&mut self, mut result: Simulation) -> Result<(), SimulationError> {
         let job = self.job_of(&result)?;
-        let ranks = RankStates::of_job(&result, job);
+        let ranks = rank_states(&result, job);
         self.links = result.links.all.is_some().then(|| result.links_table());
         if let Some(links) = &mut result.links.all {
             links.sort_by(|one, other| other.utilisation.total_cmp(&one.utilisation));
@@ -98,7 +98,7 @@ impl Report {
             job.ranks.clear();
             job.finish.tasks_ps.clear();
         }
-        self.simulated = Some(Simulated { result, ranks, utilisations });
+        self.data.simulated = Some(Simulated { result, ranks, utilisations });
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Report {
             .iter()
             .filter_map(|point| point.report.as_ref())
             .try_for_each(|report| self.job_of(report).map(drop))?;
-        self.sweep = Some(sweep);
+        self.data.sweep = Some(sweep);
         Ok(())
     }
 
@@ -122,18 +122,18 @@ impl Report {
         let other = |what, there: String, here: u128| {
             Err(SimulationError::OtherTrace { what, there, here: Grouped(here).to_string() })
         };
-        let Some(job) = result.jobs.iter().position(|job| job.tasks == self.head.ranks) else {
+        let Some(job) = result.jobs.iter().position(|job| job.tasks == self.data.head.ranks) else {
             let there: Vec<String> = result.jobs.iter().map(|job| Grouped(job.tasks).to_string()).collect();
-            return other("ranks:", there.join(" and "), self.head.ranks.into());
+            return other("ranks:", there.join(" and "), self.data.head.ranks.into());
         };
         // Kinds without messages are not listed.
         let sent = result.kinds.iter().find(|of| of.kind == Kind::PointToPoint);
         let sent = sent.map(|of| of.amount).unwrap_or_default();
         let differs = |there: u128, here: Exact| there < here.0 || there > here.0 && result.jobs.len() == 1;
         for (what, there, here) in [
-            ("point-to-point messages:", sent.messages, self.totals.messages),
-            ("bytes of point-to-point messages:", sent.bytes, self.totals.bytes),
-            ("collective operations:", result.collectives, self.totals.collectives),
+            ("point-to-point messages:", sent.messages, self.data.totals.messages),
+            ("bytes of point-to-point messages:", sent.bytes, self.data.totals.bytes),
+            ("collective operations:", result.collectives, self.data.totals.collectives),
         ] {
             // A sum that does not fit stays at the greatest number.
             if there < u64::MAX && differs(there.into(), here) {
@@ -144,23 +144,21 @@ impl Report {
     }
 }
 
-impl RankStates {
-    fn of_job(result: &Simulation, job: usize) -> Option<Self> {
-        let job = &result.jobs[job];
-        let per_row = job.ranks.len().div_ceil(MOST_RANKS).max(1);
-        let rows = || job.ranks.chunks(per_row);
-        let sum = |times: &mut dyn Iterator<Item = u64>| Exact(times.map(u128::from).sum());
-        let finished =
-            job.finish.tasks_ps.iter().map(|finish| job.finish.max_ps - finish).collect::<Vec<_>>();
-        (!job.ranks.is_empty()).then(|| Self {
-            ranks_per_row: per_row as u32,
-            times: ByState::from_fn(|state| {
-                rows().map(|ranks| sum(&mut ranks.iter().map(|times| times[state]))).collect()
-            }),
-            initialising_ps: Vec::new(),
-            finished_ps: finished.chunks(per_row).map(|times| sum(&mut times.iter().copied())).collect(),
-        })
-    }
+/// What the ranks of a job do.
+fn rank_states(result: &Simulation, job: usize) -> Option<RankStates> {
+    let job = &result.jobs[job];
+    let per_row = job.ranks.len().div_ceil(MOST_RANKS).max(1);
+    let rows = || job.ranks.chunks(per_row);
+    let sum = |times: &mut dyn Iterator<Item = u64>| Exact(times.map(u128::from).sum());
+    let finished = job.finish.tasks_ps.iter().map(|finish| job.finish.max_ps - finish).collect::<Vec<_>>();
+    (!job.ranks.is_empty()).then(|| RankStates {
+        ranks_per_row: per_row as u32,
+        times: ByState::from_fn(|state| {
+            rows().map(|ranks| sum(&mut ranks.iter().map(|times| times[state]))).collect()
+        }),
+        initialising_ps: Vec::new(),
+        finished_ps: finished.chunks(per_row).map(|times| sum(&mut times.iter().copied())).collect(),
+    })
 }
 
 /// The sums over a simulation.

@@ -1,10 +1,8 @@
 //! The part of a report's data on the captured run itself: how the ranks spent it (`docs/time.md`).
 
-use super::measures::OfRank;
 use crate::stats::{Accounts, InAll};
 use results::Exact;
-use serde::Serialize;
-use std::collections::BTreeMap;
+use results::report::{FunctionRanks, InFunction, OfRank, Part, Spent};
 use vef_format::account::{ByPart, TimePart};
 use vef_format::units::Picos;
 
@@ -12,64 +10,6 @@ use vef_format::units::Picos;
 const MOST_ROWS: usize = 1024;
 /// Functions by rank, at most: those with most time.
 const MOST_FUNCTIONS: usize = 16;
-
-/// How the ranks spent the captured run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Spent {
-    /// From the end of `MPI_Init` to the start of `MPI_Finalize`, of all threads of all ranks: what shares refer to.
-    pub run_ps: Exact,
-    /// The parts of that time, and start-up, which comes before.
-    pub parts: Vec<Part>,
-    /// By function and part, the one with most time first.
-    pub functions: Vec<InFunction>,
-    /// Ranks that share a row of the following lists; values are then sums.
-    pub ranks_per_row: u32,
-    /// By rank, a list a part that is not 0 everywhere.
-    pub ranks: BTreeMap<&'static str, Vec<Exact>>,
-    /// By rank, a list for each of the functions with most time.
-    pub function_ranks: Vec<FunctionRanks>,
-}
-
-/// A part of the time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Part {
-    /// Its name: `outside`, `own`, `message` and so on.
-    pub part: &'static str,
-    /// All ranks together.
-    pub time_ps: Exact,
-    /// That as a share of `run_ps`, from 0 to 1; of start-up none.
-    pub share: Option<f64>,
-    /// The mean over the ranks, rounded down.
-    pub mean_ps: Exact,
-    /// The most of a rank.
-    pub max: OfRank,
-}
-
-/// The time in a function, or a part of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InFunction {
-    /// Its C name.
-    pub function: String,
-    /// The part of the time that this is.
-    pub part: &'static str,
-    /// Calls; 0 in the further rows of a function.
-    pub calls: Exact,
-    /// All ranks together.
-    pub time_ps: Exact,
-    /// That as a share of `run_ps`; of start-up none.
-    pub share: Option<f64>,
-    /// The most of a rank.
-    pub max: OfRank,
-}
-
-/// The time in a function by rank.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FunctionRanks {
-    /// Its C name.
-    pub function: String,
-    /// The times, a row a rank or group of ranks.
-    pub time_ps: Vec<Exact>,
-}
 
 /// The data of `accounts`, of which times are in ticks of `clock`.
 pub(crate) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
@@ -82,7 +22,7 @@ pub(crate) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
         let most = times().max().unwrap_or(0);
         let rank = times().position(|time| time == most).unwrap_or(0) as u32;
         Part {
-            part: part.name(),
+            part: part.name().to_owned(),
             time_ps: picos(all.of(part)),
             share: (part != TimePart::StartUp).then(|| share(all.of(part))),
             mean_ps: picos(all.of(part) / tasks.max(1) as u64),
@@ -92,7 +32,7 @@ pub(crate) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
     let used = || TimePart::ALL.iter().filter(|&&part| all.of(part) > 0);
     let function = |&(name, part, ref sum): &(&str, TimePart, InAll)| InFunction {
         function: name.to_owned(),
-        part: part.name(),
+        part: part.name().to_owned(),
         calls: sum.calls.into(),
         time_ps: picos(sum.ticks),
         share: (part != TimePart::StartUp).then(|| share(sum.ticks)),
@@ -105,7 +45,8 @@ pub(crate) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
         row
     });
     let rows: Vec<ByPart> = rows.collect();
-    let list = |&part: &TimePart| (part.name(), rows.iter().map(|row| picos(row.of(part))).collect());
+    let list =
+        |&part: &TimePart| (part.name().to_owned(), rows.iter().map(|row| picos(row.of(part))).collect());
     let functions = accounts.by_function();
     Spent {
         run_ps: picos(running),
@@ -145,11 +86,4 @@ fn function_ranks(
         time_ps: times.iter().map(|&ticks| picos(ticks)).collect(),
     };
     order.iter().zip(&times).map(row).collect()
-}
-
-impl Part {
-    /// Its name for people.
-    pub(crate) fn title(&self) -> &'static str {
-        TimePart::ALL.iter().find(|part| part.name() == self.part).map_or(self.part, |part| part.title())
-    }
 }

@@ -1,9 +1,10 @@
 //! A report for people on a terminal: at most a hundred columns, numbers to the right, units in the heads.
 
-use super::model::{Amount, Report};
+use super::model::Report;
 use super::parts::{percent, ranks};
 use super::shown::{bytes, count, measure_of_ranks, of_them, range, spans, time};
 use results::Exact;
+use results::report::Amount;
 use vef_format::units::Grouped;
 
 /// How a report is shown.
@@ -182,7 +183,7 @@ impl Report {
     /// What the report is about, and its sums.
     pub(super) fn head_text(&self) -> String {
         let mut out = String::new();
-        let (head, totals, sizes) = (&self.head, &self.totals, &self.sizes);
+        let (head, totals, sizes) = (&self.data.head, &self.data.totals, &self.data.sizes);
         out.push_str(&format!(
             "{}: {} of {}, {}\n",
             head.file,
@@ -272,7 +273,7 @@ impl Report {
             "computing",
             format!("{} of all ranks, {} at most", time(totals.computing_ps), time(totals.computing_max_ps)),
         );
-        if let Some(entropy) = &self.pairs.entropy {
+        if let Some(entropy) = &self.data.pairs.entropy {
             let (min, max) = (entropy.min, entropy.max);
             fact(
                 "destinations",
@@ -282,7 +283,7 @@ impl Report {
                 ),
             );
         }
-        if let Some(locality) = &self.locality {
+        if let Some(locality) = &self.data.locality {
             fact(
                 "locality",
                 format!(
@@ -325,11 +326,11 @@ impl Report {
 
     fn by_size(&self) -> (String, Rows) {
         let mut rows = Rows::new(&["bytes a message", "messages", "bytes"]);
-        for class in &self.sizes.classes {
+        for class in &self.data.sizes.classes {
             let [messages, bytes] = amount(&class.amount);
             rows.row(class.amount.messages, vec![range(class.from.0, class.to.0), messages, bytes]);
         }
-        let different = match self.sizes.different {
+        let different = match self.data.sizes.different {
             Some(different) => format!("{} different", Grouped(different)),
             None => "too many different ones to count".to_owned(),
         };
@@ -338,17 +339,18 @@ impl Report {
 
     fn by_pair(&self) -> (String, Rows) {
         let mut rows = Rows::new(&["from → to", "messages", "bytes"]);
-        rows.all = self.pairs.different.unwrap_or(0);
-        for pair in &self.pairs.top {
+        rows.all = self.data.pairs.different.unwrap_or(0);
+        for pair in &self.data.pairs.top {
             let [messages, bytes] = amount(&pair.amount);
             rows.row(pair.amount.bytes, vec![format!("{} → {}", pair.src, pair.dst), messages, bytes]);
         }
-        let different = self.pairs.different.unwrap_or(0);
-        let partners = self.pairs.partners.iter().filter(|row| row.partners > 0);
+        let different = self.data.pairs.different.unwrap_or(0);
+        let partners = self.data.pairs.partners.iter().filter(|row| row.partners > 0);
         let (least, most) = partners
             .fold((u32::MAX, 0), |(least, most), row| (least.min(row.partners), most.max(row.partners)));
         let least = least.min(most);
         let symmetry = self
+            .data
             .pairs
             .symmetry
             .map_or_else(String::new, |share| format!("; {} of the bytes go both ways", percent(share)));
@@ -365,7 +367,7 @@ impl Report {
 
     fn by_distance(&self) -> (String, Rows) {
         let mut rows = Rows::new(&["|from − to|", "messages", "bytes"]);
-        for class in &self.distances {
+        for class in &self.data.distances {
             let [messages, bytes] = amount(&class.amount);
             rows.row(class.amount.messages, vec![range(class.from.into(), class.to.into()), messages, bytes]);
         }
@@ -375,7 +377,7 @@ impl Report {
     fn by_collective(&self) -> (String, Rows) {
         let mut rows =
             Rows::new(&["operation", "members", "operations", "contributed, bytes", "obtained, bytes"]);
-        for row in &self.collectives.operations {
+        for row in &self.data.collectives.operations {
             let fields = vec![
                 row.operation.clone(),
                 Grouped(row.members).to_string(),
@@ -390,8 +392,8 @@ impl Report {
 
     fn by_communicator(&self) -> (String, Rows) {
         let mut rows = Rows::new(&["communicator", "members", "operations"]);
-        rows.all = self.collectives.different;
-        for row in &self.collectives.communicators {
+        rows.all = self.data.collectives.different;
+        for row in &self.data.collectives.communicators {
             let fields =
                 vec![format!("C{}", row.id), Grouped(row.members).to_string(), count(row.operations)];
             rows.row(row.operations, fields);
@@ -402,8 +404,8 @@ impl Report {
     fn by_rank(&self) -> (String, Rows) {
         let mut rows =
             Rows::new(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"]);
-        for spread in &self.ranks.spread {
-            let (name, value) = measure_of_ranks(spread.measure);
+        for spread in &self.data.ranks.spread {
+            let (name, value) = measure_of_ranks(&spread.measure);
             let fields = vec![
                 name.to_owned(),
                 value(spread.min.value),
@@ -420,7 +422,7 @@ impl Report {
 
     fn by_phase(&self) -> (String, Rows) {
         let mut rows = Rows::new(&["phase", "entries", "messages", "bytes", "collective parts", "computing"]);
-        for phase in &self.phases {
+        for phase in &self.data.phases {
             let fields = vec![
                 phase.name.clone(),
                 count(phase.entries),
@@ -435,7 +437,7 @@ impl Report {
     }
 
     fn by_time(&self) -> (String, Rows) {
-        let Some(spent) = &self.spent else { return Default::default() };
+        let Some(spent) = &self.data.spent else { return Default::default() };
         let mut rows = Rows::new(&["part", "time", "share", "mean of a rank", "most", "of rank"]);
         for part in &spent.parts {
             let fields = vec![
@@ -452,7 +454,7 @@ impl Report {
     }
 
     fn by_function(&self) -> (String, Rows) {
-        let functions = self.spent.iter().flat_map(|spent| &spent.functions);
+        let functions = self.data.spent.iter().flat_map(|spent| &spent.functions);
         let mut rows =
             Rows::new(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"]);
         for function in functions {
@@ -471,7 +473,7 @@ impl Report {
     }
 
     fn by_wait(&self) -> (String, Rows) {
-        let waits = self.replayed.iter().flat_map(|replayed| &replayed.waits.places);
+        let waits = self.data.replayed.iter().flat_map(|replayed| &replayed.waits.places);
         let mut rows = Rows::new(&["cause", "function", "phase", "waits", "time"]);
         for place in waits {
             let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "–".to_owned());
@@ -489,7 +491,7 @@ impl Report {
     }
 
     fn by_wait_pair(&self) -> (String, Rows) {
-        let pairs = self.replayed.iter().flat_map(|replayed| &replayed.waits.pairs);
+        let pairs = self.data.replayed.iter().flat_map(|replayed| &replayed.waits.pairs);
         let mut rows = Rows::new(&["rank", "waits for", "cause", "waits", "time"]);
         for pair in pairs {
             let (waits, took) = (Exact(pair.waits.into()), Exact(pair.time_ps.into()));
@@ -507,7 +509,7 @@ impl Report {
 
     fn by_call(&self) -> (String, Rows) {
         let mut rows = Rows::new(&["function", "records"]);
-        for call in &self.calls {
+        for call in &self.data.calls {
             rows.row(call.records, vec![call.function.clone(), count(call.records)]);
         }
         ("MPI functions behind the records".to_owned(), rows)

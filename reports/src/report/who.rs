@@ -1,8 +1,8 @@
 //! Who sends to whom: the matrix, the pairs with most, and orders that show groups.
 
-use super::model::{Amount, Bits, Entropy, Matrix, Order, Pair, Pairs, Partners};
 use crate::stats::{Pair as Counted, Stats, Sums, Volume};
 use results::Exact;
+use results::report::{Amount, Bits, Entropy, Matrix, Order, Pair, Pairs, Partners};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -111,9 +111,9 @@ fn orders(stats: &Stats, pairs: &[Counted]) -> Vec<Order> {
             .collect();
         let mut ranks: Vec<u32> = (0..stats.header.tasks).collect();
         ranks.sort_by_key(|&rank| number_of[rank as usize]);
-        orders.push(Order { by: "host", ranks });
+        orders.push(Order { by: "host".to_owned(), ranks });
     }
-    orders.push(Order { by: "partners", ranks: by_partners(stats.header.tasks, pairs) });
+    orders.push(Order { by: "partners".to_owned(), ranks: by_partners(stats.header.tasks, pairs) });
     orders.retain(|order| !order.ranks.is_sorted());
     orders
 }

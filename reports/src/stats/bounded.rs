@@ -5,6 +5,7 @@
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
+use results::report::Amount;
 
 /// Messages and their payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,12 @@ pub struct Volume {
     pub messages: u64,
     /// Their bytes; the sum saturates, as a hostile trace may promise anything.
     pub bytes: u64,
+}
+
+impl From<Volume> for Amount {
+    fn from(volume: Volume) -> Self {
+        Self { messages: volume.messages.into(), bytes: volume.bytes.into() }
+    }
 }
 
 impl Volume {

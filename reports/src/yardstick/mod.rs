@@ -9,11 +9,11 @@ mod under_way;
 mod waiting;
 mod watcher;
 
-use crate::report::Replayed;
 use crate::stats::Stats;
 use replay::{
     BuildError, Engine, Extent, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, yardstick,
 };
+use results::report::Replayed;
 use std::io;
 use std::path::Path;
 use vef_format::format::Format;

@@ -1,10 +1,10 @@
 //! Durations of collective operations, and how far apart their members enter them.
 
-use crate::report::replayed::OperationTimes;
 use crate::stats::Stats;
 use hashbrown::HashMap;
 use replay::Picos;
 use results::Exact;
+use results::report::OperationTimes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use vef_format::ids::CommId;

@@ -1,9 +1,8 @@
 //! Numbers of messages in flight of each sender.
 
-use crate::report::model::OfRank;
-use crate::report::replayed::UnderWay;
 use replay::Picos;
 use results::Exact;
+use results::report::{OfRank, UnderWay};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use vef_format::ids::Rank;

@@ -6,11 +6,11 @@ use super::senders::Senders;
 use super::under_way::UnderWay;
 use super::waiting::Waiting;
 use crate::report::matrix;
-use crate::report::replayed::{
-    CollectiveTimes, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
-};
 use crate::stats::{Stats, Sums, Volume};
 use replay::{Engine, Kind, Left, Link, Message, Next, Picos, Sink, Started};
+use results::report::{
+    CollectiveTimes, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
+};
 use results::{ByState, Exact};
 use vef_format::raw::RawKind;
 use vef_format::state::State;
@@ -179,7 +179,7 @@ impl<'a> Watcher<'a> {
             bandwidth_bits_per_s: self.link.bits_per_second(),
             runtime_ps: runtime.0.into(),
             ideal_runtime_ps: ideal.0.into(),
-            efficiency: Efficiency::new(&computing, runtime, ideal),
+            efficiency: efficiency(&computing, runtime, ideal),
             kinds: Kind::all()
                 .zip(&self.totals)
                 .filter(|(_, volume)| volume.messages > 0)
@@ -284,4 +284,23 @@ impl Sink for Watcher<'_> {
     fn reached(&mut self, now: Picos) {
         self.under_way.reached(now, self.width);
     }
+}
+
+/// Efficiency from the ranks' computing times and the run times; none where nothing takes any time.
+fn efficiency(computing: &[u64], runtime: Picos, ideal: Picos) -> Option<Efficiency> {
+    let most = computing.iter().copied().max()? as f64;
+    let mean = computing.iter().map(|&time| time as f64).sum::<f64>() / computing.len() as f64;
+    let (runtime, ideal) = (runtime.0 as f64, ideal.0 as f64);
+    if most == 0.0 || runtime == 0.0 {
+        return None;
+    }
+    let (load_balance, serialisation, transfer) = (mean / most, most / ideal, ideal / runtime);
+    let communication = serialisation * transfer;
+    Some(Efficiency {
+        load_balance,
+        serialisation,
+        transfer,
+        communication,
+        parallel: load_balance * communication,
+    })
 }

@@ -384,16 +384,21 @@ pub struct Performance {
 }
 
 impl Simulation {
-    /// The links of the level with most transmission and queueing on the critical path.
-    pub fn critical_links(&self) -> Option<Range<u32>> {
-        let level = self.critical_path.as_ref()?.levels.first()?;
-        Some(level.first_link..level.first_link + level.links)
+    /// The links of each level whose transmission and queueing are a twentieth of the critical path at least, most first; of the
+    /// first level in any case.
+    pub fn critical_levels(&self) -> Vec<Range<u32>> {
+        let levels = self.critical_path.iter().flat_map(|path| &path.levels).enumerate();
+        let is_large = |time: u64| time.saturating_mul(20) >= self.runtime_ps;
+        let tried =
+            levels.filter(|(nth, level)| *nth == 0 || is_large(level.transmission_ps + level.queueing_ps));
+        tried.map(|(_, level)| level.first_link..level.first_link + level.links).collect()
     }
 
-    /// Adds the result of a run in which [`Simulation::critical_links`] had twice their bandwidth.
-    pub fn set_doubled(&mut self, doubled: &Self) {
+    /// Adds the result of a run in which the links of one of [`Simulation::critical_levels`] had twice their bandwidth.
+    pub fn set_doubled(&mut self, links: &Range<u32>, doubled: &Self) {
         let Some(path) = &mut self.critical_path else { return };
-        let Some(level) = path.levels.first_mut() else { return };
+        let level = path.levels.iter_mut().find(|level| level.first_link == links.start);
+        let Some(level) = level else { return };
         level.runtime_if_twice_as_fast_ps = Some(doubled.runtime_ps);
         if level.links == 1 {
             let own = path.links.iter_mut().filter(|link| link.number == level.first_link);

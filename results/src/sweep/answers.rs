@@ -209,7 +209,8 @@ fn best(cases: &Grouped<Case, Times>, named: &dyn Fn(&Case) -> String) -> Vec<St
     answers
 }
 
-/// From which value of an ordered option on more gains nothing, for each combination of the others.
+/// From which value of an option on a more demanding one gains nothing, for each combination of the others. More of a bandwidth, a
+/// size or a number is more demanding, and less of a time.
 fn suffices(
     at: usize,
     option: &str,
@@ -223,9 +224,16 @@ fn suffices(
         others.remove(at);
         groups.entry(others).or_default().push(case);
     }
-    let is_quantity = |case: &Case| case[at].starts_with(|first: char| first.is_ascii_digit());
-    if !order.iter().all(is_quantity) {
+    let quantities: Vec<Option<Quantity>> = order.iter().map(|case| Quantity::of(&case[at])).collect();
+    let times_among =
+        quantities.iter().flatten().filter(|quantity| matches!(quantity, Quantity::Time(_))).count();
+    if quantities.contains(&None) || ![0, order.len()].contains(&times_among) {
         return Vec::new();
+    }
+    let towards = if times_among > 0 { "down to" } else { "up to" };
+    for cases in groups.values_mut() {
+        let demand = |case: &Case| Quantity::of(&case[at]).map_or(0.0, Quantity::demand);
+        cases.sort_by(|one, other| demand(one).total_cmp(&demand(other)));
     }
     let mut answers = Vec::new();
     for cases in groups.values().filter(|cases| cases.len() > 1) {
@@ -237,7 +245,7 @@ fn suffices(
         rest.remove(at);
         answers.push(match enough {
             Some(from) => format!(
-                "{} suffices: {option} up to {} gains {}",
+                "{} suffices: {option} {towards} {} gains {}",
                 named(cases[from]),
                 last[at],
                 match most_gain(from) {
@@ -262,6 +270,49 @@ fn suffices(
         answers.push(format!("and so for {left_out} more combinations of the other options"));
     }
     answers
+}
+
+/// What a swept value is a quantity of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Quantity {
+    /// Seconds.
+    Time(f64),
+    /// Bits or bytes, a second or not, or a number.
+    Amount(f64),
+}
+
+impl Quantity {
+    /// Reads a value such as `1.5us`, `100Gbit/s`, `64KiB` or `8`.
+    fn of(value: &str) -> Option<Self> {
+        let end = value.find(|digit: char| !digit.is_ascii_digit() && digit != '.').unwrap_or(value.len());
+        let (number, unit) = (value[..end].parse::<f64>().ok()?, value[end..].trim());
+        let times =
+            [("ps", 1e-12), ("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("μs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+        if let Some((_, scale)) = times.into_iter().find(|&(name, _)| name == unit) {
+            return Some(Self::Time(number * scale));
+        }
+        let mut rest = unit.chars().peekable();
+        let power = rest.peek().and_then(|prefix| "kmgt".find(prefix.to_ascii_lowercase()));
+        if power.is_some() {
+            rest.next();
+        }
+        let base: f64 = if rest.next_if_eq(&'i').is_some() { 1024.0 } else { 1000.0 };
+        let rest: String = rest.collect();
+        let bits = match &rest[..] {
+            "" | "bit/s" | "Bit/s" | "b/s" | "bps" | "B" => 1.0,
+            "B/s" | "Bps" => 8.0,
+            _ => return None,
+        };
+        Some(Self::Amount(number * bits * power.map_or(1.0, |power| base.powi(power as i32 + 1))))
+    }
+
+    /// Grows with what is asked of a network.
+    fn demand(self) -> f64 {
+        match self {
+            Self::Time(seconds) => -seconds,
+            Self::Amount(amount) => amount,
+        }
+    }
 }
 
 fn percent(share: f64) -> String {
@@ -305,6 +356,26 @@ mod tests {
             "trace=b.vefx: bandwidth=1G suffices: bandwidth up to 10G gains nothing",
         ];
         assert_eq!(told(&["trace", "bandwidth"], &points), expected);
+    }
+
+    #[test]
+    fn what_suffices_does_not_depend_on_the_order_of_the_points() {
+        let found = |option: &str, points: &[Told]| {
+            let told = told(&[option], points);
+            told.into_iter().filter(|answer| answer.contains("suffices")).collect::<Vec<_>>()
+        };
+        let latencies: [Told; 3] = [(&["100ns"], 5.0, 0.0), (&["1us"], 5.0, 0.0), (&["10us"], 9.0, 0.0)];
+        let bandwidths: [Told; 3] =
+            [(&["1GB/s"], 9.0, 0.0), (&["10Gbit/s"], 5.0, 0.0), (&["100G"], 5.0, 0.0)];
+        for (option, points, expected) in [
+            ("latency", latencies, "latency=1us suffices: latency down to 100ns gains nothing"),
+            ("bandwidth", bandwidths, "bandwidth=10Gbit/s suffices: bandwidth up to 100G gains nothing"),
+        ] {
+            for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+                assert_eq!(found(option, &order.map(|at| points[at])), [expected], "{order:?}");
+            }
+        }
+        assert_eq!(found("packet", &[(&["4x4"], 1.0, 0.0), (&["8x8"], 1.0, 0.0)]), [""; 0]);
     }
 
     #[test]

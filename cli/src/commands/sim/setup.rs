@@ -103,15 +103,15 @@ pub(super) fn observed_by(
                 report.set_alone(job, &alone?);
             }
         }
-        if let Some(links) = report.critical_links() {
-            let again = simulate(&settings.doubled(links), &mut |progress| {
+        for links in report.critical_levels() {
+            let again = simulate(&settings.doubled(links.clone()), &mut |progress| {
                 watch.stop_if_cancelled();
                 if let Some(bar) = &bar {
                     bar.set(progress.delivered, report.messages);
                     bar.at(format_args!("{} of simulated time, once more", progress.now));
                 }
             })?;
-            report.set_doubled(&again);
+            report.set_doubled(&links, &again);
         }
         Ok(report)
     })

@@ -1,13 +1,13 @@
 //! The part of a report's data that takes a replay: traffic over time, what ranks wait for, efficiency.
 
 use super::measures::{Amount, Matrix, OfRank};
-use results::simulation::WaitsReport;
-use results::{ByState, Exact};
-use serde::Serialize;
-use vef_format::units::Picos;
+use crate::simulation::WaitsReport;
+use crate::{ByState, Exact};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a replay shows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replayed {
     /// Latency of the yardstick network.
     pub latency_ps: Exact,
@@ -38,7 +38,7 @@ pub struct Replayed {
 }
 
 /// Parallel efficiency and its factors, as the POP project defines them. All from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Efficiency {
     /// Mean over greatest computing time of a rank.
     pub load_balance: f64,
@@ -53,7 +53,7 @@ pub struct Efficiency {
 }
 
 /// Messages of a kind.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OfKind {
     /// `point-to-point`, or the operation.
     pub kind: String,
@@ -63,7 +63,7 @@ pub struct OfKind {
 }
 
 /// Messages by when they start.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverTime {
     /// Width of a bin.
     pub bin_ps: Exact,
@@ -76,7 +76,7 @@ pub struct OverTime {
 }
 
 /// Bytes by when they start and who sends them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankTime {
     /// Ranks that share a row.
     pub ranks_per_row: u32,
@@ -89,7 +89,7 @@ pub struct RankTime {
 }
 
 /// What ranks do, over time: rank-picoseconds in each bin.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct States {
     /// Width of a bin.
     pub bin_ps: Exact,
@@ -103,7 +103,7 @@ pub struct States {
 }
 
 /// Messages under way, over time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InFlight {
     /// Width of a bin.
     pub bin_ps: Exact,
@@ -118,7 +118,7 @@ pub struct InFlight {
 }
 
 /// Messages that start while so many of their sender are under way.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnderWay {
     /// The least number of the class.
     pub from: Exact,
@@ -129,7 +129,7 @@ pub struct UnderWay {
 }
 
 /// What each rank does: a row a rank, or a group of ranks whose times are added up.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankStates {
     /// Ranks that share a row.
     pub ranks_per_row: u32,
@@ -143,7 +143,7 @@ pub struct RankStates {
 }
 
 /// What collectives became.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectiveTimes {
     /// Who sends to whom: their messages.
     pub matrix: Matrix,
@@ -152,7 +152,7 @@ pub struct CollectiveTimes {
 }
 
 /// How long the operations of a kind take, on communicators of one size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationTimes {
     /// Its name, or its code if that means nothing.
     pub operation: String,
@@ -168,25 +168,4 @@ pub struct OperationTimes {
     pub entry_gap_mean_ps: Exact,
     /// The longest.
     pub entry_gap_max_ps: Exact,
-}
-
-impl Efficiency {
-    /// From the ranks' computing times and the run times; none where nothing takes any time.
-    pub(crate) fn new(computing: &[u64], runtime: Picos, ideal: Picos) -> Option<Self> {
-        let most = computing.iter().copied().max()? as f64;
-        let mean = computing.iter().map(|&time| time as f64).sum::<f64>() / computing.len() as f64;
-        let (runtime, ideal) = (runtime.0 as f64, ideal.0 as f64);
-        if most == 0.0 || runtime == 0.0 {
-            return None;
-        }
-        let (load_balance, serialisation, transfer) = (mean / most, most / ideal, ideal / runtime);
-        let communication = serialisation * transfer;
-        Some(Self {
-            load_balance,
-            serialisation,
-            transfer,
-            communication,
-            parallel: load_balance * communication,
-        })
-    }
 }

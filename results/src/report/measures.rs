@@ -1,11 +1,11 @@
 //! Measures that several parts of a report have.
 
-use crate::stats::Volume;
-use results::Exact;
-use serde::Serialize;
+use crate::Exact;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Messages and their payload.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct Amount {
     /// Messages.
     pub messages: Exact,
@@ -13,15 +13,9 @@ pub struct Amount {
     pub bytes: Exact,
 }
 
-impl From<Volume> for Amount {
-    fn from(volume: Volume) -> Self {
-        Self { messages: volume.messages.into(), bytes: volume.bytes.into() }
-    }
-}
-
 impl Amount {
     /// The sum of both.
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             messages: Exact(self.messages.0 + other.messages.0),
             bytes: Exact(self.bytes.0 + other.bytes.0),
@@ -30,7 +24,7 @@ impl Amount {
 }
 
 /// A matrix of senders and receivers.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct Matrix {
     /// Ranks that share a row, and a column.
     pub ranks_per_row: u32,
@@ -47,16 +41,16 @@ pub struct Matrix {
 }
 
 /// An order of ranks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Order {
     /// `host`, or `partners`: those that exchange most beside each other.
-    pub by: &'static str,
+    pub by: String,
     /// The ranks.
     pub ranks: Vec<u32>,
 }
 
 /// A value of a rank.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OfRank {
     /// The first rank that has it.
     pub rank: u32,

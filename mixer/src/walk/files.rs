@@ -1,0 +1,85 @@
+//! The rules for files whose bytes storage servers keep: tasks behind those of the capture, which answer each request
+//! ([`IoServers`](crate::IoServers)). Without servers, accesses are counted only.
+
+use super::builder::{Builder, Lowered, Pending};
+use super::opened::{OpenFile, fnv};
+use super::timeline::Chain;
+use crate::StorageServers;
+use crate::error::Problem;
+use vef_format::account::TimePart;
+use vef_format::capture::event::{Event, FileId, Io};
+use vef_format::ids::{CommId, Rank};
+use vef_format::units::Bytes;
+
+impl Builder<'_> {
+    /// A file is opened.
+    pub(super) fn file_opened(
+        &mut self,
+        event: &Event<'_>,
+        id: FileId,
+        comm: CommId,
+        name: &str,
+    ) -> Result<(), Problem> {
+        let local = self.comms.get(comm)?;
+        match self.options.io.filter(|_| !local.foreign && !local.inter) {
+            None => self.not_representable(event.call, Bytes::ZERO),
+            Some(StorageServers { servers, .. }) => {
+                let first = fnv(name) % servers.count;
+                let file = OpenFile { comm: local.index, first, displacement: 0, unit: 1, position: 0 };
+                self.files.insert(id, file);
+            }
+        }
+        Ok(())
+    }
+
+    /// The view of a file is set, which also sets back its position.
+    pub(super) fn file_viewed(&mut self, event: &Event<'_>, id: FileId, displacement: i64, unit: Bytes) {
+        match self.files.get_mut(&id) {
+            None => self.not_representable(event.call, Bytes::ZERO),
+            Some(file) => {
+                let displacement = u64::try_from(displacement).unwrap_or(0);
+                *file = OpenFile { displacement, unit: unit.0, position: 0, ..*file };
+            }
+        }
+    }
+
+    /// A file is closed.
+    pub(super) fn file_closed(&mut self, event: &Event<'_>, id: FileId) {
+        if self.files.remove(&id).is_none() {
+            self.not_representable(event.call, Bytes::ZERO);
+        }
+    }
+
+    /// Rule 16: a file is read or written. A collective access is one of each member: what members send each other to make them
+    /// larger is not in the capture, and whether they wait for each other is the library's choice.
+    pub(super) fn accessed(&mut self, event: &Event<'_>, io: &Io, bytes: Bytes) -> Result<(), Problem> {
+        let Some((StorageServers { first, servers }, file)) =
+            self.options.io.zip(self.files.get_mut(&io.file))
+        else {
+            self.not_representable(event.call, bytes);
+            return self.start(io.request, Pending::NoCompletionRecord(TimePart::File));
+        };
+        let (comm, first_server) = (file.comm, file.first);
+        let at = match io.offset {
+            Some(offset) => u64::try_from(offset).unwrap_or(0).saturating_mul(file.unit),
+            None => {
+                let position = file.position;
+                file.position = position.saturating_add(bytes.0);
+                position
+            }
+        };
+        let at = file.displacement.saturating_add(at);
+        let mut chain = Chain::default();
+        let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
+        for (server, share) in servers.shares(first_server, at, bytes) {
+            let moved = if io.write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
+            awaited.receives.push(self.ask(event, comm, Rank(first.0 + server), moved, &mut chain)?);
+        }
+        match io.request {
+            Some(_) => self.start_lowered(io.request, awaited)?,
+            None => self.complete_lowered(event, &awaited, &mut chain),
+        }
+        self.timeline.end(event, &chain);
+        Ok(())
+    }
+}

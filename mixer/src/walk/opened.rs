@@ -1,0 +1,86 @@
+//! The files that one task has open, and which storage server keeps which of their bytes.
+
+use crate::IoServers;
+use crate::index::CommIndex;
+use hashbrown::HashMap;
+use vef_format::capture::event::FileId;
+use vef_format::units::Bytes;
+
+/// The open files of one task.
+pub(super) type Files = HashMap<FileId, OpenFile>;
+
+/// An open file, where the task knows it to be.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    pub(super) comm: CommIndex,
+    /// The server of its first stripe.
+    pub(super) first: u32,
+    /// Where the task's view begins, and the unit of its offsets, in bytes.
+    pub(super) displacement: u64,
+    pub(super) unit: u64,
+    /// The task's own position behind `displacement`, in bytes.
+    pub(super) position: u64,
+}
+
+impl IoServers {
+    /// The bytes of each server, of `bytes` at `at` in a file whose first stripe is on the server `first`; servers without
+    /// some are left out.
+    pub(super) fn shares(self, first: u32, at: u64, bytes: Bytes) -> impl Iterator<Item = (u32, Bytes)> {
+        let Self { count, stripe: Bytes(stripe), width } = self;
+        let round = u128::from(stripe) * u128::from(width);
+        // Bytes on the n-th server of the file in front of `end`.
+        let in_front = move |end: u64, nth: u32| {
+            let (end, stripe) = (u128::from(end), u128::from(stripe));
+            let begun = (end % round).saturating_sub(stripe * u128::from(nth)).min(stripe);
+            (end / round * stripe + begun) as u64
+        };
+        let end = at.saturating_add(bytes.0);
+        let stripes = end.div_ceil(stripe) - at / stripe;
+        (0..stripes.min(width.into())).filter_map(move |behind| {
+            let nth = ((at / stripe + behind) % u64::from(width)) as u32;
+            let share = in_front(end, nth) - in_front(at, nth);
+            (share > 0).then_some(((first + nth) % count, Bytes(share)))
+        })
+    }
+}
+
+/// A number of a name, by FNV-1a: each rank, and each mix, has the same one.
+pub(super) fn fnv(name: &str) -> u32 {
+    name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against one byte after the other.
+        #[test]
+        fn shares_are_those_of_each_byte(
+            count in 1u32..6, narrower in 0u32..6, stripe in 1u64..9, first in 0u32..6, at in 0u64..100, bytes in 0u64..100,
+        ) {
+            let (first, width) = (first % count, count - narrower % count);
+            let servers = IoServers { count, stripe: Bytes(stripe), width };
+            let mut expected = std::collections::BTreeMap::new();
+            for byte in at..at + bytes {
+                let server = (first + (byte / stripe % u64::from(width)) as u32) % count;
+                *expected.entry(server).or_insert(0) += 1;
+            }
+            let shares = servers.shares(first, at, Bytes(bytes)).map(|(server, share)| (server, share.0));
+            prop_assert_eq!(shares.collect::<std::collections::BTreeMap<_, _>>(), expected);
+        }
+    }
+
+    #[test]
+    fn absurd_accesses_are_shared_without_overflow() {
+        for (stripe, width) in [(u64::MAX / 2, 3), (u64::MAX, 1), (1 << 20, 2)] {
+            let servers = IoServers { count: 3, stripe: Bytes(stripe), width };
+            for at in [0, 1 << 40, u64::MAX - 10] {
+                let all: u128 =
+                    servers.shares(1, at, Bytes(u64::MAX)).map(|(_, share)| u128::from(share.0)).sum();
+                assert_eq!(all, u128::from(u64::MAX - at), "{stripe} {width} {at}");
+            }
+        }
+    }
+}

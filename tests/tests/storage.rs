@@ -1,0 +1,117 @@
+//! Files in a trace: storage servers answer each access, and each has the bytes of its stripes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use vef_tests::{Mpi, run, vef};
+
+const RANKS: u32 = 4;
+const SERVERS: u32 = 3;
+const STRIPE: u64 = 64 << 10;
+const WIDTH: u64 = 2;
+
+/// Bytes that each server keeps of a file, counted from the file's first server: written, and read.
+type Kept = BTreeMap<(u64, char), u64>;
+
+/// What the program printed, by file, byte after byte.
+fn accesses(printed: &str) -> BTreeMap<&str, Kept> {
+    let mut files: BTreeMap<&str, Kept> = BTreeMap::new();
+    for line in printed.lines() {
+        let [file, what, at, bytes] = line.split(' ').collect::<Vec<_>>().try_into().expect("four words");
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        for byte in number(at)..number(at) + number(bytes) {
+            let server = byte / STRIPE % WIDTH;
+            *files
+                .entry(file)
+                .or_default()
+                .entry((server, what.chars().next().expect("a letter")))
+                .or_default() += 1;
+        }
+    }
+    files
+}
+
+/// Bytes of messages to and from each server in a trace's text.
+fn moved(trace: &Path) -> BTreeMap<(u32, char), u64> {
+    let text = std::fs::read_to_string(trace).expect("a trace");
+    let mut moved = BTreeMap::new();
+    for fields in
+        text.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|fields| fields.len() == 7)
+    {
+        let number = |at: usize| fields[at].parse::<u64>().unwrap_or(0);
+        // Source and destination.
+        for (server, what) in [(number(2), 'w'), (number(1), 'r')] {
+            if server >= u64::from(RANKS)
+                && number(1) != number(2)
+                && number(3) > 0
+                && !fields[0].starts_with('G')
+            {
+                *moved.entry((server as u32 - RANKS, what)).or_default() += number(3);
+            }
+        }
+    }
+    moved
+}
+
+#[test]
+fn each_server_has_the_bytes_of_its_stripes() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "storage", &["tests/c/storage.c"]);
+        let place = |name: &str| work.path().join(name);
+        let mut command = vef();
+        command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(place("capture"));
+        let printed = run(command.arg("--").arg(&program).arg(work.path())).success().stdout();
+        let mix = |to: &str, more: &[&str]| {
+            let mut command = vef();
+            command.args(["mix", "--io-servers", "3", "--io-stripe", "64KiB:2", "-i"]).arg(place("capture"));
+            run(command.args(more).arg("-o").arg(place(to))).success();
+            place(to)
+        };
+        let (text, container) = (mix("t.vef", &[]), mix("t.vefx", &[]));
+        // The files begin at servers that only the mixer knows: as many bytes for one way to choose them.
+        let files: Vec<Kept> = accesses(&printed).into_values().collect();
+        let sums = |begins: u32| {
+            let mut sums: BTreeMap<(u32, char), u64> = BTreeMap::new();
+            for (nth, kept) in files.iter().enumerate() {
+                let begin = begins / SERVERS.pow(nth as u32) % SERVERS;
+                for (&(server, what), bytes) in kept {
+                    *sums.entry(((begin + server as u32) % SERVERS, what)).or_default() += bytes;
+                }
+            }
+            sums
+        };
+        let found = moved(&text);
+        assert_eq!(files.len() as u32, 1 + RANKS, "{mpi:?}: {printed}");
+        let is_possible = (0..SERVERS.pow(files.len() as u32)).any(|begins| sums(begins) == found);
+        assert!(is_possible, "{mpi:?}: {found:?} of {files:?}");
+        // In parts, as in one piece; each way to read it has all of it.
+        let in_parts = mix("parts.vefx", &["--memory", "1B"]);
+        assert_eq!(std::fs::read(&in_parts).expect("a trace"), std::fs::read(&container).expect("a trace"));
+        for trace in [&text, &container] {
+            let checked = run(vef().arg("check").arg(trace)).success().stdout();
+            assert!(
+                checked.contains("complete: every record replays") && !checked.contains("warning"),
+                "{checked}"
+            );
+        }
+        let model = ["--topology", "switch:7", "--model", "packet"];
+        run(vef().arg("sim").arg(&container).args(model)).success();
+        // Without servers accesses are counted.
+        let counted = run(vef().args(["mix", "-i"]).arg(place("capture")).arg("-o").arg(place("none.vefx")));
+        assert!(counted.success().stdout().contains("MPI_File_write_at_all"));
+    }
+}
+
+#[test]
+fn servers_that_make_no_sense_are_refused() {
+    for (wrong, why) in [
+        (&["--io-servers", "0"][..], "0 is not in 1..="),
+        (&["--io-servers", "2", "--io-stripe", "1MiB:3"], "3 servers keep a file, but there are 2"),
+        (&["--io-servers", "2", "--io-stripe", "0:1"], "at least one byte"),
+        (&["--io-servers", "2", "--io-stripe", "1MiB"], "SIZE:COUNT"),
+        (&["--io-stripe", "1MiB:1"], "--io-servers"),
+    ] {
+        let refused = run(vef().args(["mix", "-i", "none", "-o", "/dev/null"]).args(wrong));
+        assert!(refused.stderr().contains(why), "{wrong:?}: {}", refused.stderr());
+    }
+}
