@@ -14,7 +14,7 @@ use crate::factors::Factors;
 use crate::library::Libraries;
 use crate::machine::{LoadMeter, Machine, free_memory};
 use crate::method::{Measured, Method, Stopwatch};
-use crate::results::{Overlap, Report, Row, SCHEMA, SelfTest, Settings};
+use crate::results::{BenchSchema, Overlap, Report, Row, SelfTest, Settings};
 use crate::sizes::MessageSizes;
 use crate::stats::{Precision, Summary, median};
 use crate::subject::Subject;
@@ -148,7 +148,7 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn FnMut(&Report)) -> Result<Rep
     let factors = plan.factors.as_ref().map(|factors| factors.of(&all, &timer)).transpose()?;
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut report = Report {
-        schema: SCHEMA.into(),
+        schema: BenchSchema::default(),
         complete: false,
         started,
         settings: Settings {

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use replay::{Engine, Job, Loaded, Table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_example::calibration::Calibration;
 use sim_example::{Settings, run};
@@ -23,7 +24,7 @@ use crate::results::Row;
 use crate::stats::median;
 
 /// A measured row beside its simulation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedCell {
     /// Operation.
     pub operation: String,

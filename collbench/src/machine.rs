@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs::read_to_string;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::world::World;
 
 /// The machine as the ranks see it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Host of each rank.
     pub hosts: Vec<String>,
@@ -91,7 +92,7 @@ fn numbers(list: &str) -> Vec<u32> {
 }
 
 /// How busy a host is with other things.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostLoad {
     /// Load average of the last minute.
     pub load: f64,

@@ -7,12 +7,13 @@
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use statrs::statistics::Statistics;
 
 /// An interval that is to contain the true value with a given probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Its lower end.
     pub low: f64,
@@ -28,7 +29,7 @@ impl Interval {
 }
 
 /// What samples of one launch say. All in the unit of the samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Number of samples.
     pub samples: usize,
@@ -51,7 +52,7 @@ pub struct Summary {
 }
 
 /// When a measurement has been repeated often enough.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, clap::Args)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 pub struct Precision {
     /// Fewest repetitions
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -135,7 +136,7 @@ impl Summary {
 }
 
 /// What several launches say of the median.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Launches {
     /// Launches.
     pub launches: usize,

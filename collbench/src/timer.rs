@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use mpi_abi::api::Mpi;
 use rustix::time::{ClockId, clock_gettime};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
 /// A source of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimerKind {
     // `CLOCK_MONOTONIC`, whose rate the system keeps.
@@ -49,7 +50,7 @@ pub struct Timer {
 }
 
 /// What a look at a timer found.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimerQuality {
     /// Smallest step between two readings that differ, ns.
     pub resolution_ns: f64,

@@ -10,6 +10,7 @@ pub(crate) const MOST_RANKS: u32 = 1 << 24;
 
 /// A node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Host name, unique in a placement.
@@ -42,6 +43,7 @@ impl Node {
 
 /// The node of a rank, and its slot and core there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Location {
     /// Index into [`Placement::nodes`].
     pub node: u32,
@@ -85,6 +87,7 @@ impl Location {
 ///
 /// Each `ranks[r].node` is a valid index into `nodes`; constructors and readers ensure this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Placement {
     /// The nodes in the launcher's order; some may be empty.
     pub nodes: Vec<Node>,

@@ -134,4 +134,5 @@ pub use vef_format::ids::{CollectiveId, CommId, Rank};
 pub use vef_format::operation::{OpCodes, OpCodesError};
 pub use vef_format::raw::Raw;
 pub use vef_format::units::{Bytes, Picos, Ticks};
-pub use waits::{Cause, Wait, WaitPair, WaitPlace, WaitSum, WaitSums, Waits};
+pub use vef_format::waits::{Cause, WaitingFor, WaitingIn};
+pub use waits::{Wait, WaitSums, Waits};

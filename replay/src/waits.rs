@@ -17,27 +17,7 @@ use std::sync::Arc;
 use vef_format::ids::Rank;
 use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MESSAGE};
 use vef_format::units::Picos;
-
-/// Why a task waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cause {
-    /// The sender of the message for which it waits has not sent it yet.
-    LateSender,
-    /// The message for which it waits is under way.
-    Message,
-    /// Another member has not entered the collective yet.
-    LateMember,
-    /// All members that it waits for have entered the collective; its messages are under way.
-    Collective,
-    /// A send of its own is not complete.
-    Send,
-}
-
-impl Cause {
-    /// All causes.
-    pub const ALL: [Self; 5] =
-        [Self::LateSender, Self::Message, Self::LateMember, Self::Collective, Self::Send];
-}
+use vef_format::waits::{Cause, WaitingFor, WaitingIn};
 
 /// A wait, or the part of it that has one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,93 +139,109 @@ impl Waits {
 }
 
 /// A number of waits, and their time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WaitSum {
-    /// Waits, or parts of them with one cause.
-    pub waits: u64,
-    /// Their time, in picoseconds; saturates.
-    pub time: u64,
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    waits: u64,
+    /// Saturates.
+    time: Picos,
 }
 
-impl WaitSum {
+impl Sum {
     fn add(&mut self, wait: &Wait) {
         self.waits += 1;
-        self.time = self.time.saturating_add(wait.to.0 - wait.from.0);
+        self.time = Picos(self.time.0.saturating_add(wait.to.0 - wait.from.0));
     }
 }
 
-/// Where in a program a task waits, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WaitPlace {
-    /// Why.
-    pub cause: Cause,
-    /// The MPI function in which it waits, if the trace tells.
-    pub function: Option<Arc<str>>,
-    /// The innermost phase in which that is called.
-    pub phase: Option<Arc<str>>,
-}
+/// Why a task waits, in which MPI function and phase.
+type Place = (Cause, Option<Arc<str>>, Option<Arc<str>>);
+/// Which task of which trace waits for which other one, and why.
+type Pair = (u32, Rank, Rank, Cause);
 
-/// Who waits for whom, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WaitPair {
-    /// Which of the traces, from 0.
-    pub job: u32,
-    /// The task that waits.
-    pub task: Rank,
-    /// The task that it waits for.
-    pub on: Rank,
-    /// Why.
-    pub cause: Cause,
-}
-
-/// Waits, added up.
-#[derive(Debug, Default)]
+/// Who waits for whom, and why: the waits of a replay, added up.
+#[derive(Debug)]
 pub struct WaitSums {
+    waits: Waits,
+    sums: Sums,
+}
+
+#[derive(Debug)]
+struct Sums {
     /// What the traces say of their records; by job.
     labels: Vec<Option<Labels>>,
-    places: HashMap<WaitPlace, WaitSum>,
-    pairs: HashMap<WaitPair, WaitSum>,
+    places: HashMap<Place, Sum>,
+    pairs: HashMap<Pair, Sum>,
     /// Waits of pairs beyond the limit.
-    others: WaitSum,
+    others: u64,
 }
 
 /// Pairs of tasks and causes that are kept apart.
 const MOST_PAIRS: usize = 1 << 20;
 
 impl WaitSums {
-    /// Of replays with these labels, by job.
-    pub fn new(labels: Vec<Option<Labels>>) -> Self {
-        Self { labels, ..Self::default() }
+    /// For an engine that has not begun; `labels` are those of its jobs' traces. Where the notes of a container cannot be read, waits have
+    /// no function and phase.
+    pub fn new(engine: &Engine, labels: Vec<Option<Labels>>) -> Self {
+        let sums = Sums { labels, places: HashMap::new(), pairs: HashMap::new(), others: 0 };
+        Self { waits: Waits::new(engine), sums }
     }
 
-    /// Adds a wait; those of a task in their order. Where the notes of a container cannot be read, the wait has no function and phase.
-    pub fn add(&mut self, wait: &Wait) {
-        let labels = self.labels.get_mut(wait.job as usize).and_then(Option::as_mut);
-        let at = wait.record.checked_sub(1).zip(labels);
-        let label = at.and_then(|(call, labels)| labels.of(wait.task, call).ok()).unwrap_or_default();
-        let place = WaitPlace { cause: wait.cause, function: label.function, phase: label.phase };
-        self.places.entry(place).or_default().add(wait);
-        let Some(on) = wait.on else { return };
-        let pair = WaitPair { job: wait.job, task: wait.task, on, cause: wait.cause };
-        match self.pairs.len() < MOST_PAIRS || self.pairs.contains_key(&pair) {
-            true => self.pairs.entry(pair).or_default().add(wait),
-            false => self.others.add(wait),
-        }
+    /// A record starts.
+    pub fn started(&mut self, started: &Started) {
+        let Self { waits, sums } = self;
+        waits.started(started, |wait| sums.add(wait));
+    }
+
+    /// A task's part of a collective is complete.
+    pub fn left(&mut self, left: &Left) {
+        self.waits.left(left);
     }
 
     /// By place, over all jobs: most time first.
-    pub fn places(&self) -> Vec<(WaitPlace, WaitSum)> {
-        sorted(self.places.clone())
+    pub fn places(&self) -> Vec<WaitingIn> {
+        let row = |((cause, function, phase), sum): (&Place, Sum)| WaitingIn {
+            cause: *cause,
+            function: function.as_deref().map(str::to_owned),
+            phase: phase.as_deref().map(str::to_owned),
+            waits: sum.waits,
+            time_ps: sum.time.0,
+        };
+        sorted(&self.sums.places).map(row).collect()
     }
 
-    /// By pair, most time first; and the waits of pairs that were too many to keep apart.
-    pub fn pairs(&self) -> (Vec<(WaitPair, WaitSum)>, WaitSum) {
-        (sorted(self.pairs.clone()), self.others)
+    /// By pair, most time first; and the number of waits of pairs that were too many to keep apart.
+    pub fn pairs(&self) -> (Vec<WaitingFor>, u64) {
+        let row = |(&(job, task, on, cause), sum): (&Pair, Sum)| WaitingFor {
+            job,
+            task: task.0,
+            on_task: on.0,
+            cause,
+            waits: sum.waits,
+            time_ps: sum.time.0,
+        };
+        (sorted(&self.sums.pairs).map(row).collect(), self.sums.others)
     }
 }
 
-fn sorted<K: Ord>(sums: HashMap<K, WaitSum>) -> Vec<(K, WaitSum)> {
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by(|one, other| (other.1.time, &one.0).cmp(&(one.1.time, &other.0)));
-    sums
+impl Sums {
+    /// Adds a wait; those of a task in their order.
+    fn add(&mut self, wait: &Wait) {
+        let labels = self.labels.get_mut(wait.job as usize).and_then(Option::as_mut);
+        let at = wait.record.checked_sub(1).zip(labels);
+        let label = at.and_then(|(call, labels)| labels.of(wait.task, call).ok()).unwrap_or_default();
+        self.places.entry((wait.cause, label.function, label.phase)).or_default().add(wait);
+        let Some(on) = wait.on else { return };
+        let pair = (wait.job, wait.task, on, wait.cause);
+        match self.pairs.len() < MOST_PAIRS || self.pairs.contains_key(&pair) {
+            true => self.pairs.entry(pair).or_default().add(wait),
+            false => self.others += 1,
+        }
+    }
+}
+
+/// The sums with most time first.
+fn sorted<K: Ord>(sums: &HashMap<K, Sum>) -> impl Iterator<Item = (&K, Sum)> {
+    let mut sums: Vec<(&K, Sum)> = sums.iter().map(|(key, sum)| (key, *sum)).collect();
+    sums.sort_by(|one, other| (other.1.time, one.0).cmp(&(one.1.time, other.0)));
+    sums.into_iter()
 }

@@ -1,8 +1,8 @@
 //! Who waits for whom: the parts of waits, their causes and their places.
 
 use replay::{
-    Cause, Container, Engine, Job, Left, Link, Loaded, Next, Picos, Sink, Started, Wait, WaitPair, WaitPlace,
-    WaitSum, WaitSums, Waits, yardstick,
+    Cause, Container, Engine, Job, Left, Link, Loaded, Next, Picos, Sink, Started, Wait, WaitSums,
+    WaitingFor, WaitingIn, Waits, yardstick,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -55,15 +55,13 @@ impl Sink for Watch {
     fn take(&mut self, _: Next) {}
 
     fn started(&mut self, started: &Started) {
-        let Self { waits, sums, seen } = self;
-        waits.started(started, |wait| {
-            sums.add(wait);
-            seen.push(*wait);
-        });
+        self.waits.started(started, |wait| self.seen.push(*wait));
+        self.sums.started(started);
     }
 
     fn left(&mut self, left: &Left) {
         self.waits.left(left);
+        self.sums.left(left);
     }
 }
 
@@ -76,7 +74,8 @@ fn members_of_a_broadcast_wait_for_its_root() {
     let reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
     let job = Job::loaded(&Arc::new(Loaded::read(reader, OpCodes::default()).unwrap()));
     let mut engine = Engine::builder().job(job).engine().unwrap();
-    let mut watch = Watch { waits: Waits::new(&engine), sums: WaitSums::new(vec![None]), seen: Vec::new() };
+    let mut watch =
+        Watch { waits: Waits::new(&engine), sums: WaitSums::new(&engine, vec![None]), seen: Vec::new() };
     let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();
     assert!(yardstick::watch(&mut engine, &link, Picos::MAX, &mut watch).unwrap().complete());
     for (task, entered) in [(1, 10_000), (2, 5_000_000), (3, 20_000)] {
@@ -93,7 +92,7 @@ fn members_of_a_broadcast_wait_for_its_root() {
 fn waits_are_divided_by_cause() {
     let labels = job().labels().unwrap();
     let mut engine = Engine::builder().job(job()).engine().unwrap();
-    let (waits, sums) = (Waits::new(&engine), WaitSums::new(vec![labels]));
+    let (waits, sums) = (Waits::new(&engine), WaitSums::new(&engine, vec![labels]));
     let mut watch = Watch { waits, sums, seen: Vec::new() };
     // A message takes 1 µs and 1 ns a byte.
     let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();
@@ -117,9 +116,9 @@ fn waits_are_divided_by_cause() {
             wait(3, Cause::Collective, None, 25_000_000, 26_000_000),
         ]
     );
-    let place = |cause, function: &str, phase: Option<&str>, time| {
+    let place = |cause, function: &str, phase: Option<&str>, time_ps| {
         let (function, phase) = (Some(function.into()), phase.map(Into::into));
-        (WaitPlace { cause, function, phase }, WaitSum { waits: 1, time })
+        WaitingIn { cause, function, phase, waits: 1, time_ps }
     };
     assert_eq!(
         watch.sums.places(),
@@ -130,12 +129,11 @@ fn waits_are_divided_by_cause() {
             place(Cause::Collective, "MPI_Barrier", Some("end"), 1_000_000),
         ]
     );
-    let pair =
-        |cause, time| (WaitPair { job: 0, task: Rank(1), on: Rank(0), cause }, WaitSum { waits: 1, time });
+    let pair = |cause, time_ps| WaitingFor { job: 0, task: 1, on_task: 0, cause, waits: 1, time_ps };
     let pairs = [
         pair(Cause::LateMember, 17_000_000),
         pair(Cause::LateSender, 4_000_000),
         pair(Cause::Message, 2_000_000),
     ];
-    assert_eq!(watch.sums.pairs(), (pairs.to_vec(), WaitSum::default()));
+    assert_eq!(watch.sums.pairs(), (pairs.to_vec(), 0));
 }

@@ -14,11 +14,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod profile;
 pub mod report;
 pub mod schedule;
 pub mod simulation;
 pub mod sweep;
+pub mod text;
 pub mod traffic;
 
 pub mod shown;

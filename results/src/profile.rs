@@ -2,7 +2,7 @@
 
 use crate::Exact;
 use crate::report::Spent;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use vef_format::account::{ByPart, TimePart};
@@ -88,7 +88,6 @@ pub struct Phase {
     /// Time in it, of all threads of all ranks, ns.
     pub ns: u64,
     /// The parts of that time, of recorded calls, ns.
-    #[schemars(schema_with = "by_part")]
     pub times_ns: ByPart,
     /// The longest time of a rank in it.
     pub max_ns: u64,
@@ -107,14 +106,6 @@ pub struct Pair {
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-}
-
-/// A key for each part of the time.
-fn by_part(_: &mut SchemaGenerator) -> Schema {
-    let names: Vec<&str> = TimePart::ALL.iter().map(|part| part.name()).collect();
-    let time = |&name: &&str| (name.to_owned(), json_schema!({ "type": "integer", "minimum": 0 }).to_value());
-    let properties: serde_json::Map<_, _> = names.iter().map(time).collect();
-    json_schema!({ "type": "object", "properties": properties, "required": names })
 }
 
 /// Pairs and ranks in the text form, at most.

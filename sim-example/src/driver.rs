@@ -5,8 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Extent, Follow, Job, Labels, LoadError, Picos, SendCompletion};
-use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation};
+use replay::{
+    Accounts, Builder, Engine, Extent, Follow, Job, Labels, LoadError, Picos, SendCompletion, WaitSums,
+};
+use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation, WaitsReport};
 use vef_format::container::{About, Reader, Span};
 use vef_format::format::Format;
 use vef_format::ids::{CommId, Rank};
@@ -33,7 +35,6 @@ use crate::spans::Spans;
 use crate::topology::{Fabric, LinkClass};
 use crate::traffic::Background;
 use crate::traffic::beside::Beside;
-use crate::waiting::Waiting;
 use crate::watch::Observe;
 
 /// Runs the traces of `settings` on its network, and calls `progress` from time to time.
@@ -449,14 +450,14 @@ fn run_with(
     let accounts = Accounts::new(&engine);
     let causes =
         observe.critical_path.then(|| Box::new(Causes::new(topology, settings, &accounts.all_reached())));
-    let waiting = observe.waits.then(|| Box::new(Waiting::new(&engine, labels)));
+    let waits = observe.waits.then(|| Box::new(WaitSums::new(&engine, labels)));
     let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
     let in_network = offload.map(|offload| Box::new(InNetwork::new(offload.latency, bandwidth)));
-    let mut run = Run::begin(engine, network, accounts, causes, waiting, in_network, follow)?;
+    let mut run = Run::begin(engine, network, accounts, causes, waits, in_network, follow)?;
     run.repeats = repeats;
     run.run(progress)?;
     let Run { engine, latencies, repeats, follower, .. } = run;
-    let Follower { mut network, accounts, causes, waiting, in_network, .. } = follower;
+    let Follower { mut network, accounts, causes, waits, in_network, .. } = follower;
     let collectives_offloaded = in_network.map_or(0, |in_network| in_network.carried_out);
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
@@ -470,7 +471,7 @@ fn run_with(
             finish: None,
             repeats: repeats.as_deref(),
             critical_path: causes.map(path),
-            waits: waiting.map(|waiting| waiting.report()),
+            waits: waits.map(|waits| WaitsReport::new(waits.places(), waits.pairs())),
             engines: &[engine],
             accounts: Some(&accounts),
             usage: network.usage(),

@@ -1,6 +1,8 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
-use replay::{Accounts, Collective, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started};
+use replay::{
+    Accounts, Collective, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started, WaitSums,
+};
 use vef_format::units::Picos;
 
 use crate::critical::Causes;
@@ -10,7 +12,6 @@ use crate::latencies::{Cell, Latencies};
 use crate::model::{Carried, Happened, Network, OutOfTime};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
-use crate::waiting::Waiting;
 
 /// An engine and its network.
 pub(crate) struct Run<'a, N, F = ()> {
@@ -29,14 +30,14 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
         network: N,
         accounts: Accounts,
         causes: Option<Box<Causes<'a>>>,
-        waiting: Option<Box<Waiting>>,
+        waits: Option<Box<WaitSums>>,
         in_network: Option<Box<InNetwork>>,
         mut follow: F,
     ) -> Result<Self, SimError> {
         follow.begins(&engine);
         let (events, cells) = (Queue::new(), Vec::new());
         let mut follower =
-            Follower { network, refused: None, events, cells, accounts, causes, waiting, in_network, follow };
+            Follower { network, refused: None, events, cells, accounts, causes, waits, in_network, follow };
         engine.begin(&mut follower)?;
         follower.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
@@ -167,7 +168,7 @@ pub(crate) struct Follower<'a, N, F = ()> {
     /// Set if the critical path is requested.
     pub(crate) causes: Option<Box<Causes<'a>>>,
     /// Set if it is requested who waits for whom.
-    pub(crate) waiting: Option<Box<Waiting>>,
+    pub(crate) waits: Option<Box<WaitSums>>,
     /// Set if the network carries out collectives.
     pub(crate) in_network: Option<Box<InNetwork>>,
     /// Who else follows the tasks.
@@ -192,8 +193,8 @@ impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
         if let Some(causes) = &mut self.causes {
             causes.started(task, started, self.accounts.reached(task));
         }
-        if let Some(waiting) = &mut self.waiting {
-            waiting.started(started);
+        if let Some(waits) = &mut self.waits {
+            waits.started(started);
         }
         self.follow.started(started);
         self.accounts.started(task, started);
@@ -207,8 +208,8 @@ impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
 
     #[inline(always)]
     fn left(&mut self, left: &Left) {
-        if let Some(waiting) = &mut self.waiting {
-            waiting.left(left);
+        if let Some(waits) = &mut self.waits {
+            waits.left(left);
         }
         self.follow.left(left);
     }

@@ -72,7 +72,6 @@ mod noise;
 mod offload;
 mod repeats;
 mod spans;
-mod waiting;
 mod watch;
 
 pub mod calibration;

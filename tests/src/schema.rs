@@ -1,8 +1,24 @@
-//! Results held against the JSON Schemas in the manual.
+//! JSON Schemas in the manual: made from types, and results held against them.
 
 use crate::{root, run, skipped};
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::path::Path;
 use std::process::Command;
+
+/// The schema of a result, in which no key is allowed that the type does not have.
+pub fn schema<T: JsonSchema>() -> String {
+    let mut schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    let mut close = RecursiveTransform(|schema: &mut Schema| {
+        // The plain "format" of numbers means nothing to validators.
+        schema.remove("format");
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".to_owned(), false.into());
+        }
+    });
+    close.transform(&mut schema);
+    serde_json::to_string_pretty(&schema).expect("JSON") + "\n"
+}
 
 const CHECK: &str = "
 import json, sys, jsonschema

@@ -35,6 +35,7 @@ macro_rules! parts {
 
         /// Times by part, in the unit of what holds them.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct ByPart {
             $(#[doc = $doc] pub $field: u64,)*
         }

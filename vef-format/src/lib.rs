@@ -65,6 +65,7 @@ pub mod record;
 pub mod state;
 pub mod units;
 pub mod varint;
+pub mod waits;
 
 pub mod capture;
 pub mod container;

@@ -8,6 +8,9 @@ use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
 use replay::{BuildError, Engine, Extent, Job, Stream, yardstick};
+use results::Exact;
+use results::check::{self, Check, Examined};
+use results::report::After;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -65,16 +68,13 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
         Ok(finding) => finding,
         Err(error) => {
             if check.json {
-                let error = output::in_one_line(&error);
-                output::json(
-                    &serde_json::json!({ "trace": check.trace, "complete": false, "error": error }),
-                )?;
+                output::json(&failed(check, Some(output::in_one_line(&error)), None))?;
             }
             return Err(error);
         }
     };
     match check.json {
-        true => output::json(&finding.json())?,
+        true => output::json(&finding.to_json())?,
         false => output::result(finding.text())?,
     }
     if finding.is_complete() {
@@ -84,6 +84,22 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
         output::remark(format_args!("{}:{}: {}", check.trace.display(), problem.line, problem.text));
     }
     Ok(ExitCode::from(EXIT_BAD_INPUT))
+}
+
+/// The result for a trace of which no more is known.
+fn failed(check: &Arguments, error: Option<String>, foreign: Option<&Foreign>) -> Check {
+    let finding = |finding: &interchange::Finding| {
+        let interchange::Finding { what, is_error, count, first } = finding.clone();
+        check::Finding { what, is_error, count, first }
+    };
+    Check {
+        trace: check.trace.clone(),
+        complete: false,
+        error,
+        format: foreign.map(|foreign| foreign.format.to_owned()),
+        findings: foreign.map(|foreign| foreign.findings.iter().map(finding).collect()),
+        examined: None,
+    }
 }
 
 /// A trace of another tool, and what is wrong in it.
@@ -115,10 +131,7 @@ fn find_faults(check: &Arguments) -> Result<Checked, Failure> {
         Some(trace) if is_sound && check.json => Ok(Checked::Trace(trace, Some(foreign))),
         _ if check.json => {
             let errors = foreign.findings.iter().filter(|finding| finding.is_error).count();
-            output::json(&serde_json::json!({
-                "trace": check.trace, "complete": false, "error": format!("{errors} kinds of errors"),
-                "format": foreign.format, "findings": foreign.findings,
-            }))?;
+            output::json(&failed(check, Some(format!("{errors} kinds of errors")), Some(&foreign)))?;
             Ok(Checked::Unusable)
         }
         trace => {
@@ -330,52 +343,56 @@ impl Finding<'_> {
         self.report.problems.iter().filter(move |problem| problem.severity == severity)
     }
 
-    fn json(&self) -> serde_json::Value {
-        let tallies = &self.report.tallies;
-        let [nothing, send, reception, collective] = tallies.dependencies;
-        serde_json::json!({
-            "trace": self.check.trace,
-            "error": null,
-            "format": self.foreign.as_ref().map(|foreign| foreign.format),
-            "findings": self.foreign.as_ref().map(|foreign| &foreign.findings),
-            "tasks": tallies.tasks,
-            "messages": tallies.messages,
-            "marks": tallies.marks,
-            "collectives": tallies.collectives,
-            "bytes": tallies.bytes,
-            "runtime_ps": self.replayed.as_ref().map(|replayed| replayed.runtime),
-            "complete": self.is_complete(),
-            "not_in_the_trace": self.lacks,
-            "local_collectives": tallies.local_collectives,
-            "communicators": tallies.communicators,
-            "awaited": tallies.awaited,
-            "to_self": tallies.to_self,
-            "operations": tallies.operations,
-            "dependencies": {
-                "nothing": nothing, "send": send, "reception": reception, "collective": collective,
+    fn to_json(&self) -> Check {
+        let examined = self.examined();
+        Check {
+            complete: self.is_complete(),
+            examined: Some(examined),
+            ..failed(self.check, None, self.foreign.as_ref())
+        }
+    }
+
+    fn examined(&self) -> Examined {
+        let Report { tallies, errors, warnings, kinds, problems, stuck_tasks } = &self.report;
+        let [nothing, send, reception, collective] = tallies.dependencies.map(Exact::from);
+        let replayed = self.replayed.as_ref();
+        let repair = |repair: &Repair| check::Repair {
+            output: self.check.repair.as_deref().cloned(),
+            written: repair.report.is_complete(),
+            kinds: repair.kinds.clone(),
+            changes: repair.changes.clone(),
+        };
+        Examined {
+            tasks: tallies.tasks,
+            messages: tallies.messages,
+            awaited: tallies.awaited,
+            to_self: tallies.to_self,
+            bytes: tallies.bytes.0,
+            marks: tallies.marks,
+            communicators: tallies.communicators,
+            collectives: tallies.collectives,
+            local_collectives: tallies.local_collectives,
+            operations: tallies.operations.clone(),
+            dependencies: After { nothing, send, reception, collective },
+            computing_ps: tallies.computing.0,
+            runtime_ps: replayed.map(|replayed| replayed.runtime.0),
+            yardstick: check::Yardstick {
+                latency_ps: self.check.yardstick.latency().0,
+                bits_per_second: self.check.yardstick.bandwidth().bits_per_second(),
+                part: replayed.and_then(|replayed| replayed.part.clone()),
+                messages: replayed.map(|replayed| replayed.messages),
+                bytes: replayed.map(|replayed| replayed.bytes.0),
+                collectives_split_evenly: replayed.map(|replayed| replayed.split_evenly),
+                stuck: replayed.and_then(|replayed| replayed.stuck.clone()),
             },
-            "computing_ps": tallies.computing,
-            "yardstick": {
-                "latency_ps": self.check.yardstick.latency(),
-                "bits_per_second": self.check.yardstick.bandwidth().bits_per_second(),
-                "part": self.replayed.as_ref().and_then(|replayed| replayed.part.as_ref()),
-                "messages": self.replayed.as_ref().map(|replayed| replayed.messages),
-                "bytes": self.replayed.as_ref().map(|replayed| replayed.bytes),
-                "collectives_split_evenly": self.replayed.as_ref().map(|replayed| replayed.split_evenly),
-                "stuck": self.replayed.as_ref().and_then(|replayed| replayed.stuck.as_ref()),
-            },
-            "errors": self.report.errors,
-            "warnings": self.report.warnings,
-            "stuck_tasks": self.report.stuck_tasks,
-            "kinds": self.report.kinds,
-            "problems": self.report.problems,
-            "repair": self.repair.as_ref().map(|repair| serde_json::json!({
-                "output": self.check.repair.as_deref(),
-                "written": repair.report.is_complete(),
-                "kinds": repair.kinds,
-                "changes": repair.changes,
-            })),
-        })
+            not_in_the_trace: self.lacks.clone(),
+            errors: *errors,
+            warnings: *warnings,
+            stuck_tasks: *stuck_tasks,
+            kinds: kinds.clone(),
+            problems: problems.clone(),
+            repair: self.repair.as_ref().map(repair),
+        }
     }
 
     fn text(&self) -> String {

@@ -2,7 +2,8 @@
 
 use crate::output::{self, Failure};
 use crate::progress::Bar;
-use reports::text::{Summary, aggregate, write};
+use reports::text::{aggregate, write};
+use results::text::Aggregated;
 use std::path::PathBuf;
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::units::Grouped;
@@ -32,19 +33,16 @@ pub fn run(text: &Arguments) -> Result<(), Failure> {
     let bar = Bar::new("aggregating");
     let summary = aggregate(&traces(text)?)?;
     drop(bar);
-    let Summary { ranks, phases, messages, bytes, collectives, communicators, incomplete, output } = &summary;
-    if *incomplete > 0 {
+    if summary.incomplete > 0 {
         output::remark(format_args!(
             "warning: {} collective operations are left out: not all members of the communicator show them",
-            Grouped(*incomplete as u64)
+            Grouped(summary.incomplete as u64)
         ));
     }
     if text.json {
-        return output::json(&serde_json::json!({
-            "ranks": ranks, "phases": phases, "messages": messages, "bytes": bytes, "collectives": collectives,
-            "communicators": communicators, "incomplete": incomplete, "output": output,
-        }));
+        return output::json(&summary);
     }
+    let Aggregated { ranks, phases, messages, bytes, collectives, communicators, output, .. } = &summary;
     output::result(format_args!(
         "{}: {ranks} ranks, {phases} phases, {communicators} communicators, {} messages with {} bytes, {} collective operations (barriers are not counted)",
         output.display(),

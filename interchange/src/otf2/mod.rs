@@ -13,6 +13,7 @@ mod amounts;
 
 mod meaning;
 
+mod define;
 mod encode;
 mod write;
 

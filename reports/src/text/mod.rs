@@ -22,6 +22,7 @@ pub use lines::write;
 
 use error::placed;
 use output::NewDirectory;
+use results::text::Aggregated;
 use sheets::{COMMUNICATORS, OVERALL, Sheets};
 use source::Source;
 use std::cmp::Reverse;
@@ -30,27 +31,6 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use vef_format::time_independent::{Collective, Line, Load, Message, RANKS_FILE};
-
-/// What was aggregated.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Number of ranks.
-    pub ranks: usize,
-    /// Number of phases, by name.
-    pub phases: usize,
-    /// Sends.
-    pub messages: u64,
-    /// Bytes in them.
-    pub bytes: u64,
-    /// Collective operations.
-    pub collectives: u64,
-    /// Communicators, `MPI_COMM_WORLD` included.
-    pub communicators: usize,
-    /// Collective operations without a root that not all members have shown: not written.
-    pub incomplete: usize,
-    /// Where it was written.
-    pub output: PathBuf,
-}
 
 /// What the buffers of all files together take, bytes.
 const BUFFERS: usize = 1 << 26;
@@ -61,7 +41,7 @@ const WORLD: &str = "MPI_COMM_WORLD";
 ///
 /// # Errors
 /// See [`TextError`].
-pub fn aggregate(directory: &Path) -> Result<Summary, TextError> {
+pub fn aggregate(directory: &Path) -> Result<Aggregated, TextError> {
     let files = rank_files(directory)?;
     let new = NewDirectory::create(directory.join("parserOutput"))?;
     let mut run = Run::new(files, &new)?;
@@ -131,7 +111,7 @@ struct Run {
     shown: HashMap<(String, u64, String), u32>,
     overall: BTreeMap<String, u64>,
     sheets: Sheets,
-    summary: Summary,
+    summary: Aggregated,
 }
 
 /// Where a phase begins or ends.
@@ -162,7 +142,7 @@ impl Run {
             shown: HashMap::new(),
             overall: BTreeMap::new(),
             sheets: Sheets::new(output.path.clone())?,
-            summary: Summary { ranks, output: output.target.clone(), ..Summary::default() },
+            summary: Aggregated { ranks, output: output.target.clone(), ..Aggregated::default() },
         })
     }
 
@@ -292,7 +272,7 @@ impl Run {
         self.record(text)
     }
 
-    fn finish(mut self) -> Result<Summary, TextError> {
+    fn finish(mut self) -> Result<Aggregated, TextError> {
         self.summary.communicators = self.communicators.len();
         self.summary.incomplete = self.shown.len();
         let mut communicators = String::new();

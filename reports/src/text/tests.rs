@@ -30,7 +30,10 @@ fn halves(rank: u32) -> String {
     )
 }
 
-fn aggregated(ranks: u32, text: impl Fn(u32) -> String) -> (tempfile::TempDir, Result<Summary, TextError>) {
+fn aggregated(
+    ranks: u32,
+    text: impl Fn(u32) -> String,
+) -> (tempfile::TempDir, Result<Aggregated, TextError>) {
     let work = tempfile::tempdir().unwrap();
     for rank in 0..ranks {
         std::fs::write(work.path().join(format!("ti_trace{rank}.txt")), text(rank)).unwrap();

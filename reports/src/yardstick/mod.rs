@@ -6,18 +6,17 @@ mod bins;
 mod operations;
 mod senders;
 mod under_way;
-mod waiting;
 mod watcher;
 
 use crate::stats::Stats;
 use replay::{
-    BuildError, Engine, Extent, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, yardstick,
+    BuildError, Engine, Extent, Job, Link, LoadError, OpCodes, Picos, ReplayError, Stream, WaitSums,
+    yardstick,
 };
 use results::report::Replayed;
 use std::io;
 use std::path::Path;
 use vef_format::format::Format;
-use waiting::Waiting;
 use watcher::Watcher;
 
 /// Why a trace cannot be replayed.
@@ -58,8 +57,8 @@ pub fn replay(
     let job = job(path, op_codes, extent)?;
     let labels = job.labels()?;
     let mut engine = Engine::builder().job(job).engine()?;
-    let waiting = Waiting::new(&engine, labels);
-    let mut watcher = Watcher::new(stats, *link, extent.from_launch, waiting, progress);
+    let waits = WaitSums::new(&engine, vec![labels]);
+    let mut watcher = Watcher::new(stats, *link, extent.from_launch, waits, progress);
     let outcome = yardstick::watch(&mut engine, link, Picos::MAX, &mut watcher)?;
     match outcome.stuck {
         Some(stuck) => Err(ReplayedError::Stuck(Box::new(stuck))),

@@ -4,13 +4,13 @@ use super::bins::{self, Lane, MOST, Width, fold};
 use super::operations::Operations;
 use super::senders::Senders;
 use super::under_way::UnderWay;
-use super::waiting::Waiting;
 use crate::report::matrix;
 use crate::stats::{Stats, Sums, Volume};
-use replay::{Engine, Kind, Left, Link, Message, Next, Picos, Sink, Started};
+use replay::{Engine, Kind, Left, Link, Message, Next, Picos, Sink, Started, WaitSums};
 use results::report::{
     CollectiveTimes, Efficiency, InFlight, OfKind, OverTime, RankStates, RankTime, Replayed, States,
 };
+use results::simulation::WaitsReport;
 use results::{ByState, Exact};
 use vef_format::raw::RawKind;
 use vef_format::state::State;
@@ -57,7 +57,7 @@ pub(super) struct Watcher<'a> {
     collectives: Sums,
     operations: Operations<'a>,
     senders: Senders,
-    waiting: Waiting,
+    waits: WaitSums,
 }
 
 impl<'a> Watcher<'a> {
@@ -65,7 +65,7 @@ impl<'a> Watcher<'a> {
         stats: &'a Stats,
         link: Link,
         from_launch: bool,
-        waiting: Waiting,
+        waits: WaitSums,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
         let tasks = stats.header.tasks;
@@ -90,7 +90,7 @@ impl<'a> Watcher<'a> {
             collectives: Sums::new(tasks),
             operations: Operations::new(stats),
             senders: Senders::new(tasks),
-            waiting,
+            waits,
         }
     }
 
@@ -216,7 +216,7 @@ impl<'a> Watcher<'a> {
                 of_sender: self.senders.classes(),
             },
             ranks: rank_states(&self.tasks, &finish_times),
-            waits: self.waiting.report(),
+            waits: WaitsReport::new(self.waits.places(), self.waits.pairs()),
             collectives: CollectiveTimes {
                 matrix: matrix(&self.collectives),
                 operations: self.operations.finish(runtime),
@@ -258,7 +258,7 @@ impl Sink for Watcher<'_> {
     }
 
     fn started(&mut self, started: &Started) {
-        self.waiting.started(started);
+        self.waits.started(started);
         let rank = started.task.index();
         let last = std::mem::replace(&mut self.tasks[rank].last, started.at);
         self.was(rank, State::Computing, started.released, started.at);
@@ -276,7 +276,7 @@ impl Sink for Watcher<'_> {
     }
 
     fn left(&mut self, left: &Left) {
-        self.waiting.left(left);
+        self.waits.left(left);
         self.operations.left(left.id.0, left.at);
     }
 

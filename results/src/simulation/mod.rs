@@ -12,7 +12,7 @@ pub use congestion::CongestionReport;
 pub use critical::{Captured, CriticalLevel, CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 pub use drawing::{Drawing, DrawnCable, DrawnVertex};
 pub use links::{Amount, JobBytes, KindBytes, LinkReport, LinksReport, OverTime, Source};
-pub use waits::{Cause, WaitingFor, WaitingIn, WaitsReport};
+pub use waits::WaitsReport;
 
 use crate::by_state::ByState;
 use crate::kind::Kind;

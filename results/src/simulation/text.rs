@@ -3,8 +3,7 @@
 use super::{
     Amount, BackgroundReport, Captured, ComputingReport, CriticalLevel, CriticalPath, CriticalRank,
     CriticalStep, Deviations, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport,
-    NetworkReport, NoiseReport, OfKind, OfSize, PartReport, Performance, RunsReport, Simulation, WaitingFor,
-    WaitingIn, WaitsReport,
+    NetworkReport, NoiseReport, OfKind, OfSize, PartReport, Performance, RunsReport, Simulation, WaitsReport,
 };
 use crate::by_state::ByState;
 use crate::kind::Kind;
@@ -14,6 +13,7 @@ use std::cmp::Reverse;
 use std::fmt::{self, Write};
 use vef_format::state::State;
 use vef_format::units::{Bytes, Grouped, Picos, Printable};
+use vef_format::waits::{WaitingFor, WaitingIn};
 
 /// Time in sends that is mentioned: this part of all time at least, 1 / `NOTABLE`.
 const NOTABLE: u64 = 100;

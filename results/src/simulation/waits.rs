@@ -3,6 +3,7 @@
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vef_format::waits::{WaitingFor, WaitingIn};
 
 /// The waits of a simulation, those at the end of the last collective excepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,9 +20,9 @@ impl WaitsReport {
     /// Pairs in a report.
     pub const MOST_PAIRS: usize = 10_000;
 
-    /// Of these, most time first; some pairs may have been left out already.
-    pub fn new(places: Vec<WaitingIn>, mut pairs: Vec<WaitingFor>, left_out: bool) -> Self {
-        let pairs_left_out = pairs.len().saturating_sub(Self::MOST_PAIRS) as u64 + u64::from(left_out);
+    /// Of these, most time first; and a number of waits of which the pairs have been left out already.
+    pub fn new(places: Vec<WaitingIn>, (mut pairs, others): (Vec<WaitingFor>, u64)) -> Self {
+        let pairs_left_out = pairs.len().saturating_sub(Self::MOST_PAIRS) as u64 + u64::from(others > 0);
         pairs.truncate(Self::MOST_PAIRS);
         Self { places, pairs, pairs_left_out }
     }
@@ -70,67 +71,4 @@ impl WaitsReport {
         }
         table
     }
-}
-
-/// Why a task waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The sender of the message for which it waits has not sent it yet.
-    LateSender,
-    /// The message for which it waits is under way.
-    Message,
-    /// Another member has not entered the collective yet.
-    LateMember,
-    /// All members that it waits for have entered the collective; its messages are under way.
-    Collective,
-    /// A send of its own is not complete.
-    Send,
-}
-
-impl Cause {
-    /// For people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LateSender => "late sender",
-            Self::Message => "message under way",
-            Self::LateMember => "late member of a collective",
-            Self::Collective => "collective under way",
-            Self::Send => "send not complete",
-        }
-    }
-}
-
-/// Waits of one cause at one place of the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WaitingIn {
-    /// Why.
-    pub cause: Cause,
-    /// The MPI function in which tasks wait, if the trace tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// The innermost phase in which it is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// Number of waits.
-    pub waits: u64,
-    /// Their time, all tasks together.
-    pub time_ps: u64,
-}
-
-/// Waits of one task for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WaitingFor {
-    /// The job.
-    pub job: u32,
-    /// The task that waits.
-    pub task: u32,
-    /// The task that it waits for: the sender, or the last member that entered a collective.
-    pub on_task: u32,
-    /// Why.
-    pub cause: Cause,
-    /// Number of waits.
-    pub waits: u64,
-    /// Their time.
-    pub time_ps: u64,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The result of validation.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Counts of the records.
     pub tallies: Tallies,
@@ -29,7 +29,7 @@ impl Report {
 }
 
 /// Counts of the records of a trace.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tallies {
     /// Tasks in the header.
     pub tasks: u64,
@@ -58,7 +58,8 @@ pub struct Tallies {
 }
 
 /// Counts of one collective operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperationTally {
     /// Operations.
     pub operations: u64,
@@ -71,7 +72,8 @@ pub struct OperationTally {
 }
 
 /// An inconsistency between lines.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// The main line, 1-based.
     pub line: u64,
@@ -96,7 +98,8 @@ impl fmt::Display for Problem {
 }
 
 /// The severity of a problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// A replay would be wrong or incomplete.
@@ -108,7 +111,8 @@ pub enum Severity {
 macro_rules! kinds {
     ($($(#[$doc:meta])* $severity:ident $name:ident $meaning:literal;)*) => {
         /// Kinds of problems.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         pub enum Kind { $($(#[$doc])* $name,)* }
 

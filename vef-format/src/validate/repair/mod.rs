@@ -28,7 +28,7 @@ use std::io;
 use std::path::Path;
 
 /// The result of a repair.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Repair {
     /// Number of changes, by kind.
     pub kinds: BTreeMap<Mended, u64>,
