@@ -22,7 +22,7 @@ use std::path::Path;
 /// # Errors
 /// The error in one line.
 pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
-    let words = repeated::expanded(translate(words))?;
+    let words = repeated::expanded(translate(words), |name| Vef::command().find_subcommand(name).cloned())?;
     if let Some(apart) = value_apart(&words) {
         return Err(in_one_line(&words, &apart));
     }

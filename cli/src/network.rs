@@ -45,6 +45,8 @@ pub struct Network {
     pub settings: NetworkSettings,
     /// Those with other values than their defaults.
     given: Vec<NetworkOption>,
+    /// Whether `--retransmit` is given without `--lossy`.
+    retransmits_nothing: bool,
 }
 
 /// An option, with the heading that says which models use it; without, all do.
@@ -80,7 +82,9 @@ impl FromArgMatches for Network {
                     .get_raw(id)
                     .is_none_or(|mut given| !given.clone().eq(default) && !given.all(is_of_preset))
         };
-        Ok(Self { given: options(is_given), settings: settings.clone() })
+        let is_typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let retransmits_nothing = is_typed("retransmit") && !is_typed("lossy");
+        Ok(Self { given: options(is_given), settings: settings.clone(), retransmits_nothing })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -120,13 +124,25 @@ impl Network {
     /// Refuses options without effect.
     pub fn all_have_effect(&self) -> Result<(), Failure> {
         let unused = self.without_effect(&[]);
-        match unused.is_empty() {
-            true => Ok(()),
-            false => {
-                let NetworkSettings { model, topology, .. } = &self.settings;
-                let names = unused.join(", ");
-                Err(format!("{names}: no effect with --model {model} and --topology {topology}").into())
-            }
+        if unused.is_empty() {
+            return self.retransmits();
+        }
+        let NetworkSettings { model, topology, .. } = &self.settings;
+        let names = unused.join(", ");
+        // Options of groups, where the model has links.
+        let lacks_groups = options(|option| option.get_help_heading() == Some(GROUPS_HEADING));
+        let is_of_groups = |name: &String| lacks_groups.iter().any(|option| option.name == *name);
+        match unused.iter().all(is_of_groups) && model.info().options.contains(&GROUPS_HEADING) {
+            true => Err(format!("{names}: no effect with --topology {topology}").into()),
+            false => Err(format!("{names}: no effect with --model {model}").into()),
+        }
+    }
+
+    /// Refuses `--retransmit` without `--lossy`, also with the value that it has by default. A result has both.
+    pub fn retransmits(&self) -> Result<(), Failure> {
+        match self.retransmits_nothing {
+            true => Err("--retransmit needs --lossy".into()),
+            false => Ok(()),
         }
     }
 }

@@ -29,9 +29,14 @@ struct Made {
 
 /// Puts the settings of the result of `--again RESULT.json` in front of the other words, but for options that these have, too.
 ///
+/// Arguments that are no options, traces, take the place of all that the result has. `arguments` has those of a command.
+///
 /// # Errors
 /// The result cannot be read, or is of another command.
-pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+pub fn expanded(
+    mut words: Vec<OsString>,
+    arguments: impl FnOnce(&str) -> Option<Command>,
+) -> Result<Vec<OsString>, String> {
     let command = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
     let Some(&(command, schema)) = COMMANDS.iter().find(|(name, _)| *name == command) else {
         return Ok(words);
@@ -71,8 +76,12 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
                 || before.and_then(|before| before.value(name)).is_some_and(|value| values == [value])
         })
     };
+    let has_traces = arguments(command).is_some_and(|arguments| has_positional(arguments, &words[2..]));
     let mut settings = Vec::new();
-    let kept = |(name, values): &(&String, &Vec<String>)| !is_given(name) && !is_of_preset(name, values);
+    let is_replaced = |name: &str| has_traces && ["trace", "others"].contains(&name);
+    let kept = |(name, values): &(&String, &Vec<String>)| {
+        !is_given(name) && !is_of_preset(name, values) && !is_replaced(name)
+    };
     for (name, values) in result.settings.iter().filter(kept) {
         for value in values {
             match (name.as_str(), value.as_str()) {
@@ -94,6 +103,14 @@ pub fn expanded(mut words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     Ok(words)
 }
 
+/// Whether there is an argument that is no option among the words of a command.
+fn has_positional(arguments: Command, words: &[OsString]) -> bool {
+    let command = arguments.no_binary_name(true).ignore_errors(true);
+    let Ok(matches) = command.clone().try_get_matches_from(words) else { return false };
+    let mut positional = command.get_arguments().filter(|argument| argument.is_positional());
+    positional.any(|argument| matches.contains_id(argument.get_id().as_str()))
+}
+
 /// The long names of the options that this process's command line gives.
 pub fn given<T: Args>() -> Result<Vec<String>, Failure> {
     let words = session::command_line();
@@ -108,8 +125,8 @@ pub fn given<T: Args>() -> Result<Vec<String>, Failure> {
 
 /// All settings of this process's command line, defaults included.
 pub fn settings<T: Args>() -> Result<Settings, Failure> {
-    let words = expanded(session::command_line())?;
     let command = T::augment_args(Command::new("vef").args_override_self(true));
+    let words = expanded(session::command_line(), |_| Some(command.clone()))?;
     let matches = command.clone().try_get_matches_from(words.iter().skip(1))?;
     let mut settings = Settings::new();
     for argument in command.get_arguments() {

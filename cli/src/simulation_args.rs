@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::groups::{CapturedTime, OfRun};
 use crate::input::Input;
@@ -102,7 +102,8 @@ pub struct Sim {
     #[command(flatten)]
     pub network: Network,
     /// Simulate all combinations of these values, on all cores, and show one table; may be repeated. Values
-    /// are separated by commas, or by | if there is one: bandwidth=10G,25G
+    /// are separated by commas, or by | if there is one: bandwidth=10G,25G; A..B are numbers: seed=1..20, whose mean run time is shown with
+    /// its 95 % confidence interval
     #[arg(long, value_name = "OPTION=VALUES", help_heading = RUNS_AND_RESULTS)]
     pub sweep: Vec<String>,
     /// Instead of the trace, simulate the algorithms of these collectives (allreduce, alltoall, allgather, bcast, reduce, barrier) between its
@@ -154,7 +155,7 @@ pub struct Sim {
     /// Also write a page about the trace and this simulation, as vef report does
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.html", conflicts_with = "sweep", value_parser = Written::any())]
     pub report: Option<Written>,
-    /// Run again what made this result of vef sim --json, with its settings, but for options given beside this
+    /// Run again what made this result of vef sim --json, with its settings, but for options and traces given beside this
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "RESULT.json", conflicts_with = "sweep")]
     pub again: Option<PathBuf>,
     /// Print the report as JSON
@@ -282,6 +283,11 @@ pub enum Table {
 }
 
 impl Table {
+    /// As it is written.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
     /// Whether the table needs a record of waits.
     pub fn needs_waits(self) -> bool {
         matches!(self, Self::Waits | Self::WaitPairs)
@@ -322,6 +328,9 @@ pub struct Traffic {
     /// Find the load from which on the network is saturated, by halving the loads between, to within STEP
     #[arg(long, value_name = "STEP", value_parser = saturation_step, conflicts_with = "load")]
     pub saturation: Option<f64>,
+    /// Simulate each load with N seeds, from --seed on: means of latency and accepted load, with 95 % confidence intervals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000), conflicts_with = "batch")]
+    pub seeds: Option<u32>,
     /// Let each node submit N messages at once, and measure the time until all have arrived
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with_all = ["load", "saturation", "csv"])]
     pub batch: Option<u32>,

@@ -1,10 +1,11 @@
-//! The collectives by which MPI libraries agree on a new communicator.
+//! The collectives by which MPI libraries agree on a new communicator, and on a file.
 //!
 //! Recorded below the library by `tests/record/record.sh MPI RANKS creations`, for MPICH 4.0.2 and Open MPI 4.1.4. MPICH agrees on a
 //! context id by an allreduce of a mask of 65 words; rank 0 then broadcasts a word. Open MPI agrees on an id, on its being free
-//! everywhere, and on the activation, by an allreduce of a word each. A split first gathers colour and key of all.
+//! everywhere, and on the activation, by an allreduce of a word each. A split first gathers colour and key of all. Both open a file
+//! on a duplicate of its communicator.
 //!
-//! Simplified: MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, and the allreduces of Open MPI, which are a reduction and a broadcast.
+//! Simplified: what the opening of a file has beyond the duplicate (settings and the file's system), MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, and the allreduces of Open MPI, which are a reduction and a broadcast.
 
 use vef_format::operation::Operation;
 
@@ -31,7 +32,7 @@ impl Library {
     /// The collectives of a call of the function `name` (`MPI_Comm_dup`), over the communicator that it creates something from, in
     /// order; empty: none are known. Of a non-blocking call the first one stands for all.
     pub fn agreement(self, name: &str) -> &'static [Part] {
-        use Operation::{Allgather, Allreduce, Bcast, ReduceScatterBlock};
+        use Operation::{Allgather, Allreduce, Barrier, Bcast, ReduceScatterBlock};
         const MASK: Part = (Allreduce, 260);
         const WORD: Part = (Bcast, 4);
         const ID: Part = (Allreduce, 4);
@@ -50,6 +51,12 @@ impl Library {
                 | "MPI_Graph_create"
                 | "MPI_Dist_graph_create_adjacent",
             ) => &[MASK, WORD],
+            (Self::Mpich, "MPI_File_open") => &[MASK, WORD],
+            (Self::Mpich, "MPI_File_set_view") => &[(Allreduce, 4), (Barrier, 0)],
+            (Self::Mpich, "MPI_File_close") => &[(Barrier, 0)],
+            (Self::OpenMpi, "MPI_File_open") => &[ID, ID, ID],
+            (Self::OpenMpi, "MPI_File_set_view") => &[(Allreduce, 24), (Barrier, 0)],
+            (Self::OpenMpi, "MPI_File_close") => &[(Barrier, 0), (Barrier, 0), (Barrier, 0)],
             (Self::Mpich, "MPI_Comm_split" | "MPI_Cart_sub") => &[(Allgather, 8), MASK],
             (Self::Mpich, "MPI_Comm_split_type") => &[(Allgather, 8), MASK, (Allgather, 8), MASK],
             (Self::Mpich, "MPI_Dist_graph_create") => &[MASK, WORD, (ReduceScatterBlock, 8)],

@@ -28,8 +28,10 @@ pub mod table;
 
 mod by_state;
 mod exact;
+mod interval;
 mod kind;
 
 pub use by_state::ByState;
 pub use exact::Exact;
+pub use interval::Mean;
 pub use kind::Kind;

@@ -3,14 +3,17 @@
 mod answers;
 mod plot;
 mod prices;
+mod seeds;
 
 pub use prices::Prices;
+pub use seeds::OverSeeds;
 
 use crate::simulation::Simulation;
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// The result of `vef sim --sweep`.
@@ -22,6 +25,9 @@ pub struct Sweep {
     pub options: Vec<String>,
     /// A point for each combination of their values; the last option varies fastest.
     pub points: Vec<Point>,
+    /// If seeds vary, the run times of the points that differ in them alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_seeds: Vec<OverSeeds>,
     /// What the parts of networks cost, if that was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
@@ -76,7 +82,7 @@ pub enum StoredPointSchema {
 /// Most points of a sweep.
 pub const MOST_POINTS: usize = 100_000;
 
-/// An option with the values that it takes in a sweep: `OPTION=VALUE,VALUE…`, or with `|` between values.
+/// An option with the values that it takes in a sweep: `OPTION=VALUE,VALUE…`, or with `|` between values; `A..B` are the numbers from A to B.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swept {
     /// The option, without dashes.
@@ -115,7 +121,17 @@ impl FromStr for Swept {
         let (option, values) = text.split_once('=').ok_or_else(wrong)?;
         let option = option.trim().trim_start_matches('-').to_owned();
         let separator = if values.contains('|') { '|' } else { ',' };
-        let values: Vec<String> = values.split(separator).map(|value| value.trim().to_owned()).collect();
+        let mut all: Vec<String> = Vec::new();
+        for value in values.split(separator).map(str::trim) {
+            match range(value) {
+                None => all.push(value.to_owned()),
+                Some(numbers) if numbers.end() - numbers.start() >= MOST_POINTS as u64 => {
+                    return Err(SweptError::TooMany);
+                }
+                Some(numbers) => all.extend(numbers.map(|number| number.to_string())),
+            }
+        }
+        let values = all;
         if option.is_empty() || values.iter().any(String::is_empty) {
             return Err(wrong());
         }
@@ -128,6 +144,13 @@ impl FromStr for Swept {
             None => Ok(Self { option, values }),
         }
     }
+}
+
+/// The numbers of `A..B`.
+fn range(text: &str) -> Option<RangeInclusive<u64>> {
+    let (from, to) = text.split_once("..")?;
+    let numbers: RangeInclusive<u64> = from.parse().ok()?..=to.parse().ok()?;
+    (!numbers.is_empty()).then_some(numbers)
 }
 
 impl Swept {
@@ -245,6 +268,9 @@ mod tests {
         let values = |text: &str| text.parse::<Swept>().unwrap().values;
         assert_eq!(values("bandwidth=10G,25G"), ["10G", "25G"]);
         assert_eq!(values("topology=xgft:4,4;1,2 | torus:4x4"), ["xgft:4,4;1,2", "torus:4x4"]);
+        assert_eq!(values("seed=8..11,20"), ["8", "9", "10", "11", "20"]);
+        assert_eq!(values("trace=../a.vef|b..c"), ["../a.vef", "b..c"]);
+        assert_eq!("seed=1..200000".parse::<Swept>(), Err(SweptError::TooMany));
         assert_eq!("--model=packet".parse::<Swept>().unwrap().option, "model");
         for text in ["", "bandwidth", "bandwidth=", "=1G", "bandwidth=1G,,2G", "bandwidth=1G,1G"] {
             assert!(text.parse::<Swept>().is_err(), "{text}");

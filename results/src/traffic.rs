@@ -1,5 +1,6 @@
 //! The result of `vef traffic`.
 
+use crate::Mean;
 use crate::simulation::{CongestionReport, Latency, OfSize};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
@@ -91,12 +92,44 @@ pub struct Load {
     /// Congestion control, if there is any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<CongestionReport>,
+    /// Means over several seeds, of which all else but `saturated` has the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_seeds: Option<OverSeeds>,
+}
+
+/// The same load with several seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OverSeeds {
+    /// Their number.
+    pub seeds: u32,
+    /// Mean latency, in picoseconds; absent if no message was measured.
+    pub latency_mean_ps: Option<Mean>,
+    /// The load that arrived.
+    pub accepted: Mean,
+}
+
+impl Load {
+    /// The first of loads that differ in their seed alone, with the means of all; saturated if any is. `None` of no load.
+    pub fn over_seeds(loads: Vec<Self>) -> Option<Self> {
+        let measured = loads.iter().filter(|load| load.latency.messages > 0);
+        let latencies: Vec<f64> = measured.map(|load| load.latency.mean_ps as f64).collect();
+        let accepted: Vec<f64> = loads.iter().map(|load| load.accepted).collect();
+        let seeds = OverSeeds {
+            seeds: loads.len() as u32,
+            latency_mean_ps: Mean::of(&latencies),
+            accepted: Mean::of(&accepted)?,
+        };
+        let saturated = loads.iter().any(|load| load.saturated);
+        let first = loads.into_iter().next()?;
+        Some(Self { saturated, over_seeds: Some(seeds), ..first })
+    }
 }
 
 impl Traffic {
     /// A row for each load; what congestion control has done, if there is any at some load.
     pub fn table(&self) -> Table {
         let is_controlled = self.points.iter().any(|point| point.congestion.is_some());
+        let has_seeds = self.points.iter().any(|point| point.over_seeds.is_some());
         let mut columns = vec![
             Column::new("load", "load"),
             Column::new("offered", "offered"),
@@ -115,6 +148,15 @@ impl Traffic {
             Column::new("saturated", "saturated")
                 .means("Then latencies depend on the length of the measured time"),
         ];
+        if has_seeds {
+            columns.extend([
+                Column::new("seeds_latency_ps", "over seeds: mean latency"),
+                Column::new("seeds_latency_half_width_ps", "±"),
+                Column::new("seeds_accepted", "accepted"),
+                Column::new("seeds_accepted_half_width", "±")
+                    .means("Half the 95 % confidence intervals of the means over seeds"),
+            ]);
+        }
         if is_controlled {
             columns.extend([
                 Column::new("marked", "marked").means("Packets that switches marked"),
@@ -145,6 +187,18 @@ impl Traffic {
                 Cell::maybe(point.hops, |hops| Cell::Real(hops, 2)),
                 Cell::text(point.saturated.to_string()),
             ];
+            if has_seeds {
+                let of = point.over_seeds.as_ref();
+                let latency = of.and_then(|of| of.latency_mean_ps);
+                let ps = |time: f64| Cell::Time(time.round() as u128);
+                let share = |share| Cell::Real(share, 4);
+                row.extend([
+                    Cell::maybe(latency.map(|of| of.mean), ps),
+                    Cell::maybe(latency.and_then(|of| of.half_width), ps),
+                    Cell::maybe(of.map(|of| of.accepted.mean), share),
+                    Cell::maybe(of.and_then(|of| of.accepted.half_width), share),
+                ]);
+            }
             if is_controlled {
                 let counts = point
                     .congestion
@@ -177,6 +231,7 @@ mod tests {
             saturated: false,
             events: 0,
             congestion: None,
+            over_seeds: None,
         };
         let measured = Latency { messages: 2, ..Latency::default() };
         let something = Load { latency: measured, network_latency: measured, ..nothing.clone() };

@@ -1,14 +1,19 @@
 //! A simulation from its settings to its report: traces, network, run.
 
-use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::time::Instant;
 
-use replay::{Accounts, Builder, Engine, Extent, Follow, Job, Labels, Picos, SendCompletion, WaitSums};
+use replay::{
+    Accounts, Builder, Engine, Extent, Follow, Job, Labels, LoadError, Picos, SendCompletion, WaitSums,
+};
 use results::simulation::{Captured, ComputingReport, CriticalPath, CriticalStep, Simulation, WaitsReport};
 use vef_format::container::{About, Reader, Span};
-use vef_format::ids::Rank;
+use vef_format::format::Format;
+use vef_format::ids::{CommId, Rank};
+use vef_format::record::Line;
+use vef_format::text;
 
 use crate::allocation::allocate;
 use crate::computing::ComputeScale;
@@ -119,6 +124,8 @@ impl Prepared {
             .same_node(settings.same_node)
             .algorithms(settings.algorithms.clone());
         if let Collectives::Offload(offload) = &settings.collectives {
+            let comms = offload.which.comms.iter().flatten().copied();
+            have_communicators(&settings.jobs, comms.collect())?;
             builder = builder.collective_events(offload.which.clone());
         }
         let (mut all_nodes, mut spans, mut computing) = (Vec::new(), Vec::new(), Vec::new());
@@ -159,6 +166,33 @@ impl Prepared {
         }
         Ok(Self { builder: Box::new(builder), nodes: all_nodes, spans, computing, labels })
     }
+}
+
+/// Checks that each communicator is in some trace. A text trace is read until all are found.
+fn have_communicators(jobs: &[Workload], mut missing: BTreeSet<CommId>) -> Result<(), SimError> {
+    for Workload { trace, .. } in jobs {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if Format::is_container(trace).is_ok_and(|is_container| is_container) {
+            let reader = Reader::open(trace).map_err(LoadError::from)?;
+            let mut all = reader.communicators();
+            while let Some((comm, _)) = all.next().map_err(LoadError::from)? {
+                missing.remove(&comm);
+            }
+            continue;
+        }
+        let mut lines = text::Reader::open(trace).map_err(LoadError::from)?;
+        while let Some(line) = lines.next().map_err(LoadError::from)? {
+            if let Line::Communicator { id, .. } = line {
+                missing.remove(&id);
+            }
+            if missing.is_empty() {
+                break;
+            }
+        }
+    }
+    missing.first().map_or(Ok(()), |comm| Err(SimError::NoCommunicator { comm: comm.0 }))
 }
 
 /// Names the records on the critical path by what the traces say of them as they were captured.

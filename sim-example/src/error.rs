@@ -109,6 +109,12 @@ pub enum SimError {
         /// What excludes it.
         with: &'static str,
     },
+    /// Collectives are chosen by a communicator that no trace has.
+    #[error("--collectives comms={comm}: no trace has a communicator of that number")]
+    NoCommunicator {
+        /// Its number.
+        comm: u32,
+    },
     /// A trace is invalid at its beginning.
     #[error(transparent)]
     Build(#[from] BuildError),

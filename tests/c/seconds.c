@@ -1,7 +1,8 @@
 /* Programs whose seconds are known: all work is sleep.
  *
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
- *     seconds dup|idup|split|split_type|create|create_group|cart|graph   ten times: rank 0 sleeps 20 ms, all create
+ *     seconds dup|idup|split|split_type|create|create_group|cart|graph|file   ten times: rank 0 sleeps 20 ms, all create
+ *                                              (file: open)
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
  *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
  *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms;
@@ -93,6 +94,15 @@ static void master_and_workers(void)
     }
 }
 
+/* Rank 0 sleeps again before all close what they have opened. */
+static void open_and_close(void)
+{
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, "seconds.tmp", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    if (rank == 0) work(20);
+    MPI_File_close(&file);
+}
+
 static void create(void)
 {
     MPI_Comm made = MPI_COMM_NULL;
@@ -114,6 +124,7 @@ static void create(void)
         MPI_Group_free(&group);
     }
     if (is("cart")) MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &made);
+    if (is("file")) open_and_close();
     if (is("graph")) {
         for (i = 0; i < size; i++) index[i] = i + 1, edges[i] = (i + 1) % size;
         MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &made);

@@ -153,6 +153,25 @@ fn a_result_runs_again() {
     let faster = again(&["sim", "--bandwidth=100Gbit/s"]);
     assert_eq!(faster["network"]["bandwidth_bits_per_s"], 100_000_000_000_u64);
     assert_eq!(faster["network"]["failures"], first["network"]["failures"]);
+    // A trace beside it takes the place of those of the result, of which no option names one.
+    let one = written(&["sim", halo, all, "--topology", "torus:5x5", "--seed", "7"]);
+    let other = again(&["sim", all]);
+    assert_eq!(
+        (other["jobs"].as_array().map(Vec::len), &other["jobs"][0]["trace"]),
+        (Some(1), &one["jobs"][1]["trace"])
+    );
+    assert_eq!(other["network"]["topology"], "torus:5x5");
+    let first = written(&[
+        "sim",
+        halo,
+        "--fail",
+        "(0,0)<->(1,0)",
+        "--topology",
+        "torus:5x5",
+        "--bandwidth",
+        "1Gbit/s",
+    ]);
+    assert_eq!(again(&["sim", all])["network"]["failures"], first["network"]["failures"]);
     // A preset beside the result sets what it sets; options given beside it come first.
     let preset = again(&["sim", "--preset=ndr", "--latency=1us"]);
     assert_eq!(preset["network"]["bandwidth_bits_per_s"], 400_000_000_000_u64);

@@ -97,7 +97,7 @@ fn ranks_wait_for_each_other_where_something_is_created() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        let ways = ["dup", "idup", "split", "split_type", "create", "create_group", "cart", "graph"];
+        let ways = ["dup", "idup", "split", "split_type", "create", "create_group", "cart", "graph", "file"];
         for way in ways {
             let trace = traced(mpi, &program, way, work.path());
             // Rank 0 sleeps for ten times 20 ms; the others do nothing but wait for it.

@@ -166,7 +166,10 @@ fn nonsense_is_refused_in_one_line() {
         (&["--model", "flow", "--packet-size", "4KiB"], "--packet-size: no effect with --model flow"),
         (&["--model", "packet", "--rendezvous", "handshake"], "--rendezvous: no effect with --model packet"),
         (&["--model", "loggp", "--bandwidth", "1Gbit/s"], "--bandwidth: no effect with --model loggp"),
-        (&["--topology", "torus:4x4", "--global-latency", "1us"], "and --topology torus:4x4"),
+        (
+            &["--topology", "torus:4x4", "--global-latency", "1us"],
+            "--global-latency: no effect with --topology torus:4x4",
+        ),
         (&["--model", "loggp", "--csv", "time"], "model loggp has no links"),
         (&["-j", "2"], "-j: no effect with --model cut-through"),
         (
@@ -174,6 +177,13 @@ fn nonsense_is_refused_in_one_line() {
             "-j: no effect with --congestion or --lossy",
         ),
         (&["--model", "packet", "--retransmit", "2ms"], "--retransmit needs --lossy"),
+        (&["--model", "packet", "--retransmit", "1ms"], "--retransmit needs --lossy"),
+        (&["--sweep", "retransmit=1ms,2ms", "--model", "packet"], "--retransmit needs --lossy"),
+        (&["--sweep", "latency=1us,2us", "--csv", "ranks"], "--csv ranks: a sweep has one table"),
+        (&["--sweep", "latency=1us,2us", "--plot", "times.png"], "times.png: --plot writes SVG"),
+        (&["--sweep", "preset=none,ndr", "--preset", "hdr"], "--preset is given beside the sweep"),
+        (&["--repeat", "0=4294967296"], "with a number from 1 to 4294967295"),
+        (&["--collectives", "offload:1us,comms=99"], "no trace has a communicator of that number"),
         (
             &["--model", "packet", "--buffers", "output", "--lossy", "64KiB", "--retransmit", "1ps"],
             "a --retransmit of 100ns or more",
@@ -206,6 +216,82 @@ fn iterations_of_a_ring_are_as_long_as_they_are() {
     let whole = runtime(&[]);
     for (part, iterations) in [("2", 1), ("3", 1), ("10", 1), ("5-9", 5)] {
         assert_eq!(20 * runtime(&[&format!("--iterations={part}")]), iterations * whole, "{part}");
+    }
+}
+
+/// What is off by default is so in a sweep, too.
+#[test]
+fn none_leaves_an_option_out() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let runtime = |arguments: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").arg(&trace).args(["--no-ideal", "--json"]).args(arguments);
+        let result = json(&mut command);
+        result["points"][0]
+            .get("report")
+            .map_or_else(|| number(&result, "runtime_ps"), |report| number(report, "runtime_ps"))
+    };
+    let plain = runtime(&[]);
+    for swept in ["preset=none,ndr", "fail=none,0%:1", "calibration=none", "phase=none", "iterations=none,2"]
+    {
+        assert_eq!(runtime(&["--sweep", swept]), plain, "{swept}");
+    }
+}
+
+/// Means over seeds, with intervals by Student's t of two degrees of freedom: 4.303 standard deviations / √3.
+#[test]
+fn seeds_have_a_mean_and_an_interval() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let expected = |values: &[f64]| {
+        let mean = values.iter().sum::<f64>() / 3.0;
+        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        (mean, 4.3027 * (squares / 2.0 / 3.0).sqrt())
+    };
+    let is_near = |value: &serde_json::Value, expected: f64| {
+        let value = value.as_f64().expect("a number");
+        assert!((value - expected).abs() <= 1e-4 * expected, "{value} instead of {expected}");
+    };
+    let options = ["--topology", "torus:4x8", "--placement", "random", "--sweep", "seed=5..7", "--no-ideal"];
+    let mut sweep = vef();
+    let sweep =
+        json(sweep.arg("sim").arg(&trace).args(options).args(["--sweep", "latency=1us,2us", "--json"]));
+    let points = sweep["points"].as_array().expect("points");
+    let over_seeds = sweep["over_seeds"].as_array().expect("means");
+    assert_eq!((points.len(), over_seeds.len()), (6, 2));
+    for means in over_seeds {
+        let latency = &means["settings"]["latency"];
+        let of_latency = points.iter().filter(|point| point["settings"]["latency"] == *latency);
+        let times: Vec<f64> = of_latency.map(|point| number(&point["report"], "runtime_ps") as f64).collect();
+        let (mean, half_width) = expected(&times);
+        assert!(half_width > 0.0, "{times:?}");
+        assert_eq!(means["seeds"], 3);
+        is_near(&means["runtime_ps"]["mean"], mean);
+        is_near(&means["runtime_ps"]["half_width"], half_width);
+    }
+    let text = run(vef().arg("sim").arg(&trace).args(options)).success().stdout();
+    assert!(text.contains("\nover 3 seeds: run time ") && text.contains(" (95 %)"), "{text}");
+
+    let traffic = |options: &[&str]| {
+        let mut command = vef();
+        json(
+            command
+                .args(["traffic", "--topology", "torus:4x4", "--load", "0.4", "--window", "300", "--json"])
+                .args(options),
+        )
+    };
+    let point = |seed: &str| traffic(&["--seed", seed])["points"][0].clone();
+    let alone = ["5", "6", "7"].map(point);
+    let mut all = traffic(&["--seed", "5", "--seeds", "3"])["points"][0].clone();
+    let over_seeds = all.as_object_mut().expect("a point").remove("over_seeds").expect("means");
+    assert_eq!(all, alone[0]);
+    let latencies = alone.each_ref().map(|point| number(&point["latency"], "mean_ps") as f64);
+    let accepted = alone.each_ref().map(|point| point["accepted"].as_f64().expect("a load"));
+    for (name, values) in [("latency_mean_ps", latencies), ("accepted", accepted)] {
+        let (mean, half_width) = expected(&values);
+        is_near(&over_seeds[name]["mean"], mean);
+        is_near(&over_seeds[name]["half_width"], half_width);
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Arguments {
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "wait", value_parser = one_of([("wait", Polls::Wait), ("compute", Polls::Compute)]))]
     pub polls: Polls,
-    /// Meaning of calls that create communicators: the collectives by which the MPI library agrees on them, or
+    /// Meaning of calls that create communicators, and open, view or close files: the collectives by which the MPI library agrees on them, or
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
     pub communicators: Creations,

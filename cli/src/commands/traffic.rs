@@ -4,13 +4,14 @@ use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
 use crate::repeated;
+use crate::session::Watch;
 use crate::simulation_args::Traffic;
 pub use crate::simulation_args::Traffic as Arguments;
 use results::table::TextStyle;
 use results::traffic::{Batch, Load, TrafficSchema};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::{run_batch, run_traffic};
-use sim_example::{Picos, SimError};
+use sim_example::{NetworkSettings, Picos, SimError};
 use vef_format::units::Grouped;
 
 pub fn run(traffic: &Traffic) -> Result<(), Failure> {
@@ -20,21 +21,36 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     }
     let network = &traffic.network.settings;
     let settings = sim_example::traffic::Traffic { seed: network.seed, ..traffic.traffic.clone() };
-    let run = |load| run_traffic(network, &settings, load);
     let bar = Bar::new("simulating");
+    let seeds = u64::from(traffic.seeds.unwrap_or(1));
+    let run = |loads: &[f64], count: &mut (dyn FnMut(u64) + Send)| -> Result<Vec<Load>, SimError> {
+        let all = |&load: &f64| (0..seeds).map(move |n| (load, network.seed.wrapping_add(n)));
+        let runs: Vec<(f64, u64)> = loads.iter().flat_map(all).collect();
+        let one = |&(load, seed): &(f64, u64), _: &Watch| {
+            let settings = sim_example::traffic::Traffic { seed, ..settings.clone() };
+            run_traffic(&NetworkSettings { seed, ..network.clone() }, &settings, load)
+        };
+        let mut finished = 0;
+        let found = parallel::map(&runs, traffic.jobs, one, |_, _| {
+            finished += 1;
+            count(finished);
+        });
+        let found: Vec<Load> = found.into_iter().collect::<Result<_, SimError>>()?;
+        match traffic.seeds {
+            None => Ok(found),
+            Some(seeds) => Ok(found
+                .chunks(seeds as usize)
+                .filter_map(|of_load| Load::over_seeds(of_load.to_vec()))
+                .collect()),
+        }
+    };
     let batch = traffic.batch.map(|messages| run_batch(network, &settings, messages)).transpose()?;
     let mut points = match traffic.saturation {
-        Some(step) => saturation(step, run, &bar)?,
+        Some(step) => saturation(step, |load| run(&[load], &mut |_| ()), &bar)?,
         None if batch.is_some() => Vec::new(),
         None => {
             let loads = loads(&traffic.load)?;
-            let mut finished = 0;
-            let count = |_, _: &_| {
-                finished += 1;
-                bar.set(finished, loads.len() as u64);
-            };
-            let points = parallel::map(&loads, traffic.jobs, |&load, _| run(load), count);
-            points.into_iter().collect::<Result<_, SimError>>()?
+            run(&loads, &mut |finished| bar.set(finished, loads.len() as u64 * seeds))?
         }
     };
     drop(bar);
@@ -65,19 +81,20 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
 /// The loads that find the smallest one that saturates, to within `step`, in ascending order.
 fn saturation(
     step: f64,
-    run: impl Fn(f64) -> Result<Load, SimError>,
+    run: impl Fn(f64) -> Result<Vec<Load>, SimError>,
     bar: &Bar,
 ) -> Result<Vec<Load>, SimError> {
     let steps = (1.0 / step).ceil();
     let (mut stable, mut saturated) = (0.0, steps);
-    let mut points = vec![run(1.0)?];
+    let mut points = run(1.0)?;
     let all = steps.log2().ceil() as u64 + 1;
     while points[0].saturated && saturated - stable > 1.0 {
         bar.set(points.len() as u64, all);
         let between = ((stable + saturated) / 2.0_f64).floor();
         let point = run(between / steps)?;
-        *(if point.saturated { &mut saturated } else { &mut stable }) = between;
-        points.push(point);
+        let is_saturated = point.iter().any(|point| point.saturated);
+        *(if is_saturated { &mut saturated } else { &mut stable }) = between;
+        points.extend(point);
     }
     points.sort_by(|one, other| one.load.total_cmp(&other.load));
     Ok(points)

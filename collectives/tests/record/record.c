@@ -11,7 +11,7 @@
  *     record [LARGEST_VECTOR [LARGEST_BLOCK [pairs]]]
  *     record creations
  *
- * The latter does so for the functions that create communicators; bytes and root are 0.
+ * The latter does so for the functions that create communicators, and that open, view and close files; bytes and root are 0.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -146,7 +146,10 @@ static void call(const char *op, int n, int root)
 }
 
 static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_create", "Comm_create_group", "Comm_idup",
-    "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent" };
+    "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent", "File_open", "File_set_view",
+    "File_close" };
+static MPI_File file;
+static char file_name[4096]; /* beside the program */
 
 static void create(const char *name)
 {
@@ -174,6 +177,12 @@ static void create(const char *name)
         MPI_Graph_create(w, ranks, ca, da, 0, &made);
     } else if (!strcmp(name, "Dist_graph_create_adjacent")) {
         MPI_Dist_graph_create_adjacent(w, 2, sources, weights, 2, neighbours, weights, MPI_INFO_NULL, 0, &made);
+    } else if (!strcmp(name, "File_open")) {
+        MPI_File_open(w, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    } else if (!strcmp(name, "File_set_view")) {
+        MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    } else if (!strcmp(name, "File_close")) {
+        MPI_File_close(&file);
     } else {
         MPI_Comm_group(w, &group);
         if (!strcmp(name, "Comm_create")) MPI_Comm_create(w, group, &made);
@@ -242,6 +251,7 @@ int main(int argc, char **argv)
     sent = calloc(2 * ranks, sizeof *sent);
     hook();
     if (argc > 1 && !strcmp(argv[1], "creations")) {
+        snprintf(file_name, sizeof file_name, "%s.tmp", argv[0]);
         for (o = 0; o < (int)(sizeof creations / sizeof *creations); o++) record(creations[o], 0, -1, 0);
         MPI_Finalize();
         return 0;

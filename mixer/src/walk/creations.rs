@@ -1,4 +1,4 @@
-//! The rule for calls that create communicators: the collectives by which MPI agrees on them.
+//! The rule for calls that create communicators, and that open, view and close files: the collectives by which MPI agrees on them.
 
 use super::builder::{Builder, Pending};
 use super::timeline::Chain;

@@ -21,33 +21,41 @@ impl Builder<'_> {
         name: &str,
     ) -> Result<(), Problem> {
         let local = self.comms.get(comm)?;
-        match self.options.io.filter(|_| !local.foreign && !local.inter) {
-            None => self.not_representable(event.call, Bytes::ZERO),
-            Some(StorageServers { servers, .. }) => {
-                let first = fnv(name) % servers.count;
-                let file = OpenFile { comm: local.index, first, displacement: 0, unit: 1, position: 0 };
-                self.files.insert(id, file);
-            }
+        if local.foreign || local.inter {
+            self.not_representable(event.call, Bytes::ZERO);
+            return Ok(());
         }
-        Ok(())
+        let first = self.options.io.map_or(0, |io| fnv(name) % io.servers.count);
+        let file = OpenFile { of: comm, comm: local.index, first, displacement: 0, unit: 1, position: 0 };
+        self.files.insert(id, file);
+        self.creation(event, comm, None)
     }
 
     /// The view of a file is set, which also sets back its position.
-    pub(super) fn file_viewed(&mut self, event: &Event<'_>, id: FileId, displacement: i64, unit: Bytes) {
-        match self.files.get_mut(&id) {
-            None => self.not_representable(event.call, Bytes::ZERO),
-            Some(file) => {
-                let displacement = u64::try_from(displacement).unwrap_or(0);
-                *file = OpenFile { displacement, unit: unit.0, position: 0, ..*file };
-            }
-        }
+    pub(super) fn file_viewed(
+        &mut self,
+        event: &Event<'_>,
+        id: FileId,
+        displacement: i64,
+        unit: Bytes,
+    ) -> Result<(), Problem> {
+        let Some(file) = self.files.get_mut(&id) else {
+            self.not_representable(event.call, Bytes::ZERO);
+            return Ok(());
+        };
+        let displacement = u64::try_from(displacement).unwrap_or(0);
+        *file = OpenFile { displacement, unit: unit.0, position: 0, ..*file };
+        let comm = file.of;
+        self.creation(event, comm, None)
     }
 
     /// A file is closed.
-    pub(super) fn file_closed(&mut self, event: &Event<'_>, id: FileId) {
-        if self.files.remove(&id).is_none() {
+    pub(super) fn file_closed(&mut self, event: &Event<'_>, id: FileId) -> Result<(), Problem> {
+        let Some(file) = self.files.remove(&id) else {
             self.not_representable(event.call, Bytes::ZERO);
-        }
+            return Ok(());
+        };
+        self.creation(event, file.of, None)
     }
 
     /// Rule 16: a file is read or written. A collective access is one of each member: what members send each other to make them

@@ -158,9 +158,9 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
             Detail::Io(io) => return walk.accessed(event, io, *bytes),
             Detail::FileOpen { id, comm, name, .. } => return walk.file_opened(event, *id, *comm, name),
             Detail::FileView { file, displacement, unit } => {
-                walk.file_viewed(event, *file, *displacement, *unit);
+                return walk.file_viewed(event, *file, *displacement, *unit);
             }
-            Detail::FileClose(file) => walk.file_closed(event, *file),
+            Detail::FileClose(file) => return walk.file_closed(event, *file),
             Detail::None => walk.not_representable(event.call, *bytes),
         },
         Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),

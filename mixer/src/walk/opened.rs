@@ -4,6 +4,7 @@ use crate::IoServers;
 use crate::index::CommIndex;
 use hashbrown::HashMap;
 use vef_format::capture::event::FileId;
+use vef_format::ids::CommId;
 use vef_format::units::Bytes;
 
 /// The open files of one task.
@@ -12,6 +13,8 @@ pub(super) type Files = HashMap<FileId, OpenFile>;
 /// An open file, where the task knows it to be.
 #[derive(Debug)]
 pub(super) struct OpenFile {
+    /// Its communicator, by the task's own number.
+    pub(super) of: CommId,
     pub(super) comm: CommIndex,
     /// The server of its first stripe.
     pub(super) first: u32,

@@ -1,6 +1,7 @@
 //! What follows from the points of a sweep: which is best, from which value on more gains nothing, and how large a difference must be to
 //! mean anything.
 
+use super::seeds::{OverSeeds, SEED};
 use super::{Point, Prices, Sweep};
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,8 +9,6 @@ use std::collections::{BTreeMap, HashMap};
 const NOTHING: f64 = 0.01;
 /// Sentences about one option, and combinations of given options with sentences of their own.
 const MOST_CASES: usize = 4;
-/// The option that only changes what is random.
-const SEED: &str = "seed";
 /// Options that say which run is simulated, and how: none of their values is better than another.
 const GIVEN: [&str; 15] = [
     "trace",
@@ -94,6 +93,9 @@ impl Sweep {
         let runs: Vec<Run<'_>> =
             self.points.iter().filter_map(|point| Run::of(point, &self.options)).collect();
         self.answers = answers(&self.options, &runs);
+        let time = |point: &'_ Point| Some(point.report.as_ref()?.runtime_ps);
+        let times = self.points.iter().filter_map(|point| Some((&point.settings, time(point)?)));
+        self.over_seeds = OverSeeds::of(times);
         self
     }
 }

@@ -26,6 +26,7 @@ mod schedule;
 mod stuck;
 mod trace;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -86,11 +87,15 @@ impl FromStr for Parameters {
     fn from_str(text: &str) -> Result<Self, UnknownParameters> {
         let mut parameters = Self::default();
         let unknown = |problem: String| UnknownParameters { problem };
+        let mut before = HashSet::new();
         for part in text.split(',') {
             let named = part.trim().split_once('=');
             let (name, value) = named.ok_or_else(|| unknown("a part is no NAME=NUMBER".to_owned()))?;
             let time = || parse_time(&format!("{}ns", value.trim()));
             let time = || time().map_err(|_| unknown(format!("{value:?} is no number of nanoseconds")));
+            if !before.insert(name.trim()) {
+                return Err(unknown(format!("{} is given a second time", name.trim())));
+            }
             match name.trim() {
                 "L" => parameters.latency = time()?,
                 "o" => parameters.overhead = time()?,

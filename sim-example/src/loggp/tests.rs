@@ -102,6 +102,8 @@ fn parameters_are_told_apart() {
         (Picos(2_500_500), Picos(125), Bytes(100))
     );
     assert_eq!(parsed.to_string(), text);
+    let twice = "L=1,o=2,L=1".parse::<Parameters>().unwrap_err().to_string();
+    assert!(twice.starts_with("L is given a second time; write"), "{twice}");
     assert_eq!("L=1".parse::<Parameters>().unwrap().overhead, Parameters::default().overhead);
     for (text, problem) in [
         ("", "no NAME=NUMBER"),

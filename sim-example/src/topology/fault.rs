@@ -37,6 +37,12 @@ pub enum FaultError {
         "write FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED (of all cables between switches); behind it =PERCENT% where so much of the bandwidth is left"
     )]
     Form(String),
+    /// A share is none.
+    #[error("a share must be a number from 0% to 100%")]
+    Percent,
+    /// What fails is named twice.
+    #[error("--fail {0}: given a second time")]
+    Twice(String),
     /// There is no such link or switch.
     #[error("--fail {fault}: {topology} has no {what}")]
     Missing {
@@ -75,8 +81,8 @@ impl FromStr for Fault {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
-        let (what, left) = match text.rsplit_once('=').map(|(what, left)| (what, percent(left))) {
-            Some((what, Some(left))) => (what, left),
+        let (what, left) = match text.rsplit_once('=') {
+            Some((what, left)) if left.ends_with('%') => (what, percent(left).ok_or(FaultError::Percent)?),
             _ => (text, 0.0),
         };
         let ends = |separator: &str| {
@@ -84,16 +90,17 @@ impl FromStr for Fault {
             let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
             Some((named(a.trim())?, named(b.trim())?))
         };
-        let share = || {
+        let share = || -> Result<Option<What>, FaultError> {
             let (share, seed) = what.split_once(':').unwrap_or((what, "1"));
-            Some(What::Share(percent(share)?, seed.parse().ok()?))
+            let percent = percent(share).ok_or(FaultError::Percent)?;
+            Ok(seed.parse().ok().map(|seed| What::Share(percent, seed)))
         };
         let what = if what.contains("<->") {
             ends("<->").map(|(a, b)| What::Cable(a, b))
         } else if what.contains("->") {
             ends("->").map(|(from, to)| What::Link(from, to))
         } else if what.contains('%') {
-            share()
+            share()?
         } else {
             (!what.is_empty()).then(|| What::Switch(what.to_owned()))
         };
@@ -180,8 +187,16 @@ impl Fabric {
         used: impl Iterator<Item = u32>,
     ) -> Result<(Self, Vec<(LinkId, f64)>), FaultError> {
         let (mut failed, mut slower) = (HashSet::new(), HashMap::new());
-        for fault in faults {
+        let mut named = HashSet::new();
+        for (at, fault) in faults.iter().enumerate() {
             let links = fault.links(&self)?;
+            // Shares may draw the same cables, and a switch may have links that are named.
+            let is_named = matches!(fault.what, What::Link(..) | What::Cable(..));
+            if faults[..at].iter().any(|before| before.what == fault.what)
+                || is_named && !links.iter().all(|link| named.insert(*link))
+            {
+                return Err(FaultError::Twice(fault.to_string()));
+            }
             match fault.left > 0.0 {
                 true => slower.extend(links.into_iter().map(|link| (link, fault.left))),
                 false => failed.extend(links),
@@ -319,6 +334,26 @@ mod tests {
         }
         for text in ["(0,1)->(1,1)", "a<->b=10%", "5%:3", "5%:3=50%", "leaf0"] {
             assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
+        }
+    }
+
+    /// What fails twice is a mistake; shares may draw the same cables, and a switch may have a link that is named.
+    #[test]
+    fn what_is_given_twice_or_is_no_share_is_refused() {
+        let says =
+            |faults: &[&str]| failed("fattree:2x2x2", faults).map(|_| ()).map_err(|error| error.to_string());
+        for (faults, twice) in [
+            (["leaf0->spine0", "leaf0->spine0"], "leaf0->spine0"),
+            (["leaf0->spine0", "spine0<->leaf0"], "spine0<->leaf0"),
+            (["leaf0->spine0", "leaf0->spine0=10%"], "leaf0->spine0=10%"),
+            (["spine0", "spine0"], "spine0"),
+            (["10%:1", "10%"], "10%:1"),
+        ] {
+            assert_eq!(says(&faults), Err(format!("--fail {twice}: given a second time")));
+        }
+        assert_eq!(says(&["leaf0->spine0", "spine0", "10%:1", "10%:2=50%"]), Ok(()));
+        for text in ["a->b=200%", "200%:1", "spine0=-1%", "x%:1"] {
+            assert_eq!(text.parse::<Fault>(), Err(FaultError::Percent), "{text}");
         }
     }
 

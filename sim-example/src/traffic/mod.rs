@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use results::Mean;
 use results::simulation::OfSize;
 use results::traffic::{Batch, Load};
 use vef_format::units::{Bytes, Picos};
@@ -534,28 +535,15 @@ impl Measure {
             accepted_worst: seen.worst / window,
             sizes: self.sizes.iter().filter(|_| self.sizes.len() > 1).map(of_size).collect(),
             latency: latency(&self.latency),
-            mean_half_width_ps: half_width(&means),
+            mean_half_width_ps: Mean::of(&means).and_then(|mean| Some(mean.half_width?.round() as u64)),
             network_latency: latency(&self.network_latency),
             hops: None,
             saturated,
             events: 0,
             congestion: None,
+            over_seeds: None,
         }
     }
-}
-
-/// Half the width of the 95 % confidence interval of the mean of at most ten independent values.
-fn half_width(values: &[f64]) -> Option<u64> {
-    // Quantiles at 0.975 of Student's t-distribution, by degrees of freedom.
-    const STUDENT: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
-    let n = values.len();
-    if n < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n as f64;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-    let width = STUDENT[(n - 2).min(STUDENT.len() - 1)] * (variance / n as f64).sqrt();
-    Some(width.round() as u64)
 }
 
 #[cfg(test)]

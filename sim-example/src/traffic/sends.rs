@@ -1,5 +1,6 @@
 //! Where nodes send: patterns over one another, hotspots, and matrices from files.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -98,6 +99,10 @@ impl FromStr for To {
         let nodes: Option<Vec<(u32, f64)>> = hot.split(',').map(node).collect();
         let nodes =
             nodes.ok_or_else(|| wrong("write hotspot:NODE=SHARE,…, with shares above 0 and up to 1"))?;
+        let mut before = HashSet::new();
+        if !nodes.iter().all(|(node, _)| before.insert(*node)) {
+            return Err(wrong("a node is named twice"));
+        }
         match nodes.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + ROUNDING {
             true => Err(wrong("the shares of the nodes add up to more than 1")),
             false => Ok(Self::Hotspot(nodes)),
@@ -195,6 +200,7 @@ mod tests {
             ("hotspot:x=0.5", "write hotspot:NODE=SHARE"),
             ("hotspot:1=0", "write hotspot:NODE=SHARE"),
             ("hotspot:1=0.6,2=0.6", "add up to more than 1"),
+            ("hotspot:1=0.1,2=0.2,1=0.1", "a node is named twice"),
             ("0.5*uniform+0.4*incast", "must add up to 1"),
             ("0.5*uniform+0.5*", "unknown pattern"),
             ("file:/no/such/matrix", "/no/such/matrix: "),

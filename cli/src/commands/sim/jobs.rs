@@ -82,7 +82,10 @@ impl<'a> Jobs<'a> {
                     Repeat::Until(other as u32)
                 }
                 None => times().ok_or_else(|| {
-                    format!("--repeat {text}: write JOB=TIMES, with a number of at least 1, or JOB=until:JOB")
+                    format!(
+                        "--repeat {text}: write JOB=TIMES, with a number from 1 to {}, or JOB=until:JOB",
+                        u32::MAX
+                    )
                 })?,
             };
         }

@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
+use crate::repeated;
 use crate::session::{self, Watch};
 use crate::simulation_args::{RUNS_AND_RESULTS, Sim, Table};
 use clap::{Arg, Args, Command};
@@ -40,7 +41,10 @@ type Outcome = Result<Simulation, String>;
 
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if let Some(table) = sim.csv.filter(|table| *table != Table::Points) {
-        return Err(format!("--csv {table:?}: a sweep has one table; write --csv alone").into());
+        return Err(format!("--csv {}: a sweep has one table; write --csv alone", table.name()).into());
+    }
+    if let Some(file) = &sim.plot {
+        file.check_suffix(&["svg"], "--plot writes SVG; name it so")?;
     }
     let options = sim.sweep.iter().map(|text| text.parse()).collect::<Result<Vec<Swept>, _>>()?;
     let points = points(&options)?;
@@ -126,6 +130,7 @@ fn points(options: &[Swept]) -> Result<Vec<Point>, Failure> {
             )
         };
         let at = with(&values).map_err(wrong)?;
+        at.network.retransmits().map_err(wrong)?;
         let here = at.network.without_effect(&swept);
         match &mut unused {
             Some(unused) => unused.retain(|name| here.contains(name)),
@@ -146,6 +151,11 @@ fn can_be_swept(option: &Arg) -> bool {
     option.get_help_heading() != Some(RUNS_AND_RESULTS)
 }
 
+/// Whether an option is off without a value, so that `none` is that in a sweep.
+fn has_no_default(option: &Arg) -> bool {
+    option.get_action().takes_values() && !option.is_positional() && option.get_default_values().is_empty()
+}
+
 /// The option that can be swept whose name is most like one that there is not.
 fn similar(name: &str, known: &Command) -> Option<String> {
     let names = known.get_arguments().filter(|option| can_be_swept(option)).filter_map(Arg::get_long);
@@ -160,6 +170,7 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
     let known = Sim::augment_args(Command::new("sim"));
     let name = |option: &Arg| option.get_long().unwrap_or(option.get_id().as_str()).to_owned();
     let mut trace = None;
+    let given = repeated::given::<Sim>()?;
     for (option, value) in values {
         match known.get_arguments().find(|known| name(known) == *option) {
             None => {
@@ -169,6 +180,11 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
             }
             Some(found) if !can_be_swept(found) => {
                 return Err("says what is shown, and cannot be swept".into());
+            }
+            Some(found) if value == "none" && has_no_default(found) => {
+                if given.contains(option) {
+                    return Err(format!("none: --{option} is given beside the sweep").into());
+                }
             }
             Some(found) if found.is_positional() => trace = Some(PathBuf::from(value)),
             Some(found) if found.get_action().takes_values() => {
@@ -300,6 +316,7 @@ fn show(sim: &Sim, options: &[Swept], rows: &[(&Point, Outcome)]) -> Result<(), 
         schema: SweepSchema::default(),
         options: options.iter().map(|swept| swept.option.clone()).collect(),
         points: rows.iter().map(point).collect(),
+        over_seeds: Vec::new(),
         prices: None,
         answers: Vec::new(),
     }
@@ -320,6 +337,7 @@ fn show(sim: &Sim, options: &[Swept], rows: &[(&Point, Outcome)]) -> Result<(), 
                 _ => String::new(),
             };
             text += &sweep.brief_table().to_text(&TextStyle::WHOLE);
+            sweep.over_seeds.iter().for_each(|mean| text += &format!("{mean}\n"));
             sweep.answers.iter().for_each(|answer| text += &format!("{answer}\n"));
             output::result(text.trim_end())
         }

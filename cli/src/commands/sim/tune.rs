@@ -20,7 +20,7 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
         return Err(format!("{}: no effect with --tune", unused.join(", ")).into());
     }
     if let Some(table) = sim.csv.filter(|table| *table != Table::Points) {
-        return Err(format!("--csv {table:?}: --tune has one table; write --csv alone").into());
+        return Err(format!("--csv {}: --tune has one table; write --csv alone", table.name()).into());
     }
     let calibration = calibration(sim)?;
     let settings = settings(sim, trace, codes, calibration.as_ref())?;
