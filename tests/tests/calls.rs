@@ -33,6 +33,9 @@ fn treatment(call: Call) -> Treatment {
         (Call::MPI_Cancel, _) => Counted("its request's completion says whether it was cancelled"),
         (Call::MPI_Pready | Call::MPI_Pready_list | Call::MPI_Pready_range, _) => Other("name and time"),
         (Call::MPI_Parrived, _) => Other("if the flag is set"),
+        (Call::MPI_File_open | Call::MPI_File_set_view | Call::MPI_File_close, _) => {
+            Event("collectives by which all members agree")
+        }
         (Call::MPI_Win_test, _) => Event("synchronisation of a window, if the flag is set"),
         (_, category) => match (category, call.timing()) {
             (C::Send | C::Recv | C::Collective | C::NeighborCollective, Timing::Persistent) => {
