@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 70] = [
+const NAMES: [&str; 101] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -82,7 +82,41 @@ const NAMES: [&str; 70] = [
     "Win_flush_all",
     "Win_flush_local",
     "Win_flush_local_all",
+    "File_open",
+    "File_set_view",
+    "File_close",
+    "File_read",
+    "File_read_at",
+    "File_read_all",
+    "File_read_at_all",
+    "File_read_shared",
+    "File_read_ordered",
+    "File_iread",
+    "File_iread_at",
+    "File_iread_all",
+    "File_iread_at_all",
+    "File_iread_shared",
+    "File_read_all_begin",
+    "File_read_at_all_begin",
+    "File_read_ordered_begin",
+    "File_write",
+    "File_write_at",
+    "File_write_all",
+    "File_write_at_all",
+    "File_write_shared",
+    "File_write_ordered",
+    "File_iwrite",
+    "File_iwrite_at",
+    "File_iwrite_all",
+    "File_iwrite_at_all",
+    "File_iwrite_shared",
+    "File_write_all_begin",
+    "File_write_at_all_begin",
+    "File_write_ordered_begin",
 ];
+
+// Twice the number of a name, and one, is a byte.
+const _: () = assert!(2 * (NAMES.len() + Operation::ALL.len()) <= 256);
 
 impl Function {
     pub(crate) const RECEIVE: Self = Self(2 * 4);

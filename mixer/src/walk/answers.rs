@@ -11,6 +11,8 @@ use vef_format::units::{Bytes, Nanos};
 
 /// The thread of a task that answers: in the trace it is one more thread, which waits for nothing but requests.
 const AGENT: u16 = u16::MAX;
+/// Threads of a storage server. Tasks share them, so that the clock of one which disagrees delays its answers alone.
+const SERVING: u32 = 256;
 
 impl Builder<'_> {
     /// Rule 15, before `event`: a request is answered at once if it came while the task was in a call. The last call answers all.
@@ -44,7 +46,7 @@ impl Builder<'_> {
 
     /// Answers each request when it comes, between a mark at the beginning and one at the end.
     pub(super) fn answer_all(&mut self) -> Result<(), Problem> {
-        self.finalized = true;
+        (self.finalized, self.serves) = (true, true);
         let end = self.answers.rest.last().map_or(0, |last| last.at);
         let mark = |after| Record { thread: AGENT, body: Body::Mark, after, time: 0 };
         self.task.records.push(0, &mark(After::Start));
@@ -70,7 +72,8 @@ impl Builder<'_> {
             let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);
             let answer = self.task.sends.channel(Channel::of_window(comm, origin, Purpose::Answer));
             let (_, body) = self.add_message(answer, bytes);
-            let record = Record { thread: AGENT, body, after: After::Received(request), time: 0 };
+            let thread = if self.serves { (origin.0 % SERVING) as u16 } else { AGENT };
+            let record = Record { thread, body, after: After::Received(request), time: 0 };
             self.task.records.push(at.min(event.start.0), &record);
             if let Some(notes) = &mut self.notes {
                 notes.answered(AGENT);

@@ -81,6 +81,8 @@ pub(super) struct Builder<'a> {
     pub(super) several_threads: bool,
     /// Whether `MPI_Finalize` was called.
     pub(super) finalized: bool,
+    /// Whether the task stands for a storage server.
+    pub(super) serves: bool,
     /// How many events the task may have, less the messages and receives of collectives, and those of probes: so each
     /// message, receive and collective has an index.
     pub(super) most: u64,
@@ -184,6 +186,7 @@ impl<'a> Builder<'a> {
             answers,
             several_threads,
             finalized: false,
+            serves: false,
             most: MessageIndex::NONE.0.into(),
             task,
         }

@@ -7,13 +7,21 @@ use vef_format::capture::event::FileId;
 use vef_format::ids::CommId;
 use vef_format::units::Bytes;
 
-/// The open files of one task.
-pub(super) type Files = HashMap<FileId, OpenFile>;
+/// The files of one task.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) open: HashMap<FileId, OpenFile>,
+    /// Number of files opened on each communicator, by its number.
+    pub(super) opened: HashMap<CommId, u32>,
+}
+
+/// The numbers of the files' communicators begin here: above those of windows.
+pub(super) const OF_FILES: u32 = 3 << 30;
 
 /// An open file, where the task knows it to be.
 #[derive(Debug)]
 pub(super) struct OpenFile {
-    /// Its communicator, by the task's own number.
+    /// Its communicator, a duplicate, by the task's own number; and the same in the trace.
     pub(super) of: CommId,
     pub(super) comm: CommIndex,
     /// The server of its first stripe.
@@ -38,9 +46,14 @@ impl IoServers {
             (end / round * stripe + begun) as u64
         };
         let end = at.saturating_add(bytes.0);
+        // In the order of servers: accesses of a loop are alike wherever they begin.
         let stripes = end.div_ceil(stripe) - at / stripe;
-        (0..stripes.min(width.into())).filter_map(move |behind| {
-            let nth = ((at / stripe + behind) % u64::from(width)) as u32;
+        let begin = if stripes < u64::from(width) { at / stripe % u64::from(width) } else { 0 };
+        let mut touched: Vec<u32> = (0..stripes.min(width.into()))
+            .map(|behind| ((begin + behind) % u64::from(width)) as u32)
+            .collect();
+        touched.sort_unstable();
+        touched.into_iter().filter_map(move |nth| {
             let share = in_front(end, nth) - in_front(at, nth);
             (share > 0).then_some(((first + nth) % count, Bytes(share)))
         })

@@ -514,13 +514,12 @@ pub enum Detail<'a> {
 }
 
 impl Detail<'_> {
-    /// Whether traces have the call all the same: one-sided communication.
+    /// Whether traces have the call all the same: one-sided communication, and the collectives by which all agree on a file.
     pub fn is_in_traces(&self) -> bool {
         match self {
             Self::Window { .. } | Self::WindowFree(_) | Self::Transfer(_) | Self::Sync { .. } => true,
-            Self::None | Self::FileOpen { .. } | Self::FileView { .. } | Self::FileClose(_) | Self::Io(_) => {
-                false
-            }
+            Self::FileOpen { .. } | Self::FileView { .. } | Self::FileClose(_) => true,
+            Self::None | Self::Io(_) => false,
         }
     }
 }
