@@ -46,7 +46,7 @@ impl Builder<'_> {
 
     /// Answers each request when it comes, between a mark at the beginning and one at the end.
     pub(super) fn answer_all(&mut self) -> Result<(), Problem> {
-        (self.finalized, self.serves) = (true, true);
+        self.finalized = true;
         let end = self.answers.rest.last().map_or(0, |last| last.at);
         let mark = |after| Record { thread: AGENT, body: Body::Mark, after, time: 0 };
         self.task.records.push(0, &mark(After::Start));
@@ -72,7 +72,8 @@ impl Builder<'_> {
             let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);
             let answer = self.task.sends.channel(Channel::of_window(comm, origin, Purpose::Answer));
             let (_, body) = self.add_message(answer, bytes);
-            let thread = if self.serves { (origin.0 % SERVING) as u16 } else { AGENT };
+            let serves = self.options.io.is_some_and(|io| self.rank >= io.first);
+            let thread = if serves { (origin.0 % SERVING) as u16 } else { AGENT };
             let record = Record { thread, body, after: After::Received(request), time: 0 };
             self.task.records.push(at.min(event.start.0), &record);
             if let Some(notes) = &mut self.notes {

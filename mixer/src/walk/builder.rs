@@ -60,6 +60,8 @@ pub(super) struct Builder<'a> {
     pub(super) communicators: &'a Communicators,
     pub(super) options: WalkOptions<'a>,
     pub(super) comms: Locals,
+    /// Number of duplicates for windows, and for files, of each communicator.
+    duplicates: HashMap<(CommId, u32), u32>,
     /// Caches of send and receive channels; not used if channels differ by length.
     recent: [Recent; 2],
     pub(super) requests: Requests<Pending>,
@@ -81,8 +83,7 @@ pub(super) struct Builder<'a> {
     pub(super) several_threads: bool,
     /// Whether `MPI_Finalize` was called.
     pub(super) finalized: bool,
-    /// Whether the task stands for a storage server.
-    pub(super) serves: bool,
+
     /// How many events the task may have, less the messages and receives of collectives, and those of probes: so each
     /// message, receive and collective has an index.
     pub(super) most: u64,
@@ -171,6 +172,7 @@ impl<'a> Builder<'a> {
             communicators,
             options,
             comms: Locals::default(),
+            duplicates: HashMap::new(),
             recent: Default::default(),
             requests: Requests::new(),
             wildcards: HashMap::new(),
@@ -186,7 +188,6 @@ impl<'a> Builder<'a> {
             answers,
             several_threads,
             finalized: false,
-            serves: false,
             most: MessageIndex::NONE.0.into(),
             task,
         }
@@ -370,6 +371,28 @@ impl<'a> Builder<'a> {
     ) -> Result<(CommIndex, Arc<Group>), Problem> {
         let Self { rank, communicators, comms, .. } = self;
         communicators.intern(*rank, number, origin, members, |comm| parent(comms, comm))
+    }
+
+    /// The duplicate of a communicator on which MPI makes a window or opens a file; `kind` with the task's number for that is the
+    /// communicator's. `None`: the trace cannot represent it.
+    pub(super) fn duplicate(
+        &mut self,
+        of: CommId,
+        kind: u32,
+        number: u32,
+    ) -> Result<Option<(CommId, CommIndex, Arc<Group>)>, Problem> {
+        let local = self.comms.get(of)?;
+        if local.foreign || local.inter {
+            return Ok(None);
+        }
+        let (parent, group) = (local.index, local.group.clone());
+        let made = self.duplicates.entry((of, kind)).or_default();
+        let origin = Origin::Child { parent: of, ordinal: kind | *made };
+        *made += 1;
+        let own = CommId(kind | number);
+        let (index, group) = self.intern(own.0, origin, group.members(), |_, _| Some(parent))?;
+        self.comms.add(own, Local::of_tasks(index, group.clone()))?;
+        Ok(Some((own, index, group)))
     }
 
     /// Rule 1.

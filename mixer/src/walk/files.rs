@@ -2,13 +2,12 @@
 //! ([`IoServers`](crate::IoServers)). Without servers, accesses are counted only.
 
 use super::builder::{Builder, Lowered, Pending};
-use super::locals::Local;
 use super::opened::{OF_FILES, OpenFile, fnv};
 use super::timeline::Chain;
 use crate::StorageServers;
 use crate::error::Problem;
 use vef_format::account::TimePart;
-use vef_format::capture::event::{Event, FileId, Io, Origin};
+use vef_format::capture::event::{Event, FileId, Io};
 use vef_format::ids::{CommId, Rank};
 use vef_format::units::Bytes;
 
@@ -21,22 +20,13 @@ impl Builder<'_> {
         comm: CommId,
         name: &str,
     ) -> Result<(), Problem> {
-        let local = self.comms.get(comm)?;
-        if local.foreign || local.inter {
+        let Some((of, index, _)) = self.duplicate(comm, OF_FILES, id.0)? else {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
-        }
-        let (parent, group) = (local.index, local.group.clone());
-        let opened = self.files.opened.entry(comm).or_default();
-        let origin = Origin::Child { parent: comm, ordinal: OF_FILES | *opened };
-        *opened += 1;
-        let number = OF_FILES | id.0;
-        let (index, group) = self.intern(number, origin, group.members(), |_, _| Some(parent))?;
-        let of = CommId(number);
-        self.comms.add(of, Local::of_tasks(index, group))?;
+        };
         let first = self.options.io.map_or(0, |io| fnv(name) % io.servers.count);
         let file = OpenFile { of, comm: index, first, displacement: 0, unit: 1, position: 0 };
-        self.files.open.insert(id, file);
+        self.files.insert(id, file);
         self.creation(event, of, None)
     }
 
@@ -48,7 +38,7 @@ impl Builder<'_> {
         displacement: i64,
         unit: Bytes,
     ) -> Result<(), Problem> {
-        let Some(file) = self.files.open.get_mut(&id) else {
+        let Some(file) = self.files.get_mut(&id) else {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
         };
@@ -60,7 +50,7 @@ impl Builder<'_> {
 
     /// A file is closed.
     pub(super) fn file_closed(&mut self, event: &Event<'_>, id: FileId) -> Result<(), Problem> {
-        let Some(file) = self.files.open.remove(&id) else {
+        let Some(file) = self.files.remove(&id) else {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
         };
@@ -71,7 +61,7 @@ impl Builder<'_> {
     /// larger is not in the capture, and whether they wait for each other is the library's choice.
     pub(super) fn accessed(&mut self, event: &Event<'_>, io: &Io, bytes: Bytes) -> Result<(), Problem> {
         let Some((StorageServers { first, servers }, file)) =
-            self.options.io.zip(self.files.open.get_mut(&io.file))
+            self.options.io.zip(self.files.get_mut(&io.file))
         else {
             self.not_representable(event.call, bytes);
             return self.start(io.request, Pending::NoCompletionRecord(TimePart::File));

@@ -1,7 +1,6 @@
 //! The rules for one-sided communication: messages between origin and target, and what each synchronisation waits for.
 
 use super::builder::{Builder, Lowered, Pending};
-use super::locals::Local;
 use super::timeline::Chain;
 use super::windows::{OF_WINDOWS, Outstanding, Synchronisation, Window};
 use crate::channels::{Channel, Purpose};
@@ -10,7 +9,7 @@ use crate::index::{CommIndex, ReceiveIndex};
 use crate::records::After;
 use crate::task::{Asked, Fate};
 use vef_format::account::TimePart;
-use vef_format::capture::event::{Collective, DatatypeId, Event, Members, Origin, Transfer, WindowId};
+use vef_format::capture::event::{Collective, DatatypeId, Event, Members, Transfer, WindowId};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
@@ -18,19 +17,10 @@ use vef_format::units::Bytes;
 impl Builder<'_> {
     /// A window is made: all members wait for each other.
     pub(super) fn window(&mut self, event: &Event<'_>, id: WindowId, comm: CommId) -> Result<(), Problem> {
-        let local = self.comms.get(comm)?;
-        if local.foreign || local.inter {
+        let Some((own, index, group)) = self.duplicate(comm, OF_WINDOWS, id.0)? else {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
-        }
-        let (parent, group) = (local.index, local.group.clone());
-        let made = self.windows.made.entry(comm).or_default();
-        let origin = Origin::Child { parent: comm, ordinal: OF_WINDOWS | *made };
-        *made += 1;
-        let number = OF_WINDOWS | id.0;
-        let (index, group) = self.intern(number, origin, group.members(), |_, _| Some(parent))?;
-        let own = CommId(number);
-        self.comms.add(own, Local::of_tasks(index, group.clone()))?;
+        };
         let (posted, started, targets) = Default::default();
         self.windows.open.insert(id, Window { comm: own, index, group, posted, started, targets });
         let mut chain = Chain::default();

@@ -7,13 +7,8 @@ use vef_format::capture::event::FileId;
 use vef_format::ids::CommId;
 use vef_format::units::Bytes;
 
-/// The files of one task.
-#[derive(Debug, Default)]
-pub(super) struct Files {
-    pub(super) open: HashMap<FileId, OpenFile>,
-    /// Number of files opened on each communicator, by its number.
-    pub(super) opened: HashMap<CommId, u32>,
-}
+/// The open files of one task.
+pub(super) type Files = HashMap<FileId, OpenFile>;
 
 /// The numbers of the files' communicators begin here: above those of windows.
 pub(super) const OF_FILES: u32 = 3 << 30;

@@ -49,8 +49,6 @@ impl Synchronisation {
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     pub(super) open: HashMap<WindowId, Window>,
-    /// Number of windows made on each communicator, by its number.
-    pub(super) made: HashMap<CommId, u32>,
     /// By slot of the call table.
     functions: Vec<Option<Synchronisation>>,
 }

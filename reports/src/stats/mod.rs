@@ -57,7 +57,7 @@ pub struct Stats {
     pub communicators: BTreeMap<CommId, u32>,
     /// Records by what they wait for: nothing, a send, a reception, a collective.
     pub dependencies: [u64; 4],
-    /// Messages whose reception somebody waits for.
+    /// Messages for which their receiver waits.
     pub awaited: u64,
     /// Messages of a task to itself.
     pub to_self: u64,
