@@ -122,7 +122,7 @@ fn profiles_conform_to_their_schema() {
 fn checks_conform_to_their_schema() {
     let work = tempfile::tempdir().expect("a directory");
     prepare(work.path());
-    // A message of which nobody knows that it is awaited, and one that is not there.
+    // A record waits for a message that is not marked as awaited; in the other file, for one that is not there.
     let wrong = "VEF3 2 2 0 0 0 0 1000\n0 0 1 1250 0 1000 -1\n1 1 1 0 2 500 0\n";
     fs::write(work.path().join("wrong.vef"), wrong).expect("a file");
     fs::write(work.path().join("lost.vef"), wrong.replace("500 0", "500 7")).expect("a file");
