@@ -82,7 +82,8 @@ pub struct Sim {
     pub of_run: OfRun,
     #[command(flatten)]
     pub captured_time: CapturedTime,
-    /// Completion of sends for their sender: eager, sent, rendezvous:BYTES
+    /// Completion of sends for their sender: eager (at once), sent (when they have left their node), rendezvous:BYTES (above that
+    /// size when they have arrived), rendezvous-in-calls:BYTES (the same, and they leave when their receiver is in a call of MPI)
     #[arg(long, default_value = "eager", value_name = "POLICY", value_parser = send_completion)]
     pub send_completion: SendCompletion,
     /// Messages within a node: memory (times of the calibration or, without one, of a common server), network (as all
@@ -207,18 +208,21 @@ impl Sim {
     }
 }
 
-/// When sends are complete: eager, sent, rendezvous:BYTES.
+/// When sends are complete: eager, sent, rendezvous:BYTES, rendezvous-in-calls:BYTES.
 ///
 /// # Errors
 /// What to write.
 pub fn send_completion(text: &str) -> Result<SendCompletion, String> {
-    match text.split_once(':') {
-        None if text == "eager" => Ok(SendCompletion::Eager),
-        None if text == "sent" => Ok(SendCompletion::WhenSent),
-        Some(("rendezvous", above)) => {
-            Ok(SendCompletion::Rendezvous { above: parse_bytes(above).map_err(|error| error.to_string())? })
-        }
-        _ => Err("write eager, sent or rendezvous:BYTES".into()),
+    let (policy, above) = match text.split_once(':') {
+        Some((policy, above)) => (policy, Some(parse_bytes(above).map_err(|error| error.to_string())?)),
+        None => (text, None),
+    };
+    match (policy, above) {
+        ("eager", None) => Ok(SendCompletion::Eager),
+        ("sent", None) => Ok(SendCompletion::WhenSent),
+        ("rendezvous", Some(above)) => Ok(SendCompletion::Rendezvous { above }),
+        ("rendezvous-in-calls", Some(above)) => Ok(SendCompletion::RendezvousInCalls { above }),
+        _ => Err("write eager, sent, rendezvous:BYTES or rendezvous-in-calls:BYTES".into()),
     }
 }
 

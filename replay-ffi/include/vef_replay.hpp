@@ -525,6 +525,13 @@ public:
         return *this;
     }
 
+    /** The same, and they are taken only when their receiver is in a call of MPI: it does not compute. */
+    Builder &sends_rendezvous_in_calls(std::uint64_t above) noexcept
+    {
+        vef_builder_sends_rendezvous_in_calls(get(), above);
+        return *this;
+    }
+
     /** Messages within a node, which the library carries itself, take this time instead of that of a common server. */
     Builder &same_node_link(std::uint64_t latency, std::uint64_t bits_per_second) noexcept
     {

@@ -196,6 +196,18 @@ pub unsafe extern "C" fn vef_builder_sends_rendezvous(builder: *mut Builder, abo
     unsafe { set_sends(builder, SendCompletion::Rendezvous { above: Bytes(above) }) }
 }
 
+/// As `vef_builder_sends_rendezvous`, and a send of more than `above` bytes is taken only when its receiver is in a call of MPI: at the
+/// start of one of its records or while it waits, not while it computes. So MPI libraries work that make progress in calls alone.
+/// Not with partitions.
+///
+/// # Safety
+/// `builder` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_builder_sends_rendezvous_in_calls(builder: *mut Builder, above: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { set_sends(builder, SendCompletion::RendezvousInCalls { above: Bytes(above) }) }
+}
+
 /// # Safety
 /// As [`with`].
 unsafe fn set_sends(builder: *mut Builder, send_completion: SendCompletion) -> c_int {

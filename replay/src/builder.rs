@@ -95,6 +95,9 @@ impl Builder {
         if events.is_some() && parts > 1 {
             return Err(BuildError::EventsOfPartitions);
         }
+        if matches!(send_completion, SendCompletion::RendezvousInCalls { .. }) && parts > 1 {
+            return Err(BuildError::InCallsOfPartitions);
+        }
         jobs.iter_mut().try_for_each(|job| job.source.make_shareable()).map_err(ReplayError::Source)?;
         let (mut partitions, mut of_tasks) = (Vec::new(), None);
         for part in 0..parts {
@@ -161,7 +164,7 @@ impl Builder {
             }
             let first_task = u32::try_from(sequences.len())
                 .ok()
-                .filter(|first| first.checked_add(tasks).is_some_and(|end| end < WakeTarget::PART))
+                .filter(|first| first.checked_add(tasks).is_some_and(|end| end < WakeTarget::HELD))
                 .ok_or(BuildError::TooManyTasks)?;
             sequences.extend((0..tasks).map(|rank| Sequence::new(number, Rank(rank), job.start)));
             if job.on_call {

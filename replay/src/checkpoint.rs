@@ -8,6 +8,7 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
+use crate::in_calls::InCalls;
 use crate::job::{Reading, Running};
 use crate::lines::Lines;
 use crate::live::Flight;
@@ -107,6 +108,9 @@ impl Engine {
         self.collectives.reset();
         self.live.flights.clear();
         self.live.stats = Stats::default();
+        if let Some(in_calls) = &mut self.live.in_calls {
+            in_calls.reset();
+        }
         if let Some(partition) = &mut self.partition {
             partition.exported.clear();
             partition.imported.clear();
@@ -163,7 +167,7 @@ impl Engine {
             parts_unfinished: self.collectives.unfinished,
         };
         let collectives = (&self.collectives.open, &self.collectives.parts, &self.collectives.groups);
-        let live = (&self.live.flights, &self.live.stats);
+        let live = (&self.live.flights, &self.live.stats, &self.live.in_calls);
         let partition = self.partition.as_ref().map(|partition| (&partition.exported, &partition.imported));
         let state =
             (jobs, &self.sequences, collectives, self.collectives.positions(), live, partition, counters);
@@ -193,13 +197,20 @@ impl Engine {
         #[rustfmt::skip]
         let (state, beside) = postcard::from_bytes::<(
             (
-                Vec<SavedJob>, Vec<Sequence>, (_, _, _), Vec<(u32, [u32; 4])>, (SlotMap<DefaultKey, Flight>, Stats),
+                Vec<SavedJob>, Vec<Sequence>, (_, _, _), Vec<(u32, [u32; 4])>, (SlotMap<DefaultKey, Flight>, Stats, Option<Box<InCalls>>),
                 Option<(HashMap<u32, u32>, HashMap<u32, Imported>)>, Counters,
             ),
             T,
         )>(state).map_err(damaged)?;
-        let (jobs, sequences, (open, parts, groups), positions, (flights, stats), partition, counters) =
-            state;
+        let (
+            jobs,
+            sequences,
+            (open, parts, groups),
+            positions,
+            (flights, stats, in_calls),
+            partition,
+            counters,
+        ) = state;
         if jobs.len() != self.jobs.len() || sequences.len() != self.sequences.len() {
             return Err(CheckpointError::Damaged);
         }
@@ -219,7 +230,7 @@ impl Engine {
         self.sequences = sequences;
         let tables = (open, parts, groups, counters.parts_unfinished);
         self.collectives.restore(tables, &positions).ok_or(CheckpointError::Damaged)?;
-        (self.live.flights, self.live.stats) = (flights, stats);
+        (self.live.flights, self.live.stats, self.live.in_calls) = (flights, stats, in_calls);
         if let (Some(here), Some((exported, imported))) = (&mut self.partition, partition) {
             (here.exported, here.imported) = (exported, imported);
         }

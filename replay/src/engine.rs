@@ -15,8 +15,8 @@ use crate::collective::{Collectives, Player, Released};
 use crate::error::{EngineResult, ReplayError};
 use crate::events::EventMember;
 use crate::job::Running;
-use crate::live::{Completes, Flight, Live, Of, Refused, order, short};
-use crate::message::{LiveId, Sink, Started, Wake, WakeTarget};
+use crate::live::{Completes, Departure, Flight, Live, Of, Refused, order, short};
+use crate::message::{Called, LiveId, Sink, Started, Wake, WakeTarget};
 use crate::options::SendCompletion;
 use crate::parcels::Partition;
 use crate::part::{Filter, LeftOut, Selection};
@@ -147,24 +147,39 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        let target = wake.target.as_task();
-        let waiting = match target {
-            Ok(task) => {
+        match wake.target.who() {
+            Called::Task(task) => {
                 let sequence = self.sequences.get(task as usize);
-                sequence.is_some_and(|sequence| sequence.wait == Wait::Turn).then_some(task)
-            }
-            Err(part) => self.collectives.waiting_part(part),
-        };
-        let Some(task) = waiting else { return Err(self.refuse(ReplayError::NotWaiting)) };
-        self.note_call(task, at)?;
-        match target {
-            Ok(task) => {
+                if sequence.is_none_or(|sequence| sequence.wait != Wait::Turn) {
+                    return Err(self.refuse(ReplayError::NotWaiting));
+                }
+                self.note_call(task, at)?;
                 let halt = self.task(task).resume(at, out);
                 self.carry_out(task, halt, out)
             }
-            Err(part) => {
+            Called::Part(part) => {
+                let Some(task) = self.collectives.waiting_part(part) else {
+                    return Err(self.refuse(ReplayError::NotWaiting));
+                };
+                self.note_call(task, at)?;
                 let released = self.player().resume(part, at, out);
                 self.carry_out_release(released, out)
+            }
+            Called::Held(slot) => self.meet(slot, at, out),
+        }
+    }
+
+    /// A message leaves that has waited for its receiver.
+    #[cold]
+    fn meet(&mut self, slot: u32, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let called = self.live.in_calls.as_mut().and_then(|in_calls| in_calls.take_called(slot));
+        let Some((id, departure)) = called else { return Err(self.refuse(ReplayError::NotWaiting)) };
+        let sender = departure.first_task + departure.src.0;
+        match self.live.leave_late(id, departure, at, out) {
+            Some(()) => Ok(()),
+            None => {
+                let place = self.sequences[sender as usize].place();
+                Err(self.end(Box::new(ReplayError::Overflow { place })))
             }
         }
     }
@@ -199,20 +214,24 @@ impl Engine {
 
     /// The order of the message that a task, or a part of a collective, waits to start.
     pub(crate) fn order_of(&self, target: WakeTarget) -> u64 {
-        match target.as_task() {
-            Ok(task) => order(task, short(self.sequences[task as usize].records)),
-            Err(part) => {
+        match target.who() {
+            Called::Task(task) => order(task, short(self.sequences[task as usize].records)),
+            Called::Part(part) => {
                 let part = &self.collectives.parts[part as usize];
                 order(part.task, part.record)
             }
+            Called::Held(slot) => self
+                .called(slot)
+                .map_or(0, |departure| order(departure.first_task + departure.src.0, departure.record)),
         }
     }
 
     /// The job and the task that asked to be called.
     pub fn task_of(&self, wake: &Wake) -> Option<(u32, Rank)> {
-        let task = match wake.target.as_task() {
-            Ok(task) => Some(task),
-            Err(part) => self.collectives.waiting_part(part),
+        let task = match wake.target.who() {
+            Called::Task(task) => Some(task),
+            Called::Part(part) => self.collectives.waiting_part(part),
+            Called::Held(slot) => self.called(slot).map(|departure| departure.first_task + departure.src.0),
         };
         let sequence = self.sequences.get(task? as usize)?;
         Some((sequence.job, sequence.rank))
@@ -221,6 +240,11 @@ impl Engine {
 
 /// The steps between the calls.
 impl Engine {
+    /// The message in that slot whose receiver is in a call.
+    fn called(&self, slot: u32) -> Option<&Departure> {
+        self.live.in_calls.as_ref()?.called(slot)
+    }
+
     /// A message is delivered that is not a line, or for which its sender may wait.
     #[inline(never)]
     fn delivered_other(&mut self, id: LiveId, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {

@@ -50,6 +50,9 @@ pub enum BuildError {
     /// Collectives that are events, in a replay that is divided.
     #[error("collectives cannot be events in several partitions: their members are in different ones")]
     EventsOfPartitions,
+    /// [`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls), in a replay that is divided.
+    #[error("messages cannot wait in one partition for receivers that compute in another")]
+    InCallsOfPartitions,
     /// A node that was put in a partition that does not exist.
     #[error("node {node} is put in partition {part} of {parts}")]
     Partition {

@@ -1,7 +1,7 @@
 //! Who follows a simulation from outside of the simulator: timelines are made of this.
 
 use crate::engine::Engine;
-use crate::message::{Left, Started};
+use crate::message::{Left, Met, Started};
 
 /// Follows the tasks of a simulation, record by record.
 pub trait Follow {
@@ -13,6 +13,9 @@ pub trait Follow {
 
     /// As [`Sink::left`](crate::Sink::left).
     fn left(&mut self, left: &Left);
+
+    /// As [`Sink::met`](crate::Sink::met).
+    fn met(&mut self, met: &Met);
 }
 
 /// Nobody.
@@ -20,6 +23,7 @@ impl Follow for () {
     fn begins(&mut self, _: &Engine) {}
     fn started(&mut self, _: &Started) {}
     fn left(&mut self, _: &Left) {}
+    fn met(&mut self, _: &Met) {}
 }
 
 /// Somebody, perhaps.
@@ -41,6 +45,12 @@ impl<'a> Follow for Option<&'a mut (dyn Follow + 'a)> {
     fn left(&mut self, left: &Left) {
         if let Some(follow) = self {
             follow.left(left);
+        }
+    }
+
+    fn met(&mut self, met: &Met) {
+        if let Some(follow) = self {
+            follow.met(met);
         }
     }
 }

@@ -53,6 +53,7 @@
 //!  5  job.rs           Job: a trace and how it is replayed;  source/ its records (text, container, memory)
 //!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
 //!     live.rs          the messages under way, by the id that the simulator has of them;  parcels.rs  those of partitions;
+//!     in_calls.rs      those that wait until their receiver is in a call of MPI
 //!     events.rs        which collectives are the simulator's
 //!     part.rs          Part, Selection: a part of a run;  part/ how it is found
 //!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
@@ -71,6 +72,7 @@ mod checkpoint;
 mod describe;
 mod exchange;
 mod follow;
+mod in_calls;
 mod partition;
 mod poll;
 mod repeat;
@@ -121,7 +123,7 @@ pub use exchange::{Exchange, Seat};
 pub use follow::Follow;
 pub use job::{Computing, Extent, Job};
 pub use labels::{Label, Labels};
-pub use message::{Kind, Left, LiveId, Message, Next, Sink, Started, Wake};
+pub use message::{Kind, Left, LiveId, Message, Met, Next, Sink, Started, Wake};
 pub use options::{Link, Memory, SameNode, SendCompletion};
 pub use part::{LeftOut, Part, PartError, PlaceInPart, Selection, Stretch};
 pub use partition::Parcel;

@@ -1,6 +1,7 @@
 //! The messages that are under way, from their start to their delivery.
 
-use crate::message::{Kind, LiveId, Message, Next, Sink};
+use crate::in_calls::InCalls;
+use crate::message::{Kind, LiveId, Message, Met, Next, Sink};
 use crate::options::{SameNode, SendCompletion};
 use crate::stats::Stats;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub(crate) struct Live {
     pub(crate) same_node: SameNode,
     /// Messages that a task, or a part of a collective, may start before the simulator calls it.
     pub(crate) run_ahead: u8,
+    /// Set if large messages wait for their receivers.
+    pub(crate) in_calls: Option<Box<InCalls>>,
 }
 
 /// What the engine must know when a message is reported sent or delivered.
@@ -89,6 +92,7 @@ pub(crate) enum Refused {
 }
 
 /// A message that starts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Departure {
     pub(crate) ready: Picos,
     pub(crate) start: Picos,
@@ -107,6 +111,14 @@ pub(crate) struct Departure {
 #[inline(always)]
 pub(crate) fn order(sender: u32, record: u32) -> u64 {
     u64::from(sender) << u32::BITS | u64::from(record)
+}
+
+impl Met {
+    /// Of a message that leaves late.
+    fn of(departure: &Departure) -> Self {
+        let &Departure { job, src, dst, kind, ready, start: at, .. } = departure;
+        Self { job, src, dst, kind, ready, at }
+    }
 }
 
 impl Flight {
@@ -133,23 +145,57 @@ impl Live {
         same_node: SameNode,
         run_ahead: u8,
     ) -> Self {
+        let in_calls = match send_completion {
+            SendCompletion::RendezvousInCalls { above } => Some(Box::new(InCalls::new(above, nodes.len()))),
+            _ => None,
+        };
         Self {
             flights: SlotMap::new(),
             stats: Stats::default(),
             nodes,
             send_completion,
             same_node,
-            run_ahead,
+            // What the receiver of a message does is known up to the present.
+            run_ahead: if in_calls.is_some() { 0 } else { run_ahead },
+            in_calls,
         }
     }
 
     /// A message starts; `None` if it would arrive past the end of time.
     #[inline(always)]
     pub(crate) fn start(&mut self, departure: &Departure, flight: Flight, out: &mut impl Sink) -> Option<()> {
-        let &Departure { ready, start, bytes, kind, job, src, dst, first_task, record } = departure;
-        self.stats.start(kind, bytes);
-        let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
+        self.stats.start(departure.kind, departure.bytes);
         let id = self.insert(flight);
+        if let Some(in_calls) = &mut self.in_calls
+            && in_calls.keep(id, departure)
+        {
+            return Some(());
+        }
+        self.leave(id, departure, out)
+    }
+
+    /// A message that waited for its receiver leaves at `at`; `None` as for [`Live::start`].
+    #[cold]
+    pub(crate) fn leave_late(
+        &mut self,
+        id: LiveId,
+        departure: Departure,
+        at: Picos,
+        out: &mut impl Sink,
+    ) -> Option<()> {
+        let departure = Departure { start: at, ..departure };
+        if let Some(flight) = self.flights.get_mut(id.key()) {
+            flight.start = at;
+        }
+        out.met(&Met::of(&departure));
+        self.leave(id, &departure, out)
+    }
+
+    /// A message is given to whoever carries it.
+    #[inline(always)]
+    fn leave(&mut self, id: LiveId, departure: &Departure, out: &mut impl Sink) -> Option<()> {
+        let &Departure { ready, start, bytes, kind, job, src, dst, first_task, record } = departure;
+        let [src_node, dst_node] = [src, dst].map(|rank| self.nodes[(first_task + rank.0) as usize]);
         let order = order(first_task + src.0, record);
         let message = Message { id, start, ready, order, src_node, dst_node, bytes, job, src, dst, kind };
         if let SameNode::Inside(memory) = &self.same_node
@@ -168,7 +214,7 @@ impl Live {
     /// Whether messages between two tasks stay within their node.
     #[inline(always)]
     pub(crate) fn stays_inside(&self, src: u32, dst: u32) -> bool {
-        self.same_node != SameNode::ViaNetwork && self.nodes[src as usize] == self.nodes[dst as usize]
+        self.same_node.keeps(self.nodes[src as usize], self.nodes[dst as usize])
     }
 
     /// When a message of that size is complete for its sender.
@@ -178,8 +224,14 @@ impl Live {
             SendCompletion::Eager => Completes::AtStart,
             SendCompletion::WhenSent => Completes::WhenSent,
             SendCompletion::LargeWhenSent { above } if bytes > above => Completes::WhenSent,
-            SendCompletion::Rendezvous { above } if bytes > above => Completes::WhenDelivered,
-            SendCompletion::LargeWhenSent { .. } | SendCompletion::Rendezvous { .. } => Completes::AtStart,
+            SendCompletion::Rendezvous { above } | SendCompletion::RendezvousInCalls { above }
+                if bytes > above =>
+            {
+                Completes::WhenDelivered
+            }
+            SendCompletion::LargeWhenSent { .. }
+            | SendCompletion::Rendezvous { .. }
+            | SendCompletion::RendezvousInCalls { .. } => Completes::AtStart,
         }
     }
 

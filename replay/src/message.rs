@@ -64,6 +64,12 @@ pub trait Sink {
         let _ = left;
     }
 
+    /// Takes note of a message that leaves and had waited for its receiver: under
+    /// [`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls) alone.
+    fn met(&mut self, met: &Met) {
+        let _ = met;
+    }
+
     /// Takes note of the time that a replay has reached: no message that is taken from here on starts before `now`.
     /// [`yardstick::watch`](crate::yardstick::watch) calls it before each of its events; an engine does not, as its simulator owns the clock.
     #[inline(always)]
@@ -103,6 +109,23 @@ pub struct Left {
     pub at: Picos,
     /// Whether the parts of all members are complete.
     pub last: bool,
+}
+
+/// A message that leaves and had waited for its receiver to be in a call of MPI ([`Sink::met`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Met {
+    /// Which of the traces, from 0.
+    pub job: u32,
+    /// The sending task.
+    pub src: Rank,
+    /// The receiving task, which computed.
+    pub dst: Rank,
+    /// What the message belongs to.
+    pub kind: Kind,
+    /// When its sender started it.
+    pub ready: Picos,
+    /// When it leaves.
+    pub at: Picos,
 }
 
 impl<F: FnMut(Next)> Sink for F {
@@ -145,10 +168,10 @@ impl Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "its task waits until it is called"]
 pub struct Wake {
-    /// When to call it, or later: its next message then starts at that later moment.
+    /// When to call it, or later: what starts then does so at that later moment.
     pub at: Picos,
     pub(crate) target: WakeTarget,
-    /// Whether what it starts stays within its node.
+    /// Whether no message for the simulator follows from it at once: what it starts stays within its node, or is none.
     pub(crate) inside: bool,
 }
 
@@ -164,23 +187,43 @@ impl Wake {
     }
 }
 
-/// A task that waits to be called, counted over all jobs, or a part of a collective ([`WakeTarget::PART`]).
+/// Who waits to be called: a task, counted over all jobs; a part of a collective ([`WakeTarget::PART`]); a message that waited for its
+/// receiver ([`WakeTarget::HELD`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WakeTarget(pub(crate) u32);
 
 impl WakeTarget {
     /// Bit of a part of a collective; the others are its key.
     pub(crate) const PART: u32 = 1 << 31;
+    /// Bit of a message; the others are the slot of its id.
+    pub(crate) const HELD: u32 = 1 << 30;
 
-    /// The task, or the part.
+    /// Who it is.
     #[inline(always)]
-    pub(crate) fn as_task(self) -> Result<u32, u32> {
-        if self.0 & Self::PART == 0 { Ok(self.0) } else { Err(self.0 & !Self::PART) }
+    pub(crate) fn who(self) -> Called {
+        if self.0 & Self::PART != 0 {
+            Called::Part(self.0 & !Self::PART)
+        } else if self.0 & Self::HELD != 0 {
+            Called::Held(self.0 & !Self::HELD)
+        } else {
+            Called::Task(self.0)
+        }
     }
 }
 
+/// Who is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// The task of that number.
+    Task(u32),
+    /// The part of a collective with that key.
+    Part(u32),
+    /// The message in that slot.
+    Held(u32),
+}
+
 /// What a message belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// A point-to-point line of the trace.
     PointToPoint,

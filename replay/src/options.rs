@@ -22,6 +22,12 @@ pub enum SendCompletion {
         /// Largest message that is still sent eagerly.
         above: Bytes,
     },
+    /// As `Rendezvous`, and a larger message leaves only when its receiver is in a call of MPI: at the start of a record of its task or
+    /// while that waits, not while it computes. So MPI libraries work that have no thread or hardware to make progress beside the program.
+    RendezvousInCalls {
+        /// Largest message that is still sent eagerly.
+        above: Bytes,
+    },
 }
 
 /// What happens to messages between tasks on one node.
@@ -31,6 +37,14 @@ pub enum SameNode {
     ViaNetwork,
     /// The engine completes them itself, without contention: the simulator never sees them.
     Inside(Memory),
+}
+
+impl SameNode {
+    /// Whether messages between two nodes stay within their node.
+    #[inline(always)]
+    pub(crate) fn keeps(&self, src_node: u32, dst_node: u32) -> bool {
+        *self != Self::ViaNetwork && src_node == dst_node
+    }
 }
 
 impl Default for SameNode {

@@ -274,7 +274,8 @@ impl Replay {
 
     /// The next moment at which [`Replay::pop_ready`] is worth calling, as far as is known now: a delivery may bring it
     /// forward; never before [`Replay::clock`]. At that moment there is a message, unless only a message within a node is to be
-    /// carried then ([`SameNode::Inside`](crate::SameNode::Inside)). `None`: nothing will happen without a delivery.
+    /// carried then ([`SameNode::Inside`](crate::SameNode::Inside)), or one waits for its receiver
+    /// ([`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls)). `None`: nothing will happen without a delivery.
     #[inline]
     pub fn next_ready(&self) -> Option<Picos> {
         let next = match (self.queues.next_ready(), self.queues.inside.next()) {
@@ -336,8 +337,14 @@ impl Replay {
     /// As [`Replay::pop_ready`] at the present.
     #[inline(always)]
     fn pop_now(&mut self) -> Result<Option<Message>, ReplayError> {
-        let Some((at, target)) = self.queues.pop_ready(self.clock, &self.engine) else { return Ok(None) };
-        self.call(Wake { at, target, inside: false }, self.clock)
+        loop {
+            let next = self.queues.pop_ready(self.clock, &self.engine);
+            let Some((at, target)) = next else { return Ok(None) };
+            // None starts if it waits for its receiver.
+            if let Some(message) = self.call(Wake { at, target, inside: false }, self.clock)? {
+                return Ok(Some(message));
+            }
+        }
     }
 
     /// Calls a task; returns the message that it then starts.

@@ -85,12 +85,22 @@ impl Task<'_> {
         self.run(out)
     }
 
-    /// The simulator has called it: it starts its message at `at`, or when it is ready if that is later.
+    /// The simulator has called it: it starts its next record at `at`, or when it is ready if that is later. That is a message, unless there
+    /// is [`InCalls`](crate::in_calls::InCalls).
     #[inline(always)]
     pub(crate) fn resume(mut self, at: Picos, out: &mut impl Sink) -> EngineResult<Halt> {
         let ready = self.start().unwrap_or(at);
-        let complete = self.start_message(ready, at.max(ready), out)?;
-        self.sequence.ahead = 1;
+        let start = at.max(ready);
+        self.live.enter_call(self.number, start, out);
+        let complete = match self.sequence.next.tag & KIND {
+            MESSAGE => {
+                let complete = self.start_message(ready, start, out)?;
+                self.sequence.ahead = 1;
+                complete
+            }
+            MARK => self.start_mark(start, out)?,
+            _ => return Ok(end_of_lines(self.sequence, start, out)),
+        };
         if self.read_next(complete, out)? { Ok(Halt::Waiting) } else { self.run(out) }
     }
 
@@ -110,27 +120,24 @@ impl Task<'_> {
         loop {
             let Some(start) = self.start() else { return Err(self.overflow()) };
             let kind = self.sequence.next.tag & KIND;
+            if let Some(in_calls) = &mut self.live.in_calls
+                && start > self.sequence.at
+            {
+                in_calls.leave(self.number, self.sequence.at);
+                if kind != MESSAGE {
+                    return Ok(self.wait_for_turn(start, true, out));
+                }
+            }
             let complete = if kind == MESSAGE {
                 if self.sequence.ahead >= self.live.run_ahead {
-                    self.sequence.wait = Wait::Turn;
                     let dst = self.job.first_task + self.sequence.next.to;
                     let inside = self.live.stays_inside(self.number, dst);
-                    out.take(Next::Wake(Wake { at: start, target: WakeTarget(self.number), inside }));
-                    return Ok(Halt::Waiting);
+                    return Ok(self.wait_for_turn(start, inside, out));
                 }
                 self.sequence.ahead += 1;
                 self.start_message(start, start, out)?
             } else if kind == MARK {
-                let Raw { id, tag, .. } = self.sequence.next;
-                let is_record = tag & PAUSE == 0;
-                out.started(&started(self.sequence, is_record.then_some(self.sequence.next), start));
-                self.sequence.at = start;
-                if !is_record {
-                    None
-                } else {
-                    self.pass(id)?;
-                    Some(id)
-                }
+                self.start_mark(start, out)?
             } else {
                 return Ok(end_of_lines(self.sequence, start, out));
             };
@@ -138,6 +145,28 @@ impl Task<'_> {
                 return Ok(Halt::Waiting);
             }
         }
+    }
+
+    /// The simulator is to call it at the start of its next record.
+    #[inline(always)]
+    fn wait_for_turn(&mut self, start: Picos, inside: bool, out: &mut impl Sink) -> Halt {
+        self.sequence.wait = Wait::Turn;
+        out.take(Next::Wake(Wake { at: start, target: WakeTarget(self.number), inside }));
+        Halt::Waiting
+    }
+
+    /// Its mark starts, or it begins to wait for a send; the mark.
+    #[inline(always)]
+    fn start_mark(&mut self, start: Picos, out: &mut impl Sink) -> EngineResult<Option<u64>> {
+        let Raw { id, tag, .. } = self.sequence.next;
+        let is_record = tag & PAUSE == 0;
+        out.started(&started(self.sequence, is_record.then_some(self.sequence.next), start));
+        self.sequence.at = start;
+        if !is_record {
+            return Ok(None);
+        }
+        self.pass(id)?;
+        Ok(Some(id))
     }
 
     /// Its message starts; the line if it is complete for it.
@@ -203,7 +232,9 @@ impl Task<'_> {
         let Some(streams) = self.job.source.plain() else {
             return self.job.source.next(rank, &mut self.sequence.next).map_err(unreadable);
         };
-        if let Some(id) = *complete {
+        if let Some(id) = *complete
+            && self.live.in_calls.is_none()
+        {
             let next = &mut self.sequence.next;
             if let Some(mark) = streams.next_pair(rank, id, next) {
                 let Some(start) = self.job.scale.after(self.sequence.at, Ticks(mark.time), rank) else {

@@ -6,11 +6,12 @@
 //! ```text
 //! reception    |--- the sender has not sent yet ---|--- the message is under way ---|
 //! collective   |--- another member has not entered yet ---|--- messages are under way ---|
+//! send         |--- its receiver computes ---|--- the message is under way ---|
 //! ```
 
 use crate::engine::Engine;
 use crate::labels::Labels;
-use crate::message::{Left, Started};
+use crate::message::{Kind, Left, Met, Started};
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub struct Wait {
     pub record: u64,
     /// Why.
     pub cause: Cause,
-    /// For which other task, if for a single one: the sender, or the last member that entered.
+    /// For which other task, if for a single one: the sender, the receiver, or the last member that entered.
     pub on: Option<Rank>,
     /// Its beginning.
     pub from: Picos,
@@ -57,6 +58,8 @@ struct Task {
     inside: Vec<(u64, Picos)>,
     /// Collectives that it has left: until when it waited for which member.
     left: Vec<(u64, Picos, Option<Rank>)>,
+    /// When the last of its sends that waited for their receiver left, and whose receiver that was.
+    met: Option<(Picos, Rank)>,
 }
 
 /// Collectives that a task has left and that no record has waited for yet, at most.
@@ -87,8 +90,15 @@ impl Waits {
                 see(&Wait { job, task, record: number, cause, on, from, to });
             }
         };
-        let Some(record) = record else { return part(Cause::Send, None, from, released) };
-        match record.tag & DEPENDENCY {
+        let dependency = record.map_or(1, |record| record.tag & DEPENDENCY);
+        if dependency < 2 {
+            let (late, on) = own.met.take().map_or((from, None), |(at, by)| (at, Some(by)));
+            let late = late.clamp(from, released.max(from));
+            part(Cause::LateReceiver, on, from, late);
+            part(Cause::Send, None, late, released);
+        }
+        let Some(record) = record else { return };
+        match dependency {
             2 => {
                 let sent = self.sends.remove(&(job, record.after));
                 let (on, late) = sent.map_or((None, from), |(by, at)| (Some(by), at));
@@ -103,7 +113,7 @@ impl Waits {
                 part(Cause::LateMember, on, from, late);
                 part(Cause::Collective, None, late, released);
             }
-            _ => part(Cause::Send, None, from, released),
+            _ => {}
         }
         match record.tag & KIND {
             MESSAGE if record.tag & AWAITED != 0 => drop(self.sends.insert((job, record.id), (task, at))),
@@ -112,6 +122,13 @@ impl Waits {
                 self.collectives.entry((job, record.id)).or_default().insert((at, task));
             }
             _ => {}
+        }
+    }
+
+    /// A message leaves that had waited for its receiver.
+    pub fn met(&mut self, met: &Met) {
+        if met.kind == Kind::PointToPoint {
+            self.tasks[met.job as usize][met.src.index()].met = Some((met.at, met.dst));
         }
     }
 
@@ -190,6 +207,11 @@ impl WaitSums {
     pub fn started(&mut self, started: &Started) {
         let Self { waits, sums } = self;
         waits.started(started, |wait| sums.add(wait));
+    }
+
+    /// A message leaves that had waited for its receiver.
+    pub fn met(&mut self, met: &Met) {
+        self.waits.met(met);
     }
 
     /// A task's part of a collective is complete.

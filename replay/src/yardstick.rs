@@ -4,7 +4,7 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
-use crate::message::{Left, LiveId, Next, Sink, Started, Wake};
+use crate::message::{Left, LiveId, Met, Next, Sink, Started, Wake};
 use crate::options::Link;
 use crate::queue::Queue;
 use crate::stuck::Stuck;
@@ -70,6 +70,10 @@ impl<W: Sink> Sink for Network<'_, W> {
     #[inline(always)]
     fn left(&mut self, left: &Left) {
         self.watcher.left(left);
+    }
+
+    fn met(&mut self, met: &Met) {
+        self.watcher.met(met);
     }
 }
 

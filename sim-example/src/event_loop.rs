@@ -1,7 +1,7 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
 use replay::{
-    Accounts, Collective, Engine, Follow, Left, LiveId, Message, Next, Queue, Sink, Started, WaitSums,
+    Accounts, Collective, Engine, Follow, Left, LiveId, Message, Met, Next, Queue, Sink, Started, WaitSums,
 };
 use vef_format::units::Picos;
 
@@ -212,6 +212,13 @@ impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
             waits.left(left);
         }
         self.follow.left(left);
+    }
+
+    fn met(&mut self, met: &Met) {
+        if let Some(waits) = &mut self.waits {
+            waits.met(met);
+        }
+        self.follow.met(met);
     }
 }
 

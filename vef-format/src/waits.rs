@@ -15,14 +15,16 @@ pub enum Cause {
     LateMember,
     /// All members that it waits for have entered the collective; its messages are under way.
     Collective,
+    /// A send of its own has not left: its receiver computes (`rendezvous-in-calls`).
+    LateReceiver,
     /// A send of its own is not complete.
     Send,
 }
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 5] =
-        [Self::LateSender, Self::Message, Self::LateMember, Self::Collective, Self::Send];
+    pub const ALL: [Self; 6] =
+        [Self::LateSender, Self::Message, Self::LateMember, Self::Collective, Self::LateReceiver, Self::Send];
 
     /// For people.
     pub fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Cause {
             Self::Message => "message under way",
             Self::LateMember => "late member of a collective",
             Self::Collective => "collective under way",
+            Self::LateReceiver => "late receiver",
             Self::Send => "send not complete",
         }
     }
@@ -62,7 +65,7 @@ pub struct WaitingFor {
     pub job: u32,
     /// The task that waits.
     pub task: u32,
-    /// The task that it waits for: the sender, or the last member that entered a collective.
+    /// The task that it waits for: the sender, the receiver, or the last member that entered a collective.
     pub on_task: u32,
     /// Why.
     pub cause: Cause,

@@ -63,7 +63,7 @@ pub(crate) const NOT_YET: u32 = u32::MAX;
 /// A member whose part is complete.
 pub(crate) const OVER: u32 = u32::MAX - 1;
 /// Keys that [`WakeTarget`] can hold.
-const MOST_PARTS: usize = WakeTarget::PART as usize;
+const MOST_PARTS: usize = WakeTarget::HELD as usize;
 
 /// One task's part of a collective; before the task enters, only the messages that wait for it.
 #[derive(Debug, Serialize, Deserialize)]

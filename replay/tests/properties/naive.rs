@@ -52,10 +52,52 @@ impl Setting {
             SendCompletion::Eager => start,
             SendCompletion::WhenSent => start + departure(src, dst),
             SendCompletion::LargeWhenSent { above } if bytes > above.0 => start + departure(src, dst),
-            SendCompletion::Rendezvous { above } if bytes > above.0 => start + flight(src, dst),
-            SendCompletion::LargeWhenSent { .. } | SendCompletion::Rendezvous { .. } => start,
+            SendCompletion::Rendezvous { above } | SendCompletion::RendezvousInCalls { above }
+                if bytes > above.0 =>
+            {
+                start + flight(src, dst)
+            }
+            SendCompletion::LargeWhenSent { .. }
+            | SendCompletion::Rendezvous { .. }
+            | SendCompletion::RendezvousInCalls { .. } => start,
         }
     }
+
+    /// Whether a message waits until its receiver is in a call.
+    fn waits(self, bytes: u64) -> bool {
+        matches!(self.policy, SendCompletion::RendezvousInCalls { above } if bytes > above.0)
+    }
+}
+
+/// A message that has started and of which it is not known when it leaves.
+struct Waiting {
+    /// The line, or the collective and the number among the messages of its pair.
+    of: Result<u64, (u64, usize)>,
+    src: u32,
+    dst: u32,
+    start: u64,
+}
+
+/// Takes a message out of which it is known when it leaves, with that moment: its receiver's times are known beyond its start; or it is
+/// the first of all, and what could end its receiver's call comes after it. `now` is when each task's last record started.
+fn leaves(
+    waiting: &mut Vec<Waiting>,
+    now: &[u64],
+    over: impl Fn(usize) -> bool,
+    starts: &[Vec<(u64, u64)>],
+) -> Option<(Waiting, u64)> {
+    let is_known = |message: &Waiting| {
+        let dst = message.dst as usize;
+        message.start <= now[dst] || over(dst)
+    };
+    let first = || (0..waiting.len()).min_by_key(|&at| waiting[at].start);
+    let message = waiting.iter().position(is_known).or_else(first)?;
+    let message = waiting.swap_remove(message);
+    let computing = starts[message.dst as usize]
+        .iter()
+        .find(|&&(released, at)| released < message.start && message.start < at);
+    let at = computing.map_or(message.start, |&(_, at)| at);
+    Some((message, at))
 }
 
 /// One member's way through a collective.
@@ -66,8 +108,10 @@ struct Part {
     received: HashMap<u32, usize>,
     /// What was posted to be received since the last wait.
     posted: Vec<(u32, usize)>,
-    /// When what was sent since the last wait is complete.
+    /// When what was sent since the last wait is complete, as far as that is known.
     sent: u64,
+    /// Messages of which it is not.
+    unsent: usize,
     over: bool,
 }
 
@@ -92,8 +136,9 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
     let mut sent: HashMap<u64, u64> = HashMap::new();
     let mut delivered: HashMap<u64, u64> = HashMap::new();
     let mut parts: HashMap<Key, Part> = HashMap::new();
-    // (collective, sender, receiver), as tasks: when each message arrives.
-    let mut arrivals: HashMap<(u64, u32, u32), Vec<u64>> = HashMap::new();
+    // (collective, sender, receiver), as tasks: when each message arrives, if that is known.
+    let mut arrivals: HashMap<(u64, u32, u32), Vec<Option<u64>>> = HashMap::new();
+    let mut waiting: Vec<Waiting> = Vec::new();
     let mut messages = Vec::new();
     loop {
         let mut moved = false;
@@ -122,8 +167,12 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                     }
                     Record::Message(message) => {
                         let (src, dst, bytes) = (message.src.0, message.dst.0, message.bytes.0);
-                        sent.insert(message.id.0, setting.complete(src, dst, bytes, now[task]));
-                        delivered.insert(message.id.0, now[task] + flight(src, dst));
+                        if setting.waits(bytes) {
+                            waiting.push(Waiting { of: Ok(message.id.0), src, dst, start: now[task] });
+                        } else {
+                            sent.insert(message.id.0, setting.complete(src, dst, bytes, now[task]));
+                            delivered.insert(message.id.0, now[task] + flight(src, dst));
+                        }
                         messages.push((Kind::PointToPoint, src, dst, bytes, now[task]));
                     }
                     Record::Collective(part) => {
@@ -136,6 +185,7 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                             received: HashMap::new(),
                             posted: Vec::new(),
                             sent: 0,
+                            unsent: 0,
                             over: false,
                         };
                         parts.insert((part.id.0, task as u32), part_at);
@@ -156,9 +206,16 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                 match part.steps.get(part.at_step) {
                     Some(Step::Send { to, data }) => {
                         let dst = members[*to as usize].0;
-                        let arrival = part.now + flight(task, dst);
-                        arrivals.entry((id, task, dst)).or_default().push(arrival);
-                        part.sent = part.sent.max(setting.complete(task, dst, data.len, part.now));
+                        let arrivals = arrivals.entry((id, task, dst)).or_default();
+                        if setting.waits(data.len) {
+                            let of = Err((id, arrivals.len()));
+                            waiting.push(Waiting { of, src: task, dst, start: part.now });
+                            arrivals.push(None);
+                            part.unsent += 1;
+                        } else {
+                            arrivals.push(Some(part.now + flight(task, dst)));
+                            part.sent = part.sent.max(setting.complete(task, dst, data.len, part.now));
+                        }
                         messages.push((kind, task, dst, data.len, part.now));
                     }
                     Some(Step::Recv { from, .. }) => {
@@ -169,7 +226,10 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                     Some(Step::Local { .. }) => {}
                     Some(Step::Wait) | None => {
                         let arrived =
-                            |&(src, nth): &(u32, usize)| arrivals.get(&(id, src, task))?.get(nth).copied();
+                            |&(src, nth): &(u32, usize)| *arrivals.get(&(id, src, task))?.get(nth)?;
+                        if part.unsent > 0 {
+                            break;
+                        }
                         let Some(all) = part.posted.iter().map(arrived).collect::<Option<Vec<u64>>>() else {
                             break;
                         };
@@ -185,8 +245,23 @@ pub(crate) fn run(program: &Program, setting: Setting) -> Outcome {
                 moved = true;
             }
         }
-        if !moved {
-            break;
+        if moved {
+            continue;
+        }
+        let over = |task: usize| next[task] == lists[task].len();
+        let Some((message, at)) = leaves(&mut waiting, &now, over, &starts) else { break };
+        let Waiting { of, src, dst, .. } = message;
+        let arrival = at + flight(src, dst);
+        match of {
+            Ok(line) => {
+                sent.insert(line, arrival);
+                delivered.insert(line, arrival);
+            }
+            Err((id, nth)) => {
+                arrivals.get_mut(&(id, src, dst)).unwrap()[nth] = Some(arrival);
+                let part = parts.get_mut(&(id, src)).unwrap();
+                (part.sent, part.unsent) = (part.sent.max(arrival), part.unsent - 1);
+            }
         }
     }
     assert!(next.iter().zip(&lists).all(|(&next, list)| next == list.len()), "the generator made a deadlock");

@@ -4,7 +4,7 @@ use super::drawing::Drawing;
 use super::ranks::{Known, Ranks};
 use super::replayed::open;
 use super::settings::{Settings, TimelineError};
-use replay::{Engine, Follow, Left, OpCodes, Sink, Started};
+use replay::{Engine, Follow, Left, Met, OpCodes, Sink, Started};
 use std::path::Path;
 
 /// Runs a simulation from its beginning to its end under the eyes of a follower, each time in the same way. `false`: it failed.
@@ -60,5 +60,9 @@ impl Follow for Follower<'_, '_> {
 
     fn left(&mut self, left: &Left) {
         Sink::left(&mut self.ranks, left);
+    }
+
+    fn met(&mut self, met: &Met) {
+        Sink::met(&mut self.ranks, met);
     }
 }

@@ -7,7 +7,7 @@
 use super::drawing::Drawing;
 use super::encoder::{Fact, Slice, Track};
 use super::settings::{PICOS_PER_NANO, Settings, TimelineError};
-use replay::{Cause, Engine, Labels, Left, Next, OpCodes, Picos, Raw, Sink, Started, Wait, Waits};
+use replay::{Cause, Engine, Labels, Left, Met, Next, OpCodes, Picos, Raw, Sink, Started, Wait, Waits};
 use std::sync::Arc;
 use vef_format::ids::Rank;
 use vef_format::operation::OpCode;
@@ -240,6 +240,12 @@ impl Sink for Ranks<'_, '_> {
         }
     }
 
+    fn met(&mut self, met: &Met) {
+        if let Some(causes) = &mut self.causes {
+            causes.met(met);
+        }
+    }
+
     fn left(&mut self, left: &Left) {
         if let Some(causes) = &mut self.causes {
             causes.left(left);
@@ -325,6 +331,7 @@ fn draw_causes(
             Cause::Message => "message under way",
             Cause::LateMember => "late member",
             Cause::Collective => "collective under way",
+            Cause::LateReceiver => "late receiver",
             Cause::Send => "send not complete",
         };
         let (begin, end) = (nanos(wait.from), nanos(wait.to));

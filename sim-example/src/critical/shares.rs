@@ -23,6 +23,8 @@ pub(super) struct Sent {
     pub(super) kind: u8,
     /// The record of the sending task that sends, or that enters the collective.
     pub(super) record: u64,
+    /// The task that computed in front of it, and up to which of its records: the sender, or the receiver for which it waited.
+    pub(super) computed: (u32, u64),
 }
 
 /// The time of a message by cause, from its start.

@@ -1,0 +1,79 @@
+//! Progress in calls alone: which tasks are in a call of MPI, and the messages that wait for that.
+//!
+//! Under [`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls) a large message leaves when its receiver is in a call: at
+//! the start of a record of that task, or while a record waits. In between the task computes. The engine lets each record of a
+//! task start by a call of the simulator at its moment ([`Wake`]), so that at the start of a message it is known what its receiver does then.
+
+use crate::live::{Departure, Live};
+use crate::message::{LiveId, Next, Sink, Wake, WakeTarget};
+use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
+use vef_format::units::{Bytes, Picos};
+
+/// What tasks do, and the messages that have started and not left.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InCalls {
+    /// Largest message that does not wait for its receiver.
+    above: Bytes,
+    /// Since when each task computes, counted over all jobs; [`IN_CALL`] of one that is in a call.
+    computes_since: Vec<Picos>,
+    /// Messages that wait, by their receiver.
+    waiting: HashMap<u32, Vec<(LiveId, Departure)>>,
+    /// Messages whose receiver is in a call: the simulator is to call for them ([`WakeTarget::HELD`]). By slot of their ids.
+    called: HashMap<u32, (LiveId, Departure)>,
+}
+
+/// Of a task that does not compute.
+const IN_CALL: Picos = Picos::MAX;
+
+impl InCalls {
+    pub(crate) fn new(above: Bytes, tasks: usize) -> Self {
+        Self { above, computes_since: vec![IN_CALL; tasks], waiting: HashMap::new(), called: HashMap::new() }
+    }
+
+    /// The same before the beginning.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.above, self.computes_since.len());
+    }
+
+    /// A task leaves its call at `at`, to compute.
+    pub(crate) fn leave(&mut self, task: u32, at: Picos) {
+        self.computes_since[task as usize] = at;
+    }
+
+    /// Keeps a message that starts if its receiver computes at that moment: not in the moment in which that began.
+    pub(crate) fn keep(&mut self, id: LiveId, departure: &Departure) -> bool {
+        let receiver = departure.first_task + departure.dst.0;
+        let computes = self.computes_since[receiver as usize] < departure.start;
+        if computes && departure.bytes > self.above {
+            self.waiting.entry(receiver).or_default().push((id, departure.clone()));
+            return true;
+        }
+        false
+    }
+
+    /// The message that the simulator calls for, if there is one in that slot.
+    pub(crate) fn take_called(&mut self, slot: u32) -> Option<(LiveId, Departure)> {
+        self.called.remove(&slot)
+    }
+
+    /// The same, which stays.
+    pub(crate) fn called(&self, slot: u32) -> Option<&Departure> {
+        self.called.get(&slot).map(|(_, departure)| departure)
+    }
+}
+
+impl Live {
+    /// A task is in a call at `at`: messages that waited for that may leave.
+    #[inline(always)]
+    pub(crate) fn enter_call(&mut self, task: u32, at: Picos, out: &mut impl Sink) {
+        let Self { in_calls: Some(in_calls), nodes, same_node, .. } = self else { return };
+        in_calls.computes_since[task as usize] = IN_CALL;
+        for (id, departure) in in_calls.waiting.remove(&task).into_iter().flatten() {
+            let inside = same_node
+                .keeps(nodes[(departure.first_task + departure.src.0) as usize], nodes[task as usize]);
+            in_calls.called.insert(id.slot(), (id, departure));
+            out.take(Next::Wake(Wake { at, target: WakeTarget(WakeTarget::HELD | id.slot()), inside }));
+        }
+    }
+}
