@@ -12,11 +12,12 @@ use vef_format::units::Bytes;
 /// What came of a replay: its run time and whether it came to its end, or the error. A trace in memory was read to its
 /// end before, so that errors of reading are not compared.
 fn outcome(job: Job, how: u8) -> Option<Result<(u64, bool), String>> {
-    let completion = match how % 4 {
+    let completion = match how % 5 {
         0 => SendCompletion::Eager,
         1 => SendCompletion::WhenSent,
         2 => SendCompletion::LargeWhenSent { above: Bytes(8) },
-        _ => SendCompletion::Rendezvous { above: Bytes(8) },
+        3 => SendCompletion::Rendezvous { above: Bytes(8) },
+        _ => SendCompletion::RendezvousInCalls { above: Bytes(8) },
     };
     let mut engine = Engine::builder().job(job).send_completion(completion).engine().ok()?;
     let outcome = yardstick::run(&mut engine, &yardstick::default_link());

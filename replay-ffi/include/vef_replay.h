@@ -423,6 +423,13 @@ int vef_builder_sends_when_sent_above(vef_builder *builder, uint64_t above);
 int vef_builder_sends_rendezvous(vef_builder *builder, uint64_t above);
 
 /**
+ * As `vef_builder_sends_rendezvous`, and a send of more than `above` bytes is taken only when its receiver is in a call of MPI: at the
+ * start of one of its records or while it waits, not while it computes. So MPI libraries work that make progress in calls alone.
+ * Not with partitions.
+ */
+int vef_builder_sends_rendezvous_in_calls(vef_builder *builder, uint64_t above);
+
+/**
  * Messages that stay within a node take `latency` picoseconds + 8 * bytes / `bits_per_second`, without contention. The
  * library itself carries them: the simulator never sees them. Without this call they take 100 ns and 20 GB/s from a
  * rank to itself, 300 ns and 10 GB/s to another rank of the node.

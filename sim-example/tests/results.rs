@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
-use replay::{Engine, Job, Link, Next, Sink, yardstick};
+use replay::{Cause, Engine, Job, Link, Next, Sink, yardstick};
 use results::simulation::CriticalStep;
 use sim_example::model::Model;
 use sim_example::{
@@ -65,7 +65,8 @@ fn network() -> impl Strategy<Value = Settings> {
     let sends = prop_oneof![
         Just(SendCompletion::Eager),
         Just(SendCompletion::WhenSent),
-        (0u64..50_000).prop_map(|above| SendCompletion::Rendezvous { above: Bytes(above) })
+        (0u64..50_000).prop_map(|above| SendCompletion::Rendezvous { above: Bytes(above) }),
+        (0u64..50_000).prop_map(|above| SendCompletion::RendezvousInCalls { above: Bytes(above) })
     ];
     let memory = Link::new(Picos(300_000), 50_000_000_000).unwrap();
     let same_node = prop_oneof![Just(SameNode::ViaNetwork), Just(SameNode::Inside(memory.into()))];
@@ -266,6 +267,36 @@ fn a_critical_path_by_hand() {
         assert_eq!(doubled.runtime_ps, report.runtime_ps - saved, "{model}");
         // The receiver waits, the senders do not.
         assert_eq!(report.jobs[0].ranks[2][State::Reception], report.runtime_ps);
+    }
+}
+
+/// A message that waits until its receiver has computed for 5 µs: the path goes through the receiver.
+#[test]
+fn a_late_receiver_is_on_the_critical_path() {
+    let file = NamedTempFile::new().unwrap();
+    let trace = "VEF3 2 4 0 0 0 0 1000\n0 0 1 1000 4 7 -1\n1 0 0 0 1 3 0\n2 1 1 0 0 5000 -1\n3 1 1 0 2 0 0\n";
+    std::fs::write(file.path(), trace).unwrap();
+    let mut settings = settings(file.path());
+    let late = |settings: &Settings| {
+        let report = run(settings);
+        let places = &report.waits.as_ref().unwrap().places;
+        let late = places.iter().find(|place| place.cause == Cause::LateReceiver);
+        (report.runtime_ps, report.critical_path.clone().unwrap(), late.map(|place| place.time_ps))
+    };
+    settings.send_completion = SendCompletion::RendezvousInCalls { above: Bytes(999) };
+    let (runtime, path, waited) = late(&settings);
+    assert_eq!(waited, Some(5_000_000 - 7_000));
+    assert_eq!(runtime, 5_000_000 + 1_000_000 + 800_000 + 3_000);
+    assert_eq!((path.computing_ps, path.latency_ps, path.transmission_ps), (5_003_000, 1_000_000, 800_000));
+    let of_ranks: Vec<_> = path.ranks.iter().map(|of| (of.task, of.computing_ps)).collect();
+    assert_eq!(of_ranks, [(1, 5_000_000), (0, 3_000)]);
+    // A message of that size, and one that makes progress by itself, leave at once.
+    for policy in [
+        SendCompletion::RendezvousInCalls { above: Bytes(1000) },
+        SendCompletion::Rendezvous { above: Bytes(999) },
+    ] {
+        settings.send_completion = policy;
+        assert_eq!(late(&settings).2, None);
     }
 }
 

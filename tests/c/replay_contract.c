@@ -137,6 +137,7 @@ static void builders(void)
     CHECK(vef_builder_skip_start_up(builder, 1) == VEF_OK);
     CHECK(vef_builder_start(builder, 1, 1000000) == VEF_OK && vef_builder_time_factor(builder, 1, 0.5) == VEF_OK);
     CHECK(vef_builder_sends_when_sent(builder) == VEF_OK && vef_builder_sends_rendezvous(builder, 64) == VEF_OK);
+    CHECK(vef_builder_sends_rendezvous_in_calls(builder, 64) == VEF_OK);
     CHECK(vef_builder_sends_eager(builder) == VEF_OK && vef_builder_algorithms(builder, "mpich") == VEF_OK);
     CHECK(vef_builder_build(builder, &replay) == VEF_OK);
     nodes[0] = more[0] = 77; /* were copied */

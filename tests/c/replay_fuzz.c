@@ -102,7 +102,10 @@ static void build(struct slot *slot)
     case 5: checked("factor", vef_builder_time_factor(slot->builder, 0, draw(20) ? 0.001 * (double)draw(4000) : -1.0), 0); break;
     case 6: checked("link", vef_builder_same_node_link(slot->builder, draw(1000), draw(20) ? 1 + draw(1u << 30) : 0), 0); break;
     case 7: checked("when_sent", vef_builder_sends_when_sent(slot->builder), 0); break;
-    case 8: checked("rendezvous", vef_builder_sends_rendezvous(slot->builder, draw(10000)), 0); break;
+    case 8:
+        if (draw(2)) checked("rendezvous", vef_builder_sends_rendezvous(slot->builder, draw(10000)), 0);
+        else checked("in calls", vef_builder_sends_rendezvous_in_calls(slot->builder, draw(10000)), 0);
+        break;
     case 9: checked("algorithms", vef_builder_algorithms(slot->builder, tables[draw(draw(10) ? 3 : 6)]), 0); break;
     case 10: if (draw(10) == 0) checked("placement", vef_builder_placement(slot->builder, job, draw(2) ? traces[0] : NULL), 0); break;
     case 11: if (checked("ranks", vef_builder_ranks(slot->builder, job, draw(50) ? &ranks : NULL), 0) == 0) expect(ranks > 0, "ranks", ranks); break;

@@ -3,6 +3,7 @@
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
  *     seconds dup|idup|split|split_type|create|create_group|cart|graph|file   ten times: rank 0 sleeps 20 ms, all create
  *                                              (file: open)
+ *     seconds late_recv|late_wait                ten times: rank 0 sends 8 MB to rank 1, which sleeps 20 ms before it waits for them
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
  *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
  *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms;
@@ -132,6 +133,22 @@ static void create(void)
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
 }
 
+/* Rank 0 sends 8 MB ten times to rank 1, which sleeps 20 ms before it receives, or between MPI_Irecv and MPI_Wait. */
+static void receive_late(void)
+{
+    static char data[8 << 20];
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (int step = 0; step < 10; step++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) MPI_Send(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+        if (rank != 1) continue;
+        if (is("late_wait")) MPI_Irecv(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
+        work(20);
+        if (is("late_wait")) MPI_Wait(&request, MPI_STATUS_IGNORE);
+        else MPI_Recv(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
 /* The rank as the launcher tells it, before MPI_Init. */
 static int launched(void)
 {
@@ -150,6 +167,8 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (is("recv") || strstr(mode, "probe") || is("threads")) {
         master_and_workers();
+    } else if (strstr(mode, "late")) {
+        receive_late();
     } else if (is("skew")) {
         for (step = 0; step < 10; step++) MPI_Bcast(&halo, 1, MPI_INT, 0, MPI_COMM_WORLD);
     } else if (is("stencil") || is("phases")) {

@@ -172,3 +172,52 @@ fn a_marked_phase_is_replayed_alone() {
         assert!(refused.contains("pcontrol_4"), "{refused}");
     }
 }
+
+/// A sender waits for a receiver that computes, whether that has posted its receive before or does so afterwards: neither MPI makes progress beside the
+/// program. `rendezvous-in-calls` says so, too.
+#[test]
+fn a_large_send_waits_for_a_receiver_that_computes() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        for way in ["late_recv", "late_wait"] {
+            let trace = traced(mpi, &program, way, work.path());
+            let times = run(vef().arg("stats").arg(&trace).args(["--csv", "functions"])).success().stdout();
+            let row = times.lines().find(|row| row.starts_with("MPI_Send,")).expect("a row");
+            let captured =
+                row.split(',').filter_map(|cell| cell.parse::<f64>().ok()).fold(0.0, f64::max) / 1e6;
+            // Milliseconds for which rank 0 waits because of that, and in which it is in `MPI_Send` in all.
+            let simulated = |policy: &str| {
+                let mut command = vef();
+                command.args([
+                    "sim",
+                    "--json",
+                    "--waits",
+                    "--bandwidth",
+                    "100Gbit/s",
+                    "--same-node",
+                    "network",
+                ]);
+                command.args(["--send-completion", policy]).arg(&trace);
+                let result: Value =
+                    serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+                let places = result["waits"]["places"].as_array().expect("places");
+                let sum = |causes: &[&str]| {
+                    let of = places.iter().filter(|place| {
+                        place["function"] == "MPI_Send"
+                            && causes.iter().any(|cause| place["cause"] == **cause)
+                    });
+                    of.map(|place| place["time_ps"].as_f64().expect("a time")).sum::<f64>() / 1e9
+                };
+                (sum(&["late_receiver"]), sum(&["late_receiver", "send"]))
+            };
+            // Ten times 20 ms.
+            let (late, sending) = simulated("rendezvous-in-calls:64KiB");
+            assert!(captured >= 200.0, "{mpi:?} {way}: {captured} ms in MPI_Send\n{times}");
+            assert!(late >= 190.0 && sending >= late, "{mpi:?} {way}: {late} of {sending} ms");
+            // 8 MB take 0.7 ms at 100 Gbit/s.
+            let (late, sending) = simulated("rendezvous:64KiB");
+            assert!(late == 0.0 && (6.0..10.0).contains(&sending), "{mpi:?} {way}: {late} of {sending} ms");
+        }
+    }
+}

@@ -102,7 +102,7 @@ fn every_option_can_be_swept() {
         ("packet", "packet-size", "1KiB|4KiB"),
         ("loggp", "loggp", "L=1000,o=0|L=2000,g=10"),
         ("flow", "bandwidth", "10G|20G"),
-        ("cut-through", "send-completion", "sent|rendezvous:1000"),
+        ("cut-through", "send-completion", "sent|rendezvous:1000|rendezvous-in-calls:1000"),
         ("cut-through", "seed", "4|18446744073709551615"),
     ] {
         let table = sim(&["--model", model, "--sweep", &format!("{option}={values}")]);

@@ -208,7 +208,7 @@ fn holds(mpi: Mpi, program: &Path, seed: u64) {
     }
     for network in [["--latency", "5ms"], ["--bandwidth", "1Mbit/s"]] {
         run(vef().arg("sim").args(network).arg(&trace)).success();
-        for sends in ["sent", "rendezvous:1000"] {
+        for sends in ["sent", "rendezvous:1000", "rendezvous-in-calls:1000"] {
             for trace in [&container, &agreed] {
                 run(vef().args(["sim", "--send-completion", sends]).args(network).arg(trace)).success();
             }
