@@ -12,10 +12,11 @@ mod tables;
 pub(crate) use tables::{Collectives, NOT_YET, OVER};
 use tables::{Group, NOBODY, Open, PartSizes};
 
+use crate::departure::Departure;
 use crate::error::{CollectiveProblem, EngineResult, Problem, ReplayError};
 use crate::events::{Collective, Event, EventMember};
 use crate::job::Running;
-use crate::live::{Completes, Departure, Flight, Live, Of, short};
+use crate::live::{Completes, Flight, Live, Of, short};
 use crate::message::{Kind, Left, Next, Sink, Wake, WakeTarget};
 use crate::sequence::{Sequence, Wait};
 use crate::source::{Facts, Question};

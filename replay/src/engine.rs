@@ -12,10 +12,11 @@
 //! the record before.
 
 use crate::collective::{Collectives, Player, Released};
+use crate::departure::Departure;
 use crate::error::{EngineResult, ReplayError};
 use crate::events::EventMember;
 use crate::job::Running;
-use crate::live::{Completes, Departure, Flight, Live, Of, Refused, order, short};
+use crate::live::{Completes, Flight, Live, Of, Refused, order, short};
 use crate::message::{Called, LiveId, Sink, Started, Wake, WakeTarget};
 use crate::options::SendCompletion;
 use crate::parcels::Partition;
@@ -174,7 +175,7 @@ impl Engine {
     fn meet(&mut self, slot: u32, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
         let called = self.live.in_calls.as_mut().and_then(|in_calls| in_calls.take_called(slot));
         let Some((id, departure)) = called else { return Err(self.refuse(ReplayError::NotWaiting)) };
-        let sender = departure.first_task + departure.src.0;
+        let sender = departure.sender();
         match self.live.leave_late(id, departure, at, out) {
             Some(()) => Ok(()),
             None => {
@@ -231,7 +232,7 @@ impl Engine {
         let task = match wake.target.who() {
             Called::Task(task) => Some(task),
             Called::Part(part) => self.collectives.waiting_part(part),
-            Called::Held(slot) => self.called(slot).map(|departure| departure.first_task + departure.src.0),
+            Called::Held(slot) => self.called(slot).map(Departure::sender),
         };
         let sequence = self.sequences.get(task? as usize)?;
         Some((sequence.job, sequence.rank))

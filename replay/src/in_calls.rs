@@ -2,10 +2,10 @@
 //!
 //! Under [`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls) a large message leaves when its receiver is in a call: at
 //! the start of a record of that task, or while a record waits. In between the task computes. The engine lets each record of a
-//! task start by a call of the simulator at its moment ([`Wake`]), so that at the start of a message it is known what its receiver does then.
+//! task start by a call of the simulator at its moment ([`Wake`](crate::Wake)), so that at the start of a message it is known what its receiver does then.
 
-use crate::live::{Departure, Live};
-use crate::message::{LiveId, Next, Sink, Wake, WakeTarget};
+use crate::departure::Departure;
+use crate::message::LiveId;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use vef_format::units::{Bytes, Picos};
@@ -19,7 +19,7 @@ pub(crate) struct InCalls {
     computes_since: Vec<Picos>,
     /// Messages that wait, by their receiver.
     waiting: HashMap<u32, Vec<(LiveId, Departure)>>,
-    /// Messages whose receiver is in a call: the simulator is to call for them ([`WakeTarget::HELD`]). By slot of their ids.
+    /// Messages whose receiver is in a call: the simulator is to call for them ([`WakeTarget::HELD`](crate::message::WakeTarget::HELD)). By slot of their ids.
     called: HashMap<u32, (LiveId, Departure)>,
 }
 
@@ -41,6 +41,17 @@ impl InCalls {
         self.computes_since[task as usize] = at;
     }
 
+    /// A task is in a call: the slots of the messages that waited for that, for which the simulator is to call, and their senders.
+    pub(crate) fn enter(&mut self, task: u32) -> impl Iterator<Item = (u32, u32)> {
+        let Self { computes_since, waiting, called, .. } = self;
+        computes_since[task as usize] = IN_CALL;
+        waiting.remove(&task).into_iter().flatten().map(|(id, departure)| {
+            let sender = departure.sender();
+            called.insert(id.slot(), (id, departure));
+            (id.slot(), sender)
+        })
+    }
+
     /// Keeps a message that starts if its receiver computes at that moment: not in the moment in which that began.
     pub(crate) fn keep(&mut self, id: LiveId, departure: &Departure) -> bool {
         let receiver = departure.first_task + departure.dst.0;
@@ -60,20 +71,5 @@ impl InCalls {
     /// The same, which stays.
     pub(crate) fn called(&self, slot: u32) -> Option<&Departure> {
         self.called.get(&slot).map(|(_, departure)| departure)
-    }
-}
-
-impl Live {
-    /// A task is in a call at `at`: messages that waited for that may leave.
-    #[inline(always)]
-    pub(crate) fn enter_call(&mut self, task: u32, at: Picos, out: &mut impl Sink) {
-        let Self { in_calls: Some(in_calls), nodes, same_node, .. } = self else { return };
-        in_calls.computes_since[task as usize] = IN_CALL;
-        for (id, departure) in in_calls.waiting.remove(&task).into_iter().flatten() {
-            let inside = same_node
-                .keeps(nodes[(departure.first_task + departure.src.0) as usize], nodes[task as usize]);
-            in_calls.called.insert(id.slot(), (id, departure));
-            out.take(Next::Wake(Wake { at, target: WakeTarget(WakeTarget::HELD | id.slot()), inside }));
-        }
     }
 }

@@ -53,7 +53,7 @@
 //!  5  job.rs           Job: a trace and how it is replayed;  source/ its records (text, container, memory)
 //!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
 //!     live.rs          the messages under way, by the id that the simulator has of them;  parcels.rs  those of partitions;
-//!     in_calls.rs      those that wait until their receiver is in a call of MPI
+//!     in_calls.rs      those that wait until their receiver is in a call of MPI;  departure.rs  a message that starts
 //!     events.rs        which collectives are the simulator's
 //!     part.rs          Part, Selection: a part of a run;  part/ how it is found
 //!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
@@ -69,6 +69,7 @@
 mod accounts;
 mod builder;
 mod checkpoint;
+mod departure;
 mod describe;
 mod exchange;
 mod follow;

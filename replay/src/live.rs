@@ -1,12 +1,13 @@
 //! The messages that are under way, from their start to their delivery.
 
+use crate::departure::Departure;
 use crate::in_calls::InCalls;
-use crate::message::{Kind, LiveId, Message, Met, Next, Sink};
+use crate::message::{LiveId, Message, Next, Sink, Wake, WakeTarget};
 use crate::options::{SameNode, SendCompletion};
 use crate::stats::Stats;
 use serde::{Deserialize, Serialize};
 use slotmap::SlotMap;
-use vef_format::ids::{CollectiveId, Rank};
+use vef_format::ids::CollectiveId;
 use vef_format::units::{Bytes, Picos};
 
 /// The messages under way, and what decides about each that starts.
@@ -91,34 +92,10 @@ pub(crate) enum Refused {
     AlreadySent,
 }
 
-/// A message that starts.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Departure {
-    pub(crate) ready: Picos,
-    pub(crate) start: Picos,
-    pub(crate) bytes: Bytes,
-    pub(crate) kind: Kind,
-    pub(crate) job: u32,
-    pub(crate) src: Rank,
-    pub(crate) dst: Rank,
-    /// The job's first task.
-    pub(crate) first_task: u32,
-    /// Number of its sender's record, or [`UNKNOWN`].
-    pub(crate) record: u32,
-}
-
 /// The order of messages of one moment ([`Message::order`]).
 #[inline(always)]
 pub(crate) fn order(sender: u32, record: u32) -> u64 {
     u64::from(sender) << u32::BITS | u64::from(record)
-}
-
-impl Met {
-    /// Of a message that leaves late.
-    fn of(departure: &Departure) -> Self {
-        let &Departure { job, src, dst, kind, ready, start: at, .. } = departure;
-        Self { job, src, dst, kind, ready, at }
-    }
 }
 
 impl Flight {
@@ -187,7 +164,7 @@ impl Live {
         if let Some(flight) = self.flights.get_mut(id.key()) {
             flight.start = at;
         }
-        out.met(&Met::of(&departure));
+        out.met(&departure.met());
         self.leave(id, &departure, out)
     }
 
@@ -209,6 +186,16 @@ impl Live {
             out.take(Next::Message(message));
         }
         Some(())
+    }
+
+    /// A task is in a call at `at`: messages that waited for that may leave.
+    #[inline(always)]
+    pub(crate) fn enter_call(&mut self, task: u32, at: Picos, out: &mut impl Sink) {
+        let Some(in_calls) = &mut self.in_calls else { return };
+        for (slot, sender) in in_calls.enter(task) {
+            let inside = self.same_node.keeps(self.nodes[sender as usize], self.nodes[task as usize]);
+            out.take(Next::Wake(Wake { at, target: WakeTarget(WakeTarget::HELD | slot), inside }));
+        }
     }
 
     /// Whether messages between two tasks stay within their node.

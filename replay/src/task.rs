@@ -4,9 +4,10 @@
 //! ([`Live::start`]). What concerns other tasks is for the engine to carry out ([`Halt`]).
 
 use crate::collective::Collectives;
+use crate::departure::Departure;
 use crate::error::{EngineResult, ReplayError};
 use crate::job::Running;
-use crate::live::{Completes, Departure, Flight, Live, Of, short};
+use crate::live::{Completes, Flight, Live, Of, short};
 use crate::message::{Kind, Next, Sink, Started, Wake, WakeTarget};
 use crate::sequence::{PAUSE, STARTED, Sequence, Wait};
 use crate::source::SourceError;
