@@ -9,7 +9,7 @@ use crate::critical::Causes;
 use crate::error::SimError;
 use crate::in_network::{Completed, InNetwork};
 use crate::latencies::{Cell, Latencies};
-use crate::model::{Carried, Happened, Network, OutOfTime};
+use crate::model::{Carried, Happened, Network, OutOfTime, connection};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
 
@@ -240,7 +240,9 @@ impl<N: Network, F: Follow> Follower<'_, N, F> {
         if let Some(watch) = self.network.watch() {
             watch.handed_over(id, self.accounts.number(message.job, message.src.0), message.job, kind);
         }
-        let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw() };
+        let [from, to] = [message.src, message.dst].map(|rank| self.accounts.number(message.job, rank.0));
+        let connection = connection(from, to);
+        let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw(), connection };
         if let Err(refused) = self.network.submit(start, carried) {
             self.refused.get_or_insert(refused);
         }

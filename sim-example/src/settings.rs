@@ -13,7 +13,7 @@ use crate::computing::ComputeScale;
 use crate::error::SimError;
 use crate::loggp::LogGp;
 use crate::model::{
-    Carrier, FLOW_HEADING, LINKS_HEADING, LinkSpeed, Links, Model, PacketSettings, Protocol, Setup, Weights,
+    Carrier, FlowSettings, LINKS_HEADING, LinkSpeed, Links, Model, PacketSettings, Protocol, Setup,
 };
 use crate::noise::ComputeNoise;
 use crate::offload::Collectives;
@@ -126,9 +126,9 @@ pub struct NetworkSettings {
     /// Parameters of the `loggp` model.
     #[command(flatten)]
     pub loggp: LogGp,
-    /// Shares of concurrent messages on a link
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", help_heading = FLOW_HEADING)]
-    pub weights: Weights,
+    /// Parameters of the flow model.
+    #[command(flatten)]
+    pub flow: FlowSettings,
     /// Parameters of the packet model.
     #[command(flatten)]
     pub packet: PacketSettings,
@@ -206,7 +206,7 @@ impl NetworkSettings {
         report_sent: bool,
     ) -> Result<Setup<'a>, RoutingError> {
         let router = Router::new(fabric, &*self.routing, self.seed)?;
-        Ok(Setup { router, links: &self.links, weights: self.weights, packet: self.packet, report_sent })
+        Ok(Setup { router, links: &self.links, flow: self.flow, packet: self.packet, report_sent })
     }
 
     /// Bytes on a link for a message of `bytes`, with the headers of packets.

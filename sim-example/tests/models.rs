@@ -26,7 +26,7 @@ fn models_agree_where_nothing_waits() {
         for model in [Model::Latency, Model::CutThrough, Model::Packet, Model::Flow] {
             settings.network.model = model;
             for weights in [Weights::Equal, Weights::Latency] {
-                settings.network.weights = weights;
+                settings.network.flow.weights = weights;
                 times.push(simulate(&settings, &mut |_| {}).unwrap().jobs[0].finish.tasks_ps.clone());
             }
         }

@@ -1,7 +1,7 @@
 //! What a model says of itself.
 
 use super::error::ModelError;
-use super::flow::settings::Weights;
+use super::flow::settings::FlowSettings;
 use super::links::Links;
 use super::network::Network;
 use super::packet::settings::PacketSettings;
@@ -46,7 +46,7 @@ pub struct Setup<'a> {
     /// Speeds and delays.
     pub links: &'a Links,
     /// Settings of the flow model.
-    pub weights: Weights,
+    pub flow: FlowSettings,
     /// Settings of the packet model.
     pub packet: PacketSettings,
     /// Whether [`Happened::Sent`](super::Happened::Sent) is to be reported.

@@ -50,13 +50,13 @@ mod links;
 mod network;
 
 pub use error::ModelError;
-pub use flow::settings::{HEADING as FLOW_HEADING, Weights};
+pub use flow::settings::{Connections, FlowSettings, Weights};
 pub use kind::{Build, Carrier, ModelInfo, Setup};
 pub(crate) use links::LinkSpeed;
 pub use links::{GROUPS_HEADING, HEADING as LINKS_HEADING, Links, Usage};
 pub use list::{Model, UnknownModel};
 pub(crate) use network::forward;
-pub use network::{Carried, Congested, Happened, Hops, Network, OutOfTime};
+pub use network::{Carried, Congested, Happened, Hops, Network, OutOfTime, connection};
 pub use packet::settings::HEADING as PACKET_HEADING;
 pub(crate) use packet::{Announced, Crossed, Packets};
 pub use packet::{

@@ -24,6 +24,13 @@ pub struct Carried {
     pub bytes: Bytes,
     /// Chosen by the caller.
     pub tag: u64,
+    /// Messages of one number follow each other under `--connections pair` ([`connection`]).
+    pub connection: u64,
+}
+
+/// The number for the messages from one to another.
+pub fn connection(from: u32, to: u32) -> u64 {
+    u64::from(from) << u32::BITS | u64::from(to)
 }
 
 /// What congestion control has done.

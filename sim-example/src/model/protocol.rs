@@ -64,7 +64,11 @@ impl<N: Network> Network for WithProtocol<'_, N> {
         self.network.submit(at, message)?;
         match self.protocol.returned(bytes) {
             Bytes(0) => Ok(()),
-            back => self.network.submit(at, Carried { src: dst, dst: src, bytes: back, tag: RETURNED }),
+            back => {
+                let connection = message.connection.rotate_left(u32::BITS);
+                self.network
+                    .submit(at, Carried { src: dst, dst: src, bytes: back, tag: RETURNED, connection })
+            }
         }
     }
 

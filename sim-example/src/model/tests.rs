@@ -13,9 +13,9 @@ use vef_format::units::{Bytes, Picos};
 /// The network of a model without settings of its own.
 fn whole<'a>(topology: &'a Fabric, model: Model, links: &'a Links) -> Box<dyn Network + 'a> {
     let router = router(topology, "minimal", 0).unwrap();
-    let (weights, packet) = (Weights::Equal, PacketSettings::default());
+    let (flow, packet) = (FlowSettings::default(), PacketSettings::default());
     let Carrier::Links(build) = model.info().carrier else { panic!("{model} has no links") };
-    build(Setup { router, links, weights, packet, report_sent: true }).unwrap()
+    build(Setup { router, links, flow, packet, report_sent: true }).unwrap()
 }
 
 /// A message to be carried: when, from, to, bytes.
@@ -32,7 +32,7 @@ fn carry_over(topology: &Fabric, model: Model, links: Links, load: &[Load]) -> O
     let mut network = whole(topology, model, &links);
     let mut times = vec![(0, 0); load.len()];
     for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
+        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
     }
     while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
         match happened {
@@ -187,7 +187,9 @@ fn the_end_of_time_is_an_error() {
     let end = |at: u64, bytes: u64| {
         let links = Links::default();
         let mut network = whole(&topology, Model::CutThrough, &links);
-        network.submit(Picos(at), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag: 0 }).unwrap();
+        network
+            .submit(Picos(at), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag: 0, connection: 0 })
+            .unwrap();
         std::iter::repeat_with(|| network.run_until(Picos::MAX)).take(9).find(Result::is_err)
     };
     assert_eq!(end(0, u64::MAX), Some(Err(OutOfTime { bytes: Bytes(u64::MAX) })));
@@ -360,7 +362,7 @@ fn arrivals(topology: &Fabric, settings: &NetworkSettings, load: &[Load]) -> Vec
     let mut network = build(settings.setup(topology, false).unwrap()).unwrap();
     let mut times = vec![0; load.len()];
     for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
+        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
     }
     while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
         if let Happened::Delivered { tag, .. } = happened {

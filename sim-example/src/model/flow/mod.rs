@@ -5,13 +5,19 @@
 //! proportion to the latency of the route. The message is delivered when all its bytes have passed: without
 //! other messages, m over the least bandwidth of the route later. All starts and ends of one moment are one
 //! change.
+//!
+//! Under `--connections pair` the messages of a pair of ranks share links one after the other: the next one begins when all bytes of the one
+//! before have passed.
 
 pub(super) mod settings;
 mod shares;
 
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use std::collections::VecDeque;
 use vef_format::units::{Bytes, Picos};
 
-use self::settings::Weights;
+use self::settings::{Connections, FlowSettings, Weights};
 use self::shares::Shares;
 use super::error::ModelError;
 use super::kind::{Carrier, ModelInfo};
@@ -42,6 +48,8 @@ pub(super) const INFO: ModelInfo = ModelInfo {
 pub(crate) struct Flows<'a> {
     router: Router<'a>,
     weights: Weights,
+    /// Messages that wait for their connection, by the connections that are in use; if messages share them.
+    connections: Option<HashMap<u64, VecDeque<u32>>>,
     report_sent: bool,
     switch_delay: Picos,
     overhead: Picos,
@@ -64,6 +72,7 @@ pub(crate) struct Flows<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Message {
     tag: u64,
+    connection: u64,
     submitted: Picos,
     entered: Picos,
     src: u32,
@@ -79,8 +88,10 @@ struct Message {
 enum Step {
     /// Choose a route. If that depends on the load, the choice is made when the first byte leaves.
     Choose,
-    /// Start sharing.
+    /// Start sharing, as soon as its connection is free.
     Share,
+    /// The connection is free: start sharing.
+    Begin,
     /// Deliver.
     Arrive,
 }
@@ -228,7 +239,7 @@ impl Load for MessageCount<'_> {
 impl<'a> Flows<'a> {
     /// An empty network. Reports [`Happened::Sent`], if asked for, when all bytes have passed.
     fn new(setup: &Setup<'a>) -> Self {
-        let &Setup { router, links, weights, report_sent, .. } = setup;
+        let &Setup { router, links, flow: FlowSettings { weights, connections }, report_sent, .. } = setup;
         let topology = router.fabric();
         let speeds = links.speeds(topology);
         let speed = |link| &speeds[usize::from(topology.class(LinkId(link)).0)];
@@ -236,6 +247,7 @@ impl<'a> Flows<'a> {
         let nodes = topology.nodes() as usize;
         Self {
             weights,
+            connections: (connections == Connections::Pair).then(HashMap::new),
             report_sent,
             switch_delay: links.switch_delay,
             overhead: links.overhead,
@@ -283,6 +295,34 @@ impl<'a> Flows<'a> {
         Ok(())
     }
 
+    /// Takes the connection of a message; false if another one has it.
+    fn take_connection(&mut self, flow: u32) -> bool {
+        let Some(connections) = &mut self.connections else { return true };
+        match connections.entry(self.messages[flow as usize].connection) {
+            Entry::Occupied(mut waiting) => {
+                waiting.get_mut().push_back(flow);
+                false
+            }
+            Entry::Vacant(free) => {
+                free.insert(VecDeque::new());
+                true
+            }
+        }
+    }
+
+    /// Gives the connection of a message that has ended to the next one.
+    fn free_connection(&mut self, connection: u64, now: Picos) {
+        let Some(connections) = &mut self.connections else { return };
+        let Some(waiting) = connections.get_mut(&connection) else { return };
+        match waiting.pop_front() {
+            Some(next) => {
+                self.messages[next as usize].next = Step::Begin;
+                self.fluid.schedule(now, next);
+            }
+            None => drop(connections.remove(&connection)),
+        }
+    }
+
     /// Starts sharing for a message.
     fn share(&mut self, flow: u32) {
         let weight = match (self.weights, self.messages[flow as usize].latency) {
@@ -294,7 +334,7 @@ impl<'a> Flows<'a> {
 
     /// Ends sharing for a message.
     fn end(&mut self, flow: u32, now: Picos) {
-        let Message { bytes, tag, .. } = self.messages[flow as usize];
+        let Message { bytes, tag, connection, .. } = self.messages[flow as usize];
         let mut left = self.fluid.shares.route(flow).len();
         self.hops.add(left as u32);
         for link in self.fluid.shares.route(flow) {
@@ -312,12 +352,13 @@ impl<'a> Flows<'a> {
             }
         }
         self.fluid.remove(flow);
+        self.free_connection(connection, now);
     }
 }
 
 impl Network for Flows<'_> {
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
-        let Carried { src, dst, bytes, tag } = message;
+        let Carried { src, dst, bytes, tag, connection } = message;
         let number = self.sent.get_mut(src as usize).map_or(0, |sent| {
             *sent = sent.wrapping_add(1);
             *sent
@@ -332,7 +373,8 @@ impl Network for Flows<'_> {
         };
         let flow = self.fluid.prepare(bytes);
         let (next, latency) = (Step::Choose, Picos::ZERO);
-        let message = Message { tag, submitted: at, entered, src, dst, key, next, bytes, latency };
+        let message =
+            Message { tag, connection, submitted: at, entered, src, dst, key, next, bytes, latency };
         match self.messages.get_mut(flow as usize) {
             Some(place) => *place = message,
             None => self.messages.push(message),
@@ -355,7 +397,10 @@ impl Network for Flows<'_> {
                     self.choose(flow, now)?;
                     continue;
                 }
-                Flowed::Due(_) if next == Step::Share => {
+                Flowed::Due(_) if matches!(next, Step::Share | Step::Begin) => {
+                    if next == Step::Share && !self.take_connection(flow) {
+                        continue;
+                    }
                     self.share(flow);
                     if bytes > Bytes::ZERO {
                         continue;

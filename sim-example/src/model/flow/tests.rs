@@ -1,6 +1,7 @@
 //! SimGrid's results, and cases by hand.
 
 use super::*;
+use crate::model::connection;
 use crate::model::{Links, Model};
 use crate::settings::NetworkSettings;
 use crate::topology::tests::build;
@@ -94,7 +95,8 @@ fn over_topology(text: &str, weights: Weights) -> Vec<(f64, f64)> {
         links.node_latency = Some(Picos::ZERO);
     }
     let topology = build(spec);
-    let settings = NetworkSettings { links, weights, ..NetworkSettings::default() };
+    let flow = FlowSettings { weights, ..FlowSettings::default() };
+    let settings = NetworkSettings { links, flow, ..NetworkSettings::default() };
     let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
     let mut flows = Vec::new();
     for line in text.lines().skip(2) {
@@ -103,7 +105,7 @@ fn over_topology(text: &str, weights: Weights) -> Vec<(f64, f64)> {
         flows.push(((start * SECOND).round() as u64, src as u32, dst as u32, bytes as u64, finish));
     }
     for (tag, &(at, src, dst, bytes, _)) in (0..).zip(&flows) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
+        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
     }
     let mut ends = vec![(f64::NAN, 0.0); flows.len()];
     while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
@@ -169,7 +171,9 @@ fn a_message_without_bytes_and_one_that_is_reported_as_sent() {
     let settings = NetworkSettings { model: Model::Flow, ..NetworkSettings::default() };
     let mut network = Flows::new(&settings.setup(&topology, true).unwrap());
     for (tag, bytes) in [(1, 0), (2, 1000)] {
-        network.submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag }).unwrap();
+        network
+            .submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, connection: 0 })
+            .unwrap();
     }
     let happened: Vec<_> = std::iter::from_fn(|| network.run_until(Picos::MAX).unwrap()).collect();
     let at = Picos(1_000_007);
@@ -196,7 +200,8 @@ fn messages_of_one_moment_are_load() {
         };
         let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
         for src in 0..8 {
-            let message = Carried { src, dst: src + 8, bytes: Bytes(1_000_000), tag: src.into() };
+            let message =
+                Carried { src, dst: src + 8, bytes: Bytes(1_000_000), tag: src.into(), connection: 0 };
             network.submit(Picos(0), message).unwrap();
         }
         let ends =
@@ -221,7 +226,7 @@ fn messages_of_one_moment_are_load() {
     let settings = settings("adaptive");
     let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
     for src in 0..4 {
-        let message = Carried { src, dst: src + 4, bytes: Bytes(1_000_000), tag: src.into() };
+        let message = Carried { src, dst: src + 4, bytes: Bytes(1_000_000), tag: src.into(), connection: 0 };
         network.submit(Picos(0), message).unwrap();
     }
     while let Some((now, _)) = network.run_until(Picos::MAX).unwrap() {
@@ -245,4 +250,33 @@ fn a_threshold_in_bytes_is_refused() {
     assert_eq!(says("ugal"), Ok(()));
     let error = says("ugal:global:4KiB").unwrap_err();
     assert_eq!(error, "routing ugal:global:4096: model flow counts messages, not bytes; leave the bytes out");
+}
+
+/// Two messages from node 0 to node 1 and one from node 2, of a time T each: the three share node 1's link; over connections the second one of node 0
+/// follows the first.
+#[test]
+fn messages_of_a_pair_follow_each_other() {
+    let topology = build("switch:3");
+    for (connections, ends) in [(Connections::Message, [3, 3, 3]), (Connections::Pair, [2, 3, 2])] {
+        let flow = FlowSettings { connections, ..FlowSettings::default() };
+        let settings = NetworkSettings { flow, ..NetworkSettings::default() };
+        let mut network = Flows::new(&settings.setup(&topology, true).unwrap());
+        for (tag, src) in (0..).zip([0, 0, 2]) {
+            let message = Carried { src, dst: 1, bytes: Bytes(1000), tag, connection: connection(src, 1) };
+            network.submit(Picos::ZERO, message).unwrap();
+        }
+        // One of no bytes follows, too.
+        let empty = Carried { src: 0, dst: 1, bytes: Bytes(0), tag: 3, connection: connection(0, 1) };
+        network.submit(Picos::ZERO, empty).unwrap();
+        let mut times = [0; 4];
+        while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
+            if let Happened::Delivered { tag, .. } = happened {
+                times[tag as usize] = now.0;
+            }
+        }
+        // 1 µs, and 800 ns a message.
+        let last = if connections == Connections::Pair { ends[1] } else { 0 };
+        let expected = [ends[0], ends[1], ends[2], last].map(|times| 1_000_000 + times * 800_000);
+        assert_eq!(times, expected, "{connections:?}");
+    }
 }

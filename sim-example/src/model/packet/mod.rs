@@ -80,7 +80,7 @@ impl Packets<'_> {
 
 impl Network for Packets<'_> {
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
-        let Carried { src, dst, bytes, tag } = message;
+        let Carried { src, dst, bytes, tag, .. } = message;
         // Each packet is simulated: a message of absurd size would never end.
         if bytes.0.div_ceil(self.settings.size.0) > MOST_PACKETS {
             return Err(OutOfTime { bytes });

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use vef_format::units::{Bytes, Picos};
 
 use super::*;
-use crate::model::{Links, ModelError, Setup, Weights};
+use crate::model::{FlowSettings, Links, ModelError, Setup};
 use crate::routing::tests::router;
 use crate::topology::tests::build;
 use crate::topology::{Fabric, LinkId};
@@ -32,12 +32,12 @@ fn network<'a>(
     routing: &'static str,
 ) -> Result<Packets<'a>, ModelError> {
     let router = router(fabric, routing, 1).unwrap();
-    Packets::new(&Setup { router, links, weights: Weights::Equal, packet, report_sent: true })
+    Packets::new(&Setup { router, links, flow: FlowSettings::default(), packet, report_sent: true })
 }
 
 fn submit(network: &mut Packets<'_>, messages: &[(u64, u32, u32, u64)]) {
     for (&(at, src, dst, bytes), tag) in messages.iter().zip(0u64..) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
+        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
     }
 }
 
