@@ -219,13 +219,21 @@ impl FromStr for RankList {
 }
 
 impl RankList {
-    /// The ranks, at most 2^24.
+    /// The ranks, at most 2^24, each named once and in ascending order: that is the order in which they are taken.
     pub fn to_set(&self) -> Result<BTreeSet<u32>, Failure> {
         const MOST: u64 = 1 << 24;
         let lengths = self.ranges.iter().map(|range| u64::from(range.end() - range.start()) + 1);
-        match lengths.sum::<u64>() > MOST {
-            true => Err(format!("{}: more than {MOST} ranks", self.text).into()),
-            false => Ok(self.ranges.iter().cloned().flatten().collect()),
+        if lengths.sum::<u64>() > MOST {
+            return Err(format!("{}: more than {MOST} ranks", self.text).into());
         }
+        if let Some(pair) = self.ranges.windows(2).find(|pair| pair[1].start() <= pair[0].end()) {
+            let (rank, before) = (pair[1].start(), pair[0].end());
+            return Err(format!(
+                "{}: rank {rank} stands behind rank {before}; name each once, in ascending order",
+                self.text
+            )
+            .into());
+        }
+        Ok(self.ranges.iter().cloned().flatten().collect())
     }
 }

@@ -25,7 +25,7 @@ pub struct Arguments {
     pub trace: PathBuf,
     #[command(flatten)]
     pub to: TraceOutput,
-    /// Only these ranks
+    /// Only these ranks, which are numbered anew from 0 in their order
     #[arg(long, value_name = "LIST")]
     pub ranks: Option<RankList>,
     #[command(flatten)]

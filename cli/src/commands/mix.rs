@@ -66,7 +66,7 @@ pub struct Arguments {
     pub communicators: Creations,
     /// Storage servers: so many further tasks, which keep the files of MPI-IO and answer each access with a message. Without,
     /// accesses are counted
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub io_servers: Option<u32>,
     /// Bytes of a stripe, and the number of servers that keep one file
     #[arg(long, value_name = "SIZE:COUNT", default_value = "1MiB:1", value_parser = stripe, requires = "io_servers")]

@@ -22,7 +22,7 @@ pub fn summary(ranks: &[Activity], elapsed: Duration) -> String {
     let mut waiting: Vec<f64> = running.iter().filter_map(|rank| Some(rank.shares?.waiting)).collect();
     waiting.sort_by(f64::total_cmp);
     if let [least, .., most] | [least @ most] = waiting[..] {
-        let median = waiting[waiting.len() / 2];
+        let median = (waiting[(waiting.len() - 1) / 2] + waiting[waiting.len() / 2]) / 2.0;
         let [median, least, most] = [median, least, most].map(|share| 100.0 * share);
         text.push_str(&format!(", waiting {median:.0} % ({least:.0} to {most:.0})"));
     }

@@ -9,7 +9,7 @@ use collbench::{Benchmark, Libraries, MessageSizes, Report};
 use replay::Table;
 use sim_example::Settings;
 use sim_example::calibration::Calibration;
-use sim_example::model::Model;
+use sim_example::model::{FlowSettings, Model};
 use sim_example::quantity::{Bandwidth, parse_time};
 use sim_example::topology::TopologySpec;
 use std::collections::BTreeMap;
@@ -41,6 +41,8 @@ pub struct Arguments {
     /// What messages do to each other
     #[arg(long, default_value = "cut-through", value_name = "MODEL")]
     pub model: Model,
+    #[command(flatten)]
+    pub flow: FlowSettings,
     /// Which algorithms the MPI takes: openmpi, mpich, default, or a table's file [default: those of the calibrated MPI]
     #[arg(long, value_name = "TABLE", value_parser = algorithms::table)]
     pub algorithms: Option<Table>,
@@ -65,6 +67,7 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
     let calibration = Calibration::read(&check.calibration)?;
     let mut settings = Settings::default();
     settings.network.model = check.model;
+    settings.network.flow = check.flow;
     settings.network.links.bandwidth = check.bandwidth;
     settings.network.links.latency = check.latency;
     settings.algorithms = check.algorithms.clone().unwrap_or_else(|| table_of(&calibration.mpi));

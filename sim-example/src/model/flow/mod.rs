@@ -6,6 +6,9 @@
 //! other messages, m over the least bandwidth of the route later. All starts and ends of one moment are one
 //! change.
 //!
+//! With a burst of `c` bytes ([`Links::burst`](super::Links::burst)) a link is a token bucket: when a message begins to share, as many of its bytes as all
+//! buckets of its route have tokens pass at once. A bucket fills at the rate of its link while no message shares that, up to `c`.
+//!
 //! Under `--connections pair` the messages of a pair of ranks share links one after the other: the next one begins when all bytes of the one
 //! before have passed.
 
@@ -61,12 +64,28 @@ pub(crate) struct Flows<'a> {
     /// By link: the messages whose route was chosen and that have not ended, if routes depend on them.
     chosen: Vec<u32>,
     usage: Vec<Usage>,
+    /// By link, if links have bursts.
+    buckets: Vec<Bucket>,
+    burst: f64,
     /// By flow number.
     messages: Vec<Message>,
     fluid: Fluid,
     events: u64,
     hops: Hops,
     watch: Option<Box<Watch>>,
+}
+
+/// The token bucket of a link.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Tokens at `since`, in bytes.
+    tokens: f64,
+    /// Since when no message shares the link.
+    since: Picos,
+    /// Messages that do.
+    sharing: u32,
+    /// Bytes per picosecond.
+    rate: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -256,6 +275,14 @@ impl<'a> Flows<'a> {
             chosen: vec![0; if router.asks_for_load() { topology.links() as usize } else { 0 }],
             sent: if router.is_random() { vec![0; nodes] } else { Vec::new() },
             usage: vec![Usage::default(); topology.links() as usize],
+            buckets: match links.burst {
+                Bytes(0) => Vec::new(),
+                Bytes(burst) => {
+                    let full = |rate| Bucket { tokens: burst as f64, since: Picos::ZERO, sharing: 0, rate };
+                    (0..topology.links()).map(capacity).map(full).collect()
+                }
+            },
+            burst: links.burst.0 as f64,
             messages: Vec::new(),
             events: 0,
             hops: Hops::default(),
@@ -323,8 +350,29 @@ impl<'a> Flows<'a> {
         }
     }
 
+    /// A message begins to share its links: what all buckets have passes at once.
+    fn take_tokens(&mut self, flow: u32, now: Picos) {
+        let Self { buckets, burst, fluid, .. } = self;
+        let state = &mut fluid.states[flow as usize];
+        let mut tokens = state.left;
+        for link in fluid.shares.route(flow) {
+            let bucket = &mut buckets[link as usize];
+            if bucket.sharing == 0 {
+                let idle = now.0 - bucket.since.0;
+                bucket.tokens = (bucket.tokens + bucket.rate * idle as f64).min(*burst);
+            }
+            bucket.sharing += 1;
+            tokens = tokens.min(bucket.tokens);
+        }
+        fluid.shares.route(flow).for_each(|link| buckets[link as usize].tokens -= tokens);
+        state.left -= tokens;
+    }
+
     /// Starts sharing for a message.
-    fn share(&mut self, flow: u32) {
+    fn share(&mut self, flow: u32, now: Picos) {
+        if !self.buckets.is_empty() {
+            self.take_tokens(flow, now);
+        }
         let weight = match (self.weights, self.messages[flow as usize].latency) {
             (Weights::Equal, _) | (_, Picos::ZERO) => 1.0,
             (Weights::Latency, latency) => 1e12 / latency.0 as f64,
@@ -342,6 +390,9 @@ impl<'a> Flows<'a> {
             self.usage[link as usize].add(bytes, time, Picos::ZERO);
             if let Some(chosen) = self.chosen.get_mut(link as usize) {
                 *chosen -= 1;
+            }
+            if let Some(bucket) = self.buckets.get_mut(link as usize) {
+                (bucket.sharing, bucket.since) = (bucket.sharing - 1, now);
             }
             self.events += 1;
             left -= 1;
@@ -391,7 +442,7 @@ impl Network for Flows<'_> {
             let flow = match flowed {
                 Flowed::Due(flow) | Flowed::Ended(flow) => flow,
             };
-            let Message { tag, submitted, entered, next, bytes, .. } = self.messages[flow as usize];
+            let Message { tag, submitted, entered, next, .. } = self.messages[flow as usize];
             match flowed {
                 Flowed::Due(_) if next == Step::Choose => {
                     self.choose(flow, now)?;
@@ -401,8 +452,8 @@ impl Network for Flows<'_> {
                     if next == Step::Share && !self.take_connection(flow) {
                         continue;
                     }
-                    self.share(flow);
-                    if bytes > Bytes::ZERO {
+                    self.share(flow, now);
+                    if self.fluid.states[flow as usize].left > 0.0 {
                         continue;
                     }
                 }

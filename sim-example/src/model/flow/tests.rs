@@ -280,3 +280,22 @@ fn messages_of_a_pair_follow_each_other() {
         assert_eq!(times, expected, "{connections:?}");
     }
 }
+
+/// A link of 10 Gbit/s with a bucket of 600 bytes: of the first message 400 bytes wait for the rate. The next one begins 160 ns after its end, in which
+/// 200 bytes of tokens came; one of 100 bytes much later takes no time.
+#[test]
+fn a_bucket_passes_its_tokens_at_once() {
+    let topology = build("switch:2");
+    let links = Links { burst: Bytes(600), ..Links::default() };
+    let settings = NetworkSettings { links, ..NetworkSettings::default() };
+    let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
+    for (tag, (at, bytes)) in (0..).zip([(0, 1000), (320_000 + 160_000, 1000), (10_000_000, 100)]) {
+        let message = Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, connection: 0 };
+        network.submit(Picos(at), message).unwrap();
+    }
+    for expected in [1_320_000, 1_480_000 + 640_000, 11_000_000] {
+        let (now, happened) = network.run_until(Picos::MAX).unwrap().unwrap();
+        assert!(matches!(happened, Happened::Delivered { .. }));
+        assert_eq!(now.0, expected);
+    }
+}
