@@ -44,7 +44,10 @@ fn network() -> impl Strategy<Value = (&'static str, &'static str)> {
         "dragonfly:4x2x1:palmtree",
         "dragonfly:2x4x1",
     ];
-    (prop::sample::select(topologies.to_vec()), prop::sample::select(any.to_vec()))
+    prop_oneof![
+        9 => (prop::sample::select(topologies.to_vec()), prop::sample::select(any.to_vec())),
+        1 => Just(("dragonfly:2x4x1", "par")),
+    ]
 }
 
 /// Patterns, with so many tasks.

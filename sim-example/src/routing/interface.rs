@@ -42,6 +42,12 @@ pub trait Routing: fmt::Debug + Send + Sync {
         false
     }
 
+    /// With [`Detours::ByLoad`]: that a shortest route is decided again at each further switch of its source's group
+    /// ([`Topology::can_decide_again`]).
+    fn decides_again(&self) -> bool {
+        false
+    }
+
     /// With [`Detours::ByLoad`], whether the load of all links of both routes decides, not that of their first links.
     fn looks_at_whole_routes(&self) -> bool {
         false

@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use super::form::{Form, RoutingSpec};
 use super::minimal::Minimal;
-use super::{adaptive, ecmp, minimal, ugal, valiant};
+use super::{adaptive, ecmp, minimal, par, ugal, valiant};
 
 /// All routings, in the order of the documentation.
-pub const FORMS: &[Form] = &[minimal::FORM, ecmp::FORM, adaptive::FORM, valiant::FORM, ugal::FORM];
+pub const FORMS: &[Form] = &[minimal::FORM, ecmp::FORM, adaptive::FORM, valiant::FORM, ugal::FORM, par::FORM];
 
 impl Default for RoutingSpec {
     /// `minimal`.

@@ -7,6 +7,7 @@
 mod adaptive;
 mod ecmp;
 mod minimal;
+mod par;
 mod ugal;
 mod valiant;
 

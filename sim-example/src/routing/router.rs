@@ -69,6 +69,7 @@ impl<'a> Router<'a> {
             adaptivity: routing.adaptivity(),
             detours: routing.detours() != Detours::Never,
             via_switch: routing.via_switch(),
+            decides_again: routing.decides_again(),
             classes_by_hops: false,
         };
         let (spread, asks_for_load) = (routing.spread(), routing.asks_for_load());
@@ -133,10 +134,22 @@ impl<'a> Router<'a> {
     /// As [`Router::next`], with another's choices.
     #[inline]
     pub(super) fn next_by(&self, route: &mut Route, decisions: &mut impl Decisions) -> Hop {
-        if route.via == Route::UNDECIDED {
-            self.decide(route, decisions);
+        if route.via != Route::UNDECIDED {
+            return self.step(route, decisions);
         }
-        self.step(route, decisions)
+        let from = route.at;
+        self.decide(route, decisions);
+        let hop = self.step(route, decisions);
+        if self.policy.decides_again && route.via == Route::NO_DETOUR && self.are_of_one_group(from, route.at)
+        {
+            route.via = Route::UNDECIDED;
+        }
+        hop
+    }
+
+    fn are_of_one_group(&self, one: u32, other: u32) -> bool {
+        let per_group = self.fabric.topology().switches_per_group();
+        per_group.is_some_and(|switches| one / switches == other / switches)
     }
 
     #[inline]
@@ -144,20 +157,24 @@ impl<'a> Router<'a> {
         self.fabric.topology().next(route, self.policy, choice)
     }
 
-    /// Decides at the first switch whether the route has an intermediate switch, and which.
+    /// Decides whether the route has an intermediate switch, and which: at the first switch, and with [`Routing::decides_again`] at others of
+    /// its group.
     #[inline(never)]
     fn decide(&self, route: &mut Route, decisions: &mut impl Decisions) {
+        // Each decision draws another one.
         const SALT: u32 = u32::MAX;
+        let salt = if self.policy.decides_again { SALT - route.at } else { SALT };
         route.via = Route::NO_DETOUR;
         let (topology, to) = (self.fabric.topology(), self.fabric.switch_of(route.dst));
         if route.at == to {
             return;
         }
-        let mut drawn = |n| decisions.draw(route, n, SALT);
+        let mut drawn = |n| decisions.draw(route, n, salt);
         let Some(via) = topology.intermediate(route.at, to, self.policy, &mut drawn) else { return };
         let takes_detour = self.routing.detours() != Detours::ByLoad || {
             let (short, detour) = topology.lengths(route, to, via, self.policy);
-            let (by_short, by_detour) = (*route, Route { via, ..*route });
+            let (by_short, mut by_detour) = (*route, *route);
+            topology.detour(&mut by_detour, via);
             let (short, detour) = match self.routing.looks_at_whole_routes() {
                 true => (self.load_of(by_short, decisions), self.load_of(by_detour, decisions)),
                 false => {
@@ -171,7 +188,7 @@ impl<'a> Router<'a> {
             decisions.takes_detour(short, detour)
         };
         if takes_detour {
-            route.via = via;
+            topology.detour(route, via);
         }
     }
 

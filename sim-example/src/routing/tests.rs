@@ -53,8 +53,8 @@ impl Router<'_> {
     }
 }
 
-const ALL: [&str; 7] =
-    ["minimal", "ecmp:pair", "ecmp:packet", "adaptive", "valiant", "valiant:router", "ugal"];
+const ALL: [&str; 8] =
+    ["minimal", "ecmp:pair", "ecmp:packet", "adaptive", "valiant", "valiant:router", "ugal", "par"];
 
 /// Links from node `src` to every vertex, by breadth-first search.
 fn distances(topology: &Fabric, src: u32) -> HashMap<Vertex, u32> {
@@ -155,7 +155,7 @@ proptest! {
                         let is_tree = topology.topology().minimal_routing() == "dmodk";
                         let levels = topology.topology().levels(topology.wiring()).len() as u32;
                         // To any switch, and from there: in a mesh, farther than from the middle. Each distance has a node's links.
-                        let most = if dragonfly { 8 } else if is_tree { 2 * levels } else { farthest + diameter };
+                        let most = if routing.decides_again() { 9 } else if dragonfly { 8 } else if is_tree { 2 * levels } else { farthest + diameter };
                         prop_assert!(length <= most);
                     }
                     // In a dragonfly a shortest route has at most one global link.
@@ -202,6 +202,7 @@ fn too_few_channels_are_refused_with_the_cycle() {
         ("hyperx:3x3:2", "ugal:64", 2),
         ("dragonfly:2x4x2", "minimal", 2),
         ("dragonfly:2x4x2", "ugal:64", 3),
+        ("dragonfly:2x4x2", "par:64", 4),
         ("dragonfly:1x3x1", "valiant:router", 4),
         ("dragonflyplus:1x2x2x1", "valiant", 2),
         ("slimfly:5:1", "minimal", 2),
@@ -431,6 +432,68 @@ fn ugal_global_looks_at_whole_routes() {
     assert!(detours("ugal:global:100", 101) > 20);
 }
 
+/// A shortest route of a dragonfly is decided again at the router with the global cable, whose load the first router does not see: behind
+/// it, it may turn to another router of the group. Its links have the classes of l l g l g l.
+#[test]
+fn progressive_routes_leave_the_shortest_way_within_the_group() {
+    /// The load of a link, and the links taken.
+    struct One(LinkId, u64);
+    impl Load for One {
+        fn load(&self, link: LinkId) -> u64 {
+            if link == self.0 { self.1 } else { 0 }
+        }
+
+        fn of_bytes(&self, bytes: Bytes) -> u64 {
+            bytes.0
+        }
+    }
+    let topology = build("dragonfly:1x4x2");
+    let minimal = router(&topology, "minimal", 0).unwrap();
+    // A destination in another group, to which another router than the first has the cable.
+    let kind = |link: LinkId| topology.kind(link);
+    let shortest = |dst: &u32| -> Vec<LinkId> { minimal.route(0, *dst).collect() };
+    let dst = (4..topology.nodes())
+        .find(|dst| kind(shortest(dst)[1]) == LinkClass::LOCAL && shortest(dst).len() == 5)
+        .unwrap();
+    let (first, global) = (shortest(&dst)[1], shortest(&dst)[2]);
+    assert_eq!(kind(global), LinkClass::GLOBAL);
+    let routes = |routing: &str, load: u64| -> Vec<Vec<(LinkId, u8)>> {
+        let router = router(&topology, routing, 3).unwrap();
+        let one = |n| {
+            let mut route = router.start(0, dst, router.key(0, dst, n));
+            std::iter::from_fn(|| Some(router.next(&mut route, &One(global, load))).filter(|hop| !hop.last))
+                .map(|hop| (hop.link, hop.class))
+                .collect()
+        };
+        (0..60).map(one).collect()
+    };
+    // The first router sees no load, and UGAL keeps to the shortest way.
+    assert!(routes("ugal", 1000).iter().all(|route| route[1].0 == global));
+    assert!(routes("par:2000", 1000).iter().all(|route| route[1].0 == global));
+    let revised = routes("par", 1000);
+    let mut turned = 0;
+    for route in &revised {
+        let classes: Vec<u8> = route.iter().map(|&(_, class)| class).collect();
+        let locals = route.iter().take_while(|&&(link, _)| kind(link) == LinkClass::LOCAL).count();
+        assert!(route[0].0 == first && route[1].0 != global);
+        turned += usize::from(locals == 2);
+        // Local links: 0, 1 in the first group, 2 and 3 in the following ones; global links 0 and 1.
+        let mut expected = Vec::new();
+        let mut globals = 0;
+        for (place, &(link, _)) in route.iter().enumerate() {
+            expected.push(match kind(link) {
+                LinkClass::GLOBAL => globals,
+                _ if globals == 0 => place as u8,
+                _ => globals + 1,
+            });
+            globals += u8::from(kind(link) == LinkClass::GLOBAL);
+        }
+        assert_eq!((classes, globals), (expected, 2));
+    }
+    // Of eight groups, six intermediates are behind three other routers, of which each has two cables.
+    assert!((30..60).contains(&turned), "{turned} of 60");
+}
+
 /// Ties of a dimension go either way by the packet, and all else as in dimension order.
 #[test]
 fn ties_at_random() {
@@ -458,6 +521,7 @@ fn names_read_back() {
         "ugal:global",
         "ugal:router",
         "ugal:global:router:4096",
+        "par:4096",
     ]) {
         assert_eq!(routing(name).to_string(), name);
     }
@@ -471,6 +535,8 @@ fn names_read_back() {
         "ugal:",
         "ugal:many",
         "ugal:globally",
+        "par:",
+        "part",
         "dor:",
         "minimal:",
     ] {
@@ -484,6 +550,13 @@ fn names_read_back() {
         assert!(error(name).contains("for dragonflies"));
     }
     assert!(error("dor:random").contains("for tori"));
+    for text in ["torus:4x4", "fattree:k=4", "dragonflyplus:1x2x2x1"] {
+        let error = router(&build(text), "par", 0).unwrap_err().to_string();
+        assert!(
+            error.starts_with("routing par is for dragonflies in which no link has failed; use minimal"),
+            "{error}"
+        );
+    }
     let torus = build("torus:4");
     assert!(router(&torus, "dmodk", 0).unwrap_err().to_string().contains("for trees"));
 }

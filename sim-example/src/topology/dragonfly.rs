@@ -20,7 +20,9 @@
 //!
 //! Valiant routes have an intermediate group (l g l g l) or an intermediate router (l g l, l g l). The class
 //! of a link is the number of global links before it; behind an intermediate router it is higher by two
-//! (local) or one (global). So classes depend only on higher classes.
+//! (local) or one (global). So classes depend only on higher classes. Under progressive adaptive routing a route may take a local link
+//! towards the shortest way's cable, and then another one away from it (l l g l g l): the first local link of the source's group keeps
+//! class 0, and all other local links have a class that is higher by one.
 //!
 //! Sources: J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008;
 //! C. Camarero, E. Vallejo, R. Beivide, "Topological characterization of Hamming and dragonfly networks", TACO 2014.
@@ -60,6 +62,9 @@ const PORT: Field<0, 32> = Field;
 const GLOBAL: Field<32, 2> = Field;
 /// Whether the route has passed the intermediate router.
 const PHASE: Field<34, 1> = Field;
+
+/// Whether the route has taken a local link in its source's group, and may have decided again behind it.
+const LEFT: Field<35, 1> = Field;
 
 /// The arrangement of the global cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,10 +325,18 @@ impl Topology for Dragonfly {
         }
         let (to_group, index) = self.group_of(target);
         let (taken, phase) = (GLOBAL.get(route.state), PHASE.get(route.state));
+        let local_class = match policy.decides_again {
+            true if taken == 0 && phase == 0 => LEFT.get(route.state),
+            true => taken + 2 * phase + 1,
+            false => taken + 2 * phase,
+        };
+        if policy.decides_again {
+            LEFT.set(&mut route.state, 1);
+        }
         if group == to_group {
             let link = self.local_link(route.at, own, index);
             route.at = target;
-            return Hop::to_switch(link, taken + 2 * phase);
+            return Hop::to_switch(link, local_class);
         }
         let port = match PORT.get(route.state) {
             0 => {
@@ -343,7 +356,7 @@ impl Topology for Dragonfly {
         if exit != route.at {
             route.at = exit;
             PORT.set(&mut route.state, port + 1);
-            return Hop::to_switch(link, taken + 2 * phase);
+            return Hop::to_switch(link, local_class);
         }
         let (arrived, entry) = self.peer(group, port);
         route.at = self.router_of_port(arrived, entry);
@@ -356,9 +369,19 @@ impl Topology for Dragonfly {
         match (policy.detours, policy.via_switch) {
             _ if class == LinkClass::GLOBAL => policy.phases(),
             (false, _) => 2,
-            (true, false) => 3,
-            (true, true) => 4,
+            (true, false) => 3 + u32::from(policy.decides_again),
+            (true, true) => 4 + u32::from(policy.decides_again),
         }
+    }
+
+    fn can_decide_again(&self) -> bool {
+        true
+    }
+
+    /// The cable to which a shortest route is on its way is not that to the intermediate.
+    fn detour(&self, route: &mut Route, via: u32) {
+        route.via = via;
+        PORT.set(&mut route.state, 0);
     }
 
     fn intermediate(

@@ -74,6 +74,17 @@ pub trait Topology: fmt::Debug + Send + Sync {
         (self.hops(route.at, to), self.hops(route.at, via) + self.hops(via, to))
     }
 
+    /// Whether a shortest route may leave for an intermediate at a later switch of its source's group; then it has
+    /// [`Topology::switches_per_group`].
+    fn can_decide_again(&self) -> bool {
+        false
+    }
+
+    /// Gives a route its intermediate.
+    fn detour(&self, route: &mut Route, via: u32) {
+        route.via = via;
+    }
+
     /// Switches of a group, if the network consists of groups of consecutive switches, joined by links of [`LinkClass::GLOBAL`].
     fn switches_per_group(&self) -> Option<u32> {
         None

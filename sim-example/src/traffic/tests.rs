@@ -341,6 +341,9 @@ fn loads_are_stable_up_to_the_bound() {
         ("torus:8x8", "dor", Pattern::Tornado, 0.3, 0.35),
         ("dragonfly:2x4x2:absolute", "valiant", Pattern::Adversarial, 0.35, 0.45),
         ("dragonfly:2x4x2:absolute", "ugal", Pattern::Adversarial, 0.2, 0.55),
+        // Half of the global links' bandwidth; shortest routes give 1/8.
+        ("dragonfly:2x4x2:absolute", "par", Pattern::Adversarial, 0.4, 0.55),
+        ("dragonfly:2x4x2:absolute", "par", Pattern::Uniform, 0.8, 1.0),
     ] {
         let mut settings = network(topology, Model::Packet);
         settings.routing = routing.parse().unwrap();

@@ -41,17 +41,19 @@ impl Packets<'_> {
     /// Arbitrates a link between switches or an ejection link.
     #[inline]
     fn serve(&mut self, link: LinkId) -> Result<(), OutOfTime> {
-        let state = &self.links[link.index()];
+        let state = &mut self.links[link.index()];
         let count = state.waiting.len();
         if count == 0 {
             return Ok(());
         }
+        state.settle(self.now, &mut self.buffers);
         let (mut chosen, mut oldest, mut no_room) = (None, Picos::MAX, false);
         let mut first_turn = (0, 0, 0);
         for place in 0..count {
+            let waiting = self.links[link.index()].waiting[place];
             let slot = match self.settings.buffers {
-                Buffers::Output => state.waiting[place],
-                Buffers::Input => self.buffers[state.waiting[place] as usize].first,
+                Buffers::Output => waiting,
+                Buffers::Input => self.buffers[waiting as usize].first,
             };
             let packet = &self.packets[slot as usize];
             if self.settings.speedup.is_some() && self.input_is_busy(packet.buffer) {
@@ -96,6 +98,7 @@ impl Packets<'_> {
             if no_room && state.blocked == Picos::MAX {
                 state.blocked = now;
             }
+            self.wake(link);
             return Ok(());
         };
         state.waiting.remove(place);
@@ -115,7 +118,7 @@ impl Packets<'_> {
         // Those behind the last one come first, in ascending order, then the others.
         (
             class.wrapping_sub(served + 1),
-            (packet.buffer / self.vcs).wrapping_sub(winner + 1),
+            self.buffers[packet.buffer as usize].link.0.wrapping_sub(winner + 1),
             (channel % u64::from(self.vcs)) as u32,
         )
     }
@@ -123,7 +126,7 @@ impl Packets<'_> {
     /// Whether the input of a buffer is sending; an event follows when it has finished.
     #[inline]
     fn input_is_busy(&self, number: u32) -> bool {
-        let sending = self.links[(number / self.vcs) as usize].sending;
+        let sending = self.links[self.buffers[number as usize].link.index()].sending;
         self.buffers[sending as usize].busy > self.now
     }
 }

@@ -5,7 +5,7 @@ use vef_format::units::{Bytes, Picos};
 use super::congestion::settings::Congestion;
 use super::congestion::{Ack, Control, Controlled, Flight, Flow, Loss, Sending, Turn};
 use super::flows::{ACK, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
-use super::parts::{CONTROL, Event};
+use super::parts::{CONTROL, Credit, Event};
 use super::settings::Buffers;
 use super::state::Packets;
 use crate::model::OutOfTime;
@@ -186,7 +186,9 @@ impl Packets<'_> {
         flow.turn = Turn::Idle;
         let number_of_packet = flow.loss.next;
         flow.loss.next += 1;
-        all.set_flight(packet, Flight { number: number_of_packet, marked: false });
+        if all.has_flights() {
+            all.set_flight(packet, Flight { number: number_of_packet, marked: false });
+        }
         if let Some((_, timeout)) = all.lossy {
             all.sending[message as usize].packets += 1;
             let loss = &mut all.flows[number as usize].loss;
@@ -209,14 +211,14 @@ impl Packets<'_> {
         let wire = u64::from(packet.bytes) + self.settings.header.0;
         let (message, buffer) = (packet.message, packet.buffer);
         let class = usize::from(self.links[link.index()].class.0);
-        let seed = combine(self.router.seed(), link.0.into());
+        let seed = self.router.seed();
         let Some(all) = self.congestion.as_deref_mut() else { return true };
         let queue = all.queued[link.index()];
         if all.lossy.is_some_and(|(most, _)| queue + wire > most) {
             all.counts.dropped += 1;
             all.sending[message as usize].packets -= 1;
             self.packets.remove(slot as usize);
-            self.credit(buffer, wire as u32);
+            self.credit(Credit { at: self.now, buffer, bytes: wire as u32 });
             self.release(message);
             return false;
         }
@@ -226,14 +228,17 @@ impl Packets<'_> {
                 0.0 => false,
                 probability => {
                     all.draws += 1;
-                    (combine(seed, all.draws) >> 11) as f64 / ((1u64 << 53) as f64) < probability
+                    (combine(combine(seed, link.0.into()), all.draws) >> 11) as f64 / ((1u64 << 53) as f64)
+                        < probability
                 }
             },
             Some(Congestion::Window(_) | Congestion::Credits { .. }) | None => false,
         };
-        let flight = &mut all.flights[slot as usize];
-        all.counts.marked += u64::from(marked && !flight.marked);
-        flight.marked |= marked;
+        if marked {
+            let flight = &mut all.flights[slot as usize];
+            all.counts.marked += u64::from(!flight.marked);
+            flight.marked = true;
+        }
         all.queued[link.index()] = queue + wire;
         // Of input buffers, only the first packets wait for a link.
         if self.settings.buffers == Buffers::Output {
@@ -253,7 +258,8 @@ impl Packets<'_> {
     /// The last byte of a packet arrives at its node at `there`. Returns whether the node accepts it.
     pub(super) fn received(&mut self, slot: u32, message: u32, bytes: u32, there: Picos) -> bool {
         let Some(all) = self.congestion.as_deref_mut() else { return true };
-        let Flight { number, marked } = all.flights[slot as usize];
+        let flight = all.has_flights().then(|| all.flights[slot as usize]);
+        let Flight { number, marked } = flight.unwrap_or_default();
         let of = all.sending[message as usize].flow;
         let flow = &mut all.flows[of as usize];
         let mut accepted = true;

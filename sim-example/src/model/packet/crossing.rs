@@ -7,7 +7,7 @@
 use vef_format::units::Picos;
 
 use super::border::{Announced, Border, Crossed};
-use super::parts::{CREDIT, ClassSpeed, Event, Message, NONE, Packet};
+use super::parts::{ClassSpeed, Credit, Message, NONE, Packet};
 use super::state::Packets;
 use crate::model::links::{Links, Usage};
 use crate::topology::{LinkId, Parts};
@@ -70,7 +70,7 @@ impl<'a> Packets<'a> {
     /// Something of another part, before it takes effect.
     pub(crate) fn enter(&mut self, crossed: Crossed) {
         match crossed {
-            Crossed::Credit { at, buffer, bytes } => self.queue.push(at, Event::new(CREDIT, buffer, bytes)),
+            Crossed::Credit { at, buffer, bytes } => self.credit(Credit { at, buffer, bytes }),
             Crossed::Packet { buffer, ready, last_byte, route, bytes, message: (src, number, submitted) } => {
                 let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
                 let message = known.copied().unwrap_or_else(|| {

@@ -25,11 +25,13 @@ impl Packets<'_> {
                 return Ok(None);
             }
         }
+        self.links[link.index()].settle(self.now, &mut self.buffers);
         let bytes = message.to_send.min(self.settings.size.0) as u32;
         let wire = bytes + self.settings.header.0 as u32;
         let Some(room) = self.room_for(link, wire, (0, self.vcs as u8)) else {
             let state = &mut self.links[link.index()];
             state.blocked = state.blocked.min(self.now);
+            self.wake(link);
             return Ok(None);
         };
         let message = &mut self.messages[slot as usize];

@@ -137,7 +137,7 @@ impl Network for Packets<'_> {
                 ARRIVE => self.arrive(index),
                 ARBITRATE => self.arbitration_due(index),
                 DEPARTED => self.departed(index),
-                CREDIT => self.credit(index, event.bytes()),
+                CREDIT => self.credit_due(index),
                 CONTROL => self.control(index, event.bytes()),
                 SENT => {
                     let message = &mut self.messages[index as usize];

@@ -1,5 +1,6 @@
 //! The state of a packet network: links, buffers, messages, packets and events.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use vef_format::units::{Bytes, Picos};
@@ -44,6 +45,45 @@ pub(super) struct Link {
     pub(super) waiting: VecDeque<u32>,
     /// The buffer behind the link that sent last, if the switch has a speedup.
     pub(super) sending: u32,
+    /// Credits that return to it, by time.
+    pub(super) credits: VecDeque<Credit>,
+    /// The next event that looks at them, because the link is blocked; [`Picos::MAX`] if there is none.
+    pub(super) wake: Picos,
+}
+
+/// A buffer has space again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Credit {
+    /// When the sender learns of it.
+    pub(super) at: Picos,
+    pub(super) buffer: u32,
+    pub(super) bytes: u32,
+}
+
+impl Link {
+    /// Adds a credit that returns. Most come in the order of time.
+    #[inline]
+    pub(super) fn add_credit(&mut self, credit: Credit) {
+        match self.credits.back() {
+            Some(last) if last.at > credit.at => {
+                let place = self.credits.partition_point(|other| other.at <= credit.at);
+                self.credits.insert(place, credit);
+            }
+            _ => self.credits.push_back(credit),
+        }
+    }
+
+    /// Counts the credits that have returned by `now`. Nobody looks at credit or load before.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Picos, buffers: &mut [Buffer]) {
+        while let Some(&Credit { at, buffer, bytes }) = self.credits.front()
+            && at <= now
+        {
+            self.credits.pop_front();
+            self.load -= bytes;
+            buffers[buffer as usize].credit += bytes;
+        }
+    }
 }
 
 /// The buffer of a virtual channel, behind its link.
@@ -55,6 +95,7 @@ pub(super) struct Buffer {
     pub(super) credit: u32,
     /// The input that the link in front served last for the class of channels that begins with this one.
     pub(super) winner: u32,
+    pub(super) link: LinkId,
     /// That of its link.
     pub(super) class: LinkClass,
     /// Whether the head needs routing or requests a link.
@@ -157,6 +198,7 @@ pub(super) struct Event(pub(super) u64);
 pub(super) const START: u64 = 0;
 pub(super) const ARRIVE: u64 = 1;
 pub(super) const ARBITRATE: u64 = 2;
+/// A credit returns to a link that is blocked.
 pub(super) const CREDIT: u64 = 3;
 pub(super) const DELIVERED: u64 = 4;
 pub(super) const SENT: u64 = 5;
@@ -184,12 +226,19 @@ impl Event {
 /// Bytes of a packet fit into an event.
 pub(super) const MOST_BYTES: u64 = 1 << 28;
 
-pub(super) struct Loads<'a>(pub(super) &'a [Link]);
+/// The loads of links at a moment.
+pub(super) struct Loads<'a> {
+    pub(super) now: Picos,
+    pub(super) state: RefCell<(&'a mut [Link], &'a mut [Buffer])>,
+}
 
 impl Load for Loads<'_> {
     #[inline]
     fn load(&self, link: LinkId) -> u64 {
-        self.0[link.index()].load.into()
+        let (links, buffers) = &mut *self.state.borrow_mut();
+        let link = &mut links[link.index()];
+        link.settle(self.now, buffers);
+        link.load.into()
     }
 
     fn of_bytes(&self, bytes: Bytes) -> u64 {

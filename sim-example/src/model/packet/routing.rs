@@ -1,5 +1,7 @@
 //! Packets that have arrived at a switch get their next link.
 
+use std::cell::RefCell;
+
 use super::parts::*;
 use super::settings::Buffers;
 use super::state::Packets;
@@ -33,7 +35,7 @@ impl Packets<'_> {
     #[inline]
     pub(super) fn route(&mut self, slot: u32) {
         let packet = &mut self.packets[slot as usize];
-        let loads = Loads(&self.links);
+        let loads = Loads { now: self.now, state: RefCell::new((&mut self.links, &mut self.buffers)) };
         let hop = self.router.next(&mut packet.route, &loads);
         packet.link = hop.link.0;
         packet.last = hop.last;

@@ -2,7 +2,7 @@
 
 use vef_format::units::{Bytes, Picos};
 
-use super::parts::{CREDIT, DELIVERED, Event, NONE, Packet};
+use super::parts::{Credit, DELIVERED, Event, NONE, Packet};
 use super::settings::Buffers;
 use super::state::Packets;
 use crate::model::OutOfTime;
@@ -50,7 +50,8 @@ impl Packets<'_> {
             _ => (packet_class, left),
         };
         (state.free, state.next_arbitration, state.served) = (end, next, served);
-        self.buffers[(link.0 * self.vcs + served) as usize].winner = number / self.vcs;
+        let input = self.buffers[number as usize].link;
+        self.buffers[(link.0 * self.vcs + served) as usize].winner = input.0;
         self.crossings += 1;
         if !state.waiting.is_empty() {
             self.schedule_arbitration(link.0);
@@ -66,7 +67,7 @@ impl Packets<'_> {
                 buffer.last = NONE;
             }
         }
-        let (input, class) = (LinkId(number / self.vcs), buffer.class);
+        let class = buffer.class;
         if self.settings.speedup.is_some() {
             self.links[input.index()].sending = number;
         }
@@ -79,7 +80,7 @@ impl Packets<'_> {
             Some(border) if border.sender_is_elsewhere(input) => {
                 border.return_credit(input, number, wire, credit)
             }
-            _ => self.queue.push(credit, Event::new(CREDIT, number, wire)),
+            _ => self.credit(Credit { at: credit, buffer: number, bytes: wire }),
         }
 
         let there = end.checked_add(latency).ok_or(out_of_time)?;

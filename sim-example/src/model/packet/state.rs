@@ -120,9 +120,12 @@ impl<'a> Packets<'a> {
             blocked: Picos::MAX,
             waiting: VecDeque::new(),
             sending: link * vcs,
+            credits: VecDeque::new(),
+            wake: Picos::MAX,
         };
         let all_links: Vec<Link> = (0..topology.links()).map(link).collect();
-        let buffer = |link: &Link| Buffer {
+        let buffer = |(number, link): (u32, &Link)| Buffer {
+            link: LinkId(number),
             first: NONE,
             last: NONE,
             credit: rooms[usize::from(link.class.0)],
@@ -132,7 +135,7 @@ impl<'a> Packets<'a> {
             scheduled: false,
             busy: Picos::ZERO,
         };
-        let buffers = all_links.iter().flat_map(|link| vec![buffer(link); vcs as usize]).collect();
+        let buffers = (0..).zip(&all_links).flat_map(|link| vec![buffer(link); vcs as usize]).collect();
         Ok(Self {
             settings,
             vcs,
@@ -246,15 +249,34 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// A credit has returned.
+    /// The credit of a buffer returns at some time.
     #[inline]
-    pub(super) fn credit(&mut self, buffer: u32, bytes: u32) {
-        self.buffers[buffer as usize].credit += bytes;
-        let link = LinkId(buffer / self.vcs);
+    pub(super) fn credit(&mut self, credit: Credit) {
+        let link = self.buffers[credit.buffer as usize].link;
+        self.links[link.index()].add_credit(credit);
+        self.wake(link);
+    }
+
+    /// Schedules the next look at the credits of a link, if it is blocked.
+    #[inline]
+    pub(super) fn wake(&mut self, link: LinkId) {
         let state = &mut self.links[link.index()];
-        state.load -= bytes;
+        if state.blocked != Picos::MAX
+            && let Some(&Credit { at, .. }) = state.credits.front()
+            && at < state.wake
+        {
+            state.wake = at;
+            self.queue.push(at, Event::new(CREDIT, link.0, 0));
+        }
+    }
+
+    /// A credit may have returned to a link.
+    #[inline]
+    pub(super) fn credit_due(&mut self, link: u32) {
+        let state = &mut self.links[link as usize];
+        state.wake = Picos::MAX;
         if state.blocked != Picos::MAX {
-            self.request_arbitration(link);
+            self.request_arbitration(LinkId(link));
         }
     }
 

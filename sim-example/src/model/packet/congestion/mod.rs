@@ -256,6 +256,12 @@ impl Controlled {
         Some(flow.src)
     }
 
+    /// Whether packets may be marked or lost, so that each needs a [`Flight`].
+    #[inline]
+    pub(super) fn has_flights(&self) -> bool {
+        self.lossy.is_some() || self.control.as_ref().is_some_and(Congestion::marks)
+    }
+
     pub(super) fn set_flight(&mut self, packet: u32, flight: Flight) {
         set(&mut self.flights, packet, flight);
     }
