@@ -18,6 +18,16 @@ pub(crate) struct KnownObjects {
     pub(crate) messages: PendingRequests,
     /// The templates of persistent requests.
     pub(crate) templates: HandleMap<Template>,
+    /// Number of partitioned transfers.
+    partitioned: u32,
+}
+
+impl KnownObjects {
+    /// The number of the next partitioned transfer.
+    pub(crate) fn next_partitioned(&mut self) -> u32 {
+        self.partitioned += 1;
+        self.partitioned - 1
+    }
 }
 
 /// The properties of a datatype that recording needs.

@@ -1,7 +1,7 @@
 //! State of a request between the call that makes it and the call that completes it.
 
 use mpi_abi::prototypes::Call;
-use vef_format::capture::event::{Collective, Neighbourhood, PostReceive, RequestId, Send};
+use vef_format::capture::event::{Collective, Neighbourhood, PartitionedId, PostReceive, RequestId, Send};
 use vef_format::units::Bytes;
 
 /// A pending request: its number, the thread that made it and flags, packed into one word because the tables of these
@@ -108,6 +108,8 @@ pub(crate) enum Template {
     Collective(Box<(Collective<'static>, [Vec<u64>; 2])>),
     /// A neighbourhood collective: the function that made it, and the same.
     Neighbourhood(Call, Box<(Neighbourhood<'static>, [Vec<u64>; 2])>),
+    /// A partitioned transfer, and the bytes of each partition.
+    Partitioned(PartitionedId, Bytes),
     /// An operation that a trace cannot represent: the function that made it, and the bytes of each start.
     Other(Call, Bytes),
     /// One whose starts have no record: a message to or from `MPI_PROC_NULL`, or on an inter-communicator.

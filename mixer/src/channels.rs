@@ -22,7 +22,8 @@ pub(crate) struct Channel {
     pub(crate) tag: i32,
     /// What its messages belong to.
     pub(crate) purpose: Purpose,
-    /// Message length, where the capture does not record communicators; otherwise 0.
+    /// Message length, where the capture does not record communicators; of partitioned transfers, which of them and which
+    /// partition; otherwise 0.
     pub(crate) length: u64,
 }
 
@@ -35,6 +36,8 @@ pub(crate) enum Purpose {
     Collective,
     /// Neighbourhood collectives.
     Neighbourhood,
+    /// Partitioned communication.
+    Partitioned,
     /// One-sided transfers that are not answered. Nothing receives them.
     Put,
     /// One-sided requests.
@@ -56,10 +59,11 @@ impl Channel {
 
 impl Purpose {
     /// All, by number.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::PointToPoint,
         Self::Collective,
         Self::Neighbourhood,
+        Self::Partitioned,
         Self::Put,
         Self::Request,
         Self::Answer,

@@ -21,6 +21,9 @@ pub(crate) struct Counts {
     pub(crate) unknown_requests: u64,
     pub(crate) never_completed: u64,
     pub(crate) found_only: u64,
+    pub(crate) partitions_not_ready: u64,
+    pub(crate) partitions_inactive: u64,
+    pub(crate) partitioned_sizes: u64,
     pub(crate) skipped_unknown: u64,
     pub(crate) torn: u64,
     pub(crate) spent: Spent,
@@ -36,6 +39,7 @@ impl Counts {
         }
         add!(events messages marks local_collectives bytes threaded answering negative_times);
         add!(unknown_requests never_completed found_only skipped_unknown torn);
+        add!(partitions_not_ready partitions_inactive partitioned_sizes);
         self.spent.add(later.spent);
         for (name, tally) in later.not_representable {
             self.not_representable.entry(name).or_default().merge(tally);

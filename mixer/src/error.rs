@@ -187,6 +187,21 @@ pub enum Problem {
         /// Number of neighbours.
         expected: u64,
     },
+    /// A partitioned transfer that no event made, or that was made twice.
+    #[error("partitioned transfer {0} was not made, or twice")]
+    Partitioned(u32),
+    /// A partition that a partitioned transfer does not have, or that is ready where it is received.
+    #[error(
+        "partitions {first} and the following, {count} in all, of partitioned transfer {transfer}, which has no such partitions"
+    )]
+    Partition {
+        /// The task's number of the transfer.
+        transfer: u32,
+        /// The first partition.
+        first: u32,
+        /// Number of partitions.
+        count: u32,
+    },
     /// A root where the operation has none, or none where it needs one.
     #[error("{0}: invalid root")]
     Root(Operation),

@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 101] = [
+const NAMES: [&str; 105] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -113,6 +113,10 @@ const NAMES: [&str; 101] = [
     "File_write_all_begin",
     "File_write_at_all_begin",
     "File_write_ordered_begin",
+    "Pready",
+    "Pready_range",
+    "Pready_list",
+    "Parrived",
 ];
 
 // Twice the number of a name, and one, is a byte.

@@ -200,7 +200,7 @@ impl Mix<'_> {
         self.progress.begin(Stage::Walk, share.len() as u64);
         let of_capture = self.reading.capture.tasks();
         let own = Communicators::new(of_capture);
-        let Read { zeros, mut asked, parts, tasks: mut held } =
+        let Read { zeros, mut asked, mut partitioned, parts, tasks: mut held } =
             job.agree(self.reading.read(share.clone(), room, &own))?;
         let parts = job.all_parts(&parts, tasks)?;
         let shifts = self.reading.capture.clock_shifts(&job.all(zeros)?.concat());
@@ -212,8 +212,13 @@ impl Mix<'_> {
         held.iter_mut().flatten().for_each(|task| task.rename_communicators(names));
         let comms = asked.iter_mut().flat_map(|(_, list)| list).map(|asked| &mut asked.comm);
         comms.for_each(|comm| *comm = names[comm.index()]);
+        let requests = partitioned.iter_mut().flat_map(|(_, list)| list);
+        requests.for_each(|request| request.comm = names[request.comm.index()]);
         let asked = job.all(asked)?.into_iter().flatten();
-        let targets = self.reading.answer(&share, asked, &shifts);
+        let mut targets = self.reading.answer(&share, asked, &shifts);
+        targets.extend(self.reading.tell(&share, job.all(partitioned)?.into_iter().flatten()));
+        targets.sort_unstable();
+        targets.dedup();
         if held.is_some() && !targets.is_empty() {
             self.progress.begin(Stage::Walk, targets.len() as u64);
         }

@@ -4,8 +4,8 @@ use crate::communicators::Communicators;
 use crate::error::MixError;
 use crate::order::Samples;
 use crate::parts;
-use crate::task::{Asked, Task};
-use crate::walk::{Answer, Walk, WalkOptions};
+use crate::task::{Asked, PartitionedRequest, Task};
+use crate::walk::{Answer, Told, Walk, WalkOptions};
 use crate::{Creations, Options, Progress, StorageServers};
 use collectives::creations::Library;
 use hashbrown::HashMap;
@@ -33,6 +33,8 @@ pub(crate) struct Reading<'a> {
     walk_options: WalkOptions<'a>,
     /// The answers that tasks give to one-sided requests of others, once they are known.
     answers: OnceLock<HashMap<Rank, Vec<Answer>>>,
+    /// The partitioned sends to tasks whose receives have other partitions.
+    told: OnceLock<HashMap<Rank, Told>>,
     /// Number of records of the last task that was read, at most [`EXPECTED`]: tasks are often alike.
     expected: AtomicUsize,
 }
@@ -46,6 +48,8 @@ pub(crate) struct Read {
     pub(crate) zeros: Vec<u64>,
     /// The one-sided requests of the tasks that have some.
     pub(crate) asked: Vec<(Rank, Vec<Asked>)>,
+    /// The partitioned requests of the tasks that have some.
+    pub(crate) partitioned: Vec<(Rank, Vec<PartitionedRequest>)>,
     /// Consecutive tasks that fit into memory together.
     pub(crate) parts: Vec<Range<u32>>,
     /// All tasks, if they fit.
@@ -87,6 +91,7 @@ impl<'a> Reading<'a> {
             lenient: options.lenient,
             walk_options,
             answers: OnceLock::new(),
+            told: OnceLock::new(),
             expected: AtomicUsize::new(0),
         }
     }
@@ -113,6 +118,7 @@ impl<'a> Reading<'a> {
             self.progress.advance(1);
             let mut task = task?;
             let asked = std::mem::take(&mut task.asked);
+            let partitioned = std::mem::take(&mut task.partitioned);
             let (zero, need) = (task.zero.0, task.memory() as u64 * WHEN_MATCHED.0 / WHEN_MATCHED.1);
             let all = sum.fetch_add(need, Ordering::Relaxed).saturating_add(need);
             if all > room && share.len() > 1 && !over.swap(true, Ordering::SeqCst) {
@@ -122,23 +128,59 @@ impl<'a> Reading<'a> {
             if over.load(Ordering::SeqCst) {
                 *of(rank) = None;
             }
-            Ok((zero, need, (Rank(rank), asked)))
+            Ok((zero, need, (Rank(rank), asked), (Rank(rank), partitioned)))
         };
         // Collect first: the error of the lowest task is returned, not the earliest.
         let read: Vec<Result<_, MixError>> = share.clone().into_par_iter().map(read).collect();
-        let (mut zeros, mut needs, mut asked) = (Vec::new(), Vec::<u64>::new(), Vec::new());
+        let (mut zeros, mut needs) = (Vec::new(), Vec::<u64>::new());
+        let (mut asked, mut partitioned) = (Vec::new(), Vec::new());
         for task in read {
-            let (zero, need, asking) = task?;
+            let (zero, need, asking, transfers) = task?;
             zeros.push(zero);
             needs.push(need);
             asked.extend((!asking.1.is_empty()).then_some(asking));
+            partitioned.extend((!transfers.1.is_empty()).then_some(transfers));
         }
         if over.into_inner() {
             let parts = parts::plan(share.clone(), room, |rank| needs[(rank - share.start) as usize]);
-            return Ok(Read { zeros, asked, parts, tasks: None });
+            return Ok(Read { zeros, asked, partitioned, parts, tasks: None });
         }
         let kept = kept.into_iter().map(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner));
-        Ok(Read { zeros, asked, parts: vec![share.clone()], tasks: Some(kept.flatten().collect()) })
+        let tasks = Some(kept.flatten().collect());
+        Ok(Read { zeros, asked, partitioned, parts: vec![share], tasks })
+    }
+
+    /// From now on, tasks of `share` know the partitions of the sends of all tasks; returns those tasks that receive other partitions.
+    pub(crate) fn tell(
+        &self,
+        share: &Range<u32>,
+        partitioned: impl IntoIterator<Item = (Rank, Vec<PartitionedRequest>)>,
+    ) -> Vec<Rank> {
+        let (mut told, mut receives) = (HashMap::<Rank, Told>::new(), HashMap::<Rank, Told>::new());
+        for (task, list) in partitioned {
+            for request in list {
+                let (to, sender) = if request.sends { (request.peer, task) } else { (task, request.peer) };
+                if share.contains(&to.0) {
+                    let table = if request.sends { &mut told } else { &mut receives };
+                    let of_task = table.entry(to).or_default();
+                    of_task.entry((request.comm, sender, request.tag)).or_default().push(request);
+                }
+            }
+        }
+        told.retain(|task, sends| {
+            let mut receives = receives.get(task).into_iter().flatten();
+            receives.any(|(channel, received)| {
+                let sent = sends.get(channel).map_or(&[][..], Vec::as_slice);
+                let differ = |(one, other): (&PartitionedRequest, &PartitionedRequest)| {
+                    (one.partitions, one.bytes) != (other.partitions, other.bytes)
+                };
+                sent.iter().zip(received).any(differ)
+            })
+        });
+        let receivers = told.keys().copied().collect();
+        // Set once a mix.
+        let _ = self.told.set(told);
+        receivers
     }
 
     /// From now on, tasks of `share` give the answers to the one-sided requests of all tasks; returns those that give some. `shifts`
@@ -193,6 +235,7 @@ impl<'a> Reading<'a> {
         let expected = self.expected.load(Ordering::Relaxed);
         let (threads, functions) = (events.has_many_threads(), events.functions());
         let mut walk = Walk::new(rank, communicators, options, threads, functions, answers, expected);
+        walk.tell(self.told.get().and_then(|all| all.get(&rank)));
         events.each_to(&mut walk)?;
         self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);
         let torn = match events.ending() {

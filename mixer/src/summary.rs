@@ -62,6 +62,12 @@ pub struct Summary {
     pub never_completed: u64,
     /// Probes whose message no call received.
     pub found_only: u64,
+    /// Partitions of partitioned sends that were started, but never ready.
+    pub partitions_not_ready: u64,
+    /// Partitions that were ready where their send had not been started. They are not in the trace.
+    pub partitions_inactive: u64,
+    /// Partitioned receives of another size than their sends; the trace has the sizes of the sends.
+    pub partitioned_sizes: u64,
     /// Events of unknown type, which were skipped.
     pub skipped_unknown: u64,
     /// Size of the temporary files, if the capture, or a process's share, was mixed in parts.
@@ -108,6 +114,8 @@ impl Summary {
             (cancelled, "cancelled sends"),
             (empty_self, "empty messages of a task to itself"),
             (collectives, "parts of collectives that not all members came to"),
+            (self.partitions_not_ready, "partitions of started sends that were never ready"),
+            (self.partitions_inactive, "partitions that were ready before their send was started"),
             (self.skipped_unknown, "events of unknown type"),
             (self.unknown_requests, "completions of requests whose start was not recorded"),
         ] {

@@ -25,6 +25,23 @@ pub(crate) struct Asked {
     pub(crate) bytes: Bytes,
 }
 
+/// A request of partitioned communication, of which the other side must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PartitionedRequest {
+    /// The communicator.
+    pub(crate) comm: CommIndex,
+    /// The task at the other end.
+    pub(crate) peer: Rank,
+    /// The tag.
+    pub(crate) tag: i32,
+    /// Whether the task sends.
+    pub(crate) sends: bool,
+    /// Number of partitions.
+    pub(crate) partitions: u32,
+    /// Payload of all partitions.
+    pub(crate) bytes: Bytes,
+}
+
 /// The result of the walk over one task's events.
 #[derive(Debug, Default)]
 pub(crate) struct Task {
@@ -42,6 +59,8 @@ pub(crate) struct Task {
     pub(crate) found: Vec<Found>,
     /// The one-sided requests that other tasks answer, in the order of the calls.
     pub(crate) asked: Vec<Asked>,
+    /// Its requests of partitioned communication, in the order in which they were made.
+    pub(crate) partitioned: Vec<PartitionedRequest>,
     /// Its collective calls, by communicator.
     pub(crate) calls: Vec<Calls>,
     /// Number of its collectives.

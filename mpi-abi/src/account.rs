@@ -4,7 +4,7 @@ use crate::waiting::time_part;
 use vef_format::account::{Account, ByPart, Entry, TimePart};
 use vef_format::capture::Function;
 use vef_format::capture::event::{
-    Action, Collective, Creation, Detail, Event, Io, Neighbourhood, Send, Transfer,
+    Action, Collective, Creation, Detail, Event, Io, Neighbourhood, Partitioned, Send, Transfer,
 };
 use vef_format::units::{Nanos, Ticks};
 
@@ -33,6 +33,8 @@ pub fn part_of(action: &Action<'_>) -> Option<TimePart> {
     match action {
         Action::Send(Send { request, .. }) => unless_pending(request.is_some(), TimePart::Send),
         Action::PostReceive(_) => Some(TimePart::Own),
+        Action::Partitioned(Partitioned::Arrived { .. }) => Some(TimePart::Message),
+        Action::Partitioned(_) => Some(TimePart::Own),
         Action::Receive(_) | Action::Exchange { .. } | Action::Probe { .. } => Some(TimePart::Message),
         Action::Collective(Collective { request, .. })
         | Action::Neighbourhood(Neighbourhood { request, .. }) => {

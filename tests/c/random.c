@@ -5,6 +5,7 @@
  *     recv SOURCE TAG BYTES         room in the buffer; when the receive is posted or started; matched ones: the message's bytes
  *     coll OPERATION MEMBERS ROOT   when the operation begins; the root's rank in the communicator, or -1
  *     near DEST BYTES               a block of a neighbourhood collective, when the operation begins
+ *     part DEST BYTES               a partition is ready
  *     comm MEMBERS                  a communicator is made
  *     free                          one is freed
  *     win BYTES, winfree            a window is made, freed

@@ -298,10 +298,56 @@ static void user_operations(thread *t)
     MPI_Op_free(&op);
 }
 
+/* Partitions from each member to the next, in one or two transfers that are started several times; the ends have different numbers of partitions. */
+static void partitioned(thread *t)
+{
+    begin_class(t, "partitioned");
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+    enum { WHOLE = 24 };
+    static const int divisors[] = { 1, 2, 3, 4, 6, 8, 12, 24 };
+    static __thread int out[2][WHOLE], in[2][WHOLE];
+    MPI_Comm comm = choose(t);
+    int rank, size, order[WHOLE], transfers = 1 + draw(t, 2), rounds = 1 + draw(t, 3), shift = draw(t, 4), flag;
+    int sent[2] = { divisors[draw(t, 8)], divisors[draw(t, 8)] }, received[2] = { divisors[draw(t, 8)], divisors[draw(t, 8)] };
+    MPI_Request q[4];
+    if (comm == MPI_COMM_NULL) return;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    int to = (rank + shift) % size, from = (rank + size - shift % size) % size;
+    for (int i = 0; i < transfers; i++) {
+        MPI_Psend_init(out[i], sent[i], WHOLE / sent[i], MPI_INT, to, t->tag, comm, MPI_INFO_NULL, q + i);
+        MPI_Precv_init(in[i], received[i], WHOLE / received[i], MPI_INT, from, t->tag, comm, MPI_INFO_NULL, q + transfers + i);
+    }
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < transfers; i++)
+            for (int k = 0; k < WHOLE; k++) out[i][k] = t->tag + i + round, in[i][k] = -1;
+        if (draw(t, 2)) MPI_Startall(2 * transfers, q);
+        else for (int i = 2 * transfers; i-- > 0;) MPI_Start(q + i);
+        for (int i = 0; i < transfers; i++) {
+            int n = sent[i], begin = draw(t, n), way = draw(t, 3);
+            for (int k = 0; k < n; k++) order[k] = (begin + k) % n, say(t, "part %d %d", world_rank_of(comm, to), 4 * WHOLE / n);
+            if (way == 0) for (int k = 0; k < n; k++) MPI_Pready(order[k], q[i]);
+            if (way == 1) MPI_Pready_list(n, order, q[i]);
+            if (way == 2) {
+                if (begin > 0) MPI_Pready_range(0, begin - 1, q[i]);
+                MPI_Pready_range(begin, n - 1, q[i]);
+            }
+        }
+        if (draw(t, 2))
+            for (int i = 0; i < transfers; i++)
+                for (flag = 0; !flag;) MPI_Parrived(q[transfers + i], received[i] / 2, &flag);
+        MPI_Waitall(2 * transfers, q, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < transfers; i++)
+            for (int k = 0; k < WHOLE; k++) CHECK(in[i][k] == t->tag + i + round);
+    }
+    for (int i = 0; i < 2 * transfers; i++) MPI_Request_free(q + i);
+#endif
+}
+
 /* One of the classes. Those that change what all threads share, or that all do on MPI_COMM_SELF, are for one thread. */
 static void any_class(thread *t)
 {
-    int chosen = draw(t, 9);
+    int chosen = draw(t, 10);
     if (threads > 1 && chosen < 3) chosen += 3;
     switch (chosen) {
     case 0: attributes_of_communicators(t); break;
@@ -312,6 +358,7 @@ static void any_class(thread *t)
     case 5: reused_handles(t); break;
     case 6: disconnected(t); break;
     case 7: info_objects(t); break;
+    case 8: partitioned(t); break;
     default: user_operations(t); break;
     }
 }

@@ -10,7 +10,8 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use vef_format::capture::event::{
-    Action, Communicator, Detail, Event, Origin, Outcome, RequestId, SendMode, WindowId,
+    Action, Communicator, Detail, Event, Origin, Outcome, Partitioned, PartitionedId, RequestId, SendMode,
+    WindowId,
 };
 use vef_format::capture::{Capture, CaptureError, Digest, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -45,6 +46,7 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
     let mut lines: BTreeMap<u16, Vec<String>> = BTreeMap::new();
     let mut comms: HashMap<CommId, Vec<Rank>> = HashMap::new();
     let mut windows: HashMap<WindowId, CommId> = HashMap::new();
+    let mut partitioned: HashMap<PartitionedId, Rank> = HashMap::new();
     let mut destinations: HashMap<CommId, Vec<Option<CommRank>>> = HashMap::new();
     each(&mut |event| {
         let world = |comm: CommId, rank: CommRank| comms[&comm][rank.index()];
@@ -85,6 +87,13 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
                     to.map(|to| format!("near {} {}", world(part.comm, to), bytes(at)))
                 };
                 destinations[&part.comm].iter().enumerate().filter_map(near).collect()
+            }
+            Action::Partitioned(Partitioned::Init(init)) => {
+                partitioned.insert(init.id, world(init.comm, init.peer));
+                vec![]
+            }
+            Action::Partitioned(Partitioned::Ready { id, count, bytes, .. }) => {
+                vec![format!("part {} {}", partitioned[id], bytes.0); *count as usize]
             }
             Action::Communicator(described) => {
                 let members = members(described);
@@ -163,7 +172,7 @@ fn count_classes(plan: &Path, classes: &Mutex<BTreeMap<String, u64>>) {
 }
 
 /// The classes of `random_classes.h`.
-const CLASSES: usize = 9;
+const CLASSES: usize = 10;
 
 /// Whether the program comes to its end, without the recorder, too.
 fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u64>>) -> bool {
@@ -203,7 +212,7 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
                 *pair = (pair.0 + messages, pair.1 + bytes);
             };
             match line.split(' ').collect::<Vec<_>>()[..] {
-                ["send", to, _, bytes, _] | ["near", to, bytes] => {
+                ["send", to, _, bytes, _] | ["near" | "part", to, bytes] => {
                     add(rank, number(to) as u32, 1, number(bytes));
                 }
                 ["win", ..] => has_windows = true,

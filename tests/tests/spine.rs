@@ -49,6 +49,13 @@ fn neighbourhoods_on_both_mpis() {
     Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "neighbours", 4));
 }
 
+/// Open MPI 4 has no partitioned communication.
+#[test]
+fn partitions_on_mpich() {
+    let mpis = Mpi::installed().into_iter().filter(|&mpi| mpi == Mpi::Mpich);
+    mpis.for_each(|mpi| counts_itself(mpi, "partitioned", 2));
+}
+
 #[test]
 fn windows_on_both_mpis() {
     Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "windows", 3));

@@ -259,6 +259,12 @@ fn text(summary: &Summary) -> String {
     if summary.found_only > 0 {
         lines.push(format!("{} probes found messages that were never received", Grouped(summary.found_only)));
     }
+    if summary.partitioned_sizes > 0 {
+        lines.push(format!(
+            "{} partitioned receives have another size than their sends; the trace has that of the sends",
+            Grouped(summary.partitioned_sizes)
+        ));
+    }
     lines.extend(summary.lacks().into_iter().map(|lack| format!("not in the trace: {lack}")));
     if summary.threaded > 0 {
         lines.push(format!(

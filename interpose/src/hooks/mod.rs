@@ -11,6 +11,7 @@ mod lifecycle;
 mod neighbourhood;
 mod one_sided;
 mod other;
+mod partitioned;
 mod persistent;
 mod point_to_point;
 
@@ -67,8 +68,10 @@ pub(crate) fn of(call: Call) -> Option<&'static Hook> {
         (Request, _) if call == Call::MPI_Grequest_start => &Hook::NONE,
         (Collective, _) => &collective::COLLECTIVE,
         (NeighborCollective, _) => &neighbourhood::NEIGHBOURHOOD,
-        (Partitioned, Timing::Persistent) => &other::PERSISTENT,
-        (Partitioned | Process, _) => &other::OTHER,
+        (Partitioned, Timing::Persistent) => &partitioned::INIT,
+        (Partitioned, _) if call == Call::MPI_Parrived => &partitioned::ARRIVED,
+        (Partitioned, _) => &partitioned::READY,
+        (Process, _) => &other::OTHER,
         (CommCreate, _) => &handles::COMM_CREATE,
         (TypeCreate, _) => &handles::TYPE_CREATE,
         (CommFree | TypeFree | WinFree | FileClose, _) => &handles::FREE,

@@ -4,7 +4,7 @@ use crate::call::{Hook, Recorded};
 use crate::hooks::completion::{handles, read_handles};
 use crate::requests::Template;
 use mpi_abi::prototypes::Name;
-use vef_format::capture::event::{Action, Collective, Detail, Neighbourhood, PostReceive, Send};
+use vef_format::capture::event::{Action, Collective, Detail, Neighbourhood, Partitioned, PostReceive, Send};
 
 /// Stores the template of the persistent request that a call has made.
 pub(super) fn keep_template(call: &mut Recorded, template: Template) {
@@ -42,6 +42,7 @@ fn start(call: &mut Recorded, handle: usize, now: usize) {
             let part = Neighbourhood { request: Some(request), send_counts, recv_counts, ..*part };
             call.put_as(*made_by, &Action::Neighbourhood(part));
         }
+        &Template::Partitioned(id, _) => call.put(&Action::Partitioned(Partitioned::Start { id, request })),
         Template::Other(made_by, bytes) => {
             call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });
         }

@@ -8,6 +8,7 @@ use super::recent::{Name, Recent};
 use super::requested::Answers;
 use super::requests::Requests;
 use super::timeline::{Chain, Timeline};
+use super::transfers::Transfers;
 use super::windows::Windows;
 use crate::channels::{Channel, Posting, Purpose, Side};
 use crate::communicators::Communicators;
@@ -25,7 +26,7 @@ use mpi_abi::account::{Clock, part_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::account::TimePart;
-use vef_format::capture::event::{CallSlot, Communicator, Event, Members, Origin, RequestId};
+use vef_format::capture::event::{CallSlot, Communicator, Event, Members, Origin, PartitionedId, RequestId};
 use vef_format::capture::{Function, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::{Bytes, Nanos};
@@ -78,6 +79,7 @@ pub(super) struct Builder<'a> {
     pub(super) agreements: Agreements,
     pub(super) windows: Windows,
     pub(super) files: Files,
+    pub(super) transfers: Transfers<'a>,
     pub(super) answers: Answers<'a>,
     /// Whether several threads make calls.
     pub(super) several_threads: bool,
@@ -103,6 +105,8 @@ pub(super) enum Pending {
     Collective(CollectiveIndex, TimePart),
     /// A collective that is messages, or a one-sided request, by index in [`Builder::lowered`].
     Lowered(usize),
+    /// The start of a partitioned transfer.
+    Partitioned(PartitionedId),
 }
 
 /// A collective that is messages, or a one-sided request.
@@ -140,7 +144,7 @@ pub(super) struct Wildcard {
 }
 
 /// One of the task's sides, and the index of its cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SideOf {
     Sends = 0,
     Receives = 1,
@@ -185,6 +189,7 @@ impl<'a> Builder<'a> {
             agreements,
             windows,
             files: Files::default(),
+            transfers: Transfers::default(),
             answers,
             several_threads,
             finalized: false,

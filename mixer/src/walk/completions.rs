@@ -71,6 +71,7 @@ impl Builder<'_> {
                 self.complete_lowered(event, &part, chain);
                 return Ok(part.part);
             }
+            Some(Pending::Partitioned(id)) => return self.complete_partitioned(event, id, outcome, chain),
             Some(Pending::Send { message, record }) => {
                 match &mut self.notes {
                     _ if outcome == Outcome::Cancelled => {

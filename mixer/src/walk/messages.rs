@@ -148,6 +148,8 @@ impl Builder<'_> {
     pub(super) fn forget(&mut self, request: RequestId) {
         match self.requests.remove(request) {
             Some(Pending::Receive(receive)) => self.abandon(receive),
+            // Its number was known when it was started.
+            Some(Pending::Partitioned(id)) => _ = self.end_transfer(id),
             Some(_) => {}
             None => self.task.counts.unknown_requests += 1,
         }
@@ -157,7 +159,14 @@ impl Builder<'_> {
     pub(super) fn abandon_open_receives(&mut self) {
         let open: Vec<_> = self.requests.drain().collect();
         self.task.counts.never_completed = open.len() as u64;
-        let receive = |pending| if let Pending::Receive(receive) = pending { Some(receive) } else { None };
+        let receive = |pending| match pending {
+            Pending::Receive(receive) => Some(receive),
+            Pending::Partitioned(id) => {
+                _ = self.end_transfer(id);
+                None
+            }
+            _ => None,
+        };
         let mut open: Vec<_> = open.into_iter().filter_map(receive).collect();
         open.sort_unstable();
         open.into_iter().for_each(|receive| self.abandon(receive));

@@ -14,6 +14,7 @@
 //! | 13, 14 | one-sided transfers, and their synchronisation | `one_sided.rs` |
 //! | 15 | answers to the requests of others | `answers.rs` |
 //! | 16 | accesses to files, if there are storage servers | `files.rs` |
+//! | 17 | partitioned communication | `partitioned.rs` |
 //!
 //! `timeline.rs` gives each record its time and its dependency (`polls.rs` says which part of failed polls is waiting), `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
@@ -31,12 +32,14 @@ mod neighbourhoods;
 mod notes;
 mod one_sided;
 mod opened;
+mod partitioned;
 mod polls;
 mod probes;
 mod recent;
 mod requested;
 mod requests;
 mod timeline;
+mod transfers;
 mod windows;
 
 use crate::communicators::Communicators;
@@ -49,6 +52,7 @@ use mpi_abi::account::Clock;
 use notes::NoteTaker;
 pub(crate) use requested::Answer;
 use requested::Answers;
+pub(crate) use transfers::Told;
 use vef_format::capture::event::{Action, Creation, Detail, Event};
 use vef_format::capture::{Consumer, Function};
 use vef_format::ids::Rank;
@@ -82,6 +86,11 @@ impl<'a> Walk<'a> {
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
         let called = (Clock::new(functions), probes, agreements, Windows::new(functions), answers);
         Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
+    }
+
+    /// Before the first event: the task receives partitions from these sends.
+    pub(crate) fn tell(&mut self, told: Option<&'a Told>) {
+        self.0.transfers.told = told;
     }
 
     /// Number of records so far.
@@ -145,6 +154,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Collective(collective) => return walk.collective(event, collective),
         Action::Topology(topology) => return walk.topology(topology),
         Action::Neighbourhood(part) => return walk.neighbourhood(event, part),
+        Action::Partitioned(call) => return walk.partitioned(event, call),
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => walk.polled(event),

@@ -181,7 +181,9 @@ impl NoteTaker {
                 }
                 return Some(Function::collective(call));
             }
-            Action::Neighbourhood(_) | Action::Other { .. } if !records.is_empty() => {
+            Action::Neighbourhood(_) | Action::Partitioned(_) | Action::Other { .. }
+                if !records.is_empty() =>
+            {
                 for send in std::mem::take(&mut self.detached) {
                     self.put(event.thread, send.0.into(), &Note::Detached);
                 }

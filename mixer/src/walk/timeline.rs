@@ -6,7 +6,7 @@ use super::polls::{Polled, UsualPoll};
 use crate::counts::add_to;
 use crate::records::{After, Body, Record};
 use crate::task::{Fate, Task};
-use vef_format::capture::event::{Action, Event};
+use vef_format::capture::event::{Action, Event, Partitioned};
 use vef_format::units::Nanos;
 
 /// The events from which the next records' times count.
@@ -158,7 +158,11 @@ impl Timeline {
             Some(time) => {
                 let receives = matches!(
                     event.action,
-                    Action::Complete(_) | Action::Receive(_) | Action::Probe { .. } | Action::PostReceive(_)
+                    Action::Complete(_)
+                        | Action::Receive(_)
+                        | Action::Probe { .. }
+                        | Action::PostReceive(_)
+                        | Action::Partitioned(Partitioned::Arrived { .. })
                 );
                 (self.computed(task, event.thread, receives, time), previous.after)
             }

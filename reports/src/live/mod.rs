@@ -8,7 +8,7 @@ use mpi_abi::waiting::time_part;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vef_format::account::TimePart;
-use vef_format::capture::event::{Action, Event};
+use vef_format::capture::event::{Action, Event, Partitioned};
 use vef_format::capture::{CaptureError, Followed, Follower, world_size};
 use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Nanos};
@@ -235,7 +235,11 @@ fn sent(action: &Action<'_>) -> (u64, Bytes) {
             let of_list = Bytes(part.send_counts.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
             (0, if part.send_counts.is_empty() { part.block.send } else { of_list })
         }
-        Action::Init
+        Action::Partitioned(Partitioned::Ready { count, bytes, .. }) => {
+            ((*count).into(), Bytes(bytes.0.saturating_mul((*count).into())))
+        }
+        Action::Partitioned(_)
+        | Action::Init
         | Action::Finalize
         | Action::Abort { .. }
         | Action::Communicator(_)

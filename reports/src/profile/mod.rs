@@ -18,7 +18,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use time::{InPhase, TimeOfRank};
 use vef_format::account::Account;
-use vef_format::capture::event::{Action, Collective, DatatypeId, Event, Neighbourhood, Send};
+use vef_format::capture::event::{
+    Action, Collective, DatatypeId, Event, Neighbourhood, Partitioned, PartitionedId, Send,
+};
 use vef_format::capture::{Capture, CaptureError, Group};
 use vef_format::ids::{CommId, CommRank, Rank as Task};
 use vef_format::operation::Operation;
@@ -69,6 +71,7 @@ fn add(
         sent: BTreeMap::new(),
         comms: HashMap::default(),
         destinations: HashMap::default(),
+        receivers: HashMap::default(),
         datatypes: HashMap::default(),
         sizes,
         matched,
@@ -168,7 +171,7 @@ fn phases(sums: BTreeMap<String, (InPhase, u64, Task)>) -> Vec<Phase> {
 /// Whether a VEF trace has no record for calls of this kind.
 fn is_beyond_a_trace(category: Category) -> bool {
     use Category::*;
-    matches!(category, Partitioned | FileOpen | FileClose | FileSync | Io | Process)
+    matches!(category, FileOpen | FileClose | FileSync | Io | Process)
 }
 
 /// Messages and bytes of one rank.
@@ -182,6 +185,8 @@ struct Moved<'a> {
     comms: HashMap<u32, Group>,
     /// By communicator: for each destination in its topology, whether there is a rank.
     destinations: HashMap<u32, Vec<bool>>,
+    /// The receivers of partitioned transfers.
+    receivers: HashMap<PartitionedId, Task>,
     /// Sizes of datatypes.
     datatypes: HashMap<u32, u64>,
     sizes: &'a Sizes,
@@ -255,6 +260,18 @@ impl Moved<'_> {
             Action::PostReceive(post) => self.received(post.comm, self.matched.of(post), post.bytes),
             Action::Collective(part) => self.given(part),
             Action::Neighbourhood(part) => self.given_to_neighbours(part),
+            Action::Partitioned(Partitioned::Init(init)) => {
+                let to = self.comms.get(&init.comm.0).and_then(|comm| comm.get(init.peer));
+                self.receivers.extend(to.map(|to| (init.id, to)));
+                return;
+            }
+            Action::Partitioned(Partitioned::Ready { id, count, bytes, .. }) => {
+                let bytes = Bytes(bytes.0.saturating_mul((*count).into()));
+                if let Some(&to) = self.receivers.get(id) {
+                    self.sent_to(to, (*count).into(), bytes);
+                }
+                bytes
+            }
             Action::Other { bytes, .. } => *bytes,
             _ => return,
         };
@@ -273,10 +290,14 @@ impl Moved<'_> {
     fn send(&mut self, send: &Send) -> Bytes {
         let to = self.comms.get(&send.comm.0).and_then(|comm| comm.get(send.dest));
         if let Some(to) = to {
-            let sent = self.sent.entry(to).or_default();
-            *sent = (sent.0 + 1, sent.1.saturating_add(send.bytes.0));
+            self.sent_to(to, 1, send.bytes);
         }
         send.bytes
+    }
+
+    fn sent_to(&mut self, to: Task, messages: u64, bytes: Bytes) {
+        let sent = self.sent.entry(to).or_default();
+        *sent = (sent.0 + messages, sent.1.saturating_add(bytes.0));
     }
 
     /// The bytes of the blocks that this rank sends in a neighbourhood collective.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use vef_format::account::{Account, ByPart, TimePart};
 use vef_format::capture::Function;
 use vef_format::capture::event::{
-    Action, Completions, Creation, Detail, Event, Io, Neighbourhood, RequestId, Send, Transfer,
+    Action, Completions, Creation, Detail, Event, Io, Neighbourhood, Partitioned, PartitionedId, RequestId,
+    Send, Transfer,
 };
 use vef_format::units::Nanos;
 
@@ -27,6 +28,8 @@ pub(super) struct TimeOfRank {
     parts: Vec<TimePart>,
     /// What a wait for a request counts for.
     pending: HashMap<RequestId, TimePart>,
+    /// What the completions of partitioned transfers wait for.
+    partitioned: HashMap<PartitionedId, TimePart>,
     threads: Vec<Thread>,
     /// From here on threads are in no phase.
     initialised: Nanos,
@@ -51,6 +54,7 @@ impl TimeOfRank {
             clock: Clock::new(functions),
             parts: functions.iter().map(|function| time_part(&function.name)).collect(),
             pending: HashMap::new(),
+            partitioned: HashMap::new(),
             threads: Vec::new(),
             initialised: begin,
             phases: BTreeMap::new(),
@@ -90,6 +94,12 @@ impl TimeOfRank {
             }
             Action::Send(Send { request: Some(request), .. }) => self.wait_for(*request, TimePart::Send),
             Action::PostReceive(posted) => self.wait_for(posted.request, TimePart::Message),
+            Action::Partitioned(Partitioned::Init(init)) => {
+                self.partitioned.insert(init.id, if init.sends { TimePart::Send } else { TimePart::Message });
+            }
+            Action::Partitioned(Partitioned::Start { id, request }) => {
+                self.wait_for(*request, self.partitioned.get(id).copied().unwrap_or(TimePart::Own));
+            }
             Action::Collective(call) => {
                 if let Some(request) = call.request {
                     self.wait_for(request, TimePart::Collective);

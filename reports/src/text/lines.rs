@@ -153,6 +153,7 @@ impl Trace {
                 | Action::Creation(_)
                 | Action::Topology(_)
                 | Action::Neighbourhood(_)
+                | Action::Partitioned(_)
                 | Action::Datatype(_)
                 | Action::Phase { .. }
                 | Action::Other { .. }

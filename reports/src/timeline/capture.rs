@@ -11,7 +11,7 @@ use crate::flow::{Channels, Place};
 use crate::wildcards::Matched;
 use std::collections::{BTreeMap, HashMap};
 use vef_format::capture::Capture;
-use vef_format::capture::event::{Action, Collective, Event, RequestId};
+use vef_format::capture::event::{Action, Collective, Event, Partitioned, RequestId};
 use vef_format::ids::{CommId, CommRank, Rank};
 
 /// Draws a capture.
@@ -267,6 +267,12 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
         Action::Creation(_) => "create communicator",
         Action::Collective(collective) => collective.operation.name(),
         Action::Neighbourhood(_) => "neighbourhood collective",
+        Action::Partitioned(part) => match part {
+            Partitioned::Init(_) => "partitioned transfer",
+            Partitioned::Start { .. } => "start",
+            Partitioned::Ready { .. } => "partitions ready",
+            Partitioned::Arrived { .. } => "partition arrived",
+        },
         Action::Polls { .. } => "polls",
         Action::Other { .. } => "other",
         Action::Communicator(_) | Action::Datatype(_) | Action::CommunicatorFree(_) => return None,
@@ -307,6 +313,11 @@ impl Facts {
                 facts.number("received", done.len() as u64);
             }
             Action::Collective(collective) => facts.collective(collective, channels),
+            Action::Partitioned(Partitioned::Ready { first, count, bytes, .. }) => {
+                facts.number("partition", (*first).into());
+                facts.number("partitions", (*count).into());
+                facts.number("bytes", bytes.0.saturating_mul((*count).into()));
+            }
             Action::Other { bytes, .. } => facts.number("bytes", bytes.0),
             Action::Polls { count } => facts.number("polls", *count),
             Action::Probe { comm, source, tag } => facts.peer("from", channels, *comm, *source, *tag),

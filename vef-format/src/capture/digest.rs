@@ -1,7 +1,7 @@
 //! Statistics of a capture, from one pass over its events.
 
 use super::encode::makes_request;
-use super::event::Action;
+use super::event::{Action, Partitioned};
 use super::{Capture, CaptureError, Ending};
 use crate::ids::Rank;
 use crate::units::Bytes;
@@ -105,6 +105,10 @@ impl Digest {
             Action::Send(send) | Action::Exchange { send, .. } => {
                 self.messages += 1;
                 self.bytes.0 = self.bytes.0.saturating_add(send.bytes.0);
+            }
+            Action::Partitioned(Partitioned::Ready { count, bytes, .. }) => {
+                self.messages += u64::from(*count);
+                self.bytes.0 = self.bytes.0.saturating_add(bytes.0.saturating_mul((*count).into()));
             }
             Action::Collective(_) => self.collectives += 1,
             Action::Stopped { reason } => {

@@ -6,8 +6,8 @@
 //! record begins with zero.
 
 use super::event::{
-    Action, CallSlot, Collective, Completions, Creation, Detail, Io, Neighbourhood, Outcome, RequestId,
-    Transfer,
+    Action, CallSlot, Collective, Completions, Creation, Detail, Io, Neighbourhood, Outcome, Partitioned,
+    RequestId, Transfer,
 };
 use super::forms::{Encoder, Form};
 use super::word::{Code, Head, WORD};
@@ -170,6 +170,7 @@ pub fn makes_request(action: &Action<'_>) -> Option<RequestId> {
     match action {
         Action::Send(send) => send.request,
         Action::PostReceive(post) => Some(post.request),
+        Action::Partitioned(Partitioned::Start { request, .. }) => Some(*request),
         Action::Collective(Collective { request, .. })
         | Action::Creation(Creation { request, .. })
         | Action::Neighbourhood(Neighbourhood { request, .. })

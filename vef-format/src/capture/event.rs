@@ -106,6 +106,8 @@ pub enum Action<'a> {
     Topology(Topology<'a>),
     /// A neighbourhood collective: blocking (complete at the end of the call), non-blocking or persistent.
     Neighbourhood(Neighbourhood<'a>),
+    /// A call of partitioned communication.
+    Partitioned(Partitioned),
     /// A phase of the program begins or ends.
     Phase {
         /// Whether it begins.
@@ -114,8 +116,8 @@ pub enum Action<'a> {
         name: &'a str,
     },
     /// A call that is neither a message nor a collective: one-sided communication, and what a trace cannot represent (I/O, spawning,
-    /// collectives between groups …). In captures of version 5 and older also
-    /// neighbourhood collectives.
+    /// collectives between groups …). In captures of version 5 and older also neighbourhood collectives, and in some of version 6
+    /// partitioned communication.
     Other {
         /// Bytes that this rank sent, fetched, read or wrote, as far as known.
         bytes: Bytes,
@@ -444,6 +446,63 @@ pub struct Neighbourhood<'a> {
     pub send_counts: &'a [u64],
     /// Vector forms: bytes from each source; otherwise empty.
     pub recv_counts: &'a [u64],
+}
+
+/// The number that one rank gave a request of `MPI_Psend_init` or `MPI_Precv_init` in its capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct PartitionedId(pub u32);
+
+/// A call of partitioned communication. The completion of a transfer is one of its start's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partitioned {
+    /// `MPI_Psend_init`, `MPI_Precv_init`. Precedes the other calls with its number.
+    Init(PartitionedInit),
+    /// A start.
+    Start {
+        /// The transfer.
+        id: PartitionedId,
+        /// The request of this start.
+        request: RequestId,
+    },
+    /// `MPI_Pready` and its variants; a list of partitions that are not consecutive is several events.
+    Ready {
+        /// The transfer.
+        id: PartitionedId,
+        /// The first partition that is ready.
+        first: u32,
+        /// Number of partitions.
+        count: u32,
+        /// Payload of each.
+        bytes: Bytes,
+    },
+    /// `MPI_Parrived` found that a partition has arrived.
+    Arrived {
+        /// The transfer.
+        id: PartitionedId,
+        /// The partition.
+        partition: u32,
+    },
+}
+
+/// A partitioned transfer, which may be started several times. Never to or from `MPI_PROC_NULL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionedInit {
+    /// This rank's number for it.
+    pub id: PartitionedId,
+    /// Whether this rank sends.
+    pub sends: bool,
+    /// The communicator.
+    pub comm: CommId,
+    /// The destination or source.
+    pub peer: CommRank,
+    /// The tag.
+    pub tag: i32,
+    /// Number of partitions on this side.
+    pub partitions: u32,
+    /// Payload of each partition.
+    pub bytes: Bytes,
+    /// The datatype.
+    pub datatype: DatatypeId,
 }
 
 /// The number that one rank gave a window in its capture.

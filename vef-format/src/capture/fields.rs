@@ -12,7 +12,8 @@
 
 use super::event::{
     Action, Collective, Communicator, Completion, Completions, Creation, Datatype, Detail, Io, Members,
-    Neighbourhood, Origin, Outcome, PostReceive, Receive, Remote, RequestId, Send, Split, Topology, Transfer,
+    Neighbourhood, Origin, Outcome, Partitioned, PartitionedInit, PostReceive, Receive, Remote, RequestId,
+    Send, Split, Topology, Transfer,
 };
 use super::forms::{
     Class, Decoder, Earlier, Encoder, Fault, Form, Not, Signed, Stride, get_request, put_request,
@@ -235,6 +236,13 @@ variants! {
         39..=40 Creation(creation / 1),
         41 Topology(topology),
         42..=49 Neighbourhood(part / 1),
+        50 Partitioned(call),
+    }
+    Partitioned {
+        0..=1 Init(init / 1),
+        2 Start { id, request },
+        3 Ready { id, first, count, bytes },
+        4 Arrived { id, partition },
     }
     Origin {
         0 World,
@@ -285,6 +293,7 @@ structures! {
     }
     Topology<'a> { comm, sources, destinations }
     Neighbourhood<'a> { comm, block, datatype, send_counts / 2, recv_counts / 4, request / 1 }
+    PartitionedInit { id, comm, peer, tag, partitions, bytes, datatype, sends / 1 }
     Amounts { send, recv }
     Transfer { window, target, displacement, sent, fetched, at_target, request / 1 }
     Io { file, offset / 1, write / 2, collective / 4, request / 8 }

@@ -1,6 +1,6 @@
 //! How single values stand in records: numbers, texts and lists; what writes them and reads them.
 
-use super::event::{Completion, DatatypeId, FileId, RequestId, SendMode, WindowId};
+use super::event::{Completion, DatatypeId, FileId, PartitionedId, RequestId, SendMode, WindowId};
 use crate::ids::{CommId, CommRank, Rank};
 use crate::operation::Operation;
 use crate::units::Bytes;
@@ -206,6 +206,7 @@ numbers! {
     CommId: value => value.0.into(), from _field => CommId(from.number32("communicator")?), Communicator;
     DatatypeId: value => value.0.into(), from _field => DatatypeId(from.number32("datatype")?), Datatype;
     WindowId: value => value.0.into(), from _field => WindowId(from.number32("window")?), Window;
+    PartitionedId: value => value.0.into(), from _field => PartitionedId(from.number32("partitioned transfer")?);
     FileId: value => value.0.into(), from _field => FileId(from.number32("file")?), File;
 }
 

@@ -2,8 +2,9 @@
 
 use super::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Datatype, DatatypeId,
-    Detail, Event, FileId, Io, Members, Neighbourhood, Origin, Outcome, PostReceive, Receive, Remote,
-    RequestId, Send, SendMode, Split, Topology, Transfer, WindowId,
+    Detail, Event, FileId, Io, Members, Neighbourhood, Origin, Outcome, Partitioned, PartitionedId,
+    PartitionedInit, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split, Topology, Transfer,
+    WindowId,
 };
 use super::layout::{CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, chunk_field, field, seal};
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
@@ -226,6 +227,25 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                     sources: &neighbours[..neighbours.len() / 2],
                     destinations: &neighbours,
                 }),
+                1 if tag % 3 == 0 => {
+                    let id = PartitionedId(random.sized(20) as u32);
+                    let (first, count) = (random.sized(32) as u32, random.sized(32) as u32);
+                    Action::Partitioned(match random.below(4) {
+                        0 => Partitioned::Init(PartitionedInit {
+                            id,
+                            sends: usual,
+                            comm,
+                            peer,
+                            tag,
+                            partitions: count,
+                            bytes,
+                            datatype,
+                        }),
+                        1 => Partitioned::Start { id, request: next },
+                        2 => Partitioned::Ready { id, first, count, bytes },
+                        _ => Partitioned::Arrived { id, partition: first },
+                    })
+                }
                 1 => Action::Neighbourhood(Neighbourhood {
                     comm,
                     block: Amounts { send: bytes, recv: Bytes(random.sized(60)) },
