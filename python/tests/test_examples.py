@@ -1,5 +1,9 @@
 """The examples run as they are, and the programs in docs/python.md."""
 
+import ast
+import contextlib
+import io
+import json
 import re
 import subprocess
 import sys
@@ -44,6 +48,36 @@ def test_the_programs_of_the_documentation(number, trace, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(programs[number])
     assert run(program, cwd=tmp_path)
+
+
+def outputs(source, names):
+    """What a cell prints, and its last value as text and as HTML."""
+    *statements, last = ast.parse(source).body
+    printed, value = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        if not isinstance(last, ast.Expr):
+            statements.append(last)
+        exec(compile(ast.Module(statements, []), "cell", "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    html = value._repr_html_() if hasattr(value, "_repr_html_") else None
+    return printed.getvalue(), None if value is None else repr(value), html
+
+
+def test_the_notebook(tmp_path, monkeypatch):
+    """Each cell gives what the notebook shows."""
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names = {}
+    for cell in cells:
+        shown = {"stream": "", "execute_result": {}}
+        for output in cell["outputs"]:
+            shown[output["output_type"]] = output.get("data") or "".join(output["text"])
+        data = {kind: "".join(lines) for kind, lines in shown["execute_result"].items()}
+        expected = (shown["stream"], data.get("text/plain"), data.get("text/html"))
+        assert outputs("".join(cell["source"]), names) == expected
+    assert len(cells) == 6
 
 
 def test_the_capture_of_the_repository_is_the_one_checked(trace):
