@@ -171,6 +171,28 @@ fn a_schedule_ends_when_loggopsim_ends_it() {
     assert_eq!(simulated["runtime_ps"], 42_441_527_748_000u64);
 }
 
+/// What comes by a pipe is imported as the file is, and errors name the pipe.
+#[test]
+fn a_pipe_is_imported_as_its_file() {
+    let work = tempfile::tempdir().expect("a directory");
+    let piped = |file: &Path| {
+        let mut shell = std::process::Command::new("sh");
+        shell.current_dir(work.path()).arg("-c").arg("cat \"$1\" | \"$0\" import - -o piped.vef");
+        run(shell.arg(vef().get_program()).arg(file))
+    };
+    for path in ["goal/dissemination_16.goal", "goal/binary_tree_32.bin"].map(sample) {
+        piped(&path).success();
+        run(vef().current_dir(work.path()).arg("import").arg(&path).args(["-o", "file.vef"])).success();
+        let [from_pipe, from_file] =
+            ["piped.vef", "file.vef"].map(|name| fs::read(work.path().join(name)).expect("a trace"));
+        assert!(from_pipe == from_file && !from_file.is_empty(), "{}", path.display());
+    }
+    let cut = work.path().join("cut.goal");
+    fs::write(&cut, "num_ranks 2\nrank 0 {\nl1: send 8b to 9\n").expect("written");
+    let said = piped(&cut).exited(2).stderr();
+    assert!(said.contains("/dev/stdin:3"), "{said}");
+}
+
 /// What a command refuses about foreign traces, and how.
 #[test]
 fn refusals_say_what_would_do() {

@@ -97,9 +97,18 @@ impl Settings {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = arguments.settings.options()?;
-    let files = Files::of(&arguments.files)?;
-    let format = arguments.from.map_or_else(|| Format::of(&files), Ok)?;
-    let (summary, mixed) = convert(format, &files, &arguments.output, &options, arguments.threads.number())?;
+    // What a pipe delivers is read more than once.
+    let inputs = arguments.files.iter().map(|file| Input::file(file)).collect::<Result<Vec<_>, _>>()?;
+    let paths: Vec<PathBuf> = inputs.iter().map(|input| input.path.clone()).collect();
+    let import = || -> Result<_, Failure> {
+        let files = Files::of(&paths)?;
+        let format = arguments.from.map_or_else(|| Format::of(&files), Ok)?;
+        let (summary, mixed) =
+            convert(format, &files, &arguments.output, &options, arguments.threads.number())?;
+        Ok((format, summary, mixed))
+    };
+    let named = |error| inputs.iter().fold(error, |error, input| input.error(error));
+    let (format, summary, mixed) = import().map_err(named)?;
     let text = match arguments.json {
         true => serde_json::to_string_pretty(
             &serde_json::json!({ "format": format.info().name, "import": summary, "mix": mixed }),
