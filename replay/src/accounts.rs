@@ -6,7 +6,6 @@
 use crate::engine::Engine;
 use crate::message::Started;
 use serde::{Deserialize, Serialize};
-use vef_format::raw::DEPENDENCY;
 use vef_format::state::State;
 use vef_format::units::Picos;
 
@@ -83,7 +82,7 @@ impl Accounts {
     #[inline]
     pub fn started(&mut self, task: u32, started: &Started) {
         let Account { at, times } = &mut self.tasks[task as usize];
-        let state = State::of_dependency(started.record.map_or(1, |record| record.tag & DEPENDENCY));
+        let state = State::of_dependency(started.dependency);
         let waited = started.released.saturating_sub(*at);
         times[State::Computing as usize] += started.at.0 - started.released.0;
         times[state as usize] += waited.0;

@@ -211,7 +211,11 @@ impl Engine {
             partition,
             counters,
         ) = state;
-        if jobs.len() != self.jobs.len() || sequences.len() != self.sequences.len() {
+        let tasks = |in_calls: &Option<Box<InCalls>>| in_calls.as_ref().map(|in_calls| in_calls.tasks());
+        if jobs.len() != self.jobs.len()
+            || sequences.len() != self.sequences.len()
+            || tasks(&in_calls) != tasks(&self.live.in_calls)
+        {
             return Err(CheckpointError::Damaged);
         }
         let mut again = self.again().map_err(CheckpointError::Source)?;

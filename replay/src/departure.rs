@@ -28,8 +28,8 @@ impl Departure {
     }
 
     /// Of a message that leaves late.
-    pub(crate) fn met(&self) -> Met {
-        let &Self { job, src, dst, kind, ready, start: at, .. } = self;
-        Met { job, src, dst, kind, ready, at }
+    pub(crate) fn met(&self, line: Option<u64>) -> Met {
+        let &Self { job, src, dst, ready, start: at, .. } = self;
+        Met { job, src, dst, line, ready, at }
     }
 }

@@ -32,7 +32,7 @@ use vef_format::units::Picos;
 /// Traces being replayed: from the start of tasks and from deliveries follow the messages that start then or later.
 ///
 /// It holds no queue and knows no present: each call concerns one task and has a moment of its own, and for each task moments do not go back.
-/// Between tasks they may differ as a simulator likes. What follows from a call is given to its `out`, before the call returns.
+/// Between tasks they may differ as a simulator likes, but not under [`SendCompletion::RendezvousInCalls`]. What follows from a call is given to its `out`, before the call returns.
 /// See the crate's text for the contract and an example.
 #[derive(Debug)]
 pub struct Engine {
@@ -83,6 +83,7 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
+        self.note_moment(at)?;
         let Some(flight) = self.live.get(id) else { return Err(self.refuse_id(id)) };
         // Not the whole of it is copied on the way of most messages.
         let Flight { of, completes, receiver: task, start, .. } = *flight;
@@ -121,6 +122,7 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
+        self.note_moment(at)?;
         if let Some(&flight) = self.live.get(id) {
             if at < flight.start {
                 return Err(self.refuse_time(id, at, at, flight.start));
@@ -148,6 +150,7 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
+        self.note_moment(at)?;
         match wake.target.who() {
             Called::Task(task) => {
                 let sequence = self.sequences.get(task as usize);
@@ -175,7 +178,7 @@ impl Engine {
     fn meet(&mut self, slot: u32, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
         let called = self.live.in_calls.as_mut().and_then(|in_calls| in_calls.take_called(slot));
         let Some((id, departure)) = called else { return Err(self.refuse(ReplayError::NotWaiting)) };
-        let sender = departure.sender();
+        let (sender, at) = (departure.sender(), at.max(departure.start));
         match self.live.leave_late(id, departure, at, out) {
             Some(()) => Ok(()),
             None => {
@@ -197,6 +200,7 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
+        self.note_moment(at)?;
         let Some((part, task, entered)) = self.player().entered(job, id, member) else {
             return Err(self.refuse(ReplayError::NoMember { job, id, member }));
         };
@@ -365,6 +369,15 @@ impl Engine {
     pub(crate) fn player(&mut self) -> Player<'_> {
         let Self { sequences, jobs, live, collectives, .. } = self;
         Player { collectives, sequences, jobs, live }
+    }
+
+    /// Where messages wait for their receivers, no call may be earlier than the last, for whichever task.
+    #[inline(always)]
+    fn note_moment(&mut self, at: Picos) -> Result<(), ReplayError> {
+        match self.live.in_calls.as_mut().and_then(|in_calls| in_calls.note_call(at)) {
+            None => Ok(()),
+            Some(clock) => Err(self.refuse(ReplayError::Backwards { clock, at })),
+        }
     }
 
     /// Takes note of a call for a task, which must not be earlier than the last.

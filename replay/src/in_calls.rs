@@ -15,8 +15,10 @@ use vef_format::units::{Bytes, Picos};
 pub(crate) struct InCalls {
     /// Largest message that does not wait for its receiver.
     above: Bytes,
-    /// Since when each task computes, counted over all jobs; [`IN_CALL`] of one that is in a call.
-    computes_since: Vec<Picos>,
+    /// The first moment at which each task computes, counted over all jobs; [`IN_CALL`] of one that is in a call.
+    computes_from: Vec<Picos>,
+    /// The latest call of the simulator, for any task.
+    latest: Picos,
     /// Messages that wait, by their receiver.
     waiting: HashMap<u32, Vec<(LiveId, Departure)>>,
     /// Messages whose receiver is in a call: the simulator is to call for them ([`WakeTarget::HELD`](crate::message::WakeTarget::HELD)). By slot of their ids.
@@ -28,23 +30,36 @@ const IN_CALL: Picos = Picos::MAX;
 
 impl InCalls {
     pub(crate) fn new(above: Bytes, tasks: usize) -> Self {
-        Self { above, computes_since: vec![IN_CALL; tasks], waiting: HashMap::new(), called: HashMap::new() }
+        let computes_from = vec![IN_CALL; tasks];
+        Self { above, computes_from, latest: Picos::ZERO, waiting: HashMap::new(), called: HashMap::new() }
     }
 
     /// The same before the beginning.
     pub(crate) fn reset(&mut self) {
-        *self = Self::new(self.above, self.computes_since.len());
+        *self = Self::new(self.above, self.tasks());
     }
 
-    /// A task leaves its call at `at`, to compute.
-    pub(crate) fn leave(&mut self, task: u32, at: Picos) {
-        self.computes_since[task as usize] = at;
+    /// Number of tasks over all jobs.
+    pub(crate) fn tasks(&self) -> usize {
+        self.computes_from.len()
+    }
+
+    /// Takes note of a call of the simulator; the latest moment of any call, if this one is before it.
+    pub(crate) fn note_call(&mut self, at: Picos) -> Option<Picos> {
+        let before = self.latest;
+        self.latest = before.max(at);
+        (at < before).then_some(before)
+    }
+
+    /// A task computes from `at` on: it leaves a call, which it was in at that moment, or it begins with that.
+    pub(crate) fn compute(&mut self, task: u32, at: Picos, begins: bool) {
+        self.computes_from[task as usize] = Picos(at.0.saturating_add(u64::from(!begins)));
     }
 
     /// A task is in a call: the slots of the messages that waited for that, for which the simulator is to call, and their senders.
     pub(crate) fn enter(&mut self, task: u32) -> impl Iterator<Item = (u32, u32)> {
-        let Self { computes_since, waiting, called, .. } = self;
-        computes_since[task as usize] = IN_CALL;
+        let Self { computes_from, waiting, called, .. } = self;
+        computes_from[task as usize] = IN_CALL;
         waiting.remove(&task).into_iter().flatten().map(|(id, departure)| {
             let sender = departure.sender();
             called.insert(id.slot(), (id, departure));
@@ -52,10 +67,10 @@ impl InCalls {
         })
     }
 
-    /// Keeps a message that starts if its receiver computes at that moment: not in the moment in which that began.
+    /// Keeps a message that starts if its receiver computes at that moment.
     pub(crate) fn keep(&mut self, id: LiveId, departure: &Departure) -> bool {
         let receiver = departure.first_task + departure.dst.0;
-        let computes = self.computes_since[receiver as usize] < departure.start;
+        let computes = self.computes_from[receiver as usize] <= departure.start;
         if computes && departure.bytes > self.above {
             self.waiting.entry(receiver).or_default().push((id, departure.clone()));
             return true;

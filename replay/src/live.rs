@@ -161,10 +161,13 @@ impl Live {
         out: &mut impl Sink,
     ) -> Option<()> {
         let departure = Departure { start: at, ..departure };
-        if let Some(flight) = self.flights.get_mut(id.key()) {
-            flight.start = at;
-        }
-        out.met(&departure.met());
+        let flight = self.flights.get_mut(id.key())?;
+        flight.start = at;
+        let line = match flight.of {
+            Of::Line { id, .. } => Some(id),
+            Of::Collective { .. } | Of::Imported(_) => None,
+        };
+        out.met(&departure.met(line));
         self.leave(id, &departure, out)
     }
 

@@ -90,6 +90,10 @@ pub struct Started {
     /// The record. `None`: no record, but the end of computing behind a wait; in front of the record `number` the task then waits for a
     /// send.
     pub record: Option<Raw>,
+    /// What it waited for, as the bits of [`DEPENDENCY`](vef_format::raw::DEPENDENCY) say: a send or a received message by its line, a collective.
+    pub dependency: u8,
+    /// The line, or the collective.
+    pub after: u64,
     /// When the record before had started, and what this one waits for had come: its computing time begins.
     pub released: Picos,
     /// When it starts: behind its computing time, and when the simulator let it.
@@ -120,8 +124,8 @@ pub struct Met {
     pub src: Rank,
     /// The receiving task, which computed.
     pub dst: Rank,
-    /// What the message belongs to.
-    pub kind: Kind,
+    /// The point-to-point line; `None` of a collective.
+    pub line: Option<u64>,
     /// When its sender started it.
     pub ready: Picos,
     /// When it leaves.

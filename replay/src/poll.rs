@@ -340,10 +340,11 @@ impl Replay {
         loop {
             let next = self.queues.pop_ready(self.clock, &self.engine);
             let Some((at, target)) = next else { return Ok(None) };
-            // None starts if it waits for its receiver.
             if let Some(message) = self.call(Wake { at, target, inside: false }, self.clock)? {
                 return Ok(Some(message));
             }
+            // It waits for its receiver. What stays within a node comes before the next one, as always.
+            self.move_clock(self.clock)?;
         }
     }
 

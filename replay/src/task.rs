@@ -124,7 +124,7 @@ impl Task<'_> {
             if let Some(in_calls) = &mut self.live.in_calls
                 && start > self.sequence.at
             {
-                in_calls.leave(self.number, self.sequence.at);
+                in_calls.compute(self.number, self.sequence.at, self.sequence.records == 0);
                 if kind != MESSAGE {
                     return Ok(self.wait_for_turn(start, true, out));
                 }
@@ -330,8 +330,11 @@ fn end_of_lines(sequence: &mut Sequence, start: Picos, out: &mut impl Sink) -> H
 #[inline(always)]
 fn started(sequence: &Sequence, record: Option<Raw>, at: Picos) -> Started {
     let &Sequence { job, rank: task, records: number, at: released, .. } = sequence;
+    let Raw { tag, after, .. } = sequence.next;
     let record = record.map(|raw| Raw { tag: raw.tag & (KIND | AWAITED | DEPENDENCY), ..raw });
-    Started { job, task, number, record, released, at }
+    let (dependency, after) =
+        record.map_or((tag & DEPENDENCY, after), |raw| (raw.tag & DEPENDENCY, raw.after));
+    Started { job, task, number, record, dependency, after, released, at }
 }
 
 /// The record that a task has not started; see [`Engine::next_records`](crate::Engine::next_records).

@@ -11,12 +11,12 @@
 
 use crate::engine::Engine;
 use crate::labels::Labels;
-use crate::message::{Kind, Left, Met, Started};
+use crate::message::{Left, Met, Started};
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vef_format::ids::Rank;
-use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MESSAGE};
+use vef_format::raw::{AWAITED, COLLECTIVE, KIND, MESSAGE};
 use vef_format::units::Picos;
 use vef_format::waits::{Cause, WaitingFor, WaitingIn};
 
@@ -58,11 +58,11 @@ struct Task {
     inside: Vec<(u64, Picos)>,
     /// Collectives that it has left: until when it waited for which member.
     left: Vec<(u64, Picos, Option<Rank>)>,
-    /// When the last of its sends that waited for their receiver left, and whose receiver that was.
-    met: Option<(Picos, Rank)>,
+    /// Its sends that have waited for their receiver: when they left, and whose receiver that was.
+    met: Vec<(u64, Picos, Rank)>,
 }
 
-/// Collectives that a task has left and that no record has waited for yet, at most.
+/// Collectives that a task has left, and sends that left late, for which no record has waited yet, at most.
 const MOST_LEFT: usize = 64;
 
 impl Waits {
@@ -82,7 +82,7 @@ impl Waits {
 
     /// A record starts; `see` gets the parts of the wait in front of it, in their order.
     pub fn started(&mut self, started: &Started, mut see: impl FnMut(&Wait)) {
-        let &Started { job, task, number, record, released, at } = started;
+        let &Started { job, task, number, record, dependency, after, released, at } = started;
         let own = &mut self.tasks[job as usize][task.index()];
         let from = std::mem::replace(&mut own.last, at);
         let mut part = |cause, on, from: Picos, to: Picos| {
@@ -90,31 +90,31 @@ impl Waits {
                 see(&Wait { job, task, record: number, cause, on, from, to });
             }
         };
-        let dependency = record.map_or(1, |record| record.tag & DEPENDENCY);
-        if dependency < 2 {
-            let (late, on) = own.met.take().map_or((from, None), |(at, by)| (at, Some(by)));
-            let late = late.clamp(from, released.max(from));
-            part(Cause::LateReceiver, on, from, late);
-            part(Cause::Send, None, late, released);
-        }
-        let Some(record) = record else { return };
         match dependency {
             2 => {
-                let sent = self.sends.remove(&(job, record.after));
+                let sent = self.sends.remove(&(job, after));
                 let (on, late) = sent.map_or((None, from), |(by, at)| (Some(by), at));
                 let late = late.clamp(from, released.max(from));
                 part(Cause::LateSender, on, from, late);
                 part(Cause::Message, on, late, released);
             }
             3 => {
-                let place = own.left.iter().position(|&(id, ..)| id == record.after);
+                let place = own.left.iter().position(|&(id, ..)| id == after);
                 let (_, late, on) = place.map_or((0, from, None), |place| own.left.remove(place));
                 let late = late.clamp(from, released.max(from));
                 part(Cause::LateMember, on, from, late);
                 part(Cause::Collective, None, late, released);
             }
-            _ => {}
+            _ => {
+                let place = own.met.iter().position(|&(line, ..)| line == after);
+                let met = place.map(|place| own.met.remove(place));
+                let (late, on) = met.map_or((from, None), |(_, at, by)| (at, Some(by)));
+                let late = late.clamp(from, released.max(from));
+                part(Cause::LateReceiver, on, from, late);
+                part(Cause::Send, None, late, released);
+            }
         }
+        let Some(record) = record else { return };
         match record.tag & KIND {
             MESSAGE if record.tag & AWAITED != 0 => drop(self.sends.insert((job, record.id), (task, at))),
             COLLECTIVE => {
@@ -127,9 +127,12 @@ impl Waits {
 
     /// A message leaves that had waited for its receiver.
     pub fn met(&mut self, met: &Met) {
-        if met.kind == Kind::PointToPoint {
-            self.tasks[met.job as usize][met.src.index()].met = Some((met.at, met.dst));
+        let Some(line) = met.line else { return };
+        let own = &mut self.tasks[met.job as usize][met.src.index()].met;
+        if own.len() == MOST_LEFT {
+            own.remove(0);
         }
+        own.push((line, met.at, met.dst));
     }
 
     /// A task's part of a collective is complete.

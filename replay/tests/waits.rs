@@ -1,8 +1,8 @@
 //! Who waits for whom: the parts of waits, their causes and their places.
 
 use replay::{
-    Cause, Container, Engine, Job, Left, Link, Loaded, Next, Picos, Sink, Started, Wait, WaitSums,
-    WaitingFor, WaitingIn, Waits, yardstick,
+    Bytes, Cause, Container, Engine, Job, Left, Link, Loaded, Met, Next, Picos, ReplayError, SendCompletion,
+    Sink, Started, Wait, WaitSums, WaitingFor, WaitingIn, Waits, yardstick,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +63,68 @@ impl Sink for Watch {
         self.waits.left(left);
         self.sums.left(left);
     }
+
+    fn met(&mut self, met: &Met) {
+        self.waits.met(met);
+        self.sums.met(met);
+    }
+}
+
+fn text_job(text: &str) -> Job {
+    let reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
+    Job::loaded(&Arc::new(Loaded::read(reader, OpCodes::default()).unwrap()))
+}
+
+/// Task 0 sends 1000 bytes to task 1, which computes 10 µs, and as many to task 2, which computes 500 µs; it waits for the first, then for the second.
+/// A message takes 2 µs.
+#[test]
+fn each_send_waits_for_its_own_receiver() {
+    let text = "VEF3 3 8 0 0 0 0 1000\n0 0 1 1000 4 0 -1\n1 0 2 1000 4 0 -1\n2 0 0 0 1 0 0\n3 0 0 0 1 0 1\n\
+        4 1 1 0 0 10000 -1\n5 1 1 0 2 0 0\n6 2 2 0 0 500000 -1\n7 2 2 0 2 0 1\n";
+    let policy = SendCompletion::RendezvousInCalls { above: Bytes(999) };
+    let mut engine = Engine::builder().job(text_job(text)).send_completion(policy).engine().unwrap();
+    let (waits, sums) = (Waits::new(&engine), WaitSums::new(&engine, vec![None]));
+    let mut watch = Watch { waits, sums, seen: Vec::new() };
+    let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();
+    assert!(yardstick::watch(&mut engine, &link, Picos::MAX, &mut watch).unwrap().complete());
+    watch.seen.retain(|wait| wait.task == Rank(0));
+    let wait = |record, cause, on: Option<u32>, from, to| Wait {
+        job: 0,
+        task: Rank(0),
+        record,
+        cause,
+        on: on.map(Rank),
+        from: Picos(from),
+        to: Picos(to),
+    };
+    assert_eq!(
+        watch.seen,
+        [
+            wait(2, Cause::LateReceiver, Some(1), 0, 10_000_000),
+            wait(2, Cause::Send, None, 10_000_000, 12_000_000),
+            wait(3, Cause::LateReceiver, Some(2), 12_000_000, 500_000_000),
+            wait(3, Cause::Send, None, 500_000_000, 502_000_000),
+        ]
+    );
+}
+
+/// What a receiver does is known up to the latest call: earlier ones are refused.
+#[test]
+fn calls_are_in_order_where_messages_wait_for_receivers() {
+    let text = "VEF3 2 3 0 0 0 0 1000\n0 0 1 1000 4 10000 -1\n1 1 1 0 0 5000 -1\n2 1 1 0 2 0 0\n";
+    let policy = SendCompletion::RendezvousInCalls { above: Bytes(999) };
+    let mut engine = Engine::builder().job(text_job(text)).send_completion(policy).engine().unwrap();
+    let mut next = Vec::new();
+    engine.begin(&mut |what: Next| next.push(what)).unwrap();
+    let [Next::Wake(sender), Next::Wake(receiver)] = next[..] else { panic!("{next:?}") };
+    engine.wake(sender, sender.at, &mut |_| {}).unwrap();
+    let early = engine.wake(receiver, receiver.at, &mut |_| {});
+    assert!(matches!(early, Err(ReplayError::Backwards { clock: Picos(10_000_000), .. })), "{early:?}");
+    let mut messages = Vec::new();
+    engine.wake(receiver, Picos(12_000_000), &mut |what: Next| messages.push(what)).unwrap();
+    let [Next::Wake(held)] = messages[..] else { panic!("{messages:?}") };
+    engine.wake(held, held.at, &mut |what: Next| messages.push(what)).unwrap();
+    assert!(matches!(messages[1], Next::Message(message) if message.start == Picos(12_000_000)));
 }
 
 /// In a broadcast whose root comes last, the others wait for the root, which leaves before they have entered; and not for who comes
@@ -71,9 +133,7 @@ impl Sink for Watch {
 fn members_of_a_broadcast_wait_for_its_root() {
     let text = "VEF3 4 4 1 1 4 0 1000\nC0 0 1 2 3\nG0 C0 0 2 0 4 0 5000 -1\nG0 C0 0 1 0 4 0 10 -1\nG0 C0 0 3 0 4 0 20 -1\n\
         G0 C0 0 0 4 0 0 10000 -1\n0 0 0 0 3 10 G0\n1 1 1 0 3 10 G0\n2 2 2 0 3 10 G0\n3 3 3 0 3 10 G0\n";
-    let reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
-    let job = Job::loaded(&Arc::new(Loaded::read(reader, OpCodes::default()).unwrap()));
-    let mut engine = Engine::builder().job(job).engine().unwrap();
+    let mut engine = Engine::builder().job(text_job(text)).engine().unwrap();
     let mut watch =
         Watch { waits: Waits::new(&engine), sums: WaitSums::new(&engine, vec![None]), seen: Vec::new() };
     let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();

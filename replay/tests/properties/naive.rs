@@ -93,10 +93,13 @@ fn leaves(
     let first = || (0..waiting.len()).min_by_key(|&at| waiting[at].start);
     let message = waiting.iter().position(is_known).or_else(first)?;
     let message = waiting.swap_remove(message);
-    let computing = starts[message.dst as usize]
-        .iter()
-        .find(|&&(released, at)| released < message.start && message.start < at);
-    let at = computing.map_or(message.start, |&(_, at)| at);
+    // A task is in a call in the moment in which it leaves that, but not before its first record.
+    let computes = |&(number, &(released, at)): &(usize, &(u64, u64))| {
+        let began = released < message.start || number == 0 && released == message.start;
+        began && message.start < at
+    };
+    let computing = starts[message.dst as usize].iter().enumerate().find(computes);
+    let at = computing.map_or(message.start, |(_, &(_, at))| at);
     Some((message, at))
 }
 

@@ -140,7 +140,11 @@ impl<'a> Causes<'a> {
             dst,
             bytes: message.bytes,
             kind: message.kind.index() as u8,
-            record: self.records[src as usize],
+            // A message that waited is not that of its sender's last record.
+            record: match message.order as u32 {
+                u32::MAX => self.records[src as usize],
+                record => record.into(),
+            },
             computed: (computed, self.records[computed as usize]),
         };
         let node = self.nodes.insert(edge, About { sent, src_node: message.src_node, trip: Trip::default() });
