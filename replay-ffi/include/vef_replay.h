@@ -101,7 +101,7 @@ typedef struct vef_engine vef_engine;
  */
 #define VEF_NEXT_INSIDE 1
 
-/** A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id. */
+/** A rank, or what it has started, is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id. */
 #define VEF_NEXT_WAKE 2
 
 /**
@@ -247,7 +247,7 @@ typedef struct vef_stats {
   uint64_t bytes;
   /** Messages that have arrived. */
   uint64_t delivered;
-  /** Messages handed out and not yet delivered. */
+  /** Messages that have started and are not yet delivered. */
   uint64_t live;
   /** Of `messages`, those that the library carried itself, within a node. */
   uint64_t inside_messages;
@@ -743,7 +743,7 @@ int vef_engine_delivered(vef_engine *engine, uint64_t id, uint64_t at);
  */
 int vef_engine_sent(vef_engine *engine, uint64_t id, uint64_t at);
 
-/** Wakes a rank, as a `VEF_NEXT_WAKE` asked: at the moment that it named, or later. The rank's next message then starts at `at`. */
+/** Wakes a rank, as a `VEF_NEXT_WAKE` asked: at the moment that it named, or later. What it was to start then starts at `at`. */
 int vef_engine_wake(vef_engine *engine, uint64_t id, uint64_t at);
 
 /**

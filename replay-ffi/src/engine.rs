@@ -169,7 +169,7 @@ pub unsafe extern "C" fn vef_engine_sent(engine: *mut Core, id: u64, at: u64) ->
     unsafe { with(engine, |core| core.report(Event { at, id, what: VEF_EVENT_SENT }).map(|()| 0)) }
 }
 
-/// Wakes a rank, as a `VEF_NEXT_WAKE` asked: at the moment that it named, or later. The rank's next message then starts at `at`.
+/// Wakes a rank, as a `VEF_NEXT_WAKE` asked: at the moment that it named, or later. What it was to start then starts at `at`.
 ///
 /// # Safety
 /// `engine` is null or usable.

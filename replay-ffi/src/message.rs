@@ -59,7 +59,7 @@ pub struct Stats {
     pub bytes: u64,
     /// Messages that have arrived.
     pub delivered: u64,
-    /// Messages handed out and not yet delivered.
+    /// Messages that have started and are not yet delivered.
     pub live: u64,
     /// Of `messages`, those that the library carried itself, within a node.
     pub inside_messages: u64,
@@ -164,7 +164,7 @@ pub const VEF_NEXT_MESSAGE: u32 = 0;
 /// A message between two ranks of one node is delivered at `at`: the simulator reports that, and
 /// does not carry it.
 pub const VEF_NEXT_INSIDE: u32 = 1;
-/// A rank is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id.
+/// A rank, or what it has started, is to be woken at `at`, or later if the simulator lets it wait: `vef_engine_wake` with this id.
 pub const VEF_NEXT_WAKE: u32 = 2;
 
 /// A collective of `vef_builder_collective_events` is to be carried out from `at` on: `id` and `job` are for `vef_engine_members` and

@@ -39,7 +39,7 @@ pub enum BuildError {
         tasks: u32,
     },
     /// More tasks than can be numbered, over all jobs.
-    #[error("more than {} tasks in all jobs", u32::MAX / 2)]
+    #[error("more than {} tasks in all jobs", crate::message::WakeTarget::HELD - 1)]
     TooManyTasks,
     /// A table of codes for a trace that has its own.
     #[error("only a text trace takes a table of operations' codes: this trace has its own")]

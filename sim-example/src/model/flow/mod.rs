@@ -7,16 +7,15 @@
 //! change.
 //!
 //! With a burst of `c` bytes ([`Links::burst`](super::Links::burst)) a link is a token bucket: when a message begins to share, as many of its bytes as all
-//! buckets of its route have tokens pass at once. A bucket fills at the rate of its link while no message shares that, up to `c`.
+//! buckets of its route have tokens pass at once. A bucket fills by what messages leave of the rate of its link, up to `c`.
 //!
-//! Under `--connections pair` the messages of a pair of ranks share links one after the other: the next one begins when all bytes of the one
-//! before have passed.
+//! Under `--connections pair` the messages of a pair of ranks share links one after the other, in the order in which they were submitted: the next one
+//! begins when all bytes of the one before have passed, and its own first byte has come.
 
 pub(super) mod settings;
 mod shares;
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use std::collections::VecDeque;
 use vef_format::units::{Bytes, Picos};
 
@@ -51,7 +50,7 @@ pub(super) const INFO: ModelInfo = ModelInfo {
 pub(crate) struct Flows<'a> {
     router: Router<'a>,
     weights: Weights,
-    /// Messages that wait for their connection, by the connections that are in use; if messages share them.
+    /// The message that uses each connection, and those behind it; if messages share connections.
     connections: Option<HashMap<u64, VecDeque<u32>>>,
     report_sent: bool,
     switch_delay: Picos,
@@ -64,9 +63,6 @@ pub(crate) struct Flows<'a> {
     /// By link: the messages whose route was chosen and that have not ended, if routes depend on them.
     chosen: Vec<u32>,
     usage: Vec<Usage>,
-    /// By link, if links have bursts.
-    buckets: Vec<Bucket>,
-    burst: f64,
     /// By flow number.
     messages: Vec<Message>,
     fluid: Fluid,
@@ -78,14 +74,20 @@ pub(crate) struct Flows<'a> {
 /// The token bucket of a link.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// Tokens at `since`, in bytes.
+    /// Tokens at `since`, in bytes, and the most of them.
     tokens: f64,
-    /// Since when no message shares the link.
+    most: f64,
     since: Picos,
-    /// Messages that do.
-    sharing: u32,
-    /// Bytes per picosecond.
-    rate: f64,
+    /// What messages leave of the link's rate, in bytes per picosecond.
+    left: f64,
+}
+
+impl Bucket {
+    /// Fills it up to `now`.
+    fn fill(&mut self, now: Picos) {
+        self.tokens = (self.tokens + self.left * (now.0 - self.since.0) as f64).clamp(0.0, self.most);
+        self.since = now;
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,9 +109,9 @@ struct Message {
 enum Step {
     /// Choose a route. If that depends on the load, the choice is made when the first byte leaves.
     Choose,
-    /// Start sharing, as soon as its connection is free.
+    /// The first byte has come: start sharing, if the connection is free.
     Share,
-    /// The connection is free: start sharing.
+    /// Start sharing, when the connection is free.
     Begin,
     /// Deliver.
     Arrive,
@@ -120,6 +122,8 @@ pub(super) struct Fluid {
     shares: Shares,
     /// By flow number.
     states: Vec<State>,
+    /// By link, if links have bursts.
+    buckets: Vec<Bucket>,
     queue: Queue<Event>,
     now: Picos,
     /// Whether flows started or ended at this moment.
@@ -156,9 +160,15 @@ pub(super) enum Flowed {
 }
 
 impl Fluid {
-    /// Links with capacities in bytes per picosecond.
-    pub(super) fn new(capacities: impl IntoIterator<Item = f64>) -> Self {
+    /// Links with capacities in bytes per picosecond, and token buckets of `burst` bytes.
+    pub(super) fn new(capacities: impl IntoIterator<Item = f64> + Clone, burst: Bytes) -> Self {
+        let most = burst.0 as f64;
+        let bucket = |left| Bucket { tokens: most, most, since: Picos::ZERO, left };
         Self {
+            buckets: match burst {
+                Bytes(0) => Vec::new(),
+                _ => capacities.clone().into_iter().map(bucket).collect(),
+            },
             shares: Shares::new(capacities),
             states: Vec::new(),
             queue: Queue::new(),
@@ -186,16 +196,46 @@ impl Fluid {
 
     /// Starts a flow.
     fn begin(&mut self, flow: u32, weight: f64) {
-        let state = &mut self.states[flow as usize];
-        (state.rate, state.since) = (0.0, self.now);
-        self.shares.begin(flow, weight);
+        let Self { states, shares, buckets, now, .. } = self;
+        let state = &mut states[flow as usize];
+        (state.rate, state.since) = (0.0, *now);
+        if !buckets.is_empty() {
+            let mut tokens = state.left;
+            for link in shares.route(flow) {
+                let bucket = &mut buckets[link as usize];
+                bucket.fill(*now);
+                tokens = tokens.min(bucket.tokens);
+            }
+            shares.route(flow).for_each(|link| buckets[link as usize].tokens -= tokens);
+            state.left -= tokens;
+        }
+        shares.begin(flow, weight);
         self.dirty = true;
+    }
+
+    /// Whether all bytes of a flow that has just begun have passed.
+    fn is_over(&self, flow: u32) -> bool {
+        self.states[flow as usize].left <= 0.0
     }
 
     /// Removes a flow that has ended.
     fn remove(&mut self, flow: u32) {
+        self.change_rate(flow, 0.0);
         self.shares.remove(flow);
         self.dirty = true;
+    }
+
+    /// Sets the rate of a flow, and what it leaves of its links'.
+    fn change_rate(&mut self, flow: u32, rate: f64) {
+        let Self { shares, states, buckets, now, .. } = self;
+        let more = rate - std::mem::replace(&mut states[flow as usize].rate, rate);
+        if !buckets.is_empty() {
+            for link in shares.route(flow) {
+                let bucket = &mut buckets[link as usize];
+                bucket.fill(*now);
+                bucket.left -= more;
+            }
+        }
     }
 
     /// The next event up to `limit`.
@@ -224,10 +264,13 @@ impl Fluid {
     fn share(&mut self) -> Result<(), OutOfTime> {
         self.dirty = false;
         self.shares.solve();
-        for &flow in self.shares.changed() {
+        for at in 0..self.shares.changed().len() {
+            let flow = self.shares.changed()[at];
             let state = &mut self.states[flow as usize];
             state.left = (state.left - state.rate * (self.now.0 - state.since.0) as f64).max(0.0);
-            (state.rate, state.since) = (self.shares.rate(flow), self.now);
+            state.since = self.now;
+            self.change_rate(flow, self.shares.rate(flow));
+            let state = &mut self.states[flow as usize];
             state.generation = state.generation.wrapping_add(1);
             // Round up to picoseconds, ignoring floating-point error.
             let exact = state.left / state.rate;
@@ -270,19 +313,11 @@ impl<'a> Flows<'a> {
             report_sent,
             switch_delay: links.switch_delay,
             overhead: links.overhead,
-            fluid: Fluid::new((0..topology.links()).map(capacity)),
+            fluid: Fluid::new((0..topology.links()).map(capacity), links.burst),
             prepared: vec![Picos::ZERO; if links.overhead > Picos::ZERO { nodes } else { 0 }],
             chosen: vec![0; if router.asks_for_load() { topology.links() as usize } else { 0 }],
             sent: if router.is_random() { vec![0; nodes] } else { Vec::new() },
             usage: vec![Usage::default(); topology.links() as usize],
-            buckets: match links.burst {
-                Bytes(0) => Vec::new(),
-                Bytes(burst) => {
-                    let full = |rate| Bucket { tokens: burst as f64, since: Picos::ZERO, sharing: 0, rate };
-                    (0..topology.links()).map(capacity).map(full).collect()
-                }
-            },
-            burst: links.burst.0 as f64,
             messages: Vec::new(),
             events: 0,
             hops: Hops::default(),
@@ -322,57 +357,27 @@ impl<'a> Flows<'a> {
         Ok(())
     }
 
-    /// Takes the connection of a message; false if another one has it.
-    fn take_connection(&mut self, flow: u32) -> bool {
-        let Some(connections) = &mut self.connections else { return true };
-        match connections.entry(self.messages[flow as usize].connection) {
-            Entry::Occupied(mut waiting) => {
-                waiting.get_mut().push_back(flow);
-                false
-            }
-            Entry::Vacant(free) => {
-                free.insert(VecDeque::new());
-                true
-            }
-        }
+    /// Whether no other message is in front of this one on its connection.
+    fn has_connection(&self, flow: u32) -> bool {
+        let Some(connections) = &self.connections else { return true };
+        let queue = connections.get(&self.messages[flow as usize].connection);
+        queue.is_none_or(|queue| queue.front() == Some(&flow))
     }
 
-    /// Gives the connection of a message that has ended to the next one.
+    /// The first message of a connection has ended: the next one begins, if its first byte has come.
     fn free_connection(&mut self, connection: u64, now: Picos) {
         let Some(connections) = &mut self.connections else { return };
-        let Some(waiting) = connections.get_mut(&connection) else { return };
-        match waiting.pop_front() {
-            Some(next) => {
-                self.messages[next as usize].next = Step::Begin;
-                self.fluid.schedule(now, next);
-            }
+        let Some(queue) = connections.get_mut(&connection) else { return };
+        queue.pop_front();
+        match queue.front() {
+            Some(&next) if self.messages[next as usize].next == Step::Begin => self.fluid.schedule(now, next),
+            Some(_) => {}
             None => drop(connections.remove(&connection)),
         }
     }
 
-    /// A message begins to share its links: what all buckets have passes at once.
-    fn take_tokens(&mut self, flow: u32, now: Picos) {
-        let Self { buckets, burst, fluid, .. } = self;
-        let state = &mut fluid.states[flow as usize];
-        let mut tokens = state.left;
-        for link in fluid.shares.route(flow) {
-            let bucket = &mut buckets[link as usize];
-            if bucket.sharing == 0 {
-                let idle = now.0 - bucket.since.0;
-                bucket.tokens = (bucket.tokens + bucket.rate * idle as f64).min(*burst);
-            }
-            bucket.sharing += 1;
-            tokens = tokens.min(bucket.tokens);
-        }
-        fluid.shares.route(flow).for_each(|link| buckets[link as usize].tokens -= tokens);
-        state.left -= tokens;
-    }
-
     /// Starts sharing for a message.
-    fn share(&mut self, flow: u32, now: Picos) {
-        if !self.buckets.is_empty() {
-            self.take_tokens(flow, now);
-        }
+    fn share(&mut self, flow: u32) {
         let weight = match (self.weights, self.messages[flow as usize].latency) {
             (Weights::Equal, _) | (_, Picos::ZERO) => 1.0,
             (Weights::Latency, latency) => 1e12 / latency.0 as f64,
@@ -390,9 +395,6 @@ impl<'a> Flows<'a> {
             self.usage[link as usize].add(bytes, time, Picos::ZERO);
             if let Some(chosen) = self.chosen.get_mut(link as usize) {
                 *chosen -= 1;
-            }
-            if let Some(bucket) = self.buckets.get_mut(link as usize) {
-                (bucket.sharing, bucket.since) = (bucket.sharing - 1, now);
             }
             self.events += 1;
             left -= 1;
@@ -430,6 +432,9 @@ impl Network for Flows<'_> {
             Some(place) => *place = message,
             None => self.messages.push(message),
         }
+        if let Some(connections) = &mut self.connections {
+            connections.entry(connection).or_default().push_back(flow);
+        }
         match self.router.asks_for_load() {
             true => self.fluid.schedule(entered, flow),
             false => self.choose(flow, entered)?,
@@ -449,11 +454,12 @@ impl Network for Flows<'_> {
                     continue;
                 }
                 Flowed::Due(_) if matches!(next, Step::Share | Step::Begin) => {
-                    if next == Step::Share && !self.take_connection(flow) {
+                    if !self.has_connection(flow) {
+                        self.messages[flow as usize].next = Step::Begin;
                         continue;
                     }
-                    self.share(flow, now);
-                    if self.fluid.states[flow as usize].left > 0.0 {
+                    self.share(flow);
+                    if !self.fluid.is_over(flow) {
                         continue;
                     }
                 }

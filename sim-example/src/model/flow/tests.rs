@@ -27,7 +27,7 @@ fn over_links(text: &str, weights: Weights) -> Vec<(f64, f64)> {
     }
     let mut capacities = vec![0.0; links.len()];
     links.values().for_each(|&(link, bandwidth, _)| capacities[link as usize] = bandwidth / SECOND);
-    let mut fluid = Fluid::new(capacities);
+    let mut fluid = Fluid::new(capacities, Bytes(0));
     let mut weight = Vec::new();
     for (start, bytes, route, _) in &flows {
         let flow = fluid.prepare(Bytes(*bytes as u64));
@@ -144,7 +144,7 @@ fn trees_and_tori_as_simgrid() {
 /// Two flows over one link, the second half as long: it begins when half of the first is through.
 #[test]
 fn two_flows_by_hand() {
-    let mut fluid = Fluid::new([1.0]);
+    let mut fluid = Fluid::new([1.0], Bytes(0));
     let long = fluid.prepare(Bytes(1000));
     let short = fluid.prepare(Bytes(250));
     for flow in [long, short] {
@@ -297,5 +297,46 @@ fn a_bucket_passes_its_tokens_at_once() {
         let (now, happened) = network.run_until(Picos::MAX).unwrap().unwrap();
         assert!(matches!(happened, Happened::Delivered { .. }));
         assert_eq!(now.0, expected);
+    }
+}
+
+/// A slow flow does not keep the bucket of a fast link from filling: a message that shares nothing else with it passes at once.
+#[test]
+fn a_bucket_fills_by_what_flows_leave() {
+    let mut fluid = Fluid::new([1.0, 1000.0, 1.0], Bytes(100));
+    for (at, links, bytes) in [(0, [0, 1], 1_000_000), (10_000, [2, 1], 100)] {
+        let flow = fluid.prepare(Bytes(bytes));
+        links.iter().for_each(|&link| fluid.shares.add_link(flow, link));
+        fluid.schedule(Picos(at), flow);
+    }
+    let mut over = Vec::new();
+    while let Some((now, flowed)) = fluid.next(Picos(20_000)).unwrap() {
+        if let Flowed::Due(flow) = flowed {
+            fluid.begin(flow, 1.0);
+            over.push((now.0, fluid.is_over(flow)));
+        }
+    }
+    assert_eq!(over, [(0, false), (10_000, true)]);
+}
+
+/// Whatever ways they take, the messages of a connection arrive in their order.
+#[test]
+fn messages_of_a_pair_do_not_overtake() {
+    let topology = build("torus:16");
+    for seed in 1..9 {
+        let flow = FlowSettings { connections: Connections::Pair, ..FlowSettings::default() };
+        let routing = "valiant".parse().unwrap();
+        let settings = NetworkSettings { flow, routing, seed, ..NetworkSettings::default() };
+        let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
+        for (tag, bytes) in (0..).zip([1_000_000, 1000, 0, 500]) {
+            let message = Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, connection: connection(0, 1) };
+            network.submit(Picos::ZERO, message).unwrap();
+        }
+        let mut order = Vec::new();
+        while let Some((_, happened)) = network.run_until(Picos::MAX).unwrap() {
+            let Happened::Delivered { tag, .. } = happened else { panic!("{happened:?}") };
+            order.push(tag);
+        }
+        assert_eq!(order, [0, 1, 2, 3], "seed {seed}");
     }
 }
