@@ -243,7 +243,7 @@ fn fetch(today: &[(Picos, Event)], flights: &Slab<Flight>, links: &Serial) {
 impl Network for Messages<'_> {
     #[inline]
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
-        let Carried { src, dst, bytes, tag } = message;
+        let Carried { src, dst, bytes, tag, .. } = message;
         let number = match self.sent.get_mut(src as usize) {
             Some(sent) => {
                 *sent = sent.wrapping_add(1);

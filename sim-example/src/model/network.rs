@@ -1,5 +1,6 @@
 //! The interface of the networks: messages are submitted, their delivery is reported.
 
+use replay::Kind;
 use vef_format::units::{Bytes, Picos};
 
 use super::links::Usage;
@@ -24,6 +25,29 @@ pub struct Carried {
     pub bytes: Bytes,
     /// Chosen by the caller.
     pub tag: u64,
+    /// Who sends it.
+    pub origin: Origin,
+}
+
+/// Who sends a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A job, by number, in an operation of this kind.
+    Job {
+        /// The job.
+        job: u32,
+        /// The operation.
+        kind: Kind,
+    },
+    /// Traffic beside the jobs.
+    Background,
+}
+
+impl Default for Origin {
+    /// Point-to-point of job 0.
+    fn default() -> Self {
+        Self::Job { job: 0, kind: Kind::PointToPoint }
+    }
 }
 
 /// What congestion control has done.

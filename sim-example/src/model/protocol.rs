@@ -64,7 +64,9 @@ impl<N: Network> Network for WithProtocol<'_, N> {
         self.network.submit(at, message)?;
         match self.protocol.returned(bytes) {
             Bytes(0) => Ok(()),
-            back => self.network.submit(at, Carried { src: dst, dst: src, bytes: back, tag: RETURNED }),
+            back => {
+                self.network.submit(at, Carried { src: dst, dst: src, bytes: back, tag: RETURNED, ..message })
+            }
         }
     }
 

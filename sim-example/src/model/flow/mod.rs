@@ -317,7 +317,7 @@ impl<'a> Flows<'a> {
 
 impl Network for Flows<'_> {
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
-        let Carried { src, dst, bytes, tag } = message;
+        let Carried { src, dst, bytes, tag, .. } = message;
         let number = self.sent.get_mut(src as usize).map_or(0, |sent| {
             *sent = sent.wrapping_add(1);
             *sent

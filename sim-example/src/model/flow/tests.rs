@@ -1,7 +1,7 @@
 //! SimGrid's results, and cases by hand.
 
 use super::*;
-use crate::model::{Links, Model};
+use crate::model::{Links, Model, Origin};
 use crate::settings::NetworkSettings;
 use crate::topology::tests::build;
 use crate::traffic::tests::reference;
@@ -103,7 +103,9 @@ fn over_topology(text: &str, weights: Weights) -> Vec<(f64, f64)> {
         flows.push(((start * SECOND).round() as u64, src as u32, dst as u32, bytes as u64, finish));
     }
     for (tag, &(at, src, dst, bytes, _)) in (0..).zip(&flows) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag }).unwrap();
+        network
+            .submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, origin: Origin::default() })
+            .unwrap();
     }
     let mut ends = vec![(f64::NAN, 0.0); flows.len()];
     while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
@@ -169,7 +171,9 @@ fn a_message_without_bytes_and_one_that_is_reported_as_sent() {
     let settings = NetworkSettings { model: Model::Flow, ..NetworkSettings::default() };
     let mut network = Flows::new(&settings.setup(&topology, true).unwrap());
     for (tag, bytes) in [(1, 0), (2, 1000)] {
-        network.submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag }).unwrap();
+        network
+            .submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, origin: Origin::default() })
+            .unwrap();
     }
     let happened: Vec<_> = std::iter::from_fn(|| network.run_until(Picos::MAX).unwrap()).collect();
     let at = Picos(1_000_007);
@@ -196,7 +200,13 @@ fn messages_of_one_moment_are_load() {
         };
         let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
         for src in 0..8 {
-            let message = Carried { src, dst: src + 8, bytes: Bytes(1_000_000), tag: src.into() };
+            let message = Carried {
+                src,
+                dst: src + 8,
+                bytes: Bytes(1_000_000),
+                tag: src.into(),
+                origin: Origin::default(),
+            };
             network.submit(Picos(0), message).unwrap();
         }
         let ends =
@@ -221,7 +231,13 @@ fn messages_of_one_moment_are_load() {
     let settings = settings("adaptive");
     let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
     for src in 0..4 {
-        let message = Carried { src, dst: src + 4, bytes: Bytes(1_000_000), tag: src.into() };
+        let message = Carried {
+            src,
+            dst: src + 4,
+            bytes: Bytes(1_000_000),
+            tag: src.into(),
+            origin: Origin::default(),
+        };
         network.submit(Picos(0), message).unwrap();
     }
     while let Some((now, _)) = network.run_until(Picos::MAX).unwrap() {
