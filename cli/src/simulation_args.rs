@@ -10,6 +10,7 @@ use crate::network::{self, Network};
 use crate::output::{Written, WrittenDirectory};
 use replay::{Link, Part, SameNode, SendCompletion};
 use sim_example::Collectives;
+use sim_example::model::PACKET_HEADING;
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::{Background, BackgroundError};
@@ -64,6 +65,10 @@ pub struct Sim {
     /// a node's link, such as uniform@0.3
     #[arg(long, default_value = "none", value_name = "PATTERN@LOAD", value_parser = background)]
     pub background: std::option::Option<Background>,
+    /// A class of traffic with a weight, by which classes share each link (--model packet): a job, as in --place, background, or collectives
+    /// (those messages of all jobs). All else is a class of weight 1. May be repeated
+    #[arg(long, value_name = "JOB=WEIGHT|background=WEIGHT|collectives=WEIGHT", help_heading = PACKET_HEADING)]
+    pub class: Vec<String>,
     /// Measured parameters (vef bench calibrate): node bandwidth, latency and overhead, burst, eager limit,
     /// messages within a node. Options given beside it take precedence; --bandwidth and --latency then apply
     /// between switches only
@@ -174,6 +179,12 @@ impl Sim {
         self.of_run.part(&self.captured_time)
     }
 
+    /// `--class`, if it is given to a model that has no classes.
+    pub fn class_without_effect(&self) -> Option<String> {
+        let is_unused = !self.class.is_empty() && !self.network.settings.model.info().has_packets;
+        is_unused.then(|| "--class".to_owned())
+    }
+
     /// The options given that say how a trace runs.
     pub fn of_traces(&self) -> Vec<&'static str> {
         let options = [
@@ -184,6 +195,7 @@ impl Sim {
             ("--start", !self.start.is_empty()),
             ("--repeat", !self.repeat.is_empty()),
             ("--background", self.background.is_some()),
+            ("--class", !self.class.is_empty()),
             ("--calibration", self.calibration.is_some()),
             ("--compute-scale", self.compute_scale != "1"),
             ("--compute-noise", self.compute_noise != "captured"),

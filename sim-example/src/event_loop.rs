@@ -9,7 +9,7 @@ use crate::critical::Causes;
 use crate::error::SimError;
 use crate::in_network::{Completed, InNetwork};
 use crate::latencies::{Cell, Latencies};
-use crate::model::{Carried, Happened, Network, OutOfTime, connection};
+use crate::model::{Carried, Happened, Network, Origin, OutOfTime};
 use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeats;
 
@@ -235,14 +235,13 @@ impl<N: Network, F: Follow> Follower<'_, N, F> {
 
     #[inline(always)]
     fn submit(&mut self, message: &Message) {
-        let &Message { id, src_node, dst_node, bytes, kind, start, .. } = message;
+        let &Message { id, job, src_node, dst_node, bytes, kind, start, .. } = message;
         self.note(id, Cell::of(kind, bytes));
         if let Some(watch) = self.network.watch() {
             watch.handed_over(id, self.accounts.number(message.job, message.src.0), message.job, kind);
         }
-        let [from, to] = [message.src, message.dst].map(|rank| self.accounts.number(message.job, rank.0));
-        let connection = connection(from, to);
-        let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw(), connection };
+        let origin = Origin::Job { job, kind, ranks: [message.src.0, message.dst.0] };
+        let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw(), origin };
         if let Err(refused) = self.network.submit(start, carried) {
             self.refused.get_or_insert(refused);
         }

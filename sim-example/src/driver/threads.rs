@@ -1,7 +1,7 @@
 //! Several threads against one: the same report, to the picosecond.
 
 use super::*;
-use crate::model::{Arbiter, Buffers, Delay, Model, PacketSettings};
+use crate::model::{Arbiter, Buffers, Delay, Members, Model, PacketSettings, TrafficClasses};
 use crate::places::Places;
 use crate::settings::Workload;
 use proptest::prelude::*;
@@ -61,8 +61,12 @@ fn packets() -> impl Strategy<Value = PacketSettings> {
         Just((Buffers::Output, None)),
     ];
     let arbiter = prop_oneof![Just(Arbiter::RoundRobin), Just(Arbiter::Age)];
-    (buffers, arbiter, 0u64..40, prop::option::of(1u64..5), 200u64..3000).prop_map(
-        |((buffers, speedup), arbiter, header, room, size)| PacketSettings {
+    let mut with_class = TrafficClasses::default();
+    with_class.add(Members::Collectives, 3).unwrap();
+    let classes = prop::sample::select(vec![TrafficClasses::default(), with_class]);
+    (buffers, arbiter, 0u64..40, prop::option::of(1u64..5), 200u64..3000, classes).prop_map(
+        |((buffers, speedup), arbiter, header, room, size, classes)| PacketSettings {
+            classes: if speedup.is_some() { TrafficClasses::default() } else { classes },
             size: Bytes(size),
             header: Bytes(header),
             buffer: room.map(|packets| Bytes(packets * (size + header))),

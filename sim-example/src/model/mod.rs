@@ -56,11 +56,12 @@ pub(crate) use links::LinkSpeed;
 pub use links::{GROUPS_HEADING, HEADING as LINKS_HEADING, Links, Usage};
 pub use list::{Model, UnknownModel};
 pub(crate) use network::forward;
-pub use network::{Carried, Congested, Happened, Hops, Network, OutOfTime, connection};
+pub use network::{Carried, Congested, Happened, Hops, Network, Origin, OutOfTime};
 pub use packet::settings::HEADING as PACKET_HEADING;
 pub(crate) use packet::{Announced, Crossed, Packets};
 pub use packet::{
-    Arbiter, Buffers, Congestion, CongestionError, DcqcnSettings, DctcpSettings, PacketSettings, Window,
+    Arbiter, Buffers, ClassError, Congestion, CongestionError, DcqcnSettings, DctcpSettings, Members,
+    PacketSettings, TrafficClasses, Window,
 };
 pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};

@@ -1,5 +1,6 @@
 //! The interface of the networks: messages are submitted, their delivery is reported.
 
+use replay::Kind;
 use vef_format::units::{Bytes, Picos};
 
 use super::links::Usage;
@@ -24,13 +25,41 @@ pub struct Carried {
     pub bytes: Bytes,
     /// Chosen by the caller.
     pub tag: u64,
-    /// Messages of one number follow each other under `--connections pair` ([`connection`]).
-    pub connection: u64,
+    /// Who sends it.
+    pub origin: Origin,
 }
 
-/// The number for the messages from one to another.
-pub fn connection(from: u32, to: u32) -> u64 {
-    u64::from(from) << u32::BITS | u64::from(to)
+/// Who sends a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A job, by number, in an operation of this kind.
+    Job {
+        /// The job.
+        job: u32,
+        /// The operation.
+        kind: Kind,
+        /// The ranks that send and receive.
+        ranks: [u32; 2],
+    },
+    /// Traffic beside the jobs.
+    Background,
+}
+
+impl Origin {
+    /// That of what goes from the receiver to the sender.
+    pub(crate) fn back(self) -> Self {
+        match self {
+            Self::Job { job, kind, ranks: [from, to] } => Self::Job { job, kind, ranks: [to, from] },
+            Self::Background => Self::Background,
+        }
+    }
+}
+
+impl Default for Origin {
+    /// Point-to-point of job 0.
+    fn default() -> Self {
+        Self::Job { job: 0, kind: Kind::PointToPoint, ranks: [0, 1] }
+    }
 }
 
 /// What congestion control has done.

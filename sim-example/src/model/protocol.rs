@@ -65,9 +65,8 @@ impl<N: Network> Network for WithProtocol<'_, N> {
         match self.protocol.returned(bytes) {
             Bytes(0) => Ok(()),
             back => {
-                let connection = message.connection.rotate_left(u32::BITS);
-                self.network
-                    .submit(at, Carried { src: dst, dst: src, bytes: back, tag: RETURNED, connection })
+                let origin = message.origin.back();
+                self.network.submit(at, Carried { src: dst, dst: src, bytes: back, tag: RETURNED, origin })
             }
         }
     }

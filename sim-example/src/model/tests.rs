@@ -32,7 +32,9 @@ fn carry_over(topology: &Fabric, model: Model, links: Links, load: &[Load]) -> O
     let mut network = whole(topology, model, &links);
     let mut times = vec![(0, 0); load.len()];
     for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
+        network
+            .submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, origin: Origin::default() })
+            .unwrap();
     }
     while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
         match happened {
@@ -188,7 +190,10 @@ fn the_end_of_time_is_an_error() {
         let links = Links::default();
         let mut network = whole(&topology, Model::CutThrough, &links);
         network
-            .submit(Picos(at), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag: 0, connection: 0 })
+            .submit(
+                Picos(at),
+                Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag: 0, origin: Origin::default() },
+            )
             .unwrap();
         std::iter::repeat_with(|| network.run_until(Picos::MAX)).take(9).find(Result::is_err)
     };
@@ -362,7 +367,9 @@ fn arrivals(topology: &Fabric, settings: &NetworkSettings, load: &[Load]) -> Vec
     let mut network = build(settings.setup(topology, false).unwrap()).unwrap();
     let mut times = vec![0; load.len()];
     for (&(at, src, dst, bytes), tag) in load.iter().zip(0u64..) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
+        network
+            .submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, origin: Origin::default() })
+            .unwrap();
     }
     while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
         if let Happened::Delivered { tag, .. } = happened {

@@ -11,7 +11,7 @@ use vef_format::units::{Bytes, Picos};
 use super::background::Background;
 use super::{Arrivals, Destinations, Sizes, SourceClock, Traffic, slot};
 use crate::error::SimError;
-use crate::model::{Carried, Happened, Network, OutOfTime, connection, forward};
+use crate::model::{Carried, Happened, Network, Origin, OutOfTime, forward};
 use crate::settings::NetworkSettings;
 use crate::topology::Fabric;
 use crate::watch::{background_tag, node_of_background};
@@ -118,9 +118,8 @@ impl<N: Network> Beside<N> {
         }
         let dst = self.destinations.draw(node, &mut source.clock.random);
         self.count(|counts| counts.submitted += 1);
-        // None of those of ranks.
-        let connection = !connection(node, dst);
-        let message = Carried { src: node, dst, bytes: self.bytes, tag: background_tag(node), connection };
+        let (bytes, tag) = (self.bytes, background_tag(node));
+        let message = Carried { src: node, dst, bytes, tag, origin: Origin::Background };
         self.network.submit(Picos(at), message)
     }
 

@@ -24,7 +24,7 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::error::SimError;
 use crate::histogram::Histogram;
-use crate::model::{Carried, Carrier, Happened, Hops, ModelError, Network, OutOfTime, connection};
+use crate::model::{Carried, Carrier, Happened, Hops, ModelError, Network, Origin, OutOfTime};
 use crate::random::Random;
 use crate::report::{congestion, latency};
 use crate::settings::NetworkSettings;
@@ -181,8 +181,10 @@ pub(crate) fn run_between(
                     let dst = destinations.draw(node, &mut source.random);
                     let bytes = sizes.draw(&mut source.random);
                     let tag = measure.submitted(node, bytes, wire(settings, bytes) / mean_wire);
-                    let connection = connection(node, dst);
-                    network.submit(Picos(at), Carried { src: node, dst, bytes, tag, connection })?;
+                    network.submit(
+                        Picos(at),
+                        Carried { src: node, dst, bytes, tag, origin: Origin::Background },
+                    )?;
                 }
             }
             while let Some((now, happened)) = network.run_until(Picos(until - 1))? {
@@ -265,8 +267,10 @@ pub fn run_batch(network: &NetworkSettings, traffic: &Traffic, messages: u32) ->
             let bytes = sizes.draw(&mut random);
             sum += u128::from(bytes.0);
             submitted += 1;
-            let (tag, connection) = (node.into(), connection(node, dst));
-            carrier.submit(Picos::ZERO, Carried { src: node, dst, bytes, tag, connection })?;
+            carrier.submit(
+                Picos::ZERO,
+                Carried { src: node, dst, bytes, tag: node.into(), origin: Origin::Background },
+            )?;
         }
     }
     let mut latencies = Histogram::default();

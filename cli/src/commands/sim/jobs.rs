@@ -2,6 +2,7 @@
 
 use crate::output::Failure;
 use crate::simulation_args::Sim;
+use sim_example::model::{Members, TrafficClasses};
 use sim_example::quantity::parse_time;
 use sim_example::{Repeat, Workload};
 use std::path::Path;
@@ -104,6 +105,30 @@ impl<'a> Jobs<'a> {
             placements[job] = value.to_owned();
         }
         Ok(placements)
+    }
+
+    /// The classes of traffic.
+    pub fn classes(&self, sim: &Sim) -> Result<TrafficClasses, Failure> {
+        let mut classes = TrafficClasses::default();
+        for text in sim.class.iter().filter(|text| *text != "none") {
+            let wrong = |error: String| format!("--class {text}: {error}");
+            let forms = "write JOB=WEIGHT, background=WEIGHT or collectives=WEIGHT, with a number from 1 to";
+            let forms = || format!("{forms} {}", TrafficClasses::MOST_WEIGHT);
+            // A name may have an equals sign.
+            let (members, weight) = text.rsplit_once('=').ok_or_else(|| wrong(forms()))?;
+            let weight = weight.parse().map_err(|_| wrong(forms()))?;
+            let members = match (members, self.find(members)) {
+                (_, Ok(job)) => Members::Job(job as u32),
+                ("background", Err(_)) if sim.background.is_none() => {
+                    return Err(wrong("there is no --background".to_owned()).into());
+                }
+                ("background", Err(_)) => Members::Background,
+                ("collectives", Err(_)) => Members::Collectives,
+                (_, Err(error)) => return Err(wrong(format!("{error}, background or collectives")).into()),
+            };
+            classes.add(members, weight).map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(classes)
     }
 }
 

@@ -28,6 +28,9 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         return sweep::execute(sim);
     }
     sim.network.all_have_effect()?;
+    if let Some(option) = sim.class_without_effect() {
+        return Err(format!("{option}: no effect with --model {}", sim.network.settings.model).into());
+    }
     if let Some(file) = &sim.draw {
         file.check_suffix(&["svg"], "--draw writes SVG; name it so")?;
     }

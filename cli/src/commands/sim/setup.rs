@@ -192,6 +192,7 @@ pub(super) fn settings(
     names.schedule(sim, &mut jobs)?;
     let mut settings = Settings { jobs, network: sim.network.settings.clone(), ..Settings::default() };
     settings.background.clone_from(&sim.background);
+    settings.network.packet.classes = names.classes(sim)?;
     settings.send_completion = sim.send_completion;
     settings.same_node = sim.same_node;
     settings.collectives.clone_from(&sim.collectives);

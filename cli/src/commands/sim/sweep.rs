@@ -131,7 +131,8 @@ fn points(options: &[Swept]) -> Result<Vec<Point>, Failure> {
         };
         let at = with(&values).map_err(wrong)?;
         at.network.retransmits().map_err(wrong)?;
-        let here = at.network.without_effect(&swept);
+        let mut here = at.network.without_effect(&swept);
+        here.extend(at.class_without_effect());
         match &mut unused {
             Some(unused) => unused.retain(|name| here.contains(name)),
             none => *none = Some(here),

@@ -24,7 +24,7 @@ use self::shares::Shares;
 use super::error::ModelError;
 use super::kind::{Carrier, ModelInfo};
 use super::links::{self, LinkSpeed, Usage};
-use super::{Carried, Happened, Hops, Network, OutOfTime, Setup};
+use super::{Carried, Happened, Hops, Network, Origin, OutOfTime, Setup};
 use crate::routing::{Load, Router};
 use crate::topology::LinkId;
 use crate::watch::{Crossing, Watch};
@@ -51,7 +51,7 @@ pub(crate) struct Flows<'a> {
     router: Router<'a>,
     weights: Weights,
     /// The message that uses each connection, and those behind it; if messages share connections.
-    connections: Option<HashMap<u64, VecDeque<u32>>>,
+    connections: Option<HashMap<Connection, VecDeque<u32>>>,
     report_sent: bool,
     switch_delay: Picos,
     overhead: Picos,
@@ -70,6 +70,9 @@ pub(crate) struct Flows<'a> {
     hops: Hops,
     watch: Option<Box<Watch>>,
 }
+
+/// The ends of a connection: a job and two of its ranks, or two nodes of the traffic beside.
+type Connection = (Option<u32>, u32, u32);
 
 /// The token bucket of a link.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +96,7 @@ impl Bucket {
 #[derive(Clone, Copy, Debug)]
 struct Message {
     tag: u64,
-    connection: u64,
+    connection: Connection,
     submitted: Picos,
     entered: Picos,
     src: u32,
@@ -365,7 +368,7 @@ impl<'a> Flows<'a> {
     }
 
     /// The first message of a connection has ended: the next one begins, if its first byte has come.
-    fn free_connection(&mut self, connection: u64, now: Picos) {
+    fn free_connection(&mut self, connection: Connection, now: Picos) {
         let Some(connections) = &mut self.connections else { return };
         let Some(queue) = connections.get_mut(&connection) else { return };
         queue.pop_front();
@@ -411,7 +414,11 @@ impl<'a> Flows<'a> {
 
 impl Network for Flows<'_> {
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
-        let Carried { src, dst, bytes, tag, connection } = message;
+        let Carried { src, dst, bytes, tag, origin } = message;
+        let connection = match origin {
+            Origin::Job { job, ranks: [from, to], .. } => (Some(job), from, to),
+            Origin::Background => (None, src, dst),
+        };
         let number = self.sent.get_mut(src as usize).map_or(0, |sent| {
             *sent = sent.wrapping_add(1);
             *sent

@@ -1,14 +1,18 @@
 //! SimGrid's results, and cases by hand.
 
 use super::*;
-use crate::model::connection;
-use crate::model::{Links, Model};
+use crate::model::{Links, Model, Origin};
 use crate::settings::NetworkSettings;
 use crate::topology::tests::build;
 use crate::traffic::tests::reference;
 use std::collections::BTreeMap;
 
 const SECOND: f64 = 1e12;
+
+/// A message of a job from a rank to rank 1.
+fn from(rank: u32) -> Origin {
+    Origin::Job { job: 0, kind: replay::Kind::PointToPoint, ranks: [rank, 1] }
+}
 
 /// Flows over a list of links: when each ends, in seconds.
 fn over_links(text: &str, weights: Weights) -> Vec<(f64, f64)> {
@@ -105,7 +109,9 @@ fn over_topology(text: &str, weights: Weights) -> Vec<(f64, f64)> {
         flows.push(((start * SECOND).round() as u64, src as u32, dst as u32, bytes as u64, finish));
     }
     for (tag, &(at, src, dst, bytes, _)) in (0..).zip(&flows) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
+        network
+            .submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, origin: Origin::default() })
+            .unwrap();
     }
     let mut ends = vec![(f64::NAN, 0.0); flows.len()];
     while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
@@ -172,7 +178,7 @@ fn a_message_without_bytes_and_one_that_is_reported_as_sent() {
     let mut network = Flows::new(&settings.setup(&topology, true).unwrap());
     for (tag, bytes) in [(1, 0), (2, 1000)] {
         network
-            .submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, connection: 0 })
+            .submit(Picos(7), Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, origin: Origin::default() })
             .unwrap();
     }
     let happened: Vec<_> = std::iter::from_fn(|| network.run_until(Picos::MAX).unwrap()).collect();
@@ -200,8 +206,13 @@ fn messages_of_one_moment_are_load() {
         };
         let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
         for src in 0..8 {
-            let message =
-                Carried { src, dst: src + 8, bytes: Bytes(1_000_000), tag: src.into(), connection: 0 };
+            let message = Carried {
+                src,
+                dst: src + 8,
+                bytes: Bytes(1_000_000),
+                tag: src.into(),
+                origin: Origin::default(),
+            };
             network.submit(Picos(0), message).unwrap();
         }
         let ends =
@@ -226,7 +237,13 @@ fn messages_of_one_moment_are_load() {
     let settings = settings("adaptive");
     let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
     for src in 0..4 {
-        let message = Carried { src, dst: src + 4, bytes: Bytes(1_000_000), tag: src.into(), connection: 0 };
+        let message = Carried {
+            src,
+            dst: src + 4,
+            bytes: Bytes(1_000_000),
+            tag: src.into(),
+            origin: Origin::default(),
+        };
         network.submit(Picos(0), message).unwrap();
     }
     while let Some((now, _)) = network.run_until(Picos::MAX).unwrap() {
@@ -262,11 +279,11 @@ fn messages_of_a_pair_follow_each_other() {
         let settings = NetworkSettings { flow, ..NetworkSettings::default() };
         let mut network = Flows::new(&settings.setup(&topology, true).unwrap());
         for (tag, src) in (0..).zip([0, 0, 2]) {
-            let message = Carried { src, dst: 1, bytes: Bytes(1000), tag, connection: connection(src, 1) };
+            let message = Carried { src, dst: 1, bytes: Bytes(1000), tag, origin: from(src) };
             network.submit(Picos::ZERO, message).unwrap();
         }
         // One of no bytes follows, too.
-        let empty = Carried { src: 0, dst: 1, bytes: Bytes(0), tag: 3, connection: connection(0, 1) };
+        let empty = Carried { src: 0, dst: 1, bytes: Bytes(0), tag: 3, origin: from(0) };
         network.submit(Picos::ZERO, empty).unwrap();
         let mut times = [0; 4];
         while let Some((now, happened)) = network.run_until(Picos::MAX).unwrap() {
@@ -290,7 +307,7 @@ fn a_bucket_passes_its_tokens_at_once() {
     let settings = NetworkSettings { links, ..NetworkSettings::default() };
     let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
     for (tag, (at, bytes)) in (0..).zip([(0, 1000), (320_000 + 160_000, 1000), (10_000_000, 100)]) {
-        let message = Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, connection: 0 };
+        let message = Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, origin: from(0) };
         network.submit(Picos(at), message).unwrap();
     }
     for expected in [1_320_000, 1_480_000 + 640_000, 11_000_000] {
@@ -329,7 +346,7 @@ fn messages_of_a_pair_do_not_overtake() {
         let settings = NetworkSettings { flow, routing, seed, ..NetworkSettings::default() };
         let mut network = Flows::new(&settings.setup(&topology, false).unwrap());
         for (tag, bytes) in (0..).zip([1_000_000, 1000, 0, 500]) {
-            let message = Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, connection: connection(0, 1) };
+            let message = Carried { src: 0, dst: 1, bytes: Bytes(bytes), tag, origin: from(0) };
             network.submit(Picos::ZERO, message).unwrap();
         }
         let mut order = Vec::new();

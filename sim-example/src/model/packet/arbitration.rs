@@ -9,6 +9,9 @@ use crate::model::OutOfTime;
 use crate::random::combine;
 use crate::topology::LinkId;
 
+/// The order in which packets are served, the least first.
+type Turn = (u64, u64, u32, u32);
+
 impl Packets<'_> {
     /// Arbitrates all links that need it.
     pub(super) fn arbitrate(&mut self) -> Result<(), OutOfTime> {
@@ -23,7 +26,7 @@ impl Packets<'_> {
             state.requested = false;
             if state.next_arbitration > self.now {
                 self.schedule_arbitration(link.0);
-            } else if link.0 < 2 * self.sources.len() as u32 && link.0.is_multiple_of(2) {
+            } else if link.0 < 2 * self.router.fabric().nodes() && link.0.is_multiple_of(2) {
                 match self.congestion {
                     Some(_) => self.inject_controlled(link)?,
                     None => self.inject(link).map(drop)?,
@@ -47,8 +50,8 @@ impl Packets<'_> {
             return Ok(());
         }
         state.settle(self.now, &mut self.buffers);
-        let (mut chosen, mut oldest, mut no_room) = (None, Picos::MAX, false);
-        let mut first_turn = (0, 0, 0);
+        let (mut chosen, mut first_turn, mut no_room) = (None, Turn::default(), false);
+        let first_come = count == 1 || self.settings.buffers == Buffers::Output;
         for place in 0..count {
             let waiting = self.links[link.index()].waiting[place];
             let slot = match self.settings.buffers {
@@ -72,24 +75,19 @@ impl Packets<'_> {
                     }
                 }
             };
-            match self.settings.arbiter {
+            let class = self.class_of(packet.buffer);
+            let start = self.shares.start(link, class);
+            let turn = match self.settings.arbiter {
                 // Output buffers are first come, first served.
-                Arbiter::RoundRobin if count == 1 || self.settings.buffers == Buffers::Output => {
-                    chosen = Some((place, slot, room));
-                    break;
-                }
-                Arbiter::RoundRobin => {
-                    let turn = self.turn(link, packet);
-                    if chosen.is_none() || turn < first_turn {
-                        (chosen, first_turn) = (Some((place, slot, room)), turn);
-                    }
-                }
-                Arbiter::Age => {
-                    let age = self.messages[packet.message as usize].submitted;
-                    if age < oldest {
-                        (chosen, oldest) = (Some((place, slot, room)), age);
-                    }
-                }
+                Arbiter::RoundRobin if first_come => (start, 0, 0, 0),
+                Arbiter::RoundRobin => self.turn(link, packet, start, class),
+                Arbiter::Age => (start, self.messages[packet.message as usize].submitted.0, 0, 0),
+            };
+            if chosen.is_none() || turn < first_turn {
+                (chosen, first_turn) = (Some((place, slot, room)), turn);
+            }
+            if first_come && self.settings.arbiter == Arbiter::RoundRobin && self.shares.count() == 1 {
+                break;
             }
         }
         let now = self.now;
@@ -105,19 +103,20 @@ impl Packets<'_> {
         self.send(link, slot, room)
     }
 
-    /// When it is a packet's turn on a link: classes of virtual channels take turns, within a class, inputs of the switch, and within an
-    /// input, a random channel is first. A single order for all classes starves buffers, because each win of a class would move the turn
-    /// of the others; with one for all buffers, an input would get more the more of its channels wait. The turn does not depend on other
-    /// links, which may be served at the same time, in any order.
+    /// When it is a packet's turn on a link: after classes of traffic by their tags, classes of virtual channels take turns, within a class,
+    /// inputs of the switch, and within an input, a random channel is first. A single order for all classes starves buffers, because each
+    /// win of a class would move the turn of the others; with one for all buffers, an input would get more the more of its channels wait.
+    /// The turn does not depend on other links, which may be served at the same time, in any order.
     #[inline]
-    fn turn(&self, link: LinkId, packet: &Packet) -> (u32, u32, u32) {
-        let class = if packet.last { 0 } else { u32::from(packet.vcs.0) };
-        let served = self.links[link.index()].served;
-        let winner = self.buffers[(link.0 * self.vcs + class) as usize].winner;
+    fn turn(&self, link: LinkId, packet: &Packet, start: u64, traffic: u32) -> Turn {
+        let (class, first) = (u32::from(packet.vcs.0), link.0 * self.vcs);
+        let served = u32::from(self.buffers[(first + traffic * self.vcs_of_class) as usize].served);
+        let winner = self.buffers[(first + class) as usize].winner;
         let channel = u64::from(packet.buffer) + combine(self.now.0, link.0.into()) % u64::from(self.vcs);
         // Those behind the last one come first, in ascending order, then the others.
         (
-            class.wrapping_sub(served + 1),
+            start,
+            class.wrapping_sub(served + 1).into(),
             self.buffers[packet.buffer as usize].link.0.wrapping_sub(winner + 1),
             (channel % u64::from(self.vcs)) as u32,
         )

@@ -5,7 +5,7 @@ use vef_format::units::{Bytes, Picos};
 use super::congestion::settings::Congestion;
 use super::congestion::{Ack, Control, Controlled, Flight, Flow, Loss, Sending, Turn};
 use super::flows::{ACK, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
-use super::parts::{CONTROL, Credit, Event};
+use super::parts::{CONTROL, Credit, Event, Message};
 use super::settings::Buffers;
 use super::state::Packets;
 use crate::model::OutOfTime;
@@ -41,19 +41,21 @@ impl Packets<'_> {
         }
     }
 
-    /// The flow between two nodes.
-    fn flow(&mut self, src: u32, dst: u32) -> u32 {
-        let known = self.congestion.as_ref().and_then(|all| all.pairs.get(&(src, dst)).copied());
+    /// The flow between two nodes, of a class of traffic.
+    fn flow(&mut self, src: u32, dst: u32, class: u8) -> u32 {
+        let known = self.congestion.as_ref().and_then(|all| all.pairs.get(&(src, dst, class)).copied());
         if let Some(flow) = known {
             return flow;
         }
         let delay = self.latency(src, dst);
         let (size, line) = (self.settings.size.0, self.speeds[Controlled::NODE].speed.bandwidth);
+        let classes = self.shares.count();
         let Some(all) = self.controlled() else { return 0 };
         let flow = all.flows.len() as u32;
         all.flows.push(Flow {
             src,
-            dst,
+            host: src * classes + u32::from(class),
+            receiver: dst * classes,
             delay,
             turn: Turn::Idle,
             control: all.start(line, delay, size),
@@ -64,7 +66,7 @@ impl Packets<'_> {
             notify_at: Picos::ZERO,
             loss: Loss::default(),
         });
-        all.pairs.insert((src, dst), flow);
+        all.pairs.insert((src, dst, class), flow);
         flow
     }
 
@@ -73,16 +75,17 @@ impl Packets<'_> {
         if self.congestion.is_some() {
             return self.start_controlled(slot);
         }
-        let node = self.messages[slot as usize].src;
-        self.sources[node as usize].messages.push_back(slot);
-        self.request_arbitration(LinkId::injection(node));
+        let Message { src, class, .. } = self.messages[slot as usize];
+        let source = src * self.shares.count() + u32::from(class);
+        self.sources[source as usize].messages.push_back(slot);
+        self.request_arbitration(LinkId::injection(src));
     }
 
     /// A message enters its flow.
     fn start_controlled(&mut self, slot: u32) {
         let message = &self.messages[slot as usize];
         let (src, bytes, size) = (message.src, message.to_send, self.settings.size.0);
-        let number = self.flow(src, message.dst);
+        let number = self.flow(src, message.dst, message.class);
         // At most 2²⁶ (`MOST_PACKETS`).
         let packets = bytes.div_ceil(size).max(1) as u32;
         let Some(all) = self.controlled() else { return };
@@ -115,12 +118,12 @@ impl Packets<'_> {
         }
     }
 
-    /// The next flow of a node that may send.
-    fn choose(&mut self, node: u32) -> Option<u32> {
+    /// The next flow of a host that may send.
+    fn choose(&mut self, host: u32) -> Option<u32> {
         let (now, size) = (self.now, self.settings.size.0);
         loop {
             let all = self.congestion.as_deref_mut()?;
-            let number = all.hosts[node as usize].ring.pop_front()?;
+            let number = all.hosts[host as usize].ring.pop_front()?;
             let flow = &mut all.flows[number as usize];
             let Some(&message) = flow.messages.front() else {
                 flow.turn = Turn::Idle;
@@ -153,24 +156,29 @@ impl Packets<'_> {
 
     /// Sends the next packet of the flow whose turn it is at a node.
     pub(super) fn inject_controlled(&mut self, link: LinkId) -> Result<(), OutOfTime> {
-        let node = link.0 / 2;
-        if self.sources[node as usize].messages.is_empty() {
-            let Some(number) = self.choose(node) else { return Ok(()) };
-            let Some(all) = self.controlled() else { return Ok(()) };
-            all.hosts[node as usize].turn = Some(number);
-            let message = all.flows[number as usize].messages.front().copied();
-            self.sources[node as usize].messages.extend(message);
+        let classes = self.shares.count();
+        let hosts = link.0 / 2 * classes..(link.0 / 2 + 1) * classes;
+        for host in hosts.clone() {
+            if self.sources[host as usize].messages.is_empty()
+                && let Some(number) = self.choose(host)
+                && let Some(all) = self.controlled()
+            {
+                all.hosts[host as usize].turn = Some(number);
+                let message = all.flows[number as usize].messages.front().copied();
+                self.sources[host as usize].messages.extend(message);
+            }
         }
-        // It keeps its turn until a buffer has room.
-        let Some(packet) = self.inject(link)? else { return Ok(()) };
-        let sent_all = self.sources[node as usize].messages.pop_front().is_none();
+        // Each keeps its turn until a buffer has room.
+        let Some((packet, class)) = self.inject(link)? else { return Ok(()) };
+        let host = hosts.start + class;
+        let sent_all = self.sources[host as usize].messages.pop_front().is_none();
         let (now, header) = (self.now, self.settings.header.0);
         let (bytes, message) = {
             let packet = &self.packets[packet as usize];
             (u64::from(packet.bytes), packet.message)
         };
         let Some(all) = self.congestion.as_deref_mut() else { return Ok(()) };
-        let Some(number) = all.hosts[node as usize].turn.take() else { return Ok(()) };
+        let Some(number) = all.hosts[host as usize].turn.take() else { return Ok(()) };
         let flow = &mut all.flows[number as usize];
         flow.sent += bytes;
         match (&mut flow.control, &all.control) {
@@ -199,7 +207,8 @@ impl Packets<'_> {
         }
         let Some(all) = self.controlled() else { return Ok(()) };
         all.enlist(number);
-        if !all.hosts[node as usize].ring.is_empty() {
+        let waits = |host: u32| !all.hosts[host as usize].ring.is_empty();
+        if hosts.into_iter().any(waits) {
             self.schedule_arbitration(link.0);
         }
         Ok(())
@@ -211,9 +220,10 @@ impl Packets<'_> {
         let wire = u64::from(packet.bytes) + self.settings.header.0;
         let (message, buffer) = (packet.message, packet.buffer);
         let class = usize::from(self.links[link.index()].class.0);
+        let place = self.queue_of(link, buffer);
         let seed = self.router.seed();
         let Some(all) = self.congestion.as_deref_mut() else { return true };
-        let queue = all.queued[link.index()];
+        let queue = all.queued[place];
         if all.lossy.is_some_and(|(most, _)| queue + wire > most) {
             all.counts.dropped += 1;
             all.sending[message as usize].packets -= 1;
@@ -239,7 +249,7 @@ impl Packets<'_> {
             all.counts.marked += u64::from(!flight.marked);
             flight.marked = true;
         }
-        all.queued[link.index()] = queue + wire;
+        all.queued[place] = queue + wire;
         // Of input buffers, only the first packets wait for a link.
         if self.settings.buffers == Buffers::Output {
             all.counts.largest_queue = all.counts.largest_queue.max(queue + wire);
@@ -249,10 +259,17 @@ impl Packets<'_> {
 
     /// A packet leaves the queue of a link.
     pub(super) fn leaves_queue(&mut self, link: LinkId, slot: u32) {
-        let wire = u64::from(self.packets[slot as usize].bytes) + self.settings.header.0;
+        let packet = &self.packets[slot as usize];
+        let wire = u64::from(packet.bytes) + self.settings.header.0;
+        let place = self.queue_of(link, packet.buffer);
         if let Some(all) = self.controlled() {
-            all.queued[link.index()] -= wire;
+            all.queued[place] -= wire;
         }
+    }
+
+    /// The queue of a link for the class of traffic of a packet in this buffer.
+    fn queue_of(&self, link: LinkId, buffer: u32) -> usize {
+        (link.0 * self.shares.count() + self.class_of(buffer)) as usize
     }
 
     /// The last byte of a packet arrives at its node at `there`. Returns whether the node accepts it.
@@ -350,7 +367,7 @@ impl Packets<'_> {
     fn requested(&mut self, number: u32) {
         let Some(all) = self.controlled() else { return };
         let flow = &mut all.flows[number as usize];
-        let dst = flow.dst;
+        let dst = flow.receiver;
         let Control::Credits(credits) = &mut flow.control else { return };
         let was_waiting = !credits.demand.is_empty();
         credits.demand.extend(credits.requests.pop_front());

@@ -32,8 +32,9 @@ impl<'a> Packets<'a> {
     /// The parts of a new network.
     pub(crate) fn divide(self, parts: &'a Parts, links: &Links) -> Vec<Self> {
         // The same settings as before.
-        let again =
-            |_| Self::with_channels(self.router, self.vcs, self.settings, links, self.report_sent).ok();
+        let again = |_| {
+            Self::with_channels(self.router, self.vcs_of_class, self.settings, links, self.report_sent).ok()
+        };
         let others: Vec<Self> = (1..parts.count()).filter_map(again).collect();
         let mut networks: Vec<Self> = std::iter::once(self).chain(others).collect();
         for (part, network) in (0..).zip(&mut networks) {

@@ -9,31 +9,48 @@ use crate::topology::LinkId;
 use crate::watch::Crossing;
 
 impl Packets<'_> {
-    /// Sends the next packet of a node's first message. Returns it, unless there is none or no room.
+    /// Sends the next packet of a node: of the class of traffic whose turn it is, of those with room for one, of its first message. Returns
+    /// it and its class, unless there is none or no room.
     #[inline]
-    pub(super) fn inject(&mut self, link: LinkId) -> Result<Option<u32>, OutOfTime> {
-        let node = link.0 / 2;
-        let Some(&slot) = self.sources[node as usize].messages.front() else { return Ok(None) };
-        let message = &mut self.messages[slot as usize];
-        let out_of_time = OutOfTime { bytes: Bytes(message.to_arrive) };
-        if !message.prepared {
-            message.prepared = true;
-            if self.overhead > Picos::ZERO {
-                let prepared = self.now.checked_add(self.overhead).ok_or(out_of_time)?;
-                self.links[link.index()].next_arbitration = prepared;
-                self.schedule_arbitration(link.0);
-                return Ok(None);
-            }
-        }
+    pub(super) fn inject(&mut self, link: LinkId) -> Result<Option<(u32, u32)>, OutOfTime> {
+        let classes = self.shares.count();
+        let first_source = link.0 / 2 * classes;
+        let has_message =
+            |this: &Self, class: u32| !this.sources[(first_source + class) as usize].messages.is_empty();
         self.links[link.index()].settle(self.now, &mut self.buffers);
-        let bytes = message.to_send.min(self.settings.size.0) as u32;
-        let wire = bytes + self.settings.header.0 as u32;
-        let Some(room) = self.room_for(link, wire, (0, self.vcs as u8)) else {
-            let state = &mut self.links[link.index()];
-            state.blocked = state.blocked.min(self.now);
-            self.wake(link);
+        let (mut tried, mut found) = (0u32, None);
+        while found.is_none() {
+            let open = (0..classes).filter(|&class| tried & 1 << class == 0 && has_message(self, class));
+            let Some(class) = open.min_by_key(|&class| self.shares.start(link, class)) else { break };
+            tried |= 1 << class;
+            let Some(&slot) = self.sources[(first_source + class) as usize].messages.front() else { break };
+            let message = &mut self.messages[slot as usize];
+            if !message.prepared {
+                message.prepared = true;
+                if self.overhead > Picos::ZERO {
+                    let out_of_time = OutOfTime { bytes: Bytes(message.to_arrive) };
+                    let prepared = self.now.checked_add(self.overhead).ok_or(out_of_time)?;
+                    self.links[link.index()].next_arbitration = prepared;
+                    self.schedule_arbitration(link.0);
+                    return Ok(None);
+                }
+            }
+            let bytes = message.to_send.min(self.settings.size.0) as u32;
+            let room = self.room_for(link, bytes + self.settings.header.0 as u32, self.channels_of(class));
+            found = room.map(|room| (class, slot, bytes, room));
+        }
+        let Some((class, slot, bytes, room)) = found else {
+            if tried != 0 {
+                let state = &mut self.links[link.index()];
+                state.blocked = state.blocked.min(self.now);
+                self.wake(link);
+            }
             return Ok(None);
         };
+        let source = (first_source + class) as usize;
+        let wire = bytes + self.settings.header.0 as u32;
+        self.shares.serve(link, class, wire);
+        let out_of_time = OutOfTime { bytes: Bytes(self.messages[slot as usize].to_arrive) };
         let message = &mut self.messages[slot as usize];
         if message.packets == 0 {
             message.entered = self.now;
@@ -88,16 +105,16 @@ impl Packets<'_> {
         let ready = Picos(self.now.0 + latency.0 + self.switch_delay.0);
         self.enqueue(room, packet, ready, last_byte);
         if all_sent {
-            self.sources[node as usize].messages.pop_front();
+            self.sources[source].messages.pop_front();
             let message = &mut self.messages[slot as usize];
             if self.report_sent && !std::mem::replace(&mut message.told_sent, true) {
                 message.report_sent = true;
                 self.queue.push(end, Event::new(SENT, slot, 0));
             }
         }
-        if !self.sources[node as usize].messages.is_empty() {
+        if (0..classes).any(|class| has_message(self, class)) {
             self.schedule_arbitration(link.0);
         }
-        Ok(Some(packet))
+        Ok(Some((packet, class)))
     }
 }

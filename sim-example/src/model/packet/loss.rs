@@ -89,11 +89,11 @@ impl Packets<'_> {
             flow.messages.push_back(entry.message);
         }
         // The packet whose turn it was is another one now.
-        let host = &mut all.hosts[flow.src as usize];
+        let host = &mut all.hosts[flow.host as usize];
         if host.turn == Some(number) {
             host.turn = None;
             flow.turn = Turn::Idle;
-            self.sources[flow.src as usize].messages.clear();
+            self.sources[flow.host as usize].messages.clear();
         }
         let delay = flow.delay;
         if let Control::Credits(credits) = &mut flow.control

@@ -22,6 +22,7 @@
 
 mod arbitration;
 mod border;
+pub(super) mod classes;
 mod congestion;
 mod controlled;
 mod crossing;
@@ -43,6 +44,7 @@ use super::{Carried, Congested, Happened, Hops, Network, OutOfTime};
 use crate::routing::channels::describe;
 use crate::watch::Watch;
 pub(crate) use border::{Announced, Crossed};
+pub use classes::{ClassError, Members, TrafficClasses};
 pub use congestion::dcqcn::DcqcnSettings;
 pub use congestion::dctcp::DctcpSettings;
 pub use congestion::settings::{Congestion, CongestionError, Window};
@@ -80,12 +82,12 @@ impl Packets<'_> {
 
 impl Network for Packets<'_> {
     fn submit(&mut self, at: Picos, message: Carried) -> Result<(), OutOfTime> {
-        let Carried { src, dst, bytes, tag, .. } = message;
+        let Carried { src, dst, bytes, tag, origin } = message;
         // Each packet is simulated: a message of absurd size would never end.
         if bytes.0.div_ceil(self.settings.size.0) > MOST_PACKETS {
             return Err(OutOfTime { bytes });
         }
-        let source = &mut self.sources[src as usize];
+        let source = &mut self.sources[(src * self.shares.count()) as usize];
         source.count += 1;
         let key = match self.router.by_packet() {
             // Each packet combines this with its own number.
@@ -100,6 +102,7 @@ impl Network for Packets<'_> {
             to_arrive: bytes.0,
             src,
             dst,
+            class: self.settings.classes.of(origin) as u8,
             key,
             packets: 0,
             prepared: false,

@@ -28,8 +28,6 @@ pub(super) struct Link {
     pub(super) free: Picos,
     /// Earliest next arbitration: the end of the transmission, or earlier if the switch has a speedup.
     pub(super) next_arbitration: Picos,
-    /// The class of virtual channels served last, by its first channel.
-    pub(super) served: u32,
     /// Bytes that wait for the link, or are in the buffers behind it.
     pub(super) load: u32,
     pub(super) class: LinkClass,
@@ -93,6 +91,9 @@ pub(super) struct Buffer {
     pub(super) last: u32,
     /// Free bytes, as known to the sender.
     pub(super) credit: u32,
+    /// The class of virtual channels that the link in front served last, of the class of traffic whose channels begin with this one: by
+    /// its first channel.
+    pub(super) served: u8,
     /// The input that the link in front served last for the class of channels that begins with this one.
     pub(super) winner: u32,
     pub(super) link: LinkId,
@@ -106,11 +107,11 @@ pub(super) struct Buffer {
     pub(super) busy: Picos,
 }
 
-/// Messages of a node that have bytes to send.
+/// Messages of a node, of a class of traffic, that have bytes to send.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     pub(super) messages: VecDeque<u32>,
-    /// Number of messages so far.
+    /// Number of messages so far, of all classes; in the node's first source.
     pub(super) count: u64,
 }
 
@@ -126,6 +127,8 @@ pub(super) struct Message {
     pub(super) to_arrive: u64,
     pub(super) src: u32,
     pub(super) dst: u32,
+    /// Its class of traffic.
+    pub(super) class: u8,
     pub(super) key: u32,
     pub(super) packets: u32,
     /// Its number among the messages of its source.
@@ -153,6 +156,8 @@ impl Message {
             to_arrive: bytes,
             src,
             dst,
+            // That of its packets follows from their virtual channels.
+            class: 0,
             key: 0,
             packets: 0,
             number,

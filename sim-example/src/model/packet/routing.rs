@@ -42,11 +42,15 @@ impl Packets<'_> {
         if self.congestion.is_some() && !self.admit(hop.link, slot) {
             return;
         }
+        let first = self.channels_of(self.class_of(self.packets[slot as usize].buffer)).0;
         let packet = &mut self.packets[slot as usize];
         let link = &mut self.links[hop.link.index()];
+        // To a node, packets of a class of traffic are one class.
+        packet.vcs = (first, first);
         if !hop.last {
             let channels = &self.channels[usize::from(link.global)];
-            packet.vcs = channels[usize::from(hop.class).min(channels.len() - 1)];
+            let (from, end) = channels[usize::from(hop.class).min(channels.len() - 1)];
+            packet.vcs = (first + from, first + end);
             link.load += packet.bytes + self.settings.header.0 as u32;
         }
         match self.settings.buffers {

@@ -45,15 +45,18 @@ impl Packets<'_> {
             state.blocked = Picos::MAX;
         }
         // To a node no credits limit what waits behind a switch with a speedup: as much as a buffer holds.
-        let (served, next) = match room {
-            NONE => (0, left.max(end.saturating_sub(self.speeds[usize::from(state.class.0)].buffered))),
-            _ => (packet_class, left),
+        let next = match room {
+            NONE => left.max(end.saturating_sub(self.speeds[usize::from(state.class.0)].buffered)),
+            _ => left,
         };
-        (state.free, state.next_arbitration, state.served) = (end, next, served);
-        let input = self.buffers[number as usize].link;
-        self.buffers[(link.0 * self.vcs + served) as usize].winner = input.0;
+        (state.free, state.next_arbitration) = (end, next);
+        let traffic = self.class_of(number);
+        self.shares.serve(link, traffic, wire);
+        let (input, first) = (self.buffers[number as usize].link, link.0 * self.vcs);
+        self.buffers[(first + packet_class) as usize].winner = input.0;
+        self.buffers[(first + traffic * self.vcs_of_class) as usize].served = packet_class as u8;
         self.crossings += 1;
-        if !state.waiting.is_empty() {
+        if !self.links[link.index()].waiting.is_empty() {
             self.schedule_arbitration(link.0);
         }
 

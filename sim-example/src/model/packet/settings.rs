@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use vef_format::units::{Bytes, Picos};
 
+use super::classes::TrafficClasses;
 use super::congestion::settings::Congestion;
 use super::parts::ClassSpeed;
 use crate::model::ModelError;
@@ -54,6 +55,9 @@ pub struct PacketSettings {
     /// Time without an acknowledgement after which a sender sends again what may be lost
     #[arg(long, default_value = "1ms", value_name = "TIME", value_parser = parse_time)]
     pub retransmit: Picos,
+    /// Classes of traffic, which share links by weight.
+    #[arg(skip)]
+    pub classes: TrafficClasses,
 }
 
 /// What `parse` makes of a text, or nothing of the `word` for it.
@@ -73,9 +77,15 @@ const RETRANSMIT: Picos = Picos(1_000_000_000);
 const LEAST_RETRANSMIT: Picos = Picos(100_000);
 
 impl PacketSettings {
-    /// Whether congestion control and loss are possible with the other settings.
+    /// Whether congestion control, loss and classes of traffic are possible with the other settings.
     pub(super) fn check_congestion(&self, router: &Router<'_>) -> Result<(), ModelError> {
         let refuse = |option, needs| Err(ModelError::Congestion { option, needs });
+        if self.classes.count() > 1 && self.speedup.is_some() {
+            return refuse(
+                "--class",
+                "a switch without --speedup, whose queue at a link is one for all classes",
+            );
+        }
         match self.congestion {
             Some(control) if control.marks() && self.buffers == Buffers::Input => {
                 refuse("marks by --congestion dctcp or dcqcn", "--buffers output, whose queues are measured")
@@ -141,6 +151,7 @@ impl Default for PacketSettings {
             congestion: None,
             lossy: None,
             retransmit: Picos(1_000_000_000),
+            classes: TrafficClasses::default(),
         }
     }
 }

@@ -7,6 +7,7 @@ use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
 use super::border::Border;
+use super::classes::Shares;
 use super::congestion::Controlled;
 use super::parts::*;
 use super::settings::{Buffers, PacketSettings, room};
@@ -23,7 +24,11 @@ pub(crate) struct Packets<'a> {
     pub(super) settings: PacketSettings,
     /// Virtual channels per link.
     pub(super) vcs: u32,
-    /// The range of virtual channels (first, end) of each class, for local and for global links.
+    /// Those of a class of traffic.
+    pub(super) vcs_of_class: u32,
+    /// The shares of classes of traffic.
+    pub(super) shares: Shares,
+    /// The range of virtual channels (first, end) of each class, of the first class of traffic, for local and for global links.
     pub(super) channels: [Vec<(u8, u8)>; 2],
     pub(super) speeds: Vec<ClassSpeed>,
     pub(super) switch_delay: Picos,
@@ -33,6 +38,7 @@ pub(crate) struct Packets<'a> {
     pub(super) usage: Vec<Usage>,
     /// By link and virtual channel.
     pub(super) buffers: Vec<Buffer>,
+    /// By node and class of traffic.
     pub(super) sources: Vec<Source>,
     pub(super) messages: Slab<Message>,
     pub(super) packets: Slab<Packet>,
@@ -64,7 +70,7 @@ impl<'a> Packets<'a> {
         Self::with_channels(router, vcs, settings, links, report_sent)
     }
 
-    /// As [`Self::new`], with `vcs` virtual channels per link, which are not checked.
+    /// As [`Self::new`], with `vcs` virtual channels per link and class of traffic, which are not checked.
     pub(crate) fn with_channels(
         router: Router<'a>,
         vcs: u32,
@@ -73,10 +79,15 @@ impl<'a> Packets<'a> {
         report_sent: bool,
     ) -> Result<Self, ModelError> {
         let topology = router.fabric();
+        let (vcs_of_class, classes) = (vcs, settings.classes.count());
+        let vcs = vcs * classes;
+        if vcs > u32::from(u8::MAX) {
+            return Err(ModelError::Channels { vcs });
+        }
         // Divide the channels evenly among the classes.
         let channels = [LinkClass::LOCAL, LinkClass::GLOBAL].map(|class| {
-            let classes = router.classes(class).min(vcs);
-            let first = |class: u32| (class * vcs / classes) as u8;
+            let classes = router.classes(class).min(vcs_of_class);
+            let first = |class: u32| (class * vcs_of_class / classes) as u8;
             (0..classes).map(|class| (first(class), first(class + 1))).collect()
         });
         let most = settings.size.0.saturating_add(settings.header.0);
@@ -105,13 +116,12 @@ impl<'a> Packets<'a> {
         }
         settings.check_congestion(&router)?;
         let congestion = (settings.congestion.is_some() || settings.lossy.is_some()).then(|| {
-            let of = (topology.nodes(), topology.links());
+            let of = (topology.nodes() * classes, topology.links() * classes);
             Box::new(Controlled::new(settings.congestion, settings.lossy_queue(), &speeds, of))
         });
         let link = |link: u32| Link {
             free: Picos::ZERO,
             next_arbitration: Picos::ZERO,
-            served: 0,
             load: 0,
             class: topology.class(LinkId(link)),
             global: topology.kind(LinkId(link)) == LinkClass::GLOBAL,
@@ -130,15 +140,19 @@ impl<'a> Packets<'a> {
             last: NONE,
             credit: rooms[usize::from(link.class.0)],
             winner: 0,
+            served: 0,
             class: link.class,
             requests: false,
             scheduled: false,
             busy: Picos::ZERO,
         };
-        let buffers = (0..).zip(&all_links).flat_map(|link| vec![buffer(link); vcs as usize]).collect();
+        let buffers: Vec<Buffer> =
+            (0..).zip(&all_links).flat_map(|link| vec![buffer(link); vcs as usize]).collect();
         Ok(Self {
             settings,
             vcs,
+            vcs_of_class,
+            shares: Shares::new(settings.classes, topology.links()),
             channels,
             speeds,
             switch_delay: links.switch_delay,
@@ -147,7 +161,7 @@ impl<'a> Packets<'a> {
             usage: vec![Usage::default(); all_links.len()],
             links: all_links,
             buffers,
-            sources: (0..topology.nodes()).map(|_| Source::default()).collect(),
+            sources: (0..topology.nodes() * classes).map(|_| Source::default()).collect(),
             messages: Slab::new(),
             packets: Slab::new(),
             queue: Queue::new(),
@@ -161,6 +175,21 @@ impl<'a> Packets<'a> {
             border: None,
             router,
         })
+    }
+
+    /// The class of traffic of the packets in a buffer.
+    #[inline]
+    pub(super) fn class_of(&self, buffer: u32) -> u32 {
+        match self.shares.count() {
+            1 => 0,
+            _ => buffer % self.vcs / self.vcs_of_class,
+        }
+    }
+
+    /// The virtual channels (first, end) of a class of traffic.
+    #[inline]
+    pub(super) fn channels_of(&self, class: u32) -> (u8, u8) {
+        ((class * self.vcs_of_class) as u8, ((class + 1) * self.vcs_of_class) as u8)
     }
 
     /// Requests arbitration for a link, after all other events of this moment.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use vef_format::units::{Bytes, Picos};
 
 use super::*;
-use crate::model::{FlowSettings, Links, ModelError, Setup};
+use crate::model::{FlowSettings, Links, ModelError, Origin, Setup};
 use crate::routing::tests::router;
 use crate::topology::tests::build;
 use crate::topology::{Fabric, LinkId};
@@ -37,7 +37,9 @@ fn network<'a>(
 
 fn submit(network: &mut Packets<'_>, messages: &[(u64, u32, u32, u64)]) {
     for (&(at, src, dst, bytes), tag) in messages.iter().zip(0u64..) {
-        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, connection: 0 }).unwrap();
+        network
+            .submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, origin: Origin::default() })
+            .unwrap();
     }
 }
 
@@ -309,4 +311,96 @@ proptest! {
         };
         prop_assert_eq!(times("window:1GB"), times(""));
     }
+}
+
+/// Classes of traffic, of which job n has weight `weights[n]`.
+fn classes(weights: &[u16]) -> TrafficClasses {
+    let mut classes = TrafficClasses::default();
+    (0..).zip(weights).for_each(|(job, &weight)| classes.add(Members::Job(job), weight).unwrap());
+    classes
+}
+
+/// Job n sends one message, of so many packets of 1 µs on each link; when it arrives, without the latencies of links.
+fn shared(topology: &str, packet: PacketSettings, messages: &[(u32, u32, u64)]) -> Vec<f64> {
+    let (fabric, links) = (build(topology), links("8Gbit/s", 100_000));
+    let mut network = network(&fabric, &links, packet, "minimal").unwrap();
+    for (&(src, dst, packets), job) in messages.iter().zip(0u32..) {
+        let origin = Origin::Job { job, kind: replay::Kind::PointToPoint, ranks: [0, 1] };
+        let message = Carried { src, dst, bytes: Bytes(packets * 1000), tag: job.into(), origin };
+        network.submit(Picos(0), message).unwrap();
+    }
+    let times = finish(&mut network, messages.len());
+    times.into_iter().map(|time| time as f64 / MICRO as f64).collect()
+}
+
+/// Of classes that share a link, the first to end has had its weight's part of it, and then the others theirs of the whole: on the cable between two switches,
+/// on the link of a node that sends both, and on that of one that receives both; with all buffers and senders.
+#[test]
+fn classes_share_a_link_by_weight() {
+    let input = PacketSettings { size: Bytes(1000), ..PacketSettings::default() };
+    let output = settings("", 1000);
+    let windows = settings("window:20kB", 1000);
+    let credits = settings("credits", 1000);
+    let aged = PacketSettings { arbiter: Arbiter::Age, ..input };
+    for packet in [input, output, windows, credits, aged] {
+        for (topology, ways) in [
+            ("fattree:2x3x1", [(0, 3), (1, 4), (2, 5)]),
+            ("switch:4", [(0, 1), (0, 2), (0, 3)]),
+            ("switch:4", [(1, 0), (2, 0), (3, 0)]),
+        ] {
+            let is_credits =
+                packet.congestion.is_some_and(|control| matches!(control, Congestion::Credits { .. }));
+            if is_credits && topology == "switch:4" && ways[0].1 == 0 {
+                // The receiver gives credits to its senders in turn.
+                continue;
+            }
+            // Two classes by 3 to 1, 300 packets each: the first has three of four, and ends after 400; then the other has 200 left.
+            let packet = PacketSettings { classes: classes(&[3, 1]), ..packet };
+            let two = [(ways[0].0, ways[0].1, 300), (ways[1].0, ways[1].1, 300)];
+            let times = shared(topology, packet, &two);
+            for (time, expected) in times.iter().zip([400.0, 600.0]) {
+                assert!((time - expected).abs() < 8.0, "{topology} {ways:?} {packet:?}: {times:?}");
+            }
+            // Three by 5 to 2 to 1 (the last has no class), 400 packets each: 640 are through when the first ends, and 1000 when the second does.
+            let packet = PacketSettings { classes: classes(&[5, 2]), ..packet };
+            let times = shared(topology, packet, &ways.map(|(src, dst)| (src, dst, 400)));
+            for (time, expected) in times.iter().zip([640.0, 1000.0, 1200.0]) {
+                assert!((time - expected).abs() < 10.0, "{topology} {ways:?} {packet:?}: {times:?}");
+            }
+        }
+    }
+}
+
+/// A class has buffers of its own: what waits for a node that gets too much does not hold up another class behind it, as it does without classes.
+#[test]
+fn a_class_does_not_wait_behind_another() {
+    // Three of one switch send to one node of the other; a fourth to another one.
+    let messages = [(0, 4, 300), (1, 4, 300), (2, 4, 300), (3, 5, 100)];
+    let packet = PacketSettings { size: Bytes(1000), vcs: Some(1), ..PacketSettings::default() };
+    let without = shared("fattree:2x4x4", PacketSettings { vcs: Some(1), ..packet }, &messages);
+    assert!(without[3] < 150.0, "{without:?}: D-mod-k gives it another spine");
+    let without = shared("fattree:2x4x1", packet, &messages);
+    let mut classes = TrafficClasses::default();
+    classes.add(Members::Job(3), 1).unwrap();
+    let with = shared("fattree:2x4x1", PacketSettings { classes, ..packet }, &messages);
+    // It has half of the cable.
+    assert!(without[3] > 300.0 && (with[3] - 200.0).abs() < 8.0, "{without:?} {with:?}");
+    assert!((with[2] - 1000.0).abs() < 10.0, "{with:?}");
+}
+
+#[test]
+fn classes_that_cannot_be() {
+    let mut all = classes(&[3]);
+    assert_eq!(all.add(Members::Job(0), 2), Err(ClassError::Twice));
+    assert_eq!(all.add(Members::Background, 0), Err(ClassError::Weight));
+    assert_eq!(all.add(Members::Background, 1001), Err(ClassError::Weight));
+    (1..15).for_each(|job| all.add(Members::Job(job), 1).unwrap());
+    assert_eq!(all.add(Members::Collectives, 1), Err(ClassError::TooMany));
+    let (fabric, links) = (build("torus:4x4"), links("8Gbit/s", 1));
+    let packet = PacketSettings { classes: all, vcs: Some(16), ..PacketSettings::default() };
+    let error = network(&fabric, &links, packet, "minimal").err().unwrap();
+    assert!(matches!(error, ModelError::Channels { vcs: 256 }), "{error}");
+    let packet = PacketSettings { classes: classes(&[3]), speedup: Some(2.0), ..PacketSettings::default() };
+    let error = network(&fabric, &links, packet, "minimal").err().unwrap().to_string();
+    assert!(error.starts_with("--class needs a switch without --speedup"), "{error}");
 }

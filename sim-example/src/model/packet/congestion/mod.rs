@@ -78,11 +78,14 @@ pub(super) struct Logged {
     pub(super) bytes: u64,
 }
 
-/// The packets from one node to another.
+/// The packets from one node to another, of a class of traffic.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) src: u32,
-    pub(super) dst: u32,
+    /// The [`Host`] that sends.
+    pub(super) host: u32,
+    /// The [`Host`] that gives credits.
+    pub(super) receiver: u32,
     /// Latency between the nodes.
     pub(super) delay: Picos,
     pub(super) turn: Turn,
@@ -132,7 +135,7 @@ impl Loss {
     }
 }
 
-/// The flows of a node.
+/// The flows of a node, of a class of traffic. Credits are given by the first one of a node, for flows of all classes.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     /// Flows that send from it, in turn.
@@ -172,9 +175,10 @@ pub(crate) struct Controlled {
     /// Most bytes that wait for a link, if others are dropped, and the time after which a sender goes back.
     pub(super) lossy: Option<(u64, Picos)>,
     pub(super) flows: Vec<Flow>,
-    pub(super) pairs: HashMap<(u32, u32), u32>,
+    /// By source, destination and class of traffic.
+    pub(super) pairs: HashMap<(u32, u32, u8), u32>,
     pub(super) hosts: Vec<Host>,
-    /// Bytes that wait for each link.
+    /// Bytes that wait, by link and class of traffic.
     pub(super) queued: Vec<u64>,
     /// DCTCP's K, by class of links.
     pub(super) thresholds: Vec<u64>,
@@ -192,7 +196,7 @@ impl Controlled {
         control: Option<Congestion>,
         lossy: Option<(Bytes, Picos)>,
         speeds: &[ClassSpeed],
-        (nodes, links): (u32, u32),
+        (hosts, queues): (u32, u32),
     ) -> Self {
         let threshold = |speed: &ClassSpeed| match control {
             Some(Congestion::Dctcp(settings)) => settings.threshold(speed.speed.bandwidth),
@@ -203,8 +207,8 @@ impl Controlled {
             lossy: lossy.map(|(queue, timeout)| (queue.0, timeout)),
             flows: Vec::new(),
             pairs: HashMap::new(),
-            hosts: (0..nodes).map(|_| Host::default()).collect(),
-            queued: vec![0; links as usize],
+            hosts: (0..hosts).map(|_| Host::default()).collect(),
+            queued: vec![0; queues as usize],
             thresholds: speeds.iter().map(threshold).collect(),
             flights: Vec::new(),
             sending: Vec::new(),
@@ -247,7 +251,7 @@ impl Controlled {
     /// Puts a flow with something to send into the turn of its node. Returns the node, unless it was there.
     pub(super) fn enlist(&mut self, number: u32) -> Option<u32> {
         let flow = &mut self.flows[number as usize];
-        let host = &mut self.hosts[flow.src as usize];
+        let host = &mut self.hosts[flow.host as usize];
         if flow.messages.is_empty() || flow.turn == Turn::Listed || host.turn == Some(number) {
             return None;
         }
