@@ -66,6 +66,11 @@ fn messages_between_groups_on_both_mpis() {
     Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "between", 5));
 }
 
+#[test]
+fn collectives_between_groups_on_both_mpis() {
+    Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "groups", 3));
+}
+
 /// `trace` with every computing time set to 0.
 fn without_times(trace: &Path) -> String {
     let text = std::fs::read_to_string(trace).expect("the trace");
