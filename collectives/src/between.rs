@@ -93,6 +93,63 @@ impl Party<'_> {
     }
 }
 
+/// The steps of a rank in `MPI_Intercomm_create`, by which the groups agree; the first ranks are the leaders.
+///
+/// MPICH's leaders exchange their sizes and the numbers of the processes, which they spread with the context id; Open MPI's exchange descriptions of the
+/// processes, taken as 50 bytes each, and then agree three times on an id, and three times more within each group.
+///
+/// # Errors
+/// See [`Error`].
+pub fn creation(
+    library: Library,
+    table: &Table,
+    rank: u32,
+    own: u32,
+    others: u32,
+) -> Result<Vec<Move>, Error> {
+    let party = Party {
+        operation: Operation::Barrier,
+        blocking: true,
+        rank,
+        own,
+        others,
+        role: Role::Rootless,
+        send: 0,
+        recv: 0,
+        send_counts: &[],
+        recv_counts: &[],
+    };
+    let mut moves = Moves { party: &party, table, made: Vec::new() };
+    let (mine, theirs) = (u64::from(own), u64::from(others));
+    match library {
+        Library::Mpich => {
+            moves.exchange(4);
+            moves.exchange(8 * mine);
+            moves.within(Operation::Bcast, 8)?;
+            moves.within(Operation::Bcast, 8 * theirs)?;
+            moves.within(Operation::Allreduce, 260)?;
+            moves.exchange(2);
+            moves.within(Operation::Bcast, 12)?;
+        }
+        Library::OpenMpi => {
+            for bytes in [4, 4, 50 * mine] {
+                moves.exchange(bytes);
+            }
+            for bytes in [4, 4, 50 * theirs] {
+                moves.within(Operation::Bcast, bytes)?;
+            }
+            for _ in 0..3 {
+                moves.reduced_and_spread(4)?;
+            }
+            for _ in 0..3 {
+                moves.within(Operation::Reduce, 4)?;
+                moves.within(Operation::Bcast, 4)?;
+            }
+        }
+    }
+    Ok(moves.made)
+}
+
 /// Steps in the making.
 struct Moves<'a> {
     party: &'a Party<'a>,
@@ -365,9 +422,10 @@ impl Moves<'_> {
 
     fn steps(&mut self, operation: Operation, sizes: Sizes<'_>) -> Result<(), Error> {
         let &Party { rank, own, .. } = self.party;
-        // Open MPI's barrier reduces an integer.
-        let is_integer = self.party.operation == Operation::Barrier && matches!(sizes, Sizes::Bytes(4));
-        let unit = if is_integer { 4 } else { 1 };
+        // Open MPI's barrier reduces an integer, and what creations agree on are integers.
+        let are_integers = self.party.operation == Operation::Barrier
+            && matches!(sizes, Sizes::Bytes(bytes) if bytes > 0 && bytes % 4 == 0);
+        let unit = if are_integers { 4 } else { 1 };
         let member = Member { operation, ranks: own, rank, root: 0, unit };
         if own == 1 {
             return Ok(());

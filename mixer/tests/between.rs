@@ -86,6 +86,25 @@ fn a_broadcast_goes_to_the_first_of_the_other_group_and_is_spread_there() {
     assert_eq!(mixed(&program).unwrap(), expected);
 }
 
+/// The first ranks exchange three messages and spread what they learn; a capture without a library is as MPICH's.
+#[test]
+fn the_groups_agree_on_their_communicator() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    for rank in 0..3 {
+        let creation = Action::Creation(Creation { comm: INTER, request: None });
+        program.add(rank, 0, capture::What::By("MPI_Intercomm_create", creation));
+    }
+    program.finish();
+    let messages: Vec<String> =
+        mixed(&program).unwrap().into_iter().filter(|record| record[..1] != record[2..3]).collect();
+    let leaders = ["0 1 2", "0 1 4", "0 1 8", "1 0 16", "1 0 2", "1 0 4"];
+    let spread = ["1 2 12", "1 2 128", "1 2 132", "1 2 8", "1 2 8", "2 1 128", "2 1 132"];
+    let mut expected = [&leaders[..], &spread].concat();
+    expected.sort_unstable();
+    assert_eq!(messages, expected);
+}
+
 #[test]
 fn impossible_roots_are_refused() {
     let problem = |action: Action<'static>| {

@@ -171,6 +171,9 @@ static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_creat
     "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent", "File_open", "File_set_view",
     "File_close" };
 static MPI_File file;
+/* Between two groups: the own one, the inter-communicator, and the number of ranks in the first. */
+static MPI_Comm own_group, inter;
+static int first_size;
 static char file_name[4096]; /* beside the program */
 
 static void create(const char *name)
@@ -182,6 +185,9 @@ static void create(const char *name)
     sources[0] = neighbours[1] = (rank + ranks - 1) % ranks;
     sources[1] = neighbours[0] = (rank + 1) % ranks;
     if (!strcmp(name, "Comm_dup")) MPI_Comm_dup(w, &made);
+    else if (!strcmp(name, "Intercomm_create")) {
+        MPI_Intercomm_create(own_group, 0, w, rank < first_size ? first_size : 0, 1, &inter);
+    } else if (!strcmp(name, "Intercomm_merge")) MPI_Intercomm_merge(inter, rank >= first_size, &made);
     else if (!strcmp(name, "Comm_dup_with_info")) MPI_Comm_dup_with_info(w, MPI_INFO_NULL, &made);
     else if (!strcmp(name, "Comm_idup")) {
         MPI_Comm_idup(w, &made, &request);
@@ -212,9 +218,8 @@ static void create(const char *name)
     }
 }
 
-/* Between two groups: the inter-communicator, the size of the own and of the other group, and a rank's own number. */
-static MPI_Comm inter;
-static int own_size, other_size, own_rank, first_size;
+/* Between two groups: the sizes of the own and of the other group, and a rank's own number. */
+static int own_size, other_size, own_rank;
 
 /* root: a rank of MPI_COMM_WORLD */
 static void call_between(const char *op, int n, int root)
@@ -344,9 +349,11 @@ int main(int argc, char **argv)
         MPI_Comm half;
         first_size = atoi(argv[2]);
         MPI_Comm_split(MPI_COMM_WORLD, rank < first_size, rank, &half);
-        MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < first_size ? first_size : 0, 1, &inter);
-        MPI_Comm_size(inter, &own_size), MPI_Comm_remote_size(inter, &other_size), MPI_Comm_rank(inter, &own_rank);
         MPI_Comm_group(MPI_COMM_WORLD, &world_group);
+        own_group = half;
+        record("Intercomm_create", 0, -1, argc > 3);
+        MPI_Comm_size(inter, &own_size), MPI_Comm_remote_size(inter, &other_size), MPI_Comm_rank(inter, &own_rank);
+        record("Intercomm_merge", 0, -1, argc > 3);
         for (o = 0; o < 2 * 15; o++)
             for (s = 0; s < (int)(sizeof some / sizeof *some); s++)
                 for (int root = 0; root < ranks; root += ranks > 2 ? ranks - 2 : 1) {

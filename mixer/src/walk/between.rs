@@ -7,16 +7,16 @@ use crate::error::Problem;
 use crate::lower::table_of;
 use crate::records::After;
 use crate::task::Fate;
-use ::collectives::between::{Move, Party, Peer, Role};
-use vef_format::capture::event::{Collective, Event};
-use vef_format::ids::CommRank;
+use ::collectives::between::{Move, Party, Peer, Role, creation};
+use vef_format::capture::event::{Collective, Event, RequestId};
+use vef_format::ids::{CommId, CommRank};
+use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
 impl Builder<'_> {
     /// Rule 18. A call that does not block sends all its messages at once and completes all its receives at its wait.
     #[cold]
     pub(super) fn between(&mut self, event: &Event<'_>, call: &Collective<'_>) -> Result<(), Problem> {
-        let mut chain = Chain::default();
         let (rank, library) = (self.rank, self.options.library);
         let local = self.comms.get(call.comm)?;
         let (own, others) = (local.group.clone(), local.peers.clone());
@@ -35,7 +35,6 @@ impl Builder<'_> {
         // Overlapping ones that do not block may be in different order on each member, so each has its own tag.
         let tag = if call.request.is_some() { local.between } else { 0 };
         local.between = local.between.wrapping_add(1);
-        let comm = local.index;
         let party = Party {
             operation: call.operation,
             blocking: call.request.is_none(),
@@ -50,14 +49,41 @@ impl Builder<'_> {
         };
         let table = self.options.lower.unwrap_or(table_of(library));
         let moves = party.moves(library, table).map_err(|error| Problem::Schedule(call.operation, error))?;
+        self.between_messages(event, call.comm, call.request, tag, moves)
+    }
+
+    /// Rule 11, of `MPI_Intercomm_create`: the messages by which the groups agree; the first rank of each is taken as its leader.
+    #[cold]
+    pub(super) fn creation_between(&mut self, event: &Event<'_>, comm: CommId) -> Result<(), Problem> {
+        let (rank, library) = (self.rank, self.options.library);
+        let local = self.comms.get(comm)?;
+        let number = local.group.rank_of(rank).ok_or(Problem::NotAMember(comm.0))?.0;
+        let (own, others) = (local.group.count(), local.peers.count());
+        let moves = creation(library, table_of(library), number, own, others)
+            .map_err(|error| Problem::Schedule(Operation::Barrier, error))?;
+        self.between_messages(event, comm, None, 0, moves)
+    }
+
+    /// Adds the messages and receives of a call on an inter-communicator.
+    fn between_messages(
+        &mut self,
+        event: &Event<'_>,
+        comm: CommId,
+        request: Option<RequestId>,
+        tag: i32,
+        moves: Vec<Move>,
+    ) -> Result<(), Problem> {
+        let mut chain = Chain::default();
+        let local = self.comms.get(comm)?;
+        let (index, own, others) = (local.index, local.group.clone(), local.peers.clone());
         let channel = |peer| {
             let (group, rank) = match peer {
                 Peer::Own(rank) => (&own, rank),
                 Peer::Other(rank) => (&others, rank),
             };
             match group.get(CommRank(rank)) {
-                Some(peer) => Ok(Channel { comm, peer, tag, purpose: Purpose::Collective, length: 0 }),
-                None => Err(Problem::Peer { comm: call.comm.0, size: group.count(), rank }),
+                Some(peer) => Ok(Channel { comm: index, peer, tag, purpose: Purpose::Collective, length: 0 }),
+                None => Err(Problem::Peer { comm: comm.0, size: group.count(), rank }),
             }
         };
         if let Some(notes) = &mut self.notes {
@@ -81,15 +107,15 @@ impl Builder<'_> {
                     let channel = self.task.receives.channel(channel(from)?);
                     part.receives.push(self.add_receive(event, channel, Fate::Unawaited, Bytes::ZERO));
                 }
-                Move::Wait if call.request.is_none() => {
+                Move::Wait if request.is_none() => {
                     let receives = std::mem::take(&mut part.receives);
                     self.complete_lowered(event, &Lowered { receives, ..Lowered::collective() }, &mut chain);
                 }
                 Move::Wait => {}
             }
         }
-        match call.request {
-            Some(_) => self.start_lowered(call.request, part)?,
+        match request {
+            Some(_) => self.start_lowered(request, part)?,
             None => self.complete_lowered(event, &part, &mut chain),
         }
         self.timeline.end(event, &chain);

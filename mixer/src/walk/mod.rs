@@ -160,6 +160,11 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Topology(topology) => return walk.topology(topology),
         Action::Neighbourhood(part) => return walk.neighbourhood(event, part),
         Action::Partitioned(call) => return walk.partitioned(event, call),
+        Action::Creation(Creation { comm, .. })
+            if walk.agreements.are_between_groups(event.call) && walk.comms.is_between_groups(*comm)? =>
+        {
+            return walk.creation_between(event, *comm);
+        }
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => walk.polled(event),

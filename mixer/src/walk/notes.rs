@@ -190,6 +190,7 @@ impl NoteTaker {
                 return Some(Function::collective(call));
             }
             Action::Collective(_)
+            | Action::Creation(_)
             | Action::Neighbourhood(_)
             | Action::Partitioned(_)
             | Action::Other { .. }
