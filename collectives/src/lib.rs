@@ -41,6 +41,8 @@
 //! program      the words in which such a file describes an algorithm
 //! cursor       a position in a schedule, and what phases compute from it
 //! sizes, step, names, error
+//! between      collectives of two groups, as two MPI libraries send them
+//! creations    the collectives by which these agree on communicators
 //! ```
 //!
 //! This crate knows no network, no time and no MPI; of traces only the table of operations.
@@ -55,6 +57,7 @@ mod cursor;
 mod program;
 
 mod algorithms;
+pub mod between;
 pub mod choose;
 pub mod creations;
 mod schedule;

@@ -5,6 +5,7 @@
 //! schedules differ is listed here and explained in `docs/collectives.md`; everywhere else every pair of ranks
 //! exchanges exactly the recorded number of messages and bytes. Where the two libraries are installed, they are recorded anew for a few ranks.
 
+use collectives::between::{Move, Party, Peer, Role, creation};
 use collectives::choose::Table;
 use collectives::creations::Library;
 use collectives::{Algorithm as A, Choice, Counts, Member, Operation, Operation::*, Sizes, Step, steps};
@@ -101,6 +102,203 @@ fn creations(mpi: &str, library: Library) {
                 assert_eq!(fnv1a(&pairs), digest, "{mpi}: {line}: {pairs:?}");
             }
         }
+    }
+}
+
+#[test]
+fn mpich_sends_these_messages_between_groups() {
+    // Its Ibcast spreads the data in the other group from another rank than the one that has it, if the root's rank is not 0; where nothing
+    // is to be spread, Iallgatherv sends empty messages.
+    between("mpich", Library::Mpich, &[("Iallgatherv", 10), ("Ibcast", 10)]);
+}
+
+#[test]
+fn openmpi_sends_these_messages_between_groups() {
+    // The ranks that gather here do not know the sizes that they pass on.
+    between("openmpi", Library::OpenMpi, &[("allgatherv", 40), ("gatherv", 40), ("scatterv", 40)]);
+}
+
+/// Bytes of rank i's block in the vector forms, as the recorder has it.
+fn block_of(i: u32, bytes: u64) -> u64 {
+    bytes * u64::from(i % 3)
+}
+
+/// The part of a rank of `MPI_COMM_WORLD` in a recorded collective between the `first` ranks and the others.
+fn party(
+    operation: Operation,
+    blocking: bool,
+    n: u64,
+    (rank, first, ranks, root): (u32, u32, u32, u32),
+    lists: &mut [Vec<u64>; 2],
+) -> Party<'_> {
+    let is_low = |rank: u32| rank < first;
+    let number = |rank: u32| if is_low(rank) { rank } else { rank - first };
+    let (low, own) = (is_low(rank), number(rank));
+    let (size, others) = if low { (first, ranks - first) } else { (ranks - first, first) };
+    let role = match operation {
+        Bcast | Reduce | Gather | Scatter | Gatherv | Scatterv if rank == root => Role::Root,
+        Bcast | Reduce | Gather | Scatter | Gatherv | Scatterv if low == is_low(root) => Role::Beside,
+        Bcast | Reduce | Gather | Scatter | Gatherv | Scatterv => Role::Opposite(number(root)),
+        _ => Role::Rootless,
+    };
+    let (size64, others64) = (u64::from(size), u64::from(others));
+    let theirs: Vec<u64> = (0..others).map(|i| block_of(i, n)).collect();
+    let sum = theirs.iter().sum();
+    let is_root = role == Role::Root;
+    let is_opposite = matches!(role, Role::Opposite(_));
+    let if_root = |bytes: u64| if is_root { bytes } else { 0 };
+    let if_opposite = |bytes: u64| if is_opposite { bytes } else { 0 };
+    let (send, recv) = match operation {
+        Bcast => (if_root(n), if_opposite(n)),
+        Reduce => (if_opposite(n), if_root(n)),
+        Allreduce => (n, n),
+        Gather => (if_opposite(n), if_root(n * others64)),
+        Scatter => (if_root(n * others64), if_opposite(n)),
+        Allgather => {
+            let (send, recv) = if low { (n, 2 * n) } else { (2 * n, n) };
+            (send, recv * others64)
+        }
+        Alltoall => {
+            let (send, recv) = if low { (n, 2 * n) } else { (2 * n, n) };
+            (send * others64, recv * others64)
+        }
+        Gatherv => (if_opposite(block_of(own, n)), if_root(sum)),
+        Scatterv => (if_root(sum), if_opposite(block_of(own, n))),
+        Allgatherv => (block_of(own, n), sum),
+        Alltoallv | Alltoallw => {
+            let row: Vec<u64> = (0..others).map(|i| block_of(i + own, n)).collect();
+            *lists = [row.clone(), row.clone()];
+            (row.iter().sum(), row.iter().sum())
+        }
+        ReduceScatter => {
+            let mut blocks: Vec<u64> = (0..size).map(|i| block_of(i, n)).collect();
+            let rest = n * size64 * others64 - blocks.iter().sum::<u64>();
+            *blocks.last_mut().unwrap() += rest;
+            lists[1] = blocks;
+            (n * size64 * others64, lists[1][own as usize])
+        }
+        ReduceScatterBlock => (n * size64 * others64, n * others64),
+        _ => (0, 0),
+    };
+    match operation {
+        Gatherv | Allgatherv => lists[1] = theirs,
+        Scatterv => lists[0] = theirs,
+        _ => {}
+    }
+    let [send_counts, recv_counts] = lists;
+    Party { operation, blocking, rank: own, own: size, others, role, send, recv, send_counts, recv_counts }
+}
+
+/// Records collectives between groups by an MPI, and compares the messages of each pair; every receive has its message.
+fn between(mpi: &str, library: Library, known: &[(&str, u32)]) {
+    if !skipping::installed(&format!("mpicc.{mpi}")) {
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/record/record.sh");
+    let table = Table::builtin(mpi).unwrap();
+    let mut different: BTreeMap<String, u32> = BTreeMap::new();
+    let (mut alike, mut creations_recorded) = (0, 0);
+    for (ranks, first) in [(2, 1), (5, 2), (6, 5), (9, 4)] {
+        let arguments = [mpi, &ranks.to_string(), "between", &first.to_string()];
+        let recorded = std::process::Command::new(script).args(arguments).output().unwrap();
+        let recorded = String::from_utf8(recorded.stdout).unwrap();
+        for line in recorded.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            if words[0].starts_with("Intercomm_") {
+                creations_recorded += 1;
+                created_between(library, &table, (first, ranks), &words);
+                continue;
+            }
+            let [n, _, root, messages, total, digest] =
+                [1, 2, 3, 4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
+            // Of nothing some send empty messages, some do not.
+            if n == 0 && !words[0].ends_with("barrier") {
+                continue;
+            }
+            let blocking = !words[0].starts_with('I');
+            let operation = Operation::named(words[0].trim_start_matches('I')).unwrap();
+            let (mut pairs, mut receives) = (Pairs::new(), Pairs::new());
+            for rank in 0..ranks {
+                let mut lists = [Vec::new(), Vec::new()];
+                let who = (rank, first, ranks, root as u32);
+                let party = party(operation, blocking, n, who, &mut lists);
+                let world = |peer: Peer| match peer {
+                    Peer::Own(peer) => {
+                        if rank < first {
+                            peer
+                        } else {
+                            peer + first
+                        }
+                    }
+                    Peer::Other(peer) => {
+                        if rank < first {
+                            peer + first
+                        } else {
+                            peer
+                        }
+                    }
+                };
+                for step in party.moves(library, &table).unwrap() {
+                    match step {
+                        Move::Send(to, bytes) => {
+                            let pair = pairs.entry((rank, world(to))).or_default();
+                            *pair = (pair.0 + 1, pair.1 + bytes);
+                        }
+                        Move::Receive(from) => receives.entry((world(from), rank)).or_default().0 += 1,
+                        Move::Wait => {}
+                    }
+                }
+            }
+            let sent: BTreeMap<_, _> = pairs.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
+            let received: BTreeMap<_, _> = receives.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
+            assert_eq!(sent, received, "{mpi}: {line}");
+            let ours = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+            match (ours, fnv1a(&pairs)) == ((messages, total), digest) {
+                true => alike += 1,
+                false => *different.entry(words[0].to_owned()).or_default() += 1,
+            }
+        }
+    }
+    let unlike: u32 = different.values().sum();
+    // Two barriers, and 28 calls with 5 sizes and 2 roots.
+    assert_eq!((alike + unlike, creations_recorded), (4 * (2 + 28 * 5 * 2), 4 * 2));
+    let known = known.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
+    assert_eq!(different, known);
+}
+
+/// Compares the creation of an inter-communicator. What Open MPI says of a process depends on the name of its host, and some of its trees
+/// are others, so there the number of messages is compared.
+fn created_between(library: Library, table: &Table, (first, ranks): (u32, u32), words: &[&str]) {
+    if words[0] == "Intercomm_merge" {
+        return;
+    }
+    let [messages, total, digest] = [4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
+    let (mut pairs, mut receives) = (Pairs::new(), Pairs::new());
+    for rank in 0..ranks {
+        let (number, own) = if rank < first { (rank, first) } else { (rank - first, ranks - first) };
+        let world = |peer: Peer| match peer {
+            Peer::Own(peer) => peer + rank - number,
+            Peer::Other(peer) => peer + if rank < first { first } else { 0 },
+        };
+        for step in creation(library, table, number, own, ranks - own).unwrap() {
+            match step {
+                Move::Send(to, bytes) => {
+                    let pair = pairs.entry((rank, world(to))).or_default();
+                    *pair = (pair.0 + 1, pair.1 + bytes);
+                }
+                Move::Receive(from) => receives.entry((world(from), rank)).or_default().0 += 1,
+                Move::Wait => {}
+            }
+        }
+    }
+    let sent: BTreeMap<_, _> = pairs.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
+    assert_eq!(sent, receives.iter().map(|(pair, sum)| (*pair, sum.0)).collect());
+    let ours = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    match library {
+        Library::Mpich => {
+            assert_eq!((ours, fnv1a(&pairs)), ((messages, total), digest), "{words:?}: {pairs:?}");
+        }
+        Library::OpenMpi => assert_eq!(ours.0, messages, "{words:?}"),
     }
 }
 

@@ -19,8 +19,8 @@ pub(crate) struct Comm {
     pub(crate) rank: i32,
     /// It has members outside `MPI_COMM_WORLD`: its calls are counted but not translated.
     pub(crate) foreign: bool,
-    /// An inter-communicator: its collectives are counted but not translated.
-    pub(crate) inter: bool,
+    /// Of an inter-communicator, the number of members of the remote group; otherwise 0.
+    pub(crate) remote: u32,
     /// The number of sources and of destinations in its topology, once that is recorded.
     pub(crate) neighbours: Option<(u32, u32)>,
 }
@@ -138,9 +138,13 @@ impl Comms {
             _ => {}
         }
         let &Membership { ref ranks, rank, foreign, ref remote } = members;
-        let inter = remote.is_some();
+        let remote = match remote {
+            None => 0,
+            Some(Ok(ranks)) => ranks.len() as u32,
+            Some(Err(size)) => *size,
+        };
         let size = ranks.len() as u32;
-        let comm = |id| Comm { id: CommId(id), size, rank, foreign, inter, neighbours: None };
+        let comm = |id| Comm { id: CommId(id), size, rank, foreign, remote, neighbours: None };
         (self.known.add(handle, comm), origin)
     }
 

@@ -11,7 +11,7 @@ use vef_format::operation::Operation;
 pub(crate) struct Function(u8);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 105] = [
+const NAMES: [&str; 106] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -117,6 +117,7 @@ const NAMES: [&str; 105] = [
     "Pready_range",
     "Pready_list",
     "Parrived",
+    "Intercomm_create",
 ];
 
 // Twice the number of a name, and one, is a byte.

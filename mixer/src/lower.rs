@@ -4,9 +4,21 @@
 //! the true count of its peer wherever the capture has it.
 
 use collectives::choose::Table;
+use collectives::creations::Library;
 use collectives::{Algorithm, Choice, Counts, Cursor, Error, Member, Sizes, Step};
+use std::sync::LazyLock;
 use vef_format::capture::event::Collective;
 use vef_format::operation::{Amounts, Operation};
+
+/// The table of the algorithms of a library.
+pub(crate) fn table_of(library: Library) -> &'static Table {
+    static TABLES: LazyLock<[Table; 2]> =
+        LazyLock::new(|| ["mpich", "openmpi"].map(|name| Table::builtin(name).unwrap_or_default()));
+    match library {
+        Library::Mpich => &TABLES[0],
+        Library::OpenMpi => &TABLES[1],
+    }
+}
 
 /// The remaining steps of one task's part of a collective.
 #[derive(Debug)]

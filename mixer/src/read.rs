@@ -65,6 +65,10 @@ impl<'a> Reading<'a> {
         options: &'a Options,
         progress: &'a dyn Progress,
     ) -> Self {
+        // The first rank may not be recorded.
+        let mut ranks = (0..capture.tasks()).filter_map(|rank| capture.rank(Rank(rank)));
+        let known = ranks.find(|info| !info.library.is_empty());
+        let library = known.map_or_else(Library::default, |info| Library::named(&info.library));
         let walk_options = WalkOptions {
             with_notes: named_container(trace),
             by_length: capture.layout() == Layout::Prospector,
@@ -72,13 +76,9 @@ impl<'a> Reading<'a> {
             keep_init: options.keep_init || capture.layout() == Layout::Prospector,
             polls: options.polls,
             own_work: options.own_work,
+            library,
             creations: match options.creations {
-                Creations::Collectives => {
-                    // The first rank may not be recorded.
-                    let mut ranks = (0..capture.tasks()).filter_map(|rank| capture.rank(Rank(rank)));
-                    let known = ranks.find(|info| !info.library.is_empty());
-                    Some(known.map_or_else(Library::default, |info| Library::named(&info.library)))
-                }
+                Creations::Collectives => Some(library),
                 Creations::Compute => None,
             },
             lower: options.lower_collectives.as_ref(),

@@ -120,7 +120,7 @@ static void communicators(void)
     MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &one, &right, MPI_UNWEIGHTED, info, 0, &a);
     MPI_Comm_free(&a);
 
-    /* between even and odd ranks: counted with their bytes, not translated */
+    /* between even and odd ranks */
     MPI_Comm half, between, merged;
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 99, &between);

@@ -153,8 +153,7 @@ In a capture:
 - **counted**: the number of calls is recorded; no event.
 - `–`: passed on to MPI, not counted.
 
-Only calls that succeed have events; calls that fail are counted. Collectives on inter-communicators are **other**, and all calls
-on communicators with members outside `MPI_COMM_WORLD`.
+Only calls that succeed have events; calls that fail are counted. Calls on communicators with members outside `MPI_COMM_WORLD` are **other**.
 
 Forms that an MPI has: `C`; `_c` with large counts; `F` in `mpif.h` and `use mpi`; `f08` in `use mpi_f08`; `f08+` with
 large counts there. The recorder has all of them, with the names that gfortran, flang, ifort and nvfortran use (one
@@ -327,11 +326,6 @@ fn a_call_of_each_is_in_the_capture() {
                     if sized != (number(tally, "bytes") > 0) {
                         wrong.push(format!("{name} ({what}): {tally}"));
                     }
-                }
-                // What the program does between two groups.
-                _ if ["MPI_Bcast", "MPI_Allreduce"].contains(&name) => {
-                    let sized = tally["count"] == 2 && number(tally, "bytes") > 0;
-                    wrong.extend((!sized).then(|| format!("{name} on an inter-communicator: {tally}")));
                 }
                 _ if !tally.is_null() => wrong.push(format!("{name} is an ordinary event, but {tally}")),
                 _ => {}

@@ -18,9 +18,9 @@ fn a_c_program_on_both_mpis() {
     }
 }
 
-/// Captures and mixes `tests/c/NAME.c`, which counts its messages by the definition of its calls: the trace holds those, and replays
-/// to its end.
-fn counts_itself(mpi: Mpi, name: &str, ranks: u32) {
+/// Captures and mixes `tests/c/NAME.c`, which counts its messages by the definition of its calls: the trace holds those, and `created`
+/// of the creation of inter-communicators, and replays to its end.
+fn counts_itself_and(mpi: Mpi, name: &str, ranks: u32, created: &[(u32, u32, u64, u64)]) {
     let work = tempfile::tempdir().expect("a directory");
     let program = mpi.compile(work.path(), name, &[&format!("tests/c/{name}.c")]);
     let [capture, trace, container] = ["capture", "out.vef", "out.vefx"].map(|name| work.path().join(name));
@@ -30,8 +30,12 @@ fn counts_itself(mpi: Mpi, name: &str, ranks: u32) {
         .arg(&capture);
     let ended = run(command.arg("--").arg(program).arg(work.path())).success();
     assert!(ended.stdout().contains("fine"), "{}", ended.stderr());
+    let creations = if created.is_empty() { "compute" } else { "collectives" };
     for trace in [&trace, &container] {
-        let mixed = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(trace)).success().stdout();
+        let mixed =
+            run(vef().args(["mix", "--communicators", creations, "-i"]).arg(&capture).arg("-o").arg(trace))
+                .success()
+                .stdout();
         assert!(!mixed.contains("not in the trace"), "{mpi:?}: {mixed}");
         let check = run(vef().args(["check", "--json"]).arg(trace)).success().stdout();
         assert!(check.contains("\"complete\": true"), "{mpi:?}: {check}");
@@ -39,9 +43,17 @@ fn counts_itself(mpi: Mpi, name: &str, ranks: u32) {
     run(vef().args(["convert"]).arg(&container).arg(work.path().join("again.vef"))).success();
     let text = std::fs::read(&trace).expect("the trace");
     assert!(text == std::fs::read(work.path().join("again.vef")).expect("the trace"), "{mpi:?}");
-    let counted = counts::of_counter(work.path(), ranks).traffic;
+    let mut counted = counts::of_counter(work.path(), ranks).traffic;
     assert!(!counted.is_empty());
+    for &(from, to, messages, bytes) in created {
+        let pair = counted.entry((from, to)).or_default();
+        *pair = (pair.0 + messages, pair.1 + bytes);
+    }
     assert_eq!(counts::of_trace(&trace).traffic, counted, "{mpi:?}");
+}
+
+fn counts_itself(mpi: Mpi, name: &str, ranks: u32) {
+    counts_itself_and(mpi, name, ranks, &[]);
 }
 
 #[test]
@@ -64,6 +76,17 @@ fn windows_on_both_mpis() {
 #[test]
 fn messages_between_groups_on_both_mpis() {
     Mpi::installed().into_iter().for_each(|mpi| counts_itself(mpi, "between", 5));
+}
+
+#[test]
+fn collectives_between_groups_on_both_mpis() {
+    // As recorded below the libraries: MPI_Intercomm_create of one and two ranks.
+    const MPICH: [(u32, u32, u64, u64); 4] = [(0, 1, 3, 14), (1, 0, 3, 22), (1, 2, 5, 288), (2, 1, 2, 260)];
+    const OPENMPI: [(u32, u32, u64, u64); 4] = [(0, 1, 6, 70), (1, 0, 6, 120), (1, 2, 9, 82), (2, 1, 6, 24)];
+    for mpi in Mpi::installed() {
+        let created = if mpi == Mpi::OpenMpi { OPENMPI } else { MPICH };
+        counts_itself_and(mpi, "groups", 3, &created);
+    }
 }
 
 /// `trace` with every computing time set to 0.

@@ -33,6 +33,14 @@ id!(
 id!(
     /// The rank of a task within a communicator, 0-based.
     CommRank(u32), "");
+
+impl CommRank {
+    /// In place of a root's rank: `MPI_ROOT`, of the root of a collective between groups.
+    pub const ROOT: Self = Self(u32::MAX);
+    /// In place of a root's rank: `MPI_PROC_NULL`, of the other ranks in the root's group.
+    pub const BESIDE_ROOT: Self = Self(u32::MAX - 1);
+}
+
 id!(
     /// A communicator: `C<id>` in a trace; in a capture, the number that one rank gave it.
     CommId(u32), "C");

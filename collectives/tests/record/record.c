@@ -11,7 +11,11 @@
  *     record [LARGEST_VECTOR [LARGEST_BLOCK [pairs]]]
  *     record creations
  *
- * The latter does so for the functions that create communicators, and that open, view and close files; bytes and root are 0.
+ *     record between FIRST [pairs]
+ *
+ * The second does so for the functions that create communicators, and that open, view and close files; bytes and root are 0. The third
+ * does so for collectives between the first FIRST ranks and the others, blocking and (I…) not, with some sizes, and roots in both groups. Ranks are
+ * those of MPI_COMM_WORLD.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -31,11 +35,27 @@ int sched_yield(void)
 static int ranks, rank, recording;
 static long long *sent; /* messages and bytes to each rank */
 
+/* Of collectives between groups: the rank in MPI_COMM_WORLD. */
+static MPI_Group world_group;
+static int in_world(MPI_Comm comm, int dst)
+{
+    MPI_Group group;
+    int inter, found = dst;
+    PMPI_Comm_test_inter(comm, &inter);
+    if (inter) PMPI_Comm_remote_group(comm, &group);
+    else PMPI_Comm_group(comm, &group);
+    PMPI_Group_translate_ranks(group, 1, &dst, world_group, &found);
+    PMPI_Group_free(&group);
+    return found;
+}
+
 /* A message to the sender itself is a copy in memory, as our schedules have it. */
-static void note(long long count, MPI_Datatype type, int dst)
+static void note(long long count, MPI_Datatype type, int dst, MPI_Comm comm)
 {
     int size = 0;
-    if (!recording || dst < 0 || dst == rank) return;
+    if (!recording || dst < 0) return;
+    if (world_group != MPI_GROUP_NULL) dst = in_world(comm, dst);
+    if (dst == rank) return;
     PMPI_Type_size(type, &size);
     sent[2 * dst] += 1;
     sent[2 * dst + 1] += count * size;
@@ -50,18 +70,18 @@ static isend_fn *true_isend, *true_isend_init;
 static send_fn *true_send;
 static int my_isend(const void *b, size_t n, MPI_Datatype t, int d, int tag, int m, MPI_Comm c, MPI_Request *r)
 {
-    note((long long)n, t, d);
+    note((long long)n, t, d, c);
     return true_isend(b, n, t, d, tag, m, c, r);
 }
 /* A persistent request is started once within one collective. */
 static int my_isend_init(const void *b, size_t n, MPI_Datatype t, int d, int tag, int m, MPI_Comm c, MPI_Request *r)
 {
-    note((long long)n, t, d);
+    note((long long)n, t, d, c);
     return true_isend_init(b, n, t, d, tag, m, c, r);
 }
 static int my_send(const void *b, size_t n, MPI_Datatype t, int d, int tag, int m, MPI_Comm c)
 {
-    note((long long)n, t, d);
+    note((long long)n, t, d, c);
     return true_send(b, n, t, d, tag, m, c);
 }
 static void hook(void)
@@ -74,25 +94,27 @@ static void hook(void)
     mca_pml[SEND] = (void *)my_send;
 }
 #else
-typedef void Comm; typedef void Req; typedef int Err;
+typedef int Comm; typedef void Req; typedef int Err;
+/* An object of MPICH begins with its handle. */
+static MPI_Comm handle_of(const Comm *comm) { return *comm; }
 int __real_MPIC_Send(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Err *);
 int __wrap_MPIC_Send(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Err *e)
-{ note(n, t, d); return __real_MPIC_Send(b, n, t, d, tag, c, e); }
+{ note(n, t, d, handle_of(c)); return __real_MPIC_Send(b, n, t, d, tag, c, e); }
 int __real_MPIC_Isend(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Req **, Err *);
 int __wrap_MPIC_Isend(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Req **r, Err *e)
-{ note(n, t, d); return __real_MPIC_Isend(b, n, t, d, tag, c, r, e); }
+{ note(n, t, d, handle_of(c)); return __real_MPIC_Isend(b, n, t, d, tag, c, r, e); }
 int __real_MPIC_Issend(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Req **, Err *);
 int __wrap_MPIC_Issend(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Req **r, Err *e)
-{ note(n, t, d); return __real_MPIC_Issend(b, n, t, d, tag, c, r, e); }
+{ note(n, t, d, handle_of(c)); return __real_MPIC_Issend(b, n, t, d, tag, c, r, e); }
 int __real_MPIC_Ssend(const void *, MPI_Aint, MPI_Datatype, int, int, Comm *, Err *);
 int __wrap_MPIC_Ssend(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, Comm *c, Err *e)
-{ note(n, t, d); return __real_MPIC_Ssend(b, n, t, d, tag, c, e); }
+{ note(n, t, d, handle_of(c)); return __real_MPIC_Ssend(b, n, t, d, tag, c, e); }
 int __real_MPIC_Sendrecv(const void *, MPI_Aint, MPI_Datatype, int, int, void *, MPI_Aint, MPI_Datatype, int, int, Comm *, MPI_Status *, Err *);
 int __wrap_MPIC_Sendrecv(const void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, void *rb, MPI_Aint rn, MPI_Datatype rt, int s, int rtag, Comm *c, MPI_Status *st, Err *e)
-{ note(n, t, d); return __real_MPIC_Sendrecv(b, n, t, d, tag, rb, rn, rt, s, rtag, c, st, e); }
+{ note(n, t, d, handle_of(c)); return __real_MPIC_Sendrecv(b, n, t, d, tag, rb, rn, rt, s, rtag, c, st, e); }
 int __real_MPIC_Sendrecv_replace(void *, MPI_Aint, MPI_Datatype, int, int, int, int, Comm *, MPI_Status *, Err *);
 int __wrap_MPIC_Sendrecv_replace(void *b, MPI_Aint n, MPI_Datatype t, int d, int tag, int s, int rtag, Comm *c, MPI_Status *st, Err *e)
-{ note(n, t, d); return __real_MPIC_Sendrecv_replace(b, n, t, d, tag, s, rtag, c, st, e); }
+{ note(n, t, d, handle_of(c)); return __real_MPIC_Sendrecv_replace(b, n, t, d, tag, s, rtag, c, st, e); }
 unsigned __real_ucp_worker_progress(void *);
 unsigned __wrap_ucp_worker_progress(void *worker)
 {
@@ -149,6 +171,9 @@ static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_creat
     "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent", "File_open", "File_set_view",
     "File_close" };
 static MPI_File file;
+/* Between two groups: the own one, the inter-communicator, and the number of ranks in the first. */
+static MPI_Comm own_group, inter;
+static int first_size;
 static char file_name[4096]; /* beside the program */
 
 static void create(const char *name)
@@ -160,6 +185,9 @@ static void create(const char *name)
     sources[0] = neighbours[1] = (rank + ranks - 1) % ranks;
     sources[1] = neighbours[0] = (rank + 1) % ranks;
     if (!strcmp(name, "Comm_dup")) MPI_Comm_dup(w, &made);
+    else if (!strcmp(name, "Intercomm_create")) {
+        MPI_Intercomm_create(own_group, 0, w, rank < first_size ? first_size : 0, 1, &inter);
+    } else if (!strcmp(name, "Intercomm_merge")) MPI_Intercomm_merge(inter, rank >= first_size, &made);
     else if (!strcmp(name, "Comm_dup_with_info")) MPI_Comm_dup_with_info(w, MPI_INFO_NULL, &made);
     else if (!strcmp(name, "Comm_idup")) {
         MPI_Comm_idup(w, &made, &request);
@@ -190,6 +218,63 @@ static void create(const char *name)
     }
 }
 
+/* Between two groups: the sizes of the own and of the other group, and a rank's own number. */
+static int own_size, other_size, own_rank;
+
+/* root: a rank of MPI_COMM_WORLD */
+static void call_between(const char *op, int n, int root)
+{
+    int low = rank < first_size, root_low = root < first_size, i, total = 0;
+    int r = low == root_low ? (rank == root ? MPI_ROOT : MPI_PROC_NULL) : root - (root_low ? 0 : first_size);
+    MPI_Comm w = inter;
+    MPI_Request q = MPI_REQUEST_NULL;
+    for (i = 0; i < other_size; i++) {
+        ca[i] = cb[i] = count_of(i, n);
+        da[i] = db[i] = i ? da[i - 1] + ca[i - 1] : 0;
+        types[i] = MPI_BYTE;
+    }
+    if (!strcmp(op, "bcast")) MPI_Bcast(out, n, MPI_BYTE, r, w);
+    else if (!strcmp(op, "Ibcast")) MPI_Ibcast(out, n, MPI_BYTE, r, w, &q);
+    else if (!strcmp(op, "reduce")) MPI_Reduce(in, out, n, MPI_BYTE, MPI_BOR, r, w);
+    else if (!strcmp(op, "Ireduce")) MPI_Ireduce(in, out, n, MPI_BYTE, MPI_BOR, r, w, &q);
+    else if (!strcmp(op, "allreduce")) MPI_Allreduce(in, out, n, MPI_BYTE, MPI_BOR, w);
+    else if (!strcmp(op, "Iallreduce")) MPI_Iallreduce(in, out, n, MPI_BYTE, MPI_BOR, w, &q);
+    else if (!strcmp(op, "gather")) MPI_Gather(in, n, MPI_BYTE, out, n, MPI_BYTE, r, w);
+    else if (!strcmp(op, "Igather")) MPI_Igather(in, n, MPI_BYTE, out, n, MPI_BYTE, r, w, &q);
+    else if (!strcmp(op, "scatter")) MPI_Scatter(in, n, MPI_BYTE, out, n, MPI_BYTE, r, w);
+    else if (!strcmp(op, "Iscatter")) MPI_Iscatter(in, n, MPI_BYTE, out, n, MPI_BYTE, r, w, &q);
+    else if (!strcmp(op, "allgather")) MPI_Allgather(in, low ? n : 2 * n, MPI_BYTE, out, low ? 2 * n : n, MPI_BYTE, w);
+    else if (!strcmp(op, "Iallgather")) MPI_Iallgather(in, low ? n : 2 * n, MPI_BYTE, out, low ? 2 * n : n, MPI_BYTE, w, &q);
+    else if (!strcmp(op, "barrier")) MPI_Barrier(w);
+    else if (!strcmp(op, "Ibarrier")) MPI_Ibarrier(w, &q);
+    else if (!strcmp(op, "alltoall")) MPI_Alltoall(in, low ? n : 2 * n, MPI_BYTE, out, low ? 2 * n : n, MPI_BYTE, w);
+    else if (!strcmp(op, "Ialltoall")) MPI_Ialltoall(in, low ? n : 2 * n, MPI_BYTE, out, low ? 2 * n : n, MPI_BYTE, w, &q);
+    else if (!strcmp(op, "gatherv")) MPI_Gatherv(in, count_of(own_rank, n), MPI_BYTE, out, ca, da, MPI_BYTE, r, w);
+    else if (!strcmp(op, "Igatherv")) MPI_Igatherv(in, count_of(own_rank, n), MPI_BYTE, out, ca, da, MPI_BYTE, r, w, &q);
+    else if (!strcmp(op, "scatterv")) MPI_Scatterv(in, ca, da, MPI_BYTE, out, count_of(own_rank, n), MPI_BYTE, r, w);
+    else if (!strcmp(op, "Iscatterv")) MPI_Iscatterv(in, ca, da, MPI_BYTE, out, count_of(own_rank, n), MPI_BYTE, r, w, &q);
+    else if (!strcmp(op, "allgatherv")) MPI_Allgatherv(in, count_of(own_rank, n), MPI_BYTE, out, ca, da, MPI_BYTE, w);
+    else if (!strcmp(op, "Iallgatherv")) MPI_Iallgatherv(in, count_of(own_rank, n), MPI_BYTE, out, ca, da, MPI_BYTE, w, &q);
+    else if (strstr(op, "educe-scatter")) {
+        /* Blocks of the own group; both groups have the same sum. */
+        int block = strstr(op, "block") != NULL;
+        for (i = 0; i < own_size; i++) ca[i] = block ? n * other_size : count_of(i, n), total += ca[i];
+        if (!block) ca[own_size - 1] += n * own_size * other_size - total;
+        if (block) op[0] == 'I' ? MPI_Ireduce_scatter_block(in, out, n * other_size, MPI_BYTE, MPI_BOR, w, &q) : MPI_Reduce_scatter_block(in, out, n * other_size, MPI_BYTE, MPI_BOR, w);
+        else op[0] == 'I' ? MPI_Ireduce_scatter(in, out, ca, MPI_BYTE, MPI_BOR, w, &q) : MPI_Reduce_scatter(in, out, ca, MPI_BYTE, MPI_BOR, w);
+    } else {
+        for (i = 0; i < other_size; i++) {
+            ca[i] = cb[i] = count_of(i + own_rank, n);
+            da[i] = db[i] = i ? da[i - 1] + ca[i - 1] : 0;
+        }
+        if (!strcmp(op, "alltoallv")) MPI_Alltoallv(in, ca, da, MPI_BYTE, out, cb, db, MPI_BYTE, w);
+        else if (!strcmp(op, "Ialltoallv")) MPI_Ialltoallv(in, ca, da, MPI_BYTE, out, cb, db, MPI_BYTE, w, &q);
+        else if (!strcmp(op, "alltoallw")) MPI_Alltoallw(in, ca, da, types, out, cb, db, types, w);
+        else MPI_Ialltoallw(in, ca, da, types, out, cb, db, types, w, &q);
+    }
+    MPI_Wait(&q, MPI_STATUS_IGNORE);
+}
+
 static int is_of_vector(const char *op)
 {
     return !strcmp(op, "bcast") || !strcmp(op, "reduce") || !strcmp(op, "allreduce") || !strcmp(op, "scan") || !strcmp(op, "exscan");
@@ -214,7 +299,7 @@ static void report(const char *op, int n, int root, const long long *all, int pa
     printf("\n");
 }
 
-/* Records a collective, or a creation if `root` is negative. */
+/* Records a collective, of two groups if there are some, or a creation if `root` is negative. */
 static void record(const char *op, int n, int root, int pairs)
 {
     long long *all = calloc(2 * ranks * ranks, sizeof *all);
@@ -222,6 +307,7 @@ static void record(const char *op, int n, int root, int pairs)
     MPI_Barrier(MPI_COMM_WORLD);
     recording = 1;
     if (root < 0) create(op);
+    else if (first_size) call_between(op, n, root);
     else call(op, n, root);
     recording = 0;
     MPI_Barrier(MPI_COMM_WORLD);
@@ -241,9 +327,10 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    largest = argc > 1 ? atoi(argv[1]) : 600000;
-    largest_block = argc > 2 ? atoi(argv[2]) : largest;
-    most = (size_t)ranks * 2 * largest_block + largest + 1;
+    world_group = MPI_GROUP_NULL;
+    largest = argc > 1 && strcmp(argv[1], "between") ? atoi(argv[1]) : 600000;
+    largest_block = argc > 2 && strcmp(argv[1], "between") ? atoi(argv[2]) : largest;
+    most = (size_t)ranks * 4 * largest_block + largest + 1;
     in = calloc(most, 1); out = calloc(most, 1);
     ca = calloc(ranks, sizeof(int)); da = calloc(ranks, sizeof(int));
     cb = calloc(ranks, sizeof(int)); db = calloc(ranks, sizeof(int));
@@ -253,6 +340,27 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "creations")) {
         snprintf(file_name, sizeof file_name, "%s.tmp", argv[0]);
         for (o = 0; o < (int)(sizeof creations / sizeof *creations); o++) record(creations[o], 0, -1, 0);
+        MPI_Finalize();
+        return 0;
+    }
+    if (argc > 2 && !strcmp(argv[1], "between")) {
+        static const int some[] = { 0, 8, 400, 1500, 6000, 150000 };
+        char name[64];
+        MPI_Comm half;
+        first_size = atoi(argv[2]);
+        MPI_Comm_split(MPI_COMM_WORLD, rank < first_size, rank, &half);
+        MPI_Comm_group(MPI_COMM_WORLD, &world_group);
+        own_group = half;
+        record("Intercomm_create", 0, -1, argc > 3);
+        MPI_Comm_size(inter, &own_size), MPI_Comm_remote_size(inter, &other_size), MPI_Comm_rank(inter, &own_rank);
+        record("Intercomm_merge", 0, -1, argc > 3);
+        for (o = 0; o < 2 * 15; o++)
+            for (s = 0; s < (int)(sizeof some / sizeof *some); s++)
+                for (int root = 0; root < ranks; root += ranks > 2 ? ranks - 2 : 1) {
+                    if (strstr(ops[o % 15], "barrier") && s + root > 0) continue;
+                    snprintf(name, sizeof name, "%s%s", o < 15 ? "" : "I", ops[o % 15]);
+                    record(name, some[s], root, argc > 3);
+                }
         MPI_Finalize();
         return 0;
     }

@@ -3,6 +3,7 @@
 #
 #   record.sh openmpi|mpich RANKS [LARGEST_VECTOR [LARGEST_BLOCK [pairs]]]
 #   record.sh openmpi|mpich RANKS creations
+#   record.sh openmpi|mpich RANKS between FIRST [pairs]
 #
 # tests/data was made by `record.sh MPI RANKS 600000` for 2 to 17 ranks, `record.sh MPI RANKS 2200000 600000` for 18, 20 and 24, and
 # `record.sh MPI RANKS 2200000 150000` for 31, 32, 33, 48, 63 and 64.
@@ -36,7 +37,7 @@ mpich)
     MPIR_CVAR_NOLOCAL=1 mpirun.mpich -n "$ranks" "$work/record" "$@"
     ;;
 *)
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

@@ -28,8 +28,7 @@ fn record(call: &mut Recorded) {
     let at = args.at;
     let comm = call.comm(args.handle(at.comm.place()));
     let root = at.root.get().map(|root| args.int(root));
-    // On an inter-communicator the arguments have another meaning.
-    if comm.foreign || comm.inter {
+    if comm.foreign {
         let bytes = sent_between_groups(call, operation, root, &at.send);
         call.put_other(bytes, Detail::None);
         if args.call.timing() == Timing::Persistent {
@@ -37,10 +36,15 @@ fn record(call: &mut Recorded) {
         }
         return;
     }
-    let at_root = root == Some(comm.rank);
-    let in_place = at.sendbuf.get().is_some_and(|buffer| args.is_in_place(buffer));
     let mut lists = std::mem::take(&mut call.scratch.counts);
     lists.iter_mut().for_each(Vec::clear);
+    if comm.remote > 0 {
+        // The arguments have another meaning.
+        let (root, amounts, datatype) = measure_between(call, operation, comm, root, &mut lists);
+        return put(call, comm, lists, (operation, root), (amounts, 0, datatype, None));
+    }
+    let at_root = root == Some(comm.rank);
+    let in_place = at.sendbuf.get().is_some_and(|buffer| args.is_in_place(buffer));
     let (amounts, datatype, recv_datatype) = measure(call, operation, comm, (at_root, in_place), &mut lists);
     let Side { count, .. } = match operation {
         Operation::Gather | Operation::Allgather | Operation::Alltoall if in_place => at.recv,
@@ -49,14 +53,29 @@ fn record(call: &mut Recorded) {
         _ => at.send,
     };
     let count = count.get().filter(|_| !count.is_array());
+    let count = count.map_or(0, |count| u64::try_from(args.number(count)).unwrap_or(0));
+    let root = root.map(|root| CommRank(root as u32));
+    put(call, comm, lists, (operation, root), (amounts, count, datatype, recv_datatype));
+}
+
+/// Records the call, or keeps its template; `lists`: the bytes by peer.
+#[inline]
+fn put(
+    call: &mut Recorded,
+    comm: Comm,
+    lists: [Vec<u64>; 2],
+    (operation, root): (Operation, Option<CommRank>),
+    (amounts, count, datatype, recv_datatype): (Amounts, u64, DatatypeId, Option<DatatypeId>),
+) {
+    let (args, at) = (call.args, call.args.at);
     let request = call.next_request();
     let timing = args.call.timing();
     let part = Collective::<'static> {
         operation,
         comm: comm.id,
-        root: root.map(|root| CommRank(root as u32)),
+        root,
         amounts,
-        count: count.map_or(0, |count| u64::try_from(args.number(count)).unwrap_or(0)),
+        count,
         datatype,
         recv_datatype,
         request: (timing == Timing::Immediate).then_some(request),
@@ -112,6 +131,62 @@ fn measure(
         }
         _ => (amounts, datatype, None),
     }
+}
+
+/// The root of a collective between groups, the amounts of this rank and their datatype. The lists are as in [`measure`].
+#[cold]
+fn measure_between(
+    call: &mut Recorded,
+    operation: Operation,
+    comm: Comm,
+    root: Option<i32>,
+    [send_counts, recv_counts]: &mut [Vec<u64>; 2],
+) -> (Option<CommRank>, Amounts, DatatypeId) {
+    let (at, constants) = (call.args.at, &call.abi().constants);
+    let root = root.map(|root| match root {
+        _ if root == constants.root => CommRank::ROOT,
+        _ if root == constants.proc_null => CommRank::BESIDE_ROOT,
+        _ => CommRank(root as u32),
+    });
+    // Whether this rank gives, and whether it gets; the other arguments are not significant.
+    let (gives, gets) = match (operation.root(), root) {
+        (None, _) => (true, true),
+        (Some(Root::Sends), Some(CommRank::ROOT)) => (true, false),
+        (Some(Root::Receives), Some(CommRank::ROOT)) => (false, true),
+        (_, None | Some(CommRank::BESIDE_ROOT)) => (false, false),
+        (Some(Root::Sends), _) => (false, true),
+        (Some(Root::Receives), _) => (true, false),
+    };
+    let at_root = root == Some(CommRank::ROOT);
+    let vector = operation.sizing() == Sizing::Vector;
+    let mut datatype = DatatypeId::default();
+    let mut side = |call: &mut Recorded, members, side: &Side, list: &mut Vec<u64>| {
+        let (block, sum, of) = blocks(call, members, side, list);
+        datatype = of;
+        (block, sum)
+    };
+    let others = (0, comm.remote);
+    let mut amounts = Amounts::default();
+    if operation.reduces() && !vector {
+        // Of its own group: the blocks of the vector.
+        let (block, sum) = side(call, (comm.rank, comm.size), &at.recv, recv_counts);
+        return (root, Amounts { send: sum, recv: block }, datatype);
+    }
+    if gets {
+        let (block, sum) = side(call, others, if vector { &at.send } else { &at.recv }, recv_counts);
+        let from_all = operation.root().is_none() || at_root;
+        amounts.recv = if from_all && !vector { sum } else { block };
+    }
+    if gives {
+        let (block, sum) = side(call, others, &at.send, send_counts);
+        let to_all = match operation.sizing() {
+            Sizing::EqualPairs | Sizing::Pairs => true,
+            Sizing::EqualBlocks | Sizing::Blocks => at_root,
+            Sizing::None | Sizing::Vector => false,
+        };
+        amounts.send = if to_all { sum } else { block };
+    }
+    (root, amounts, datatype)
 }
 
 /// The bytes of the block of member `own`, those of the blocks of all `members`, and their datatype. In vector forms `list`

@@ -47,6 +47,8 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) polls: Polls,
     /// Factor of the time of calls without a record.
     pub(crate) own_work: Option<f64>,
+    /// The library whose messages collectives between groups have.
+    pub(crate) library: Library,
     /// The library whose agreements are in the trace; `None`: they are computing.
     pub(crate) creations: Option<Library>,
     /// The decision table, if collectives are to be replaced by messages.

@@ -34,17 +34,31 @@ impl Probes {
 
 /// The collectives by which MPI agrees on communicators, by slot of the call table.
 #[derive(Debug)]
-pub(super) struct Agreements(Vec<&'static [Part]>);
+pub(super) struct Agreements {
+    parts: Vec<&'static [Part]>,
+    /// The slot of `MPI_Intercomm_create`, which has messages between groups.
+    between: Option<CallSlot>,
+}
 
 impl Agreements {
     /// Of a rank with these functions in its call table; `library`: `None`, if creations are computing.
     pub(super) fn new(library: Option<Library>, functions: &[capture::Function]) -> Self {
         let agreement = |library: Library| functions.iter().map(move |call| library.agreement(&call.name));
-        Self(library.into_iter().flat_map(agreement).collect())
+        let slots = (0..).map(CallSlot).zip(functions).filter(|_| library.is_some());
+        let mut between = slots.filter(|(_, function)| function.name == "MPI_Intercomm_create");
+        Self {
+            between: between.next().map(|(slot, _)| slot),
+            parts: library.into_iter().flat_map(agreement).collect(),
+        }
+    }
+
+    /// Whether a call creates an inter-communicator by messages.
+    pub(super) fn are_between_groups(&self, call: CallSlot) -> bool {
+        call != CallSlot::NONE && self.between == Some(call)
     }
 
     /// Those of a call; empty, if it creates no communicator.
     pub(super) fn of(&self, call: CallSlot) -> &'static [Part] {
-        call.index().and_then(|slot| self.0.get(slot)).copied().unwrap_or_default()
+        call.index().and_then(|slot| self.parts.get(slot)).copied().unwrap_or_default()
     }
 }

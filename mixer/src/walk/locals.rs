@@ -31,14 +31,16 @@ pub(super) struct Local {
     pub(super) slot: Option<u32>,
     /// This task's rank, from its first collective on.
     pub(super) rank: CommRank,
+    /// Number of collectives between its groups, if it is an inter-communicator.
+    pub(super) between: i32,
 }
 
 impl Local {
     /// One whose members are all of this world.
     pub(super) fn of_tasks(index: CommIndex, group: Arc<Group>) -> Self {
         let peers = group.clone();
-        let (inter, foreign, neighbours, slot, rank) = Default::default();
-        Self { index, group, peers, inter, foreign, neighbours, slot, rank }
+        let (inter, foreign, neighbours, slot, rank, between) = Default::default();
+        Self { index, group, peers, inter, foreign, neighbours, slot, rank, between }
     }
 }
 
@@ -64,6 +66,11 @@ impl Locals {
             }
         };
         Ok(&mut self.list[at])
+    }
+
+    /// Whether a communicator has two groups, both of this world.
+    pub(super) fn is_between_groups(&mut self, id: CommId) -> Result<bool, Problem> {
+        self.get(id).map(|local| local.inter && !local.foreign)
     }
 
     /// Adds a communicator; an error if `id` is another one already.

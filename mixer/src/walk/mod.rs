@@ -15,11 +15,13 @@
 //! | 15 | answers to the requests of others | `answers.rs` |
 //! | 16 | accesses to files, if there are storage servers | `files.rs` |
 //! | 17 | partitioned communication | `partitioned.rs` |
+//! | 18 | collectives between groups | `between.rs` |
 //!
 //! `timeline.rs` gives each record its time and its dependency (`polls.rs` says which part of failed polls is waiting), `builder.rs` has what all rules share, and `notes.rs` makes
 //! the notes of a container.
 
 mod answers;
+mod between;
 mod builder;
 mod called;
 mod collectives;
@@ -151,10 +153,18 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Communicator(communicator) => return walk.communicator(communicator),
         Action::Receive(receive) => return walk.receive(event, receive),
         Action::Exchange { send, receive } => return walk.exchange(event, send, receive),
-        Action::Collective(collective) => return walk.collective(event, collective),
+        Action::Collective(part) if walk.comms.is_between_groups(part.comm)? => {
+            return walk.between(event, part);
+        }
+        Action::Collective(part) => return walk.collective(event, part),
         Action::Topology(topology) => return walk.topology(topology),
         Action::Neighbourhood(part) => return walk.neighbourhood(event, part),
         Action::Partitioned(call) => return walk.partitioned(event, call),
+        Action::Creation(Creation { comm, .. })
+            if walk.agreements.are_between_groups(event.call) && walk.comms.is_between_groups(*comm)? =>
+        {
+            return walk.creation_between(event, *comm);
+        }
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => walk.polled(event),

@@ -24,6 +24,8 @@ pub(super) struct NoteTaker {
     sent: Vec<RecordIndex>,
     /// Records of the sends, of a collective or one-sided, that the current event makes without waiting for each.
     detached: Vec<RecordIndex>,
+    /// Whether the collective of the current event is messages between groups.
+    as_messages: bool,
     tag: Option<i32>,
     call: Option<Function>,
     /// When the task entered `MPI_Init`.
@@ -74,6 +76,11 @@ impl NoteTaker {
     /// The current event makes the send of `record` without waiting for it.
     pub(super) fn detached(&mut self, record: RecordIndex) {
         self.detached.push(record);
+    }
+
+    /// The collective of the current event is messages between groups.
+    pub(super) fn as_messages(&mut self) {
+        self.as_messages = true;
     }
 
     /// Takes an event that made `records`; those in front of its own are marks of the threads `joined`.
@@ -148,6 +155,7 @@ impl NoteTaker {
     #[inline(never)]
     fn other(&mut self, event: &Event<'_>, records: &Range<u64>) -> Option<Function> {
         let thread = usize::from(event.thread);
+        let as_messages = std::mem::take(&mut self.as_messages);
         match &event.action {
             Action::Init if self.zero.is_none() => {
                 let took = Ticks(event.end.0.saturating_sub(event.start.0));
@@ -175,13 +183,17 @@ impl NoteTaker {
                 }
                 return Some(Function::EXCHANGE);
             }
-            Action::Collective(call) => {
+            Action::Collective(call) if !as_messages => {
                 if !records.is_empty() {
                     self.collective(event.thread, call, records.end);
                 }
                 return Some(Function::collective(call));
             }
-            Action::Neighbourhood(_) | Action::Partitioned(_) | Action::Other { .. }
+            Action::Collective(_)
+            | Action::Creation(_)
+            | Action::Neighbourhood(_)
+            | Action::Partitioned(_)
+            | Action::Other { .. }
                 if !records.is_empty() =>
             {
                 for send in std::mem::take(&mut self.detached) {

@@ -196,7 +196,7 @@ impl Trace {
                     writeln!(self.to, "{} {name}", self.rank)?;
                 }
             }
-            Action::Collective(part) => {
+            Action::Collective(part) if self.comms.get(&part.comm.0).is_none_or(|comm| !comm.foreign) => {
                 let immediate = function.is_some_and(|function| function.immediate);
                 self.collective(immediate, part)?;
             }

@@ -401,9 +401,11 @@ pub struct Collective<'a> {
     pub operation: Operation,
     /// The communicator.
     pub comm: CommId,
-    /// The root of a rooted operation.
+    /// The root of a rooted operation. On an inter-communicator a rank of the remote group, or [`CommRank::ROOT`] or
+    /// [`CommRank::BESIDE_ROOT`].
     pub root: Option<CommRank>,
-    /// Bytes that this rank sends and receives.
+    /// Bytes that this rank sends and receives. On an inter-communicator, those for and from all ranks of the remote group; of
+    /// Reduce_scatter, the whole vector and its own block.
     pub amounts: Amounts,
     /// The count argument, in elements of `datatype` (of a gather or scatter: one rank's block); 0 in vector forms.
     pub count: u64,
@@ -413,7 +415,8 @@ pub struct Collective<'a> {
     pub recv_datatype: Option<DatatypeId>,
     /// The request of a non-blocking or persistent operation; `None`: blocking.
     pub request: Option<RequestId>,
-    /// Vector forms: bytes for each communicator rank, where significant at this rank; otherwise empty.
+    /// Vector forms: bytes for each communicator rank, where significant at this rank; otherwise empty. On an inter-communicator the
+    /// ranks are those of the remote group, except in Reduce_scatter.
     pub send_counts: &'a [u64],
     /// Vector forms: bytes from each communicator rank, where significant at this rank; otherwise empty.
     pub recv_counts: &'a [u64],

@@ -1,0 +1,127 @@
+//! Collectives between the groups of an inter-communicator are the messages of the library.
+
+mod capture;
+
+use capture::Program;
+use mixer::{MixError, Options, Problem, Quiet, mix};
+use vef_format::capture::event::*;
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::operation::{Amounts, Operation};
+use vef_format::units::Bytes;
+
+const INTER: CommId = CommId(1);
+
+/// Task 0, and tasks 1 and 2.
+fn groups(program: &mut Program) {
+    for rank in 0..3 {
+        let low = Members::Strided { first: Rank(0), stride: 1, count: 1 };
+        let high = Members::Strided { first: Rank(1), stride: 1, count: 2 };
+        let (members, remote) = if rank == 0 { (low, high) } else { (high, low) };
+        let remote = Remote::Inside(remote);
+        let origin = Origin::Unseen { ordinal: 0 };
+        let comm = Communicator { id: INTER, origin, split: None, members, remote, foreign: false };
+        program.call(rank, Action::Communicator(comm));
+    }
+}
+
+fn part(
+    operation: Operation,
+    root: Option<CommRank>,
+    (send, recv): (u64, u64),
+    request: Option<u64>,
+) -> Action<'static> {
+    Action::Collective(Collective {
+        operation,
+        comm: INTER,
+        root,
+        amounts: Amounts { send: Bytes(send), recv: Bytes(recv) },
+        count: 0,
+        datatype: DatatypeId(0),
+        recv_datatype: None,
+        request: request.map(|number| RequestId { thread: 0, number }),
+        send_counts: &[],
+        recv_counts: &[],
+    })
+}
+
+/// The messages, `from to bytes`, and marks of each task.
+fn mixed(program: &Program) -> Result<Vec<String>, MixError> {
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.tasks);
+    let trace = dir.path().join("t.vef");
+    let summary = mix(dir.path(), &trace, &Options::default(), &Quiet)?;
+    assert!(summary.lacks().is_empty());
+    let text = std::fs::read_to_string(trace).unwrap();
+    assert!(!text.contains('G'));
+    let fields = text.lines().skip(1).map(|line| line.split(' ').collect::<Vec<_>>());
+    let records = fields.filter(|fields| !fields[0].starts_with('C'));
+    let mut records: Vec<String> = records.map(|fields| fields[1..4].join(" ")).collect();
+    records.sort();
+    Ok(records)
+}
+
+#[test]
+fn a_broadcast_goes_to_the_first_of_the_other_group_and_is_spread_there() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    program.call(0, part(Operation::Bcast, Some(CommRank::ROOT), (100, 0), None));
+    for rank in 1..3 {
+        program.call(rank, part(Operation::Bcast, Some(CommRank(0)), (0, 100), None));
+    }
+    // From the last task, whose neighbour has no part in it.
+    program.call(0, part(Operation::Bcast, Some(CommRank(1)), (0, 7), Some(0)));
+    program.complete(0, 0, Outcome::Done);
+    program.call(1, part(Operation::Bcast, Some(CommRank::BESIDE_ROOT), (0, 0), None));
+    program.call(2, part(Operation::Bcast, Some(CommRank::ROOT), (7, 0), None));
+    program.finish();
+    // The call that does not block has another tag than those that do.
+    assert!(matches!(mixed(&program), Err(MixError::Unmatched(_))));
+    let blocking = part(Operation::Bcast, Some(CommRank(1)), (0, 7), None);
+    let at = program.tasks[0].len() - 3;
+    program.tasks[0][at].what = capture::What::Plain(blocking);
+    program.tasks[0].remove(at + 1);
+    let marks = ["0 0 0", "0 0 0", "1 1 0", "1 1 0", "2 2 0", "2 2 0"];
+    let mut expected = [&["0 1 100", "1 2 100", "2 0 7"][..], &marks].concat();
+    expected.sort_unstable();
+    assert_eq!(mixed(&program).unwrap(), expected);
+}
+
+/// The first ranks exchange three messages and spread what they learn; a capture without a library is as MPICH's.
+#[test]
+fn the_groups_agree_on_their_communicator() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    for rank in 0..3 {
+        let creation = Action::Creation(Creation { comm: INTER, request: None });
+        program.add(rank, 0, capture::What::By("MPI_Intercomm_create", creation));
+    }
+    program.finish();
+    let messages: Vec<String> =
+        mixed(&program).unwrap().into_iter().filter(|record| record[..1] != record[2..3]).collect();
+    let leaders = ["0 1 2", "0 1 4", "0 1 8", "1 0 16", "1 0 2", "1 0 4"];
+    let spread = ["1 2 12", "1 2 128", "1 2 132", "1 2 8", "1 2 8", "2 1 128", "2 1 132"];
+    let mut expected = [&leaders[..], &spread].concat();
+    expected.sort_unstable();
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn impossible_roots_are_refused() {
+    let problem = |action: Action<'static>| {
+        let mut program = Program::new(3);
+        groups(&mut program);
+        program.call(0, action);
+        match mixed(&program) {
+            Err(MixError::Event { problem, .. }) => problem,
+            other => panic!("{other:?}"),
+        }
+    };
+    let outside = problem(part(Operation::Bcast, Some(CommRank(2)), (0, 7), None));
+    assert_eq!(outside, Problem::Peer { comm: 1, size: 2, rank: 2 });
+    assert_eq!(problem(part(Operation::Gather, None, (0, 7), None)), Problem::Root(Operation::Gather));
+    let rooted = part(Operation::Barrier, Some(CommRank::ROOT), (0, 0), None);
+    assert_eq!(problem(rooted), Problem::Root(Operation::Barrier));
+    // A list of blocks of another length than the group's.
+    let short = problem(part(Operation::ReduceScatter, None, (8, 8), None));
+    assert!(matches!(short, Problem::Schedule(Operation::ReduceScatter, _)), "{short:?}");
+}
