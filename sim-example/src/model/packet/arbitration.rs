@@ -49,7 +49,7 @@ impl Packets<'_> {
         if count == 0 {
             return Ok(());
         }
-        state.settle(self.now, &mut self.buffers);
+        state.settle(self.now, &mut self.credits, &mut self.buffers);
         let (mut chosen, mut first_turn, mut no_room) = (None, Turn::default(), false);
         let first_come = count == 1 || self.settings.buffers == Buffers::Output;
         for place in 0..count {

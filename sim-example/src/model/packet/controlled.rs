@@ -228,7 +228,7 @@ impl Packets<'_> {
             all.counts.dropped += 1;
             all.sending[message as usize].packets -= 1;
             self.packets.remove(slot as usize);
-            self.credit(Credit { at: self.now, buffer, bytes: wire as u32 });
+            self.credit(Credit::new(self.now, buffer, wire as u32));
             self.release(message);
             return false;
         }

@@ -71,7 +71,7 @@ impl<'a> Packets<'a> {
     /// Something of another part, before it takes effect.
     pub(crate) fn enter(&mut self, crossed: Crossed) {
         match crossed {
-            Crossed::Credit { at, buffer, bytes } => self.credit(Credit { at, buffer, bytes }),
+            Crossed::Credit { at, buffer, bytes } => self.credit(Credit::new(at, buffer, bytes)),
             Crossed::Packet { buffer, ready, last_byte, route, bytes, message: (src, number, submitted) } => {
                 let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
                 let message = known.copied().unwrap_or_else(|| {

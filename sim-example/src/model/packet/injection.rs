@@ -17,7 +17,7 @@ impl Packets<'_> {
         let first_source = link.0 / 2 * classes;
         let has_message =
             |this: &Self, class: u32| !this.sources[(first_source + class) as usize].messages.is_empty();
-        self.links[link.index()].settle(self.now, &mut self.buffers);
+        self.links[link.index()].settle(self.now, &mut self.credits, &mut self.buffers);
         let (mut tried, mut found) = (0u32, None);
         while found.is_none() {
             let open = (0..classes).filter(|&class| tried & 1 << class == 0 && has_message(self, class));

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
 use crate::model::links::LinkSpeed;
@@ -43,8 +44,9 @@ pub(super) struct Link {
     pub(super) waiting: VecDeque<u32>,
     /// The buffer behind the link that sent last, if the switch has a speedup.
     pub(super) sending: u32,
-    /// Credits that return to it, by time.
-    pub(super) credits: VecDeque<Credit>,
+    /// Credits that return to it, by time: the first and the last one.
+    pub(super) first_credit: u32,
+    pub(super) last_credit: u32,
     /// The next event that looks at them, because the link is blocked; [`Picos::MAX`] if there is none.
     pub(super) wake: Picos,
 }
@@ -56,28 +58,55 @@ pub(super) struct Credit {
     pub(super) at: Picos,
     pub(super) buffer: u32,
     pub(super) bytes: u32,
+    /// The next one of the link.
+    next: u32,
 }
+
+impl Credit {
+    pub(super) fn new(at: Picos, buffer: u32, bytes: u32) -> Self {
+        Self { at, buffer, bytes, next: NONE }
+    }
+}
+
+/// Those of all links.
+pub(super) type Credits = Slab<Credit>;
 
 impl Link {
     /// Adds a credit that returns. Most come in the order of time.
     #[inline]
-    pub(super) fn add_credit(&mut self, credit: Credit) {
-        match self.credits.back() {
-            Some(last) if last.at > credit.at => {
-                let place = self.credits.partition_point(|other| other.at <= credit.at);
-                self.credits.insert(place, credit);
+    pub(super) fn add_credit(&mut self, credit: Credit, credits: &mut Credits) {
+        let slot = credits.insert(credit) as u32;
+        if self.first_credit == NONE {
+            (self.first_credit, self.last_credit) = (slot, slot);
+        } else if credits[self.last_credit as usize].at <= credit.at {
+            credits[self.last_credit as usize].next = slot;
+            self.last_credit = slot;
+        } else {
+            // Before the first later one, which the last one is at the latest.
+            let (mut before, mut later) = (NONE, self.first_credit);
+            while credits[later as usize].at <= credit.at {
+                (before, later) = (later, credits[later as usize].next);
             }
-            _ => self.credits.push_back(credit),
+            credits[slot as usize].next = later;
+            match before {
+                NONE => self.first_credit = slot,
+                before => credits[before as usize].next = slot,
+            }
         }
     }
 
-    /// Counts the credits that have returned by `now`. Nobody looks at credit or load before.
+    /// When the first credit returns that is not counted.
     #[inline]
-    pub(super) fn settle(&mut self, now: Picos, buffers: &mut [Buffer]) {
-        while let Some(&Credit { at, buffer, bytes }) = self.credits.front()
-            && at <= now
-        {
-            self.credits.pop_front();
+    pub(super) fn next_credit(&self, credits: &Credits) -> Option<Picos> {
+        (self.first_credit != NONE).then(|| credits[self.first_credit as usize].at)
+    }
+
+    /// Counts the credits that have returned by `now`. Nothing reads credit or load before.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Picos, credits: &mut Credits, buffers: &mut [Buffer]) {
+        while self.next_credit(credits).is_some_and(|at| at <= now) {
+            let Credit { buffer, bytes, next, .. } = credits.remove(self.first_credit as usize);
+            self.first_credit = next;
             self.load -= bytes;
             buffers[buffer as usize].credit += bytes;
         }
@@ -96,9 +125,8 @@ pub(super) struct Buffer {
     pub(super) served: u8,
     /// The input that the link in front served last for the class of channels that begins with this one.
     pub(super) winner: u32,
+    /// Its link.
     pub(super) link: LinkId,
-    /// That of its link.
-    pub(super) class: LinkClass,
     /// Whether the head needs routing or requests a link.
     pub(super) requests: bool,
     /// Whether an event for `busy` is queued.
@@ -234,15 +262,15 @@ pub(super) const MOST_BYTES: u64 = 1 << 28;
 /// The loads of links at a moment.
 pub(super) struct Loads<'a> {
     pub(super) now: Picos,
-    pub(super) state: RefCell<(&'a mut [Link], &'a mut [Buffer])>,
+    pub(super) state: RefCell<(&'a mut [Link], &'a mut Credits, &'a mut [Buffer])>,
 }
 
 impl Load for Loads<'_> {
     #[inline]
     fn load(&self, link: LinkId) -> u64 {
-        let (links, buffers) = &mut *self.state.borrow_mut();
+        let (links, credits, buffers) = &mut *self.state.borrow_mut();
         let link = &mut links[link.index()];
-        link.settle(self.now, buffers);
+        link.settle(self.now, credits, buffers);
         link.load.into()
     }
 

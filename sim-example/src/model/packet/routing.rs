@@ -35,7 +35,10 @@ impl Packets<'_> {
     #[inline]
     pub(super) fn route(&mut self, slot: u32) {
         let packet = &mut self.packets[slot as usize];
-        let loads = Loads { now: self.now, state: RefCell::new((&mut self.links, &mut self.buffers)) };
+        let loads = Loads {
+            now: self.now,
+            state: RefCell::new((&mut self.links, &mut self.credits, &mut self.buffers)),
+        };
         let hop = self.router.next(&mut packet.route, &loads);
         packet.link = hop.link.0;
         packet.last = hop.last;

@@ -70,20 +70,19 @@ impl Packets<'_> {
                 buffer.last = NONE;
             }
         }
-        let class = buffer.class;
         if self.settings.speedup.is_some() {
             self.links[input.index()].sending = number;
         }
         if self.settings.buffers == Buffers::Input && next != NONE || self.settings.speedup.is_some() {
             self.schedule_departure(number);
         }
-        let back = self.speeds[usize::from(class.0)].back;
+        let back = self.speeds[usize::from(self.links[input.index()].class.0)].back;
         let credit = left.checked_add(back).ok_or(out_of_time)?;
         match &mut self.border {
             Some(border) if border.sender_is_elsewhere(input) => {
                 border.return_credit(input, number, wire, credit)
             }
-            _ => self.credit(Credit { at: credit, buffer: number, bytes: wire }),
+            _ => self.credit(Credit::new(credit, number, wire)),
         }
 
         let there = end.checked_add(latency).ok_or(out_of_time)?;

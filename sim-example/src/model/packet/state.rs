@@ -42,6 +42,7 @@ pub(crate) struct Packets<'a> {
     pub(super) sources: Vec<Source>,
     pub(super) messages: Slab<Message>,
     pub(super) packets: Slab<Packet>,
+    pub(super) credits: Credits,
     pub(super) queue: Queue<Event>,
     pub(super) now: Picos,
     /// Buffers (output buffers: packets) whose head has arrived and needs routing.
@@ -130,7 +131,8 @@ impl<'a> Packets<'a> {
             blocked: Picos::MAX,
             waiting: VecDeque::new(),
             sending: link * vcs,
-            credits: VecDeque::new(),
+            first_credit: NONE,
+            last_credit: NONE,
             wake: Picos::MAX,
         };
         let all_links: Vec<Link> = (0..topology.links()).map(link).collect();
@@ -141,7 +143,6 @@ impl<'a> Packets<'a> {
             credit: rooms[usize::from(link.class.0)],
             winner: 0,
             served: 0,
-            class: link.class,
             requests: false,
             scheduled: false,
             busy: Picos::ZERO,
@@ -164,6 +165,7 @@ impl<'a> Packets<'a> {
             sources: (0..topology.nodes() * classes).map(|_| Source::default()).collect(),
             messages: Slab::new(),
             packets: Slab::new(),
+            credits: Slab::new(),
             queue: Queue::new(),
             now: Picos::ZERO,
             arrived: Vec::new(),
@@ -282,7 +284,7 @@ impl<'a> Packets<'a> {
     #[inline]
     pub(super) fn credit(&mut self, credit: Credit) {
         let link = self.buffers[credit.buffer as usize].link;
-        self.links[link.index()].add_credit(credit);
+        self.links[link.index()].add_credit(credit, &mut self.credits);
         self.wake(link);
     }
 
@@ -291,7 +293,7 @@ impl<'a> Packets<'a> {
     pub(super) fn wake(&mut self, link: LinkId) {
         let state = &mut self.links[link.index()];
         if state.blocked != Picos::MAX
-            && let Some(&Credit { at, .. }) = state.credits.front()
+            && let Some(at) = state.next_credit(&self.credits)
             && at < state.wake
         {
             state.wake = at;
