@@ -112,6 +112,6 @@ pub(crate) enum Template {
     Partitioned(PartitionedId, Bytes),
     /// An operation that a trace cannot represent: the function that made it, and the bytes of each start.
     Other(Call, Bytes),
-    /// One whose starts have no record: a message to or from `MPI_PROC_NULL`, or on an inter-communicator.
+    /// One whose starts have no record: a message to or from `MPI_PROC_NULL`, or between worlds.
     Unrecorded,
 }

@@ -11,7 +11,7 @@ use crate::flow::{Channels, Place};
 use crate::report::spent;
 use crate::stats::Adding;
 use crate::wildcards::Matched;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use mpi_abi::prototypes::{Call, Category};
 use results::profile::{Function, Pair, Phase, Profile, Rank};
 use std::collections::BTreeMap;
@@ -70,6 +70,7 @@ fn add(
         bytes: vec![0; events.functions().len()],
         sent: BTreeMap::new(),
         comms: HashMap::default(),
+        between: HashSet::default(),
         destinations: HashMap::default(),
         receivers: HashMap::default(),
         datatypes: HashMap::default(),
@@ -183,6 +184,8 @@ struct Moved<'a> {
     /// Messages and bytes by receiver.
     sent: BTreeMap<Task, (u64, u64)>,
     comms: HashMap<u32, Group>,
+    /// Those of two groups.
+    between: HashSet<u32>,
     /// By communicator: for each destination in its topology, whether there is a rank.
     destinations: HashMap<u32, Vec<bool>>,
     /// The receivers of partitioned transfers.
@@ -236,6 +239,9 @@ impl Moved<'_> {
             Action::Communicator(described) => {
                 let peers = Group::new(described.peers(), self.tasks).unwrap_or_default();
                 self.comms.insert(described.id.0, peers);
+                if described.is_inter() {
+                    self.between.insert(described.id.0);
+                }
                 self.channels.add(described);
                 return;
             }
@@ -313,6 +319,9 @@ impl Moved<'_> {
         let sum = |counts: &[u64]| Bytes(counts.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
         let size = |datatype: DatatypeId| self.datatypes.get(&datatype.0).copied().unwrap_or(0);
         let block = Bytes(part.count.saturating_mul(size(part.datatype)));
+        if self.between.contains(&part.comm.0) {
+            return part.amounts.send;
+        }
         let group = self.comms.get(&part.comm.0);
         let own = || part.recv_counts.get(group?.rank_of(self.rank)?.index()).copied();
         match part.operation {
