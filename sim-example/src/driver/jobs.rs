@@ -7,7 +7,7 @@ use replay::{Job, Picos};
 use tempfile::NamedTempFile;
 
 use super::*;
-use crate::model::Model;
+use crate::model::{Members, Model};
 use crate::places::Places;
 use crate::settings::Workload;
 
@@ -108,6 +108,29 @@ fn jobs_slow_each_other_down_by_what_they_wait_for() {
     assert_eq!(shared(link("node1->leaf0")), [(Some(1), 1000)]);
     assert_eq!(report.job_links_table().rows().count(), 2 * 2 + 4);
     assert!(report.to_text().contains("slowdown 1."), "{}", report.to_text());
+}
+
+/// Of two jobs that send 300 packets each over one cable at once, the one with three times the weight has three of four while both do.
+#[test]
+fn jobs_share_a_cable_by_their_classes() {
+    let message = trace("VEF3 2 2 0 0 0 0 1000\n0 0 1 300000 0 0 -1\n1 1 1 0 2 0 0\n");
+    let mut settings = jobs([&message, &message], "fattree:2x2x1");
+    let across = |node| {
+        let nodes = (0..4).map(|node| Node::named(format!("node{node}"))).collect();
+        Places::Given(Placement { nodes, ranks: vec![Location::on(node), Location::on(node + 2)] })
+    };
+    (settings.jobs[0].places, settings.jobs[1].places) = (across(0), across(1));
+    (settings.network.model, settings.network.packet.size) = (Model::Packet, vef_format::units::Bytes(1000));
+    settings.network.packet.classes.add(Members::Job(1), 3).unwrap();
+    let report = quiet(&settings);
+    // Packets of 800 ns, without the latencies.
+    let packets = |job: usize| (report.jobs[job].runtime_ps - 4 * 500_000) as f64 / SENDING as f64;
+    assert!(
+        (packets(1) - 400.0).abs() < 6.0 && (packets(0) - 600.0).abs() < 6.0,
+        "{} {}",
+        packets(0),
+        packets(1)
+    );
 }
 
 /// A job runs again from the end of its last task on; the first run is reported.

@@ -51,7 +51,8 @@ impl Packets<'_> {
         }
         state.settle(self.now, &mut self.credits, &mut self.buffers);
         let (mut chosen, mut first_turn, mut no_room) = (None, Turn::default(), false);
-        let first_come = count == 1 || self.settings.buffers == Buffers::Output;
+        let first_come = self.settings.buffers == Buffers::Output;
+        let in_order = first_come && self.settings.arbiter == Arbiter::RoundRobin && self.shares.count() == 1;
         for place in 0..count {
             let waiting = self.links[link.index()].waiting[place];
             let slot = match self.settings.buffers {
@@ -75,6 +76,10 @@ impl Packets<'_> {
                     }
                 }
             };
+            if count == 1 || in_order {
+                chosen = Some((place, slot, room));
+                break;
+            }
             let class = self.class_of(packet.buffer);
             let start = self.shares.start(link, class);
             let turn = match self.settings.arbiter {
@@ -85,9 +90,6 @@ impl Packets<'_> {
             };
             if chosen.is_none() || turn < first_turn {
                 (chosen, first_turn) = (Some((place, slot, room)), turn);
-            }
-            if first_come && self.settings.arbiter == Arbiter::RoundRobin && self.shares.count() == 1 {
-                break;
             }
         }
         let now = self.now;

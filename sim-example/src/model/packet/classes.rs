@@ -132,11 +132,12 @@ impl Shares {
     /// Serves a packet. Tags count 2⁻²⁰ bytes of weight 1, so they end behind 2⁴⁴ bytes on a link, which no simulation reaches.
     #[inline]
     pub(super) fn serve(&mut self, link: LinkId, class: u32, bytes: u32) {
+        if self.served.is_empty() {
+            return;
+        }
         let start = self.start(link, class);
         let (place, weight) = ((link.0 * self.count() + class) as usize, self.classes.weight(class));
-        if let Some(served) = self.served.get_mut(link.index()) {
-            *served = start;
-            self.ends[place] = start.saturating_add((u64::from(bytes) << 20) / weight);
-        }
+        self.served[link.index()] = start;
+        self.ends[place] = start.saturating_add((u64::from(bytes) << 20) / weight);
     }
 }

@@ -20,10 +20,17 @@ impl Packets<'_> {
         self.links[link.index()].settle(self.now, &mut self.credits, &mut self.buffers);
         let (mut tried, mut found) = (0u32, None);
         while found.is_none() {
-            let open = (0..classes).filter(|&class| tried & 1 << class == 0 && has_message(self, class));
-            let Some(class) = open.min_by_key(|&class| self.shares.start(link, class)) else { break };
-            tried |= 1 << class;
+            let class = match classes {
+                1 if tried == 0 => 0,
+                _ => {
+                    let open =
+                        (0..classes).filter(|&class| tried & 1 << class == 0 && has_message(self, class));
+                    let Some(class) = open.min_by_key(|&class| self.shares.start(link, class)) else { break };
+                    class
+                }
+            };
             let Some(&slot) = self.sources[(first_source + class) as usize].messages.front() else { break };
+            tried |= 1 << class;
             let message = &mut self.messages[slot as usize];
             if !message.prepared {
                 message.prepared = true;
