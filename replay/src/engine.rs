@@ -32,7 +32,8 @@ use vef_format::units::Picos;
 /// Traces being replayed: from the start of tasks and from deliveries follow the messages that start then or later.
 ///
 /// It holds no queue and knows no present: each call concerns one task and has a moment of its own, and for each task moments do not go back.
-/// Between tasks they may differ as a simulator likes, but not under [`SendCompletion::RendezvousInCalls`]. What follows from a call is given to its `out`, before the call returns.
+/// Between tasks they may differ as a simulator likes, but not under [`SendCompletion::RendezvousInCalls`]. What follows from a call is given to
+/// its `out`, before the call returns.
 /// See the crate's text for the contract and an example.
 #[derive(Debug)]
 pub struct Engine {
@@ -225,9 +226,9 @@ impl Engine {
                 let part = &self.collectives.parts[part as usize];
                 order(part.task, part.record)
             }
-            Called::Held(slot) => self
-                .called(slot)
-                .map_or(0, |departure| order(departure.first_task + departure.src.0, departure.record)),
+            Called::Held(slot) => {
+                self.called(slot).map_or(0, |departure| order(departure.sender(), departure.record))
+            }
         }
     }
 

@@ -75,6 +75,11 @@ fn text_job(text: &str) -> Job {
     Job::loaded(&Arc::new(Loaded::read(reader, OpCodes::default()).unwrap()))
 }
 
+fn wait(task: u32, record: u64, cause: Cause, on: Option<u32>, from: u64, to: u64) -> Wait {
+    let (from, to) = (Picos(from), Picos(to));
+    Wait { job: 0, task: Rank(task), record, cause, on: on.map(Rank), from, to }
+}
+
 /// Task 0 sends 1000 bytes to task 1, which computes 10 µs, and as many to task 2, which computes 500 µs; it waits for the first, then for the second.
 /// A message takes 2 µs.
 #[test]
@@ -88,22 +93,13 @@ fn each_send_waits_for_its_own_receiver() {
     let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();
     assert!(yardstick::watch(&mut engine, &link, Picos::MAX, &mut watch).unwrap().complete());
     watch.seen.retain(|wait| wait.task == Rank(0));
-    let wait = |record, cause, on: Option<u32>, from, to| Wait {
-        job: 0,
-        task: Rank(0),
-        record,
-        cause,
-        on: on.map(Rank),
-        from: Picos(from),
-        to: Picos(to),
-    };
     assert_eq!(
         watch.seen,
         [
-            wait(2, Cause::LateReceiver, Some(1), 0, 10_000_000),
-            wait(2, Cause::Send, None, 10_000_000, 12_000_000),
-            wait(3, Cause::LateReceiver, Some(2), 12_000_000, 500_000_000),
-            wait(3, Cause::Send, None, 500_000_000, 502_000_000),
+            wait(0, 2, Cause::LateReceiver, Some(1), 0, 10_000_000),
+            wait(0, 2, Cause::Send, None, 10_000_000, 12_000_000),
+            wait(0, 3, Cause::LateReceiver, Some(2), 12_000_000, 500_000_000),
+            wait(0, 3, Cause::Send, None, 500_000_000, 502_000_000),
         ]
     );
 }
@@ -158,22 +154,13 @@ fn waits_are_divided_by_cause() {
     let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();
     let outcome = yardstick::watch(&mut engine, &link, Picos::MAX, &mut watch).unwrap();
     assert!(outcome.complete());
-    let wait = |record, cause, on: Option<u32>, from, to| Wait {
-        job: 0,
-        task: Rank(1),
-        record,
-        cause,
-        on: on.map(Rank),
-        from: Picos(from),
-        to: Picos(to),
-    };
     assert_eq!(
         watch.seen,
         [
-            wait(1, Cause::LateSender, Some(0), 1_000_000, 5_000_000),
-            wait(1, Cause::Message, Some(0), 5_000_000, 7_000_000),
-            wait(3, Cause::LateMember, Some(0), 8_000_000, 25_000_000),
-            wait(3, Cause::Collective, None, 25_000_000, 26_000_000),
+            wait(1, 1, Cause::LateSender, Some(0), 1_000_000, 5_000_000),
+            wait(1, 1, Cause::Message, Some(0), 5_000_000, 7_000_000),
+            wait(1, 3, Cause::LateMember, Some(0), 8_000_000, 25_000_000),
+            wait(1, 3, Cause::Collective, None, 25_000_000, 26_000_000),
         ]
     );
     let place = |cause, function: &str, phase: Option<&str>, time_ps| {

@@ -102,6 +102,7 @@ fn every_option_can_be_swept() {
         ("packet", "packet-size", "1KiB|4KiB"),
         ("loggp", "loggp", "L=1000,o=0|L=2000,g=10"),
         ("flow", "bandwidth", "10G|20G"),
+        ("flow", "connections", "message|pair"),
         ("cut-through", "send-completion", "sent|rendezvous:1000|rendezvous-in-calls:1000"),
         ("cut-through", "seed", "4|18446744073709551615"),
     ] {
@@ -113,7 +114,7 @@ fn every_option_can_be_swept() {
             assert_eq!(point["report"]["runtime_ps"], alone["runtime_ps"], "{option}={value}");
             assert_eq!(point["settings"][option], value);
         }
-        assert_eq!(points.len(), 2);
+        assert_eq!(points.len(), values.split('|').count());
     }
     let compat = sim(&["--model", "loggp", "--sweep", "compat=true,false"]);
     assert_eq!(compat["points"].as_array().map(Vec::len), Some(2));
