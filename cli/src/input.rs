@@ -192,7 +192,7 @@ impl Input {
             (
                 About::SEND_WAITS,
                 "waits for the tasks' own sends",
-                " (`vef sim --send-completion sent`, or rendezvous:SIZE, has the network decide)",
+                " (`vef sim --send-completion sent`, rendezvous:SIZE or rendezvous-in-calls:SIZE, has the network decide)",
             ),
             (About::POLLS, "failed polls", ""),
             (About::OWN_WORK, "calls of MPI without a record (MPI_Irecv, windows, files)", ""),

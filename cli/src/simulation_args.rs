@@ -143,7 +143,7 @@ pub struct Sim {
     /// the bandwidth on all links of the level (nodes, uplinks, a dimension) with most time on that path
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub critical_path: bool,
-    /// Report who waits for whom and why: late senders, late members of collectives, messages under way; by function and phase, and
+    /// Report who waits for whom and why: late senders and receivers, late members of collectives, messages under way; by function and phase, and
     /// by pair of ranks (--csv waits, wait-pairs)
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub waits: bool,

@@ -322,7 +322,7 @@ impl JobReport {
         if self.times[State::Send] == 0 && captured[State::Send] > all / NOTABLE {
             write!(
                 out,
-                "; sends cost their sender nothing unless --send-completion sent (or rendezvous:SIZE)"
+                "; sends cost their sender nothing unless --send-completion sent (or rendezvous:SIZE, rendezvous-in-calls:SIZE)"
             )?;
         }
         writeln!(out)
