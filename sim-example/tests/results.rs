@@ -300,6 +300,23 @@ fn a_late_receiver_is_on_the_critical_path() {
     }
 }
 
+/// A message that waits for its receiver while its sender goes on keeps its own record's number.
+#[test]
+fn a_message_that_leaves_late_is_that_of_its_record() {
+    let file = NamedTempFile::new().unwrap();
+    let trace = "VEF3 2 6 0 0 0 0 1000\n0 0 1 1000 4 7 -1\n1 0 0 0 0 5 -1\n2 0 0 0 1 5 1\n3 0 0 0 1 3 0\n\
+        4 1 1 0 0 5000 -1\n5 1 1 0 2 0 0\n";
+    std::fs::write(file.path(), trace).unwrap();
+    let mut settings = settings(file.path());
+    settings.send_completion = SendCompletion::RendezvousInCalls { above: Bytes(999) };
+    let steps = run(&settings).critical_path.unwrap().steps;
+    let sent = steps.iter().find_map(|step| match *step {
+        CriticalStep::Message { task, record, from_ps, .. } => Some((task, record, from_ps)),
+        CriticalStep::Computing { .. } => None,
+    });
+    assert_eq!(sent, Some((0, 0, 5_000_000)));
+}
+
 /// What the mixer could not put into the trace stands in the report.
 #[test]
 fn what_the_trace_lacks_is_told() {
