@@ -189,7 +189,34 @@ fn party(
     Party { operation, blocking, rank: own, own: size, others, role, send, recv, send_counts, recv_counts }
 }
 
-/// Records collectives between groups by an MPI, and compares the messages of each pair; every receive has its message.
+/// The messages of each pair of ranks, and number and bytes of all, when all ranks make their moves; the first group has the ranks below `first`.
+/// Every receive has its message.
+fn played(first: u32, ranks: u32, moves: impl Fn(u32) -> Vec<Move>) -> (Pairs, (u64, u64)) {
+    let (mut pairs, mut receives) = (Pairs::new(), Pairs::new());
+    for rank in 0..ranks {
+        let (own, other) = if rank < first { (0, first) } else { (first, 0) };
+        let world = |peer: Peer| match peer {
+            Peer::Own(peer) => peer + own,
+            Peer::Other(peer) => peer + other,
+        };
+        for step in moves(rank) {
+            match step {
+                Move::Send(to, bytes) => {
+                    let pair = pairs.entry((rank, world(to))).or_default();
+                    *pair = (pair.0 + 1, pair.1 + bytes);
+                }
+                Move::Receive(from) => receives.entry((world(from), rank)).or_default().0 += 1,
+                Move::Wait => {}
+            }
+        }
+    }
+    let sent: BTreeMap<_, _> = pairs.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
+    assert_eq!(sent, receives.iter().map(|(pair, sum)| (*pair, sum.0)).collect());
+    let all = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    (pairs, all)
+}
+
+/// Records collectives between groups by an MPI, and compares the messages of each pair.
 fn between(mpi: &str, library: Library, known: &[(&str, u32)]) {
     if !skipping::installed(&format!("mpicc.{mpi}")) {
         return;
@@ -217,42 +244,11 @@ fn between(mpi: &str, library: Library, known: &[(&str, u32)]) {
             }
             let blocking = !words[0].starts_with('I');
             let operation = Operation::named(words[0].trim_start_matches('I')).unwrap();
-            let (mut pairs, mut receives) = (Pairs::new(), Pairs::new());
-            for rank in 0..ranks {
+            let (pairs, ours) = played(first, ranks, |rank| {
                 let mut lists = [Vec::new(), Vec::new()];
                 let who = (rank, first, ranks, root as u32);
-                let party = party(operation, blocking, n, who, &mut lists);
-                let world = |peer: Peer| match peer {
-                    Peer::Own(peer) => {
-                        if rank < first {
-                            peer
-                        } else {
-                            peer + first
-                        }
-                    }
-                    Peer::Other(peer) => {
-                        if rank < first {
-                            peer + first
-                        } else {
-                            peer
-                        }
-                    }
-                };
-                for step in party.moves(library, &table).unwrap() {
-                    match step {
-                        Move::Send(to, bytes) => {
-                            let pair = pairs.entry((rank, world(to))).or_default();
-                            *pair = (pair.0 + 1, pair.1 + bytes);
-                        }
-                        Move::Receive(from) => receives.entry((world(from), rank)).or_default().0 += 1,
-                        Move::Wait => {}
-                    }
-                }
-            }
-            let sent: BTreeMap<_, _> = pairs.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
-            let received: BTreeMap<_, _> = receives.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
-            assert_eq!(sent, received, "{mpi}: {line}");
-            let ours = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+                party(operation, blocking, n, who, &mut lists).moves(library, &table).unwrap()
+            });
             match (ours, fnv1a(&pairs)) == ((messages, total), digest) {
                 true => alike += 1,
                 false => *different.entry(words[0].to_owned()).or_default() += 1,
@@ -273,27 +269,10 @@ fn created_between(library: Library, table: &Table, (first, ranks): (u32, u32), 
         return;
     }
     let [messages, total, digest] = [4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
-    let (mut pairs, mut receives) = (Pairs::new(), Pairs::new());
-    for rank in 0..ranks {
+    let (pairs, ours) = played(first, ranks, |rank| {
         let (number, own) = if rank < first { (rank, first) } else { (rank - first, ranks - first) };
-        let world = |peer: Peer| match peer {
-            Peer::Own(peer) => peer + rank - number,
-            Peer::Other(peer) => peer + if rank < first { first } else { 0 },
-        };
-        for step in creation(library, table, number, own, ranks - own).unwrap() {
-            match step {
-                Move::Send(to, bytes) => {
-                    let pair = pairs.entry((rank, world(to))).or_default();
-                    *pair = (pair.0 + 1, pair.1 + bytes);
-                }
-                Move::Receive(from) => receives.entry((world(from), rank)).or_default().0 += 1,
-                Move::Wait => {}
-            }
-        }
-    }
-    let sent: BTreeMap<_, _> = pairs.iter().map(|(pair, sum)| (*pair, sum.0)).collect();
-    assert_eq!(sent, receives.iter().map(|(pair, sum)| (*pair, sum.0)).collect());
-    let ours = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+        creation(library, table, number, own, ranks - own).unwrap()
+    });
     match library {
         Library::Mpich => {
             assert_eq!((ours, fnv1a(&pairs)), ((messages, total), digest), "{words:?}: {pairs:?}");

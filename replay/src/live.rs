@@ -171,7 +171,7 @@ impl Live {
         self.leave(id, &departure, out)
     }
 
-    /// A message is given to whoever carries it.
+    /// Hands a message to the simulator.
     #[inline(always)]
     fn leave(&mut self, id: LiveId, departure: &Departure, out: &mut impl Sink) -> Option<()> {
         let &Departure { ready, start, bytes, kind, job, src, dst, first_task, record } = departure;

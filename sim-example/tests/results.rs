@@ -300,7 +300,7 @@ fn a_late_receiver_is_on_the_critical_path() {
     }
 }
 
-/// A message that waits for its receiver while its sender goes on keeps its own record's number.
+/// While a message waits for its receiver, its sender starts further records; the path still names the record that sent it.
 #[test]
 fn a_message_that_leaves_late_is_that_of_its_record() {
     let file = NamedTempFile::new().unwrap();

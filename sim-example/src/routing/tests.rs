@@ -369,16 +369,6 @@ fn shifts_of_a_full_tree_do_not_meet() {
 
 #[test]
 fn loads_decide() {
-    struct One(LinkId, u64);
-    impl Load for One {
-        fn load(&self, link: LinkId) -> u64 {
-            if link == self.0 { self.1 } else { 0 }
-        }
-
-        fn of_bytes(&self, bytes: Bytes) -> u64 {
-            bytes.0
-        }
-    }
     let decide = |routing: &str, text: &str, dst: u32, loaded: usize, load: u64, seed: u64| {
         let topology = build(text);
         let (router, minimal) =
@@ -404,19 +394,21 @@ fn loads_decide() {
     assert!((1..20).contains(&both.count()), "without load either dimension comes first");
 }
 
+/// One link with a load, in bytes.
+struct One(LinkId, u64);
+impl Load for One {
+    fn load(&self, link: LinkId) -> u64 {
+        if link == self.0 { self.1 } else { 0 }
+    }
+
+    fn of_bytes(&self, bytes: Bytes) -> u64 {
+        bytes.0
+    }
+}
+
 /// A load behind the first link: UGAL-G sees it, UGAL-L does not.
 #[test]
 fn ugal_global_looks_at_whole_routes() {
-    struct One(LinkId, u64);
-    impl Load for One {
-        fn load(&self, link: LinkId) -> u64 {
-            if link == self.0 { self.1 } else { 0 }
-        }
-
-        fn of_bytes(&self, bytes: Bytes) -> u64 {
-            bytes.0
-        }
-    }
     let topology = build("hyperx:4x4");
     let minimal = router(&topology, "minimal", 0).unwrap();
     let (first, second) = (minimal.route(0, 5).nth(1).unwrap(), minimal.route(0, 5).nth(2).unwrap());
@@ -436,17 +428,6 @@ fn ugal_global_looks_at_whole_routes() {
 /// it, it may turn to another router of the group. Its links have the classes of l l g l g l.
 #[test]
 fn progressive_routes_leave_the_shortest_way_within_the_group() {
-    /// The load of a link, and the links taken.
-    struct One(LinkId, u64);
-    impl Load for One {
-        fn load(&self, link: LinkId) -> u64 {
-            if link == self.0 { self.1 } else { 0 }
-        }
-
-        fn of_bytes(&self, bytes: Bytes) -> u64 {
-            bytes.0
-        }
-    }
     let topology = build("dragonfly:1x4x2");
     let minimal = router(&topology, "minimal", 0).unwrap();
     // A destination in another group, to which another router than the first has the cable.
