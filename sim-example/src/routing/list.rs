@@ -16,19 +16,28 @@ impl Default for RoutingSpec {
     }
 }
 
-/// An unknown routing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown routing; write {}", forms())]
-pub struct UnknownRouting;
+/// An unknown routing, or a known one with parameters that it does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}write {forms}", if *.is_known { "" } else { "unknown routing; " })]
+pub struct UnknownRouting {
+    is_known: bool,
+    /// What can be written, all of it or with this name.
+    forms: String,
+}
 
-fn forms() -> String {
-    FORMS.iter().map(|form| form.form).collect::<Vec<_>>().join(", ")
+impl UnknownRouting {
+    fn new(text: &str) -> Self {
+        let has_name = |form: &&str| form.split(['[', ':']).next() == text.split(':').next();
+        let named: Vec<&str> = FORMS.iter().flat_map(|form| form.form.split(", ")).filter(has_name).collect();
+        let all = || FORMS.iter().map(|form| form.form).collect::<Vec<_>>();
+        Self { is_known: !named.is_empty(), forms: if named.is_empty() { all() } else { named }.join(", ") }
+    }
 }
 
 impl FromStr for RoutingSpec {
     type Err = UnknownRouting;
 
     fn from_str(text: &str) -> Result<Self, UnknownRouting> {
-        FORMS.iter().find_map(|form| (form.parse)(text)).ok_or(UnknownRouting)
+        FORMS.iter().find_map(|form| (form.parse)(text)).ok_or_else(|| UnknownRouting::new(text))
     }
 }
