@@ -62,7 +62,7 @@ pub(crate) fn iterations(
         None => format!("{first}-"),
     };
     let (_, offset, middle) = best.ok_or(PartError::NoPattern)?;
-    let begins = pattern.begins(&found.shapes, offset);
+    let begins = pattern.begins(&found.shapes, offset, |a, b| found.without_wait(a) == found.without_wait(b));
     let iterations = begins.len() as u64 - 1;
     let to = last.map_or(iterations, NonZeroU64::get);
     if to > iterations || first.get() > to {
@@ -87,6 +87,8 @@ struct Loop {
     /// Of the reference: its loop, and the shape of each record.
     pattern: Pattern,
     shapes: Vec<u32>,
+    /// The shapes by their numbers.
+    numbered: Vec<Shape>,
     /// Number of records, by rank.
     records: Vec<u64>,
     /// The loop of each rank, if it has one of as many iterations.
@@ -127,7 +129,15 @@ impl Loop {
         let own = shapes.iter().map(|shapes| Pattern::find(shapes).filter(as_many)).collect();
         let records = shapes.iter().map(|shapes| shapes.len() as u64).collect();
         let shapes = shapes.swap_remove(reference.index());
-        Ok(Self { reference, pattern, shapes, records, own, times })
+        let mut numbered = vec![Shape::default(); numbers.len()];
+        numbers.into_iter().for_each(|(shape, number)| numbered[number as usize] = shape);
+        Ok(Self { reference, pattern, shapes, numbered, records, own, times })
+    }
+
+    /// A shape but for what it waits for.
+    fn without_wait(&self, number: u32) -> Shape {
+        let (tag, to, op) = self.numbered[number as usize];
+        (tag & KIND, to, op)
     }
 
     /// Computing of all ranks in front of the first records behind a cut.
@@ -327,8 +337,10 @@ fn beginnings(trace: &Feed, reference: Rank, pattern: &Pattern) -> Result<Vec<us
     Ok(chosen)
 }
 
-/// What two records have in common that occur at one place of a program.
-fn shape(raw: &Raw) -> (u8, u32, u16) {
+/// What two records have in common that occur at one place of a program: kind and what it waits for, peer or communicator, operation.
+type Shape = (u8, u32, u16);
+
+fn shape(raw: &Raw) -> Shape {
     let tag = raw.tag & (KIND | DEPENDENCY);
     match raw.tag & KIND {
         MARK => (tag, 0, 0),

@@ -17,7 +17,7 @@ const FEWEST: usize = 3;
 const SHARE: usize = 4;
 /// Between two occurrences of the loop there are less than so many times the length of the word.
 const GAP: usize = 4;
-/// Equal stretches of this length suggest a period.
+/// Equal stretches of this length suggest a period, of an eighth of a shorter sequence.
 const WINDOW: usize = 8;
 /// Comparisons for each item of a sequence, in all.
 const EFFORT: usize = 64;
@@ -28,8 +28,9 @@ impl Pattern {
     pub(super) fn find(of: &[u32]) -> Option<Self> {
         let mut best: Option<Self> = None;
         let mut effort = EFFORT.saturating_mul(of.len());
+        let window = WINDOW.min(of.len() / 8).max(1);
         for anchor in (1..8).map(|eighth| of.len() / 8 * eighth) {
-            let window = of.get(anchor..(anchor + WINDOW).min(of.len()))?;
+            let window = of.get(anchor..anchor + window)?;
             // Of the periods at this place only those are tried that last longer than the shorter ones.
             let mut longest = 0;
             for period in 1..of.len() / FEWEST + 1 {
@@ -65,14 +66,18 @@ impl Pattern {
     }
 
     /// Where iterations begin that are `offset` items behind the word's occurrences, and the end of the last one. What is in front of the first
-    /// occurrence or behind the last one may complete an iteration more.
-    pub(super) fn begins(&self, of: &[u32], offset: usize) -> Vec<usize> {
+    /// occurrence or behind the last one may complete an iteration more; its very first item may just be `alike`, as nothing
+    /// of the loop is in front of it.
+    pub(super) fn begins(&self, of: &[u32], offset: usize, alike: impl Fn(u32, u32) -> bool) -> Vec<usize> {
         let &Self { ref starts, period, .. } = self;
         let (first, last) = (starts[0], starts[starts.len() - 1]);
         let word = &of[first..first + period];
         let mut begins: Vec<usize> = starts.iter().map(|start| start + offset).collect();
-        if offset > 0 && of[..first].ends_with(&word[offset..]) {
-            begins.insert(0, first + offset - period);
+        if let Some(begin) = (first + offset).checked_sub(period)
+            && (of[begin] == word[offset] || alike(of[begin], word[offset]))
+            && of[begin + 1..first] == word[offset + 1..]
+        {
+            begins.insert(0, begin);
         }
         if of[last + period..].starts_with(&word[..offset]) {
             begins.push(last + period + offset);
@@ -142,9 +147,30 @@ mod tests {
             assert!((times - 1..=times).contains(&found.starts.len()), "{setup} {body}: {found:?}");
             let first = found.starts[0];
             assert!((setup..setup + body).contains(&first), "{setup} {body}: {first}");
-            let begins = found.begins(&sequence, setup + body - first);
+            let begins = found.begins(&sequence, (setup + body - first) % body, |_, _| false);
             let all: Vec<usize> = (0..=times).map(|time| setup + time * body).collect();
             assert_eq!(begins, all, "{setup} {body}");
+        }
+    }
+
+    #[test]
+    fn a_few_short_iterations_are_found_and_the_first_may_begin_otherwise() {
+        let alike = |a: u32, b: u32| a % 10 == b % 10;
+        // What the first iteration begins with waits for nothing, or for the set-up.
+        for setup in [&[][..], &[7, 8]] {
+            for (times, end) in [(4, &[9][..]), (5, &[12]), (9, &[]), (30, &[5])] {
+                let mut sequence = setup.to_vec();
+                sequence.extend([1, 22]);
+                (1..times).for_each(|_| sequence.extend([11, 22]));
+                sequence.extend(end);
+                let found = Pattern::find(&sequence).unwrap();
+                assert_eq!(found.period, 2, "{sequence:?}");
+                let offset = found.starts[0].abs_diff(setup.len()) % 2;
+                let begins = found.begins(&sequence, offset, alike);
+                let all: Vec<usize> = (0..=times).map(|time| setup.len() + 2 * time).collect();
+                assert_eq!(begins, all, "{sequence:?}");
+                assert_eq!(found.begins(&sequence, offset, |_, _| false), all[1..], "{sequence:?}");
+            }
         }
     }
 
