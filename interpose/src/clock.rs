@@ -54,7 +54,8 @@ fn closest(first: fn() -> u64, second: fn() -> u64) -> (u64, u64) {
     (before + spread / 2, other)
 }
 
-fn read(clock: libc::clockid_t) -> u64 {
+/// A clock of the system, ns.
+pub(crate) fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid clock and a place for its time.
     unsafe { libc::clock_gettime(clock, &raw mut time) };

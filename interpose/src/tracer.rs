@@ -12,6 +12,7 @@ use crate::machine::{self, RECORDERS};
 use crate::mapped;
 use crate::output::{CallEntry, Output};
 use crate::pending::RequestRun;
+use crate::polls;
 use crate::requests::PendingRequest;
 use crate::settings::{Settings, StopAfter};
 use crate::shapes::{ShapeTable, UsedObject};
@@ -239,6 +240,7 @@ impl Tracer {
             mpi,
         }));
         mapped::survive_truncation();
+        polls::look_at_host();
         TRACERS[place].store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
         stop_in_children();
         Ok(tracer)

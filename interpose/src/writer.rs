@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::output::{Output, Rest};
+use crate::polls::Polls;
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -37,18 +38,6 @@ pub(crate) struct Writer {
     /// Why records can no longer be written.
     pub(crate) failed: Option<String>,
 }
-
-/// A sequence of failed polls (`MPI_Test`, `MPI_Iprobe`, …), written as one record.
-struct Polls {
-    /// The function of the first poll.
-    call: CallSlot,
-    count: u64,
-    start: u64,
-    end: u64,
-}
-
-/// Failed polls with fewer ticks between them form one record: 2–4 µs at 2–4 GHz. A longer gap is computation beside communication.
-const POLL_GAP: u64 = 1 << 13;
 
 impl Writer {
     pub(crate) fn new(output: &'static Output, thread: u16, now: u64) -> Self {
@@ -97,19 +86,21 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn poll(&mut self, (start, end): (u64, u64), call: impl FnOnce() -> CallSlot) {
         match &mut self.polls {
-            Some(polls) if start.wrapping_sub(polls.end) < POLL_GAP => {
-                polls.count += 1;
-                polls.end = end;
-            }
-            _ => self.begin_polls(start, end, call()),
+            Some(polls) if polls.goes_on(start) => polls.add((start, end)),
+            _ => self.begin_polls((start, end), call()),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn begin_polls(&mut self, start: u64, end: u64, call: CallSlot) {
+    fn begin_polls(&mut self, times: (u64, u64), call: CallSlot) {
+        if let Some(polls) = &mut self.polls
+            && polls.lost_core_until(times.0)
+        {
+            return polls.add(times);
+        }
         self.put_polls();
-        self.polls = Some(Polls { call, count: 1, start, end });
+        self.polls = Some(Polls::new(call, times));
         self.last_word = NonNull::dangling().as_ptr();
     }
 
@@ -118,10 +109,22 @@ impl Writer {
         self.polls = None;
     }
 
+    /// Writes the pending failed polls.
     fn put_polls(&mut self) {
-        let Some(Polls { call, count, start, end }) = self.polls.take() else { return };
+        let Some(Polls { call, count, start, end, .. }) = self.polls.take() else { return };
         self.set_last_word();
         self.put((start, end), Content::Action(&Action::Polls { count }), call);
+    }
+
+    /// The same in front of a call that begins at `start`: if the thread had no core since the last poll, they last until then.
+    #[inline(always)]
+    fn put_polls_before(&mut self, start: u64) {
+        if let Some(polls) = &mut self.polls {
+            if start > polls.end && !polls.goes_on(start) && polls.lost_core_until(start) {
+                polls.end = start;
+            }
+            self.put_polls();
+        }
     }
 
     /// Writes a definition, which `call` made. Its time is the end of the previous record, so that the next gap is unchanged.
@@ -152,7 +155,7 @@ impl Writer {
     /// false if it is lost.
     #[inline(never)]
     pub(crate) fn put(&mut self, (start, end): (u64, u64), content: Content<'_>, call: CallSlot) -> bool {
-        self.put_polls();
+        self.put_polls_before(start);
         // Clocks of different cores may differ slightly; times in the file must not decrease.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };

@@ -8,7 +8,7 @@ mod seeds;
 pub use prices::Prices;
 pub use seeds::OverSeeds;
 
-use crate::simulation::Simulation;
+use crate::simulation::{Simulation, WaitsReport};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ impl Swept {
 type Measure = (Column, fn(&Simulation) -> Cell);
 
 /// Columns of the table behind those of the options.
-fn columns() -> [Measure; 12] {
+fn columns() -> [Measure; 14] {
     [
         (Column::new("runtime_ps", "run time"), |run| Cell::Time(run.runtime_ps.into())),
         (Column::new("ideal_runtime_ps", "ideal"), |run| {
@@ -199,6 +199,14 @@ fn columns() -> [Measure; 12] {
         (Column::new("utilisation_max", "busiest"), |run| Cell::Share(run.links.utilisation_max)),
         (Column::new("busiest_link", "busiest link"), |run| {
             Cell::maybe(run.links.busiest.first(), |link| Cell::text(&link.link))
+        }),
+        (Column::new("waited_most", "waits most for"), |run| {
+            Cell::maybe(run.waits.as_ref().and_then(WaitsReport::main_cause), |(cause, _)| {
+                Cell::text(cause.name())
+            })
+        }),
+        (Column::new("waited_most_share", "of waiting"), |run| {
+            Cell::maybe(run.waits.as_ref().and_then(WaitsReport::main_cause), |(_, share)| Cell::Share(share))
         }),
         (Column::new("switches", "switches"), |run| Cell::count(u64::from(run.network.switches))),
         (Column::new("cables", "cables"), |run| Cell::count(u64::from(run.network.cables()))),
@@ -229,6 +237,9 @@ impl Sweep {
                 "busiest_link",
             ])
             .collect();
+        if self.points.iter().flat_map(|point| &point.report).any(|report| report.waits.is_some()) {
+            columns.extend(["waited_most", "waited_most_share"]);
+        }
         if self.prices.is_some() {
             columns.extend(["switches", "cables", "cost"]);
         }

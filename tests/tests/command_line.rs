@@ -414,6 +414,8 @@ fn a_slip_is_told_with_the_remedy() {
         ("sim sim.json", "the result of a command (vef-sim/2), not a trace"),
         (&format!("check {program}"), "a program, not a trace: capture it with vef run"),
         ("traffic", "--topology: name the network"),
+        ("sim t.vefx --routing par:x", "'--routing <R>': write par[:BYTES]"),
+        ("run -n 2 -- ./none --help", "./none: no such program"),
     ] {
         let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
         assert!(refused.contains(says), "{words}: {refused}");

@@ -83,6 +83,45 @@ fn a_table_is_that_of_single_runs() {
     assert_eq!(times(other["points"].as_array().expect("points")), times(&rows));
 }
 
+/// With `--waits`, the table says for what each point waits most: the cause with the greatest sum of a single run.
+#[test]
+fn a_sweep_says_what_is_waited_for() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = trace(work.path());
+    let sim = |options: &[&str]| {
+        let mut command = vef();
+        command
+            .arg("sim")
+            .arg(&trace)
+            .args(["--topology", "torus:4x4", "--no-ideal", "--waits"])
+            .args(options);
+        command
+    };
+    let table = run(sim(&["--sweep", "bandwidth=10M,100G"]).arg("--csv")).success().stdout();
+    let mut rows = table.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    let head = rows.next().expect("a head");
+    let value = |row: &[&str], name| {
+        row[head.iter().position(|column| *column == name).expect("a column")].to_owned()
+    };
+    let rows: Vec<_> = rows.collect();
+    assert_eq!(rows.len(), 2);
+    for (row, bandwidth) in rows.iter().zip(["10M", "100G"]) {
+        let alone = json(sim(&["--bandwidth", bandwidth]).arg("--json"));
+        let mut sums = std::collections::BTreeMap::new();
+        for place in alone["waits"]["places"].as_array().expect("places") {
+            let cause = place["cause"].as_str().expect("a cause");
+            *sums.entry(cause.to_owned()).or_insert(0.0) += place["time_ps"].as_f64().expect("a time");
+        }
+        let all: f64 = sums.values().sum();
+        let (cause, most) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("a cause");
+        assert_eq!(value(row, "waited_most").replace(' ', "_"), cause, "{row:?}");
+        let share: f64 = value(row, "waited_most_share").parse().expect("a number");
+        assert!((share - most / all).abs() < 1e-4, "{row:?}: {}", most / all);
+    }
+    let shown = run(&mut sim(&["--sweep", "bandwidth=10M,100G"])).success().stdout();
+    assert!(shown.contains("waits most for  of waiting"), "{shown}");
+}
+
 /// A point is the run with that option, of any model, also of an option that has no value.
 #[test]
 fn every_option_can_be_swept() {

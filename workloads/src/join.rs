@@ -20,6 +20,12 @@ pub struct Joined {
     pub codes: OpCodes,
 }
 
+impl Joined {
+    fn unfit(&self, what: String) -> RewriteError {
+        RewriteError::Unfit(format!("{}: {what}", self.path.display()))
+    }
+}
+
 /// By how much the numbers of a trace are moved.
 #[derive(Clone, Copy, Debug, Default)]
 struct Offsets {
@@ -52,11 +58,12 @@ const TIMED: [Section; 4] = [Section::Sends, Section::Spans, Section::Times, Sec
 /// A trace cannot be read or the result not be written; the numbers do not fit.
 pub fn join(traces: &[Joined], to: &Path, settings: Settings) -> Result<Vec<u32>, RewriteError> {
     let found: Vec<Found> = traces.iter().map(|trace| survey(&trace.path)).collect::<Result<_, _>>()?;
-    let too_large = |what: &str| RewriteError::Unfit(format!("the {what} of all traces together do not fit"));
     let clock = found.iter().fold(0, |clock, found| gcd(clock, found.header.clock.0));
     let mut header = Header { clock: Picos(clock), ..Header::default() };
     let (mut offsets, mut next) = (Vec::new(), Offsets::default());
-    for Found { header: one, message, collective, comm } in &found {
+    for (Found { header: one, message, collective, comm }, trace) in found.iter().zip(traces) {
+        let too_large =
+            |what: &str| trace.unfit(format!("its {what} and those of the traces before it do not fit"));
         offsets.push(Offsets { scale: one.clock.0 / clock.max(1), ..next });
         next.task = next.task.checked_add(one.tasks).ok_or_else(|| too_large("tasks"))?;
         next.comm = next.comm.checked_add(*comm).ok_or_else(|| too_large("communicators"))?;
@@ -98,9 +105,9 @@ pub fn join(traces: &[Joined], to: &Path, settings: Settings) -> Result<Vec<u32>
                 copy_notes(&reader, offsets, has_hosts, writer, &failed)?;
             }
         }
-        for ((trace, offsets), own) in opened.into_iter().zip(&offsets).zip(&codes) {
+        for (((trace, joined), offsets), own) in opened.into_iter().zip(traces).zip(&offsets).zip(&codes) {
             trace.each(|_, line| {
-                let moved = offsets.moved(&line, own, &about.op_codes)?;
+                let moved = offsets.moved(&line, own, &about.op_codes).map_err(|what| joined.unfit(what))?;
                 match (&moved, &line) {
                     (None, Line::Communicator { id, members }) => {
                         let members: Vec<Rank> =
@@ -152,16 +159,13 @@ fn survey(path: &Path) -> Result<Found, RewriteError> {
 }
 
 impl Offsets {
-    /// The record with the numbers of the joined trace; `None`: a communicator.
-    fn moved(
-        &self,
-        line: &Line<'_>,
-        own: &OpCodes,
-        all: &OpCodes,
-    ) -> Result<Option<Line<'static>>, RewriteError> {
+    /// The record with the numbers of the joined trace; `None`: a communicator. The error is what does not fit.
+    fn moved(&self, line: &Line<'_>, own: &OpCodes, all: &OpCodes) -> Result<Option<Line<'static>>, String> {
         let time = |time: Ticks| {
             let scaled = time.0.checked_mul(self.scale);
-            scaled.map(Ticks).ok_or_else(|| RewriteError::Unfit(format!("a time of {} ticks", time.0)))
+            scaled.map(Ticks).ok_or_else(|| {
+                format!("a time of {} ticks is too long in the clock of the joined trace", time.0)
+            })
         };
         let after = |after| match after {
             Dependency::Start => Dependency::Start,
@@ -181,8 +185,10 @@ impl Offsets {
             }),
             Line::Collective(part) => {
                 let unknown = || {
-                    let what = "is not in the table of codes of the first trace";
-                    RewriteError::Unfit(format!("operation code {} {what} (--op-codes)", part.op.0))
+                    format!(
+                        "operation code {} is not in the table of codes of the first trace (--op-codes)",
+                        part.op.0
+                    )
                 };
                 let code = own.operation(part.op).and_then(|operation| all.code(operation));
                 Line::Collective(LocalCollective {

@@ -80,6 +80,16 @@ fn jobs_run_side_by_side() {
     }
     assert!(joined(&[&halo, &work.path().join("none.vef")], &work.path().join("x.vef")).is_err());
     assert!(!work.path().join("x.vef").exists());
+
+    // What does not fit is named with its file: in a clock of 1 ps, one time of the training is too long.
+    let long = work.path().join("long.vef");
+    let text = std::fs::read_to_string(&training).unwrap();
+    let line = text.lines().find(|line| line.ends_with("0 0")).unwrap();
+    let longer = line.rsplitn(3, ' ').nth(2).unwrap().to_owned() + " 18446744073709551 0";
+    std::fs::write(&long, text.replacen(line, &longer, 1)).unwrap();
+    let error = joined(&[&fine, &long], &work.path().join("x.vef")).unwrap_err().to_string();
+    let named = format!("{}: a time of 18446744073709551 ticks is too long", long.display());
+    assert!(error.starts_with(&named), "{error}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vef_format::waits::{WaitingFor, WaitingIn};
+use vef_format::waits::{Cause, WaitingFor, WaitingIn};
 
 /// The waits of a simulation, those at the end of the last collective excepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,20 @@ impl WaitsReport {
         let pairs_left_out = pairs.len().saturating_sub(Self::MOST_PAIRS) as u64 + u64::from(others > 0);
         pairs.truncate(Self::MOST_PAIRS);
         Self { places, pairs, pairs_left_out }
+    }
+
+    /// The cause of most waiting, and its share of all; `None`: nothing waits.
+    pub fn main_cause(&self) -> Option<(Cause, f64)> {
+        let mut times: Vec<(Cause, u64)> = Vec::new();
+        for place in &self.places {
+            match times.iter_mut().find(|(cause, _)| *cause == place.cause) {
+                Some((_, time)) => *time = time.saturating_add(place.time_ps),
+                None => times.push((place.cause, place.time_ps)),
+            }
+        }
+        let all = times.iter().fold(0u64, |all, (_, time)| all.saturating_add(*time));
+        let (cause, time) = times.into_iter().max_by_key(|(_, time)| *time).filter(|(_, time)| *time > 0)?;
+        Some((cause, time as f64 / all as f64))
     }
 
     /// The tables of a trace alone, as `vef stats` and `vef report` name them.

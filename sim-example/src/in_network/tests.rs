@@ -69,22 +69,15 @@ fn members_wait_for_those_of_which_they_need_data() {
     assert_eq!(completions(Bcast, 1, &bcast), [(1, 6), (2, 8), (0, 20)]);
     let reduce = [(0, 0, [1000, 0]), (1, 1, [0, 1000]), (2, 9, [1000, 0])];
     assert_eq!(completions(Reduce, 1, &reduce), [(0, 1), (2, 10), (1, 12)]);
-    assert_eq!(
-        completions(Scan, 0, &[(1, 1, none), (0, 3, none), (2, 0, none)]),
-        [(0, 5), (1, 5), (2, 5)]
-    );
-    assert_eq!(
-        completions(Scan, 0, &[(0, 0, none), (2, 1, none), (1, 9, none)]),
-        [(0, 2), (1, 11), (2, 11)]
-    );
+    assert_eq!(completions(Scan, 0, &[(1, 1, none), (0, 3, none), (2, 0, none)]), [(0, 5), (1, 5), (2, 5)]);
+    assert_eq!(completions(Scan, 0, &[(0, 0, none), (2, 1, none), (1, 9, none)]), [(0, 2), (1, 11), (2, 11)]);
 }
 
 /// Two members on each of two nodes.
 #[test]
 fn tasks_of_a_node_share_its_link() {
     use Operation::{Allgather, Allreduce, Alltoall, Bcast, Gather, Scatter};
-    let all =
-        |operation, bytes| on_nodes(2, operation, 0, &[0, 1, 2, 3].map(|member| (member, 0, bytes)));
+    let all = |operation, bytes| on_nodes(2, operation, 0, &[0, 1, 2, 3].map(|member| (member, 0, bytes)));
     let each = |at: u64| [0, 1, 2, 3].map(|member| (member, at)).to_vec();
     // Half of the blocks are for the other node: two members send 2000 bytes each there.
     assert_eq!(all(Alltoall, [4000, 4000]), each(2 + 4));
@@ -101,8 +94,7 @@ fn tasks_of_a_node_share_its_link() {
     assert_eq!(on_nodes(2, Gather, 0, &gather), [(1, 0), (2, 1), (3, 2), (0, 4)]);
     assert_eq!(on_nodes(1, Gather, 0, &gather), [(1, 1), (2, 1), (3, 1), (0, 5)]);
     // Within a node nothing goes over its link.
-    let within =
-        |operation, bytes| on_nodes(4, operation, 0, &[0, 1, 2, 3].map(|member| (member, 0, bytes)));
+    let within = |operation, bytes| on_nodes(4, operation, 0, &[0, 1, 2, 3].map(|member| (member, 0, bytes)));
     assert_eq!(within(Allreduce, [3000, 3000]), each(2));
     assert_eq!(within(Allgather, [3000, 12000]), each(2));
     assert_eq!(completions(Allreduce, 0, &[(0, 1, [3000, 3000])]), [(0, 3)]);

@@ -152,6 +152,13 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
         )
         .into());
     }
+    if let Some(program) = run.program.first().map(Path::new)
+        && run.mpirun.is_none()
+        && program.components().nth(1).is_some()
+        && !program.exists()
+    {
+        return Err(format!("{}: no such program", program.display()).into());
+    }
     let line = match run.script {
         true => None,
         false => Some(launch::compose(run.mpirun.as_deref(), run.ranks, run.oversubscribe, &run.program)?),
