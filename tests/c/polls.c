@@ -1,7 +1,9 @@
 /* Rank 1 waits for a message of rank 0 by polling, and prints the processor time of it in seconds. What it computes is known: twice 0.1 s, and in between as much as rank 0 sleeps
    where it polls every 50 us only (`overlap`).
    `steps`: rank 1 makes 2000 steps of at least 2 us each, and tests for a message after each, as RandomAccess of HPCC does; then it
-   sends, and the message comes. */
+   sends, and the message comes.
+   `crowd`, `crowd-computes`: all other ranks await a message by tests alone, or use 0.4 ms of processor time between two of them and print how much of it in all, in
+   seconds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +69,35 @@ static void steps(int rank)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static void crowd(int rank, int computes)
+{
+    int size, data = 0, flag = 0, steps = 0;
+    MPI_Request request;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        usleep(500000);
+        for (int other = 1; other < size; other++)
+            MPI_Send(&data, 1, MPI_INT, other, 7, MPI_COMM_WORLD);
+        return;
+    }
+    MPI_Irecv(&data, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, &request);
+    while (!flag) {
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        if (!flag && computes) {
+            struct timespec now, end;
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+            end.tv_nsec += 400000;
+            do
+                clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+            while ((now.tv_sec - end.tv_sec) * 1000000000L + now.tv_nsec < end.tv_nsec);
+            steps++;
+        }
+    }
+    if (computes)
+        printf("%d %f\n", rank, steps * 0.0004);
+}
+
 int main(int argc, char **argv)
 {
     int rank, data = 0;
@@ -75,6 +106,10 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "steps")) {
             steps(rank);
+            continue;
+        }
+        if (!strncmp(argv[i], "crowd", 5)) {
+            crowd(rank, !strcmp(argv[i], "crowd-computes"));
             continue;
         }
         MPI_Barrier(MPI_COMM_WORLD);

@@ -78,3 +78,54 @@ fn steps_between_polls_are_computing() {
         assert!(computing >= 4_000_000, "{mpi:?}: {computing} ns");
     }
 }
+
+/// Where ranks share cores, most gaps between polls are those in which a rank has none; what it computes there is its processor time.
+#[test]
+fn polls_without_a_core_are_polls() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores > 8 {
+        return skipping::skipped(format_args!(
+            "polls_without_a_core: {cores} cores, too many for more ranks"
+        ));
+    }
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "polls", &["tests/c/polls.c"]);
+        let times = |way: &str| {
+            let (capture, trace) = (work.path().join(way), work.path().join("t.vefx"));
+            let mut command = vef();
+            command.args([
+                "run",
+                "-n",
+                &(cores + 2).to_string(),
+                "--mpirun",
+                &mpi.launcher().join(" "),
+                "-o",
+            ]);
+            command.arg(&capture).arg("--").arg(&program).arg(way);
+            let printed = run_for(&mut command, Duration::from_secs(200)).success().stdout();
+            run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+            let table = run(vef().args(["stats", "--csv", "times"]).arg(&trace)).success().stdout();
+            let column = |name| table.lines().next()?.split(',').position(|column| column == name);
+            let of = |row: &str, name| -> f64 {
+                let value = row.split(',').nth(column(name).expect("a column")).expect("a value");
+                value.parse::<f64>().expect("a time") / 1e12
+            };
+            let times = table.lines().skip(2).map(|row| [of(row, "outside_ps"), of(row, "polling_ps")]);
+            (times.collect::<Vec<_>>(), printed)
+        };
+        let (waited, _) = times("crowd");
+        let [outside, polling] = [0, 1].map(|part| waited.iter().map(|times| times[part]).sum::<f64>());
+        assert!(outside < 0.4 * polling, "{mpi:?}: {waited:?}");
+        let (computed, printed) = times("crowd-computes");
+        let used = printed.lines().filter_map(|line| line.trim().split_once(' '));
+        let used: Vec<(usize, f64)> = used
+            .map(|(rank, used)| (rank.parse().expect("a rank"), used.parse().expect("seconds")))
+            .collect();
+        assert_eq!(used.len(), cores + 1, "{mpi:?}: {printed}");
+        for (rank, used) in used {
+            let [outside, _] = computed[rank - 1];
+            assert!(outside > 0.95 * used, "{mpi:?}, rank {rank} computed for {used} s: {computed:?}");
+        }
+    }
+}

@@ -93,7 +93,7 @@ fn a_sweep_says_what_is_waited_for() {
         command
             .arg("sim")
             .arg(&trace)
-            .args(["--topology", "torus:4x4", "--no-ideal", "--waits"])
+            .args(["--topology", "fattree:4x4x2", "--no-ideal", "--waits"])
             .args(options);
         command
     };
@@ -114,12 +114,12 @@ fn a_sweep_says_what_is_waited_for() {
         }
         let all: f64 = sums.values().sum();
         let (cause, most) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("a cause");
-        assert_eq!(value(row, "waited_most").replace(' ', "_"), cause, "{row:?}");
+        assert!(value(row, "waited_most").replace(' ', "_").starts_with(&cause), "{row:?}: {cause}");
         let share: f64 = value(row, "waited_most_share").parse().expect("a number");
         assert!((share - most / all).abs() < 1e-4, "{row:?}: {}", most / all);
     }
     let shown = run(&mut sim(&["--sweep", "bandwidth=10M,100G"])).success().stdout();
-    assert!(shown.contains("waits most for  of waiting"), "{shown}");
+    assert!(shown.contains("busiest link  waits most for"), "{shown}");
 }
 
 /// A point is the run with that option, of any model, also of an option that has no value.

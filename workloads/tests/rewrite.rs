@@ -84,11 +84,11 @@ fn jobs_run_side_by_side() {
     // What does not fit is named with its file: in a clock of 1 ps, one time of the training is too long.
     let long = work.path().join("long.vef");
     let text = std::fs::read_to_string(&training).unwrap();
-    let line = text.lines().find(|line| line.ends_with("0 0")).unwrap();
-    let longer = line.rsplitn(3, ' ').nth(2).unwrap().to_owned() + " 18446744073709551 0";
-    std::fs::write(&long, text.replacen(line, &longer, 1)).unwrap();
+    let line = text.lines().skip(1).find(|line| !line.starts_with('C')).unwrap();
+    let [after, _, rest] = line.rsplitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+    std::fs::write(&long, text.replacen(line, &format!("{rest} 18446744073709552 {after}"), 1)).unwrap();
     let error = joined(&[&fine, &long], &work.path().join("x.vef")).unwrap_err().to_string();
-    let named = format!("{}: a time of 18446744073709551 ticks is too long", long.display());
+    let named = format!("{}: a time of 18446744073709552 ticks is too long", long.display());
     assert!(error.starts_with(&named), "{error}");
 }
 
