@@ -1,5 +1,6 @@
 //! What recording costs a program, a call: whole programs in pairs, without and with the preload library; every difference, and their
-//! median. Beside it the floor: two clock reads and an append of 40 bytes, measured anew with every pair.
+//! median. Beside it the floor: two clock reads and an append of 40 bytes, measured anew with every pair. All in time of the processor, the
+//! system's for the program included.
 //!
 //!     cargo bench -p vef-benches --bench capture [-- PAIRS]
 //!
@@ -9,7 +10,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 use vef_benches::preload::{MPIS, build_library};
 
 /// Mode of `benches/c/micro.c`, iterations.
@@ -25,21 +25,21 @@ fn main() {
             continue;
         };
         for (mode, iterations) in MODES {
-            let run = |preload: Option<&Path>| {
+            let of = |mode, iterations, preload: Option<&Path>| {
                 nanos_a_call(launcher, &program, mode, iterations, preload, work.path())
             };
             let (mut floors, mut bare, mut added) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..pairs {
-                floors.push(floor());
-                let without = run(None);
+                floors.push(of("floor", "1000000", None));
+                let without = of(mode, iterations, None);
                 bare.push(without);
-                added.push(run(Some(&library)) - without);
+                added.push(of(mode, iterations, Some(&library)) - without);
             }
+            let (bare, median_added, floor) =
+                (median(&mut bare), median(&mut added.clone()), median(&mut floors));
             println!(
-                "{launcher} {mode}: {:.1} ns a call, {:+.1} ns recorded (median of {pairs} pairs), floor {:.1} ns",
-                median(&mut bare),
-                median(&mut added),
-                median(&mut floors),
+                "{launcher} {mode}: {bare:.1} ns a call, {median_added:+.1} ns recorded (median of {pairs} pairs), floor {floor:.1} ns: {:.2} x",
+                median_added / floor,
             );
             let all: Vec<String> = added.iter().map(|added| format!("{added:+.1}")).collect();
             println!("    all pairs: {}", all.join(" "));
@@ -80,31 +80,4 @@ fn nanos_a_call(
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-/// Two clock reads and an append of 40 bytes to memory that is mapped already.
-fn floor() -> f64 {
-    const RECORDS: usize = 1 << 20;
-    let mut log = vec![1u64; 5 * RECORDS];
-    let begin = Instant::now();
-    for record in log.chunks_exact_mut(5) {
-        let start = clock();
-        let end = clock();
-        record.copy_from_slice(&std::hint::black_box([start, end, 1, 2, 3]));
-    }
-    let taken = begin.elapsed().as_nanos() as f64 / RECORDS as f64;
-    std::hint::black_box(&log);
-    taken
-}
-
-#[cfg(target_arch = "x86_64")]
-fn clock() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn clock() -> u64 {
-    static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    BEGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vef_format::capture::layout::{
     CALL_ENTRY, CALL_NAME, CALL_SLOTS, CHUNK_HEADER, CHUNK_SIZE, ClockPair, HEADER_SIZE, HOLE_MARK, RankInfo,
-    State, call_field, chunk_field, field, header, pair_bytes,
+    State, call_field, field, header, pair_bytes,
 };
 
 /// Grows the file and reserves its blocks.
@@ -51,6 +51,9 @@ fn identity(about: &Metadata) -> (u64, u64) {
 fn is_link(path: &Path) -> io::Error {
     io::Error::other(format!("{}: is a link; nothing is written through it", path.display()))
 }
+
+/// The unit in which file systems keep what is written, of those that they have the smallest.
+const PAGE: usize = 4096;
 
 const SIZE_LIMIT: &str = "the size limit is reached";
 const CLOSED: &str = "the program has closed the descriptor of the capture";
@@ -182,18 +185,28 @@ impl Output {
         Ok((window, offset))
     }
 
-    /// Appends a chunk of `span` units. Readers see a hole until the chunk is complete.
-    pub(crate) fn append(&self, head: &[u8; CHUNK_HEADER], records: &[u8], span: u32) -> io::Result<()> {
+    /// Appends the first `used` bytes of a chunk of `span` units, with this header. Readers see a hole until the chunk is complete.
+    pub(crate) fn append(
+        &self,
+        head: &[u8; CHUNK_HEADER],
+        chunk: &[u8],
+        used: usize,
+        span: u32,
+    ) -> io::Result<()> {
+        // Of a page that is written in part the file system clears the rest, which takes it as long as half a chunk.
+        let written = used.next_multiple_of(PAGE).min(chunk.len());
         let offset = self.claim(span);
-        let end = offset + (CHUNK_HEADER + records.len()) as u64;
-        let file = self.writable(end)?;
+        let file = self.writable(offset + written as u64)?;
         let mut hole = *head;
         hole[..4].copy_from_slice(&HOLE_MARK.to_le_bytes());
-        file.write_all_at(&hole, offset)?;
-        file.write_all_at(records, offset + CHUNK_HEADER as u64)?;
-        file.write_all_at(&head[chunk_field::MARK..4], offset)?;
-        self.end.fetch_max(end, Ordering::Relaxed);
-        self.length.fetch_max(end, Ordering::Relaxed);
+        let records = &chunk[CHUNK_HEADER..written];
+        let parts = [(0, &hole[..]), (CHUNK_HEADER, records), (4, &head[4..]), (0, &head[..4])];
+        // Zeros are a hole of one unit.
+        for (at, bytes) in parts.into_iter().skip(usize::from(span == 1)) {
+            file.write_all_at(bytes, offset + at as u64)?;
+        }
+        self.end.fetch_max(offset + used as u64, Ordering::Relaxed);
+        self.length.fetch_max(offset + written as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -326,7 +339,7 @@ impl Output {
 
     /// Gives the unused pages between two offsets back to the file system.
     fn punch(&self, from: usize, to: usize) {
-        let from = from.next_multiple_of(4096);
+        let from = from.next_multiple_of(PAGE);
         if from < to
             && let Ok((file, _)) = self.ours()
         {
@@ -346,6 +359,29 @@ impl Output {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_chunk_is_appended_in_whole_pages() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("0.vefc");
+        let start = ClockPair { tick: 1, nanos: 1 };
+        let output = Output::create(&path, &RankInfo::default(), start, u64::MAX, false).expect("a new file");
+        let (head, mut chunk) = ([7; CHUNK_HEADER], vec![9; CHUNK_SIZE]);
+        chunk[5000..].fill(8);
+        output.append(&head, &chunk, 5000, 1).expect("room");
+        let mut long = vec![6; 2 * CHUNK_SIZE];
+        long[CHUNK_SIZE + 3..].fill(5);
+        output.append(&head, &long[..CHUNK_SIZE + 3], CHUNK_SIZE + 3, 2).expect("room");
+        let file = fs::read(&path).expect("there");
+        let (first, second) = file[HEADER_SIZE..].split_at(CHUNK_SIZE);
+        assert_eq!((&first[..CHUNK_HEADER], first[CHUNK_HEADER]), (&head[..], 9));
+        assert_eq!((first[4999], first[5000], first[2 * PAGE - 1], first[2 * PAGE]), (9, 8, 8, 0));
+        assert_eq!((&second[..CHUNK_HEADER], second[CHUNK_HEADER]), (&head[..], 6));
+        assert_eq!(second.len(), CHUNK_SIZE + 3);
+        output.finish(&[], true);
+        let length = HEADER_SIZE + 2 * CHUNK_SIZE + 3;
+        assert_eq!(fs::metadata(&path).expect("there").len(), length as u64);
+    }
 
     #[test]
     fn nothing_is_written_through_a_link() {

@@ -208,7 +208,7 @@ impl Writer {
             let mut bytes = vec![0; span as usize * CHUNK_SIZE];
             if let Some(end) = encode(&mut bytes) {
                 bytes[..CHUNK_HEADER].copy_from_slice(&self.header(span).to_bytes());
-                break self.append(&bytes[..end], span);
+                break self.append(&bytes, end, span);
             }
             span *= 2;
         };
@@ -226,7 +226,7 @@ impl Writer {
             Some((mut window, offset)) => {
                 let bytes = &mut window[..];
                 let used = self.at as usize - bytes.as_ptr() as usize;
-                let written = self.append(&bytes[..used], 1);
+                let written = self.append(bytes, used, 1);
                 self.window = Some((window, offset));
                 written
             }
@@ -241,15 +241,12 @@ impl Writer {
         true
     }
 
-    /// Appends a chunk to the file, with its length and checksum.
-    fn append(&mut self, chunk: &[u8], span: u32) -> Result<(), String> {
-        let Some((head, records)) = chunk.split_first_chunk::<CHUNK_HEADER>() else { return Ok(()) };
-        let header = ChunkHeader {
-            used: chunk.len() as u32,
-            checksum: checksum(chunk),
-            ..ChunkHeader::from_bytes(head)
-        };
-        self.output.append(&header.to_bytes(), records, span).map_err(|error| error.to_string())?;
+    /// Appends the first `used` bytes of a chunk to the file, with their length and checksum.
+    fn append(&mut self, chunk: &[u8], used: usize, span: u32) -> Result<(), String> {
+        let Some(head) = chunk.first_chunk() else { return Ok(()) };
+        let checksum = checksum(&chunk[..used]);
+        let header = ChunkHeader { used: used as u32, checksum, ..ChunkHeader::from_bytes(head) };
+        self.output.append(&header.to_bytes(), chunk, used, span).map_err(|error| error.to_string())?;
         self.sequence += 1;
         Ok(())
     }
