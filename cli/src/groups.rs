@@ -136,7 +136,7 @@ impl OfRun {
         };
         let mut workload = Workload::new(&trace.path);
         workload.op_codes = codes.cloned();
-        workload.select(&part).map_err(|error| trace.error(error))?;
+        workload.select(&part).map_err(|error| trace.named_error(error))?;
         let found = workload.part.iter();
         found.for_each(|part| output::remark(format_args!("{}: only {part}", trace.shown())));
         Ok(Extent { from_launch: self.from_launch, part: workload.part })

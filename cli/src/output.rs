@@ -338,9 +338,9 @@ impl Written {
     /// # Errors
     /// The name, and the advice.
     pub fn check_suffix(&self, suffixes: &[&str], advice: &str) -> Result<(), Failure> {
-        const KINDS: [&str; 15] = [
+        const KINDS: [&str; 19] = [
             "pdf", "png", "jpg", "svg", "html", "htm", "json", "csv", "md", "txt", "toml", "dot", "vef",
-            "vefx", "pftrace",
+            "vefx", "pftrace", "goal", "bin", "et", "otf2",
         ];
         match self.suffix() {
             suffix if suffixes.contains(&&*suffix) || !KINDS.contains(&&*suffix) => Ok(()),

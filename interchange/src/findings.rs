@@ -5,6 +5,9 @@ use serde::Serialize;
 /// Number of examples that a summary names.
 pub const EXAMPLES: usize = 3;
 
+/// The fault of files that end before their last record; each place names the file.
+pub const ENDS_EARLY: &str = "files that end early";
+
 /// A kind of fault in a foreign trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {

@@ -22,6 +22,8 @@ pub struct Info {
     pub reader: Reader,
     /// How a trace is written in it, if it is.
     pub writer: Option<Write>,
+    /// Suffixes that a user may give to what is written; those of other kinds of files are a slip.
+    pub suffixes: &'static [&'static str],
     /// How it is checked before it is converted, if it is.
     pub checker: Option<Check>,
 }
@@ -54,7 +56,15 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Calls(read), writer: None, checker: None }
+        Self {
+            name,
+            what,
+            recognises,
+            reader: Reader::Calls(read),
+            writer: None,
+            suffixes: &[],
+            checker: None,
+        }
     }
 
     /// A format of graphs.
@@ -64,7 +74,15 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Graph(read), writer: None, checker: None }
+        Self {
+            name,
+            what,
+            recognises,
+            reader: Reader::Graph(read),
+            writer: None,
+            suffixes: &[],
+            checker: None,
+        }
     }
 
     /// A format that is recognised to be refused with advice.
@@ -74,7 +92,15 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         advice: &'static str,
     ) -> Self {
-        Self { name, what, recognises, reader: Reader::Refused(advice), writer: None, checker: None }
+        Self {
+            name,
+            what,
+            recognises,
+            reader: Reader::Refused(advice),
+            writer: None,
+            suffixes: &[],
+            checker: None,
+        }
     }
 
     /// The format, which is also checked.
@@ -82,8 +108,8 @@ impl Info {
         Self { checker: Some(check), ..self }
     }
 
-    /// The format, which is also written.
-    pub const fn written_by(self, write: Write) -> Self {
-        Self { writer: Some(write), ..self }
+    /// The format, which is also written, to a file or directory with one of these suffixes, or another that is of no kind of file.
+    pub const fn written_by(self, write: Write, suffixes: &'static [&'static str]) -> Self {
+        Self { writer: Some(write), suffixes, ..self }
     }
 }

@@ -51,7 +51,7 @@ mod list;
 pub use error::{ImportError, Problem, Result};
 pub use export::{Export, ExportError, ExportOptions, ExportProblem, Exported};
 pub use files::{Files, Start};
-pub use findings::{EXAMPLES, Finding};
+pub use findings::{ENDS_EARLY, EXAMPLES, Finding};
 pub use format::{Check, Info, Read, Reader, Write};
 pub use list::Format;
 pub use options::{Options, Streams};

@@ -117,8 +117,16 @@ pub enum PartError {
         most: u64,
     },
     /// No rank makes an MPI call in it, or computes; what it is.
-    #[error("{0}: no MPI call and no computing is in it; there is nothing to replay")]
+    #[error("{0}: no rank calls MPI or computes in it")]
     Empty(String),
+    /// It begins behind the last record of all ranks.
+    #[error("captured time from {from}: the last MPI call of any rank begins at {last}")]
+    Late {
+        /// The beginning.
+        from: Picos,
+        /// When the last record of all ranks begins.
+        last: Picos,
+    },
     /// No rank does anything again and again.
     #[error(
         "no iterations found: no rank (of the first 64) repeats something three times at least that makes up a quarter of its records"

@@ -13,7 +13,11 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a directory") {
         let entry = entry.expect("an entry").path();
-        fs::copy(&entry, to.join(entry.file_name().expect("a name"))).expect("a copy");
+        let to = to.join(entry.file_name().expect("a name"));
+        match entry.is_dir() {
+            true => copy(&entry, &to),
+            false => drop(fs::copy(&entry, &to).expect("a copy")),
+        }
     }
 }
 
@@ -28,24 +32,27 @@ fn calls_are_checked_before_they_are_converted() {
     assert!(!sound.contains("warning") && !sound.contains("error"), "{sound}");
 
     let work = tempfile::tempdir().expect("a directory");
-    let cut = work.path().join("cut");
-    copy(&sample("dumpi/alltoall-p2p"), &cut);
-    let file = cut.join("dumpi-2019.05.22.11.54.43-0002.bin");
-    let bytes = fs::read(&file).expect("a file");
-    fs::write(&file, &bytes[..1500]).expect("written");
-    let said = run(vef().arg("check").arg(&cut)).exited(2).stdout();
-    for part in [
-        "0002.bin: has no index: it was cut",
-        "warning: files that end early (1): rank 2 ends at byte ",
-        "error: without a partner: ",
-        "NOT complete",
+    for (of, file, length) in [
+        ("dumpi/alltoall-p2p", "dumpi-2019.05.22.11.54.43-0002.bin", 1500),
+        ("otf2/pingpong2", "traces/1.evt", 500),
     ] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        let cut = work.path().join(of);
+        copy(&sample(of), &cut);
+        let file = cut.join(file);
+        let bytes = fs::read(&file).expect("a file");
+        fs::write(&file, &bytes[..length]).expect("written");
+        let said = run(vef().arg("check").arg(&cut)).exited(2).stdout();
+        for part in ["error: files that end early (1): rank ", "error: without a partner: ", "NOT complete"] {
+            assert!(said.contains(part), "no {part:?} in {said}");
+        }
+        // The file is said once to be cut.
+        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert_eq!(said.matches(name).count(), 1, "{said}");
+        let json = run(vef().arg("check").arg(&cut).arg("--json")).exited(2).stdout();
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let ends = &json["findings"][0];
+        assert!(ends["is_error"] == true && ends["count"] == 1, "{json}");
     }
-    let json = run(vef().arg("check").arg(&cut).arg("--json")).exited(2).stdout();
-    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let kinds: Vec<&serde_json::Value> = json["findings"].as_array().expect("findings").iter().collect();
-    assert!(kinds.iter().any(|kind| kind["is_error"] == false && kind["count"] == 1), "{json}");
 
     // What is left out is told with its number, and --strict refuses it; options of vef import are those of vef check.
     let trace = work.path().join("trace.txt");
@@ -214,5 +221,9 @@ fn refusals_say_what_would_do() {
     }
     // Standard output is a pipe here.
     assert!(refused("export --to goal-bin ring.vef -o -").contains("name a file"));
+    // The name of another kind of file, by a slip.
+    for slip in ["export --to goal ring.vef -o x.vef", "export --to ti ring.vef -o x.bin"] {
+        assert!(refused(slip).contains("another kind of file"));
+    }
     assert!(refused("export --to otf2 ring.vef -o -").contains("name one"));
 }

@@ -7,6 +7,7 @@ use crate::initialisation;
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
+use interchange::ImportError;
 use replay::{BuildError, Engine, Extent, Job, Stream, yardstick};
 use results::Exact;
 use results::check::{self, Check, Examined};
@@ -178,14 +179,9 @@ fn faults(
     // The calls of a format of calls are checked by the import and the mix, which --partial lets go on after errors.
     let error = match file.convert(format, options) {
         Ok((trace, summary, _)) => return Ok((summary.faults().collect(), Some(trace))),
-        Err(error) => interchange::Finding {
-            what: "cannot be converted".to_owned(),
-            is_error: true,
-            count: 1,
-            first: vec![output::in_one_line(&error)],
-        },
+        Err(error) => error,
     };
-    let mut found = vec![error];
+    let mut found = Vec::new();
     let partial = interchange::Options { partial: true, strict: false, ..options.clone() };
     if let Ok((_, summary, _)) = file.convert(format, &partial) {
         found.extend(summary.faults());
@@ -193,6 +189,17 @@ fn faults(
         if sends + receives > 0 {
             let what = format!("without a partner: {sends} sends and {receives} receives");
             found.push(interchange::Finding { what, is_error: true, count: sends + receives, first });
+        }
+    }
+    // The error itself, unless it is that a file ends early, of which all are named.
+    let path = error.downcast_ref::<ImportError>().map(|error| error.place.path.display().to_string());
+    let names = |place: &String| path.as_ref().is_some_and(|path| place.contains(path.as_str()));
+    let ends = found.iter_mut().find(|finding| finding.what == interchange::ENDS_EARLY);
+    match ends {
+        Some(ends) if ends.first.first().is_some_and(names) => ends.is_error = true,
+        _ => {
+            let (what, first) = ("cannot be converted".to_owned(), vec![output::in_one_line(&error)]);
+            found.insert(0, interchange::Finding { what, is_error: true, count: 1, first });
         }
     }
     Ok((found, None))

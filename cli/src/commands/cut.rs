@@ -67,7 +67,7 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     let what = Cut { tasks: kept, records };
     let bar = Bar::new("cutting");
     let (header, left_out) = cut(&trace.path, &codes.unwrap_or_default(), &what, to, settings)
-        .map_err(|error| trace.error(error))?;
+        .map_err(|error| trace.named_error(error))?;
     drop(bar);
     let LeftOut { records, messages, receptions, collectives } = left_out;
     let mut lines = vec![format!(

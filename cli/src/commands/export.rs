@@ -52,6 +52,10 @@ fn formats() -> impl Iterator<Item = (&'static str, Format)> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let format = arguments.to.info();
+    let advice =
+        format!("--to {} writes another kind of file ({}): choose another name", format.name, format.what);
+    arguments.output.check_suffix(format.suffixes, &advice)?;
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?.unwrap_or_default();
     trace.warn();

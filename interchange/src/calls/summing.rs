@@ -3,7 +3,7 @@
 use super::recorder::Counts;
 use super::wildcards;
 use crate::error::{Problem, Result};
-use crate::findings::{EXAMPLES, Findings};
+use crate::findings::{ENDS_EARLY, EXAMPLES, Findings};
 use crate::options::Options;
 use crate::summary::Summary;
 use std::path::Path;
@@ -47,7 +47,7 @@ impl Sum {
 
     /// Notes the place at which the calls of a rank end early.
     pub(crate) fn ends_early(&mut self, place: impl FnOnce() -> String) {
-        self.findings.warning("files that end early", place);
+        self.findings.warning(ENDS_EARLY, place);
     }
 
     /// Adds a remark.

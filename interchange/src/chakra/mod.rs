@@ -23,4 +23,4 @@ pub(crate) const INFO: Info = Info::graph(
     read::read,
 )
 .checked_by(read::check)
-.written_by(write::write);
+.written_by(write::write, &["et"]);

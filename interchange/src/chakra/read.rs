@@ -6,7 +6,7 @@ use super::node::{Node, kind, name_of};
 use crate::error::{Problem, Result};
 use crate::files::Files;
 use crate::findings::{Finding, Findings};
-use crate::graph::{self, Act, Graph, Group};
+use crate::graph::{self, Act, Call, Graph, Group};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::summary::Summary;
@@ -259,7 +259,8 @@ impl Loader<'_> {
                 self.uneven += u64::from(divides && !size.is_multiple_of(ranks));
                 self.root_is_guessed |= operation.is_rooted();
                 let amounts = operation.amounts(number == 0, Bytes(own), Bytes(sum));
-                Act::Collective { group, operation, amounts }
+                self.graph.calls.push(Call { group, operation, amounts });
+                Act::Collective { call: self.graph.calls.len() as u32 - 1 }
             }
             _ => {
                 if !matches!(node.kind, 2..=4) {
@@ -299,9 +300,10 @@ impl Loader<'_> {
         };
         let mut last: HashMap<u32, (u32, u32)> = HashMap::new();
         for at in order {
-            let Act::Collective { group, operation, .. } = self.graph.nodes[at as usize].act else {
+            let Act::Collective { call } = self.graph.nodes[at as usize].act else {
                 continue;
             };
+            let Call { group, operation, .. } = self.graph.calls[call as usize];
             let number = match last.get_mut(&group) {
                 Some((before, number)) => {
                     // Operations of one group start in the same order at all members.

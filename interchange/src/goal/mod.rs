@@ -38,10 +38,10 @@ use crate::format::Info;
 pub(crate) const TEXT: Info =
     Info::graph("goal", "GOAL schedule", |start| text::is_text(start.bytes), read::read)
         .checked_by(read::check)
-        .written_by(write::text);
+        .written_by(write::text, &["goal", "txt"]);
 
 /// In binary.
 pub(crate) const BINARY: Info =
     Info::graph("goal-bin", "GOAL schedule in binary", |start| binary::is_binary(start.bytes), read::read)
         .checked_by(read::check)
-        .written_by(write::binary);
+        .written_by(write::binary, &["bin", "goal"]);

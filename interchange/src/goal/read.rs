@@ -11,6 +11,8 @@ use crate::progress::Progress;
 use crate::summary::Summary;
 use std::path::Path;
 
+const _: () = assert!(size_of::<Node>() == size_of::<super::Operation>());
+
 /// Reads the one file of a schedule.
 pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let [path] = &files.paths[..] else {
@@ -33,7 +35,7 @@ pub(super) fn check(files: &Files, options: &Options, progress: &dyn Progress) -
 }
 
 fn graph(schedule: Schedule, streams: Option<Streams>) -> Graph {
-    let node = |operation: &super::Operation| {
+    let node = |operation: super::Operation| {
         let act = match operation.what {
             What::Send { bytes, to, tag } => Act::Send { bytes: bytes.0, to, tag },
             What::Receive { bytes, from, tag } => Act::Receive { bytes: bytes.0, from, tag },
@@ -47,10 +49,12 @@ fn graph(schedule: Schedule, streams: Option<Streams>) -> Graph {
     };
     Graph {
         ranks: schedule.ranks,
-        nodes: schedule.operations.iter().map(node).collect(),
+        // Operations and nodes have one size, so this needs no further memory.
+        nodes: schedule.operations.into_iter().map(node).collect(),
         ends: schedule.ends,
         requires: schedule.requires,
         starts: schedule.starts,
+        calls: Vec::new(),
         groups: Vec::new(),
         place: if schedule.is_binary { "operation" } else { "line" },
     }

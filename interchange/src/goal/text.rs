@@ -4,8 +4,10 @@ use super::operation::{Operation, RankGraph, What};
 use super::words::{Blocks, Words};
 use crate::decimal::number;
 use crate::error::{Problem, Result};
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::{Entry, HashTable};
 use std::borrow::Cow;
+use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use vef_format::error::Located;
@@ -107,7 +109,7 @@ impl<'a> Parser<'a, '_> {
 
     fn operations(&mut self, rank: u32) -> Parsed<()> {
         self.expect(b"{", "{")?;
-        let mut labels: HashMap<&'a [u8], u32> = HashMap::new();
+        let mut labels = Labels::new(self.words.len());
         // A label may be used before its operation.
         let mut named = Vec::new();
         loop {
@@ -115,10 +117,10 @@ impl<'a> Parser<'a, '_> {
                 return Err((self.words.line, expected("} or an operation", None)));
             };
             match word {
-                b"}" => break,
+                [b'}'] => break,
                 b"send" | b"recv" | b"calc" => self.operation(rank, word, line)?,
                 label => match self.words.next() {
-                    Some((b":", _)) => {
+                    Some(([b':'], _)) => {
                         let operation = self.graph.operations.len() as u32;
                         if let Some(before) = labels.insert(label, operation) {
                             let before = self.graph.operations[before as usize].place;
@@ -137,7 +139,7 @@ impl<'a> Parser<'a, '_> {
                         };
                         let requires = word == b"requires";
                         match (labels.get(other), labels.get(label)) {
-                            (Some(&first), Some(&second)) => self.edge(requires, (first, second)),
+                            (Some(first), Some(second)) => self.edge(requires, (first, second)),
                             _ => {
                                 // Edges keep the order of the file.
                                 named.push((label, other, requires, line, self.edges(requires).len()));
@@ -152,7 +154,7 @@ impl<'a> Parser<'a, '_> {
         for (label, other, requires, line, at) in named {
             let find = |label: &[u8]| {
                 let missing = || format!("this rank has no operation {:?}", word_of(label));
-                labels.get(label).copied().ok_or_else(|| (line, Problem::Invalid(missing())))
+                labels.get(label).ok_or_else(|| (line, Problem::Invalid(missing())))
             };
             let pair = (find(other)?, find(label)?);
             self.edges(requires)[at] = pair;
@@ -267,12 +269,56 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
+/// The operations of a rank by their labels.
+struct Labels<'a> {
+    /// Places in `named`.
+    places: HashTable<u32>,
+    named: Vec<(&'a [u8], u32)>,
+    hasher: DefaultHashBuilder,
+}
+
+impl<'a> Labels<'a> {
+    /// For a block of so many bytes.
+    fn new(length: usize) -> Self {
+        // A labelled operation and its dependencies, as they are usually written.
+        const BYTES: usize = 40;
+        let places = HashTable::with_capacity(length / BYTES);
+        Self { places, named: Vec::with_capacity(length / BYTES), hasher: DefaultHashBuilder::default() }
+    }
+
+    fn get(&self, label: &[u8]) -> Option<u32> {
+        let is = |&place: &u32| self.named[place as usize].0 == label;
+        let place = *self.places.find(self.hasher.hash_one(label), is)?;
+        Some(self.named[place as usize].1)
+    }
+
+    /// Adds a label; the operation that has it already, if there is one.
+    fn insert(&mut self, label: &'a [u8], operation: u32) -> Option<u32> {
+        let Self { places, named, hasher } = self;
+        let is = |&place: &u32| named[place as usize].0 == label;
+        let hash = |&place: &u32| hasher.hash_one(named[place as usize].0);
+        match places.entry(hasher.hash_one(label), is, hash) {
+            Entry::Occupied(there) => Some(named[*there.get() as usize].1),
+            Entry::Vacant(free) => {
+                free.insert(named.len() as u32);
+                named.push((label, operation));
+                None
+            }
+        }
+    }
+}
+
 fn parse_number(word: &[u8]) -> Option<u64> {
-    let digit = |sum: u64, digit: &u8| match digit {
-        b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
+    let value = |digit: &u8| match digit.wrapping_sub(b'0') {
+        value @ 0..10 => Some(u64::from(value)),
         _ => None,
     };
-    if word.is_empty() { None } else { word.iter().try_fold(0, digit) }
+    match word.len() {
+        0 => None,
+        // It cannot overflow.
+        1..20 => word.iter().try_fold(0, |sum, digit| Some(sum * 10 + value(digit)?)),
+        _ => word.iter().try_fold(0u64, |sum, digit| sum.checked_mul(10)?.checked_add(value(digit)?)),
+    }
 }
 
 fn word_of(word: &[u8]) -> String {

@@ -26,23 +26,21 @@ impl Blocks {
 
     /// The length of the next block; at the end of the file, all that is left, which may be nothing.
     pub(super) fn load(&mut self) -> io::Result<usize> {
-        self.buffer.drain(..self.begin);
-        self.begin = 0;
         let mut at = 0;
         loop {
-            let found = memchr2(b'}', b'/', &self.buffer[at..]).map(|found| at + found);
+            let found = memchr2(b'}', b'/', &self.rest()[at..]).map(|found| at + found);
             let Some(found) = found else {
-                at = self.buffer.len();
+                at = self.rest().len();
                 if !self.more()? {
                     return Ok(at);
                 }
                 continue;
             };
-            if self.buffer[found] == b'}' {
+            if self.rest()[found] == b'}' {
                 return Ok(found + 1);
             }
-            while self.buffer.len() < found + 2 && self.more()? {}
-            at = match self.buffer.get(found + 1) {
+            while self.rest().len() < found + 2 && self.more()? {}
+            at = match self.rest().get(found + 1) {
                 Some(b'/') => self.skip(found + 2, b"\n")?,
                 Some(b'*') => self.skip(found + 2, b"*/")?,
                 _ => found + 1,
@@ -50,47 +48,84 @@ impl Blocks {
         }
     }
 
+    /// The current block, and what has been read behind it.
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.begin..]
+    }
+
     /// Goes from `at` past the next `end`, or to the end of the file.
     fn skip(&mut self, at: usize, end: &[u8]) -> io::Result<usize> {
         let mut from = at;
         loop {
-            if let Some(found) = memmem::find(&self.buffer[from..], end) {
+            if let Some(found) = memmem::find(&self.rest()[from..], end) {
                 return Ok(from + found + end.len());
             }
-            from = self.buffer.len().saturating_sub(end.len() - 1).max(at);
+            from = self.rest().len().saturating_sub(end.len() - 1).max(at);
             if !self.more()? {
-                return Ok(self.buffer.len());
+                return Ok(self.rest().len());
             }
         }
     }
 
-    /// Reads on; whether there was anything.
+    /// Reads on; whether there was anything. What is in front of the current block is removed: once for many small blocks.
     fn more(&mut self) -> io::Result<bool> {
         if self.at_end {
             return Ok(false);
         }
-        let before = self.buffer.len();
+        self.buffer.drain(..self.begin);
+        self.begin = 0;
         let step = (&mut self.input).take(STEP as u64).read_to_end(&mut self.buffer)?;
         self.read += step as u64;
         self.at_end = step == 0;
-        Ok(self.buffer.len() > before)
+        Ok(step > 0)
     }
 
     /// The words of the block that is loaded.
     pub(super) fn words(&self, length: usize) -> Words<'_> {
-        Words { text: &self.buffer[..length], line: self.line, ahead: None }
+        Words { text: &self.rest()[..length], at: 0, line: self.line, ahead: None }
     }
 
     /// Leaves the block, which ends on `line`.
     pub(super) fn pass(&mut self, length: usize, line: u32) {
-        (self.begin, self.line) = (length, line);
+        (self.begin, self.line) = (self.begin + length, line);
     }
 }
+
+/// What a byte is in a text. Those of words are the lowest.
+mod class {
+    pub(super) const WORD: u8 = 0;
+    /// May begin a comment, unless it is within a word.
+    pub(super) const SLASH: u8 = 1;
+    pub(super) const BLANK: u8 = 2;
+    pub(super) const LINE_END: u8 = 3;
+    /// A word of its own.
+    pub(super) const SIGN: u8 = 4;
+}
+
+/// The class of each byte.
+const CLASSES: [u8; 256] = {
+    let mut classes = [class::WORD; 256];
+    classes[b'/' as usize] = class::SLASH;
+    classes[b'\n' as usize] = class::LINE_END;
+    let (blanks, signs) = (*b" \t\r\x0c", *b"{}:");
+    let mut at = 0;
+    while at < blanks.len() {
+        classes[blanks[at] as usize] = class::BLANK;
+        at += 1;
+    }
+    at = 0;
+    while at < signs.len() {
+        classes[signs[at] as usize] = class::SIGN;
+        at += 1;
+    }
+    classes
+};
 
 /// Words of a text with their lines, without comments.
 pub(super) struct Words<'a> {
     text: &'a [u8],
-    /// Line of the next byte.
+    /// Index of the next byte, and its line.
+    at: usize,
     pub(super) line: u32,
     /// The next word, if it was peeked at.
     ahead: Option<(&'a [u8], u32)>,
@@ -98,7 +133,12 @@ pub(super) struct Words<'a> {
 
 impl<'a> Words<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, line: 1, ahead: None }
+        Self { text, at: 0, line: 1, ahead: None }
+    }
+
+    /// Bytes of the text.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
     }
 
     #[inline]
@@ -117,39 +157,37 @@ impl<'a> Words<'a> {
         }
     }
 
+    #[inline]
     fn read(&mut self) -> Option<(&'a [u8], u32)> {
-        loop {
-            match self.text {
-                [] => return None,
-                [b'/', b'/', ..] => {
-                    let end = memchr(b'\n', self.text).unwrap_or(self.text.len());
-                    self.text = &self.text[end..];
-                }
-                [b'/', b'*', rest @ ..] => {
-                    let end = memmem::find(rest, b"*/").map_or(self.text.len(), |end| end + 4);
-                    let (comment, rest) = self.text.split_at(end);
-                    self.line += comment.iter().filter(|&&b| b == b'\n').count() as u32;
-                    self.text = rest;
-                }
-                [b'\n', rest @ ..] => {
-                    self.line += 1;
-                    self.text = rest;
-                }
-                [b' ' | b'\t' | b'\r' | b'\x0c', rest @ ..] => self.text = rest,
-                [b'{' | b'}' | b':', ..] => return Some(self.split(1)),
+        while let Some(&byte) = self.text.get(self.at) {
+            let begin = self.at;
+            self.at += 1;
+            match CLASSES[byte as usize] {
+                class::BLANK => {}
+                class::LINE_END => self.line += 1,
+                class::SLASH if matches!(self.text.get(self.at), Some(b'/' | b'*')) => self.comment(),
+                class::SIGN => return Some((&self.text[begin..self.at], self.line)),
                 _ => {
-                    let ends =
-                        |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n' | b'\x0c' | b'{' | b'}' | b':');
-                    let end = self.text.iter().position(ends).unwrap_or(self.text.len());
-                    return Some(self.split(end));
+                    let rest = &self.text[self.at..];
+                    let end = rest.iter().position(|&byte| CLASSES[byte as usize] > class::SLASH);
+                    self.at += end.unwrap_or(rest.len());
+                    return Some((&self.text[begin..self.at], self.line));
                 }
             }
         }
+        None
     }
 
-    fn split(&mut self, at: usize) -> (&'a [u8], u32) {
-        let (word, rest) = self.text.split_at(at);
-        self.text = rest;
-        (word, self.line)
+    /// Goes to the end of a comment, of which the first byte has been read.
+    #[cold]
+    fn comment(&mut self) {
+        let rest = &self.text[self.at..];
+        let length = match rest[0] {
+            b'/' => memchr(b'\n', rest),
+            _ => memmem::find(&rest[1..], b"*/").map(|end| end + 3),
+        };
+        let comment = &rest[..length.unwrap_or(rest.len())];
+        self.line += comment.iter().filter(|&&byte| byte == b'\n').count() as u32;
+        self.at += comment.len();
     }
 }

@@ -1,23 +1,22 @@
 //! A graph becomes the file of a trace.
 
 use super::matching::{self, Pairs};
-use super::model::{Act, Graph, NONE};
-use super::records::{Ordered, Sink};
-use super::{streams, yardstick};
+use super::model::{Act, Graph, NONE, Neighbours};
+use super::records::{Ordered, Records, collectives};
+use super::streams;
+use super::yardstick::{self, Order};
 use crate::error::{ImportError, Problem, Result};
 use crate::findings::EXAMPLES;
 use crate::options::Options;
 use crate::summary::Summary;
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 use vef_format::container::{self, About, Note, Settings};
 use vef_format::error::Located;
 use vef_format::format::named_container;
 use vef_format::ids::{CommId, Rank};
 use vef_format::new_file::NewFile;
-use vef_format::record::{Header, LocalCollective, Message, WriteError};
+use vef_format::record::{Header, WriteError};
 use vef_format::text;
 use vef_format::units::Picos;
 
@@ -67,33 +66,42 @@ pub(crate) fn convert(
     for &node in pairs.sends.iter().chain(&pairs.receives).chain(&order.left_out) {
         dropped[node as usize] = pairs.partner[node as usize] == NONE;
     }
-    let ordered = Ordered::new(&graph, &order.nodes, &pairs.partner, &dropped);
-    let written = write(&ordered, tasks, ranks.as_deref(), to);
+    let before = Neighbours::before(graph.nodes.len(), &graph.requires);
+    // The largest lists that are no longer needed.
+    (graph.requires, graph.starts) = (Vec::new(), Vec::new());
+    let Order { nodes, after, .. } = &order;
+    let partner = &pairs.partner;
+    let ordered = Ordered { graph: &graph, order: nodes, partner, dropped: &dropped, before: &before, after };
+    let records = ordered.records(tasks);
+    let written = write(&graph, &records, tasks, ranks.as_deref(), to);
     written.map_err(|error| ImportError::from(Located::file(to, error)))
 }
 
 fn count(graph: &Graph, summary: &mut Summary) {
     summary.ranks = graph.ranks;
-    // Formats with other names have counted their operations.
-    let unnamed = summary.calls.is_empty();
+    let (mut sends, mut receives, mut computing) = (0, 0, 0);
     for node in &graph.nodes {
-        let name = match node.act {
+        match node.act {
             Act::Send { bytes, .. } => {
-                summary.messages += 1;
-                summary.bytes += bytes;
-                "send"
+                sends += 1;
+                summary.bytes = summary.bytes.saturating_add(bytes);
             }
-            Act::Receive { .. } => "recv",
-            Act::Compute { .. } => "calc",
-            Act::Collective { operation, .. } => operation.name(),
-        };
-        if unnamed {
-            summary.call(name, 1);
+            Act::Receive { .. } => receives += 1,
+            Act::Compute { .. } => computing += 1,
+            Act::Collective { .. } => {}
         }
     }
-    for (name, edges) in [("requires", &graph.requires), ("irequires", &graph.starts)] {
-        if unnamed && !edges.is_empty() {
-            summary.call(name, edges.len() as u64);
+    summary.messages += sends;
+    // Formats with other names, and those with collectives, have counted their operations.
+    if summary.calls.is_empty() {
+        let edges = [("requires", graph.requires.len()), ("irequires", graph.starts.len())];
+        let edges = edges.map(|(name, count)| (name, count as u64));
+        for (name, count) in
+            [("send", sends), ("recv", receives), ("calc", computing)].into_iter().chain(edges)
+        {
+            if count > 0 {
+                summary.call(name, count);
+            }
         }
     }
 }
@@ -138,7 +146,7 @@ fn unmatched(
     for &send in sends {
         summary.unmatched.send(|| graph.shown(send));
         summary.messages -= 1;
-        summary.bytes -= matching::bytes(graph, send);
+        summary.bytes = summary.bytes.saturating_sub(matching::bytes(graph, send));
     }
     for &receive in receives {
         summary.unmatched.receive(|| graph.shown(receive));
@@ -160,7 +168,7 @@ fn unmatched(
 fn drop_wildcards(
     graph: &Graph,
     pairs: &Pairs,
-    order: &mut yardstick::Order,
+    order: &mut Order,
     options: &Options,
     summary: &mut Summary,
 ) -> std::result::Result<(), String> {
@@ -178,110 +186,59 @@ fn drop_wildcards(
     Ok(())
 }
 
-/// Counts records.
-#[derive(Default)]
-struct Counter {
-    messages: u64,
-    parts: u64,
-}
-
-impl Sink for Counter {
-    fn message(&mut self, _: &Message, _: Option<u32>) -> std::result::Result<(), WriteError> {
-        self.messages += 1;
-        Ok(())
-    }
-
-    fn collective(&mut self, _: &LocalCollective) -> std::result::Result<(), WriteError> {
-        self.parts += 1;
-        Ok(())
-    }
-}
-
 fn write(
-    ordered: &Ordered<'_>,
+    graph: &Graph,
+    records: &Records<'_>,
     tasks: u32,
     ranks: Option<&[u32]>,
     to: &Path,
 ) -> std::result::Result<(), WriteError> {
     let about = About::default();
     let codes = &about.op_codes;
-    let mut counter = Counter::default();
-    ordered.emit(tasks, codes, &mut counter)?;
     let header = Header {
         tasks,
-        messages: counter.messages,
-        communicators: ordered.graph.groups.len() as u64,
-        collectives: ordered.collectives().iter().sum(),
-        local_collectives: counter.parts,
+        messages: records.messages,
+        communicators: graph.groups.len() as u64,
+        collectives: collectives(graph).iter().sum(),
+        local_collectives: records.parts,
         clock: CLOCK,
         ..Header::default()
     };
+    let groups = || (0..).zip(&graph.groups).map(|(number, group)| (CommId(number), members(group)));
     let new = NewFile::create(to)?;
-    let out = BufWriter::with_capacity(1 << 20, new.file());
     if named_container(to) {
-        let writer = container::Writer::new(out, &header, &about, Settings::default())?;
-        let mut sink =
-            IntoContainer { writer, records: vec![0; tasks as usize], tags: vec![0; tasks as usize] };
-        for (number, group) in ordered.graph.groups.iter().enumerate() {
-            sink.writer.communicator(CommId(number as u32), &members(group))?;
+        let mut writer = container::Writer::new(new.file(), &header, &about, Settings::default())?;
+        for (id, members) in groups() {
+            writer.communicator(id, &members)?;
         }
         // Tasks of one rank are on one node.
         for (task, rank) in ranks.into_iter().flatten().enumerate() {
-            sink.writer.note(None, task as u64, &Note::Host(&format!("rank{rank}")))?;
+            writer.note(None, task as u64, &Note::Host(&format!("rank{rank}")))?;
         }
-        ordered.emit(tasks, codes, &mut sink)?;
-        sink.writer.finish()?.flush()?;
+        // By task: the number of its records, and the tag of its last message.
+        let mut written = vec![(0u64, 0u32); tasks as usize];
+        records.each(codes, |line, tag| {
+            let Some(task) = line.task() else { return Ok(()) };
+            let (number, last) = &mut written[task.index()];
+            if let Some(tag) = tag.filter(|tag| tag != last) {
+                *last = tag;
+                writer.note(Some(task), *number, &Note::Tag(tag.cast_signed()))?;
+            }
+            *number += 1;
+            writer.line(line)
+        })?;
+        writer.finish()?;
     } else {
-        let mut sink = IntoText(text::Writer::new(out, &header)?);
-        for (number, group) in ordered.graph.groups.iter().enumerate() {
-            sink.0.communicator(CommId(number as u32), &members(group))?;
+        let mut writer = text::Writer::new(new.file(), &header)?;
+        for (id, members) in groups() {
+            writer.communicator(id, &members)?;
         }
-        ordered.emit(tasks, codes, &mut sink)?;
-        sink.0.finish()?.flush()?;
+        records.each(codes, |line, _| writer.line(line))?;
+        writer.finish()?;
     }
     Ok(new.finish()?)
 }
 
 fn members(group: &super::Group) -> Vec<Rank> {
     group.members.iter().map(|&rank| Rank(rank)).collect()
-}
-
-type Out<'f> = BufWriter<&'f File>;
-
-struct IntoText<'f>(text::Writer<Out<'f>>);
-
-impl Sink for IntoText<'_> {
-    fn message(&mut self, message: &Message, _: Option<u32>) -> std::result::Result<(), WriteError> {
-        self.0.message(message)
-    }
-
-    fn collective(&mut self, part: &LocalCollective) -> std::result::Result<(), WriteError> {
-        self.0.collective(part)
-    }
-}
-
-struct IntoContainer<'f> {
-    writer: container::Writer<Out<'f>>,
-    /// Number of records, by task.
-    records: Vec<u64>,
-    /// Tag of the last message, by task.
-    tags: Vec<u32>,
-}
-
-impl Sink for IntoContainer<'_> {
-    fn message(&mut self, message: &Message, tag: Option<u32>) -> std::result::Result<(), WriteError> {
-        let task = message.src.index();
-        if let Some(tag) = tag.filter(|&tag| tag != self.tags[task]) {
-            self.tags[task] = tag;
-            let note = Note::Tag(tag.cast_signed());
-            self.writer.note(Some(message.src), self.records[task], &note)?;
-        }
-        self.records[task] += 1;
-        self.writer.message(message)
-    }
-
-    fn collective(&mut self, part: &LocalCollective) -> std::result::Result<(), WriteError> {
-        self.records[part.task.index()] += 1;
-        self.writer.collective(part)
-    }
 }

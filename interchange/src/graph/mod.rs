@@ -22,4 +22,4 @@ mod convert;
 pub(crate) use check::check;
 pub(crate) use convert::convert;
 pub(crate) use matching::order_of;
-pub(crate) use model::{Act, Graph, Group, Node};
+pub(crate) use model::{Act, Call, Graph, Group, Node};

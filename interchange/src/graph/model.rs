@@ -1,6 +1,7 @@
 //! The graph of all ranks.
 
 use vef_format::operation::{Amounts, Operation};
+use vef_format::prefetch::prefetch;
 
 /// Index of a node that is none.
 pub(super) const NONE: u32 = u32::MAX;
@@ -18,6 +19,8 @@ pub(crate) struct Graph {
     pub(crate) requires: Vec<(u32, u32)>,
     /// The second starts when the first has started.
     pub(crate) starts: Vec<(u32, u32)>,
+    /// What the operations that are parts of collectives do.
+    pub(crate) calls: Vec<Call>,
     /// The groups of collectives.
     pub(crate) groups: Vec<Group>,
     /// What a place in the file is called: `line`, `operation`.
@@ -52,12 +55,19 @@ pub(crate) enum Act {
     Compute {
         time: u64,
     },
-    /// A rank's part of a collective of a group.
+    /// A rank's part of a collective.
     Collective {
-        group: u32,
-        operation: Operation,
-        amounts: Amounts,
+        /// Its place in [`Graph::calls`].
+        call: u32,
     },
+}
+
+/// A rank's part of a collective.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) group: u32,
+    pub(crate) operation: Operation,
+    pub(crate) amounts: Amounts,
 }
 
 /// A group of ranks.
@@ -86,7 +96,8 @@ impl Graph {
                 format!("receive of {bytes} bytes from {}, tag {}", any(from), any(tag))
             }
             Act::Compute { time } => format!("computing for {time} ns"),
-            Act::Collective { group, operation, .. } => {
+            Act::Collective { call } => {
+                let Call { group, operation, .. } = self.calls[call as usize];
                 format!("{} of group {}", operation.name(), self.groups[group as usize].name)
             }
         };
@@ -97,6 +108,7 @@ impl Graph {
 /// A list of nodes for each node.
 #[derive(Debug)]
 pub(super) struct Neighbours {
+    /// Where the list of each node begins, and the end of the last; empty if all lists are.
     starts: Vec<u32>,
     all: Vec<u32>,
 }
@@ -112,7 +124,10 @@ impl Neighbours {
         Self::new(nodes, edges.iter().map(|&(first, second)| (second, first)))
     }
 
-    fn new(nodes: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+    fn new(nodes: usize, edges: impl ExactSizeIterator<Item = (u32, u32)> + Clone) -> Self {
+        if edges.len() == 0 {
+            return Self { starts: Vec::new(), all: Vec::new() };
+        }
         let mut starts = vec![0u32; nodes + 1];
         for (from, _) in edges.clone() {
             starts[from as usize + 1] += 1;
@@ -128,8 +143,16 @@ impl Neighbours {
         Self { starts, all }
     }
 
+    /// Prefetches where the list of a node is.
+    pub(super) fn prefetch(&self, node: u32) {
+        prefetch(&self.starts, node as usize);
+    }
+
     /// The list of a node.
     pub(super) fn of(&self, node: u32) -> &[u32] {
-        &self.all[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+        match self.starts.get(node as usize..node as usize + 2) {
+            Some(&[from, to]) => &self.all[from as usize..to as usize],
+            _ => &[],
+        }
     }
 }

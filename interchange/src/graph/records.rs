@@ -10,26 +10,42 @@
 use super::model::{Act, Graph, NONE, Neighbours};
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
-use vef_format::record::{Dependency, LocalCollective, Message, WriteError};
+use vef_format::prefetch::prefetch;
+use vef_format::record::{Dependency, Line, LocalCollective, Message, WriteError};
 use vef_format::units::{Bytes, Ticks};
 
-/// Gets the records of a graph, each behind those on which it depends.
-pub(super) trait Sink {
-    /// Gets a message or a mark; `tag` is that of a message.
-    fn message(&mut self, message: &Message, tag: Option<u32>) -> Result<(), WriteError>;
-    /// Gets a rank's part of a collective.
-    fn collective(&mut self, part: &LocalCollective) -> Result<(), WriteError>;
+/// The records of a trace, each behind those on which it depends.
+pub(super) struct Records<'g> {
+    graph: &'g Graph,
+    partner: &'g [u32],
+    all: Vec<Record>,
+    /// Ids of messages, by the node of the send, and of collectives.
+    ids: Vec<u64>,
+    /// Number of messages and marks, and of parts of collectives.
+    pub(super) messages: u64,
+    pub(super) parts: u64,
 }
 
-/// A graph, its order and its pairs.
+/// A record: what its operation has is there.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    task: u32,
+    /// The operation; [`NONE`]: a mark.
+    node: u32,
+    time: u64,
+    after: Dependency,
+}
+
+/// A graph with all that is known of it.
 pub(super) struct Ordered<'g> {
     pub(super) graph: &'g Graph,
     pub(super) order: &'g [u32],
     pub(super) partner: &'g [u32],
     /// Operations that are no part of the trace, by node.
     pub(super) dropped: &'g [bool],
-    before: Neighbours,
-    after: Neighbours,
+    /// What each node requires, and what requires it.
+    pub(super) before: &'g Neighbours,
+    pub(super) after: &'g Neighbours,
 }
 
 /// The state of a task.
@@ -44,45 +60,51 @@ struct Task {
     called: Vec<(u32, u64)>,
 }
 
-#[derive(Clone, Debug)]
+/// What a record has in front of it: computing that ends with `node`, behind what it waits for.
+#[derive(Clone, Copy, Debug)]
 struct Pending {
     node: u32,
     time: u64,
-    after: Vec<Dependency>,
+    after: Option<Dependency>,
 }
 
 impl<'g> Ordered<'g> {
-    pub(super) fn new(graph: &'g Graph, order: &'g [u32], partner: &'g [u32], dropped: &'g [bool]) -> Self {
-        let (before, after) = (
-            Neighbours::before(graph.nodes.len(), &graph.requires),
-            Neighbours::after(graph.nodes.len(), &graph.requires),
-        );
-        Self { graph, order, partner, dropped, before, after }
-    }
-
-    /// Passes all records to `sink`.
-    pub(super) fn emit(&self, tasks: u32, codes: &OpCodes, sink: &mut dyn Sink) -> Result<(), WriteError> {
+    /// The records of `tasks` tasks.
+    pub(super) fn records(&self, tasks: u32) -> Records<'g> {
         let nodes = self.graph.nodes.len();
         let mut run = Emitter {
             all: self,
-            codes,
-            sink,
             tasks: vec![Task::default(); tasks as usize],
             waited: vec![false; nodes],
-            ids: vec![0; nodes],
             first_of_group: self.first_of_groups(),
-            next: 0,
+            made: Records {
+                graph: self.graph,
+                partner: self.partner,
+                all: Vec::new(),
+                ids: vec![0; nodes],
+                messages: 0,
+                parts: 0,
+            },
         };
-        for &node in self.order {
-            run.node(node)?;
+        // The order goes from task to task, so what is known of the next nodes lies in many places.
+        const AHEAD: usize = 16;
+        for (at, &node) in self.order.iter().enumerate() {
+            if let Some(&next) = self.order.get(at + AHEAD) {
+                prefetch(&self.graph.nodes, next as usize);
+                prefetch(self.partner, next as usize);
+                self.before.prefetch(next);
+                self.after.prefetch(next);
+            }
+            run.node(node);
         }
-        run.ends()
+        run.ends();
+        run.made
     }
 
     /// The id of the first collective of each group.
     fn first_of_groups(&self) -> Vec<u64> {
         let mut next = 0;
-        let counted = self.collectives();
+        let counted = collectives(self.graph);
         counted
             .iter()
             .map(|count| {
@@ -92,107 +114,109 @@ impl<'g> Ordered<'g> {
             })
             .collect()
     }
+}
 
-    /// Number of collectives of each group.
-    pub(super) fn collectives(&self) -> Vec<u64> {
-        let mut parts = vec![0u64; self.graph.groups.len()];
-        for node in &self.graph.nodes {
-            if let Act::Collective { group, .. } = node.act {
-                parts[group as usize] += 1;
-            }
+/// Number of collectives of each group.
+pub(super) fn collectives(graph: &Graph) -> Vec<u64> {
+    let mut parts = vec![0u64; graph.groups.len()];
+    for call in &graph.calls {
+        parts[call.group as usize] += 1;
+    }
+    let sizes = graph.groups.iter().map(|group| group.members.len().max(1) as u64);
+    parts.iter().zip(sizes).map(|(parts, size)| parts / size).collect()
+}
+
+impl Records<'_> {
+    /// Passes all records to `sink`, messages with their tags.
+    pub(super) fn each(
+        &self,
+        codes: &OpCodes,
+        mut sink: impl FnMut(&Line<'_>, Option<u32>) -> Result<(), WriteError>,
+    ) -> Result<(), WriteError> {
+        let mut next = 0;
+        for &Record { task, node, time, after } in &self.all {
+            let (src, time) = (Rank(task), Ticks(time));
+            let act = (node != NONE).then(|| self.graph.nodes[node as usize].act);
+            let (dst, bytes, awaited, tag) = match act {
+                Some(Act::Collective { call }) => {
+                    let call = &self.graph.calls[call as usize];
+                    let id = CollectiveId(self.ids[node as usize]);
+                    let op = codes.code(call.operation).unwrap_or(call.operation.default_code());
+                    let (comm, amounts) = (CommId(call.group), call.amounts);
+                    let part = LocalCollective { id, comm, op, task: src, amounts, after, time };
+                    sink(&Line::Collective(part), None)?;
+                    continue;
+                }
+                // Its receive is required, at least by the end of its rank.
+                Some(Act::Send { bytes, to, tag }) => {
+                    (Rank(to), Bytes(bytes), self.partner[node as usize] != NONE, Some(tag))
+                }
+                Some(Act::Receive { .. } | Act::Compute { .. }) | None => (src, Bytes(0), false, None),
+            };
+            let message = Message { id: MessageId(next), src, dst, bytes, awaited, after, time };
+            next += 1;
+            sink(&Line::Message(message), tag)?;
         }
-        let sizes = self.graph.groups.iter().map(|group| group.members.len().max(1) as u64);
-        parts.iter().zip(sizes).map(|(parts, size)| parts / size).collect()
+        Ok(())
     }
 }
 
 struct Emitter<'a, 'g> {
     all: &'a Ordered<'g>,
-    codes: &'a OpCodes,
-    sink: &'a mut dyn Sink,
     tasks: Vec<Task>,
     /// Whether a record of its task waits for a node.
     waited: Vec<bool>,
-    /// Ids of messages, by the node of the send, and of collectives.
-    ids: Vec<u64>,
     first_of_group: Vec<u64>,
-    next: u64,
+    made: Records<'g>,
 }
 
 impl Emitter<'_, '_> {
-    fn node(&mut self, node: u32) -> Result<(), WriteError> {
+    fn node(&mut self, node: u32) {
         if self.all.dropped[node as usize] {
-            return Ok(());
+            return;
         }
-        let of = self.all.graph.nodes[node as usize];
-        let task = of.task;
-        let required = self.all.before.of(node);
-        let mut pending = Pending { node, time: 0, after: Vec::new() };
+        let of = &self.all.graph.nodes[node as usize];
+        let (act, task) = (of.act, of.task);
         // Computing that only this operation requires, and that is all it requires, is its time.
-        let folds = self.tasks[task as usize]
-            .pending
-            .as_ref()
-            .is_some_and(|pending| required == [pending.node] && self.all.after.of(pending.node).len() == 1);
-        if folds {
-            pending = self.tasks[task as usize].pending.take().unwrap_or(pending);
-        } else {
-            self.flush(task)?;
-            for &first in required {
-                if !std::mem::replace(&mut self.waited[first as usize], true) {
-                    pending.after.extend(self.dependency(first));
-                }
+        let folds = self.tasks[task as usize].pending.filter(|pending| {
+            self.all.before.of(node) == [pending.node] && self.all.after.of(pending.node).len() == 1
+        });
+        let Pending { time, after, .. } = match folds {
+            Some(pending) => {
+                self.tasks[task as usize].pending = None;
+                pending
             }
-        }
-        match of.act {
-            Act::Compute { time } => {
-                let time = pending.time.saturating_add(time);
-                self.tasks[task as usize].pending = Some(Pending { node, time, ..pending });
-                Ok(())
+            None => {
+                self.flush(task);
+                Pending { node, time: 0, after: self.in_front(task, node) }
             }
-            Act::Send { bytes, to, tag } => {
-                let after = self.in_front(task, &mut pending)?;
-                self.ids[node as usize] = self.next;
-                let partner = self.all.partner[node as usize];
-                // Its receive is required, at least by the end of its rank.
-                let message = Message {
-                    id: MessageId(self.next),
-                    src: Rank(task),
-                    dst: Rank(to),
-                    bytes: Bytes(bytes),
-                    awaited: partner != NONE,
-                    after,
-                    time: Ticks(pending.time),
-                };
-                self.tasks[task as usize].ends_with_mark = false;
-                self.next += 1;
-                self.sink.message(&message, Some(tag))
+        };
+        match act {
+            Act::Compute { time: own } => {
+                let time = time.saturating_add(own);
+                self.tasks[task as usize].pending = Some(Pending { node, time, after });
             }
-            Act::Receive { .. } => self.mark(task, &mut pending),
-            Act::Collective { group, operation, amounts } => {
-                let after = self.in_front(task, &mut pending)?;
-                self.tasks[task as usize].ends_with_mark = false;
-                let id = self.first_of_group[group as usize] + self.called(task, group);
-                self.ids[node as usize] = id;
-                let part = LocalCollective {
-                    id: CollectiveId(id),
-                    comm: CommId(group),
-                    op: self.codes.code(operation).unwrap_or(operation.default_code()),
-                    task: Rank(task),
-                    amounts,
-                    after,
-                    time: Ticks(pending.time),
-                };
-                self.sink.collective(&part)
+            Act::Send { .. } => {
+                self.made.ids[node as usize] = self.made.messages;
+                self.made.messages += 1;
+                self.put(task, node, time, after);
+            }
+            Act::Receive { .. } => self.mark(task, time, after),
+            Act::Collective { call } => {
+                let group = self.all.graph.calls[call as usize].group;
+                self.made.ids[node as usize] = self.first_of_group[group as usize] + self.called(task, group);
+                self.made.parts += 1;
+                self.put(task, node, time, after);
             }
         }
     }
 
     /// The last marks of all tasks.
-    fn ends(&mut self) -> Result<(), WriteError> {
+    fn ends(&mut self) {
         for task in 0..self.tasks.len() as u32 {
-            self.flush(task)?;
+            self.flush(task);
         }
-        let mut last = vec![Vec::new(); self.tasks.len()];
+        let mut last = vec![None; self.tasks.len()];
         for &node in self.all.order {
             let of = &self.all.graph.nodes[node as usize];
             let awaits = match of.act {
@@ -200,16 +224,15 @@ impl Emitter<'_, '_> {
                 Act::Send { .. } | Act::Compute { .. } => false,
             };
             if awaits && self.all.after.of(node).is_empty() {
-                last[of.task as usize].extend(self.dependency(node));
+                let task = of.task;
+                self.another(task, &mut last[task as usize], node);
             }
         }
         for (task, after) in (0..).zip(last) {
-            if after.is_empty() && self.tasks[task as usize].ends_with_mark {
-                continue;
+            if after.is_some() || !self.tasks[task as usize].ends_with_mark {
+                self.mark(task, 0, after);
             }
-            self.mark(task, &mut Pending { node: NONE, time: 0, after })?;
         }
-        Ok(())
     }
 
     /// The number of a task's collective of a group.
@@ -233,51 +256,58 @@ impl Emitter<'_, '_> {
             // Its mark is before.
             Act::Compute { .. } => None,
             Act::Send { .. } if self.all.dropped[first as usize] => None,
-            Act::Send { .. } => Some(Dependency::Sent(MessageId(self.ids[first as usize]))),
+            Act::Send { .. } => Some(Dependency::Sent(MessageId(self.made.ids[first as usize]))),
             Act::Receive { .. } => {
                 let send = self.all.partner[first as usize];
-                (send != NONE).then(|| Dependency::Received(MessageId(self.ids[send as usize])))
+                (send != NONE).then(|| Dependency::Received(MessageId(self.made.ids[send as usize])))
             }
-            Act::Collective { .. } => Some(Dependency::Collective(CollectiveId(self.ids[first as usize]))),
+            Act::Collective { .. } => {
+                Some(Dependency::Collective(CollectiveId(self.made.ids[first as usize])))
+            }
         }
     }
 
     /// Writes a mark for computing that has no record yet.
-    fn flush(&mut self, task: u32) -> Result<(), WriteError> {
-        match self.tasks[task as usize].pending.take() {
-            Some(mut pending) => self.mark(task, &mut pending),
-            None => Ok(()),
+    fn flush(&mut self, task: u32) {
+        if let Some(Pending { time, after, .. }) = self.tasks[task as usize].pending.take() {
+            self.mark(task, time, after);
         }
     }
 
-    /// Writes marks for all dependencies but the last, which it returns.
-    fn in_front(&mut self, task: u32, pending: &mut Pending) -> Result<Dependency, WriteError> {
-        let last = pending.after.pop();
-        for after in std::mem::take(&mut pending.after) {
-            self.put_mark(task, after, 0)?;
+    /// Writes marks for all dependencies of a node but the last, which it returns.
+    fn in_front(&mut self, task: u32, node: u32) -> Option<Dependency> {
+        let (before, mut last) = (self.all.before, None);
+        for &first in before.of(node) {
+            if !std::mem::replace(&mut self.waited[first as usize], true) {
+                self.another(task, &mut last, first);
+            }
         }
-        let mark = self.tasks[task as usize].last_mark.map(|mark| Dependency::Sent(MessageId(mark)));
-        Ok(last.or(mark).unwrap_or(Dependency::Start))
+        last
     }
 
-    fn mark(&mut self, task: u32, pending: &mut Pending) -> Result<(), WriteError> {
-        let after = self.in_front(task, pending)?;
-        self.put_mark(task, after, pending.time)
+    /// Adds the dependency on `first` to the `last` of a record; the one that was there stands in a mark.
+    fn another(&mut self, task: u32, last: &mut Option<Dependency>, first: u32) {
+        if let Some(dependency) = self.dependency(first)
+            && let Some(before) = last.replace(dependency)
+        {
+            self.mark(task, 0, Some(before));
+        }
     }
 
-    fn put_mark(&mut self, task: u32, after: Dependency, time: u64) -> Result<(), WriteError> {
-        let id = self.next;
-        self.next += 1;
-        (self.tasks[task as usize].last_mark, self.tasks[task as usize].ends_with_mark) = (Some(id), true);
-        let mark = Message {
-            id: MessageId(id),
-            src: Rank(task),
-            dst: Rank(task),
-            bytes: Bytes(0),
-            awaited: false,
-            after,
-            time: Ticks(time),
-        };
-        self.sink.message(&mark, None)
+    fn mark(&mut self, task: u32, time: u64, after: Option<Dependency>) {
+        let id = self.made.messages;
+        self.made.messages += 1;
+        self.put(task, NONE, time, after);
+        let task = &mut self.tasks[task as usize];
+        (task.last_mark, task.ends_with_mark) = (Some(id), true);
+    }
+
+    /// A record that waits for nothing else waits for the last mark.
+    fn put(&mut self, task: u32, node: u32, time: u64, after: Option<Dependency>) {
+        let of = &mut self.tasks[task as usize];
+        of.ends_with_mark = false;
+        let mark = of.last_mark.map(|mark| Dependency::Sent(MessageId(mark)));
+        let after = after.or(mark).unwrap_or(Dependency::Start);
+        self.made.all.push(Record { task, node, time, after });
     }
 }

@@ -5,8 +5,9 @@
 
 use super::matching::Pairs;
 use super::model::{Act, Graph, NONE, Neighbours};
+use hashbrown::HashMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Latency of the yardstick, ns.
 const LATENCY: u64 = 1000;
@@ -20,6 +21,8 @@ pub(super) struct Order {
     pub(super) overlapping: u64,
     /// Receives without a partner that were left out because nothing else could go on.
     pub(super) left_out: Vec<u32>,
+    /// Those that require each node.
+    pub(super) after: Neighbours,
 }
 
 /// Kinds of events, in the order in which those of one time happen.
@@ -28,6 +31,13 @@ const ARRIVE: u64 = 1;
 const START: u64 = 2;
 const COMPUTE: u64 = 3;
 
+/// A time, the kind of what happens then, and its node, as one number: the first event is the least.
+type Event = u128;
+
+fn event(t: u64, kind: u64, node: u32) -> Reverse<Event> {
+    Reverse(u128::from(t) << 64 | u128::from(kind << 32 | u64::from(node)))
+}
+
 struct Run<'g> {
     graph: &'g Graph,
     partner: &'g mut [u32],
@@ -35,7 +45,7 @@ struct Run<'g> {
     open: Vec<u32>,
     after_end: Neighbours,
     after_start: Neighbours,
-    events: BinaryHeap<Reverse<(u64, u64)>>,
+    events: BinaryHeap<Reverse<Event>>,
     /// When a send's message arrives, or when a receive was posted; by node.
     at: Vec<u64>,
     ended: Vec<bool>,
@@ -85,9 +95,8 @@ pub(super) fn order(graph: &Graph, pairs: &mut Pairs, tasks: u32, partial: bool)
         collectives: BTreeMap::new(),
         overlapping: 0,
     };
-    for node in (0..nodes as u32).filter(|&node| run.open[node as usize] == 0).collect::<Vec<_>>() {
-        run.ready(0, node);
-    }
+    let free = (0..nodes as u32).filter(|&node| run.open[node as usize] == 0);
+    run.events = free.map(|node| ready(graph, 0, node)).collect();
     let mut left_out = Vec::new();
     loop {
         run.all();
@@ -107,10 +116,19 @@ pub(super) fn order(graph: &Graph, pairs: &mut Pairs, tasks: u32, partial: bool)
                 posted.retain(|&other| other != node);
             }
             left_out.push(node);
-            run.events.push(Reverse((run.at[node as usize], END << 32 | u64::from(node))));
+            run.events.push(event(run.at[node as usize], END, node));
         }
     }
-    Ok(Order { nodes: run.order, overlapping: run.overlapping, left_out })
+    Ok(Order { nodes: run.order, overlapping: run.overlapping, left_out, after: run.after_end })
+}
+
+/// The event of a node whose dependencies are satisfied.
+fn ready(graph: &Graph, t: u64, node: u32) -> Reverse<Event> {
+    let kind = match graph.nodes[node as usize].act {
+        Act::Compute { .. } => COMPUTE,
+        Act::Send { .. } | Act::Receive { .. } | Act::Collective { .. } => START,
+    };
+    event(t, kind, node)
 }
 
 impl Run<'_> {
@@ -118,17 +136,9 @@ impl Run<'_> {
         matches!(self.graph.nodes[node as usize].act, Act::Receive { .. })
     }
 
-    fn ready(&mut self, t: u64, node: u32) {
-        let kind = match self.graph.nodes[node as usize].act {
-            Act::Compute { .. } => COMPUTE,
-            Act::Send { .. } | Act::Receive { .. } | Act::Collective { .. } => START,
-        };
-        self.events.push(Reverse((t, kind << 32 | u64::from(node))));
-    }
-
     fn all(&mut self) {
-        while let Some(Reverse((t, event))) = self.events.pop() {
-            let (kind, node) = (event >> 32, event as u32);
+        while let Some(Reverse(event)) = self.events.pop() {
+            let (t, kind, node) = ((event >> 64) as u64, event as u64 >> 32, event as u32);
             match kind {
                 END => self.end(t, node),
                 ARRIVE => self.arrive(t, node),
@@ -138,12 +148,12 @@ impl Run<'_> {
     }
 
     fn release(&mut self, t: u64, node: u32, ended: bool) {
-        let count = if ended { self.after_end.of(node).len() } else { self.after_start.of(node).len() };
-        for at in 0..count {
-            let next = if ended { self.after_end.of(node)[at] } else { self.after_start.of(node)[at] };
-            self.open[next as usize] -= 1;
-            if self.open[next as usize] == 0 {
-                self.ready(t, next);
+        let Self { graph, open, events, after_end, after_start, .. } = self;
+        for &next in if ended { after_end.of(node) } else { after_start.of(node) } {
+            let open = &mut open[next as usize];
+            *open -= 1;
+            if *open == 0 {
+                events.push(ready(graph, t, next));
             }
         }
     }
@@ -155,7 +165,7 @@ impl Run<'_> {
     }
 
     fn end_at(&mut self, t: u64, node: u32) {
-        self.events.push(Reverse((t, END << 32 | u64::from(node))));
+        self.events.push(event(t, END, node));
     }
 
     fn start(&mut self, t: u64, node: u32) {
@@ -164,7 +174,7 @@ impl Run<'_> {
         if let Act::Compute { time } = of.act {
             let busy = self.busy.get(&stream).copied().unwrap_or(0);
             if busy > t {
-                self.events.push(Reverse((busy, COMPUTE << 32 | u64::from(node))));
+                self.events.push(event(busy, COMPUTE, node));
                 return;
             }
             let end = t.saturating_add(time);
@@ -182,7 +192,7 @@ impl Run<'_> {
                 let arrival = t.saturating_add(LATENCY).saturating_add(bytes.saturating_mul(8) / 10);
                 self.at[node as usize] = arrival;
                 match self.partner[node as usize] {
-                    NONE => self.events.push(Reverse((arrival, ARRIVE << 32 | u64::from(node)))),
+                    NONE => self.events.push(event(arrival, ARRIVE, node)),
                     receive if self.at[receive as usize] != NOT_YET => self.end_at(arrival, receive),
                     _ => {}
                 }
@@ -199,7 +209,8 @@ impl Run<'_> {
                     _ => {}
                 }
             }
-            Act::Collective { group, .. } => {
+            Act::Collective { call } => {
+                let group = self.graph.calls[call as usize].group;
                 self.overlap(t, of.task);
                 self.at[node as usize] = t;
                 let number = self.called.entry((of.task, group)).or_default();
@@ -291,7 +302,8 @@ impl Run<'_> {
                     return text;
                 }
                 Act::Receive { .. } if started => Some(self.partner[node as usize]),
-                Act::Collective { group, .. } if started => {
+                Act::Collective { call } if started => {
+                    let group = self.graph.calls[call as usize].group;
                     let members = self.collectives.values().find(|members| members.contains(&node));
                     let called = members.map_or(0, Vec::len);
                     text.push_str(&format!(

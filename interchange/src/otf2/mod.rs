@@ -40,7 +40,7 @@ pub(crate) const INFO: Info = Info::calls(
     |start| Anchor::is_at(start.bytes),
     import,
 )
-.written_by(write::write);
+.written_by(write::write, &["otf2"]);
 
 /// An archive.
 struct Archive {

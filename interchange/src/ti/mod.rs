@@ -33,7 +33,7 @@ pub(crate) const INFO: Info = Info::calls(
     recognises,
     import,
 )
-.written_by(write::write);
+.written_by(write::write, &["txt"]);
 
 /// Ranks whose files are open at once, if one file has the lines of all.
 const AT_ONCE: usize = 128;

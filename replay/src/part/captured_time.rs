@@ -24,6 +24,8 @@ pub(crate) fn captured_time(
     let (begin, end) = (from.0.div_ceil(clock), to.map_or(u64::MAX, |to| to.0.div_ceil(clock)));
     let spans = reader.spans().map_err(LoadError::from)?.ok_or(PartError::NoTimes)?;
     let mut stretches = vec![Vec::new(); reader.header().tasks as usize];
+    // When the last record begins that is looked at.
+    let mut last = 0;
     for task in reader.tasks().collect::<Vec<Rank>>() {
         let moments = Moments::new(reader, task).map_err(LoadError::from)?;
         let mut moments = match moments {
@@ -45,6 +47,7 @@ pub(crate) fn captured_time(
                 return Ok(());
             }
             let at = moments.of(number, raw.time).map_err(LoadError::from)?;
+            last = last.max(at.saturating_sub(start_up));
             let computing = at.saturating_sub(raw.time);
             if at < begin_at {
                 records = number + 1..number + 1;
@@ -75,6 +78,9 @@ pub(crate) fn captured_time(
             .map_err(LoadError::from)?;
         failed?;
         stretches[task.index()].push(Stretch { records, before: Ticks(before), behind: Ticks(behind) });
+    }
+    if last < begin {
+        return Err(PartError::Late { from, last: Picos(last.saturating_mul(clock)) });
     }
     let until = to.map_or("the end".to_owned(), |to| to.to_string());
     Ok((stretches, format!("captured time from {from} to {until}")))

@@ -148,9 +148,11 @@ pub(super) fn named(settings: &Settings, placement: &str, trace: &Input, error: 
         SimError::TooFewNodes { .. } | SimError::Build(BuildError::Placement { .. }) if given => {
             format!("{placement}: {error}").into()
         }
-        SimError::Build(_) | SimError::Replay(_) | SimError::Stuck(_) | SimError::EndOfTime(_) => {
-            trace.named_error(error).into()
-        }
+        SimError::Part(_)
+        | SimError::Build(_)
+        | SimError::Replay(_)
+        | SimError::Stuck(_)
+        | SimError::EndOfTime(_) => trace.named_error(error).into(),
         error => error.into(),
     }
 }
