@@ -74,14 +74,14 @@ impl Polls {
     }
 
     fn lost_core(&mut self, start: u64, now: Used) -> bool {
-        let Some(then) = self.used.replace(now) else { return false };
-        let now = self.used.as_ref().map_or(&then, |now| now);
+        let Some(then) = &self.used else { return false };
         // What may be without a core outside of the gap.
-        let long = std::mem::take(&mut self.long).saturating_add(now.tick.saturating_sub(start));
-        let in_gap = now.without_core_since(&then).saturating_sub(long);
+        let long = self.long.saturating_add(now.tick.saturating_sub(start));
+        let without = now.without_core_since(then).saturating_sub(long);
         // Up to the first reading it was in the recorder.
         let gap = start.saturating_sub(self.end.max(then.tick));
-        gap.saturating_sub(in_gap) < USED.max(gap / SHARE)
+        (self.long, self.used) = (0, Some(now));
+        gap.saturating_sub(without) < USED.max(gap / SHARE)
     }
 }
 
@@ -150,10 +150,11 @@ mod tests {
             assert_eq!(polls.long, 0, "it counts from now on");
             lost
         };
-        // All of the gap, with what may have been in the long poll and the call; all but 15 µs of it; half of it.
-        assert_eq!([2_030_000, 2_000_000, 1_000_000].map(|without| lost(without, 0)), [true, true, false]);
-        assert!(!lost(2_030_000 - 30_000 - USED, 0), "it may have been computing");
-        assert!(!lost(2_030_000, 1), "it has slept");
+        // All of the gap, with what may have been in the long poll and the call; nearly all but a sixteenth of it; half of it.
+        let all = 2_030_000;
+        assert_eq!([all, all - 124_000, all / 2].map(|without| lost(without, 0)), [true, true, false]);
+        assert!(!lost(all - 125_000, 0), "it may have been computing");
+        assert!(!lost(all, 1), "it has slept");
         assert!(!lost(0, 0), "it has computed");
         let mut alone = Polls { used: None, ..Polls::new(CallSlot(0), (0, 1)) };
         assert!(!alone.lost_core_until(3_000_000), "nobody shares its core");
