@@ -64,7 +64,8 @@ fn each_server_has_the_bytes_of_its_stripes() {
         let mix = |to: &str, more: &[&str]| {
             let mut command = vef();
             command.args(["mix", "--io-servers", "3", "--io-stripe", "64KiB:2", "-i"]).arg(place("capture"));
-            run(command.args(more).arg("-o").arg(place(to))).success();
+            let told = run(command.args(more).arg("-o").arg(place(to))).success().stdout();
+            assert!(!told.contains("not in the trace"), "{mpi:?}: {told}");
             place(to)
         };
         let (text, container) = (mix("t.vef", &[]), mix("t.vefx", &[]));
