@@ -39,17 +39,18 @@ pub(crate) struct Polls {
     pub(crate) call: CallSlot,
     pub(crate) count: u64,
     pub(crate) start: u64,
+    /// The end of the last poll, or of what the recorder did behind it.
     pub(crate) end: u64,
     /// Ticks in polls since `used` was read in which the core may have been taken from the thread.
     long: u64,
-    /// The thread's processor time at the begin of the run or behind its latest long gap, where cores are shared.
+    /// The thread's processor time behind the first poll or that behind the latest long gap, where cores are shared.
     used: Option<Used>,
 }
 
 impl Polls {
-    /// A run that begins with a poll from `start` to `end`.
-    pub(crate) fn new(call: CallSlot, (start, end): (u64, u64)) -> Self {
-        let used = CORES_ARE_SHARED.load(Ordering::Relaxed).then(Used::now);
+    /// A run that begins with a poll that has just ended.
+    pub(crate) fn new(call: CallSlot, start: u64, ended: Ended) -> Self {
+        let Ended { at: end, used } = ended;
         Self { call, count: 1, start, end, long: 0, used }
     }
 
@@ -67,21 +68,35 @@ impl Polls {
         self.long += end.saturating_sub(start).saturating_sub(GAP);
     }
 
-    /// Whether the core was taken from the thread for all of the gap up to `start`, where a call begins that has ended by now.
-    #[cold]
-    pub(crate) fn lost_core_until(&mut self, start: u64) -> bool {
-        self.used.is_some() && self.lost_core(start, Used::now())
+    /// Adds a poll behind a gap without a core, which has just ended.
+    pub(crate) fn resume(&mut self, ended: Ended) {
+        self.count += 1;
+        (self.end, self.long, self.used) = (ended.at, 0, ended.used);
     }
 
-    fn lost_core(&mut self, start: u64, now: Used) -> bool {
-        let Some(then) = &self.used else { return false };
+    /// Whether the core was taken from the thread for all of the gap up to `start`, where a call begins that has just ended.
+    pub(crate) fn lost_core_until(&self, start: u64, ended: &Ended) -> bool {
+        let (Some(then), Some(now)) = (&self.used, &ended.used) else { return false };
         // What may be without a core outside of the gap.
         let long = self.long.saturating_add(now.tick.saturating_sub(start));
         let without = now.without_core_since(then).saturating_sub(long);
-        // Up to the first reading it was in the recorder.
-        let gap = start.saturating_sub(self.end.max(then.tick));
-        (self.long, self.used) = (0, Some(now));
+        let gap = start.saturating_sub(self.end);
         gap.saturating_sub(without) < USED.max(gap / SHARE)
+    }
+}
+
+/// The end of a call: where cores are shared with the thread's processor time, and behind its reading, in which the core is often taken.
+pub(crate) struct Ended {
+    at: u64,
+    used: Option<Used>,
+}
+
+impl Ended {
+    /// Of a call that has ended at `end`.
+    #[cold]
+    pub(crate) fn at(end: u64) -> Self {
+        let used = CORES_ARE_SHARED.load(Ordering::Relaxed).then(Used::now);
+        Self { at: used.as_ref().map_or(end, |used| used.tick), used }
     }
 }
 
@@ -135,7 +150,7 @@ mod tests {
         // A run up to 1 000 000 ticks, with one poll that takes 20 000 more than usual, and a call from 3 000 000 to 3 010 000.
         let lost = |without: u64, waits: i64| {
             let used = Used { tick: 100_000, wall: 50_000, processor: 7_000, waits: 3 };
-            let mut polls = Polls { used: Some(used), ..Polls::new(CallSlot(0), (90_000, 100_000)) };
+            let mut polls = Polls::new(CallSlot(0), 90_000, Ended { at: 100_000, used: Some(used) });
             polls.add((110_000, 130_000 + GAP));
             polls.add((999_000, 1_000_000));
             // Two ticks are a nanosecond.
@@ -146,9 +161,7 @@ mod tests {
                 processor: 7_000 + wall - without / 2,
                 waits: 3 + waits,
             };
-            let lost = polls.lost_core(3_000_000, now);
-            assert_eq!(polls.long, 0, "it counts from now on");
-            lost
+            polls.lost_core_until(3_000_000, &Ended { at: 3_010_000, used: Some(now) })
         };
         // All of the gap, with what may have been in the long poll and the call; nearly all but a sixteenth of it; half of it.
         let all = 2_030_000;
@@ -156,7 +169,10 @@ mod tests {
         assert!(!lost(all - 125_000, 0), "it may have been computing");
         assert!(!lost(all, 1), "it has slept");
         assert!(!lost(0, 0), "it has computed");
-        let mut alone = Polls { used: None, ..Polls::new(CallSlot(0), (0, 1)) };
-        assert!(!alone.lost_core_until(3_000_000), "nobody shares its core");
+        let alone = Polls::new(CallSlot(0), 0, Ended { at: 1, used: None });
+        assert!(
+            !alone.lost_core_until(3_000_000, &Ended { at: 3_000_001, used: None }),
+            "nobody shares its core"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::output::{Output, Rest};
-use crate::polls::Polls;
+use crate::polls::{Ended, Polls};
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -93,14 +93,15 @@ impl Writer {
 
     #[cold]
     #[inline(never)]
-    fn begin_polls(&mut self, times: (u64, u64), call: CallSlot) {
+    fn begin_polls(&mut self, (start, end): (u64, u64), call: CallSlot) {
+        let ended = Ended::at(end);
         if let Some(polls) = &mut self.polls
-            && polls.lost_core_until(times.0)
+            && polls.lost_core_until(start, &ended)
         {
-            return polls.add(times);
+            return polls.resume(ended);
         }
         self.put_polls();
-        self.polls = Some(Polls::new(call, times));
+        self.polls = Some(Polls::new(call, start, ended));
         self.last_word = NonNull::dangling().as_ptr();
     }
 
@@ -120,7 +121,7 @@ impl Writer {
     #[inline(always)]
     fn put_polls_before(&mut self, start: u64) {
         if let Some(polls) = &mut self.polls {
-            if start > polls.end && !polls.goes_on(start) && polls.lost_core_until(start) {
+            if start > polls.end && !polls.goes_on(start) && polls.lost_core_until(start, &Ended::at(start)) {
                 polls.end = start;
             }
             self.put_polls();

@@ -129,7 +129,7 @@ pub enum PartError {
     },
     /// No rank does anything again and again.
     #[error(
-        "no iterations found: no rank (of the first 64) repeats something three times at least that makes up a quarter of its records"
+        "no iterations found: no rank (at most 64 are tried) repeats something three times at least that makes up a quarter of its records"
     )]
     NoPattern,
     /// There are fewer iterations.

@@ -46,7 +46,9 @@ pub enum SimError {
     #[error(transparent)]
     Scale(#[from] ScaleError),
     /// A noise model needs repetitions of computing times, and the trace has none.
-    #[error("compute noise {0}: no computing time of the trace repeats ten times")]
+    #[error(
+        "compute noise {0}: no computing time of the trace repeats ten times (--compute-scale changes all of them)"
+    )]
     NoRepetition(String),
     /// A task is placed on a node that the topology does not have.
     #[error("{}task {task} is placed on node {node}, but the nodes of {topology} are 0 to {}: take a larger topology, or place several tasks on each (block:N)", Job(*.job), .nodes - 1)]

@@ -1,6 +1,6 @@
 //! The iterations of a program's main loop, found in its records.
 //!
-//! The records of one rank, the reference, are a sequence of shapes (kind, peer or communicator, operation; not bytes nor times), in which the
+//! The records of one rank, the reference, are a sequence of shapes (kind, peer or communicator, operation; not bytes, times nor what they wait for), in which the
 //! [`Pattern`] is the loop. The part begins and ends at the reference with an iteration, at the other ranks where as few messages and
 //! collectives as possible cross the beginning or the end: the least cut of a graph of records. Of equal cuts it is the one nearest to each
 //! rank's own pattern.
@@ -27,7 +27,7 @@ const MOST_AWAY: i64 = 3;
 /// Records that all cuts together may consider beyond those of the first beginning.
 const MOST_CONSIDERED: usize = 16_000_000;
 /// Records of the reference at which an iteration may begin that are tried.
-const MOST_BEGINNINGS: usize = 8;
+const MOST_BEGINNINGS: usize = 32;
 /// Ranks that are tried as the reference.
 const MOST_REFERENCES: usize = 64;
 
@@ -40,29 +40,25 @@ pub(crate) fn iterations(
     let found = Loop::find(trace)?;
     let Loop { reference, ref pattern, .. } = found;
     let links = links(trace, found.records.len())?;
-    let mut best: Option<(_, usize, Vec<u64>)> = None;
+    let mut all: Vec<Beginning> = Vec::new();
     let mut considered = 0;
     for offset in beginnings(trace, reference, pattern)? {
-        if best.is_some() && considered > MOST_CONSIDERED {
+        if !all.is_empty() && considered > MOST_CONSIDERED {
             break;
         }
         // Ranks are aligned where iterations lie on both sides, so that all are cut alike at the beginning and the end.
         let windows = found.middle(offset);
         considered += windows.iter().map(|window| window.until - window.from).sum::<u64>() as usize;
         let (middle, crossing) = cut(&windows, &links);
-        // Of equal beginnings, that where ranks compute most: what they did before is over.
-        let cost = (crossing, Reverse(found.computing(&middle)));
-        if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
-            best = Some((cost, offset, middle));
-        }
+        let computing = found.computing(&middle);
+        all.push(Beginning { begins: pattern.begins(&found.shapes, offset), middle, crossing, computing });
     }
     let asked = || match last {
         Some(last) if last == first => first.to_string(),
         Some(last) => format!("{first}-{last}"),
         None => format!("{first}-"),
     };
-    let (_, offset, middle) = best.ok_or(PartError::NoPattern)?;
-    let begins = pattern.begins(&found.shapes, offset, |a, b| found.without_wait(a) == found.without_wait(b));
+    let Beginning { begins, middle, .. } = best(all).ok_or(PartError::NoPattern)?;
     let iterations = begins.len() as u64 - 1;
     let to = last.map_or(iterations, NonZeroU64::get);
     if to > iterations || first.get() > to {
@@ -81,14 +77,34 @@ pub(crate) fn iterations(
     Ok((stretches, described, to + 1 - first.get()))
 }
 
+/// A place at which the iterations may begin.
+struct Beginning {
+    /// Where they begin at the reference, and the end of the last one.
+    begins: Vec<usize>,
+    /// The cuts of all ranks in the middle of the loop.
+    middle: Vec<u64>,
+    /// The cost of these cuts.
+    crossing: i64,
+    /// Computing of all ranks directly behind them.
+    computing: u64,
+}
+
+/// Where least crosses; of equal ones where ranks compute most, up to differences as between two runs, as what they did before is over; of
+/// these that of most iterations.
+fn best(mut all: Vec<Beginning>) -> Option<Beginning> {
+    let least = all.iter().map(|one| one.crossing).min()?;
+    all.retain(|one| one.crossing == least);
+    let most = all.iter().map(|one| one.computing).max()?;
+    all.retain(|one| one.computing >= most - most / 8);
+    all.into_iter().rev().max_by_key(|one| one.begins.len())
+}
+
 /// The main loop of a trace.
 struct Loop {
     reference: Rank,
     /// Of the reference: its loop, and the shape of each record.
     pattern: Pattern,
     shapes: Vec<u32>,
-    /// The shapes by their numbers.
-    numbered: Vec<Shape>,
     /// Number of records, by rank.
     records: Vec<u64>,
     /// The loop of each rank, if it has one of as many iterations.
@@ -129,15 +145,7 @@ impl Loop {
         let own = shapes.iter().map(|shapes| Pattern::find(shapes).filter(as_many)).collect();
         let records = shapes.iter().map(|shapes| shapes.len() as u64).collect();
         let shapes = shapes.swap_remove(reference.index());
-        let mut numbered = vec![Shape::default(); numbers.len()];
-        numbers.into_iter().for_each(|(shape, number)| numbered[number as usize] = shape);
-        Ok(Self { reference, pattern, shapes, numbered, records, own, times })
-    }
-
-    /// A shape but for what it waits for.
-    fn without_wait(&self, number: u32) -> Shape {
-        let (tag, to, op) = self.numbered[number as usize];
-        (tag & KIND, to, op)
+        Ok(Self { reference, pattern, shapes, records, own, times })
     }
 
     /// Computing of all ranks in front of the first records behind a cut.
@@ -337,13 +345,11 @@ fn beginnings(trace: &Feed, reference: Rank, pattern: &Pattern) -> Result<Vec<us
     Ok(chosen)
 }
 
-/// What two records have in common that occur at one place of a program: kind and what it waits for, peer or communicator, operation.
-type Shape = (u8, u32, u16);
-
-fn shape(raw: &Raw) -> Shape {
-    let tag = raw.tag & (KIND | DEPENDENCY);
+/// What two records have in common that occur at one place of a program. What they wait for is what came before them, and so differs in
+/// the first iteration.
+fn shape(raw: &Raw) -> (u8, u32, u16) {
     match raw.tag & KIND {
-        MARK => (tag, 0, 0),
-        _ => (tag, raw.to, raw.op),
+        MARK => (MARK, 0, 0),
+        kind => (kind, raw.to, raw.op),
     }
 }

@@ -7,7 +7,7 @@ pub(super) struct Pattern {
     pub(super) starts: Vec<usize>,
     /// The length of the word.
     pub(super) period: usize,
-    /// Items in occurrences that are followed by another one at once.
+    /// Items in occurrences that have another one next to them, or in the stretch around one that repeats itself.
     regular: usize,
 }
 
@@ -23,13 +23,22 @@ const WINDOW: usize = 8;
 const EFFORT: usize = 64;
 
 impl Pattern {
-    /// The loop with most regular occurrences, of equal ones that with the shortest word. One of its words is at a multiple of an eighth of
-    /// the sequence.
+    /// The loop with most regular occurrences, of equal ones that with the shortest word, which begins as early as it can. One of its
+    /// words is at a multiple of an eighth of the sequence.
     pub(super) fn find(of: &[u32]) -> Option<Self> {
+        let found = Self::anywhere(of)?;
+        let first = found.starts[0];
+        let earlier = |by: &usize| first.checked_sub(*by).is_some_and(|at| of[at] == of[at + found.period]);
+        let earliest = Self::of_word(of, first - (1..found.period).take_while(earlier).count(), found.period);
+        Some(if earliest.starts.len() < found.starts.len() { found } else { earliest })
+    }
+
+    /// The same, of which the word begins anywhere in the loop.
+    fn anywhere(of: &[u32]) -> Option<Self> {
         let mut best: Option<Self> = None;
         let mut effort = EFFORT.saturating_mul(of.len());
         let window = WINDOW.min(of.len() / 8).max(1);
-        for anchor in (1..8).map(|eighth| of.len() / 8 * eighth) {
+        for anchor in (1..8).map(|eighth| of.len() * eighth / 8) {
             let window = of.get(anchor..anchor + window)?;
             // Of the periods at this place only those are tried that last longer than the shorter ones.
             let mut longest = 0;
@@ -44,7 +53,9 @@ impl Pattern {
                     continue;
                 }
                 longest = lasts;
-                let found = Self::of_word(of, anchor, period);
+                let mut found = Self::of_word(of, anchor, period);
+                // The beginning and the end of a stretch that repeats itself may be parts of words.
+                found.regular = found.regular.max(lasts + period);
                 effort = effort.saturating_sub(of.len());
                 let least = best.as_ref().map_or(of.len().div_ceil(SHARE).max(1) - 1, |best| best.regular);
                 let times = found.starts.len().max(lasts / period + 1);
@@ -66,18 +77,14 @@ impl Pattern {
     }
 
     /// Where iterations begin that are `offset` items behind the word's occurrences, and the end of the last one. What is in front of the first
-    /// occurrence or behind the last one may complete an iteration more; its very first item may just be `alike`, as nothing
-    /// of the loop is in front of it.
-    pub(super) fn begins(&self, of: &[u32], offset: usize, alike: impl Fn(u32, u32) -> bool) -> Vec<usize> {
+    /// occurrence or behind the last one may complete an iteration more.
+    pub(super) fn begins(&self, of: &[u32], offset: usize) -> Vec<usize> {
         let &Self { ref starts, period, .. } = self;
         let (first, last) = (starts[0], starts[starts.len() - 1]);
         let word = &of[first..first + period];
         let mut begins: Vec<usize> = starts.iter().map(|start| start + offset).collect();
-        if let Some(begin) = (first + offset).checked_sub(period)
-            && (of[begin] == word[offset] || alike(of[begin], word[offset]))
-            && of[begin + 1..first] == word[offset + 1..]
-        {
-            begins.insert(0, begin);
+        if offset > 0 && of[..first].ends_with(&word[offset..]) {
+            begins.insert(0, first + offset - period);
         }
         if of[last + period..].starts_with(&word[..offset]) {
             begins.push(last + period + offset);
@@ -105,7 +112,9 @@ impl Pattern {
             first = before;
         }
         starts.reverse();
-        let regular = starts.windows(2).filter(|pair| pair[1] - pair[0] == length).count() * length;
+        let follows = |at: usize| starts.get(at + 1).is_some_and(|next| next - starts[at] == length);
+        let regular =
+            (0..starts.len()).filter(|&at| follows(at) || at > 0 && follows(at - 1)).count() * length;
         Self { starts, period: length, regular }
     }
 }
@@ -147,43 +156,40 @@ mod tests {
             assert!((times - 1..=times).contains(&found.starts.len()), "{setup} {body}: {found:?}");
             let first = found.starts[0];
             assert!((setup..setup + body).contains(&first), "{setup} {body}: {first}");
-            let begins = found.begins(&sequence, (setup + body - first) % body, |_, _| false);
+            let begins = found.begins(&sequence, (setup + body - first) % body);
             let all: Vec<usize> = (0..=times).map(|time| setup + time * body).collect();
             assert_eq!(begins, all, "{setup} {body}");
         }
     }
 
     #[test]
-    fn a_few_short_iterations_are_found_and_the_first_may_begin_otherwise() {
-        let alike = |a: u32, b: u32| a % 10 == b % 10;
-        // What the first iteration begins with waits for nothing, or for the set-up.
-        for setup in [&[][..], &[7, 8]] {
-            for (times, end) in [(4, &[9][..]), (5, &[12]), (9, &[]), (30, &[5])] {
+    fn a_few_short_iterations_are_found() {
+        for setup in [&[][..], &[7], &[7, 8], &[7, 8, 9, 7, 5]] {
+            for (times, end) in [(3, &[9][..]), (3, &[]), (4, &[9]), (5, &[12]), (9, &[]), (30, &[5])] {
                 let mut sequence = setup.to_vec();
-                sequence.extend([1, 22]);
-                (1..times).for_each(|_| sequence.extend([11, 22]));
+                (0..times).for_each(|_| sequence.extend([1, 22]));
                 sequence.extend(end);
                 let found = Pattern::find(&sequence).unwrap();
                 assert_eq!(found.period, 2, "{sequence:?}");
                 let offset = found.starts[0].abs_diff(setup.len()) % 2;
-                let begins = found.begins(&sequence, offset, alike);
                 let all: Vec<usize> = (0..=times).map(|time| setup.len() + 2 * time).collect();
-                assert_eq!(begins, all, "{sequence:?}");
-                assert_eq!(found.begins(&sequence, offset, |_, _| false), all[1..], "{sequence:?}");
+                assert_eq!(found.begins(&sequence, offset), all, "{sequence:?}");
             }
         }
     }
 
     #[test]
     fn of_loops_within_each_other_the_outer_one_is_found() {
-        let mut sequence = noise(1, 30);
-        for _ in 0..6 {
-            sequence.extend([50, 51, 52]);
-            (0..5).for_each(|_| sequence.extend([60, 61, 62, 63]));
+        for (outer, inner) in [(6, 5), (4, 5), (3, 5), (3, 10)] {
+            let mut sequence = noise(1, 30);
+            for _ in 0..outer {
+                sequence.extend([50, 51, 52]);
+                (0..inner).for_each(|_| sequence.extend([60, 61, 62, 63]));
+            }
+            let found = Pattern::find(&sequence).unwrap();
+            assert_eq!(found.period, 3 + 4 * inner, "{outer} {inner}");
+            assert!(found.starts.len() + 1 >= outer, "{outer} {inner}");
         }
-        let found = Pattern::find(&sequence).unwrap();
-        assert_eq!(found.period, 23);
-        assert!(found.starts.len() >= 5);
     }
 
     #[test]
