@@ -117,7 +117,7 @@ impl fmt::Display for Profile {
         let share = |part: u64, whole: u64| format!("{:.1}", 100.0 * part as f64 / whole.max(1) as f64);
         writeln!(
             out,
-            "{} ranks, {} ms of all threads from MPI_Init to MPI_Finalize, {} ms of them ({} %) in MPI\n",
+            "{} ranks, {} ms of all threads from MPI_Init to MPI_Finalize, {} ms of them ({} %) in calls of MPI\n",
             self.tasks,
             ms(self.thread_ns),
             ms(self.mpi_ns),
@@ -125,6 +125,14 @@ impl fmt::Display for Profile {
         )?;
         if let Some(spent) = &self.spent {
             let longest = |picos: Exact| format!("{:.3}", picos.0 as f64 / 1e9);
+            let between = spent.inside_ns().saturating_sub(self.mpi_ns);
+            if between > self.mpi_ns / 100 {
+                writeln!(
+                    out,
+                    "polling has {} ms more than the calls: it includes the short times between failed polls\n",
+                    ms(between)
+                )?;
+            }
             writeln!(out, "{:<28}{:>14}{:>10}{:>14}{:>8}", "part of the time", "ms", "%", "most", "of rank")?;
             for part in &spent.parts {
                 let share =

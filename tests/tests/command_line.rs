@@ -414,6 +414,7 @@ fn a_slip_is_told_with_the_remedy() {
         ("sim sim.json", "the result of a command (vef-sim/2), not a trace"),
         (&format!("check {program}"), "a program, not a trace: capture it with vef run"),
         ("traffic", "--topology: name the network"),
+        ("sim t.vefx --timeline t.pftrace -o out", "-o: no effect without --sweep"),
         ("sim t.vefx --routing par:x", "'--routing <R>': write par[:BYTES]"),
         ("run -n 2 -- ./none --help", "./none: no such program"),
     ] {

@@ -27,6 +27,12 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     if !sim.sweep.is_empty() {
         return sweep::execute(sim);
     }
+    // `requires` does not hold beside an option that excludes --sweep.
+    let of_sweeps =
+        [("-o", sim.output.is_some()), ("--cost", sim.cost.is_some()), ("--plot", sim.plot.is_some())];
+    if let Some((option, _)) = of_sweeps.iter().find(|(_, is_given)| *is_given) {
+        return Err(format!("{option}: no effect without --sweep").into());
+    }
     sim.network.all_have_effect()?;
     if let Some(option) = sim.class_without_effect() {
         return Err(format!("{option}: no effect with --model {}", sim.network.settings.model).into());
