@@ -120,15 +120,17 @@ impl Sample {
         match import(self.format, &files, &trace, || Ok(capture.clone()), &options, &Quiet) {
             Err(_) => false,
             Ok(Imported::Trace(_)) if is_whole => {
-                let report = vef_format::validate::validate(&trace, &Default::default());
-                let report = report.expect("an imported trace can be read");
-                assert_eq!((report.errors, report.stuck_tasks), (0, 0), "{:?}", report.problems);
+                assert_valid(&trace);
                 true
             }
             Ok(Imported::Trace(_)) => true,
             Ok(Imported::Capture { directory, .. }) if is_whole => {
                 let settings = mixer::Options { lenient: options.partial, jobs: 1, ..Default::default() };
-                mixer::mix(&directory, &trace, &settings, &mixer::Quiet).is_ok()
+                let mixed = mixer::mix(&directory, &trace, &settings, &mixer::Quiet).is_ok();
+                if mixed {
+                    assert_valid(&trace);
+                }
+                mixed
             }
             Ok(Imported::Capture { .. }) => true,
         }
@@ -172,6 +174,12 @@ impl Sample {
         }
         Ok(most)
     }
+}
+
+fn assert_valid(trace: &Path) {
+    let report = vef_format::validate::validate(trace, &Default::default());
+    let report = report.expect("an imported trace can be read");
+    assert_eq!((report.errors, report.stuck_tasks), (0, 0), "{:?}", report.problems);
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
