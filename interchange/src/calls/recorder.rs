@@ -5,7 +5,8 @@ use super::functions::{Called, Functions};
 use super::resolved::Comm;
 use crate::error::Problem;
 use crate::findings::Findings;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::capture::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Detail, Event, Members,

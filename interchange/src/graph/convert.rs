@@ -9,7 +9,7 @@ use crate::error::{ImportError, Problem, Result};
 use crate::findings::EXAMPLES;
 use crate::options::Options;
 use crate::summary::Summary;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 use std::path::Path;
 use vef_format::container::{self, About, Note, Settings};
 use vef_format::error::Located;
