@@ -1,10 +1,11 @@
-//! Reading GOAL schedules: operations per second in text and binary, of a halo exchange with its dependencies.
+//! Reading GOAL schedules: operations per second of processor time in text and binary, of a halo exchange with its dependencies.
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use interchange::goal::{BinaryWriter, Operation, RankGraph, Reader, TextWriter, What};
 use std::hint::black_box;
 use std::io::Cursor;
 use std::path::Path;
+use vef_benches::processor::timed;
 use vef_format::units::{Bytes, Picos};
 
 const RANKS: u32 = 16;
@@ -56,11 +57,8 @@ fn reading(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(operations.into()));
     for (name, bytes) in [("text", text), ("binary", binary)] {
         group.bench_function(name, |bencher| {
-            bencher.iter_batched(
-                || bytes.clone(),
-                |bytes| assert_eq!(read(bytes), operations as usize),
-                BatchSize::LargeInput,
-            );
+            let checked = |bytes| assert_eq!(read(bytes), operations as usize);
+            bencher.iter_custom(|iterations| timed(iterations, || bytes.clone(), checked));
         });
     }
     group.finish();

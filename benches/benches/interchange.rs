@@ -1,12 +1,12 @@
-//! How fast traces of other tools become captures: records of DUMPI and events of OTF2 a second, both readings and the writing of the
-//! capture included, against a copy of the same bytes. Two ranks exchange messages: each posts a receive, sends, and waits for both.
+//! How fast traces of other tools become captures: records of DUMPI and events of OTF2 for each second of processor time, both readings
+//! and the writing of the capture included, against a copy of the same bytes. Two ranks exchange messages: each posts a receive, sends, and waits for both.
 //!
 //! How fast GOAL becomes a trace, and a trace of a halo exchange, a container, other formats: records a second.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use interchange::{ExportOptions, Files, Format, Imported, Options, Quiet, export, import};
-use std::hint::black_box;
 use std::path::Path;
+use vef_benches::processor::timed;
 
 /// Exchanges of each rank.
 const EXCHANGES: u32 = 200_000;
@@ -123,27 +123,35 @@ fn anchor() -> Vec<u8> {
     anchor
 }
 
+/// The bytes of all files in a directory and those below.
+fn contents(directory: &Path) -> Vec<Vec<u8>> {
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let of = |path: std::path::PathBuf| match path.is_dir() {
+        true => contents(&path),
+        false => vec![std::fs::read(path).unwrap()],
+    };
+    paths.flat_map(of).collect()
+}
+
 fn measure(criterion: &mut Criterion, name: &str, directory: &Path, records: u64) {
     let mut group = criterion.benchmark_group(name);
     group.sample_size(10).throughput(Throughput::Elements(records));
     let run = directory.join(name);
-    let bytes: Vec<_> = Files::of(std::slice::from_ref(&run))
-        .unwrap()
-        .paths
-        .iter()
-        .map(|path| std::fs::read(path).unwrap())
-        .collect();
-    group.bench_function("a copy of the bytes", |bencher| bencher.iter(|| black_box(bytes.clone())));
+    let bytes = contents(&run);
+    group.bench_function("a copy of the bytes", |bencher| {
+        bencher.iter_custom(|iterations| timed(iterations, || (), |()| bytes.clone()));
+    });
     let capture = directory.join("capture");
     group.bench_function("into a capture", |bencher| {
-        bencher.iter(|| {
+        let into_a_capture = |()| {
             let files = Files::of(std::slice::from_ref(&run)).unwrap();
             let format = Format::of(&files).unwrap();
             let (trace, options) = (directory.join("trace.vef"), Options::default());
             let made = import(format, &files, &trace, || Ok(capture.clone()), &options, &Quiet).unwrap();
             let Imported::Capture { summary, .. } = made else { panic!("no format of calls") };
             assert_eq!(summary.messages, 2 * u64::from(EXCHANGES));
-        });
+        };
+        bencher.iter_custom(|iterations| timed(iterations, || (), into_a_capture));
     });
 }
 
@@ -182,11 +190,12 @@ fn exports(criterion: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(records));
     for format in Format::ALL.iter().filter(|format| format.info().writer.is_some()) {
         group.bench_function(format.info().name, |bencher| {
-            bencher.iter(|| {
+            let written = |()| {
                 let work = tempfile::tempdir_in(directory.path()).unwrap();
                 let to = work.path().join("out");
                 export(*format, &trace, &Default::default(), &to, &ExportOptions::default(), &Quiet).unwrap()
-            });
+            };
+            bencher.iter_custom(|iterations| timed(iterations, || (), written));
         });
     }
     group.finish();
@@ -198,7 +207,8 @@ fn exports(criterion: &mut Criterion) {
         let files = Files::of(&[schedule]).unwrap();
         group.sample_size(10).throughput(Throughput::Elements(made.operations));
         group.bench_function(format.info().name, |bencher| {
-            bencher.iter(|| import(format, &files, &back, || panic!(), &Options::default(), &Quiet).unwrap());
+            let read = |()| import(format, &files, &back, || panic!(), &Options::default(), &Quiet).unwrap();
+            bencher.iter_custom(|iterations| timed(iterations, || (), read));
         });
     }
 }

@@ -7,10 +7,8 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use replay::{Engine, Job, Loaded, Replay, yardstick};
-use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
-use vef_benches::processor::Clock;
+use vef_benches::processor::timed;
 use vef_benches::traces::Trace;
 use vef_format::container::Settings;
 
@@ -25,17 +23,6 @@ fn immediately(mut replay: Replay) -> u64 {
     }
     assert!(replay.is_complete());
     messages
-}
-
-/// Times `run` on what `make` makes, as often as criterion wants.
-fn timed<T, U>(iterations: u64, make: impl Fn() -> T, run: impl Fn(T) -> U) -> Duration {
-    let one = || {
-        let made = make();
-        let clock = Clock::start();
-        black_box(run(made));
-        clock.elapsed()
-    };
-    (0..iterations).map(|_| one()).sum()
 }
 
 fn replays(criterion: &mut Criterion) {

@@ -1,5 +1,6 @@
 //! Time on the processor, so that other programs disturb less.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Time that this thread has had on the processor; time that has passed where the system does not tell.
@@ -22,6 +23,17 @@ impl Clock {
             _ => self.since.elapsed(),
         }
     }
+}
+
+/// Times `run` on what `make` makes, as often as criterion wants.
+pub fn timed<T, U>(iterations: u64, make: impl Fn() -> T, run: impl Fn(T) -> U) -> Duration {
+    let one = || {
+        let made = make();
+        let clock = Clock::start();
+        black_box(run(made));
+        clock.elapsed()
+    };
+    (0..iterations).map(|_| one()).sum()
 }
 
 fn used() -> Option<Duration> {

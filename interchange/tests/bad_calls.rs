@@ -177,6 +177,18 @@ fn wildcards_get_what_remains() {
     assert!(error.contains("rank 2") && error.contains("wildcard"), "{error}");
 }
 
+/// A trace has times in picoseconds, in 64 bits: 213 days.
+#[test]
+fn a_run_longer_than_a_trace_is_refused() {
+    let of = |seconds: &str| {
+        let trace = format!("0 init\n0 sleep {seconds}\n0 barrier\n0 finalize\n");
+        text("trace.txt", &trace).import(trace.as_bytes(), &Options::default())
+    };
+    assert!(of("1e7").is_ok());
+    let error = of("2e7").unwrap_err();
+    assert!(matches!(error.problem, Problem::TooLarge(_)), "{error}");
+}
+
 /// What an import otherwise names and counts, `--strict` refuses, with the function, the rank and the call.
 #[test]
 fn strict_refuses_what_is_left_out() {

@@ -182,6 +182,10 @@ fn what_is_left_out_is_said() {
     let (summary, _) = goal(larger, &default).unwrap();
     assert!(summary.remarks[0].starts_with("1 messages are larger than the room"), "{summary:?}");
     assert!(goal(larger, &Options { strict: true, ..Options::default() }).is_err());
+    // Times that a trace cannot hold are refused, also if each one fits.
+    let long = "num_ranks 1 rank 0 { a: calc 10000000000000000 b: calc 10000000000000000 }";
+    let error = goal(long, &default).unwrap_err();
+    assert!(error.contains("the computing time of rank 0 is too large"), "{error}");
 }
 
 #[test]

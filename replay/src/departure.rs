@@ -17,7 +17,7 @@ pub(crate) struct Departure {
     pub(crate) dst: Rank,
     /// The job's first task.
     pub(crate) first_task: u32,
-    /// Number of its sender's record, or [`UNKNOWN`].
+    /// Number of its sender's record, or [`UNKNOWN`](crate::live::UNKNOWN).
     pub(crate) record: u32,
 }
 

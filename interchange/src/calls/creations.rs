@@ -6,7 +6,7 @@
 //! members, and so has what is made of it.
 
 use super::resolved::{Comm, Why};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 use vef_format::capture::Group;
 use vef_format::capture::event::Members;

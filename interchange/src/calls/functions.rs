@@ -2,7 +2,8 @@
 
 use super::arguments::Span;
 use crate::error::Problem;
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 use vef_format::capture::event::CallSlot;
 use vef_format::capture::layout::{CALL_NAME, CALL_SLOTS};
 use vef_format::capture::{Function, RankWriter};

@@ -7,7 +7,7 @@ use super::functions::Called;
 use super::recorder::{Counts, Recorder};
 use super::resolved::{Comm, Why};
 use crate::error::Problem;
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
 use vef_format::capture::Group;
 use vef_format::capture::event::{Members, Origin, SendMode};

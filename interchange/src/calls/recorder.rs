@@ -5,7 +5,8 @@ use super::functions::{Called, Functions};
 use super::resolved::Comm;
 use crate::error::Problem;
 use crate::findings::Findings;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::capture::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Detail, Event, Members,
@@ -97,6 +98,8 @@ pub(crate) struct Counts {
 pub(crate) struct Recorder {
     writer: RankWriter,
     rank: Rank,
+    /// Start of its first event.
+    begin: Option<u64>,
     functions: Functions,
     /// Index of each thread, by its number in the trace.
     numbers: HashMap<u16, u16>,
@@ -116,6 +119,7 @@ impl Recorder {
         Ok(Self {
             writer: RankWriter::create(capture, info)?,
             rank: info.rank,
+            begin: None,
             functions: Functions::default(),
             numbers: HashMap::new(),
             threads: Vec::new(),
@@ -534,6 +538,12 @@ impl Recorder {
             )));
         }
         state.end = end;
+        // A trace has times in picoseconds.
+        const LONGEST: u64 = u64::MAX / 1000;
+        let run = end.saturating_sub(*self.begin.get_or_insert(start));
+        if run > LONGEST {
+            return Err(Problem::TooLarge(format!("the run of rank {}, {run} ns,", self.rank)));
+        }
         let makes = match &action {
             Action::PostReceive(_) => true,
             Action::Send(send) => send.request.is_some(),

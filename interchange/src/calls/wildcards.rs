@@ -5,7 +5,8 @@
 //! never guessed.
 
 use crate::error::Problem;
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::capture::event::{

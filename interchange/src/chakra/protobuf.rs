@@ -34,14 +34,12 @@ impl Encoder {
 
     /// A number of a variable length.
     #[inline]
-    pub(super) fn varint(&mut self, number: u64) {
-        match number {
-            0..0x80 => self.bytes.push(number as u8),
-            _ => {
-                let (bytes, length) = varint(number);
-                self.bytes.extend(&bytes[..length]);
-            }
+    pub(super) fn varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
         }
+        self.bytes.push(number as u8);
     }
 
     /// A field with a number; 0 is the default, which is left out.
@@ -59,14 +57,19 @@ impl Encoder {
         self.bytes.extend(bytes);
     }
 
-    /// A field with a message: these bytes, and a number behind them.
+    /// Fields that were encoded before.
     #[inline]
-    pub(super) fn bytes_and_number(&mut self, field: u64, bytes: &[u8], number: u64) {
-        let (of_number, length) = varint(number);
-        self.varint(field << 3 | 2);
-        self.varint((bytes.len() + length) as u64);
-        self.bytes.extend(bytes);
-        self.bytes.extend(&of_number[..length]);
+    pub(super) fn fields(&mut self, fields: &[u8]) {
+        self.bytes.extend(fields);
+    }
+
+    /// A short field that was encoded before, with a further number at its end: its length is in the second byte.
+    #[inline]
+    pub(super) fn field_and_number(&mut self, field: &[u8], number: u64) {
+        let begin = self.bytes.len();
+        self.bytes.extend(field);
+        self.varint(number);
+        self.bytes[begin + 1] = (self.bytes.len() - begin - 2) as u8;
     }
 
     /// Writes the message behind its length.

@@ -3,6 +3,7 @@
 use super::file;
 use super::groups::{self, Groups};
 use super::node::{Node, kind, name_of};
+use crate::calls::summing::missing;
 use crate::error::{Problem, Result};
 use crate::files::Files;
 use crate::findings::{Finding, Findings};
@@ -81,11 +82,9 @@ fn load(
     let named = options.groups.as_ref().or(beside);
     let mut groups = named.map(|path| groups::read(path)).transpose()?.unwrap_or_default();
     let (of_ranks, ranks) = ranks(files, &groups, options)?;
-    let missing: Vec<u32> = (0..ranks).filter(|rank| !of_ranks.contains_key(rank)).collect();
-    if let (Some(&rank), false) = (missing.first(), options.partial) {
-        let problem = Problem::MissingRank { rank, missing: missing.len() as u32, ranks };
-        return Err(problem.of_file(files.first()));
-    }
+    let there = |rank| of_ranks.contains_key(&rank);
+    let missing = missing(ranks.into(), of_ranks.len(), there, options.partial)
+        .map_err(|problem| problem.of_file(files.first()))?;
     let mut loader = Loader {
         graph: Graph { ranks, place: "node", ..Graph::default() },
         groups: HashMap::new(),

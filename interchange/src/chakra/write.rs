@@ -52,9 +52,14 @@ struct Nodes {
     attributes: Attributes,
 }
 
-/// The attributes as they are encoded, without their numbers but for `is_cpu_op`, which is always false.
+/// What is the same in all nodes, as it is encoded: the fields of name and type of each kind of node, the whole field of the attribute
+/// `is_cpu_op`, which is always false, and the other attributes but for their numbers.
 #[derive(Debug)]
 struct Attributes {
+    computing: Vec<u8>,
+    send: Vec<u8>,
+    receive: Vec<u8>,
+    collective: Vec<u8>,
     is_cpu_op: Vec<u8>,
     size: Vec<u8>,
     to: Vec<u8>,
@@ -70,10 +75,24 @@ impl Default for Attributes {
             attribute.bytes(1, name.as_bytes());
             // The number is written even if it is 0: it is one of several kinds of values.
             attribute.varint(kind << 3);
-            attribute.as_slice().to_vec()
+            let mut field = Encoder::default();
+            field.bytes(10, attribute.as_slice());
+            field.as_slice().to_vec()
         };
+        let head = |name: &str, kind: u64| {
+            let mut node = Encoder::default();
+            node.bytes(2, name.as_bytes());
+            node.number(3, kind);
+            node.as_slice().to_vec()
+        };
+        let mut is_cpu_op = Encoder::default();
+        is_cpu_op.field_and_number(&encoded("is_cpu_op", value::BOOL), 0);
         Self {
-            is_cpu_op: [encoded("is_cpu_op", value::BOOL), vec![0]].concat(),
+            computing: head("computing", kind::COMP),
+            send: head("send", kind::SEND),
+            receive: head("receive", kind::RECV),
+            collective: head("collective", kind::COLL),
+            is_cpu_op: is_cpu_op.as_slice().to_vec(),
             size: encoded("comm_size", value::INT64),
             to: encoded("comm_dst", value::INT32),
             from: encoded("comm_src", value::INT32),
@@ -170,14 +189,13 @@ impl Nodes {
         for (number, &act) in (0..).zip(&self.acts) {
             self.message.clear();
             self.message.number(1, number.into());
-            let (name, kind) = match act {
-                Act::Computing { .. } => ("computing", kind::COMP),
-                Act::Send { .. } => ("send", kind::SEND),
-                Act::Receive { .. } => ("receive", kind::RECV),
-                Act::Collective { .. } => ("collective", kind::COLL),
-            };
-            self.message.bytes(2, name.as_bytes());
-            self.message.number(3, kind);
+            let names = &self.attributes;
+            self.message.fields(match act {
+                Act::Computing { .. } => &names.computing,
+                Act::Send { .. } => &names.send,
+                Act::Receive { .. } => &names.receive,
+                Act::Collective { .. } => &names.collective,
+            });
             self.part.clear();
             while let Some(&(before, _)) = requires.next_if(|&&(_, of)| of == number) {
                 self.part.varint(before.into());
@@ -188,23 +206,22 @@ impl Nodes {
             if let Act::Computing { micros } = act {
                 self.message.number(7, micros);
             }
-            let names = &self.attributes;
-            self.message.bytes(10, &names.is_cpu_op);
+            self.message.fields(&names.is_cpu_op);
             match act {
                 Act::Computing { .. } => {}
                 Act::Send { bytes, to, tag } => {
-                    self.message.bytes_and_number(10, &names.size, bytes);
-                    self.message.bytes_and_number(10, &names.to, to.into());
-                    self.message.bytes_and_number(10, &names.tag, tag.into());
+                    self.message.field_and_number(&names.size, bytes);
+                    self.message.field_and_number(&names.to, to.into());
+                    self.message.field_and_number(&names.tag, tag.into());
                 }
                 Act::Receive { bytes, from, tag } => {
-                    self.message.bytes_and_number(10, &names.size, bytes);
-                    self.message.bytes_and_number(10, &names.from, from.into());
-                    self.message.bytes_and_number(10, &names.tag, tag.into());
+                    self.message.field_and_number(&names.size, bytes);
+                    self.message.field_and_number(&names.from, from.into());
+                    self.message.field_and_number(&names.tag, tag.into());
                 }
                 Act::Collective { comm_type, bytes, comm } => {
-                    self.message.bytes_and_number(10, &names.comm_type, comm_type);
-                    self.message.bytes_and_number(10, &names.size, bytes);
+                    self.message.field_and_number(&names.comm_type, comm_type);
+                    self.message.field_and_number(&names.size, bytes);
                     if let Some(comm) = comm {
                         self.part.clear();
                         self.part.bytes(1, b"pg_name");

@@ -287,6 +287,12 @@ impl<'a> Labels<'a> {
     }
 
     fn get(&self, label: &[u8]) -> Option<u32> {
+        // Dependencies are usually written below their operation.
+        if let Some(&(last, operation)) = self.named.last()
+            && last == label
+        {
+            return Some(operation);
+        }
         let is = |&place: &u32| self.named[place as usize].0 == label;
         let place = *self.places.find(self.hasher.hash_one(label), is)?;
         Some(self.named[place as usize].1)

@@ -9,7 +9,7 @@ use crate::error::{ImportError, Problem, Result};
 use crate::findings::EXAMPLES;
 use crate::options::Options;
 use crate::summary::Summary;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 use std::path::Path;
 use vef_format::container::{self, About, Note, Settings};
 use vef_format::error::Located;
@@ -33,6 +33,7 @@ pub(crate) fn convert(
 ) -> Result<()> {
     let invalid = |text: String| Problem::Invalid(text).of_file(from);
     count(&graph, summary);
+    check_times(&graph).map_err(|problem| problem.of_file(from))?;
     let order = matching::topological(&graph).map_err(|circle| {
         let shown: Vec<String> = circle.iter().take(5).map(|&node| graph.shown(node)).collect();
         let more = if circle.len() > 5 { ", …" } else { "" };
@@ -104,6 +105,20 @@ fn count(graph: &Graph, summary: &mut Summary) {
             }
         }
     }
+}
+
+/// The computing time of a rank fits into 64 bits of picoseconds, in which times are given.
+fn check_times(graph: &Graph) -> std::result::Result<(), Problem> {
+    for rank in 0..graph.ranks {
+        let times = graph.nodes[graph.of_rank(rank)].iter().map(|node| match node.act {
+            Act::Compute { time } => time,
+            Act::Send { .. } | Act::Receive { .. } | Act::Collective { .. } => 0,
+        });
+        if times.fold(0, u64::saturating_add) > u64::MAX / CLOCK.0 {
+            return Err(Problem::TooLarge(format!("the computing time of rank {rank}")));
+        }
+    }
+    Ok(())
 }
 
 /// Reports what does not match.

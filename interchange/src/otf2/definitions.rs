@@ -2,7 +2,8 @@
 
 use super::chunks::{Chunks, Field, UNDEFINED};
 use crate::error::{Problem, Result};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::capture::Group;
