@@ -1,4 +1,6 @@
-/* Of random.c: what MPICH's own suite has and the rest of random.c has not. Each class says "# NAME", so that they can be counted. */
+/* Of random.c: what MPICH's own suite has and the rest of random.c has not, and communicators between groups. Each class says "# NAME", so that
+ * they can be counted. */
+#include "between_groups.h"
 
 static void begin_class(thread *t, const char *name)
 {
@@ -302,6 +304,9 @@ static void user_operations(thread *t)
 static void partitioned(thread *t)
 {
     begin_class(t, "partitioned");
+#ifdef OPEN_MPI
+    if (threads > 1) return; /* Open MPI 5.0 hangs */
+#endif
 #if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
     enum { WHOLE = 24 };
     static const int divisors[] = { 1, 2, 3, 4, 6, 8, 12, 24 };
@@ -344,21 +349,105 @@ static void partitioned(thread *t)
 #endif
 }
 
+/* Plans of one thread alone have classes that use it: sent() has no other way to it. */
+static thread *sender;
+
+static void sent(int world, long bytes)
+{
+    say(sender, "moves %d 1 %ld", world, bytes);
+}
+
+/* What MPI sends when it makes a communicator between groups, as recorded below the libraries. */
+static void made_between(thread *t)
+{
+    int messages = OF_MPICH ? 3 : 6;
+    if (g.own == 0) say(t, "moves %d %d %d", g.other[0], messages, OF_MPICH ? 6 + 8 * g.mine : 20 + 50 * g.mine);
+    if (g.mine < 2) return;
+    /* To the second of the group, and from it. */
+    if (g.own == 0) say(t, "moves %d %d %d", g.group[1], OF_MPICH ? 5 : 9, OF_MPICH ? 280 + 8 * g.others : 32 + 50 * g.others);
+    else say(t, "moves %d %d %d", g.group[0], OF_MPICH ? 2 : 6, OF_MPICH ? 260 : 24);
+}
+
+/* Messages each way between all pairs. */
+static void messages_between(thread *t)
+{
+    static char out[2][64], in[2][64];
+    int bytes = 1 + draw(t, 60), room = bytes + draw(t, 4), mode = draw(t, 3), wild = draw(t, 2), tag = t->tag, count = 0;
+    MPI_Request q[4];
+    for (int i = 0; i < g.others; i++) {
+        in[i][0] = -1, out[i][0] = g.group[g.own];
+        say_recv(t, g.inter, i, tag, room);
+        MPI_Irecv(in[i], room, MPI_BYTE, wild && g.others == 1 ? MPI_ANY_SOURCE : i, tag, g.inter, q + count++);
+    }
+    for (int i = 0; i < g.others; i++) send(t, mode, out[i], bytes, MPI_BYTE, 1, i, tag, g.inter, q + count++);
+    complete(t, count, q);
+    for (int i = 0; i < g.others; i++) CHECK(in[i][0] == g.other[i]);
+}
+
+/* A communicator is divided into one member and the others: messages and collectives between them; perhaps they are merged again. */
+static void between_groups(thread *t)
+{
+    static const char *const names[] = { "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather", "Alltoall", "Gatherv",
+        "Scatterv", "Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Reduce_scatter_block" };
+    MPI_Comm comm = choose(t), half, merged;
+    int rank, size, alone = draw(t, 12), backwards = draw(t, 2), rounds = 1 + draw(t, 6), merge = draw(t, 2);
+    begin_class(t, "between groups");
+    if (comm == MPI_COMM_NULL) return;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    if (size == 1) return;
+    alone %= size;
+    int is_alone = rank == alone;
+    MPI_Comm_split(comm, is_alone, backwards ? -rank : rank, &half);
+    MPI_Comm_size(half, &g.mine);
+    say(t, "comm %d", g.mine);
+    int first = backwards ? size - 1 : 0;
+    if (first == alone) first += backwards ? -1 : 1;
+    MPI_Intercomm_create(half, 0, comm, is_alone ? first : alone, t->tag, &g.inter);
+    MPI_Comm_rank(g.inter, &g.own);
+    MPI_Comm_remote_size(g.inter, &g.others);
+    for (int i = 0; i < g.mine; i++) g.group[i] = world_rank_of(half, i);
+    for (int i = 0; i < g.others; i++) g.other[i] = world_rank_of(g.inter, i);
+    sender = t;
+    made_between(t);
+    say(t, "comm %d", g.mine);
+    for (int round = 0; round < rounds; round++) {
+        int what = draw(t, ALL + 3), root = world_rank_of(comm, draw(t, size)), r;
+        g.way = draw(t, WAYS), g.n = 1 + draw(t, MOST_INTS);
+        if (what >= ALL) { messages_between(t); continue; }
+        if (is_broken(what, root)) continue;
+        r = role_of(what, root);
+        say(t, "between %s %d %d %d", names[what], g.mine, g.others, r < 0 ? -1 : r == 0 ? -2 : r == 1 ? -3 : root_argument(what, root));
+        call_between(what, root);
+    }
+    if (merge) {
+        MPI_Intercomm_merge(g.inter, is_alone, &merged);
+        say(t, "comm %d", size);
+        say(t, "free");
+        MPI_Comm_free(&merged);
+    }
+    say(t, "free");
+    say(t, "free");
+    MPI_Comm_free(&g.inter);
+    MPI_Comm_free(&half);
+}
+
 /* One of the classes. Those that change what all threads share, or that all do on MPI_COMM_SELF, are for one thread. */
 static void any_class(thread *t)
 {
-    int chosen = draw(t, 10);
-    if (threads > 1 && chosen < 3) chosen += 3;
+    int chosen = draw(t, 12);
+    if (threads > 1 && chosen < 5) chosen += 5;
     switch (chosen) {
     case 0: attributes_of_communicators(t); break;
     case 1: name_service(t); break;
     case 2: tool_interface(t); break;
-    case 3: attributes_of_datatypes(t); break;
-    case 4: generalized_requests(t); break;
-    case 5: reused_handles(t); break;
-    case 6: disconnected(t); break;
-    case 7: info_objects(t); break;
-    case 8: partitioned(t); break;
+    case 3: case 4: between_groups(t); break;
+    case 5: attributes_of_datatypes(t); break;
+    case 6: generalized_requests(t); break;
+    case 7: reused_handles(t); break;
+    case 8: disconnected(t); break;
+    case 9: info_objects(t); break;
+    case 10: partitioned(t); break;
     default: user_operations(t); break;
     }
 }
