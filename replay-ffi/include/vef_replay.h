@@ -84,7 +84,7 @@ typedef struct vef_engine vef_engine;
 #define VEF_REPLAY_VERSION_MAJOR 0
 
 /** The minor number of the version. */
-#define VEF_REPLAY_VERSION_MINOR 1
+#define VEF_REPLAY_VERSION_MINOR 2
 
 /** The patch number of the version: versions that differ in it alone have the same interface. */
 #define VEF_REPLAY_VERSION_PATCH 0
