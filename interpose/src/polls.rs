@@ -48,9 +48,9 @@ pub(crate) struct Polls {
 }
 
 impl Polls {
-    /// A run that begins with a poll that has just ended.
-    pub(crate) fn new(call: CallSlot, start: u64, ended: Ended) -> Self {
-        let Ended { at: end, used } = ended;
+    /// A run that begins with a poll, `behind` which the program is now.
+    pub(crate) fn new(call: CallSlot, start: u64, behind: Reading) -> Self {
+        let Reading { at: end, used } = behind;
         Self { call, count: 1, start, end, long: 0, used }
     }
 
@@ -69,14 +69,14 @@ impl Polls {
     }
 
     /// Adds a poll behind a gap without a core, which has just ended.
-    pub(crate) fn resume(&mut self, ended: Ended) {
+    pub(crate) fn resume(&mut self, behind: Reading) {
         self.count += 1;
-        (self.end, self.long, self.used) = (ended.at, 0, ended.used);
+        (self.end, self.long, self.used) = (behind.at, 0, behind.used);
     }
 
     /// Whether the core was taken from the thread for all of the gap up to `start`, where a call begins that has just ended.
-    pub(crate) fn lost_core_until(&self, start: u64, ended: &Ended) -> bool {
-        let (Some(then), Some(now)) = (&self.used, &ended.used) else { return false };
+    pub(crate) fn lost_core_until(&self, start: u64, behind: &Reading) -> bool {
+        let (Some(then), Some(now)) = (&self.used, &behind.used) else { return false };
         // What may be without a core outside of the gap.
         let long = self.long.saturating_add(now.tick.saturating_sub(start));
         let without = now.without_core_since(then).saturating_sub(long);
@@ -85,16 +85,16 @@ impl Polls {
     }
 }
 
-/// The end of a call: where cores are shared with the thread's processor time, and behind its reading, in which the core is often taken.
-pub(crate) struct Ended {
+/// The moment behind a call; where cores are shared behind the reading of the thread's processor time, in which the core is often taken.
+pub(crate) struct Reading {
     at: u64,
     used: Option<Used>,
 }
 
-impl Ended {
-    /// Of a call that has ended at `end`.
+impl Reading {
+    /// Behind a call that has ended at `end`.
     #[cold]
-    pub(crate) fn at(end: u64) -> Self {
+    pub(crate) fn behind(end: u64) -> Self {
         let used = CORES_ARE_SHARED.load(Ordering::Relaxed).then(Used::now);
         Self { at: used.as_ref().map_or(end, |used| used.tick), used }
     }
@@ -150,7 +150,7 @@ mod tests {
         // A run up to 1 000 000 ticks, with one poll that takes 20 000 more than usual, and a call from 3 000 000 to 3 010 000.
         let lost = |without: u64, waits: i64| {
             let used = Used { tick: 100_000, wall: 50_000, processor: 7_000, waits: 3 };
-            let mut polls = Polls::new(CallSlot(0), 90_000, Ended { at: 100_000, used: Some(used) });
+            let mut polls = Polls::new(CallSlot(0), 90_000, Reading { at: 100_000, used: Some(used) });
             polls.add((110_000, 130_000 + GAP));
             polls.add((999_000, 1_000_000));
             // Two ticks are a nanosecond.
@@ -161,7 +161,7 @@ mod tests {
                 processor: 7_000 + wall - without / 2,
                 waits: 3 + waits,
             };
-            polls.lost_core_until(3_000_000, &Ended { at: 3_010_000, used: Some(now) })
+            polls.lost_core_until(3_000_000, &Reading { at: 3_010_000, used: Some(now) })
         };
         // All of the gap, with what may have been in the long poll and the call; nearly all but a sixteenth of it; half of it.
         let all = 2_030_000;
@@ -169,9 +169,9 @@ mod tests {
         assert!(!lost(all - 125_000, 0), "it may have been computing");
         assert!(!lost(all, 1), "it has slept");
         assert!(!lost(0, 0), "it has computed");
-        let alone = Polls::new(CallSlot(0), 0, Ended { at: 1, used: None });
+        let alone = Polls::new(CallSlot(0), 0, Reading { at: 1, used: None });
         assert!(
-            !alone.lost_core_until(3_000_000, &Ended { at: 3_000_001, used: None }),
+            !alone.lost_core_until(3_000_000, &Reading { at: 3_000_001, used: None }),
             "nobody shares its core"
         );
     }

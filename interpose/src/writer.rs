@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::output::{Output, Rest};
-use crate::polls::{Ended, Polls};
+use crate::polls::{Polls, Reading};
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -94,14 +94,14 @@ impl Writer {
     #[cold]
     #[inline(never)]
     fn begin_polls(&mut self, (start, end): (u64, u64), call: CallSlot) {
-        let ended = Ended::at(end);
+        let behind = Reading::behind(end);
         if let Some(polls) = &mut self.polls
-            && polls.lost_core_until(start, &ended)
+            && polls.lost_core_until(start, &behind)
         {
-            return polls.resume(ended);
+            return polls.resume(behind);
         }
         self.put_polls();
-        self.polls = Some(Polls::new(call, start, ended));
+        self.polls = Some(Polls::new(call, start, behind));
         self.last_word = NonNull::dangling().as_ptr();
     }
 
@@ -121,7 +121,10 @@ impl Writer {
     #[inline(always)]
     fn put_polls_before(&mut self, start: u64) {
         if let Some(polls) = &mut self.polls {
-            if start > polls.end && !polls.goes_on(start) && polls.lost_core_until(start, &Ended::at(start)) {
+            if start > polls.end
+                && !polls.goes_on(start)
+                && polls.lost_core_until(start, &Reading::behind(start))
+            {
                 polls.end = start;
             }
             self.put_polls();
