@@ -11,6 +11,13 @@ fn trace(work: &Path) -> PathBuf {
     trace
 }
 
+/// `vef sim` of a trace.
+fn sim(trace: &Path, options: &[&str], more: &[&str]) -> Command {
+    let mut command = vef();
+    command.arg("sim").arg(trace).args(options).args(more);
+    command
+}
+
 fn json(command: &mut Command) -> serde_json::Value {
     let said = run(command).success().stdout();
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
@@ -88,15 +95,8 @@ fn a_table_is_that_of_single_runs() {
 fn a_sweep_says_what_is_waited_for() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = trace(work.path());
-    let sim = |options: &[&str]| {
-        let mut command = vef();
-        command
-            .arg("sim")
-            .arg(&trace)
-            .args(["--topology", "fattree:4x4x2", "--no-ideal", "--waits"])
-            .args(options);
-        command
-    };
+    let sim =
+        |options: &[&str]| sim(&trace, &["--topology", "fattree:4x4x2", "--no-ideal", "--waits"], options);
     let table = run(sim(&["--sweep", "bandwidth=10M,100G"]).arg("--csv")).success().stdout();
     let mut rows = table.lines().map(|row| row.split(',').collect::<Vec<_>>());
     let head = rows.next().expect("a head");
@@ -128,13 +128,7 @@ fn every_option_can_be_swept() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = trace(work.path());
     let sim = |options: &[&str]| {
-        let mut command = vef();
-        command
-            .arg("sim")
-            .arg(&trace)
-            .args(["--topology", "torus:4x4", "--no-ideal", "--json"])
-            .args(options);
-        json(&mut command)
+        json(&mut sim(&trace, &["--topology", "torus:4x4", "--no-ideal", "--json"], options))
     };
     for (model, option, values) in [
         ("packet", "speedup", "1|2.5"),
@@ -248,11 +242,8 @@ fn iterations_of_a_ring_are_as_long_as_they_are() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = work.path().join("ring.vefx");
     run(vef().args(["gen", "ring", "-n", "4", "--iterations", "20", "-o"]).arg(&trace)).success();
-    let runtime = |arguments: &[&str]| {
-        let mut command = vef();
-        command.arg("sim").arg(&trace).args(["--no-ideal", "--json"]).args(arguments);
-        number(&json(&mut command), "runtime_ps")
-    };
+    let runtime =
+        |options: &[&str]| number(&json(&mut sim(&trace, &["--no-ideal", "--json"], options)), "runtime_ps");
     let whole = runtime(&[]);
     for (part, iterations) in [("2", 1), ("3", 1), ("10", 1), ("5-9", 5)] {
         assert_eq!(20 * runtime(&[&format!("--iterations={part}")]), iterations * whole, "{part}");
@@ -265,9 +256,7 @@ fn none_leaves_an_option_out() {
     let work = tempfile::tempdir().expect("a directory");
     let trace = trace(work.path());
     let runtime = |arguments: &[&str]| {
-        let mut command = vef();
-        command.arg("sim").arg(&trace).args(["--no-ideal", "--json"]).args(arguments);
-        let result = json(&mut command);
+        let result = json(&mut sim(&trace, &["--no-ideal", "--json"], arguments));
         result["points"][0]
             .get("report")
             .map_or_else(|| number(&result, "runtime_ps"), |report| number(report, "runtime_ps"))
