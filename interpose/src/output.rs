@@ -157,10 +157,15 @@ impl Output {
         about.map(|about| (&self.file, about)).ok_or_else(|| io::Error::other(CLOSED))
     }
 
+    /// The most bytes that the file may have.
+    fn most(&self) -> u64 {
+        self.max_size.min(file_size_limit())
+    }
+
     /// The file, of which bytes before `end` will be written. Beyond the limit on the size of a file, a write would end the process
     /// by SIGXFSZ.
     fn writable(&self, end: u64) -> io::Result<&File> {
-        if end > self.max_size.min(file_size_limit()) {
+        if end > self.most() {
             return Err(io::Error::other(SIZE_LIMIT));
         }
         let (file, about) = self.ours()?;
@@ -193,10 +198,11 @@ impl Output {
         used: usize,
         span: u32,
     ) -> io::Result<()> {
-        // Of a page that is written in part the file system clears the rest, which takes it as long as half a chunk.
-        let written = used.next_multiple_of(PAGE).min(chunk.len());
         let offset = self.claim(span);
-        let file = self.writable(offset + written as u64)?;
+        let file = self.writable(offset + used as u64)?;
+        // Of a page that is written in part the file system clears the rest, which takes it as long as half a chunk.
+        let room = usize::try_from(self.most().saturating_sub(offset)).unwrap_or(usize::MAX).max(used);
+        let written = used.next_multiple_of(PAGE).min(chunk.len()).min(room);
         let mut hole = *head;
         hole[..4].copy_from_slice(&HOLE_MARK.to_le_bytes());
         let records = &chunk[CHUNK_HEADER..written];

@@ -10,10 +10,13 @@ use vef_format::capture::event::CallSlot;
 /// Polls with fewer ticks between them are one run: 2–4 µs at 2–4 GHz.
 const GAP: u64 = 1 << 13;
 
-/// A longer gap is none if the thread had its core for less than this, or for less than 1 / [`SHARE`] of it: losing the core and getting
-/// it back takes some µs, or some tens of them, of the thread's time.
-const USED: u64 = 4 * GAP;
-const SHARE: u64 = 16;
+/// The thread has its core for up to so many ticks (0.1 ms), or for 1 / [`SHARE`] of a gap, while it loses it and gets it back: a longer
+/// gap with more than that is computing.
+const USED: u64 = 1 << 18;
+const SHARE: u64 = 64;
+
+/// Ticks after which the thread's processor time is read again. Until then, all time in polls may be without a core.
+const AGAIN: u64 = 1 << 18;
 
 /// Whether the host has more ranks than cores.
 static CORES_ARE_SHARED: AtomicBool = AtomicBool::new(false);
@@ -41,17 +44,18 @@ pub(crate) struct Polls {
     pub(crate) start: u64,
     /// The end of the last poll, or of what the recorder did behind it.
     pub(crate) end: u64,
-    /// Ticks in polls since `used` was read in which the core may have been taken from the thread.
-    long: u64,
-    /// The thread's processor time behind the first poll or that behind the latest long gap, where cores are shared.
+    /// Where cores are shared, the thread's processor time behind one of the polls, the ticks in polls since then, and when it is read again.
     used: Option<Used>,
+    in_polls: u64,
+    again: u64,
 }
 
 impl Polls {
     /// A run that begins with a poll, `behind` which the program is now.
     pub(crate) fn new(call: CallSlot, start: u64, behind: Reading) -> Self {
-        let Reading { at: end, used } = behind;
-        Self { call, count: 1, start, end, long: 0, used }
+        let mut polls = Self { call, count: 0, start, end: 0, used: None, in_polls: 0, again: 0 };
+        polls.add_and_read(behind);
+        polls
     }
 
     /// Whether a call that begins at `start` follows at once.
@@ -60,28 +64,35 @@ impl Polls {
         start.wrapping_sub(self.end) < GAP
     }
 
+    /// Whether a poll that begins at `start` can be added without a reading.
+    #[inline(always)]
+    pub(crate) fn takes(&self, start: u64) -> bool {
+        self.goes_on(start) && start < self.again
+    }
+
     /// Adds a poll.
     #[inline(always)]
     pub(crate) fn add(&mut self, (start, end): (u64, u64)) {
         self.count += 1;
         self.end = end;
-        self.long += end.saturating_sub(start).saturating_sub(GAP);
+        self.in_polls += end.saturating_sub(start);
     }
 
-    /// Adds a poll behind a gap without a core, which has just ended.
-    pub(crate) fn resume(&mut self, behind: Reading) {
+    /// Adds a poll, `behind` which the program is now.
+    pub(crate) fn add_and_read(&mut self, behind: Reading) {
         self.count += 1;
-        (self.end, self.long, self.used) = (behind.at, 0, behind.used);
+        self.again = behind.used.as_ref().map_or(u64::MAX, |used| used.tick.saturating_add(AGAIN));
+        (self.end, self.in_polls, self.used) = (behind.at, 0, behind.used);
     }
 
-    /// Whether the core was taken from the thread for all of the gap up to `start`, where a call begins that has just ended.
+    /// Whether the core was taken from the thread in the gap up to `start`, where a call begins `behind` which the program is now, and it
+    /// did nothing else there.
     pub(crate) fn lost_core_until(&self, start: u64, behind: &Reading) -> bool {
         let (Some(then), Some(now)) = (&self.used, &behind.used) else { return false };
-        // What may be without a core outside of the gap.
-        let long = self.long.saturating_add(now.tick.saturating_sub(start));
-        let without = now.without_core_since(then).saturating_sub(long);
+        let elsewhere = self.in_polls.saturating_add(now.tick.saturating_sub(start));
+        let without = now.without_core_since(then).saturating_sub(elsewhere);
         let gap = start.saturating_sub(self.end);
-        gap.saturating_sub(without) < USED.max(gap / SHARE)
+        without > gap / 2 && gap.saturating_sub(without) < USED.max(gap / SHARE)
     }
 }
 
@@ -95,7 +106,7 @@ impl Reading {
     /// Behind a call that has ended at `end`.
     #[cold]
     pub(crate) fn behind(end: u64) -> Self {
-        let used = CORES_ARE_SHARED.load(Ordering::Relaxed).then(Used::now);
+        let used = CORES_ARE_SHARED.load(Ordering::Relaxed).then(Used::now).flatten();
         Self { at: used.as_ref().map_or(end, |used| used.tick), used }
     }
 }
@@ -112,16 +123,28 @@ struct Used {
 }
 
 impl Used {
-    fn now() -> Self {
-        // SAFETY: zero is a value of this struct of integers, and it is written by the call.
-        let waits = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-            usage.ru_nvcsw
+    /// `None`, from now on: the program's seccomp filter refuses it.
+    fn now() -> Option<Self> {
+        // SAFETY: structs of integers, for which zero is a value, and their addresses; the thread's own error number.
+        let (usage, time) = unsafe {
+            let (mut usage, mut time): (libc::rusage, libc::timespec) = std::mem::zeroed();
+            let error = *libc::__errno_location();
+            // The core is often taken at the end of a system call: what is read without one comes last.
+            if libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) != 0
+                || libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) != 0
+            {
+                *libc::__errno_location() = error;
+                CORES_ARE_SHARED.store(false, Ordering::Relaxed);
+                return None;
+            }
+            (usage, time)
         };
-        // The core is often taken at the end of a system call: of those that are read without one, the later ones.
-        let processor = clock::read(libc::CLOCK_THREAD_CPUTIME_ID);
-        Self { processor, waits, wall: clock::read(libc::CLOCK_MONOTONIC), tick: clock::now() }
+        Some(Self {
+            processor: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+            waits: usage.ru_nvcsw,
+            wall: clock::read(libc::CLOCK_MONOTONIC),
+            tick: clock::now(),
+        })
     }
 
     /// Ticks since `then` in which the thread was ready without a core; 0 if it has slept, too, which may be its work.
@@ -145,34 +168,49 @@ mod tests {
         assert_eq!(["4", "16(x2),3", "", "x"].map(leading_number), [Some(4), Some(16), None, None]);
     }
 
+    /// The reading at this tick, of which two are a nanosecond, of a thread that was `without` a core for so many ticks before and has waited so often.
+    fn reading(tick: u64, without: u64, waits: i64) -> Reading {
+        let wall = tick / 2;
+        Reading { at: tick, used: Some(Used { tick, wall, processor: wall - without / 2, waits }) }
+    }
+
     #[test]
     fn a_gap_without_a_core_is_none() {
-        // A run up to 1 000 000 ticks, with one poll that takes 20 000 more than usual, and a call from 3 000 000 to 3 010 000.
+        // A run with 30 000 ticks in further polls, a gap from 1 000 000 to 3 000 000, and a call of 10 000.
         let lost = |without: u64, waits: i64| {
-            let used = Used { tick: 100_000, wall: 50_000, processor: 7_000, waits: 3 };
-            let mut polls = Polls::new(CallSlot(0), 90_000, Reading { at: 100_000, used: Some(used) });
-            polls.add((110_000, 130_000 + GAP));
+            let mut polls = Polls::new(CallSlot(0), 890_000, reading(900_000, 5_000, 3));
+            polls.add((910_000, 939_000));
             polls.add((999_000, 1_000_000));
-            // Two ticks are a nanosecond.
-            let wall = (3_010_000 - 100_000) / 2;
-            let now = Used {
-                tick: 3_010_000,
-                wall: 50_000 + wall,
-                processor: 7_000 + wall - without / 2,
-                waits: 3 + waits,
-            };
-            polls.lost_core_until(3_000_000, &Reading { at: 3_010_000, used: Some(now) })
+            polls.lost_core_until(3_000_000, &reading(3_010_000, 5_000 + without, 3 + waits))
         };
-        // All of the gap, with what may have been in the long poll and the call; nearly all but a sixteenth of it; half of it.
-        let all = 2_030_000;
-        assert_eq!([all, all - 124_000, all / 2].map(|without| lost(without, 0)), [true, true, false]);
-        assert!(!lost(all - 125_000, 0), "it may have been computing");
+        // All of the gap, with what may have been in the polls and the call; all but 0.1 ms of it; half of it.
+        let all = 2_040_000;
+        assert_eq!([all, all - USED + 2, all / 2].map(|without| lost(without, 0)), [true, true, false]);
+        assert!(!lost(all - USED, 0), "it may have been computing");
         assert!(!lost(all, 1), "it has slept");
         assert!(!lost(0, 0), "it has computed");
         let alone = Polls::new(CallSlot(0), 0, Reading { at: 1, used: None });
-        assert!(
-            !alone.lost_core_until(3_000_000, &Reading { at: 3_000_001, used: None }),
-            "nobody shares its core"
-        );
+        assert!(alone.takes(5_000) && !alone.takes(10_000));
+        let none = Reading { at: 3_000_001, used: None };
+        assert!(!alone.lost_core_until(3_000_000, &none), "nobody shares its core");
+    }
+
+    /// Each of 500 polls yields the core; then the program computes for 0.5 ms.
+    #[test]
+    fn polls_without_a_core_do_not_take_computing_away() {
+        let mut polls = Polls::new(CallSlot(0), 0, reading(24_000, 23_000, 0));
+        let (mut now, mut without) = (24_000, 23_000);
+        for _ in 1..500 {
+            let start = now + 500;
+            (now, without) = (start + 24_000, without + 23_000);
+            match polls.takes(start) {
+                true => polls.add((start, now)),
+                false => polls.add_and_read(reading(now, without, 0)),
+            }
+        }
+        assert_eq!((polls.count, polls.end), (500, now));
+        let start = now + 1_200_000;
+        assert!(!polls.lost_core_until(start, &reading(start + 24_000, without + 23_000, 0)));
+        assert!(polls.lost_core_until(start, &reading(start + 24_000, without + 23_000 + 1_190_000, 0)));
     }
 }

@@ -86,7 +86,7 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn poll(&mut self, (start, end): (u64, u64), call: impl FnOnce() -> CallSlot) {
         match &mut self.polls {
-            Some(polls) if polls.goes_on(start) => polls.add((start, end)),
+            Some(polls) if polls.takes(start) => polls.add((start, end)),
             _ => self.begin_polls((start, end), call()),
         }
     }
@@ -96,9 +96,9 @@ impl Writer {
     fn begin_polls(&mut self, (start, end): (u64, u64), call: CallSlot) {
         let behind = Reading::behind(end);
         if let Some(polls) = &mut self.polls
-            && polls.lost_core_until(start, &behind)
+            && (polls.goes_on(start) || polls.lost_core_until(start, &behind))
         {
-            return polls.resume(behind);
+            return polls.add_and_read(behind);
         }
         self.put_polls();
         self.polls = Some(Polls::new(call, start, behind));

@@ -54,7 +54,7 @@ pub(crate) fn words(status: c_int) -> &'static CStr {
 /// The version of this header; while the major number is 0, another minor number is another interface.
 pub const VEF_REPLAY_VERSION_MAJOR: u32 = 0;
 /// The minor number of the version.
-pub const VEF_REPLAY_VERSION_MINOR: u32 = 1;
+pub const VEF_REPLAY_VERSION_MINOR: u32 = 2;
 /// The patch number of the version: versions that differ in it alone have the same interface.
 pub const VEF_REPLAY_VERSION_PATCH: u32 = 0;
 /// The three in one number: major << 16 | minor << 8 | patch.

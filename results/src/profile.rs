@@ -129,7 +129,7 @@ impl fmt::Display for Profile {
             if between > self.mpi_ns / 100 {
                 writeln!(
                     out,
-                    "polling has {} ms more than the calls: it includes the short times between failed polls\n",
+                    "polling has {} ms more than the calls: it includes the times between failed polls that are short or without a core\n",
                     ms(between)
                 )?;
             }

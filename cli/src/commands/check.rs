@@ -7,7 +7,7 @@ use crate::initialisation;
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
-use interchange::ImportError;
+use interchange::{ImportError, Problem};
 use replay::{BuildError, Engine, Extent, Job, Stream, yardstick};
 use results::Exact;
 use results::check::{self, Check, Examined};
@@ -192,11 +192,13 @@ fn faults(
         }
     }
     // The error itself, unless it is that a file ends early, of which all are named.
-    let path = error.downcast_ref::<ImportError>().map(|error| error.place.path.display().to_string());
+    let cut =
+        error.downcast_ref::<ImportError>().filter(|error| matches!(error.problem, Problem::Truncated(_)));
+    let path = cut.map(|error| error.place.path.display().to_string());
     let names = |place: &String| path.as_ref().is_some_and(|path| place.contains(path.as_str()));
     let ends = found.iter_mut().find(|finding| finding.what == interchange::ENDS_EARLY);
     match ends {
-        Some(ends) if ends.first.first().is_some_and(names) => ends.is_error = true,
+        Some(ends) if ends.first.iter().any(names) => ends.is_error = true,
         _ => {
             let (what, first) = ("cannot be converted".to_owned(), vec![output::in_one_line(&error)]);
             found.insert(0, interchange::Finding { what, is_error: true, count: 1, first });

@@ -33,7 +33,6 @@ pub(crate) fn convert(
 ) -> Result<()> {
     let invalid = |text: String| Problem::Invalid(text).of_file(from);
     count(&graph, summary);
-    check_times(&graph).map_err(|problem| problem.of_file(from))?;
     let order = matching::topological(&graph).map_err(|circle| {
         let shown: Vec<String> = circle.iter().take(5).map(|&node| graph.shown(node)).collect();
         let more = if circle.len() > 5 { ", …" } else { "" };
@@ -54,6 +53,7 @@ pub(crate) fn convert(
         None => None,
     };
     let tasks = ranks.as_ref().map_or(graph.ranks, |ranks| ranks.len() as u32);
+    check_times(&graph, tasks, ranks.as_deref()).map_err(|problem| problem.of_file(from))?;
     let mut order = yardstick::order(&graph, &mut pairs, tasks, options.partial).map_err(invalid)?;
     drop_wildcards(&graph, &pairs, &mut order, options, summary).map_err(invalid)?;
     if order.overlapping > 0 {
@@ -107,16 +107,18 @@ fn count(graph: &Graph, summary: &mut Summary) {
     }
 }
 
-/// The computing time of a rank fits into 64 bits of picoseconds, in which times are given.
-fn check_times(graph: &Graph) -> std::result::Result<(), Problem> {
-    for rank in 0..graph.ranks {
-        let times = graph.nodes[graph.of_rank(rank)].iter().map(|node| match node.act {
-            Act::Compute { time } => time,
-            Act::Send { .. } | Act::Receive { .. } | Act::Collective { .. } => 0,
-        });
-        if times.fold(0, u64::saturating_add) > u64::MAX / CLOCK.0 {
-            return Err(Problem::TooLarge(format!("the computing time of rank {rank}")));
+/// The computing time of each task fits into 64 bits of picoseconds, in which times are given; `ranks`: of each, if they are streams.
+fn check_times(graph: &Graph, tasks: u32, ranks: Option<&[u32]>) -> std::result::Result<(), Problem> {
+    let mut times = vec![0u64; tasks as usize];
+    for node in &graph.nodes {
+        if let Act::Compute { time } = node.act {
+            let sum = &mut times[node.task as usize];
+            *sum = sum.saturating_add(time);
         }
+    }
+    if let Some(task) = times.iter().position(|&time| time > u64::MAX / CLOCK.0) {
+        let rank = ranks.map_or(task as u32, |ranks| ranks[task]);
+        return Err(Problem::TooLarge(format!("the computing time of rank {rank}")));
     }
     Ok(())
 }

@@ -24,10 +24,11 @@ const MESSAGE_COST: i64 = 2;
 const COLLECTIVE_COST: i64 = 16;
 /// A rank is cut at most so many iterations away from where its own pattern suggests.
 const MOST_AWAY: i64 = 3;
-/// Records that all cuts together may consider beyond those of the first beginning.
-const MOST_CONSIDERED: usize = 16_000_000;
-/// Records of the reference at which an iteration may begin that are tried.
+/// Records that all cuts together may consider beyond those of the first beginning, and beyond those of [`LIKELY_BEGINNINGS`].
+const MOST_CONSIDERED: [usize; 2] = [16_000_000, 500_000];
+/// Records of the reference at which an iteration may begin that are tried, and those of them that are tried first.
 const MOST_BEGINNINGS: usize = 32;
+const LIKELY_BEGINNINGS: usize = 8;
 /// Ranks that are tried as the reference.
 const MOST_REFERENCES: usize = 64;
 
@@ -43,7 +44,8 @@ pub(crate) fn iterations(
     let mut all: Vec<Beginning> = Vec::new();
     let mut considered = 0;
     for offset in beginnings(trace, reference, pattern)? {
-        if !all.is_empty() && considered > MOST_CONSIDERED {
+        let most = MOST_CONSIDERED[usize::from(all.len() >= LIKELY_BEGINNINGS)];
+        if !all.is_empty() && considered > most {
             break;
         }
         // Ranks are aligned where iterations lie on both sides, so that all are cut alike at the beginning and the end.
@@ -51,7 +53,13 @@ pub(crate) fn iterations(
         considered += windows.iter().map(|window| window.until - window.from).sum::<u64>() as usize;
         let (middle, crossing) = cut(&windows, &links);
         let computing = found.computing(&middle);
-        all.push(Beginning { begins: pattern.begins(&found.shapes, offset), middle, crossing, computing });
+        all.push(Beginning {
+            offset,
+            begins: pattern.begins(&found.shapes, offset),
+            middle,
+            crossing,
+            computing,
+        });
     }
     let asked = || match last {
         Some(last) if last == first => first.to_string(),
@@ -79,6 +87,8 @@ pub(crate) fn iterations(
 
 /// A place at which the iterations may begin.
 struct Beginning {
+    /// In an iteration of the reference.
+    offset: usize,
     /// Where they begin at the reference, and the end of the last one.
     begins: Vec<usize>,
     /// The cuts of all ranks in the middle of the loop.
@@ -96,7 +106,7 @@ fn best(mut all: Vec<Beginning>) -> Option<Beginning> {
     all.retain(|one| one.crossing == least);
     let most = all.iter().map(|one| one.computing).max()?;
     all.retain(|one| one.computing >= most - most / 8);
-    all.into_iter().rev().max_by_key(|one| one.begins.len())
+    all.into_iter().max_by_key(|one| (one.begins.len(), Reverse(one.offset)))
 }
 
 /// The main loop of a trace.
@@ -320,7 +330,8 @@ fn cut(windows: &[Window], links: &[Link]) -> (Vec<u64>, i64) {
     (cuts, cost)
 }
 
-/// Offsets in an iteration of the reference at which it may begin: where the pattern does, behind collectives, and behind most computing.
+/// Offsets in an iteration of the reference at which it may begin, the likely ones first: where the pattern does, behind collectives, and behind
+/// most computing.
 fn beginnings(trace: &Feed, reference: Rank, pattern: &Pattern) -> Result<Vec<usize>, PartError> {
     let second = pattern.starts[1]..pattern.starts[1] + pattern.period;
     let (mut number, mut after_collective) = (0usize, false);
@@ -335,13 +346,17 @@ fn beginnings(trace: &Feed, reference: Rank, pattern: &Pattern) -> Result<Vec<us
         after_collective = raw.tag & KIND == COLLECTIVE;
         number += 1;
     })?;
+    let mut by_time = places.clone();
     places.sort_by_key(|&(after_collective, time, offset)| (!after_collective, Reverse(time), offset));
+    by_time.sort_by_key(|&(_, time, offset)| (Reverse(time), offset));
     let mut chosen = vec![0];
-    chosen.extend(places.iter().take(MOST_BEGINNINGS / 2).map(|&(_, _, offset)| offset));
-    places.sort_by_key(|&(_, time, offset)| (Reverse(time), offset));
-    chosen.extend(places.iter().take(MOST_BEGINNINGS / 2).map(|&(_, _, offset)| offset));
-    chosen.sort_unstable();
-    chosen.dedup();
+    for (one, other) in places.iter().zip(&by_time) {
+        for &(_, _, offset) in [one, other] {
+            if !chosen.contains(&offset) && chosen.len() < MOST_BEGINNINGS {
+                chosen.push(offset);
+            }
+        }
+    }
     Ok(chosen)
 }
 

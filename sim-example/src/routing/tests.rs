@@ -508,21 +508,21 @@ fn names_read_back() {
     }
     assert_eq!(routing("ecmp").name(), "ecmp:pair");
     assert_eq!(routing("ugal:64KiB").name(), "ugal:65536");
-    for text in [
-        "",
-        "shortest",
-        "ecmp:flow",
-        "valiant:group",
-        "ugal:",
-        "ugal:many",
-        "ugal:globally",
-        "par:",
-        "part",
-        "dor:",
-        "minimal:",
+    for (text, says) in [
+        ("", "unknown routing; write minimal, dor, dmodk, "),
+        ("shortest", "unknown routing; write minimal, dor, dmodk, "),
+        ("part", "unknown routing; write minimal, dor, dmodk, "),
+        ("ecmp:flow", "write ecmp:pair|message|packet"),
+        ("valiant:group", "write valiant[:router]"),
+        ("ugal:", "write ugal[:global][:router][:BYTES]"),
+        ("ugal:many", "write ugal[:global][:router][:BYTES]"),
+        ("ugal:globally", "write ugal[:global][:router][:BYTES]"),
+        ("par:", "write par[:BYTES]"),
+        ("dor:", "write dor, dor:random"),
+        ("minimal:", "write minimal"),
     ] {
         let error = text.parse::<RoutingSpec>().unwrap_err().to_string();
-        assert!(error.contains("write minimal, dor, dmodk"), "{error}");
+        assert!(error.starts_with(says), "{text}: {error}");
     }
     let tree = build("fattree:k=4");
     let error = |name| router(&tree, name, 0).unwrap_err().to_string();
