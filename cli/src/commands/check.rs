@@ -7,7 +7,7 @@ use crate::initialisation;
 use crate::input::Input;
 use crate::output::{self, EXIT_BAD_INPUT, Failure, Written};
 use crate::progress::Bar;
-use interchange::{ImportError, Problem};
+use interchange::ImportError;
 use replay::{BuildError, Engine, Extent, Job, Stream, yardstick};
 use results::Exact;
 use results::check::{self, Check, Examined};
@@ -192,8 +192,9 @@ fn faults(
         }
     }
     // The error itself, unless it is that a file ends early, of which all are named.
-    let cut =
-        error.downcast_ref::<ImportError>().filter(|error| matches!(error.problem, Problem::Truncated(_)));
+    let cut = error
+        .downcast_ref::<ImportError>()
+        .filter(|error| matches!(error.problem, interchange::Problem::Truncated(_)));
     let path = cut.map(|error| error.place.path.display().to_string());
     let names = |place: &String| path.as_ref().is_some_and(|path| place.contains(path.as_str()));
     let ends = found.iter_mut().find(|finding| finding.what == interchange::ENDS_EARLY);
