@@ -192,10 +192,7 @@ fn faults(
         }
     }
     // The error itself, unless it is that a file ends early, of which all are named.
-    let cut = error
-        .downcast_ref::<ImportError>()
-        .filter(|error| matches!(error.problem, interchange::Problem::Truncated(_)));
-    let path = cut.map(|error| error.place.path.display().to_string());
+    let path = error.downcast_ref::<ImportError>().map(|error| error.place.path.display().to_string());
     let names = |place: &String| path.as_ref().is_some_and(|path| place.contains(path.as_str()));
     let ends = found.iter_mut().find(|finding| finding.what == interchange::ENDS_EARLY);
     match ends {
