@@ -25,10 +25,10 @@ const COLLECTIVE_COST: i64 = 16;
 /// A rank is cut at most so many iterations away from where its own pattern suggests.
 const MOST_AWAY: i64 = 3;
 /// Records that all cuts together may consider beyond those of the first beginning, and beyond those of [`LIKELY_BEGINNINGS`].
-const MOST_CONSIDERED: [usize; 2] = [16_000_000, 500_000];
+const MOST_CONSIDERED: [usize; 2] = [16_000_000, 200_000];
 /// Records of the reference at which an iteration may begin that are tried, and those of them that are tried first.
 const MOST_BEGINNINGS: usize = 32;
-const LIKELY_BEGINNINGS: usize = 8;
+const LIKELY_BEGINNINGS: usize = 5;
 /// Ranks that are tried as the reference.
 const MOST_REFERENCES: usize = 64;
 
