@@ -192,7 +192,7 @@ mod tests {
         let alone = Polls::new(CallSlot(0), 0, Reading { at: 1, used: None });
         assert!(alone.takes(5_000) && !alone.takes(10_000));
         let none = Reading { at: 3_000_001, used: None };
-        assert!(!alone.lost_core_until(3_000_000, &none), "nobody shares its core");
+        assert!(!alone.lost_core_until(3_000_000, &none), "without a reading a gap is computing");
     }
 
     /// Each of 500 polls yields the core; then the program computes for 0.5 ms.

@@ -285,7 +285,7 @@ impl Emitter<'_, '_> {
         last
     }
 
-    /// Adds the dependency on `first` to the `last` of a record; the one that was there stands in a mark.
+    /// Makes `first` the dependency of the next record. A record has one: the dependency that was there gets a mark of its own.
     fn another(&mut self, task: u32, last: &mut Option<Dependency>, first: u32) {
         if let Some(dependency) = self.dependency(first)
             && let Some(before) = last.replace(dependency)

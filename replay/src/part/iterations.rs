@@ -24,11 +24,14 @@ const MESSAGE_COST: i64 = 2;
 const COLLECTIVE_COST: i64 = 16;
 /// A rank is cut at most so many iterations away from where its own pattern suggests.
 const MOST_AWAY: i64 = 3;
-/// Records that all cuts together may consider beyond those of the first beginning, and beyond those of [`LIKELY_BEGINNINGS`].
-const MOST_CONSIDERED: [usize; 2] = [16_000_000, 200_000];
-/// Records of the reference at which an iteration may begin that are tried, and those of them that are tried first.
+/// Records of the reference at which an iteration may begin that are tried.
 const MOST_BEGINNINGS: usize = 32;
+/// Those of them that are tried in large traces, too.
 const LIKELY_BEGINNINGS: usize = 5;
+/// Once the cuts together have considered so many records, no further beginning is tried.
+const MOST_CONSIDERED: usize = 16_000_000;
+/// The same behind the likely beginnings.
+const MOST_CONSIDERED_FOR_UNLIKELY: usize = 200_000;
 /// Ranks that are tried as the reference.
 const MOST_REFERENCES: usize = 64;
 
@@ -44,7 +47,8 @@ pub(crate) fn iterations(
     let mut all: Vec<Beginning> = Vec::new();
     let mut considered = 0;
     for offset in beginnings(trace, reference, pattern)? {
-        let most = MOST_CONSIDERED[usize::from(all.len() >= LIKELY_BEGINNINGS)];
+        let is_likely = all.len() < LIKELY_BEGINNINGS;
+        let most = if is_likely { MOST_CONSIDERED } else { MOST_CONSIDERED_FOR_UNLIKELY };
         if !all.is_empty() && considered > most {
             break;
         }
