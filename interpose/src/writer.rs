@@ -2,7 +2,8 @@
 
 use crate::clock;
 use crate::output::{Output, Rest};
-use crate::polls::{Polls, Reading};
+use crate::polls::Polls;
+use crate::preempted::Preemptions;
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -35,6 +36,7 @@ pub(crate) struct Writer {
     window: Option<(MmapMut, u64)>,
     /// Failed polls that are not written yet. While there are any, no word may be written ([`Writer::last_word`]).
     polls: Option<Polls>,
+    preemptions: Preemptions,
     /// Why records can no longer be written.
     pub(crate) failed: Option<String>,
 }
@@ -50,6 +52,7 @@ impl Writer {
             sequence: 0,
             window: None,
             polls: None,
+            preemptions: Preemptions::new(),
             failed: None,
         }
     }
@@ -86,23 +89,13 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn poll(&mut self, (start, end): (u64, u64), call: impl FnOnce() -> CallSlot) {
         match &mut self.polls {
-            Some(polls) if polls.takes(start) => polls.add((start, end)),
-            _ => self.begin_polls((start, end), call()),
+            Some(polls) if polls.go_on(start) => (polls.count, polls.end) = (polls.count + 1, end),
+            _ => {
+                self.put_polls();
+                self.polls = Some(Polls { call: call(), count: 1, start, end });
+                self.last_word = NonNull::dangling().as_ptr();
+            }
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn begin_polls(&mut self, (start, end): (u64, u64), call: CallSlot) {
-        let behind = Reading::behind(end);
-        if let Some(polls) = &mut self.polls
-            && (polls.goes_on(start) || polls.lost_core_until(start, &behind))
-        {
-            return polls.add_and_read(behind);
-        }
-        self.put_polls();
-        self.polls = Some(Polls::new(call, start, behind));
-        self.last_word = NonNull::dangling().as_ptr();
     }
 
     /// Drops the pending failed polls: they waited for a request without a record.
@@ -112,23 +105,32 @@ impl Writer {
 
     /// Writes the pending failed polls.
     fn put_polls(&mut self) {
-        let Some(Polls { call, count, start, end, .. }) = self.polls.take() else { return };
+        let Some(Polls { call, count, start, end }) = self.polls.take() else { return };
         self.set_last_word();
         self.put((start, end), Content::Action(&Action::Polls { count }), call);
     }
 
-    /// The same in front of a call that begins at `start`: if the thread had no core since the last poll, they last until then.
+    /// Whether a call at this tick is to be given to [`Writer::put_preempted`] in front of it and to [`Writer::pass_over`] behind it.
     #[inline(always)]
-    fn put_polls_before(&mut self, start: u64) {
-        if let Some(polls) = &mut self.polls {
-            if start > polls.end
-                && !polls.goes_on(start)
-                && polls.lost_core_until(start, &Reading::behind(start))
-            {
-                polls.end = start;
-            }
+    pub(crate) fn looks(&self, tick: u64) -> bool {
+        self.preemptions.are_due(tick)
+    }
+
+    /// Records for how long the thread had no core between its previous call and one that begins at `start`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn put_preempted(&mut self, start: u64) {
+        let last = self.polls.as_ref().map_or(self.last, |polls| polls.end);
+        if let Some(lost) = self.preemptions.between(last, start) {
             self.put_polls();
+            let times = (self.last, self.last + lost);
+            self.put(times, Content::Action(&Action::Preempted), CallSlot::NONE);
         }
+    }
+
+    /// A call has ended: in what follows, times without a core count from here.
+    pub(crate) fn pass_over(&mut self) {
+        self.preemptions.look();
     }
 
     /// Writes a definition, which `call` made. Its time is the end of the previous record, so that the next gap is unchanged.
@@ -159,7 +161,7 @@ impl Writer {
     /// false if it is lost.
     #[inline(never)]
     pub(crate) fn put(&mut self, (start, end): (u64, u64), content: Content<'_>, call: CallSlot) -> bool {
-        self.put_polls_before(start);
+        self.put_polls();
         // Clocks of different cores may differ slightly; times in the file must not decrease.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
