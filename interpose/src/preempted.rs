@@ -1,7 +1,7 @@
 //! How long a thread is ready to run while others have its core. Between two calls, that is no computing of the program.
 //!
 //! The kernel counts it in `/proc/thread-self/schedstat`. To read that file takes some microseconds, so it is read only if the thread was
-//! switched since the last time, which `getrusage` tells in 0.3 µs; and that is asked once in [`PERIOD`] at most.
+//! switched since the last time, which `getrusage` tells in 0.3 µs; and that is asked only behind what took [`LONG`]: gaps and calls.
 
 use crate::clock;
 use std::fs::File;
@@ -9,8 +9,8 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vef_format::capture::layout::ClockPair;
 
-/// Ticks between two looks: 0.25 to 0.5 ms at 2 to 4 GHz. Schedulers seldom take a core for less.
-const PERIOD: u64 = 1 << 20;
+/// Ticks of gaps and calls that are looked at: 0.25 to 0.5 ms at 2 to 4 GHz. Schedulers seldom take a core for less.
+pub(crate) const LONG: u64 = 1 << 20;
 
 /// Less than this, 16 to 32 µs, is not worth a record.
 const LEAST: u64 = 1 << 16;
@@ -42,12 +42,6 @@ impl Preemptions {
         let mut all = Self { begin: clock::pair(), looked: 0, switches: -1, waited: 0 };
         all.look();
         all
-    }
-
-    /// Whether it is time to look, at this tick.
-    #[inline(always)]
-    pub(crate) fn are_due(&self, tick: u64) -> bool {
-        tick.wrapping_sub(self.looked) >= PERIOD
     }
 
     /// Looks in front of a call that begins at `start`: the ticks without a core since `previous`, the end of the call before. What may as well have

@@ -614,20 +614,18 @@ impl ThreadLane {
     #[inline(always)]
     pub(crate) fn begin_call(&mut self) -> u64 {
         let start = clock::now();
-        if self.writer.looks(start) && self.tracer.state() == State::Recording {
-            self.writer.put_preempted(start);
+        if self.writer.is_long_gap(start) {
+            self.end_gap(start);
         }
         start
     }
 
-    /// A call ends now. Returns the tick.
-    #[inline(always)]
-    pub(crate) fn end_call(&mut self) -> u64 {
-        let end = clock::now();
-        if self.writer.looks(end) {
-            self.writer.pass_over();
+    #[cold]
+    #[inline(never)]
+    fn end_gap(&mut self, start: u64) {
+        if self.tracer.state() == State::Recording {
+            self.writer.put_preempted(start);
         }
-        end
     }
 
     /// Records a poll that found nothing.

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::output::{Output, Rest};
 use crate::polls::Polls;
-use crate::preempted::Preemptions;
+use crate::preempted::{LONG, Preemptions};
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -71,8 +71,27 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn put_word(&mut self, (start, end): (u64, u64), head: Head) -> bool {
         // If clocks of different cores make the gap negative, it does not fit.
-        let word = head.with(start.wrapping_sub(self.last), end.wrapping_sub(start));
-        match word {
+        let (gap, duration) = (start.wrapping_sub(self.last), end.wrapping_sub(start));
+        if (gap | duration) < LONG {
+            self.store(head, (gap, duration), end)
+        } else {
+            self.put_long_word(head, (gap, duration), end)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_long_word(&mut self, head: Head, times: (u64, u64), end: u64) -> bool {
+        let stored = self.store(head, times, end);
+        if stored && times.1 >= LONG {
+            self.preemptions.look();
+        }
+        stored
+    }
+
+    #[inline(always)]
+    fn store(&mut self, head: Head, (gap, duration): (u64, u64), end: u64) -> bool {
+        match head.with(gap, duration) {
             Some(word) if self.at <= self.last_word => {
                 // SAFETY: room in the window, which only this thread writes. A single store, so that a killed process
                 // leaves all or nothing.
@@ -96,6 +115,9 @@ impl Writer {
                 self.last_word = NonNull::dangling().as_ptr();
             }
         }
+        if end.saturating_sub(start) >= LONG {
+            self.preemptions.look();
+        }
     }
 
     /// Drops the pending failed polls: they waited for a request without a record.
@@ -110,27 +132,23 @@ impl Writer {
         self.put((start, end), Content::Action(&Action::Polls { count }), call);
     }
 
-    /// Whether a call at this tick is to be given to [`Writer::put_preempted`] in front of it and to [`Writer::pass_over`] behind it.
+    /// Whether it was long ago, at `start`, that the previous record ended.
     #[inline(always)]
-    pub(crate) fn looks(&self, tick: u64) -> bool {
-        self.preemptions.are_due(tick)
+    pub(crate) fn is_long_gap(&self, start: u64) -> bool {
+        start.wrapping_sub(self.last) >= LONG
     }
 
-    /// Records for how long the thread had no core between its previous call and one that begins at `start`.
-    #[cold]
-    #[inline(never)]
+    /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago.
     pub(crate) fn put_preempted(&mut self, start: u64) {
         let last = self.polls.as_ref().map_or(self.last, |polls| polls.end);
+        if start.saturating_sub(last) < LONG {
+            return;
+        }
         if let Some(lost) = self.preemptions.between(last, start) {
             self.put_polls();
             let times = (self.last, self.last + lost);
             self.put(times, Content::Action(&Action::Preempted), CallSlot::NONE);
         }
-    }
-
-    /// A call has ended: in what follows, times without a core count from here.
-    pub(crate) fn pass_over(&mut self) {
-        self.preemptions.look();
     }
 
     /// Writes a definition, which `call` made. Its time is the end of the previous record, so that the next gap is unchanged.
@@ -191,6 +209,9 @@ impl Writer {
             return false;
         }
         self.last += times.gap + times.duration;
+        if times.duration >= LONG {
+            self.preemptions.look();
+        }
         if content.makes_request() {
             self.next = self.next.next();
         }
