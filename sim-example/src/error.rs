@@ -132,6 +132,9 @@ pub enum SimError {
     /// A GOAL schedule cannot end.
     #[error(transparent)]
     StuckSchedule(#[from] Box<StuckSchedule>),
+    /// Links have failed around a message.
+    #[error("the network is cut: {0}; with --model packet --lossy it would be sent again")]
+    Stranded(String),
     /// Packets of synthetic traffic wait for each other's buffers.
     #[error("the network is deadlocked; give it more virtual channels (--vcs): {circle}")]
     DeadlockedTraffic {

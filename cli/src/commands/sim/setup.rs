@@ -11,8 +11,8 @@ use crate::simulation_args::{Sim, Table};
 use placement::Placement;
 use replay::{BuildError, Follow};
 use sim_example::calibration::Calibration;
-use sim_example::model::Model;
-use sim_example::topology::TopologySpec;
+use sim_example::model::{Members, Model};
+use sim_example::topology::{Fault, TopologySpec};
 use sim_example::{
     Collectives, ComputeNoise, ComputeScale, Places, ScaleError, SendCompletion, Settings, SimError,
     Simulation, Workload, simulate, simulate_followed,
@@ -85,6 +85,7 @@ pub(super) fn observed_by(
         }
         if sim.sweep.is_empty() {
             warn_of_other_placements(settings, &report);
+            warn_of_idle_class(settings, &report);
         }
         let is_beside_others = settings.jobs.len() > 1 || settings.background.is_some();
         if is_beside_others && !sim.no_ideal {
@@ -130,6 +131,18 @@ fn warn_of_other_placements(settings: &Settings, report: &Simulation) {
                 Grouped(job.tasks)
             ));
         }
+    }
+}
+
+/// Warns of a class of traffic for collectives without any message of one.
+fn warn_of_idle_class(settings: &Settings, report: &Simulation) {
+    let classes = &settings.network.packet.classes;
+    if classes.has(Members::Collectives) && report.collectives == report.collectives_offloaded {
+        let why = match report.collectives {
+            0 => "the traces have no collectives",
+            _ => "the network carries out all collectives (--collectives)",
+        };
+        output::remark(format_args!("warning: --class collectives has no messages: {why}"));
     }
 }
 
@@ -228,6 +241,9 @@ pub(super) fn settings(
     let packet = &settings.network.packet;
     if several && (packet.congestion.is_some() || packet.lossy.is_some()) {
         return Err("-j: no effect with --congestion or --lossy, which one thread runs".into());
+    }
+    if several && settings.network.fail.iter().any(Fault::has_times) {
+        return Err("-j: no effect with --fail at a time, which one thread runs".into());
     }
     if several && sim.timeline.is_some() {
         return Err("-j: no effect with --timeline, for which one thread runs".into());
