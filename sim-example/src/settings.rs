@@ -146,6 +146,13 @@ impl NetworkSettings {
     /// The topology with its failures; `auto` gets `needed` nodes, and those that are `used` must reach each other.
     pub(crate) fn fabric(&self, needed: u32, used: impl Iterator<Item = u32>) -> Result<Fabric, SimError> {
         let fabric = self.topology.build(needed)?;
+        if let Some(path) = self.routing.tables() {
+            if !self.fail.is_empty() {
+                return Err(SimError::Unsupported { what: "--routing table", with: "--fail" });
+            }
+            let named = |error| SimError::Table { path: path.to_owned(), error };
+            return fabric.with_table(path).map_err(named);
+        }
         if self.fail.is_empty() {
             return Ok(fabric);
         }

@@ -1,4 +1,5 @@
-//! A network of which links have failed, for ever or for a time: shortest routes over those that work.
+//! A network with other routes than its topology's own: shortest ones over links that have not failed, for ever or for a time, and those of tables
+//! from a file.
 //!
 //! Of several shortest ways, deterministic routing takes the first in the order of link numbers in tori, meshes and HyperX, which is dimension
 //! order, elsewhere number `⌊dst / nʰ⌋ mod n` of n behind h links, which is D-mod-k in trees of equal switches. So routes that no failure
@@ -7,18 +8,20 @@
 //! it takes its next link; it goes on from where it is then.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use vef_format::units::Picos;
 
 use super::drawing::Drawing;
 use super::fabric::Fabric;
-use super::file::Speed;
+use super::file::{FileError, FileProblem, Speed};
 use super::graph::Graph;
 use super::interface::{Level, Topology};
 use super::limits::GraphProblem;
 use super::outages::Outages;
-use super::route::{Choice, Field, Hop, Policy, Route};
+use super::route::{Adaptivity, Choice, Field, Hop, Policy, Route};
+use super::table::Table;
 use super::wiring::{LinkClass, LinkId, Wiring};
 
 /// Links taken.
@@ -27,9 +30,11 @@ const TAKEN: Field<0, 16> = Field;
 const PHASE: Field<16, 1> = Field;
 
 /// The epoch whose routes are taken.
-const EPOCH: Field<17, 16> = Field;
+const EPOCH: Field<17, 13> = Field;
+/// The next link of a given route, plus one; 0 without a given route.
+const GIVEN: Field<30, 32> = Field;
 
-/// A topology without some of its links.
+/// A topology without some of its links, or with tables.
 #[derive(Debug)]
 struct Failed {
     whole: Arc<dyn Topology>,
@@ -38,6 +43,7 @@ struct Failed {
     graphs: Vec<Arc<Graph>>,
     /// Switches from which all others in this list can be reached: most of those that work.
     connected: Vec<u32>,
+    table: Option<Table>,
 }
 
 impl Fabric {
@@ -75,7 +81,23 @@ impl Fabric {
             graph.distance(first, *switch).is_some() && graph.distance(*switch, first).is_some()
         };
         let connected = (0..wiring.switches()).filter(both).collect();
-        self.with_topology(Arc::new(Failed { whole, wiring, graphs, connected }))
+        self.with_topology(Arc::new(Failed { whole, wiring, graphs, connected, table: None }))
+    }
+
+    /// This network with routes by the tables of a file.
+    ///
+    /// # Errors
+    /// The file is invalid, or a route by its entries does not end.
+    pub(crate) fn with_table(&self, path: &Path) -> Result<Self, FileError> {
+        let graph =
+            self.graph_without(&HashSet::new()).map_err(|problem| FileProblem::from(problem).at(0))?;
+        let table = Table::read(path, self, &graph)?;
+        let (whole, wiring) = (self.shared_topology(), self.wiring().clone());
+        let connected = (0..wiring.switches()).collect();
+        let mut failed =
+            Failed { whole, wiring, graphs: vec![Arc::new(graph)], connected, table: Some(table) };
+        failed.follow_entries()?;
+        Ok(self.with_topology(Arc::new(failed)))
     }
 
     /// A route from one node to another exists, but for the links of the nodes; with epochs, in that of this number.
@@ -94,8 +116,59 @@ impl Outages {
 }
 
 impl Failed {
+    /// Follows all routes by entries of tables, to their ends.
+    fn follow_entries(&mut self) -> Result<(), FileError> {
+        let Some(table) = &self.table else { return Ok(()) };
+        let mut switches: Vec<u32> =
+            (0..self.wiring.nodes()).map(|node| self.wiring.switch_of(node)).collect();
+        switches.dedup();
+        let policy = Policy {
+            adaptivity: Adaptivity::Deterministic,
+            detours: false,
+            via_switch: false,
+            decides_again: false,
+            classes_by_hops: false,
+        };
+        let mut longest = 0;
+        for dst in table.destinations() {
+            let to = self.wiring.switch_of(dst);
+            for &src in &switches {
+                let mut route = Route { dst, at: src, via: Route::NO_DETOUR, key: 0, state: 0 };
+                let (mut links, mut line) = (0, 0);
+                while route.at != to {
+                    line = table.line(route.at, dst).unwrap_or(line);
+                    links += 1;
+                    // A switch that comes again after this many links was passed twice.
+                    if links > self.wiring.switches() || self.next(&mut route, policy, &mut Fixed).last {
+                        let [src, dst] = [self.switch_name(src), self.node_name(dst)];
+                        let problem = "by these entries it does not end".to_owned();
+                        return Err(FileProblem::Route { src, dst, problem }.at(line));
+                    }
+                }
+                longest = longest.max(links);
+            }
+        }
+        if let Some(table) = &mut self.table {
+            table.longest = longest;
+        }
+        Ok(())
+    }
+
     fn graph(&self, route: &Route) -> &Graph {
         &self.graphs[EPOCH.get(route.state) as usize]
+    }
+}
+
+/// The choices of deterministic routing.
+struct Fixed;
+
+impl Choice for Fixed {
+    fn among(&mut self, _: &Route, _: u32, fixed: u32, _: &dyn Fn(u32) -> LinkId) -> u32 {
+        fixed
+    }
+
+    fn draw(&mut self, _: &Route, _: u32, _: u32) -> u32 {
+        0
     }
 }
 
@@ -142,7 +215,20 @@ impl Topology for Failed {
         let fixed = |n: u32| {
             if in_order { 0 } else { n.checked_pow(taken).map_or(0, |before| route.dst / before % n) }
         };
-        let next = graph.next(route.at, target, |n, link| choice.among(route, n, fixed(n), link));
+        let shortest = |route: &Route, choice: &mut dyn Choice| {
+            graph.next(route.at, target, |n, link| choice.among(route, n, fixed(n), link))
+        };
+        let next = match &self.table {
+            Some(_) if route.at == to => None,
+            Some(table) => match GIVEN.get(route.state) {
+                0 => table.next(route.at, route.dst).or_else(|| shortest(route, choice)),
+                given => {
+                    GIVEN.set(&mut route.state, given + 1);
+                    Some(table.routes.link(given - 1))
+                }
+            },
+            None => shortest(route, choice),
+        };
         let Some((link, at)) = next else { return Hop::to_node(route.dst) };
         route.at = at;
         TAKEN.set(&mut route.state, (taken + 1).min(u16::MAX.into()));
@@ -150,8 +236,20 @@ impl Topology for Failed {
     }
 
     fn channel_classes(&self, policy: Policy, _: LinkClass) -> u32 {
-        let diameter = || self.graphs.iter().map(|graph| graph.diameter()).max().unwrap_or(0).max(1);
-        policy.phases() * if policy.classes_by_hops { diameter() } else { 1 }
+        let given = self.table.as_ref().map_or(0, |table| table.routes.longest().max(table.longest));
+        let shortest = || self.graphs.iter().map(|graph| graph.diameter()).max().unwrap_or(0);
+        policy.phases() * if policy.classes_by_hops { shortest().max(given).max(1) } else { 1 }
+    }
+
+    fn start(&self, src: u32, route: &mut Route) {
+        let given = self.table.as_ref().and_then(|table| table.routes.of(src, route.dst));
+        if let Some((first, _)) = given {
+            GIVEN.set(&mut route.state, first + 1);
+        }
+    }
+
+    fn routes_are_those_of_the_switch(&self) -> bool {
+        self.table.as_ref().is_none_or(|table| table.routes.is_empty())
     }
 
     fn can_number_classes_by_hops(&self) -> bool {

@@ -30,6 +30,8 @@ mod interface;
 mod limits;
 mod outages;
 mod route;
+mod routes;
+mod table;
 mod wiring;
 
 pub use drawing::Drawing;

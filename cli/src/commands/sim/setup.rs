@@ -184,6 +184,9 @@ pub(super) fn settings(
     if let TopologySpec::File(path) = &sim.network.settings.topology {
         can_be_read_again(path)?;
     }
+    if let Some(path) = sim.network.settings.routing.tables() {
+        can_be_read_again(path)?;
+    }
     let mut job = Workload::new(&trace.path);
     job.op_codes = codes.cloned();
     job.compute_scale = compute_scale(&sim.compute_scale)?;
