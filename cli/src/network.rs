@@ -1,10 +1,11 @@
 //! The options of a simulated network, and those among them that have no effect.
 
 use crate::output::Failure;
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
 use sim_example::NetworkSettings;
-use sim_example::model::GROUPS_HEADING;
+use sim_example::model::{Carrier, GROUPS_HEADING, Model};
 use sim_example::presets::{PRESETS, with_presets};
 use sim_example::routing;
 use sim_example::topology::{self, TopologySpec};
@@ -100,6 +101,83 @@ impl Args for Network {
 
     fn augment_args_for_update(command: Command) -> Command {
         with_presets(NetworkSettings::augment_args_for_update(command))
+    }
+}
+
+/// A network of which the model has links: for commands that have no ranks.
+#[derive(Clone, Debug)]
+pub struct LinkNetwork(Network);
+
+impl std::ops::Deref for LinkNetwork {
+    type Target = Network;
+
+    fn deref(&self) -> &Network {
+        &self.0
+    }
+}
+
+impl FromArgMatches for LinkNetwork {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Network::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl Args for LinkNetwork {
+    fn augment_args(command: Command) -> Command {
+        without_ranks(Network::augment_args(command))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        without_ranks(Network::augment_args_for_update(command))
+    }
+}
+
+/// Whether a model carries messages over links.
+fn has_links(model: Model) -> bool {
+    matches!(model.info().carrier, Carrier::Links(_))
+}
+
+/// Shows no model without links, and no option that such models alone use. Given, both are refused with the reason.
+fn without_ranks(mut command: Command) -> Command {
+    let is_unused = |heading: &str| {
+        let of_heading = |model: &Model| {
+            let options: &[&str] = model.info().options;
+            options.contains(&heading)
+        };
+        let mut all = Model::ALL.into_iter().filter(of_heading).peekable();
+        all.peek().is_some() && !all.any(has_links)
+    };
+    let unused = command.get_arguments().filter(|option| option.get_help_heading().is_some_and(is_unused));
+    let unused: Vec<Id> = unused.map(|option| option.get_id().clone()).collect();
+    for id in unused {
+        command = command.mut_arg(id, |option| option.hide(true));
+    }
+    command.mut_arg("model", |model| model.value_parser(OfLinks(EnumValueParser::new())))
+}
+
+/// Reads all models, and lists those with links.
+#[derive(Clone)]
+struct OfLinks(EnumValueParser<Model>);
+
+impl TypedValueParser for OfLinks {
+    type Value = Model;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Model, clap::Error> {
+        self.0.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let shown = Model::ALL.into_iter().filter(|model| has_links(*model));
+        Some(Box::new(shown.filter_map(|model| model.to_possible_value())))
     }
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::groups::{CapturedTime, OfRun};
 use crate::input::Input;
-use crate::network::{self, Network};
+use crate::network::{self, LinkNetwork, Network};
 use crate::output::{Written, WrittenDirectory};
 use replay::{Link, Part, SameNode, SendCompletion};
 use sim_example::Collectives;
@@ -335,7 +335,7 @@ Examples:
   vef traffic --topology torus:8x8 --pattern file:matrix.txt --batch 1000", network::patterns(), network::forms()))]
 pub struct Traffic {
     #[command(flatten)]
-    pub network: Network,
+    pub network: LinkNetwork,
     #[command(flatten)]
     pub traffic: sim_example::traffic::Traffic,
     /// Loads, as shares of the bandwidth of a node's link: FROM:TO:STEP, or a list

@@ -463,9 +463,10 @@ fn run_with(
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
     };
     match engine.stuck() {
-        Some(stuck) => Err(match network.deadlock() {
-            Some(circle) => SimError::Deadlock { circle, stuck: Box::new(stuck) },
-            None => SimError::Stuck(Box::new(stuck)),
+        Some(stuck) => Err(match (network.stranded(), network.deadlock()) {
+            (Some(stranded), _) => SimError::Stranded(stranded),
+            (None, Some(circle)) => SimError::Deadlock { circle, stuck: Box::new(stuck) },
+            (None, None) => SimError::Stuck(Box::new(stuck)),
         }),
         None => Ok(Outcome {
             finish: None,

@@ -1,12 +1,13 @@
 //! The error of a simulation.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::computing::ScaleError;
 use crate::loggp::StuckSchedule;
 use crate::model::{ModelError, OutOfTime};
 use crate::places::UnknownRule;
-use crate::topology::{FaultError, TopologyError};
+use crate::topology::{FaultError, FileError, TopologyError};
 use crate::traffic::PatternError;
 use interchange::ImportError;
 use replay::{BuildError, LoadError, PartError, ReplayError, Stuck};
@@ -23,6 +24,14 @@ pub enum SimError {
     /// The topology is invalid.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// The tables of the routing are invalid.
+    #[error("{}: {error}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// The error in it.
+        error: FileError,
+    },
     /// The network cannot have these failures.
     #[error(transparent)]
     Fault(#[from] FaultError),
@@ -132,6 +141,9 @@ pub enum SimError {
     /// A GOAL schedule cannot end.
     #[error(transparent)]
     StuckSchedule(#[from] Box<StuckSchedule>),
+    /// Links have failed around a message.
+    #[error("the network is cut: {0}; with --model packet --lossy it would be sent again")]
+    Stranded(String),
     /// Packets of synthetic traffic wait for each other's buffers.
     #[error("the network is deadlocked; give it more virtual channels (--vcs): {circle}")]
     DeadlockedTraffic {

@@ -21,7 +21,7 @@ use crate::progress::{PROGRESS_EVERY, Progress};
 use crate::repeats::Repeat;
 use crate::report::Outcome;
 use crate::settings::{NetworkSettings, Settings, TASKS_PER_THREAD};
-use crate::topology::Fabric;
+use crate::topology::{Fabric, Fault};
 use crate::watch::Observe;
 
 /// The number of threads that a simulation of so many tasks can use.
@@ -35,6 +35,7 @@ pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
         && network.protocol.returned == 0.0
         && network.packet.congestion.is_none()
         && network.packet.lossy.is_none()
+        && !network.fail.iter().any(Fault::has_times)
         && !network.routing.looks_at_whole_routes()
         && matches!(send_completion, SendCompletion::Eager | SendCompletion::WhenSent);
     let most = if is_possible { tasks / TASKS_PER_THREAD } else { 1 };

@@ -153,6 +153,13 @@ pub fn parse_time(text: &str) -> Result<Picos, QuantityError> {
     TIME.parse(text).map(Picos)
 }
 
+/// A time as [`parse_time`] reads it, exact, in the largest unit up to milliseconds.
+pub(crate) fn exact_time(time: Picos) -> String {
+    let units = [(1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
+    let unit = units.into_iter().find(|(unit, _)| time.0.is_multiple_of(*unit)).unwrap_or((1, "ps"));
+    format!("{}{}", time.0 / unit.0, unit.1)
+}
+
 /// Parses a size: `4096`, `64KiB`, `1.5MB`, `64K` (a letter alone is a power of 1024).
 ///
 /// # Errors

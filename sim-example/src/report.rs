@@ -19,7 +19,7 @@ use crate::latencies::Latencies;
 use crate::model::{Buffers, Congested, Model, Usage};
 use crate::repeats::Repeats;
 use crate::settings::NetworkSettings;
-use crate::topology::{Fabric, LinkClass};
+use crate::topology::{Fabric, LinkClass, Outages};
 use crate::watch::Watch;
 
 pub(crate) use links::kind;
@@ -105,7 +105,7 @@ impl Outcome<'_> {
                     .watch
                     .and_then(Watch::uses)
                     .and_then(|_| draw::drawing(run.topology, |link| used.utilisation(link))),
-                ..network_report(run.topology, run.settings)
+                ..network_report(run.topology, run.settings, runtime)
             },
             latency: latency(&run.latencies.all()),
             sizes: run.latencies.sizes().map(of_size).collect(),
@@ -211,13 +211,15 @@ fn job_report(
     }
 }
 
-fn network_report(topology: &Fabric, settings: &NetworkSettings) -> NetworkReport {
+fn network_report(topology: &Fabric, settings: &NetworkSettings, runtime: Picos) -> NetworkReport {
+    let cut_off = topology.outages().into_iter().flat_map(Outages::cut_off);
     let NetworkSettings { links, model, routing, loggp, .. } = settings;
     let of_nodes = links.of(LinkClass::NODE);
     NetworkReport {
         topology: topology.topology().name(),
         routing: routing.to_string(),
         failures: settings.fail.iter().map(ToString::to_string).collect(),
+        cut_off: cut_off.filter(|cut_off| cut_off.begin < runtime).map(ToString::to_string).collect(),
         nodes: topology.nodes(),
         links: topology.links(),
         switches: topology.switches(),

@@ -77,6 +77,8 @@ impl Settings {
         let mut alone = self.clone();
         alone.network.model = model;
         alone.network.routing = RoutingSpec::default();
+        // A message that comes later may have a shorter way: links that fail for a time would make this no bound.
+        alone.network.fail.retain(|fault| !fault.has_times());
         alone.observe = Observe::default();
         alone.background = None;
         alone
@@ -111,7 +113,7 @@ pub struct NetworkSettings {
     #[arg(long, default_value_t, value_name = "R", help_heading = LINKS_HEADING)]
     pub routing: RoutingSpec,
     /// Failed links, around which routes lead: FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED of the cables
-    /// between switches; with =PERCENT% behind it that much of the bandwidth is left. May be repeated
+    /// between switches; with =PERCENT% behind it that much of the bandwidth is left, with ` down TIME up TIME` (or down TIME) it is for a time. May be repeated
     #[arg(long, value_name = "WHAT", help_heading = LINKS_HEADING)]
     pub fail: Vec<Fault>,
     /// Settings of a common network, for the options that are not given: hdr, ndr, slingshot, roce100, roce400 or cloud
@@ -144,6 +146,13 @@ impl NetworkSettings {
     /// The topology with its failures; `auto` gets `needed` nodes, and those that are `used` must reach each other.
     pub(crate) fn fabric(&self, needed: u32, used: impl Iterator<Item = u32>) -> Result<Fabric, SimError> {
         let fabric = self.topology.build(needed)?;
+        if let Some(path) = self.routing.tables() {
+            if !self.fail.is_empty() {
+                return Err(SimError::Unsupported { what: "--routing table", with: "--fail" });
+            }
+            let named = |error| SimError::Table { path: path.to_owned(), error };
+            return fabric.with_table(path).map_err(named);
+        }
         if self.fail.is_empty() {
             return Ok(fabric);
         }

@@ -96,6 +96,9 @@ commands! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::{Args, CommandFactory, Parser};
+    use sim_example::NetworkSettings;
+    use sim_example::model::{Carrier, Model};
 
     #[test]
     fn paragraphs_are_joined_and_examples_are_not() {
@@ -113,6 +116,43 @@ mod tests {
         }
         for below in command.get_subcommands() {
             described(below, &format!("{path} {}", below.get_name()));
+        }
+    }
+
+    /// The help of a command has no option that the command refuses whatever else is given: those of models that it cannot run.
+    #[test]
+    fn help_lists_what_a_command_takes() {
+        let shown = |command: &str, id: &str| {
+            let vef = Vef::command();
+            let command = vef.find_subcommand(command).unwrap();
+            let found = command.get_arguments().find(|option| option.get_id() == id).unwrap();
+            let values = found.get_possible_values();
+            let values: Vec<String> = values.iter().map(|value| value.get_name().to_owned()).collect();
+            (!found.is_hide_set(), values)
+        };
+        let ranks: Vec<Model> =
+            Model::ALL.into_iter().filter(|model| matches!(model.info().carrier, Carrier::Ranks)).collect();
+        assert!(!ranks.is_empty());
+        let settings = NetworkSettings::augment_args(clap::Command::new("network"));
+        let mut hidden = 0;
+        for option in settings.get_arguments() {
+            let id = option.get_id().as_str();
+            assert!(shown("sim", id).0, "sim takes {id}");
+            let users = Model::ALL.into_iter().filter(|model| {
+                option.get_help_heading().is_none_or(|heading| model.info().options.contains(&heading))
+            });
+            let takes = users.into_iter().any(|model| !ranks.contains(&model));
+            assert_eq!(shown("traffic", id).0, takes, "traffic {id}");
+            hidden += u32::from(!takes);
+        }
+        assert!(hidden > 0);
+        for model in Model::ALL {
+            let name = model.info().name.to_owned();
+            assert!(shown("sim", "model").1.contains(&name));
+            assert_eq!(shown("traffic", "model").1.contains(&name), !ranks.contains(&model), "{name}");
+            // Given, it is read, and refused with the reason.
+            let given = Vef::try_parse_from(["vef", "traffic", "--topology", "torus:4x4", "--model", &name]);
+            assert!(given.is_ok(), "{name}");
         }
     }
 

@@ -324,6 +324,9 @@ pub struct NetworkReport {
     /// Failed or slower links, in the form in which they can be given again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
+    /// Of links that fail at times: from when to when which nodes could not reach each other during the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut_off: Vec<String>,
     /// Number of end nodes.
     pub nodes: u32,
     /// Number of directed links, those of nodes included.

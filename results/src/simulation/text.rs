@@ -42,6 +42,9 @@ impl Simulation {
                 )?;
             }
         }
+        for cut_off in &self.network.cut_off {
+            writeln!(out, "cut off       {cut_off}")?;
+        }
         write!(out, "run time      {}", Picos(self.runtime_ps))?;
         match self.ideal {
             Some(Ideal { runtime_ps, slowdown }) => {

@@ -9,10 +9,11 @@ use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
 use super::links::{Serial, Usage};
+use super::network::stranded;
 use super::{Carried, Happened, Hops, Network, OutOfTime, Setup};
 use crate::quantity::Bandwidth;
 use crate::routing::{Load, Router};
-use crate::topology::{LinkId, Route};
+use crate::topology::{LinkId, Outages, Route};
 use crate::watch::{Crossing, Watch};
 use replay::Queue;
 
@@ -35,6 +36,17 @@ pub(crate) struct Messages<'a> {
     events: u64,
     hops: Hops,
     watch: Option<Box<Watch>>,
+    /// Set if links fail at times.
+    outages: Option<Held<'a>>,
+}
+
+/// Messages in a network whose links fail at times.
+struct Held<'a> {
+    outages: &'a Outages,
+    /// By slot: the time for which the message was held at its switch.
+    times: Vec<Picos>,
+    /// The switch and the destination of a message that cannot go on.
+    stranded: Option<(u32, u32)>,
 }
 
 /// How messages cross links and switches.
@@ -137,6 +149,7 @@ impl<'a> Messages<'a> {
             events: 0,
             hops: Hops::default(),
             watch: None,
+            outages: fabric.outages().map(|outages| Held { outages, times: Vec::new(), stranded: None }),
             router,
         }
     }
@@ -148,6 +161,14 @@ impl<'a> Messages<'a> {
         let turn = if self.rule.waits == Waits::Nowhere { now } else { now.max(self.links.free(link)) };
         let first_byte = turn.checked_add(self.overhead).ok_or(OutOfTime { bytes: flight.bytes })?;
         flight.last_byte = first_byte;
+        if self.outages.is_some()
+            && let Some(again) = self.is_held(slot, link, first_byte, now)?
+        {
+            if let Some(at) = again {
+                self.queue.push(at, Event { slot, link, what: What::Start });
+            }
+            return Ok(());
+        }
         self.about[slot as usize].entered = first_byte;
         let (end, mut then) = self.cross(slot, link, first_byte, false)?;
         if self.report_sent {
@@ -157,22 +178,96 @@ impl<'a> Messages<'a> {
         if self.rule.waits != Waits::Everywhere {
             // Without contention behind its injection, no other event affects the message: compute its whole route at once.
             while then.1.what != What::Delivered {
-                then = self.pass_on(then.1, then.0)?;
+                match self.pass_on(then.1, then.0)? {
+                    Some(next) => then = next,
+                    None => return Ok(()),
+                }
             }
         }
         self.queue.push(then.0, then.1);
         Ok(())
     }
 
-    /// Sends a message at a switch over its next link; returns its next event.
+    /// Sends a message at a switch over its next link; returns its next event. `None` if it cannot go on, ever.
     #[inline(always)]
-    fn pass_on(&mut self, event: Event, now: Picos) -> Result<(Picos, Event), OutOfTime> {
+    fn pass_on(&mut self, event: Event, now: Picos) -> Result<Option<(Picos, Event)>, OutOfTime> {
+        if self.outages.is_some() {
+            return self.pass_on_if_up(event, now);
+        }
         let Event { slot, link, what } = match event.what {
             What::Undecided => self.route(event.slot, now),
             _ => event,
         };
         let (_, then) = self.cross(slot, link, now, what == What::AtLastSwitch)?;
-        Ok(then)
+        Ok(Some(then))
+    }
+
+    /// The same in a network whose links fail at times: a message is held if the link fails before its last byte has left, and takes the
+    /// route of the time of the failure, as a whole.
+    #[inline(never)]
+    fn pass_on_if_up(&mut self, event: Event, now: Picos) -> Result<Option<(Picos, Event)>, OutOfTime> {
+        let Some(Held { outages, .. }) = self.outages else { return Ok(None) };
+        let Event { slot, .. } = event;
+        let load = Backlog { links: &self.links, bandwidth: self.bandwidth, now };
+        let before = self.flights[slot as usize].route;
+        let hop = self.router.next_at(outages, &mut self.flights[slot as usize].route, now, &load);
+        let again = match hop {
+            None => Some(self.hold(slot, now, None)),
+            Some(hop) => self.is_held(slot, hop.link, now, now)?,
+        };
+        match (again, hop) {
+            (None, Some(hop)) => {
+                let (_, then) = self.cross(slot, hop.link, now, hop.last)?;
+                Ok(Some(then))
+            }
+            (again, _) => {
+                self.flights[slot as usize].route = before;
+                Ok(again.flatten().map(|at| (at, Event { what: What::Undecided, ..event })))
+            }
+        }
+    }
+
+    /// Whether a message whose first byte could enter a link at `ready` is held, as the link fails before its last byte has left, and until when.
+    fn is_held(
+        &mut self,
+        slot: u32,
+        over: LinkId,
+        ready: Picos,
+        now: Picos,
+    ) -> Result<Option<Option<Picos>>, OutOfTime> {
+        let Some(Held { outages, .. }) = self.outages else { return Ok(None) };
+        let Flight { bytes, last_byte, .. } = self.flights[slot as usize];
+        let out_of_time = OutOfTime { bytes };
+        let (link, speed, forgiven) = self.links.at(over);
+        let time = speed.bandwidth.time(bytes).ok_or(out_of_time)?;
+        // As in `cross`.
+        let ready = ready.max(last_byte.saturating_sub(time));
+        let turn = if self.rule.waits == Waits::Everywhere { ready.max(link.free) } else { ready };
+        let free = turn.checked_add(time).ok_or(out_of_time)?.saturating_sub(forgiven);
+        let end = ready.max(last_byte).max(free);
+        let fails = outages.cut(over, ready.max(end.saturating_sub(time)), end).is_some();
+        let Some(cut) = outages.cut(over, now, end).filter(|_| fails) else { return Ok(None) };
+        if self.rule.waits != Waits::Nowhere {
+            // Those behind do not overtake it.
+            link.free = link.free.max(cut.saturating_add(forgiven));
+        }
+        Ok(Some(self.hold(slot, now, Some(cut).filter(|cut| *cut > now))))
+    }
+
+    /// Holds a message at its switch or node until a link fails there or, without, until the next change.
+    fn hold(&mut self, slot: u32, now: Picos, cut: Option<Picos>) -> Option<Picos> {
+        let held = self.outages.as_mut()?;
+        let Route { at, dst, .. } = self.flights[slot as usize].route;
+        let Some(until) = cut.or_else(|| held.outages.next(now)) else {
+            held.stranded = Some((at, dst));
+            return None;
+        };
+        let slot = slot as usize;
+        if slot >= held.times.len() {
+            held.times.resize(slot + 1, Picos::ZERO);
+        }
+        held.times[slot] = held.times[slot].saturating_add(until.saturating_sub(now));
+        Some(until)
     }
 
     /// Chooses the next link of a message that is at a switch at `now`.
@@ -205,8 +300,13 @@ impl<'a> Messages<'a> {
         link.free = start.checked_add(time).ok_or(out_of_time)?;
         // A token bucket only passes bytes that have arrived.
         let end = ready.max(flight.last_byte).max(link.free.saturating_sub(forgiven));
-        link.usage.add(flight.bytes, time, waited);
+        let held = match &mut self.outages {
+            Some(held) => held.times.get_mut(slot as usize).map_or(Picos::ZERO, std::mem::take),
+            None => Picos::ZERO,
+        };
+        link.usage.add(flight.bytes, time, waited.saturating_add(held));
         if let Some(watch) = &mut self.watch {
+            let waited = waited.saturating_add(held);
             let crossing = Crossing { link: over, bytes: flight.bytes.0, waited, time, end };
             watch.crossed(slot, self.about[slot as usize].tag, &crossing, last);
         }
@@ -223,7 +323,7 @@ impl<'a> Messages<'a> {
             // Cannot overflow: not later than `last_byte`, as a message that waits is delayed as a whole.
             false => Picos(now.0 + waited.0 + speed.latency.0 + self.switch_delay.0),
         };
-        let at_switch = match self.router.asks_for_load() {
+        let at_switch = match self.router.asks_for_load() || self.outages.is_some() {
             true => Event { slot, link: over, what: What::Undecided },
             false => self.route(slot, passed_on),
         };
@@ -280,8 +380,9 @@ impl Network for Messages<'_> {
                 What::Start => self.start(slot, event.link, now)?,
                 What::AtSwitch | What::AtLastSwitch | What::Undecided => {
                     self.events += 1;
-                    let (at, event) = self.pass_on(event, now)?;
-                    self.queue.push(at, event);
+                    if let Some((at, event)) = self.pass_on(event, now)? {
+                        self.queue.push(at, event);
+                    }
                 }
                 What::Sent => {
                     let flight = &mut self.flights[slot as usize];
@@ -319,6 +420,11 @@ impl Network for Messages<'_> {
 
     fn hops(&self) -> Option<Hops> {
         Some(self.hops)
+    }
+
+    fn stranded(&self) -> Option<String> {
+        let (at, dst) = self.outages.as_ref()?.stranded?;
+        Some(stranded(self.router.fabric(), at, dst))
     }
 
     fn set_watch(&mut self, watch: Option<Box<Watch>>) {

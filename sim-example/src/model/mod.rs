@@ -67,4 +67,6 @@ pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};
 
 #[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use replay::Kind;
 use vef_format::units::{Bytes, Picos};
 
 use super::links::Usage;
+use crate::topology::{Fabric, Vertex};
 use crate::watch::Watch;
 
 /// A message would arrive after 2⁶⁴ picoseconds, or the packet model would divide it into more than 2²⁶ packets.
@@ -121,6 +122,12 @@ pub enum Happened {
     },
 }
 
+/// What [`Network::stranded`] says of a switch and a destination.
+pub(super) fn stranded(fabric: &Fabric, at: u32, dst: u32) -> String {
+    let [at, dst] = [Vertex::Switch(at), Vertex::Node(dst)].map(|vertex| fabric.vertex_name(vertex));
+    format!("a message for {dst} is in switch {at}, from which no route leads there any more")
+}
+
 /// A network that carries messages.
 ///
 /// `examples/own_model.rs` is one of another crate.
@@ -150,6 +157,11 @@ pub trait Network {
 
     /// When no event is left and not all messages are delivered: the channels that wait for each other.
     fn deadlock(&self) -> Option<String> {
+        None
+    }
+
+    /// When not all messages are delivered: one that is at a switch from which no link leads on any more, and that switch.
+    fn stranded(&self) -> Option<String> {
         None
     }
 
@@ -185,6 +197,10 @@ macro_rules! forward {
 
         fn deadlock(&$this) -> Option<String> {
             $inner.deadlock()
+        }
+
+        fn stranded(&$this) -> Option<String> {
+            $inner.stranded()
         }
 
         fn congested(&$this) -> Option<$crate::model::Congested> {

@@ -28,7 +28,8 @@ impl Router<'_> {
             // The two phases of a route over an intermediate switch have separate classes.
             let of_a_phase =
                 self.with_policy(|policy| (policy.detours, policy.classes_by_hops) = (false, false));
-            let can_deadlock = find_cycle(&of_a_phase, 1).is_some();
+            // Routes that change on their way meet those of other epochs.
+            let can_deadlock = self.fabric().outages().is_some() || find_cycle(&of_a_phase, 1).is_some();
             *self = self.with_policy(|policy| policy.classes_by_hops = can_deadlock);
         }
         let routing = self.routing().name();
@@ -75,7 +76,16 @@ impl Dependencies {
                 if seen.len() >= left {
                     return dependencies;
                 }
-                dependencies.follow(router, classes, router.start(src, dst, 0), &mut seen);
+                let route = router.start(src, dst, 0);
+                let Some(outages) = fabric.outages() else {
+                    dependencies.follow(router, classes, route, &mut seen);
+                    continue;
+                };
+                for &begin in outages.begins() {
+                    let mut route = route;
+                    outages.enter(&mut route, begin);
+                    dependencies.follow(router, classes, route, &mut seen);
+                }
             }
             left -= seen.len().min(left);
         }

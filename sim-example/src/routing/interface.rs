@@ -1,6 +1,7 @@
 //! What a routing says of itself.
 
 use std::fmt;
+use std::path::Path;
 
 use vef_format::units::Bytes;
 
@@ -61,6 +62,11 @@ pub trait Routing: fmt::Debug + Send + Sync {
     /// Whether it compares loads with a number of bytes: not with models whose load is of something else.
     fn counts_bytes(&self) -> bool {
         false
+    }
+
+    /// The file of tables by which routes are, instead of the topology's own.
+    fn tables(&self) -> Option<&Path> {
+        None
     }
 
     /// The topologies for which it is, if this is none of them.

@@ -4,10 +4,11 @@ use std::str::FromStr;
 
 use super::form::{Form, RoutingSpec};
 use super::minimal::Minimal;
-use super::{adaptive, ecmp, minimal, par, ugal, valiant};
+use super::{adaptive, ecmp, minimal, par, table, ugal, valiant};
 
 /// All routings, in the order of the documentation.
-pub const FORMS: &[Form] = &[minimal::FORM, ecmp::FORM, adaptive::FORM, valiant::FORM, ugal::FORM, par::FORM];
+pub const FORMS: &[Form] =
+    &[minimal::FORM, ecmp::FORM, adaptive::FORM, valiant::FORM, ugal::FORM, par::FORM, table::FORM];
 
 impl Default for RoutingSpec {
     /// `minimal`.

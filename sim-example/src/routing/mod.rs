@@ -8,6 +8,7 @@ mod adaptive;
 mod ecmp;
 mod minimal;
 mod par;
+mod table;
 mod ugal;
 mod valiant;
 

@@ -2,7 +2,8 @@
 
 use super::interface::{Alternatives, Detours, Load, Routing, Spread, Ways, draw};
 use crate::random::combine;
-use crate::topology::{Adaptivity, Choice, Fabric, Hop, LinkClass, LinkId, Policy, Route};
+use crate::topology::{Adaptivity, Choice, Fabric, Hop, LinkClass, LinkId, Outages, Policy, Route};
+use vef_format::units::Picos;
 
 /// A routing that is invalid for a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,6 +130,28 @@ impl<'a> Router<'a> {
     #[inline]
     pub fn next(&self, route: &mut Route, load: &impl Load) -> Hop {
         self.next_by(route, &mut Decide { router: self, load })
+    }
+
+    /// The next link of the route at `now`, in a network whose links fail at times; `None` if no route is left, or the node's link has failed.
+    #[inline(never)]
+    pub(crate) fn next_at(
+        &self,
+        outages: &Outages,
+        route: &mut Route,
+        now: Picos,
+        load: &impl Load,
+    ) -> Option<Hop> {
+        let mut next = *route;
+        outages.enter(&mut next, now);
+        if !self.fabric.topology().reaches(&next) {
+            return None;
+        }
+        let hop = self.next(&mut next, load);
+        if outages.is_down(hop.link, now) {
+            return None;
+        }
+        *route = next;
+        Some(hop)
     }
 
     /// As [`Router::next`], with another's choices.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::file::Speed;
 use super::interface::Topology;
+use super::outages::Outages;
 use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
 
 /// A network's nodes, switches and links.
@@ -14,12 +15,14 @@ pub struct Fabric {
     wiring: Wiring,
     /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     speeds: Vec<(Speed, LinkClass)>,
+    /// Set if links fail at times.
+    pub(super) outages: Option<Arc<Outages>>,
 }
 
 impl Fabric {
     /// The network of a topology.
     pub fn new(topology: Arc<dyn Topology>) -> Self {
-        Self { wiring: topology.wiring(), speeds: topology.speeds(), topology }
+        Self { wiring: topology.wiring(), speeds: topology.speeds(), topology, outages: None }
     }
 
     pub(super) fn of(topology: impl Topology + 'static) -> Self {
@@ -39,6 +42,11 @@ impl Fabric {
     /// Its topology.
     pub fn topology(&self) -> &dyn Topology {
         &*self.topology
+    }
+
+    /// When which links work, if some fail at times.
+    pub(crate) fn outages(&self) -> Option<&Outages> {
+        self.outages.as_deref()
     }
 
     /// Its links.

@@ -3,11 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::fabric::Fabric;
 use super::limits::GraphProblem;
+use super::outages::{CutOff, MOST_CHANGES, Outages};
 use super::wiring::{LinkId, Vertex};
+use crate::quantity::{QuantityError, exact_time, parse_time};
 use crate::random::Random;
+use vef_format::units::Picos;
 
 /// Links that have failed or are slower, as given by the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +19,8 @@ pub struct Fault {
     what: What,
     /// The bandwidth that is left, in percent; 0 of failed links.
     left: f64,
+    /// From when until when, if not always; the end may be [`Picos::MAX`].
+    times: Option<(Picos, Picos)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -34,12 +40,39 @@ enum What {
 pub enum FaultError {
     /// The text has no known form.
     #[error(
-        "write FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED (of all cables between switches); behind it =PERCENT% where so much of the bandwidth is left"
+        "write FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED (of all cables between switches); behind it =PERCENT% where so much of the bandwidth is left, or ` down TIME up TIME` (or ` down TIME` alone)"
     )]
     Form(String),
     /// A share is none.
     #[error("a share must be a number from 0% to 100%")]
     Percent,
+    /// A time is none.
+    #[error("{text:?}: {problem}")]
+    Time {
+        /// The text.
+        text: String,
+        /// The error in it.
+        problem: QuantityError,
+    },
+    /// Links work again before they fail.
+    #[error("{0}: up must be later than down")]
+    Order(String),
+    /// Links are slower for a time.
+    #[error("{0}: links are slower (=PERCENT%) for the whole run, or fail for a time; not both")]
+    SlowerForATime(String),
+    /// More changes than can be numbered.
+    #[error("--fail: links fail and work again at more than {MOST_CHANGES} times")]
+    TooManyChanges,
+    /// The tables of distances of all epochs are too large.
+    #[error(
+        "--fail: {sets} different sets of failed links, each with a table for {switches} switches: together they are at most {MOST_DISTANCES} distances"
+    )]
+    TooManyTables {
+        /// Sets of failed links.
+        sets: usize,
+        /// Switches.
+        switches: u32,
+    },
     /// What fails is named twice.
     #[error("--fail {0}: given a second time")]
     Twice(String),
@@ -55,7 +88,8 @@ pub enum FaultError {
     },
     /// Nodes that are used cannot reach each other.
     #[error(
-        "failed links leave no route from {from} to {to}; {count} of {all} nodes in use are cut off from {from}"
+        "failed links leave no route from {from} to {to}{}; {count} of {all} nodes in use are cut off from {from}",
+        if *.begin > Picos::ZERO { format!(" from {begin} on") } else { String::new() }
     )]
     CutOff {
         /// A node.
@@ -66,11 +100,16 @@ pub enum FaultError {
         count: usize,
         /// Nodes that are used.
         all: usize,
+        /// From when on.
+        begin: Picos,
     },
     /// The network is too large for a table of distances, which failures need.
     #[error("--fail: {0}")]
     Graph(#[from] GraphProblem),
 }
+
+/// The most distances of all tables together, two bytes each.
+const MOST_DISTANCES: u64 = 1 << 28;
 
 /// A number from 0 to 100 in front of `%`.
 fn percent(text: &str) -> Option<f64> {
@@ -81,10 +120,17 @@ impl FromStr for Fault {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Self, FaultError> {
-        let (what, left) = match text.rsplit_once('=') {
-            Some((what, left)) if left.ends_with('%') => (what, percent(left).ok_or(FaultError::Percent)?),
-            _ => (text, 0.0),
+        let (timeless, times) = match text.split_once(" down ") {
+            Some((what, times)) => (what.trim_end(), Some(parse_times(times, text)?)),
+            None => (text, None),
         };
+        let (what, left) = match timeless.rsplit_once('=') {
+            Some((what, left)) if left.ends_with('%') => (what, percent(left).ok_or(FaultError::Percent)?),
+            _ => (timeless, 0.0),
+        };
+        if left > 0.0 && times.is_some() {
+            return Err(FaultError::SlowerForATime(text.to_owned()));
+        }
         let ends = |separator: &str| {
             let (a, b) = what.split_once(separator)?;
             let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
@@ -104,8 +150,21 @@ impl FromStr for Fault {
         } else {
             (!what.is_empty()).then(|| What::Switch(what.to_owned()))
         };
-        Ok(Self { what: what.ok_or_else(|| FaultError::Form(text.to_owned()))?, left })
+        Ok(Self { what: what.ok_or_else(|| FaultError::Form(text.to_owned()))?, left, times })
     }
+}
+
+/// `TIME up TIME`, or `TIME` alone.
+fn parse_times(times: &str, text: &str) -> Result<(Picos, Picos), FaultError> {
+    let (down, up) = match times.split_once(" up ") {
+        Some((down, up)) => (down, Some(up)),
+        None => (times, None),
+    };
+    let time = |text: &str| {
+        parse_time(text.trim()).map_err(|problem| FaultError::Time { text: text.trim().to_owned(), problem })
+    };
+    let (down, up) = (time(down)?, up.map(time).transpose()?.unwrap_or(Picos::MAX));
+    if down < up { Ok((down, up)) } else { Err(FaultError::Order(text.to_owned())) }
 }
 
 impl fmt::Display for Fault {
@@ -117,11 +176,28 @@ impl fmt::Display for Fault {
             What::Switch(name) => f.write_str(name)?,
             What::Share(percent, seed) => write!(f, "{percent}%:{seed}")?,
         }
-        if self.left > 0.0 { write!(f, "={}%", self.left) } else { Ok(()) }
+        if self.left > 0.0 {
+            write!(f, "={}%", self.left)?;
+        }
+        let Some((down, up)) = self.times else { return Ok(()) };
+        write!(f, " down {}", exact_time(down))?;
+        if up < Picos::MAX { write!(f, " up {}", exact_time(up)) } else { Ok(()) }
     }
 }
 
 impl Fault {
+    /// Whether it is only for a time, or begins during the run.
+    pub fn has_times(&self) -> bool {
+        self.times.is_some()
+    }
+
+    /// Whether it has a time in common with another one.
+    fn overlaps(&self, other: &Self) -> bool {
+        let lasts = |fault: &Self| fault.times.unwrap_or((Picos::ZERO, Picos::MAX));
+        let ((from, to), (begin, end)) = (lasts(self), lasts(other));
+        from < end && begin < to
+    }
+
     /// The links concerned.
     fn links(&self, fabric: &Fabric) -> Result<Vec<LinkId>, FaultError> {
         let missing = |what: String| FaultError::Missing {
@@ -186,49 +262,84 @@ impl Fabric {
         faults: &[Fault],
         used: impl Iterator<Item = u32>,
     ) -> Result<(Self, Vec<(LinkId, f64)>), FaultError> {
-        let (mut failed, mut slower) = (HashSet::new(), HashMap::new());
-        let mut named = HashSet::new();
+        let (mut failed, mut slower, mut timed) = (HashSet::new(), HashMap::new(), Vec::new());
+        let mut named: HashMap<LinkId, Vec<&Fault>> = HashMap::new();
         for (at, fault) in faults.iter().enumerate() {
             let links = fault.links(&self)?;
+            let twice = |other: &Fault| fault.overlaps(other);
             // Shares may draw the same cables, and a switch may have links that are named.
             let is_named = matches!(fault.what, What::Link(..) | What::Cable(..));
-            if faults[..at].iter().any(|before| before.what == fault.what)
-                || is_named && !links.iter().all(|link| named.insert(*link))
+            if faults[..at].iter().any(|before| before.what == fault.what && twice(before))
+                || is_named
+                    && links.iter().filter_map(|link| named.get(link)).flatten().any(|other| twice(other))
             {
                 return Err(FaultError::Twice(fault.to_string()));
             }
-            match fault.left > 0.0 {
-                true => slower.extend(links.into_iter().map(|link| (link, fault.left))),
-                false => failed.extend(links),
+            if is_named {
+                links.iter().for_each(|link| named.entry(*link).or_default().push(fault));
+            }
+            match fault.times {
+                Some((from, to)) => timed.push((from, to, links)),
+                None if fault.left > 0.0 => slower.extend(links.into_iter().map(|link| (link, fault.left))),
+                None => failed.extend(links),
             }
         }
         slower.retain(|link, _| !failed.contains(link));
         let mut slower: Vec<(LinkId, f64)> = slower.into_iter().collect();
         slower.sort_by_key(|(link, _)| *link);
-        if failed.is_empty() {
-            return Ok((self, slower));
-        }
-        let fabric = self.without(&failed)?;
-        let used: HashSet<u32> = used.collect();
-        let mut used: Vec<u32> = used.into_iter().collect();
+        let mut used: Vec<u32> = used.collect::<HashSet<u32>>().into_iter().collect();
         used.sort_unstable();
+        if timed.is_empty() {
+            if failed.is_empty() {
+                return Ok((self, slower));
+            }
+            let fabric = self.without(&failed)?;
+            return match fabric.cut_off(&failed, &used, 0) {
+                Some(CutOff { from, to, count, all, begin, .. }) => {
+                    Err(FaultError::CutOff { from, to, count, all, begin })
+                }
+                None => Ok((fabric, slower)),
+            };
+        }
+        let outages = Outages::new(&failed, &timed).ok_or(FaultError::TooManyChanges)?;
+        let (sets, switches) = (outages.sets().len(), self.switches());
+        if sets as u64 * u64::from(switches).pow(2) > MOST_DISTANCES {
+            return Err(FaultError::TooManyTables { sets, switches });
+        }
+        let mut fabric = self.with_outages(outages.clone())?;
+        let mut cut_off = Vec::new();
+        for (epoch, &begin) in (0u32..).zip(outages.begins()) {
+            let Some(pair) = fabric.cut_off(&outages.sets()[outages.place(epoch)], &used, epoch) else {
+                continue;
+            };
+            match outages.next(begin) {
+                Some(end) => cut_off.push(CutOff { begin, end, ..pair }),
+                None => {
+                    let CutOff { from, to, count, all, .. } = pair;
+                    return Err(FaultError::CutOff { from, to, count, all, begin });
+                }
+            }
+        }
+        fabric.outages = Some(Arc::new(outages.with_cut_off(cut_off)));
+        Ok((fabric, slower))
+    }
+
+    /// Nodes in use that cannot reach each other, in an epoch.
+    fn cut_off(&self, failed: &HashSet<LinkId>, used: &[u32], epoch: u32) -> Option<CutOff> {
         let cable_works = |node: u32| {
             [LinkId::injection(node), LinkId::ejection(node)].iter().all(|link| !failed.contains(link))
         };
-        let first = used.iter().copied().find(|&node| cable_works(node)).or(used.first().copied());
-        if let Some(first) = first {
-            let is_cut_off = |node: &u32| {
-                let node = *node;
-                !cable_works(node) || !fabric.is_connected(first, node) || !fabric.is_connected(node, first)
-            };
-            let cut_off: Vec<u32> = used.iter().copied().filter(is_cut_off).collect();
-            if let Some(&node) = cut_off.first() {
-                let name = |node: u32| fabric.vertex_name(Vertex::Node(node));
-                let (from, to) = (name(first), name(node));
-                return Err(FaultError::CutOff { from, to, count: cut_off.len(), all: used.len() });
-            }
-        }
-        Ok((fabric, slower))
+        let first = used.iter().copied().find(|&node| cable_works(node)).or(used.first().copied())?;
+        let is_cut_off = |&&node: &&u32| {
+            !cable_works(node)
+                || !self.is_connected(first, node, epoch)
+                || !self.is_connected(node, first, epoch)
+        };
+        let mut cut_off = used.iter().filter(is_cut_off);
+        let &to = cut_off.next()?;
+        let [from, to] = [first, to].map(|node| self.vertex_name(Vertex::Node(node)));
+        let (count, all) = (1 + cut_off.count(), used.len());
+        Some(CutOff { from, to, count, all, begin: Picos::ZERO, end: Picos::MAX })
     }
 }
 
@@ -355,6 +466,43 @@ mod tests {
         for text in ["a->b=200%", "200%:1", "spine0=-1%", "x%:1"] {
             assert_eq!(text.parse::<Fault>(), Err(FaultError::Percent), "{text}");
         }
+    }
+
+    /// Times are shown as they can be given again; the same links may fail twice, one after the other.
+    #[test]
+    fn links_fail_for_a_time() {
+        for text in ["a->b down 2ms up 5ms", "a<->b down 0ms", "spine0 down 1500ns up 2us", "5%:3 down 7ms"] {
+            let fault: Fault = text.parse().unwrap();
+            assert_eq!((fault.to_string(), fault.has_times()), (text.to_owned(), true));
+        }
+        for (text, error) in [
+            ("a->b down 5ms up 2ms", "a->b down 5ms up 2ms: up must be later than down"),
+            ("a->b down 5ms up 5ms", "a->b down 5ms up 5ms: up must be later than down"),
+            ("a->b down 5", "\"5\": unknown or missing unit; write ps, ns, us, ms or s, like 500ns or 1.5us"),
+            ("a->b down up 2ms", "\"up 2ms\": expected a decimal number and a unit, like 500ns or 1.5us"),
+            (
+                "a->b=10% down 5ms",
+                "a->b=10% down 5ms: links are slower (=PERCENT%) for the whole run, or fail for a time; not both",
+            ),
+        ] {
+            assert_eq!(text.parse::<Fault>().unwrap_err().to_string(), error);
+        }
+        let says =
+            |faults: &[&str]| failed("torus:4x4", faults).map(|_| ()).map_err(|error| error.to_string());
+        let link = "(0,0)->(1,0)";
+        let twice = |fault: &str| Err(format!("--fail {fault}: given a second time"));
+        let [early, late, over, ever] = ["down 1us up 2us", "down 2us up 3us", "down 1us up 3us", "down 2us"]
+            .map(|at| format!("{link} {at}"));
+        assert_eq!(says(&[&early, &late]), Ok(()));
+        assert_eq!(says(&[&late, &over]), twice(&over));
+        assert_eq!(says(&[&late, &ever]), twice(&ever));
+        assert_eq!(says(&[link, &late]), twice(&late));
+        // For a time nodes may be cut off, not for ever.
+        assert_eq!(says(&["(0,0) down 1us up 2us"]), Ok(()));
+        assert_eq!(
+            says(&["(0,0) down 1us"]),
+            Err("failed links leave no route from node1 to node0 from 1.000 µs on; 1 of 16 nodes in use are cut off from node1".into())
+        );
     }
 
     #[test]

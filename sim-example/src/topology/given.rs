@@ -16,7 +16,8 @@ use super::graph::Graph;
 use super::interface::Topology;
 use super::limits::{GraphProblem, MAX_LINKS, MAX_SWITCHES};
 use super::route::{Choice, Field, Hop, Policy, Route, other_than};
-use super::wiring::{LinkClass, LinkId, Wiring};
+use super::routes::Routes;
+use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
 
 pub(super) const FORMS: &[Form] = &[Form {
     kind: "file",
@@ -45,10 +46,7 @@ pub(super) struct Given {
     /// Speeds of the classes from [`LinkClass::GIVEN`] on, each with the class that supplies missing values.
     speeds: Vec<(Speed, LinkClass)>,
     graph: Graph,
-    /// Links of given routes between switches, with the switches they lead to; route by route.
-    route_links: Vec<(LinkId, u32)>,
-    /// First entry in `route_links` and number of links, by source and destination.
-    routes: HashMap<(u32, u32), (u32, u32)>,
+    routes: Routes,
 }
 
 impl Given {
@@ -141,8 +139,7 @@ impl Given {
             node_names: nodes.iter().map(|&place| name_of(place)).collect(),
             switch_names: switches.iter().map(|&place| name_of(place)).collect(),
             graph,
-            route_links: Vec::new(),
-            routes: HashMap::new(),
+            routes: Routes::default(),
             speeds: classes.speeds,
             wiring,
         };
@@ -188,42 +185,16 @@ impl Given {
                 Place::Node(_) => return Err(wrong(format!("{:?} is not a switch", name(place)))),
             }
         }
-        for (end, node, place) in [(switches.first(), src, route.src), (switches.last(), dst, route.dst)] {
-            if end != Some(&self.wiring.switch_of(node)) {
-                return Err(wrong(format!("{:?} is not connected to that switch", name(place))));
-            }
-        }
-        let first = self.route_links.len() as u32;
-        for pair in switches.windows(2) {
-            let link = self.graph.neighbours(pair[0]).iter().find(|&&(_, to)| to == pair[1]);
-            let names = pair.iter().map(|&switch| self.switch_names[switch as usize].as_str());
-            let missing = || wrong(format!("no such link: {}", names.collect::<Vec<_>>().join("->")));
-            let link = *link.ok_or_else(missing)?;
-            self.route_links.push(link);
-        }
-        match self.routes.insert((src, dst), (first, switches.len() as u32 - 1)) {
-            None => Ok(()),
-            Some(_) => Err(wrong("the route is given twice".into())),
-        }
+        let name = |vertex: Vertex| match vertex {
+            Vertex::Node(node) => self.node_names[node as usize].clone(),
+            Vertex::Switch(switch) => self.switch_names[switch as usize].clone(),
+        };
+        self.routes.add((src, dst), &switches, &self.wiring, &self.graph, name).map_err(wrong)
     }
 
-    /// The given route between two nodes: index of its first [`Given::route_link`], and number of links.
-    fn given_route(&self, src: u32, dst: u32) -> Option<(u32, u32)> {
-        if self.routes.is_empty() {
-            return None;
-        }
-        self.routes.get(&(src, dst)).copied()
-    }
-
-    /// Link number `at` of the given routes, and the switch it leads to.
-    #[inline]
-    fn route_link(&self, at: u32) -> (LinkId, u32) {
-        self.route_links[at as usize]
-    }
     /// Most links between two switches, on given routes too.
     fn diameter(&self) -> u32 {
-        let given = self.routes.values().map(|&(_, links)| links).max();
-        self.graph.diameter().max(given.unwrap_or(0))
+        self.graph.diameter().max(self.routes.longest())
     }
 }
 
@@ -264,7 +235,7 @@ impl Topology for Given {
             GIVEN.set(&mut route.state, at + 2);
             LEFT.set(&mut route.state, left - 1);
             let link;
-            (link, route.at) = self.route_link(at);
+            (link, route.at) = self.routes.link(at);
             return Hop::to_switch(link, class);
         }
         let target = if route.via == Route::NO_DETOUR { self.wiring.switch_of(route.dst) } else { route.via };
@@ -284,7 +255,7 @@ impl Topology for Given {
 
     /// A route that the file gives has no detour.
     fn start(&self, src: u32, route: &mut Route) {
-        if let Some((first, links)) = self.given_route(src, route.dst) {
+        if let Some((first, links)) = self.routes.of(src, route.dst) {
             route.via = Route::NO_DETOUR;
             GIVEN.set(&mut route.state, first + 1);
             LEFT.set(&mut route.state, links);

@@ -27,8 +27,8 @@ pub trait Topology: fmt::Debug + Send + Sync {
     /// Links between two switches that have nodes, on a shortest route.
     fn hops(&self, from: u32, to: u32) -> u32;
 
-    /// Whether there is a route between two switches; only where links have failed there may be none.
-    fn is_connected(&self, _from: u32, _to: u32) -> bool {
+    /// Whether a route leads to its destination; only where links have failed it may not.
+    fn reaches(&self, _: &Route) -> bool {
         true
     }
 

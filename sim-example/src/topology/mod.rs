@@ -28,7 +28,10 @@ mod form;
 mod graph;
 mod interface;
 mod limits;
+mod outages;
 mod route;
+mod routes;
+mod table;
 mod wiring;
 
 pub use drawing::Drawing;
@@ -43,6 +46,7 @@ pub use list::FORMS;
 pub use route::{Adaptivity, Choice, Hop, Policy, Route, other_than};
 pub use wiring::{LinkClass, LinkId, Vertex, Wiring};
 
+pub(crate) use outages::Outages;
 pub(crate) use parts::Parts;
 
 #[cfg(test)]

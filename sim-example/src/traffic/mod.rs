@@ -28,7 +28,7 @@ use crate::model::{Carried, Carrier, Happened, Hops, ModelError, Network, Origin
 use crate::random::Random;
 use crate::report::{congestion, latency};
 use crate::settings::NetworkSettings;
-use crate::topology::{Fabric, LinkClass};
+use crate::topology::{Fabric, Fault, LinkClass};
 
 pub use background::{Background, BackgroundError};
 pub(crate) use destinations::Destinations;
@@ -137,6 +137,10 @@ const GROWS: f64 = 1.25;
 pub fn run_traffic(network: &NetworkSettings, traffic: &Traffic, load: f64) -> Result<Load, SimError> {
     if !(load > 0.0 && load <= 1.0) {
         return Err(SimError::Load(load));
+    }
+    if network.fail.iter().any(Fault::has_times) {
+        let with = "loads, which are measured in a steady state (--batch ends)";
+        return Err(SimError::Unsupported { what: "--fail at a time", with });
     }
     let topology = network.whole_fabric()?;
     let destinations = traffic.pattern.destinations(&topology, traffic.seed)?;
@@ -287,6 +291,9 @@ pub fn run_batch(network: &NetworkSettings, traffic: &Traffic, messages: u32) ->
         }
     }
     if latencies.count() < submitted {
+        if let Some(stranded) = carrier.stranded() {
+            return Err(SimError::Stranded(stranded));
+        }
         return Err(SimError::DeadlockedTraffic { circle: carrier.deadlock().unwrap_or_default() });
     }
     let bandwidth = network.links.of(LinkClass::NODE).bandwidth.bits_per_second();

@@ -11,8 +11,8 @@ use crate::simulation_args::{Sim, Table};
 use placement::Placement;
 use replay::{BuildError, Follow};
 use sim_example::calibration::Calibration;
-use sim_example::model::Model;
-use sim_example::topology::TopologySpec;
+use sim_example::model::{Members, Model};
+use sim_example::topology::{Fault, TopologySpec};
 use sim_example::{
     Collectives, ComputeNoise, ComputeScale, Places, ScaleError, SendCompletion, Settings, SimError,
     Simulation, Workload, simulate, simulate_followed,
@@ -85,6 +85,7 @@ pub(super) fn observed_by(
         }
         if sim.sweep.is_empty() {
             warn_of_other_placements(settings, &report);
+            warn_of_idle_class(settings, &report);
         }
         let is_beside_others = settings.jobs.len() > 1 || settings.background.is_some();
         if is_beside_others && !sim.no_ideal {
@@ -133,6 +134,18 @@ fn warn_of_other_placements(settings: &Settings, report: &Simulation) {
     }
 }
 
+/// Warns of a class of traffic for collectives without any message of one.
+fn warn_of_idle_class(settings: &Settings, report: &Simulation) {
+    let classes = &settings.network.packet.classes;
+    if classes.has(Members::Collectives) && report.collectives == report.collectives_offloaded {
+        let why = match report.collectives {
+            0 => "the traces have no collectives",
+            _ => "the network carries out all collectives (--collectives)",
+        };
+        output::remark(format_args!("warning: --class collectives has no messages: {why}"));
+    }
+}
+
 /// The same error without the time in the run.
 fn without_time(mut error: SimError) -> SimError {
     if let SimError::Stuck(stuck) = &mut error {
@@ -169,6 +182,9 @@ pub(super) fn settings(
     calibration: Option<&Calibration>,
 ) -> Result<Settings, Failure> {
     if let TopologySpec::File(path) = &sim.network.settings.topology {
+        can_be_read_again(path)?;
+    }
+    if let Some(path) = sim.network.settings.routing.tables() {
         can_be_read_again(path)?;
     }
     let mut job = Workload::new(&trace.path);
@@ -228,6 +244,9 @@ pub(super) fn settings(
     let packet = &settings.network.packet;
     if several && (packet.congestion.is_some() || packet.lossy.is_some()) {
         return Err("-j: no effect with --congestion or --lossy, which one thread runs".into());
+    }
+    if several && settings.network.fail.iter().any(Fault::has_times) {
+        return Err("-j: no effect with --fail at a time, which one thread runs".into());
     }
     if several && sim.timeline.is_some() {
         return Err("-j: no effect with --timeline, for which one thread runs".into());

@@ -12,6 +12,7 @@
 //! Under `--connections pair` the messages of a pair of ranks share links one after the other, in the order in which they were submitted: the next one
 //! begins when all bytes of the one before have passed, and its own first byte has come.
 
+mod outages;
 pub(super) mod settings;
 mod shares;
 
@@ -19,6 +20,7 @@ use hashbrown::HashMap;
 use std::collections::VecDeque;
 use vef_format::units::{Bytes, Picos};
 
+use self::outages::Rerouted;
 use self::settings::{Connections, FlowSettings, Weights};
 use self::shares::Shares;
 use super::error::ModelError;
@@ -69,6 +71,8 @@ pub(crate) struct Flows<'a> {
     events: u64,
     hops: Hops,
     watch: Option<Box<Watch>>,
+    /// Set if links fail at times.
+    outages: Option<Rerouted<'a>>,
 }
 
 /// The ends of a connection: a job and two of its ranks, or two nodes of the traffic beside.
@@ -151,6 +155,8 @@ enum Event {
     Step(u32),
     /// The end of a flow, unless a later event replaced it.
     End { flow: u32, generation: u32 },
+    /// Links fail or work again.
+    Change,
 }
 
 /// An event of a flow.
@@ -160,6 +166,8 @@ pub(super) enum Flowed {
     Due(u32),
     /// All bytes have passed.
     Ended(u32),
+    /// Links fail or work again.
+    Changed,
 }
 
 impl Fluid {
@@ -228,6 +236,18 @@ impl Fluid {
         self.dirty = true;
     }
 
+    /// A flow stops at this moment; returns its bytes that are left. It keeps its route, but is to be withdrawn from it.
+    fn stop(&mut self, flow: u32) -> f64 {
+        let state = &mut self.states[flow as usize];
+        state.left = (state.left - state.rate * (self.now.0 - state.since.0) as f64).max(0.0);
+        state.since = self.now;
+        // The event of its end is not valid any more.
+        state.generation = state.generation.wrapping_add(1);
+        self.change_rate(flow, 0.0);
+        self.dirty = true;
+        self.states[flow as usize].left
+    }
+
     /// Sets the rate of a flow, and what it leaves of its links'.
     fn change_rate(&mut self, flow: u32, rate: f64) {
         let Self { shares, states, buckets, now, .. } = self;
@@ -259,6 +279,10 @@ impl Fluid {
                     return Ok(Some((now, Flowed::Ended(flow))));
                 }
                 Event::End { .. } => {}
+                Event::Change => {
+                    self.now = now;
+                    return Ok(Some((now, Flowed::Changed)));
+                }
             }
         }
     }
@@ -326,8 +350,10 @@ impl<'a> Flows<'a> {
             hops: Hops::default(),
             watch: None,
             speeds,
+            outages: None,
             router,
         }
+        .with_outages()
     }
 
     #[inline]
@@ -337,9 +363,12 @@ impl<'a> Flows<'a> {
 
     /// Chooses the route of a message and schedules its share for the arrival of its first byte.
     fn choose(&mut self, flow: u32, now: Picos) -> Result<(), OutOfTime> {
-        let Message { src, dst, key, bytes, .. } = self.messages[flow as usize];
+        let Message { src, dst, key, .. } = self.messages[flow as usize];
         let mut link = LinkId::injection(src);
         let mut latency = self.speed(link).latency;
+        if self.outages.is_some() {
+            return self.choose_if_up(flow, now);
+        }
         self.fluid.shares.add_link(flow, link.0);
         let mut route = self.router.start(src, dst, key);
         loop {
@@ -351,9 +380,23 @@ impl<'a> Flows<'a> {
                 break;
             }
         }
+        self.count_chosen(flow, true);
+        self.schedule_share(flow, now, latency)
+    }
+
+    /// Counts or discounts a message on the links of its route, if routes depend on that.
+    fn count_chosen(&mut self, flow: u32, is_chosen: bool) {
         if self.router.asks_for_load() {
-            self.fluid.shares.route(flow).for_each(|link| self.chosen[link as usize] += 1);
+            for link in self.fluid.shares.route(flow) {
+                let chosen = &mut self.chosen[link as usize];
+                *chosen = if is_chosen { *chosen + 1 } else { *chosen - 1 };
+            }
         }
+    }
+
+    /// A message shares the links of its route from the arrival of its first byte on.
+    fn schedule_share(&mut self, flow: u32, now: Picos, latency: Picos) -> Result<(), OutOfTime> {
+        let bytes = self.messages[flow as usize].bytes;
         let message = &mut self.messages[flow as usize];
         (message.next, message.latency) = (Step::Share, latency);
         self.fluid.schedule(now.checked_add(latency).ok_or(OutOfTime { bytes })?, flow);
@@ -390,25 +433,30 @@ impl<'a> Flows<'a> {
 
     /// Ends sharing for a message.
     fn end(&mut self, flow: u32, now: Picos) {
-        let Message { bytes, tag, connection, .. } = self.messages[flow as usize];
+        let Message { bytes, connection, .. } = self.messages[flow as usize];
+        self.hops.add(self.fluid.shares.route(flow).len() as u32);
+        self.count_chosen(flow, false);
+        let before = self.outages.as_mut().map_or(0, |rerouted| rerouted.end(flow));
+        self.use_links(flow, Bytes(bytes.0.saturating_sub(before)), now, true);
+        self.fluid.remove(flow);
+        self.free_connection(connection, now);
+    }
+
+    /// Bytes of a message have passed the links of its route, the last ones if it is `over`.
+    fn use_links(&mut self, flow: u32, bytes: Bytes, now: Picos, over: bool) {
+        let tag = self.messages[flow as usize].tag;
         let mut left = self.fluid.shares.route(flow).len();
-        self.hops.add(left as u32);
         for link in self.fluid.shares.route(flow) {
             let time = self.speed(LinkId(link)).bandwidth.time(bytes).unwrap_or(Picos::MAX);
             self.usage[link as usize].add(bytes, time, Picos::ZERO);
-            if let Some(chosen) = self.chosen.get_mut(link as usize) {
-                *chosen -= 1;
-            }
             self.events += 1;
             left -= 1;
             if let Some(watch) = &mut self.watch {
                 let (link, time) = (LinkId(link), time.min(now));
                 let crossing = Crossing { link, bytes: bytes.0, waited: Picos::ZERO, time, end: now };
-                watch.crossed(flow, tag, &crossing, left == 0);
+                watch.crossed(flow, tag, &crossing, over && left == 0);
             }
         }
-        self.fluid.remove(flow);
-        self.free_connection(connection, now);
     }
 }
 
@@ -453,6 +501,10 @@ impl Network for Flows<'_> {
         while let Some((now, flowed)) = self.fluid.next(limit)? {
             let flow = match flowed {
                 Flowed::Due(flow) | Flowed::Ended(flow) => flow,
+                Flowed::Changed => {
+                    self.links_change(now);
+                    continue;
+                }
             };
             let Message { tag, submitted, entered, next, .. } = self.messages[flow as usize];
             match flowed {
@@ -461,7 +513,7 @@ impl Network for Flows<'_> {
                     continue;
                 }
                 Flowed::Due(_) if matches!(next, Step::Share | Step::Begin) => {
-                    if !self.has_connection(flow) {
+                    if !self.has_connection(flow) || self.outages.is_some() && !self.begin_if_up(flow, now) {
                         self.messages[flow as usize].next = Step::Begin;
                         continue;
                     }

@@ -65,6 +65,11 @@ struct Flow {
     solved: u32,
 }
 
+impl Flow {
+    /// One that has not started.
+    const NEW: Self = Self { weight: 0.0, level: 0.0, bottleneck: NONE, loose: 0, solved: 0 };
+}
+
 /// A computed level of a link. The order is reversed: the heap returns the lowest level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Candidate {
@@ -114,14 +119,13 @@ impl Shares {
 
     /// A flow that has not started. Numbers of removed flows are reused.
     pub(super) fn prepare(&mut self) -> u32 {
-        let new = Flow { weight: 0.0, level: 0.0, bottleneck: NONE, loose: 0, solved: 0 };
         match self.free.pop() {
             Some(flow) => {
-                self.flows[flow as usize] = new;
+                self.flows[flow as usize] = Flow::NEW;
                 flow
             }
             None => {
-                self.flows.push(new);
+                self.flows.push(Flow::NEW);
                 self.routes.push(Vec::new());
                 self.flows.len() as u32 - 1
             }
@@ -153,6 +157,17 @@ impl Shares {
 
     /// Removes a flow that has started.
     pub(super) fn remove(&mut self, flow: u32) {
+        self.leave_links(flow);
+        self.free.push(flow);
+    }
+
+    /// A flow that has started becomes one that has not, without a route.
+    pub(super) fn withdraw(&mut self, flow: u32) {
+        self.leave_links(flow);
+        self.flows[flow as usize] = Flow::NEW;
+    }
+
+    fn leave_links(&mut self, flow: u32) {
         for nth in 0..self.routes[flow as usize].len() {
             let (link, place) = self.routes[flow as usize][nth];
             let state = &mut self.links[link as usize];
@@ -164,8 +179,12 @@ impl Shares {
                 self.touched.push(link);
             }
         }
+        self.clear(flow);
+    }
+
+    /// A flow that has not started has no route.
+    pub(super) fn clear(&mut self, flow: u32) {
         self.routes[flow as usize].clear();
-        self.free.push(flow);
     }
 
     /// The flows whose rates changed in the last solve.

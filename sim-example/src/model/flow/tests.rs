@@ -52,6 +52,7 @@ fn over_links(text: &str, weights: Weights) -> Vec<(f64, f64)> {
                 ends[flow as usize] = (now.0 as f64 / SECOND, flows[flow as usize].3);
                 fluid.remove(flow);
             }
+            Flowed::Changed => unreachable!("no links fail"),
         }
     }
     ends
@@ -164,6 +165,7 @@ fn two_flows_by_hand() {
         match flowed {
             Flowed::Due(flow) => fluid.begin(flow, 1.0),
             Flowed::Ended(flow) => fluid.remove(flow),
+            Flowed::Changed => unreachable!("no links fail"),
         }
     }
     let ended = |at: usize| happened[at];

@@ -93,6 +93,16 @@ impl Packets<'_> {
             }
         }
         let now = self.now;
+        let state = &self.links[link.index()];
+        if let (Some(held), Some((_, slot, _))) = (&self.outages, chosen)
+            && held.will_fail(
+                link,
+                state.free.max(now),
+                self.time(state.class, self.packets[slot as usize].bytes)?,
+            )
+        {
+            return Ok(());
+        }
         let state = &mut self.links[link.index()];
         let Some((place, slot, room)) = chosen else {
             if no_room && state.blocked == Picos::MAX {

@@ -58,13 +58,18 @@ impl TrafficClasses {
         if !(1..=Self::MOST_WEIGHT).contains(&weight) {
             return Err(ClassError::Weight);
         }
-        if self.classes.iter().flatten().any(|class| class.0 == members) {
+        if self.has(members) {
             return Err(ClassError::Twice);
         }
         let free = self.classes.iter_mut().find(|class| class.is_none()).ok_or(ClassError::TooMany)?;
         *free = Some((members, weight));
         self.count += 1;
         Ok(())
+    }
+
+    /// Whether there is a class of these messages.
+    pub fn has(&self, members: Members) -> bool {
+        self.classes.iter().flatten().any(|class| class.0 == members)
     }
 
     /// Number of classes, with the one of all other messages.

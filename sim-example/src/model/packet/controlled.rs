@@ -4,8 +4,8 @@ use vef_format::units::{Bytes, Picos};
 
 use super::congestion::settings::Congestion;
 use super::congestion::{Ack, Control, Controlled, Flight, Flow, Loss, Sending, Turn};
-use super::flows::{ACK, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
-use super::parts::{CONTROL, Credit, Event, Message};
+use super::flows::{ACK, CHANGED, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
+use super::parts::{CONTROL, Credit, Event, Message, Packet};
 use super::settings::Buffers;
 use super::state::Packets;
 use crate::model::OutOfTime;
@@ -218,18 +218,14 @@ impl Packets<'_> {
     pub(super) fn admit(&mut self, link: LinkId, slot: u32) -> bool {
         let packet = &self.packets[slot as usize];
         let wire = u64::from(packet.bytes) + self.settings.header.0;
-        let (message, buffer) = (packet.message, packet.buffer);
+        let buffer = packet.buffer;
         let class = usize::from(self.links[link.index()].class.0);
         let place = self.queue_of(link, buffer);
         let seed = self.router.seed();
         let Some(all) = self.congestion.as_deref_mut() else { return true };
         let queue = all.queued[place];
         if all.lossy.is_some_and(|(most, _)| queue + wire > most) {
-            all.counts.dropped += 1;
-            all.sending[message as usize].packets -= 1;
-            self.packets.remove(slot as usize);
-            self.credit(Credit::new(self.now, buffer, wire as u32));
-            self.release(message);
+            self.drop_packet(slot);
             return false;
         }
         let marked = match &all.control {
@@ -255,6 +251,17 @@ impl Packets<'_> {
             all.counts.largest_queue = all.counts.largest_queue.max(queue + wire);
         }
         true
+    }
+
+    /// A switch drops a packet.
+    pub(super) fn drop_packet(&mut self, slot: u32) {
+        let Packet { message, buffer, bytes, .. } = self.packets.remove(slot as usize);
+        if let Some(all) = self.controlled() {
+            all.counts.dropped += 1;
+            all.sending[message as usize].packets -= 1;
+        }
+        self.credit(Credit::new(self.now, buffer, bytes + self.settings.header.0 as u32));
+        self.release(message);
     }
 
     /// A packet leaves the queue of a link.
@@ -320,6 +327,7 @@ impl Packets<'_> {
     pub(super) fn control(&mut self, index: u32, what: u32) {
         match what {
             ACK => self.acknowledged(index),
+            CHANGED => self.links_change(),
             PACED => self.list(index),
             NOTIFIED => {
                 let now = self.now;

@@ -46,6 +46,12 @@ impl Packets<'_> {
             let room = self.room_for(link, bytes + self.settings.header.0 as u32, self.channels_of(class));
             found = room.map(|room| (class, slot, bytes, room));
         }
+        if let (Some(held), Some((_, _, bytes, _))) = (&self.outages, found) {
+            let time = self.time(self.links[link.index()].class, bytes)?;
+            if held.will_fail(link, self.now, time) {
+                return Ok(None);
+            }
+        }
         let Some((class, slot, bytes, room)) = found else {
             if tried != 0 {
                 let state = &mut self.links[link.index()];

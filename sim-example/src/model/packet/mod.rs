@@ -30,6 +30,7 @@ mod deadlock;
 mod flows;
 mod injection;
 mod loss;
+mod outages;
 mod parts;
 mod routing;
 mod sending;
@@ -40,6 +41,7 @@ use vef_format::units::Picos;
 
 use super::kind::{Carrier, ModelInfo};
 use super::links::{self, Usage};
+use super::network::stranded;
 use super::{Carried, Congested, Happened, Hops, Network, OutOfTime};
 use crate::routing::channels::describe;
 use crate::watch::Watch;
@@ -182,6 +184,11 @@ impl Network for Packets<'_> {
 
     fn congested(&self) -> Option<Congested> {
         self.congestion.as_ref().map(|all| all.counts())
+    }
+
+    fn stranded(&self) -> Option<String> {
+        let (at, dst) = self.outages.as_ref()?.stranded(&self.packets)?;
+        Some(stranded(self.router.fabric(), at, dst))
     }
 
     fn deadlock(&self) -> Option<String> {

@@ -39,7 +39,13 @@ impl Packets<'_> {
             now: self.now,
             state: RefCell::new((&mut self.links, &mut self.credits, &mut self.buffers)),
         };
-        let hop = self.router.next(&mut packet.route, &loads);
+        let hop = match &self.outages {
+            None => self.router.next(&mut packet.route, &loads),
+            Some(held) => match self.router.next_at(held.outages, &mut packet.route, self.now, &loads) {
+                Some(hop) => hop,
+                None => return self.hold(slot),
+            },
+        };
         packet.link = hop.link.0;
         packet.last = hop.last;
         if self.congestion.is_some() && !self.admit(hop.link, slot) {

@@ -9,6 +9,7 @@ use vef_format::units::{Bytes, Picos};
 use super::border::Border;
 use super::classes::Shares;
 use super::congestion::Controlled;
+use super::outages::Held;
 use super::parts::*;
 use super::settings::{Buffers, PacketSettings, room};
 use crate::model::kind::Setup;
@@ -55,6 +56,8 @@ pub(crate) struct Packets<'a> {
     pub(super) watch: Option<Box<Watch>>,
     /// Set with a congestion control, or if switches drop packets.
     pub(super) congestion: Option<Box<Controlled>>,
+    /// Set if links fail at times.
+    pub(super) outages: Option<Box<Held<'a>>>,
     /// Set in a network that several threads divide among themselves.
     pub(super) border: Option<Box<Border<'a>>>,
 }
@@ -174,9 +177,11 @@ impl<'a> Packets<'a> {
             hops: Hops::default(),
             watch: None,
             congestion,
+            outages: None,
             border: None,
             router,
-        })
+        }
+        .with_outages())
     }
 
     /// The class of traffic of the packets in a buffer.

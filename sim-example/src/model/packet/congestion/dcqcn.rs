@@ -16,7 +16,7 @@ use std::fmt;
 use vef_format::units::{Bytes, Picos};
 
 use super::parameters::{CongestionError, parameters, share, size};
-use crate::quantity::{Bandwidth, parse_time};
+use crate::quantity::{Bandwidth, exact_time, parse_time};
 
 /// The slowest rate of a flow, in bits per second.
 const SLOWEST: f64 = 10e6;
@@ -137,23 +137,16 @@ impl fmt::Display for DcqcnSettings {
         show("g", self.gain != default.gain, self.gain.to_string());
         show("AI", self.additive != default.additive, self.additive.to_string());
         show("HAI", self.hyper != default.hyper, self.hyper.to_string());
-        show("timer", self.timer != default.timer, time(self.timer));
+        show("timer", self.timer != default.timer, exact_time(self.timer));
         show("bytes", self.bytes != default.bytes, format!("{}B", self.bytes.0));
-        show("alpha", self.alpha != default.alpha, time(self.alpha));
-        show("cnp", self.cnp != default.cnp, time(self.cnp));
+        show("alpha", self.alpha != default.alpha, exact_time(self.alpha));
+        show("cnp", self.cnp != default.cnp, exact_time(self.cnp));
         show("F", self.stages != default.stages, self.stages.to_string());
         match given.is_empty() {
             true => f.write_str("dcqcn"),
             false => write!(f, "dcqcn:{}", given.join(",")),
         }
     }
-}
-
-/// Exact, in the largest unit.
-fn time(time: Picos) -> String {
-    let units = [(1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
-    let unit = units.into_iter().find(|(unit, _)| time.0.is_multiple_of(*unit)).unwrap_or((1, "ps"));
-    format!("{}{}", time.0 / unit.0, unit.1)
 }
 
 /// The rate of a flow.

@@ -1,0 +1,105 @@
+//! Links that fail at times.
+//!
+//! A packet does not begin to leave over a link that fails before its last byte would have left. When a link fails, the packets that wait for it
+//! take another route from their switch; without one they wait until links change again. With `--lossy` switches drop all these packets.
+
+use vef_format::units::Picos;
+
+use super::flows::CHANGED;
+use super::parts::{CONTROL, Event, NONE, Packet};
+use super::settings::Buffers;
+use super::state::Packets;
+use crate::topology::{LinkId, Outages, Vertex};
+use slab::Slab;
+
+/// What a network whose links fail at times keeps.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    pub(super) outages: &'a Outages,
+    /// Packets at switches without a route.
+    waiting: Vec<u32>,
+}
+
+impl Held<'_> {
+    /// Whether a packet that begins to leave at `from` and takes `time` is cut off.
+    #[inline(never)]
+    pub(super) fn will_fail(&self, link: LinkId, from: Picos, time: Picos) -> bool {
+        self.outages.cut(link, from, from.saturating_add(time)).is_some()
+    }
+
+    /// The switch and destination of a packet that waits for ever.
+    pub(super) fn stranded(&self, packets: &Slab<Packet>) -> Option<(u32, u32)> {
+        let route = packets[*self.waiting.first()? as usize].route;
+        Some((route.at, route.dst))
+    }
+}
+
+impl<'a> Packets<'a> {
+    /// Schedules the changes of links, if there are any.
+    pub(super) fn with_outages(mut self) -> Self {
+        if let Some(outages) = self.router.fabric().outages() {
+            self.outages = Some(Box::new(Held { outages, waiting: Vec::new() }));
+            for &begin in outages.begins().iter().skip(1) {
+                self.queue.push(begin, Event::new(CONTROL, 0, CHANGED));
+            }
+        }
+        self
+    }
+
+    /// A packet at a switch has no route at this time.
+    pub(super) fn hold(&mut self, slot: u32) {
+        if self.settings.lossy.is_some() {
+            return self.drop_packet(slot);
+        }
+        if let Some(held) = &mut self.outages {
+            held.waiting.push(slot);
+        }
+    }
+
+    /// Links fail or work again.
+    pub(super) fn links_change(&mut self) {
+        let Some(held) = self.outages.as_deref_mut() else { return };
+        let outages = held.outages;
+        let mut packets = std::mem::take(&mut held.waiting);
+        for link in (0..self.links.len() as u32).map(LinkId) {
+            if !outages.is_down(link, self.now) {
+                // Of a link that works again, and of one that a packet would have outlasted.
+                self.request_arbitration(link);
+                continue;
+            }
+            for waiting in std::mem::take(&mut self.links[link.index()].waiting) {
+                let slot = match self.settings.buffers {
+                    Buffers::Output => waiting,
+                    Buffers::Input => self.buffers[waiting as usize].first,
+                };
+                self.take_back(link, slot);
+                match self.settings.lossy {
+                    Some(_) => self.drop_packet(slot),
+                    None => packets.push(slot),
+                }
+            }
+        }
+        let number = |slot: &u32| match self.settings.buffers {
+            Buffers::Output => *slot,
+            Buffers::Input => self.packets[*slot as usize].buffer,
+        };
+        let again: Vec<u32> = packets.iter().map(number).collect();
+        self.arrived.extend(again);
+    }
+
+    /// A packet does not wait for a link any more: it is where it was before.
+    fn take_back(&mut self, link: LinkId, slot: u32) {
+        if self.congestion.is_some() {
+            self.leaves_queue(link, slot);
+        }
+        let packet = &mut self.packets[slot as usize];
+        packet.link = NONE;
+        if !packet.last {
+            self.links[link.index()].load -= packet.bytes + self.settings.header.0 as u32;
+        }
+        let behind = LinkId(packet.buffer / self.vcs);
+        if let Some((_, Vertex::Switch(switch))) = self.router.fabric().ends(behind) {
+            packet.route.at = switch;
+        }
+    }
+}
