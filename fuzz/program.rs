@@ -225,6 +225,7 @@ fn alone(task: &mut Task, clock: u64, length: u64, kind: u8, choices: &mut Choic
                 0 => Action::Init,
                 1 if bytes % 2 == 0 => Action::Polls { count: bytes },
                 1 => Action::Abort { code: tag },
+                2 if bytes % 2 == 0 => Action::Preempted,
                 2 => Action::CommunicatorFree(CommId(comm)),
                 3 if bytes % 2 == 0 => Action::Creation(Creation { comm: CommId(comm), request: None }),
                 3 => Action::Probe { comm: CommId(comm), source: CommRank(peer), tag },

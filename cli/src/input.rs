@@ -206,6 +206,9 @@ impl Input {
                 ));
             }
         }
+        for time in self.facts(About::PREEMPTED) {
+            output::remark(format_args!("computing times are without {time} in which the tasks had no core"));
+        }
     }
 
     /// What a container lacks of the captured run; empty for a text trace.

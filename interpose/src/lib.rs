@@ -60,6 +60,7 @@ mod pending;
 mod phases;
 mod places;
 mod polls;
+mod preempted;
 mod record;
 mod requests;
 mod settings;

@@ -301,7 +301,7 @@ fn record_nested<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane:
 }
 
 #[inline(never)]
-fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, lane: Lane, next: N) -> i32 {
+fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane: Lane, next: N) -> i32 {
     let key = match &plan.way {
         RecordingWay::ShortShapes(keys) | RecordingWay::Shapes(keys) => Some(keys.key(frame)),
         RecordingWay::WaitForAll(_) | RecordingWay::Hook => None,
@@ -313,7 +313,7 @@ fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, lane: La
         (plan.hook.before)(&mut call.recorded);
     };
     call.broken = catching_panics(before).is_none();
-    call.recorded.start = clock::now();
+    call.recorded.start = lane.get().begin_call();
     let code = next.call(frame);
     call.recorded.end = clock::now();
     call.ended = Ended::with(code);
@@ -402,7 +402,7 @@ fn make_call<N: CallTarget>(
 ) -> (i32, (u64, u64)) {
     let own = lane.get();
     (own.frame, own.carried_out_by) = (frame.address(), plan.carried_out_by);
-    let start = clock::now();
+    let start = own.begin_call();
     let leaving = UnwindGuard(plan, frame, lane, start);
     let code = next.call(frame);
     let end = clock::now();

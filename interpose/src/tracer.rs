@@ -12,7 +12,6 @@ use crate::machine::{self, RECORDERS};
 use crate::mapped;
 use crate::output::{CallEntry, Output};
 use crate::pending::RequestRun;
-use crate::polls;
 use crate::requests::PendingRequest;
 use crate::settings::{Settings, StopAfter};
 use crate::shapes::{ShapeTable, UsedObject};
@@ -240,7 +239,6 @@ impl Tracer {
             mpi,
         }));
         mapped::survive_truncation();
-        polls::look_at_host();
         TRACERS[place].store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
         stop_in_children();
         Ok(tracer)
@@ -610,6 +608,24 @@ impl ThreadLane {
     fn put(&mut self, times: (u64, u64), content: Content<'_>, call: Call) {
         self.writer.put(times, content, self.tracer.slot(call));
         self.check();
+    }
+
+    /// A call begins now. Returns the tick.
+    #[inline(always)]
+    pub(crate) fn begin_call(&mut self) -> u64 {
+        let start = clock::now();
+        if self.writer.is_long_gap(start) {
+            self.end_gap(start);
+        }
+        start
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_gap(&mut self, start: u64) {
+        if self.tracer.state() == State::Recording {
+            self.writer.put_preempted(start);
+        }
     }
 
     /// Records a poll that found nothing.

@@ -2,7 +2,8 @@
 
 use crate::clock;
 use crate::output::{Output, Rest};
-use crate::polls::{Polls, Reading};
+use crate::polls::Polls;
+use crate::preempted::{LONG, Preemptions};
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -35,6 +36,7 @@ pub(crate) struct Writer {
     window: Option<(MmapMut, u64)>,
     /// Failed polls that are not written yet. While there are any, no word may be written ([`Writer::last_word`]).
     polls: Option<Polls>,
+    preemptions: Preemptions,
     /// Why records can no longer be written.
     pub(crate) failed: Option<String>,
 }
@@ -50,6 +52,7 @@ impl Writer {
             sequence: 0,
             window: None,
             polls: None,
+            preemptions: Preemptions::new(),
             failed: None,
         }
     }
@@ -68,8 +71,27 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn put_word(&mut self, (start, end): (u64, u64), head: Head) -> bool {
         // If clocks of different cores make the gap negative, it does not fit.
-        let word = head.with(start.wrapping_sub(self.last), end.wrapping_sub(start));
-        match word {
+        let (gap, duration) = (start.wrapping_sub(self.last), end.wrapping_sub(start));
+        if (gap | duration) < LONG {
+            self.store(head, (gap, duration), end)
+        } else {
+            self.put_long_word(head, (gap, duration), end)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_long_word(&mut self, head: Head, times: (u64, u64), end: u64) -> bool {
+        let stored = self.store(head, times, end);
+        if stored && times.1 >= LONG {
+            self.preemptions.look();
+        }
+        stored
+    }
+
+    #[inline(always)]
+    fn store(&mut self, head: Head, (gap, duration): (u64, u64), end: u64) -> bool {
+        match head.with(gap, duration) {
             Some(word) if self.at <= self.last_word => {
                 // SAFETY: room in the window, which only this thread writes. A single store, so that a killed process
                 // leaves all or nothing.
@@ -86,23 +108,16 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn poll(&mut self, (start, end): (u64, u64), call: impl FnOnce() -> CallSlot) {
         match &mut self.polls {
-            Some(polls) if polls.takes(start) => polls.add((start, end)),
-            _ => self.begin_polls((start, end), call()),
+            Some(polls) if polls.go_on(start) => (polls.count, polls.end) = (polls.count + 1, end),
+            _ => {
+                self.put_polls();
+                self.polls = Some(Polls { call: call(), count: 1, start, end });
+                self.last_word = NonNull::dangling().as_ptr();
+            }
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn begin_polls(&mut self, (start, end): (u64, u64), call: CallSlot) {
-        let behind = Reading::behind(end);
-        if let Some(polls) = &mut self.polls
-            && (polls.goes_on(start) || polls.lost_core_until(start, &behind))
-        {
-            return polls.add_and_read(behind);
+        if end.saturating_sub(start) >= LONG {
+            self.preemptions.look();
         }
-        self.put_polls();
-        self.polls = Some(Polls::new(call, start, behind));
-        self.last_word = NonNull::dangling().as_ptr();
     }
 
     /// Drops the pending failed polls: they waited for a request without a record.
@@ -112,22 +127,27 @@ impl Writer {
 
     /// Writes the pending failed polls.
     fn put_polls(&mut self) {
-        let Some(Polls { call, count, start, end, .. }) = self.polls.take() else { return };
+        let Some(Polls { call, count, start, end }) = self.polls.take() else { return };
         self.set_last_word();
         self.put((start, end), Content::Action(&Action::Polls { count }), call);
     }
 
-    /// The same in front of a call that begins at `start`: if the thread had no core since the last poll, they last until then.
+    /// Whether it was long ago, at `start`, that the previous record ended.
     #[inline(always)]
-    fn put_polls_before(&mut self, start: u64) {
-        if let Some(polls) = &mut self.polls {
-            if start > polls.end
-                && !polls.goes_on(start)
-                && polls.lost_core_until(start, &Reading::behind(start))
-            {
-                polls.end = start;
-            }
+    pub(crate) fn is_long_gap(&self, start: u64) -> bool {
+        start.wrapping_sub(self.last) >= LONG
+    }
+
+    /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago.
+    pub(crate) fn put_preempted(&mut self, start: u64) {
+        let last = self.polls.as_ref().map_or(self.last, |polls| polls.end);
+        if start.saturating_sub(last) < LONG {
+            return;
+        }
+        if let Some(lost) = self.preemptions.between(last, start) {
             self.put_polls();
+            let times = (self.last, self.last + lost);
+            self.put(times, Content::Action(&Action::Preempted), CallSlot::NONE);
         }
     }
 
@@ -159,7 +179,7 @@ impl Writer {
     /// false if it is lost.
     #[inline(never)]
     pub(crate) fn put(&mut self, (start, end): (u64, u64), content: Content<'_>, call: CallSlot) -> bool {
-        self.put_polls_before(start);
+        self.put_polls();
         // Clocks of different cores may differ slightly; times in the file must not decrease.
         let start = start.max(self.last);
         let times = Times { gap: start - self.last, duration: end.saturating_sub(start) };
@@ -189,6 +209,9 @@ impl Writer {
             return false;
         }
         self.last += times.gap + times.duration;
+        if times.duration >= LONG {
+            self.preemptions.look();
+        }
         if content.makes_request() {
             self.next = self.next.next();
         }

@@ -50,11 +50,12 @@ impl Counts {
 
 impl Spent {
     fn add(&mut self, other: Self) {
-        let Self { times, awaited, polls_kept, calls_kept, send_waits } = other;
+        let Self { times, awaited, polls_kept, calls_kept, preempted_kept, send_waits } = other;
         self.times.merge(&times);
         add_to(&mut self.awaited, awaited);
         add_to(&mut self.polls_kept, polls_kept);
         add_to(&mut self.calls_kept, calls_kept);
+        add_to(&mut self.preempted_kept, preempted_kept);
         add_to(&mut self.send_waits, send_waits);
     }
 }

@@ -127,6 +127,8 @@ pub struct Options {
     pub keep_init: bool,
     /// How failed polls count.
     pub polls: Polls,
+    /// Count times in which ranks were ready to run but had no core as computing, instead of leaving them out.
+    pub keep_preempted: bool,
     /// Factor of MPI's own work in computing times: of calls without a record, and of failed polls that are no waiting. `None` is 1.
     pub own_work: Option<f64>,
     /// How calls that create communicators count.

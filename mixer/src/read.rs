@@ -75,6 +75,7 @@ impl<'a> Reading<'a> {
             with_room: false,
             keep_init: options.keep_init || capture.layout() == Layout::Prospector,
             polls: options.polls,
+            keep_preempted: options.keep_preempted,
             own_work: options.own_work,
             library,
             creations: match options.creations {

@@ -175,8 +175,14 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     for host in summary.oversubscribed() {
         add(About::OVERSUBSCRIBED, &host.to_string());
     }
-    let Spent { send_waits, polls_kept, calls_kept, .. } = summary.spent;
-    let kept = [(About::SEND_WAITS, send_waits), (About::POLLS, polls_kept), (About::OWN_WORK, calls_kept)];
+    let Spent { send_waits, polls_kept, calls_kept, preempted_kept, .. } = summary.spent;
+    let without_core = summary.spent.times.preempted.saturating_sub(preempted_kept);
+    let kept = [
+        (About::SEND_WAITS, send_waits),
+        (About::POLLS, polls_kept),
+        (About::OWN_WORK, calls_kept),
+        (About::PREEMPTED, without_core),
+    ];
     for (name, nanos) in kept {
         if let Some(time) = summary.spent.notable(nanos) {
             add(name, &time);

@@ -165,6 +165,10 @@ pub struct Spent {
     /// Other calls without a record (receives that are posted, windows, files): the trace counts them as computing.
     #[serde(rename = "kept_calls_ns")]
     pub calls_kept: u64,
+    /// Times outside MPI without a core that the trace counts as computing
+    /// ([`Options::keep_preempted`](crate::Options::keep_preempted)).
+    #[serde(rename = "kept_preempted_ns")]
+    pub preempted_kept: u64,
     /// In waits that made no record, for own sends or for what a trace cannot represent: the trace counts them as computing.
     #[serde(rename = "waiting_for_sends_ns")]
     pub send_waits: u64,

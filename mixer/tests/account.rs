@@ -167,7 +167,7 @@ fn what_a_capture_without_names_does_not_have_is_unknown() {
 /// the calls.
 #[test]
 fn accounts_of_ranks_that_were_killed_and_of_clocks_that_jump() {
-    for (named, version) in [(false, 6), (true, 6), (true, 3)] {
+    for (named, version) in [(false, 7), (true, 7), (true, 3)] {
         let call = |action| if named { What::By("MPI_Send", action) } else { What::Plain(action) };
         let mut program = Program::new(2);
         for _ in 0..3 {
@@ -185,7 +185,7 @@ fn accounts_of_ranks_that_were_killed_and_of_clocks_that_jump() {
         for file in std::fs::read_dir(place("capture")).unwrap() {
             let path = file.unwrap().path();
             let mut bytes = std::fs::read(&path).unwrap();
-            assert_eq!(bytes[12], 6, "the version");
+            assert_eq!(bytes[12], 7, "the version");
             bytes[12] = version;
             std::fs::write(&path, bytes).unwrap();
         }

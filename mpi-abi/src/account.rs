@@ -17,6 +17,8 @@ pub struct Clock {
     initialised: Option<Nanos>,
     /// Entry of `MPI_Finalize`.
     finalised: Option<Nanos>,
+    /// Time without a core outside MPI, of all threads.
+    preempted: u64,
     /// The highest thread that made a call.
     last_thread: u16,
     /// By slot of the call table: whether the function polls.
@@ -54,6 +56,7 @@ pub fn part_of(action: &Action<'_>) -> Option<TimePart> {
         Action::Init
         | Action::Finalize
         | Action::Complete(_)
+        | Action::Preempted
         | Action::Communicator(_)
         | Action::CommunicatorFree(_)
         | Action::Datatype(_)
@@ -138,6 +141,13 @@ impl Clock {
         self.add(event, TimePart::Polling);
     }
 
+    /// The event says how long its thread had no core.
+    #[cold]
+    pub fn preempted(&mut self, event: &Event<'_>) {
+        let time = event.end.0.saturating_sub(event.start.0);
+        self.preempted = self.preempted.saturating_add(time);
+    }
+
     fn polls(&self, event: &Event<'_>) -> bool {
         event.call.index().is_some_and(|slot| self.polling.get(slot) == Some(&true))
     }
@@ -180,9 +190,15 @@ impl Clock {
         let begin = self.initialised.unwrap_or(begin);
         let run = self.finalised.unwrap_or(end).since(begin).unwrap_or(0);
         let all = run.saturating_mul(u64::from(self.last_thread) + 1);
-        let took = Ticks(all.saturating_sub(inside));
+        let rest = all.saturating_sub(inside);
+        let preempted = self.preempted.min(rest);
         let part = if self.unnamed.is_some() { TimePart::Unknown } else { TimePart::Outside };
-        entries.push(Entry { function: String::new(), part, calls: 0, took });
+        let mut outside =
+            |part, took| entries.push(Entry { function: String::new(), part, calls: 0, took: Ticks(took) });
+        outside(part, rest - preempted);
+        if preempted > 0 {
+            outside(TimePart::Preempted, preempted);
+        }
         Account(entries)
     }
 

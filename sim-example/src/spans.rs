@@ -74,6 +74,8 @@ impl Spans {
         for &part in TimePart::ALL {
             let state = match part {
                 TimePart::StartUp if self.from_init => continue,
+                // A replay has a core for each task.
+                TimePart::Preempted => continue,
                 TimePart::StartUp | TimePart::Outside | TimePart::Own => State::Computing,
                 TimePart::Window | TimePart::File | TimePart::Unknown => State::Computing,
                 // Of polls, nearly all time is that of failed ones before a reception.

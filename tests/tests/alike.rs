@@ -43,7 +43,7 @@ fn actions_behind(library: Option<&Path>, mpi: Mpi, work: &Path, program: &Path)
                 let name = event.call.index().map_or("", |slot| &functions[slot].name);
                 list.push(format!("{name} {action:?}"));
             }
-            Action::Polls { .. } => {}
+            Action::Polls { .. } | Action::Preempted => {}
             other => list.push(format!("{other:?}")),
         }
         Ok::<_, CaptureError>(())

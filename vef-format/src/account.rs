@@ -71,12 +71,13 @@ parts! {
     File         file         "files"                   "In calls on files.";
     Polling      polling      "polling"                 "In polls (`MPI_Test`, `MPI_Iprobe` and the like), successful or not.";
     Unknown      unknown      "unknown"                 "Between the calls of a capture that does not have all calls: outside MPI, or in MPI.";
+    Preempted    preempted    "without a core"          "Outside MPI, ready to run, but without a core, which others had.";
 }
 
 impl TimePart {
     /// Whether it is time in MPI while the program runs.
     pub const fn is_inside(self) -> bool {
-        !matches!(self, Self::StartUp | Self::Outside | Self::Unknown)
+        !matches!(self, Self::StartUp | Self::Outside | Self::Unknown | Self::Preempted)
     }
 }
 
@@ -87,7 +88,7 @@ pub struct Account(pub Vec<Entry>);
 /// The time in one function, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The C name; empty for [`TimePart::Outside`] and [`TimePart::Unknown`], and of captures that have no names.
+    /// The C name; empty for time that is not in MPI, and of captures that have no names.
     pub function: String,
     /// The part of the task's time that it counts for.
     pub part: TimePart,

@@ -60,6 +60,9 @@ pub struct Arguments {
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "wait", value_parser = one_of([("wait", Polls::Wait), ("compute", Polls::Compute)]))]
     pub polls: Polls,
+    /// Count times in which ranks were ready to run, but without a core, which others had, as computing. Else they are left out
+    #[arg(long)]
+    pub keep_preempted: bool,
     /// Meaning of calls that create communicators, and open, view or close files: the collectives by which the MPI library agrees on them, or
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
@@ -155,6 +158,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         polls: mix.polls,
         own_work: mix.own_work,
         keep_init: mix.keep_init,
+        keep_preempted: mix.keep_preempted,
         creations: mix.communicators,
         io: io_servers(mix)?,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
@@ -191,6 +195,7 @@ fn time(spent: &Spent) -> Option<String> {
     let kept = [
         (spent.awaited, "waiting by failed polls"),
         (spent.polls_kept, "failed polls as computing"),
+        (spent.preempted_kept, "times without a core as computing"),
         (spent.send_waits, "waits for own sends as computing"),
         (spent.calls_kept, "calls without a record as computing"),
     ];

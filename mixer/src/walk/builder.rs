@@ -45,6 +45,7 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) keep_init: bool,
     /// How failed polls count.
     pub(crate) polls: Polls,
+    pub(crate) keep_preempted: bool,
     /// Factor of the time of calls without a record.
     pub(crate) own_work: Option<f64>,
     /// The library whose messages collectives between groups have.
@@ -413,6 +414,16 @@ impl<'a> Builder<'a> {
         self.clock.polled(event);
         if self.options.polls == Polls::Wait {
             self.timeline.polled(event);
+        }
+    }
+
+    /// The thread had no core: that time is not the program's.
+    pub(super) fn preempted(&mut self, event: &Event<'_>) {
+        self.clock.preempted(event);
+        let took = event.end.0.saturating_sub(event.start.0);
+        match self.options.keep_preempted {
+            true => add_to(&mut self.task.counts.spent.preempted_kept, took),
+            false => self.timeline.preempted(event.thread, took),
         }
     }
 

@@ -77,14 +77,9 @@ impl<'a> Walk<'a> {
         expected: usize,
     ) -> Self {
         let answers = Answers::new(answers);
-        let notes = options.with_notes.then(|| {
-            Box::new(NoteTaker::new(
-                options.polls,
-                options.keep_init,
-                threads || !answers.are_given(),
-                functions,
-            ))
-        });
+        let notes = options
+            .with_notes
+            .then(|| Box::new(NoteTaker::new(&options, threads || !answers.are_given(), functions)));
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
         let called = (Clock::new(functions), probes, agreements, Windows::new(functions), answers);
         Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
@@ -168,6 +163,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => walk.polled(event),
+        Action::Preempted => walk.preempted(event),
         Action::Other { bytes, detail } => match detail {
             Detail::Window { id, comm, .. } => return walk.window(event, *id, *comm),
             Detail::WindowFree(id) => return walk.window_freed(event, *id),

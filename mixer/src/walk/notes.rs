@@ -1,5 +1,6 @@
 //! Makes the notes of a container, which text cannot hold, during the walk.
 
+use super::builder::WalkOptions;
 use super::polls::{Polled, UsualPoll};
 use crate::Polls;
 use crate::function::Function;
@@ -34,6 +35,7 @@ pub(super) struct NoteTaker {
     begun: u64,
     keep_init: bool,
     polls: Polls,
+    keep_preempted: bool,
     usual_poll: UsualPoll,
     /// Time in calls since the last moment was noted, at most.
     lag: u64,
@@ -41,7 +43,7 @@ pub(super) struct NoteTaker {
     called: Vec<Option<Function>>,
 }
 
-/// The point from which a thread's computing counts.
+/// The points from which a thread's computing counts, as much later as it had no core since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     /// End of its latest event that made a record or waited for sends.
@@ -54,9 +56,11 @@ struct Since {
 
 impl NoteTaker {
     /// Begins before the first event of a rank with these functions in its call table; `threads`: several threads make calls.
-    pub(super) fn new(polls: Polls, keep_init: bool, threads: bool, functions: &[capture::Function]) -> Self {
+    pub(super) fn new(options: &WalkOptions<'_>, threads: bool, functions: &[capture::Function]) -> Self {
+        let &WalkOptions { polls, keep_init, keep_preempted, .. } = options;
         let called = functions.iter().map(|function| Function::named(&function.name)).collect();
-        Self { polls, keep_init, threads: threads.then(Box::default), called, ..Self::default() }
+        let threads = threads.then(Box::default);
+        Self { polls, keep_init, keep_preempted, threads, called, ..Self::default() }
     }
 
     /// The current event completes the send of `record`.
@@ -206,6 +210,14 @@ impl NoteTaker {
                 let polled = self.usual_poll.take(event);
                 self.since[thread].polled.add(polled);
                 self.lag = self.lag.saturating_add(polled.all);
+            }
+            Action::Preempted => {
+                let took = event.end.0.saturating_sub(event.start.0);
+                self.lag = self.lag.saturating_add(took);
+                if !self.keep_preempted {
+                    let Since { end, recorded, .. } = &mut self.since[thread];
+                    (*end, *recorded) = (end.saturating_add(took), recorded.saturating_add(took));
+                }
             }
             Action::Phase { begin, name } => {
                 self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });

@@ -33,6 +33,7 @@ pub(super) struct Timeline {
 /// An event that the thread's next record depends on.
 #[derive(Clone, Copy, Debug)]
 struct Previous {
+    /// Its end, and as much later as the thread had no core since then.
     end: Nanos,
     after: After,
 }
@@ -124,6 +125,18 @@ impl Timeline {
     #[inline(always)]
     pub(super) fn joined(&self) -> &[u16] {
         &self.joined
+    }
+
+    /// So much of the thread's time until its next event is not computing: it had no core.
+    #[cold]
+    pub(super) fn preempted(&mut self, thread: u16, took: u64) {
+        let thread = usize::from(thread);
+        let Some(zero) = self.zero else { return };
+        if thread >= self.previous.len() {
+            self.previous.resize(thread + 1, None);
+        }
+        let previous = self.previous[thread].get_or_insert(Previous { end: zero, after: After::Start });
+        previous.end.0 = previous.end.0.saturating_add(took);
     }
 
     /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message; in front

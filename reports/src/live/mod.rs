@@ -215,7 +215,9 @@ impl Sums {
 /// Whether calls of the function wait for other ranks or for the file system, or ask whether they still must.
 fn waits(function: &str) -> bool {
     match time_part(function) {
-        TimePart::Own | TimePart::StartUp | TimePart::Outside | TimePart::Unknown => false,
+        TimePart::Own | TimePart::StartUp | TimePart::Outside | TimePart::Unknown | TimePart::Preempted => {
+            false
+        }
         TimePart::Message
         | TimePart::Send
         | TimePart::Collective
@@ -252,6 +254,7 @@ fn sent(action: &Action<'_>) -> (u64, Bytes) {
         | Action::Forget(_)
         | Action::Probe { .. }
         | Action::Polls { .. }
+        | Action::Preempted
         | Action::Topology(_)
         | Action::Phase { .. }
         | Action::Stopped { .. }

@@ -125,6 +125,10 @@ impl TimeOfRank {
                 }
             }
             Action::Polls { .. } => self.clock.polled(event),
+            Action::Preempted => {
+                self.clock.preempted(event);
+                part = TimePart::Preempted;
+            }
             // Definitions take no time of the program's.
             Action::Communicator(_) | Action::Datatype(_) | Action::Topology(_) => return,
             _ => {}
@@ -170,7 +174,7 @@ impl TimeOfRank {
         let phase = self.phases.entry(name.to_owned()).or_default();
         phase.times.merge(inside);
         let rest = if self.parts.is_empty() { TimePart::Unknown } else { TimePart::Outside };
-        phase.times.add(rest, all.saturating_sub(inside.inside()));
+        phase.times.add(rest, all.saturating_sub(inside.running()));
         (*since, *inside) = (Some(now), ByPart::default());
         change(open);
     }

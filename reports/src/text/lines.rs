@@ -141,7 +141,7 @@ type Load = (CommId, Bytes, DatatypeId);
 impl Trace {
     fn event(&mut self, event: &Event<'_>) -> Result<(), TextError> {
         // A call that completes nothing has no line, and is time between the others.
-        if let Action::Polls { .. } = event.action {
+        if let Action::Polls { .. } | Action::Preempted = event.action {
             return Ok(());
         }
         let function = event.call.index().and_then(|slot| self.functions.get(slot));

@@ -274,6 +274,7 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
             Partitioned::Arrived { .. } => "partition arrived",
         },
         Action::Polls { .. } => "polls",
+        Action::Preempted => "without a core",
         Action::Other { .. } => "other",
         Action::Communicator(_) | Action::Datatype(_) | Action::CommunicatorFree(_) => return None,
         Action::Topology(_) => return None,

@@ -237,6 +237,7 @@ variants! {
         41 Topology(topology),
         42..=49 Neighbourhood(part / 1),
         50 Partitioned(call),
+        51 Preempted,
     }
     Partitioned {
         0..=1 Init(init / 1),

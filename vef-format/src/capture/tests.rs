@@ -128,6 +128,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
         completions.retain(|completion| !ended.contains(&completion.request));
         completions.dedup_by_key(|completion| completion.request);
         let action = match random.below(20) {
+            0 if flag => Action::Preempted,
             0 => Action::Init,
             1 if flag => Action::Polls { count: random.sized(40) },
             1 => Action::Abort { code: tag },
@@ -812,7 +813,7 @@ fn what_is_no_capture_is_told_apart() {
     changed(12, &[3]);
     assert!(Capture::open(dir.path()).is_ok(), "of the version before");
     changed(12, &[1]);
-    assert!(open().to_string().ends_with("format version 1; this reader knows 3 to 6"), "{}", open());
+    assert!(open().to_string().ends_with("format version 1; this reader knows 3 to 7"), "{}", open());
     changed(24, &[5]);
     assert!(matches!(open(), CaptureError::Damaged { .. }));
     std::fs::write(&path, &good[..HEADER_SIZE - 1]).expect("written");

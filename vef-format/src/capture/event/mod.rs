@@ -103,6 +103,9 @@ pub enum Action<'a> {
         /// Number of polls.
         count: u64,
     },
+    /// Of the time from the thread's previous call to its next one, the event's duration was spent without a core, which other threads
+    /// had while it was ready to run. It begins where the previous call ends, wherever it was in this time.
+    Preempted,
     /// A collective operation: blocking (complete at the end of the call), non-blocking or persistent.
     Collective(Collective<'a>),
     /// The topology of a communicator. Precedes its first neighbourhood collective.
