@@ -1,46 +1,12 @@
 //! Links that fail at times: messages take the routes of each time, with what is left of their bytes.
 
-use std::collections::BTreeSet;
-
-use hashbrown::HashMap;
 use vef_format::units::{Bytes, Picos};
 
-use super::{Event, Flows, Message, MessageCount, Step};
+use super::state::{Flows, Message, MessageCount, Rerouted, Step};
 use crate::model::OutOfTime;
-use crate::topology::{LinkId, Outages};
+use crate::topology::LinkId;
 
-/// The messages of a network whose links fail at times.
-pub(super) struct Rerouted<'a> {
-    outages: &'a Outages,
-    /// Those that share links.
-    begun: BTreeSet<u32>,
-    /// Those without a route at this time.
-    parked: Vec<u32>,
-    /// Bytes that have passed on routes before the one that a message has.
-    carried: HashMap<u32, u64>,
-}
-
-impl Rerouted<'_> {
-    /// A message is over; returns its bytes on routes before the last one.
-    pub(super) fn end(&mut self, flow: u32) -> u64 {
-        self.begun.remove(&flow);
-        self.carried.remove(&flow).unwrap_or(0)
-    }
-}
-
-impl<'a> Flows<'a> {
-    /// Schedules the changes of links, if there are any.
-    pub(super) fn with_outages(mut self) -> Self {
-        if let Some(outages) = self.router.fabric().outages() {
-            let (begun, parked, carried) = Default::default();
-            self.outages = Some(Rerouted { outages, begun, parked, carried });
-            for &begin in outages.begins().iter().skip(1) {
-                self.fluid.queue.push(begin, Event::Change);
-            }
-        }
-        self
-    }
-
+impl Flows<'_> {
     /// The links of a route at this time; `None` if there is none.
     fn links_at(&self, flow: u32, now: Picos) -> Option<Vec<LinkId>> {
         let Rerouted { outages, .. } = self.outages.as_ref()?;

@@ -1,5 +1,7 @@
 //! SimGrid's results, and cases by hand.
 
+use super::fluid::Fluid;
+use super::settings::{Connections, FlowSettings};
 use super::*;
 use crate::model::{Links, Model, Origin};
 use crate::settings::NetworkSettings;

@@ -4,7 +4,7 @@ use vef_format::units::{Bytes, Picos};
 
 use super::congestion::settings::Congestion;
 use super::congestion::{Ack, Control, Controlled, Flight, Flow, Loss, Sending, Turn};
-use super::flows::{ACK, CHANGED, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
+use super::flows::{ACK, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
 use super::parts::{CONTROL, Credit, Event, Message, Packet};
 use super::settings::Buffers;
 use super::state::Packets;
@@ -327,7 +327,6 @@ impl Packets<'_> {
     pub(super) fn control(&mut self, index: u32, what: u32) {
         match what {
             ACK => self.acknowledged(index),
-            CHANGED => self.links_change(),
             PACED => self.list(index),
             NOTIFIED => {
                 let now = self.now;

@@ -7,7 +7,7 @@ use super::parts::{CONTROL, Event};
 use super::state::Packets;
 use crate::topology::LinkId;
 
-/// Kinds of events of congestion control and of failures, in place of an event's bytes. Their index is a flow.
+/// Kinds of events of congestion control, in place of an event's bytes. Their index is a flow.
 pub(super) const ACK: u32 = 0;
 pub(super) const PACED: u32 = 1;
 pub(super) const NOTIFIED: u32 = 2;
@@ -16,8 +16,6 @@ pub(super) const CREDITED: u32 = 4;
 pub(super) const TIMEOUT: u32 = 5;
 /// Its index is a node.
 pub(super) const GRANT: u32 = 6;
-/// Links fail or work again; without an index.
-pub(super) const CHANGED: u32 = 7;
 
 impl Packets<'_> {
     /// The state of congestion control.

@@ -50,7 +50,7 @@ pub use classes::{ClassError, Members, TrafficClasses};
 pub use congestion::dcqcn::DcqcnSettings;
 pub use congestion::dctcp::DctcpSettings;
 pub use congestion::settings::{Congestion, CongestionError, Window};
-use parts::{ARBITRATE, ARRIVE, CONTROL, CREDIT, DEPARTED, Event, Message, SENT, START};
+use parts::{ARBITRATE, ARRIVE, CHANGED, CONTROL, CREDIT, DEPARTED, Event, Message, SENT, START};
 pub use settings::{Arbiter, Buffers, PacketSettings};
 pub(crate) use state::Packets;
 
@@ -143,6 +143,7 @@ impl Network for Packets<'_> {
                 ARBITRATE => self.arbitration_due(index),
                 DEPARTED => self.departed(index),
                 CREDIT => self.credit_due(index),
+                CONTROL if event.bytes() == CHANGED => self.links_change(),
                 CONTROL => self.control(index, event.bytes()),
                 SENT => {
                     let message = &mut self.messages[index as usize];

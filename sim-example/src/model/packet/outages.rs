@@ -3,49 +3,12 @@
 //! A packet does not begin to leave over a link that fails before its last byte would have left. When a link fails, the packets that wait for it
 //! take another route from their switch; without one they wait until links change again. With `--lossy` switches drop all these packets.
 
-use vef_format::units::Picos;
-
-use super::flows::CHANGED;
-use super::parts::{CONTROL, Event, NONE, Packet};
+use super::parts::NONE;
 use super::settings::Buffers;
 use super::state::Packets;
-use crate::topology::{LinkId, Outages, Vertex};
-use slab::Slab;
+use crate::topology::{LinkId, Vertex};
 
-/// What a network whose links fail at times keeps.
-#[derive(Debug)]
-pub(crate) struct Held<'a> {
-    pub(super) outages: &'a Outages,
-    /// Packets at switches without a route.
-    waiting: Vec<u32>,
-}
-
-impl Held<'_> {
-    /// Whether a packet that begins to leave at `from` and takes `time` is cut off.
-    #[inline(never)]
-    pub(super) fn will_fail(&self, link: LinkId, from: Picos, time: Picos) -> bool {
-        self.outages.cut(link, from, from.saturating_add(time)).is_some()
-    }
-
-    /// The switch and destination of a packet that waits for ever.
-    pub(super) fn stranded(&self, packets: &Slab<Packet>) -> Option<(u32, u32)> {
-        let route = packets[*self.waiting.first()? as usize].route;
-        Some((route.at, route.dst))
-    }
-}
-
-impl<'a> Packets<'a> {
-    /// Schedules the changes of links, if there are any.
-    pub(super) fn with_outages(mut self) -> Self {
-        if let Some(outages) = self.router.fabric().outages() {
-            self.outages = Some(Box::new(Held { outages, waiting: Vec::new() }));
-            for &begin in outages.begins().iter().skip(1) {
-                self.queue.push(begin, Event::new(CONTROL, 0, CHANGED));
-            }
-        }
-        self
-    }
-
+impl Packets<'_> {
     /// A packet at a switch has no route at this time.
     pub(super) fn hold(&mut self, slot: u32) {
         if self.settings.lossy.is_some() {

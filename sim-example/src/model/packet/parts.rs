@@ -8,7 +8,7 @@ use vef_format::units::{Bytes, Picos};
 
 use crate::model::links::LinkSpeed;
 use crate::routing::Load;
-use crate::topology::{LinkClass, LinkId, Route};
+use crate::topology::{LinkClass, LinkId, Outages, Route};
 
 /// Speed of a class of links.
 #[derive(Clone, Copy, Debug)]
@@ -236,8 +236,10 @@ pub(super) const CREDIT: u64 = 3;
 pub(super) const DELIVERED: u64 = 4;
 pub(super) const SENT: u64 = 5;
 pub(super) const DEPARTED: u64 = 6;
-/// Of congestion control: [`super::controlled`].
+/// Of congestion control ([`super::controlled`]), or [`CHANGED`].
 pub(super) const CONTROL: u64 = 7;
+/// In place of the bytes of a [`CONTROL`]: links fail or work again.
+pub(super) const CHANGED: u32 = MOST_BYTES as u32 - 1;
 
 impl Event {
     #[inline(always)]
@@ -276,5 +278,31 @@ impl Load for Loads<'_> {
 
     fn of_bytes(&self, bytes: Bytes) -> u64 {
         bytes.0
+    }
+}
+
+/// What a network whose links fail at times keeps.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    pub(super) outages: &'a Outages,
+    /// Packets at switches without a route.
+    pub(super) waiting: Vec<u32>,
+}
+
+impl<'a> Held<'a> {
+    pub(super) fn new(outages: &'a Outages) -> Self {
+        Self { outages, waiting: Vec::new() }
+    }
+
+    /// Whether a packet that begins to leave at `from` and takes `time` is cut off.
+    #[inline(never)]
+    pub(super) fn will_fail(&self, link: LinkId, from: Picos, time: Picos) -> bool {
+        self.outages.cut(link, from, from.saturating_add(time)).is_some()
+    }
+
+    /// The switch and destination of a packet that waits for ever.
+    pub(super) fn stranded(&self, packets: &Slab<Packet>) -> Option<(u32, u32)> {
+        let route = packets[*self.waiting.first()? as usize].route;
+        Some((route.at, route.dst))
     }
 }

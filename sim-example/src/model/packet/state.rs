@@ -9,7 +9,6 @@ use vef_format::units::{Bytes, Picos};
 use super::border::Border;
 use super::classes::Shares;
 use super::congestion::Controlled;
-use super::outages::Held;
 use super::parts::*;
 use super::settings::{Buffers, PacketSettings, room};
 use crate::model::kind::Setup;
@@ -152,6 +151,9 @@ impl<'a> Packets<'a> {
         };
         let buffers: Vec<Buffer> =
             (0..).zip(&all_links).flat_map(|link| vec![buffer(link); vcs as usize]).collect();
+        let mut queue = Queue::new();
+        let changes = topology.outages().into_iter().flat_map(|outages| &outages.begins()[1..]);
+        changes.for_each(|&begin| queue.push(begin, Event::new(CONTROL, 0, CHANGED)));
         Ok(Self {
             settings,
             vcs,
@@ -169,7 +171,7 @@ impl<'a> Packets<'a> {
             messages: Slab::new(),
             packets: Slab::new(),
             credits: Slab::new(),
-            queue: Queue::new(),
+            queue,
             now: Picos::ZERO,
             arrived: Vec::new(),
             to_arbitrate: Vec::new(),
@@ -177,11 +179,10 @@ impl<'a> Packets<'a> {
             hops: Hops::default(),
             watch: None,
             congestion,
-            outages: None,
+            outages: topology.outages().map(|outages| Box::new(Held::new(outages))),
             border: None,
             router,
-        }
-        .with_outages())
+        })
     }
 
     /// The class of traffic of the packets in a buffer.

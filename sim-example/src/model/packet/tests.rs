@@ -37,9 +37,10 @@ fn network<'a>(
 
 fn submit(network: &mut Packets<'_>, messages: &[(u64, u32, u32, u64)]) {
     for (&(at, src, dst, bytes), tag) in messages.iter().zip(0u64..) {
-        network
-            .submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, origin: Origin::default() })
-            .unwrap();
+        // Of three jobs.
+        let origin =
+            Origin::Job { job: (tag % 3) as u32, kind: replay::Kind::PointToPoint, ranks: [src, dst] };
+        network.submit(Picos(at), Carried { src, dst, bytes: Bytes(bytes), tag, origin }).unwrap();
     }
 }
 
@@ -276,10 +277,13 @@ proptest! {
 
     /// Every message is delivered once, whatever is dropped, and nothing is left.
     #[test]
-    fn all_is_delivered_once(control in controls(), queue in prop::option::of(1000u64..8000), load in loads(8)) {
+    fn all_is_delivered_once(
+        control in controls(), queue in prop::option::of(1000u64..8000), load in loads(8), weights in prop::sample::select(vec![&[][..], &[3, 1]]))
+    {
         let fabric = build("fattree:2x4x2");
         let links = links("8Gbit/s", MICRO);
-        let mut settings = PacketSettings { lossy: queue.map(Bytes), ..settings(control, 1000) };
+        let mut settings =
+            PacketSettings { lossy: queue.map(Bytes), classes: classes(weights), ..settings(control, 1000) };
         if queue.is_some() {
             settings.retransmit = Picos(50 * MICRO);
         }
@@ -342,7 +346,9 @@ fn classes_share_a_link_by_weight() {
     let windows = settings("window:20kB", 1000);
     let credits = settings("credits", 1000);
     let aged = PacketSettings { arbiter: Arbiter::Age, ..input };
-    for packet in [input, output, windows, credits, aged] {
+    let marks = settings("dctcp:K=20kB", 1000);
+    let lossy = PacketSettings { lossy: Some(Bytes(100_000)), ..windows };
+    for packet in [input, output, windows, credits, aged, marks, lossy] {
         for (topology, ways) in [
             ("fattree:2x3x1", [(0, 3), (1, 4), (2, 5)]),
             ("switch:4", [(0, 1), (0, 2), (0, 3)]),
@@ -368,6 +374,21 @@ fn classes_share_a_link_by_weight() {
                 assert!((time - expected).abs() < 10.0, "{topology} {ways:?} {packet:?}: {times:?}");
             }
         }
+    }
+}
+
+/// Notified senders of DCQCN and dropped packets waste a part of the link; the classes still end in the order of their weights, and what is lost of
+/// one is sent again in it.
+#[test]
+fn classes_keep_their_order_when_packets_are_dropped_or_senders_notified() {
+    let notified = settings("dcqcn:Kmin=5kB,Kmax=200kB,Pmax=0.01", 1000);
+    let dropped =
+        PacketSettings { lossy: Some(Bytes(10_000)), retransmit: Picos(100 * MICRO), ..settings("", 1000) };
+    for packet in [notified, dropped] {
+        let packet = PacketSettings { classes: classes(&[5, 2]), ..packet };
+        let times = shared("fattree:2x3x1", packet, &[(0, 3, 400), (1, 4, 400), (2, 5, 400)]);
+        // None has more than its part of the link.
+        assert!(times[0] >= 640.0 && times[0] < times[1] && times[1] < times[2], "{packet:?}: {times:?}");
     }
 }
 
