@@ -77,9 +77,11 @@ impl<'a> Walk<'a> {
         expected: usize,
     ) -> Self {
         let answers = Answers::new(answers);
-        let notes = options
-            .with_notes
-            .then(|| Box::new(NoteTaker::new(&options, threads || !answers.are_given(), functions)));
+        let WalkOptions { polls, keep_init, keep_preempted, .. } = options;
+        let notes = options.with_notes.then(|| {
+            let threads = threads || !answers.are_given();
+            Box::new(NoteTaker::new(polls, keep_init, keep_preempted, threads, functions))
+        });
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
         let called = (Clock::new(functions), probes, agreements, Windows::new(functions), answers);
         Self(Builder::new(rank, communicators, options, threads, notes, called, expected))

@@ -1,6 +1,5 @@
 //! Makes the notes of a container, which text cannot hold, during the walk.
 
-use super::builder::WalkOptions;
 use super::polls::{Polled, UsualPoll};
 use crate::Polls;
 use crate::function::Function;
@@ -56,8 +55,13 @@ struct Since {
 
 impl NoteTaker {
     /// Begins before the first event of a rank with these functions in its call table; `threads`: several threads make calls.
-    pub(super) fn new(options: &WalkOptions<'_>, threads: bool, functions: &[capture::Function]) -> Self {
-        let &WalkOptions { polls, keep_init, keep_preempted, .. } = options;
+    pub(super) fn new(
+        polls: Polls,
+        keep_init: bool,
+        keep_preempted: bool,
+        threads: bool,
+        functions: &[capture::Function],
+    ) -> Self {
         let called = functions.iter().map(|function| Function::named(&function.name)).collect();
         let threads = threads.then(Box::default);
         Self { polls, keep_init, keep_preempted, threads, called, ..Self::default() }
