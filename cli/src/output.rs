@@ -94,7 +94,7 @@ pub fn error_of_all_ranks(text: impl Display) {
 pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
     for host in hosts {
         remark(format_args!(
-            "warning: {host}: ranks waited for each other's cores, and times measure the scheduler, too"
+            "warning: {host}: ranks waited for each other's cores, and times in MPI measure the scheduler, too"
         ));
     }
 }

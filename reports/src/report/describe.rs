@@ -63,7 +63,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         hosts[place].ranks += 1;
     }
     let oversubscribed = stats.about.facts(About::OVERSUBSCRIBED).map(|host| {
-        format!("{host}: ranks waited for each other's cores, and times measure the scheduler, too")
+        format!("{host}: ranks waited for each other's cores, and times in MPI measure the scheduler, too")
     });
     let kept = [
         (About::SEND_WAITS, "waits for the ranks' own sends (MPI_Wait and the like)"),
@@ -74,6 +74,9 @@ fn head(path: &Path, stats: &Stats) -> Head {
         let told = move |time| format!("{time} of the computing are {what}, as long as captured");
         stats.about.facts(name).map(told)
     });
+    let preempted = stats.about.facts(About::PREEMPTED);
+    let kept =
+        kept.chain(preempted.map(|time| format!("computing is without {time} in which ranks had no core")));
     Head {
         file: path.display().to_string(),
         kind: if stats.is_container { "container" } else { "text" }.to_owned(),
