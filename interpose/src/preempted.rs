@@ -2,7 +2,7 @@
 //! which between two polls is waiting.
 //!
 //! The kernel counts the first in `/proc/thread-self/schedstat`. To read that file takes some microseconds, so it is read only if the thread was
-//! switched since the last time, which `getrusage` tells in 0.3 µs; and that is asked only behind what took long: gaps and calls.
+//! switched since the last time, which `getrusage` tells in 0.3 µs; and that is asked only behind gaps and calls that took long.
 
 use crate::clock;
 use std::fs::File;
@@ -10,11 +10,14 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vef_format::capture::layout::ClockPair;
 
-/// Ticks of gaps and calls that are looked at: 0.25 to 0.5 ms at 2 to 4 GHz. Schedulers seldom take a core for less.
-pub(crate) const LONG: u64 = 1 << 20;
+/// Ticks of gaps that are looked at: 0.25 to 0.5 ms at 2 to 4 GHz. Schedulers seldom take a core for less.
+pub(crate) const LONG_GAP: u64 = 1 << 20;
 
-/// The same of gaps between polls, in which programs sleep for less.
+/// The same between polls, where programs sleep for less.
 pub(crate) const LONG_BETWEEN_POLLS: u64 = 1 << 17;
+
+/// The same of calls, 16 to 32 µs: they may yield the core again and again, which is to be told from losing it in the gap behind them.
+pub(crate) const LONG_CALL: u64 = 1 << 16;
 
 /// Less than this, 16 to 32 µs, is not worth a record.
 const LEAST: u64 = 1 << 16;
@@ -64,8 +67,6 @@ impl Preemptions {
     }
 
     /// Looks, so that what follows counts from here.
-    #[cold]
-    #[inline(never)]
     pub(crate) fn look(&mut self) -> Since {
         let looked = std::mem::replace(&mut self.looked, clock::now());
         let nothing = Since { looked, ..Since::default() };

@@ -315,7 +315,7 @@ fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane
     call.broken = catching_panics(before).is_none();
     call.recorded.start = lane.get().begin_call(plan.call);
     let code = next.call(frame);
-    call.recorded.end = clock::now();
+    call.recorded.end = lane.get().end_call(call.recorded.start);
     call.ended = Ended::with(code);
     code
 }
@@ -405,7 +405,7 @@ fn make_call<N: CallTarget>(
     let start = own.begin_call(plan.call);
     let leaving = UnwindGuard(plan, frame, lane, start);
     let code = next.call(frame);
-    let end = clock::now();
+    let end = lane.get().end_call(start);
     std::mem::forget(leaving);
     (code, (start, end))
 }

@@ -12,6 +12,7 @@ use crate::machine::{self, RECORDERS};
 use crate::mapped;
 use crate::output::{CallEntry, Output};
 use crate::pending::RequestRun;
+use crate::preempted::LONG_CALL;
 use crate::requests::PendingRequest;
 use crate::settings::{Settings, StopAfter};
 use crate::shapes::{ShapeTable, UsedObject};
@@ -627,6 +628,17 @@ impl ThreadLane {
         if self.tracer.state() == State::Recording {
             self.writer.end_gap(start, || call.time_part() == TimePart::Polling);
         }
+    }
+
+    /// The call that began at `start` ends now. Returns the tick; what the recorder looks up belongs to the call.
+    #[inline(always)]
+    pub(crate) fn end_call(&mut self, start: u64) -> u64 {
+        let end = clock::now();
+        if end.wrapping_sub(start) < LONG_CALL {
+            return end;
+        }
+        self.writer.look();
+        clock::now()
     }
 
     /// Records a poll that found nothing.

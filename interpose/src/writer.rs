@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::output::{Output, Rest};
 use crate::polls::Polls;
-use crate::preempted::{LONG, LONG_BETWEEN_POLLS, Preemptions};
+use crate::preempted::{LONG_BETWEEN_POLLS, LONG_GAP, Preemptions};
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -71,27 +71,8 @@ impl Writer {
     #[inline(always)]
     pub(crate) fn put_word(&mut self, (start, end): (u64, u64), head: Head) -> bool {
         // If clocks of different cores make the gap negative, it does not fit.
-        let (gap, duration) = (start.wrapping_sub(self.last), end.wrapping_sub(start));
-        if (gap | duration) < LONG {
-            self.store(head, (gap, duration), end)
-        } else {
-            self.put_long_word(head, (gap, duration), end)
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn put_long_word(&mut self, head: Head, times: (u64, u64), end: u64) -> bool {
-        let stored = self.store(head, times, end);
-        if stored && times.1 >= LONG {
-            self.preemptions.look();
-        }
-        stored
-    }
-
-    #[inline(always)]
-    fn store(&mut self, head: Head, (gap, duration): (u64, u64), end: u64) -> bool {
-        match head.with(gap, duration) {
+        let word = head.with(start.wrapping_sub(self.last), end.wrapping_sub(start));
+        match word {
             Some(word) if self.at <= self.last_word => {
                 // SAFETY: room in the window, which only this thread writes. A single store, so that a killed process
                 // leaves all or nothing.
@@ -115,9 +96,6 @@ impl Writer {
                 self.last_word = NonNull::dangling().as_ptr();
             }
         }
-        if end.saturating_sub(start) >= LONG {
-            self.preemptions.look();
-        }
     }
 
     /// Drops the pending failed polls: they waited for a request without a record.
@@ -135,7 +113,14 @@ impl Writer {
     /// Whether it was long ago, at `start`, that the previous record ended.
     #[inline(always)]
     pub(crate) fn is_long_gap(&self, start: u64) -> bool {
-        start.wrapping_sub(self.last) >= LONG
+        start.wrapping_sub(self.last) >= LONG_GAP
+    }
+
+    /// A call has ended that took long: what follows counts from here.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look(&mut self) {
+        self.preemptions.look();
     }
 
     /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago. If both calls
@@ -143,7 +128,7 @@ impl Writer {
     pub(crate) fn end_gap(&mut self, start: u64, polls: impl FnOnce() -> bool) {
         let (last, long) = match &self.polls {
             Some(polls) => (polls.end, LONG_BETWEEN_POLLS),
-            None => (self.last, LONG),
+            None => (self.last, LONG_GAP),
         };
         let gap = start.saturating_sub(last);
         if gap < long {
@@ -219,9 +204,6 @@ impl Writer {
             return false;
         }
         self.last += times.gap + times.duration;
-        if times.duration >= LONG {
-            self.preemptions.look();
-        }
         if content.makes_request() {
             self.next = self.next.next();
         }
