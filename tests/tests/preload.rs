@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use vef_format::capture::{Capture, Digest, compress, rank_path};
 use vef_format::ids::Rank;
-use vef_tests::{Ended, Mpi, products, root, run, vef};
+use vef_tests::{Ended, Mpi, products, root, run, skipped, vef};
 
 #[test]
 fn a_script_that_starts_other_things_is_not_harmed() {
@@ -151,6 +151,60 @@ fn a_profiling_library_belongs_behind() {
         let told =
             format!("vef: {} stands in front of the recorder and has its own MPI_Send", profiler.display());
         assert_eq!(said.matches(&told).count(), 1, "{mpi:?}: {said}");
+    }
+}
+
+/// An allocator may stand in front of the recorder and behind it.
+#[test]
+fn an_allocator_is_preloaded_too() {
+    let jemalloc = Path::new("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2");
+    if !jemalloc.is_file() {
+        return skipped("libjemalloc2 is not installed (scripts/deps)");
+    }
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "spine", &["tests/c/spine.c"]);
+        let recorder = products().join("libvef_interpose.so");
+        let messages =
+            [&[recorder.as_path()][..], &[jemalloc, &recorder], &[&recorder, jemalloc]].map(|libraries| {
+                let capture = work.path().join("capture");
+                let _ = std::fs::remove_dir_all(&capture);
+                let preload: Vec<_> = libraries.iter().map(|library| library.display().to_string()).collect();
+                let mut command = Command::new(mpi.launcher()[0]);
+                command.args(&mpi.launcher()[1..]).args(["-n", "2", "env"]);
+                command
+                    .arg(format!("LD_PRELOAD={}", preload.join(":")))
+                    .arg(format!("VEF_DIR={}", capture.display()));
+                command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+                assert_eq!(run(command.arg(&program)).success().stderr(), "", "{mpi:?}");
+                Digest::of(&Capture::open(&capture).expect("a capture"), |_| {}).expect("readable").messages
+            });
+        assert!(
+            messages[0] > 0 && messages.iter().all(|&number| number == messages[0]),
+            "{mpi:?}: {messages:?}"
+        );
+    }
+}
+
+/// A program that is not linked to its MPI, and finds its functions by name in the global scope, as MPI.jl does.
+#[test]
+fn names_of_the_global_scope_are_recorded() {
+    for (mpi, library) in [(Mpi::Mpich, "libmpich.so.12"), (Mpi::OpenMpi, "libmpi.so.40")] {
+        if !Mpi::installed().contains(&mpi) {
+            continue;
+        }
+        let work = tempfile::tempdir().expect("a directory");
+        let headers = run(mpi.compiler().arg("-show")).success().stdout();
+        let mut compiler = Command::new("cc");
+        compiler.args(headers.split_whitespace().filter(|word| word.starts_with("-I"))).current_dir(root());
+        let program = work.path().join("global_names");
+        run(compiler.args(["-w", "-o"]).arg(&program).args(["tests/c/global_names.c", "-ldl"])).success();
+        let capture = work.path().join("capture");
+        let mut command = vef();
+        command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        run(command.arg("--").arg(&program).arg(library)).success();
+        let digest = Digest::of(&Capture::open(&capture).expect("a capture"), |_| {}).expect("readable");
+        assert_eq!((digest.messages, digest.never_completed), (2, 0), "{mpi:?}");
     }
 }
 

@@ -51,6 +51,9 @@ pub enum CaptureError {
         "{0}: nothing was recorded in it: the disk was full, or its process was killed, when the recording began"
     )]
     Empty(Place),
+    /// Space was reserved for the file, and nothing written: its process ended before that.
+    #[error("{0}: no call was recorded in it: its process was killed in MPI_Init")]
+    Killed(Place),
     /// The process that writes the file is still running, so the file is incomplete.
     #[error("{0}: its process still runs; wait for its end, or mix what is there (--lenient)")]
     InUse(Place),

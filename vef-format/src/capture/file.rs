@@ -4,8 +4,8 @@ use super::error::CaptureError;
 use super::event::CallSlot;
 use super::input::{self, Input};
 use super::layout::{
-    CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HOLE_MARK,
-    MAGIC, OLDEST, RankInfo, State, VERSION, call_field, checksum, field, u32_at, u64_at,
+    CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HEADER_SIZE,
+    HOLE_MARK, MAGIC, OLDEST, RankInfo, State, VERSION, call_field, checksum, field, u32_at, u64_at,
 };
 use super::word::COMPLETERS;
 use crate::error::Place;
@@ -36,9 +36,12 @@ impl Header {
 
     /// Parses the first bytes of a file of `present` bytes.
     fn parse(path: &Path, bytes: &[u8], present: u64) -> Result<Self, CaptureError> {
-        // Space that was reserved but not written.
+        // Space that was reserved, all of it or a part, but not written.
         if bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0) {
-            return Err(CaptureError::Empty(Place::file(path)));
+            return Err(match present < HEADER_SIZE as u64 {
+                true => CaptureError::Empty(Place::file(path)),
+                false => CaptureError::Killed(Place::file(path)),
+            });
         }
         if bytes.len() < field::FACTS {
             // A short file counts as truncated only if its first bytes match.

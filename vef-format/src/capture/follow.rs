@@ -77,7 +77,7 @@ impl Follower {
         mut take: impl FnMut(&Event<'_>, &[Function]),
     ) -> Result<Followed, CaptureError> {
         match self.look_at(RankFile::begin(&self.path), most, &mut take) {
-            Err(CaptureError::Empty(_)) => Ok(Followed::NotYet),
+            Err(CaptureError::Empty(_) | CaptureError::Killed(_)) => Ok(Followed::NotYet),
             Err(CaptureError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 Ok(Followed::NotYet)
             }

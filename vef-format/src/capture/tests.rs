@@ -793,10 +793,13 @@ fn what_is_no_capture_is_told_apart() {
     let path = rank_path(dir.path(), Rank(0));
     let open = || Capture::open(dir.path()).expect_err("refused");
     assert!(matches!(open(), CaptureError::NoCapture(_)));
-    for nothing in [&b""[..], &[0; 70_000]] {
+    for nothing in [&b""[..], &[0; 4096]] {
         std::fs::write(&path, nothing).expect("written");
         assert!(matches!(open(), CaptureError::Empty(_)));
     }
+    // The space for the header is there: the disk was not full.
+    std::fs::write(&path, [0; 65536]).expect("written");
+    assert!(matches!(open(), CaptureError::Killed(_)));
     std::fs::write(&path, b"x").expect("written");
     assert!(matches!(open(), CaptureError::Magic(_)));
     std::fs::write(&path, vec![7; 100_000]).expect("written");
