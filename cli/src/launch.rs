@@ -2,7 +2,7 @@
 //!
 //! Launchers pass environment variables to ranks by options; the launcher itself, its daemons and shells do
 //! not get them. An `LD_PRELOAD` of the user stays first. Where options do not reach (application files of
-//! Open MPI, a script that calls the launcher), the environment passes them.
+//! Open MPI, worlds that a program spawns in its version 5, a script that calls the launcher), the environment passes them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -144,12 +144,17 @@ pub fn launcher_position(words: &[OsString]) -> Option<usize> {
 /// A message if the launcher cannot pass a value.
 pub fn with_variables(line: LauncherLine, variables: &[Variable]) -> Result<LaunchPlan, String> {
     let LauncherLine { mut words, launcher, front } = line;
+    let mut environment = Vec::new();
     let words = match launcher {
         LauncherKind::OpenMpi if words.iter().any(|word| ["-app", "--app"].iter().any(|app| word == app)) => {
             // With an application file Open MPI ignores all other options.
             return Ok(LaunchPlan { words, environment: vec![open_mpi_list(variables)?] });
         }
         LauncherKind::OpenMpi => {
+            // Of version 5, worlds that the program spawns have the environment of mpirun alone.
+            if is_prrte(Path::new(&words[front - 1])) && !is_sanitized(variables) {
+                environment = variables.iter().map(|(name, value)| (name.into(), value.clone())).collect();
+            }
             // `-x` applies to one program; repeat it after each colon of an MPMD line.
             let options: Vec<OsString> =
                 variables.iter().flat_map(|variable| ["-x".into(), assignment(variable)]).collect();
@@ -185,7 +190,19 @@ pub fn with_variables(line: LauncherLine, variables: &[Variable]) -> Result<Laun
             words
         }
     };
-    Ok(LaunchPlan { words, environment: Vec::new() })
+    Ok(LaunchPlan { words, environment })
+}
+
+/// Whether an `mpirun` of Open MPI is that of version 5, which is PRRTE's.
+fn is_prrte(mpirun: &Path) -> bool {
+    let beside = which(mpirun).and_then(|path| Some(path.canonicalize().ok()?.parent()?.join("prterun")));
+    beside.is_some_and(|prterun| prterun.is_file())
+}
+
+/// Whether the libraries in front of the recorder have AddressSanitizer, which would report the leaks of a launcher.
+fn is_sanitized(variables: &[Variable]) -> bool {
+    let has_it = |value: &OsStr| value.to_string_lossy().contains("libasan");
+    variables.iter().any(|(name, value)| *name == "LD_PRELOAD" && has_it(value))
 }
 
 /// Sets `variables` in the environment of `program`, from which launchers pass them on: Open MPI and Hydra on

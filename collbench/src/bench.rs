@@ -143,6 +143,10 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn FnMut(&Report)) -> Result<Rep
     if plan.root >= all.size {
         return Err(Error::setting("root", plan.root, format!("there are {} ranks", all.size)));
     }
+    let counts = if plan.ranks.is_empty() { vec![all.size] } else { plan.ranks.clone() };
+    if let Some(count) = counts.iter().find(|count| !(1..=all.size).contains(*count)) {
+        return Err(Error::setting("ranks", count, format!("1 to {} can take part", all.size)));
+    }
     let timer = Timer::new(plan.timer, Some(mpi))?.yielding(machine.oversubscribed);
     let quality = timer.check()?;
     let factors = plan.factors.as_ref().map(|factors| factors.of(&all, &timer)).transpose()?;
@@ -169,11 +173,7 @@ pub fn run(mpi: &Mpi, plan: &Plan, watch: &mut dyn FnMut(&Report)) -> Result<Rep
     if !plan.unverified {
         self_test(&all, plan, &timer, &mut report)?;
     }
-    let counts = if plan.ranks.is_empty() { vec![all.size] } else { plan.ranks.clone() };
     for count in counts {
-        if count == 0 || count > all.size {
-            return Err(Error::setting("ranks", count, format!("1 to {} can take part", all.size)));
-        }
         let color = (all.rank < count).then_some(0);
         if let Some(comm) = mpi.comm_split(all.comm, color, all.rank as i32)? {
             let world = World::new(mpi, comm)?;
@@ -195,6 +195,9 @@ fn tolerated(truth_ns: f64) -> f64 {
     (0.2 * truth_ns).max(2_000.0)
 }
 
+/// How often a self-test is made until its error is let pass.
+const ATTEMPTS: usize = 3;
+
 fn self_test(all: &World, plan: &Plan, timer: &Timer, report: &mut Report) -> Result<()> {
     let precision = Precision { min_reps: 30, max_reps: 60, seconds: 1.0, ..plan.precision };
     for (which, truth_ns) in [(Synthetic::WaitNull, 0.0), (Synthetic::WaitUp, 1e3 * f64::from(all.size))] {
@@ -203,17 +206,27 @@ fn self_test(all: &World, plan: &Plan, timer: &Timer, report: &mut Report) -> Re
         let case = Case { benchmark, bytes: 0, root: 0, copies: 1, factors: None, compute_ns: 0.0 };
         let mut subject = prepare(all, timer, &case)?;
         let mut watch = Stopwatch::new(all, timer.clone(), plan.method, precision, 0.0)?;
-        let measured = match watch.time(&mut *subject) {
+        let is_wrong = |measured_ns: f64| (measured_ns - truth_ns).abs() > tolerated(truth_ns);
+        let mut measure = || {
+            let [median] = all.share([median(&watch.time(&mut *subject)?.samples)])?;
+            Ok(median)
+        };
+        // Other programs may disturb one attempt.
+        let mut measured = measure();
+        for _ in 1..ATTEMPTS {
+            if measured.as_ref().is_ok_and(|&measured| is_wrong(measured)) {
+                measured = measure();
+            }
+        }
+        let measured_ns = match measured {
             Err(Error::Collapsed { .. }) if report.machine.oversubscribed || !plan.strict => {
                 report.problems.push(format!("self-test {name}: the window method collapsed"));
                 continue;
             }
             measured => measured?,
         };
-        let measured_ns = median(&measured.samples);
-        let [measured_ns] = all.share([measured_ns])?;
         report.self_tests.push(SelfTest { name: name.clone(), truth_ns, measured_ns });
-        if (measured_ns - truth_ns).abs() > tolerated(truth_ns) {
+        if is_wrong(measured_ns) {
             let message = format!(
                 "self-test {name}: measured {:.3} µs instead of {:.3} µs; results of this method would be wrong by as much",
                 measured_ns / 1e3,

@@ -39,6 +39,8 @@ pub struct Party<'a> {
     pub send: u64,
     /// Bytes that it obtains, from all ranks of the other group together.
     pub recv: u64,
+    /// Bytes of an element, which no split divides; 1 if it does not matter.
+    pub unit: u32,
     /// Vector forms: bytes for each rank of the other group.
     pub send_counts: &'a [u64],
     /// Vector forms: bytes from each rank of the other group; of Reduce_scatter, the block of each rank of its own group.
@@ -116,6 +118,8 @@ pub fn creation(
         role: Role::Rootless,
         send: 0,
         recv: 0,
+        // What the groups agree on are integers.
+        unit: 4,
         send_counts: &[],
         recv_counts: &[],
     };
@@ -421,11 +425,13 @@ impl Moves<'_> {
     }
 
     fn steps(&mut self, operation: Operation, sizes: Sizes<'_>) -> Result<(), Error> {
-        let &Party { rank, own, .. } = self.party;
-        // Open MPI's barrier reduces an integer, and what creations agree on are integers.
-        let are_integers = self.party.operation == Operation::Barrier
-            && matches!(sizes, Sizes::Bytes(bytes) if bytes > 0 && bytes % 4 == 0);
-        let unit = if are_integers { 4 } else { 1 };
+        let &Party { rank, own, unit, .. } = self.party;
+        // Open MPI's barrier reduces an integer.
+        let unit = if self.party.operation == Operation::Barrier { 4 } else { unit };
+        let unit = match sizes {
+            Sizes::Bytes(bytes) if bytes.is_multiple_of(unit.into()) => unit,
+            _ => 1,
+        };
         let member = Member { operation, ranks: own, rank, root: 0, unit };
         if own == 1 {
             return Ok(());
@@ -447,4 +453,30 @@ impl Moves<'_> {
 /// The bytes for, or from, a rank; 0 behind the end of the list.
 fn count(counts: &[u64], at: u32) -> u64 {
     counts.get(at as usize).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The halves of one element would be half an element each: Open MPI reduces fewer elements than ranks by other means.
+    #[test]
+    fn an_element_is_not_divided() {
+        let party = Party {
+            operation: Operation::Allreduce,
+            blocking: true,
+            rank: 1,
+            own: 2,
+            others: 1,
+            role: Role::Rootless,
+            send: 4,
+            recv: 4,
+            unit: 4,
+            send_counts: &[],
+            recv_counts: &[],
+        };
+        let moves = party.moves(Library::OpenMpi, &Table::builtin("openmpi").unwrap()).unwrap();
+        let sends: Vec<_> = moves.into_iter().filter(|step| matches!(step, Move::Send(..))).collect();
+        assert_eq!(sends, [Move::Send(Peer::Own(0), 4)]);
+    }
 }

@@ -186,7 +186,19 @@ fn party(
         _ => {}
     }
     let [send_counts, recv_counts] = lists;
-    Party { operation, blocking, rank: own, own: size, others, role, send, recv, send_counts, recv_counts }
+    Party {
+        operation,
+        blocking,
+        rank: own,
+        own: size,
+        others,
+        role,
+        send,
+        recv,
+        unit: 1,
+        send_counts,
+        recv_counts,
+    }
 }
 
 /// The messages of each pair of ranks, and number and bytes of all, when all ranks make their moves; the first group has the ranks below `first`.

@@ -27,6 +27,7 @@ vef_fuzz::target!(128, |bytes| {
     let sweep = Sweep {
         answers: Vec::new(),
         prices: None,
+        over_seeds: Vec::new(),
         schema: SweepSchema::default(),
         options: swept.iter().map(|option| option.option.clone()).collect(),
         points: points.into_iter().take(64).map(point).collect(),

@@ -1,7 +1,8 @@
-//! How long a thread is ready to run while others have its core. Between two calls, that is no computing of the program.
+//! How long a thread is ready to run while others have its core. Between two calls, that is no computing of the program. And how long it sleeps,
+//! which between two polls is waiting.
 //!
-//! The kernel counts it in `/proc/thread-self/schedstat`. To read that file takes some microseconds, so it is read only if the thread was
-//! switched since the last time, which `getrusage` tells in 0.3 µs; and that is asked only behind what took [`LONG`]: gaps and calls.
+//! The kernel counts the first in `/proc/thread-self/schedstat`. To read that file takes some microseconds, so it is read only if the thread was
+//! switched since the last time, which `getrusage` tells in 0.3 µs; and that is asked only behind what took long: gaps and calls.
 
 use crate::clock;
 use std::fs::File;
@@ -12,48 +13,54 @@ use vef_format::capture::layout::ClockPair;
 /// Ticks of gaps and calls that are looked at: 0.25 to 0.5 ms at 2 to 4 GHz. Schedulers seldom take a core for less.
 pub(crate) const LONG: u64 = 1 << 20;
 
+/// The same of gaps between polls, in which programs sleep for less.
+pub(crate) const LONG_BETWEEN_POLLS: u64 = 1 << 17;
+
 /// Less than this, 16 to 32 µs, is not worth a record.
 const LEAST: u64 = 1 << 16;
 
 /// Whether the kernel does not tell, or a seccomp filter of the program refuses to ask it.
 static UNKNOWN: AtomicBool = AtomicBool::new(false);
 
-/// A thread's times without a core.
-pub(crate) struct Preemptions {
-    begin: ClockPair,
-    /// The tick of the latest look.
-    looked: u64,
-    /// Until then, how often the thread had given up or lost its core, and for how long it had been ready without one, ns.
+/// How a thread used its core until now.
+#[derive(Clone, Copy)]
+struct Usage {
+    clock: ClockPair,
+    /// How often it had given up or lost its core.
     switches: i64,
+    /// For how long it had been running, and ready to run without a core, ns.
+    ran: u64,
     waited: u64,
 }
 
+/// Watches how a thread uses its core.
+pub(crate) struct Preemptions {
+    /// When the thread made its first call.
+    begin: ClockPair,
+    /// The tick of the latest look.
+    looked: u64,
+    /// The usage at the latest look that found the thread switched.
+    usage: Option<Usage>,
+}
+
 /// What happened between two looks.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Since {
+    /// The tick of the first one.
     looked: u64,
     /// Ticks without a core, and whether they were in one piece.
     lost: u64,
     at_once: bool,
+    /// Ticks in which the thread slept.
+    slept: u64,
 }
 
 impl Preemptions {
     /// Of a thread that makes its first call.
     pub(crate) fn new() -> Self {
-        let mut all = Self { begin: clock::pair(), looked: 0, switches: -1, waited: 0 };
+        let mut all = Self { begin: clock::pair(), looked: 0, usage: None };
         all.look();
         all
-    }
-
-    /// Looks in front of a call that begins at `start`: the ticks without a core since `previous`, the end of the call before. What may as well have
-    /// been lost in front of that does not count.
-    pub(crate) fn between(&mut self, previous: u64, start: u64) -> Option<u64> {
-        let since = self.look();
-        let before = previous.saturating_sub(since.looked);
-        let lost = match since.at_once && since.lost > before {
-            true => since.lost,
-            false => since.lost.saturating_sub(before),
-        };
-        Some(lost.min(start.saturating_sub(previous))).filter(|&lost| lost >= LEAST)
     }
 
     /// Looks, so that what follows counts from here.
@@ -61,13 +68,13 @@ impl Preemptions {
     #[inline(never)]
     pub(crate) fn look(&mut self) -> Since {
         let looked = std::mem::replace(&mut self.looked, clock::now());
-        let nothing = Since { looked, lost: 0, at_once: false };
+        let nothing = Since { looked, ..Since::default() };
         if UNKNOWN.load(Ordering::Relaxed) {
             return nothing;
         }
         // SAFETY: the thread's own error number.
         let error = unsafe { *libc::__errno_location() };
-        let since = self.ask(looked).unwrap_or_else(|| {
+        let since = self.ask(nothing).unwrap_or_else(|| {
             UNKNOWN.store(true, Ordering::Relaxed);
             nothing
         });
@@ -77,18 +84,40 @@ impl Preemptions {
     }
 
     /// `None`: there is no answer.
-    fn ask(&mut self, looked: u64) -> Option<Since> {
+    fn ask(&mut self, nothing: Since) -> Option<Since> {
         let switches = switches()?;
-        let times = switches - std::mem::replace(&mut self.switches, switches);
-        if times == 0 {
-            return Some(Since { looked, lost: 0, at_once: false });
+        if self.usage.is_some_and(|usage| usage.switches == switches) {
+            return Some(nothing);
         }
         let waited = waited()?;
-        let nanos = waited.saturating_sub(std::mem::replace(&mut self.waited, waited));
-        let now = clock::pair();
-        let (ticks, wall) = (now.tick - self.begin.tick, now.nanos.saturating_sub(self.begin.nanos));
-        let lost = u128::from(nanos) * u128::from(ticks) / u128::from(wall.max(1));
-        Some(Since { looked, lost: lost as u64, at_once: times == 1 })
+        let now =
+            Usage { switches, waited, ran: clock::read(libc::CLOCK_THREAD_CPUTIME_ID), clock: clock::pair() };
+        let Some(then) = self.usage.replace(now) else { return Some(nothing) };
+        let nanos = now.clock.nanos.saturating_sub(then.clock.nanos);
+        let [ran, waited] = [now.ran.saturating_sub(then.ran), now.waited.saturating_sub(then.waited)];
+        let wall = now.clock.nanos.saturating_sub(self.begin.nanos).max(1);
+        let all = now.clock.tick.saturating_sub(self.begin.tick);
+        let ticks = |nanos: u64| (u128::from(nanos) * u128::from(all) / u128::from(wall)) as u64;
+        let slept = ticks(nanos.saturating_sub(ran).saturating_sub(waited));
+        Some(Since { lost: ticks(waited), at_once: switches == then.switches + 1, slept, ..nothing })
+    }
+}
+
+impl Since {
+    /// The ticks without a core from `previous`, the end of a call, to `start`, that of the next one, in front of which was the second look. What may as
+    /// well have been lost in front of `previous` does not count.
+    pub(crate) fn lost_between(&self, previous: u64, start: u64) -> Option<u64> {
+        let before = previous.saturating_sub(self.looked);
+        let lost = match self.at_once && self.lost > before {
+            true => self.lost,
+            false => self.lost.saturating_sub(before),
+        };
+        Some(lost.min(start.saturating_sub(previous))).filter(|&lost| lost >= LEAST)
+    }
+
+    /// The ticks in which the thread slept. Few calls of MPI sleep.
+    pub(crate) fn slept(&self) -> u64 {
+        self.slept
     }
 }
 
@@ -107,4 +136,34 @@ fn waited() -> Option<u64> {
     let mut text = [0; 80];
     let read = File::open("/proc/thread-self/schedstat").ok()?.read(&mut text).ok()?;
     std::str::from_utf8(&text[..read]).ok()?.split(' ').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_been_lost_in_front_of_a_gap_does_not_count() {
+        let (looked, previous, start) = (1_000_000, 1_200_000, 5_000_000);
+        let lost = |lost, at_once| Since { looked, lost, at_once, slept: 0 }.lost_between(previous, start);
+        // In one piece that is longer than all in front of the gap, it was in the gap.
+        assert_eq!([lost(3_000_000, true), lost(150_000, true)], [Some(3_000_000), None]);
+        assert_eq!([lost(3_000_000, false), lost(250_000, false)], [Some(2_800_000), None]);
+        assert_eq!(lost(9_000_000, true), Some(start - previous), "no more than the gap");
+    }
+
+    #[test]
+    fn sleep_is_told_from_running_and_from_lack_of_a_core() {
+        let mut watched = Preemptions::new();
+        let begin = std::time::Instant::now();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (since, wall) = (watched.look(), begin.elapsed().as_nanos() as f64);
+        let now = clock::pair();
+        let tick = (now.nanos - watched.begin.nanos) as f64 / (now.tick - watched.begin.tick) as f64;
+        let slept = since.slept() as f64 * tick;
+        assert!(
+            waited().is_none() || (19e6..1.01 * wall).contains(&slept),
+            "{slept} of {wall} ns, {since:?}"
+        );
+    }
 }

@@ -313,7 +313,7 @@ fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane
         (plan.hook.before)(&mut call.recorded);
     };
     call.broken = catching_panics(before).is_none();
-    call.recorded.start = lane.get().begin_call();
+    call.recorded.start = lane.get().begin_call(plan.call);
     let code = next.call(frame);
     call.recorded.end = clock::now();
     call.ended = Ended::with(code);
@@ -402,7 +402,7 @@ fn make_call<N: CallTarget>(
 ) -> (i32, (u64, u64)) {
     let own = lane.get();
     (own.frame, own.carried_out_by) = (frame.address(), plan.carried_out_by);
-    let start = own.begin_call();
+    let start = own.begin_call(plan.call);
     let leaving = UnwindGuard(plan, frame, lane, start);
     let code = next.call(frame);
     let end = clock::now();

@@ -31,6 +31,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Instant;
+use vef_format::account::TimePart;
 use vef_format::capture::encode::Content;
 use vef_format::capture::event::{
     Action, CallSlot, Completion, Completions, Datatype, Origin, Outcome, RequestId,
@@ -610,21 +611,21 @@ impl ThreadLane {
         self.check();
     }
 
-    /// A call begins now. Returns the tick.
+    /// This call begins now. Returns the tick.
     #[inline(always)]
-    pub(crate) fn begin_call(&mut self) -> u64 {
+    pub(crate) fn begin_call(&mut self, call: Call) -> u64 {
         let start = clock::now();
         if self.writer.is_long_gap(start) {
-            self.end_gap(start);
+            self.end_gap(start, call);
         }
         start
     }
 
     #[cold]
     #[inline(never)]
-    fn end_gap(&mut self, start: u64) {
+    fn end_gap(&mut self, start: u64, call: Call) {
         if self.tracer.state() == State::Recording {
-            self.writer.put_preempted(start);
+            self.writer.end_gap(start, || call.time_part() == TimePart::Polling);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::output::{Output, Rest};
 use crate::polls::Polls;
-use crate::preempted::{LONG, Preemptions};
+use crate::preempted::{LONG, LONG_BETWEEN_POLLS, Preemptions};
 use crate::requests::PendingRequest;
 use memmap2::MmapMut;
 use std::ptr::NonNull;
@@ -138,13 +138,23 @@ impl Writer {
         start.wrapping_sub(self.last) >= LONG
     }
 
-    /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago.
-    pub(crate) fn put_preempted(&mut self, start: u64) {
-        let last = self.polls.as_ref().map_or(self.last, |polls| polls.end);
-        if start.saturating_sub(last) < LONG {
+    /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago. If both calls
+    /// are polls, the thread's sleep between them belongs to them; `polls` tells it of the second one.
+    pub(crate) fn end_gap(&mut self, start: u64, polls: impl FnOnce() -> bool) {
+        let (last, long) = match &self.polls {
+            Some(polls) => (polls.end, LONG_BETWEEN_POLLS),
+            None => (self.last, LONG),
+        };
+        let gap = start.saturating_sub(last);
+        if gap < long {
             return;
         }
-        if let Some(lost) = self.preemptions.between(last, start) {
+        let since = self.preemptions.look();
+        let lost = since.lost_between(last, start);
+        if let Some(run) = self.polls.as_mut().filter(|_| polls()) {
+            run.end += since.slept().min(gap - lost.unwrap_or(0));
+        }
+        if let Some(lost) = lost {
             self.put_polls();
             let times = (self.last, self.last + lost);
             self.put(times, Content::Action(&Action::Preempted), CallSlot::NONE);

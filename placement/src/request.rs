@@ -45,7 +45,7 @@ pub struct Request {
     /// Mapping policy: node, slot, core, ppr:N:node …
     #[arg(long, value_name = "POLICY")]
     pub map_by: Option<Mapping>,
-    /// Ranking policy: node, slot, core
+    /// Ranking policy: node, slot, core (Open MPI 5: node, slot, fill, span)
     #[arg(long, value_name = "POLICY")]
     pub rank_by: Option<Ranking>,
     /// Map and rank by node

@@ -1,5 +1,5 @@
 /* Rank 1 waits for a message of rank 0 by polling, and prints the processor time of it in seconds. What it computes is known: twice 0.1 s on a core, and in between as much as rank 0 sleeps
-   where it polls every 50 us only (`overlap`).
+   where it polls every 50 us only (`overlap`); `sleepy`: it sleeps between polls.
    `steps`: rank 1 makes 2000 steps of at least 2 us each, and tests for a message after each, as RandomAccess of HPCC does; then it
    sends, and the message comes.
    `crowd`, `crowd-computes`: all other ranks await a message by tests alone, or use 0.4 ms of processor time behind every 200 of them and print how much of it in all, in
@@ -56,6 +56,8 @@ static void await(const char *how)
             MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         if (!flag && !strcmp(how, "overlap"))
             compute(0.00005);
+        if (!flag && !strcmp(how, "sleepy"))
+            usleep(500);
     }
 }
 

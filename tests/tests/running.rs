@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use vef_format::capture::event::{Action, Event};
 use vef_format::capture::{Capture, CaptureError, Digest, Ending};
 use vef_format::ids::Rank;
-use vef_tests::{Ended, Mpi, products, run, vef};
+use vef_tests::{Ended, Mpi, Wheel, products, run, vef};
 
 /// `tests/c/phases.c`, compiled, and a directory for its captures.
 fn prepare(mpi: Mpi) -> (tempfile::TempDir, PathBuf) {
@@ -292,21 +292,32 @@ fn two_runs_do_not_share_a_directory() {
 
 #[test]
 fn spawned_worlds_have_captures_of_their_own() {
-    if !Mpi::installed().contains(&Mpi::OpenMpi) {
-        return;
-    }
-    let work = tempfile::tempdir().expect("a directory");
-    let program = Mpi::OpenMpi.compile(work.path(), "every_call", &["tests/c/every_call.c"]);
-    let options = ["-n", "2", "--mpirun", &Mpi::OpenMpi.launcher().join(" ")];
-    let line = [program.to_str().expect("a path"), work.path().to_str().expect("a path")];
-    let (ended, capture) = vef_run(work.path(), &options, &line);
-    assert_eq!(digest(&capture).tasks, 2);
-    for (number, tasks) in [(1, 2), (2, 1)] {
-        let spawned = capture.join(format!("spawned-{number}"));
-        let digest = digest(&spawned);
-        assert_eq!((digest.tasks, digest.collectives), (tasks, u64::from(tasks)));
-        assert!(digest.unfinished.is_empty());
-        assert!(ended.stderr().contains(&format!("spawned-{number}:")), "{}", ended.stderr());
+    let mpis = Mpi::with(&[Wheel::OpenMpi5, Wheel::Mpich5]);
+    // Debian's MPICH cannot spawn.
+    for mpi in mpis.into_iter().filter(|mpi| !matches!(mpi, Mpi::Mpich | Mpi::Wheel(Wheel::Intel))) {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "spawning", &["tests/c/spawning.c"]);
+        let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" ")];
+        let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
+        let said = ended.stderr();
+        assert_eq!(digest(&capture).tasks, 2, "{mpi:?}");
+        // MPICH's children do not know in which world they are.
+        if matches!(mpi, Mpi::Wheel(Wheel::Mpich5 | Wheel::StandardAbi)) {
+            assert_eq!(
+                said.matches("it was spawned, and the number of its world is unknown").count(),
+                3,
+                "{said}"
+            );
+            assert!(!capture.join("spawned-1").exists());
+            continue;
+        }
+        for (number, tasks) in [(1, 2), (2, 1)] {
+            let spawned = capture.join(format!("spawned-{number}"));
+            let digest = digest(&spawned);
+            assert_eq!((digest.tasks, digest.collectives), (tasks, u64::from(tasks)), "{mpi:?}");
+            assert!(digest.unfinished.is_empty());
+            assert!(said.contains(&format!("spawned-{number}:")), "{mpi:?}: {said}");
+        }
     }
 }
 

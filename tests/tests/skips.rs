@@ -24,6 +24,7 @@ const FREE: &[(&str, &str)] = &[
     ("tests/tests/abi.rs", "the_header_for_tools_is_the_table"),
     ("tests/tests/calls.rs", "the_page_of_all_calls_is_up_to_date"),
     ("tests/tests/hostile.rs", "no_message_is_lost_and_no_program_behaves_differently"),
+    ("tests/tests/mpirun.rs", "compare"),
     ("tests/tests/random.rs", "the_trace_holds_the_plan"),
     ("tests/tests/threads.rs", "number"),
 ];

@@ -44,12 +44,19 @@ impl Builder<'_> {
             role,
             send: call.amounts.send.0,
             recv: call.amounts.recv.0,
+            unit: self.unit(call),
             send_counts: call.send_counts,
             recv_counts: call.recv_counts,
         };
         let table = self.options.lower.unwrap_or(table_of(library));
         let moves = party.moves(library, table).map_err(|error| Problem::Schedule(call.operation, error))?;
         self.between_messages(event, call.comm, call.request, tag, moves)
+    }
+
+    /// The bytes of an element of a reduction, in which all ranks have the same datatype.
+    fn unit(&self, call: &Collective<'_>) -> u32 {
+        let size = self.element_sizes.get(&call.datatype).filter(|_| call.operation.reduces());
+        size.and_then(|size| u32::try_from(size.0).ok()).map_or(1, |size| size.max(1))
     }
 
     /// Rule 11, of `MPI_Intercomm_create`: the messages by which the groups agree; the first rank of each is taken as its leader.

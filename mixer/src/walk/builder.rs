@@ -26,7 +26,9 @@ use mpi_abi::account::{Clock, part_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::account::TimePart;
-use vef_format::capture::event::{CallSlot, Communicator, Event, Members, Origin, PartitionedId, RequestId};
+use vef_format::capture::event::{
+    CallSlot, Communicator, DatatypeId, Event, Members, Origin, PartitionedId, RequestId,
+};
 use vef_format::capture::{Function, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::{Bytes, Nanos};
@@ -64,6 +66,8 @@ pub(super) struct Builder<'a> {
     pub(super) communicators: &'a Communicators,
     pub(super) options: WalkOptions<'a>,
     pub(super) comms: Locals,
+    /// Bytes of data in an element of each datatype.
+    pub(super) element_sizes: HashMap<DatatypeId, Bytes>,
     /// Number of duplicates for windows, and for files, of each communicator.
     duplicates: HashMap<(CommId, u32), u32>,
     /// Caches of send and receive channels; not used if channels differ by length.
@@ -179,6 +183,7 @@ impl<'a> Builder<'a> {
             communicators,
             options,
             comms: Locals::default(),
+            element_sizes: HashMap::new(),
             duplicates: HashMap::new(),
             recent: Default::default(),
             requests: Requests::new(),

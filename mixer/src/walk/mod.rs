@@ -153,6 +153,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         }
         Action::Collective(part) => return walk.collective(event, part),
         Action::Topology(topology) => return walk.topology(topology),
+        Action::Datatype(described) => _ = walk.element_sizes.insert(described.id, described.size),
         Action::Neighbourhood(part) => return walk.neighbourhood(event, part),
         Action::Partitioned(call) => return walk.partitioned(event, call),
         Action::Creation(Creation { comm, .. })
@@ -184,7 +185,6 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Send(_)
         | Action::PostReceive(_)
         | Action::Complete(_)
-        | Action::Datatype(_)
         | Action::CommunicatorFree(_)
         | Action::Phase { .. }
         | Action::Abort { .. }

@@ -41,6 +41,10 @@ pub enum Ranking {
     Slot,
     /// One process of each node in turn.
     Node,
+    /// Open MPI 5: all processes of an object to which they are mapped, then the next object.
+    Fill,
+    /// Open MPI 5: one process of each object in turn, over all nodes.
+    Span,
     /// By the objects of the nodes.
     Object {
         /// The kind of object.
@@ -110,7 +114,7 @@ fn ppr(pattern: &str) -> Result<Mapping, Error> {
 /// Parses the modifiers of a mapping: whether it spans nodes, and whether it permits oversubscription.
 fn modifiers(list: Option<&str>) -> Result<(bool, Option<bool>), Error> {
     let (mut span, mut oversubscribe) = (false, None);
-    for modifier in list.into_iter().flat_map(|list| list.split(',')) {
+    for modifier in list.into_iter().flat_map(|list| list.split([',', ':'])) {
         if is_start_of(modifier, "span") {
             span = true;
         } else if is_start_of(modifier, "oversubscribe") {
@@ -138,6 +142,8 @@ impl FromStr for Ranking {
         Ok(match name {
             _ if is_start_of(name, "slot") => Ranking::Slot,
             _ if is_start_of(name, "node") => Ranking::Node,
+            "fill" if modifier.is_none() => Ranking::Fill,
+            "span" if modifier.is_none() => Ranking::Span,
             _ => Ranking::Object { object: object(name).ok_or_else(|| unknown("ranking"))?, sweep },
         })
     }
@@ -171,7 +177,7 @@ impl FromStr for Distribution {
     }
 }
 
-fn unknown(what: &str) -> Error {
+pub(crate) fn unknown(what: &str) -> Error {
     Error::new(format!("the specified {what} policy is not recognized"))
 }
 
@@ -191,6 +197,7 @@ fn object(name: &str) -> Option<Object> {
         ("hwthread", Object::Hwthread),
         ("core", Object::Core),
         ("socket", Object::Socket),
+        ("package", Object::Socket),
         ("l1cache", Object::L1),
         ("l2cache", Object::L2),
         ("l3cache", Object::L3),
@@ -231,6 +238,10 @@ mod tests {
             Ranking::Object { object: Object::Core, sweep: Sweep::Fill }
         );
         assert_eq!(ranking("slot").unwrap(), Ranking::Slot);
+        // Open MPI 5's.
+        assert_eq!(mapping("package:SPAN:over").unwrap(), mapping("socket:span,over").unwrap());
+        assert_eq!((ranking("fill").unwrap(), ranking("span").unwrap()), (Ranking::Fill, Ranking::Span));
+        assert!(ranking("span:fill").is_err());
     }
 
     #[test]

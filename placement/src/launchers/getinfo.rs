@@ -90,7 +90,7 @@ fn place(nodes: Vec<Node>, request: &Request) -> Result<Placement, Error> {
         let key = match ranking {
             Ranking::Slot => [core, node, slot],
             Ranking::Node => [slot, core, node],
-            Ranking::Object { .. } => [node, slot, core],
+            Ranking::Object { .. } | Ranking::Fill | Ranking::Span => [node, slot, core],
         };
         (location.oversubscribed, key)
     });
@@ -118,7 +118,7 @@ fn ranking(request: &Request) -> Result<Ranking, Error> {
         None => Ok(Ranking::Slot),
         Some(ranking @ (Ranking::Node | Ranking::Slot)) => Ok(ranking),
         Some(ranking @ Ranking::Object { object: Object::Core, sweep: Sweep::Node }) => Ok(ranking),
-        Some(Ranking::Object { .. }) => Err(unknown("ranks")),
+        Some(Ranking::Object { .. } | Ranking::Fill | Ranking::Span) => Err(unknown("ranks")),
     }
 }
 

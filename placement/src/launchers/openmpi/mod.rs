@@ -1,11 +1,11 @@
 //! Open MPI 4.1's `mpirun`: maps processes to nodes and their objects, then assigns ranks to them; a rankfile
 //! does both.
 //!
-//! The rules are those of `mpirun --display-map --do-not-launch`; `tests/mpirun.rs` compares with it.
+//! The rules are those of `mpirun --display-map --do-not-launch`; `tests/tests/mpirun.rs` compares with it.
 
 mod map;
 mod rank;
-mod target;
+pub(super) mod target;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -44,29 +44,18 @@ impl Launcher for OpenMpi {
     }
 
     fn apply(&self, request: &Request) -> Result<Placement, Error> {
-        let objects = request.hwloc.as_deref().map(ObjectCounts::read).transpose()?;
         match &request.rankfile {
-            Some(path) => by_rankfile(path, request, objects),
-            None => by_policies(request, objects),
+            Some(path) => by_rankfile(path, request),
+            None => by_policies(request),
         }
     }
 }
 
-/// Places ranks by `--map-by` and `--rank-by`; `objects` are those of every node, if known.
-fn by_policies(request: &Request, objects: Option<ObjectCounts>) -> Result<Placement, Error> {
-    let mut nodes = request.cluster()?;
-    if let Some(at) = nodes.iter().position(|node| Some(&node.name) == request.launch_node.as_ref()) {
-        nodes[..=at].rotate_right(1);
-    }
+/// Places ranks by `--map-by` and `--rank-by`.
+fn by_policies(request: &Request) -> Result<Placement, Error> {
+    let nodes = nodes(request)?;
     let (map_by, rank_by, oversubscribe) = policies(request)?;
-    let cores = objects.map_or(1, |objects| objects.count(Object::Core).max(1));
-    let default_slots = request.unknown_slots.unwrap_or(cores);
-    let mut targets: Vec<Target<'_>> = Vec::with_capacity(nodes.len());
-    for (index, node) in nodes.iter().enumerate() {
-        let slots = node.slots.unwrap_or(default_slots);
-        let flat = || ObjectCounts::flat(slots.max(1).saturating_mul(node.cores.unwrap_or(1)));
-        targets.push(Target { index, node, slots, objects: objects.unwrap_or_else(flat), processes: vec![] });
-    }
+    let mut targets = targets(&nodes, request)?;
     let processes = match request.processes {
         Some(processes) => processes,
         None => processes_or_all(None, room(&targets, map_by)?)?,
@@ -102,8 +91,30 @@ fn by_policies(request: &Request, objects: Option<ObjectCounts>) -> Result<Place
     Ok(Placement { nodes, ranks })
 }
 
+/// The nodes in mpirun's order.
+pub(super) fn nodes(request: &Request) -> Result<Vec<Node>, Error> {
+    let mut nodes = request.cluster()?;
+    if let Some(at) = nodes.iter().position(|node| Some(&node.name) == request.launch_node.as_ref()) {
+        nodes[..=at].rotate_right(1);
+    }
+    Ok(nodes)
+}
+
+/// The nodes with their slots and objects, without processes.
+pub(super) fn targets<'a>(nodes: &'a [Node], request: &Request) -> Result<Vec<Target<'a>>, Error> {
+    let objects = request.hwloc.as_deref().map(ObjectCounts::read).transpose()?;
+    let cores = objects.map_or(1, |objects| objects.count(Object::Core).max(1));
+    let default_slots = request.unknown_slots.unwrap_or(cores);
+    let target = |(index, node): (usize, &'a Node)| {
+        let slots = node.slots.unwrap_or(default_slots);
+        let flat = || ObjectCounts::flat(slots.max(1).saturating_mul(node.cores.unwrap_or(1)));
+        Target { index, node, slots, objects: objects.unwrap_or_else(flat), processes: vec![] }
+    };
+    Ok(nodes.iter().enumerate().map(target).collect())
+}
+
 /// The policies for mapping and ranking, if given, and whether nodes may be oversubscribed.
-fn policies(request: &Request) -> Result<(Option<MapBy>, Option<Ranking>, bool), Error> {
+pub(super) fn policies(request: &Request) -> Result<(Option<MapBy>, Option<Ranking>, bool), Error> {
     let Request { map_by: mapping, rank_by, .. } = *request;
     let oversubscribe = match mapping.and_then(|mapping| mapping.oversubscribe) {
         Some(false) if request.oversubscribe => {
@@ -147,7 +158,8 @@ fn room(targets: &[Target<'_>], map_by: Option<MapBy>) -> Result<u64, Error> {
 }
 
 /// Places ranks by a rankfile: its hosts are the nodes, or must be among the nodes given.
-fn by_rankfile(path: &Path, request: &Request, objects: Option<ObjectCounts>) -> Result<Placement, Error> {
+fn by_rankfile(path: &Path, request: &Request) -> Result<Placement, Error> {
+    let objects = request.hwloc.as_deref().map(ObjectCounts::read).transpose()?;
     let file = path.display().to_string();
     let entries = rankfile::read(path)?;
     let nodes = match request.has_cluster() {

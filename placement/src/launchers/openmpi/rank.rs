@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::target::Target;
 use crate::error::Error;
 use crate::input::hwloc::Object;
-use crate::input::policy::{Ranking, Sweep};
+use crate::input::policy::{Ranking, Sweep, unknown};
 
 /// A process: index of its target, and its number there.
 type Process = (usize, u32);
@@ -37,6 +37,8 @@ pub(super) fn rank(
                 nth += 1;
             }
         }
+        // Open MPI 5's.
+        Ranking::Fill | Ranking::Span => return Err(unknown("ranking")),
         Ranking::Object { object, sweep } => {
             let mut nodes = Vec::with_capacity(order.len());
             for &at in order {

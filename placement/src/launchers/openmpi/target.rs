@@ -4,7 +4,7 @@ use crate::input::hwloc::ObjectCounts;
 use crate::placement::Node;
 
 /// A node during the mapping.
-pub(super) struct Target<'a> {
+pub(in crate::launchers) struct Target<'a> {
     /// Index into the cluster's nodes.
     pub index: usize,
     pub node: &'a Node,
@@ -16,12 +16,12 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
-    pub(super) fn free(&self) -> u32 {
+    pub(in crate::launchers) fn free(&self) -> u32 {
         self.slots.saturating_sub(self.processes.len() as u32)
     }
 
     /// Takes processes that belong to an object.
-    pub(super) fn take(&mut self, count: u32, object: Option<u32>) {
+    pub(in crate::launchers) fn take(&mut self, count: u32, object: Option<u32>) {
         self.processes.resize(self.processes.len() + count as usize, object);
     }
 }
