@@ -2,6 +2,7 @@
 
 use crate::output::Failure;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
 use sim_example::NetworkSettings;
@@ -172,7 +173,12 @@ impl TypedValueParser for OfLinks {
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<Model, clap::Error> {
-        self.0.parse_ref(command, argument, value)
+        self.0.parse_ref(command, argument, value).map_err(|mut error| {
+            let shown = self.possible_values().into_iter().flatten();
+            let names = shown.map(|value| value.get_name().to_owned()).collect();
+            error.insert(ContextKind::ValidValue, ContextValue::Strings(names));
+            error
+        })
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

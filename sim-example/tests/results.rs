@@ -35,6 +35,35 @@ fn settings(trace: &Path) -> Settings {
     Settings { jobs: vec![Workload::new(trace)], observe: EVERYTHING, ..Settings::default() }
 }
 
+/// A message of 1000 B between two nodes with one cable between their switches, which does not work from 3 to 5 µs: the result names the nodes,
+/// if the run reaches that time, and the run without contention does not know of it.
+#[test]
+fn nodes_that_are_cut_off_for_a_time_are_named() {
+    let at = |wait: u64| {
+        let mut file = NamedTempFile::new().unwrap();
+        std::io::Write::write_all(
+            &mut file,
+            format!("VEF3 2 1 0 0 0 0 1000\n0 0 1 1000 0 {wait} -1\n").as_bytes(),
+        )
+        .unwrap();
+        let mut settings = settings(file.path());
+        settings.network.topology = "mesh:2".parse().unwrap();
+        settings.network.fail = vec!["(0)<->(1) down 3us up 5us".parse().unwrap()];
+        let ideal = run(&settings.ideal().unwrap());
+        (run(&settings), ideal.runtime_ps)
+    };
+    // 0.8 µs for its bytes, and 0.5 µs for each of three links.
+    let (early, ideal) = at(0);
+    assert_eq!((early.runtime_ps, ideal, early.network.cut_off.len()), (2_300_000, 2_300_000, 0));
+    // At its switch at 3.5 µs.
+    let (late, ideal) = at(3000);
+    assert_eq!((late.runtime_ps, ideal), (5_000_000 + 1_800_000, 5_300_000));
+    let named = "from 3.000 µs to 5.000 µs no route leads from node0 to node1; 1 of 2 nodes in use are cut off from node0, and messages wait";
+    assert_eq!(late.network.cut_off, [named]);
+    assert!(late.to_text().contains(&format!("cut off       {named}\n")), "{}", late.to_text());
+    assert_eq!(late.network.failures, ["(0)<->(1) down 3us up 5us"]);
+}
+
 /// Workloads of all patterns, with messages of any size.
 fn workload() -> impl Strategy<Value = workloads::Workload> {
     let bytes = prop_oneof![Just(0u64), 1u64..100, 1000u64..100_000];
@@ -92,11 +121,17 @@ fn network() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Every rank's states fill its time, the pieces of the critical path the run time, and no contention is no slower.
+    /// Every rank's states fill its time, the pieces of the critical path the run time, and no contention is no slower; also while links fail for a time.
     #[test]
-    fn times_add_up(workload in workload(), mut settings in network()) {
+    fn times_add_up(
+        workload in workload(), mut settings in network(), fails in prop::option::of((1u64..50, 0u64..100_000, 1u64..200_000)))
+    {
         let file = write(&workload);
         settings.jobs[0].trace = file.path().to_owned();
+        if let Some((seed, from, time)) = fails {
+            let fault = format!("25%:{seed} down {from}ns up {}ns", from + time);
+            settings.network.fail = vec![fault.parse().unwrap()];
+        }
         let report = run(&settings);
         let start = settings.jobs[0].start;
         let job = &report.jobs[0];
@@ -141,7 +176,9 @@ proptest! {
                 prop_assert!(ideal.runtime_ps <= own.runtime_ps);
                 // Packets of several messages take turns at an interface; fluid messages share it. Messages that are at an interface
                 // together may leave in another order, which alone makes a run a little shorter or longer.
-                if matches!(settings.network.model, Model::CutThrough | Model::StoreAndForward | Model::Injection) {
+                let waits_for_links =
+                    matches!(settings.network.model, Model::CutThrough | Model::StoreAndForward | Model::Injection);
+                if waits_for_links && fails.is_none() {
                     let most = report.runtime_ps + report.runtime_ps / 1000;
                     prop_assert!(own.runtime_ps <= most, "{} > {}", own.runtime_ps, report.runtime_ps);
                 }

@@ -151,8 +151,12 @@ mod tests {
             assert!(shown("sim", "model").1.contains(&name));
             assert_eq!(shown("traffic", "model").1.contains(&name), !ranks.contains(&model), "{name}");
             // Given, it is read, and refused with the reason.
-            let given = Vef::try_parse_from(["vef", "traffic", "--topology", "torus:4x4", "--model", &name]);
-            assert!(given.is_ok(), "{name}");
+            let given = |model: &str| {
+                Vef::try_parse_from(["vef", "traffic", "--topology", "torus:4x4", "--model", model])
+            };
+            assert!(given(&name).is_ok(), "{name}");
+            let error = given("none").map(|_| ()).unwrap_err().to_string();
+            assert_eq!(error.contains(&name), !ranks.contains(&model), "{error}");
         }
     }
 

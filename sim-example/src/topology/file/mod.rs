@@ -21,7 +21,7 @@ pub(super) use description::{Description, Kind, RouteLine};
 pub use error::{FileError, FileProblem};
 
 /// The most bytes of a file.
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 1 << 29;
 
 /// The text of a file, which may be a device that never ends.
 pub(super) fn text(path: &Path) -> Result<String, FileError> {
@@ -29,7 +29,7 @@ pub(super) fn text(path: &Path) -> Result<String, FileError> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
     match read {
-        Ok(bytes) if bytes as u64 > MOST_BYTES => Err(unreadable("more than 1 GiB".to_owned())),
+        Ok(bytes) if bytes as u64 > MOST_BYTES => Err(unreadable("more than 512 MiB".to_owned())),
         Ok(_) => Ok(text),
         Err(error) => Err(unreadable(error.to_string())),
     }
