@@ -51,9 +51,9 @@ pub(crate) struct Preemptions {
 pub(crate) struct Since {
     /// The tick of the first one.
     looked: u64,
-    /// Ticks without a core, and whether they were in one piece.
+    /// Ticks without a core, and in how many pieces at most.
     lost: u64,
-    at_once: bool,
+    pieces: u64,
     /// Ticks in which the thread slept.
     slept: u64,
 }
@@ -100,19 +100,21 @@ impl Preemptions {
         let all = now.clock.tick.saturating_sub(self.begin.tick);
         let ticks = |nanos: u64| (u128::from(nanos) * u128::from(all) / u128::from(wall)) as u64;
         let slept = ticks(nanos.saturating_sub(ran).saturating_sub(waited));
-        Some(Since { lost: ticks(waited), at_once: switches == then.switches + 1, slept, ..nothing })
+        Some(Since { lost: ticks(waited), pieces: switches.abs_diff(then.switches), slept, ..nothing })
     }
 }
 
 impl Since {
     /// The ticks without a core from `previous`, the end of a call, to `start`, that of the next one, in front of which was the second look. What may as
-    /// well have been lost in front of `previous` does not count.
+    /// well have been lost in front of `previous` does not count: there, each piece was shorter than a gap that is looked at.
     pub(crate) fn lost_between(&self, previous: u64, start: u64) -> Option<u64> {
-        let before = previous.saturating_sub(self.looked);
-        let lost = match self.at_once && self.lost > before {
-            true => self.lost,
-            false => self.lost.saturating_sub(before),
-        };
+        let in_front =
+            |pieces: u64| pieces.saturating_mul(LONG_GAP).min(previous.saturating_sub(self.looked));
+        if self.lost <= in_front(self.pieces) {
+            return None;
+        }
+        // At least one piece was in the gap.
+        let lost = self.lost - in_front(self.pieces.saturating_sub(1)).min(self.lost);
         Some(lost.min(start.saturating_sub(previous))).filter(|&lost| lost >= LEAST)
     }
 
@@ -145,12 +147,13 @@ mod tests {
 
     #[test]
     fn what_may_have_been_lost_in_front_of_a_gap_does_not_count() {
-        let (looked, previous, start) = (1_000_000, 1_200_000, 5_000_000);
-        let lost = |lost, at_once| Since { looked, lost, at_once, slept: 0 }.lost_between(previous, start);
-        // In one piece that is longer than all in front of the gap, it was in the gap.
-        assert_eq!([lost(3_000_000, true), lost(150_000, true)], [Some(3_000_000), None]);
-        assert_eq!([lost(3_000_000, false), lost(250_000, false)], [Some(2_800_000), None]);
-        assert_eq!(lost(9_000_000, true), Some(start - previous), "no more than the gap");
+        let (looked, previous, start) = (1_000_000, 5_000_000, 20_000_000);
+        let lost = |lost, pieces| Since { looked, lost, pieces, slept: 0 }.lost_between(previous, start);
+        assert_eq!([lost(3_000_000, 1), lost(LONG_GAP, 1)], [Some(3_000_000), None]);
+        assert_eq!([lost(8_000_000, 3), lost(3 * LONG_GAP, 3)], [Some(8_000_000 - 2 * LONG_GAP), None]);
+        // Many yields fill all of the time in front.
+        assert_eq!([lost(8_000_000, 900), lost(4_000_000, 900)], [Some(4_000_000), None]);
+        assert_eq!(lost(90_000_000, 1), Some(start - previous), "no more than the gap");
     }
 
     #[test]
