@@ -216,6 +216,9 @@ fn failures_are_named_and_routed_around() {
     let whole = runtime(&[]);
     assert!(runtime(&["--fail", "(0,0)<->(1,0)"]) > whole);
     assert!(runtime(&["--fail", "(0,0)<->(1,0)=10%"]) > whole);
+    assert!(runtime(&["--fail", "(0,0)<->(1,0) down 10us up 1ms"]) > whole);
+    let for_a_time = simulated(&["--fail", "(2,1) down 10us up 1ms"]).success().stdout();
+    assert!(for_a_time.contains("no route leads from node0 to node6; 1 of 16 nodes in use"), "{for_a_time}");
     let cut_off = simulated(&["--fail", "(2,1)"]).exited(2).stderr();
     assert!(cut_off.contains("failed links leave no route from node0 to node6; 1 of 16 nodes"), "{cut_off}");
     let few = ["--model", "packet", "--vcs", "1", "--fail", "(0,0)<->(1,0)"];

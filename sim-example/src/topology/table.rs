@@ -222,6 +222,27 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        /// Tables of any entries are refused, or all their routes end.
+        #[test]
+        fn routes_of_any_tables_end(entries in proptest::collection::vec((0u32..6, 0u32..6, 0u32..2), 0..20)) {
+            let line = |&(at, dst, way): &(u32, u32, u32)| format!("next ({at}) node{dst} ({})\n", (at + 1 + 4 * way) % 6);
+            if let Ok(ring) = with_table("torus:6", &entries.iter().map(line).collect::<String>()) {
+                for (src, dst) in (0..6).flat_map(|src| (0..6).map(move |dst| (src, dst))) {
+                    let passed = switches(&ring, src, dst);
+                    proptest::prop_assert!(passed.len() <= 6 && passed.last() == Some(&format!("({dst})")), "{passed:?}");
+                    // Where a switch has an entry, a route takes it.
+                    for &(at, _, way) in entries.iter().filter(|entry| entry.1 == dst) {
+                        let place = passed.iter().position(|switch| *switch == format!("({at})"));
+                        let next = place.and_then(|place| passed.get(place + 1));
+                        let entry = format!("({})", (at + 1 + 4 * way) % 6);
+                        proptest::prop_assert!(next.is_none_or(|next| *next == entry), "{passed:?}");
+                    }
+                }
+            }
+        }
+    }
+
     /// All around a ring in one direction: with one channel a packet on each link waits for the next.
     #[test]
     fn deadlocks_of_tables_are_named() {
