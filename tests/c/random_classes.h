@@ -339,8 +339,12 @@ static void partitioned(thread *t)
             }
         }
         if (draw(t, 2))
-            for (int i = 0; i < transfers; i++)
+            for (int i = 0; i < transfers; i++) {
+#ifdef OPEN_MPI
+                if (sent[i] == 1 && received[i] > 1) continue; /* in Open MPI 5.0 none of several partitions that were one ever arrives */
+#endif
                 for (flag = 0; !flag;) MPI_Parrived(q[transfers + i], received[i] / 2, &flag);
+            }
         MPI_Waitall(2 * transfers, q, MPI_STATUSES_IGNORE);
         for (int i = 0; i < transfers; i++)
             for (int k = 0; k < WHOLE; k++) CHECK(in[i][k] == t->tag + i + round);
