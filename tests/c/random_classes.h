@@ -316,6 +316,9 @@ static void partitioned(thread *t)
     int sent[2] = { divisors[draw(t, 8)], divisors[draw(t, 8)] }, received[2] = { divisors[draw(t, 8)], divisors[draw(t, 8)] };
     MPI_Request q[4];
     if (comm == MPI_COMM_NULL) return;
+#ifdef OPEN_MPI
+    transfers = 1; /* with two at the same time, Open MPI 5.0 hangs */
+#endif
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     int to = (rank + shift) % size, from = (rank + size - shift % size) % size;
@@ -339,8 +342,12 @@ static void partitioned(thread *t)
             }
         }
         if (draw(t, 2))
-            for (int i = 0; i < transfers; i++)
+            for (int i = 0; i < transfers; i++) {
+#ifdef OPEN_MPI
+                if (sent[i] == 1 && received[i] > 1) continue; /* in Open MPI 5.0 none of several partitions that were one ever arrives */
+#endif
                 for (flag = 0; !flag;) MPI_Parrived(q[transfers + i], received[i] / 2, &flag);
+            }
         MPI_Waitall(2 * transfers, q, MPI_STATUSES_IGNORE);
         for (int i = 0; i < transfers; i++)
             for (int k = 0; k < WHOLE; k++) CHECK(in[i][k] == t->tag + i + round);
