@@ -10,11 +10,11 @@
 use crate::mapped;
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::{Errno, close, fcntl_dupfd_cloexec};
 use rustix::process::{Resource, getrlimit};
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -38,10 +38,17 @@ fn file_size_limit() -> u64 {
 }
 
 /// A descriptor of the same file with a number that no program gets unless it asks for it; the given one if there is none.
-fn out_of_the_way(file: File) -> File {
+pub(crate) fn out_of_the_way(file: OwnedFd) -> OwnedFd {
     /// Below the usual limit, 1024.
     const LEAST: RawFd = 1000;
-    fcntl_dupfd_cloexec(&file, LEAST).map_or(file, File::from)
+    match fcntl_dupfd_cloexec(&file, LEAST) {
+        Ok(other) => {
+            // SAFETY: a descriptor of its own. Unlike that of `drop`, this call cannot be a point at which the thread is cancelled.
+            unsafe { close(file.into_raw_fd()) };
+            other
+        }
+        Err(_) => file,
+    }
 }
 
 fn identity(about: &Metadata) -> (u64, u64) {
@@ -132,7 +139,7 @@ impl Output {
         }
         file.set_len(0)?;
         allocate(&file, 0, HEADER_SIZE as u64)?;
-        let file = out_of_the_way(file);
+        let file = File::from(out_of_the_way(file.into()));
         let head = MmapOptions::new().len(HEADER_SIZE).map_raw(&file)?;
         mapped::register(head.as_mut_ptr(), HEADER_SIZE);
         let first = header(info, start);

@@ -1,12 +1,15 @@
 //! How long a thread is ready to run while others have its core. Between two calls, that is no computing of the program. And how long it sleeps,
 //! which between two polls is waiting.
 //!
-//! The kernel counts the first in `/proc/thread-self/schedstat`. To read that file takes some microseconds, so it is read only if the thread was
-//! switched since the last time, which `getrusage` tells in 0.3 µs; and that is asked only behind gaps and calls that took long.
+//! The kernel counts the first in `/proc/thread-self/schedstat`, which is read only if the thread was switched since the last time: `getrusage` tells.
+//! Both together take about 2 µs, `getrusage` alone 0.3; and it is asked only behind gaps and calls that took long. None of the system calls is a
+//! point at which the thread can be cancelled.
 
 use crate::clock;
-use std::fs::File;
-use std::io::Read;
+use crate::output::out_of_the_way;
+use rustix::fd::{IntoRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::io::{Errno, pread};
 use std::sync::atomic::{AtomicBool, Ordering};
 use vef_format::capture::layout::ClockPair;
 
@@ -25,6 +28,17 @@ const LEAST: u64 = 1 << 16;
 /// Whether the kernel does not tell, or a seccomp filter of the program refuses to ask it.
 static UNKNOWN: AtomicBool = AtomicBool::new(false);
 
+/// Watches how a thread uses its core.
+pub(crate) struct Preemptions {
+    /// When the thread made its first call.
+    begin: ClockPair,
+    /// The tick of the latest look.
+    looked: u64,
+    /// The usage at the latest look that found the thread switched.
+    usage: Option<Usage>,
+    statistics: Option<Statistics>,
+}
+
 /// How a thread used its core until now.
 #[derive(Clone, Copy)]
 struct Usage {
@@ -34,16 +48,6 @@ struct Usage {
     /// For how long it had been running, and ready to run without a core, ns.
     ran: u64,
     waited: u64,
-}
-
-/// Watches how a thread uses its core.
-pub(crate) struct Preemptions {
-    /// When the thread made its first call.
-    begin: ClockPair,
-    /// The tick of the latest look.
-    looked: u64,
-    /// The usage at the latest look that found the thread switched.
-    usage: Option<Usage>,
 }
 
 /// What happened between two looks.
@@ -61,46 +65,95 @@ pub(crate) struct Since {
 impl Preemptions {
     /// Of a thread that makes its first call.
     pub(crate) fn new() -> Self {
-        let mut all = Self { begin: clock::pair(), looked: 0, usage: None };
+        let mut all = Self { begin: clock::pair(), looked: 0, usage: None, statistics: None };
         all.look();
         all
     }
 
-    /// Looks, so that what follows counts from here.
+    /// Whether the latest look was a while before `tick`.
+    pub(crate) fn are_due(&self, tick: u64) -> bool {
+        tick.saturating_sub(self.looked) >= LONG_GAP
+    }
+
+    /// Looks, so that what follows counts from here. A look that fails is none.
     pub(crate) fn look(&mut self) -> Since {
-        let looked = std::mem::replace(&mut self.looked, clock::now());
-        let nothing = Since { looked, ..Since::default() };
+        let nothing = Since { looked: self.looked, ..Since::default() };
         if UNKNOWN.load(Ordering::Relaxed) {
             return nothing;
         }
+        let now = clock::now();
         // SAFETY: the thread's own error number.
         let error = unsafe { *libc::__errno_location() };
-        let since = self.ask(nothing).unwrap_or_else(|| {
-            UNKNOWN.store(true, Ordering::Relaxed);
-            nothing
-        });
+        let since = self.ask(nothing);
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = error };
-        since
+        match since {
+            Ok(since) => {
+                self.looked = now;
+                since
+            }
+            Err(error) => {
+                let is_final = matches!(error, Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::NOSYS);
+                UNKNOWN.fetch_or(is_final, Ordering::Relaxed);
+                nothing
+            }
+        }
     }
 
-    /// `None`: there is no answer.
-    fn ask(&mut self, nothing: Since) -> Option<Since> {
+    fn ask(&mut self, nothing: Since) -> Result<Since, Errno> {
         let switches = switches()?;
         if self.usage.is_some_and(|usage| usage.switches == switches) {
-            return Some(nothing);
+            return Ok(nothing);
         }
-        let waited = waited()?;
-        let now =
-            Usage { switches, waited, ran: clock::read(libc::CLOCK_THREAD_CPUTIME_ID), clock: clock::pair() };
-        let Some(then) = self.usage.replace(now) else { return Some(nothing) };
+        let now = Usage { switches, waited: self.waited()?, ran: ran()?, clock: clock::pair() };
+        let Some(then) = self.usage.replace(now) else { return Ok(nothing) };
         let nanos = now.clock.nanos.saturating_sub(then.clock.nanos);
         let [ran, waited] = [now.ran.saturating_sub(then.ran), now.waited.saturating_sub(then.waited)];
         let wall = now.clock.nanos.saturating_sub(self.begin.nanos).max(1);
         let all = now.clock.tick.saturating_sub(self.begin.tick);
         let ticks = |nanos: u64| (u128::from(nanos) * u128::from(all) / u128::from(wall)) as u64;
         let slept = ticks(nanos.saturating_sub(ran).saturating_sub(waited));
-        Some(Since { lost: ticks(waited), pieces: switches.abs_diff(then.switches), slept, ..nothing })
+        Ok(Since { lost: ticks(waited), pieces: switches.abs_diff(then.switches), slept, ..nothing })
+    }
+
+    /// For how long the thread was ready without a core, ns.
+    fn waited(&mut self) -> Result<u64, Errno> {
+        // The program may have closed the descriptor, and its number be that of another file.
+        if let Some(lost) = self.statistics.take_if(|statistics| !statistics.are_there()) {
+            _ = lost.file.into_raw_fd();
+        }
+        let statistics = match &mut self.statistics {
+            Some(statistics) => statistics,
+            none => none.insert(Statistics::open()?),
+        };
+        statistics.waited()
+    }
+}
+
+/// The open `schedstat` of a thread.
+struct Statistics {
+    file: OwnedFd,
+    identity: (u64, u64),
+}
+
+impl Statistics {
+    fn open() -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = out_of_the_way(open("/proc/thread-self/schedstat", flags, Mode::empty())?);
+        let about = fstat(&file)?;
+        Ok(Self { file, identity: (about.st_dev, about.st_ino) })
+    }
+
+    fn are_there(&self) -> bool {
+        fstat(&self.file).is_ok_and(|about| (about.st_dev, about.st_ino) == self.identity)
+    }
+
+    fn waited(&self) -> Result<u64, Errno> {
+        let mut text = [0; 80];
+        let read = pread(&self.file, &mut text, 0)?;
+        let second =
+            std::str::from_utf8(&text[..read]).ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
+        second.ok_or(Errno::NOENT)
     }
 }
 
@@ -118,27 +171,39 @@ impl Since {
         Some(lost.min(start.saturating_sub(previous))).filter(|&lost| lost >= LEAST)
     }
 
-    /// The ticks in which the thread slept. Few calls of MPI sleep.
-    pub(crate) fn slept(&self) -> u64 {
-        self.slept
+    /// The same of sleep.
+    pub(crate) fn slept_between(&self, previous: u64, start: u64) -> u64 {
+        let slept = self.slept.saturating_sub(previous.saturating_sub(self.looked));
+        slept
+            .min(start.saturating_sub(previous))
+            .saturating_sub(self.lost_between(previous, start).unwrap_or(0))
     }
 }
 
 /// How often the thread has given up or lost its core.
-fn switches() -> Option<i64> {
+fn switches() -> Result<i64, Errno> {
     // SAFETY: a struct of integers, for which zero is a value, and its address.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        (libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) == 0)
-            .then_some(usage.ru_nvcsw + usage.ru_nivcsw)
+        done(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage))?;
+        Ok(usage.ru_nvcsw + usage.ru_nivcsw)
     }
 }
 
-/// For how long the thread was ready without a core, ns.
-fn waited() -> Option<u64> {
-    let mut text = [0; 80];
-    let read = File::open("/proc/thread-self/schedstat").ok()?.read(&mut text).ok()?;
-    std::str::from_utf8(&text[..read]).ok()?.split(' ').nth(1)?.parse().ok()
+/// For how long the thread has run, ns.
+fn ran() -> Result<u64, Errno> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid clock and a place for its time.
+    done(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) })?;
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// The error of a function of the C library that returns this.
+fn done(returned: i32) -> Result<(), Errno> {
+    match returned {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::NOSYS)),
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +219,8 @@ mod tests {
         // Many yields fill all of the time in front.
         assert_eq!([lost(8_000_000, 900), lost(4_000_000, 900)], [Some(4_000_000), None]);
         assert_eq!(lost(90_000_000, 1), Some(start - previous), "no more than the gap");
+        let slept = |slept| Since { looked, slept, ..Since::default() }.slept_between(previous, start);
+        assert_eq!([slept(4_000_000), slept(9_000_000), slept(90_000_000)], [0, 5_000_000, start - previous]);
     }
 
     #[test]
@@ -164,9 +231,9 @@ mod tests {
         let (since, wall) = (watched.look(), begin.elapsed().as_nanos() as f64);
         let now = clock::pair();
         let tick = (now.nanos - watched.begin.nanos) as f64 / (now.tick - watched.begin.tick) as f64;
-        let slept = since.slept() as f64 * tick;
+        let slept = since.slept as f64 * tick;
         assert!(
-            waited().is_none() || (19e6..1.01 * wall).contains(&slept),
+            UNKNOWN.load(Ordering::Relaxed) || (19e6..1.01 * wall).contains(&slept),
             "{slept} of {wall} ns, {since:?}"
         );
     }

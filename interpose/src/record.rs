@@ -313,7 +313,11 @@ fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane
         (plan.hook.before)(&mut call.recorded);
     };
     call.broken = catching_panics(before).is_none();
-    call.recorded.start = lane.get().begin_call(plan.call);
+    // What is in front of a nested call is in the outer one.
+    call.recorded.start = match call.outer.0 {
+        0 => lane.get().begin_call(plan.call),
+        _ => clock::now(),
+    };
     let code = next.call(frame);
     call.recorded.end = lane.get().end_call(call.recorded.start);
     call.ended = Ended::with(code);

@@ -307,7 +307,9 @@ impl Tracer {
         if before == 0 && self.output.reopen().is_ok() {
             let end = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).before_end.take();
             if let Some((mut lane, mark)) = end {
-                lane.get().writer.rewind(mark);
+                let writer = &mut lane.get().writer;
+                writer.rewind(mark);
+                writer.look();
             }
             self.start();
         }
@@ -468,7 +470,8 @@ impl Tracer {
 
     fn new_lane(&'static self) -> Option<Lane> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = lanes.free.pop() {
+        if let Some(mut lane) = lanes.free.pop() {
+            lane.get().writer.change_thread();
             return Some(lane);
         }
         let thread = u16::try_from(lanes.all.len()).ok()?;
@@ -490,12 +493,13 @@ impl Tracer {
     pub(crate) fn mark_phase(&'static self, begin: bool, name: &str) {
         let Some(mut lane) = self.lane() else { return };
         let only = self.phase.as_ref().filter(|(only, _)| only == name);
+        let lane = lane.get();
         if begin && only.is_some_and(|(_, depth)| depth.fetch_add(1, Ordering::AcqRel) == 0) {
             self.change_state(State::Paused, State::Recording);
+            lane.writer.look();
         }
         if self.state() == State::Recording {
-            let now = clock::now();
-            let lane = lane.get();
+            let now = lane.begin_call(Call::MPI_Pcontrol);
             lane.writer.put((now, now), Content::Action(&Action::Phase { begin, name }), CallSlot::NONE);
             lane.check();
         }
@@ -616,18 +620,16 @@ impl ThreadLane {
     #[inline(always)]
     pub(crate) fn begin_call(&mut self, call: Call) -> u64 {
         let start = clock::now();
-        if self.writer.is_long_gap(start) {
-            self.end_gap(start, call);
-        }
-        start
+        if self.writer.is_long_gap(start) { self.end_gap(start, call) } else { start }
     }
 
     #[cold]
     #[inline(never)]
-    fn end_gap(&mut self, start: u64, call: Call) {
+    fn end_gap(&mut self, start: u64, call: Call) -> u64 {
         if self.tracer.state() == State::Recording {
             self.writer.end_gap(start, || call.time_part() == TimePart::Polling);
         }
+        clock::now()
     }
 
     /// The call that began at `start` ends now. Returns the tick; what the recorder looks up belongs to the call.

@@ -62,6 +62,12 @@ impl Writer {
         self.next.thread()
     }
 
+    /// Another thread goes on with the records.
+    pub(crate) fn change_thread(&mut self) {
+        self.put_polls();
+        self.preemptions = Preemptions::new();
+    }
+
     /// Sets the start of time, before the first record.
     pub(crate) fn begin_at(&mut self, start: u64) {
         self.last = start;
@@ -90,12 +96,26 @@ impl Writer {
     pub(crate) fn poll(&mut self, (start, end): (u64, u64), call: impl FnOnce() -> CallSlot) {
         match &mut self.polls {
             Some(polls) if polls.go_on(start) => (polls.count, polls.end) = (polls.count + 1, end),
-            _ => {
-                self.put_polls();
-                self.polls = Some(Polls { call: call(), count: 1, start, end });
-                self.last_word = NonNull::dangling().as_ptr();
+            _ => self.begin_polls((start, end), call()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_polls(&mut self, (start, mut end): (u64, u64), call: CallSlot) {
+        if let Some(run) = &mut self.polls
+            && start.saturating_sub(run.end) >= LONG_BETWEEN_POLLS
+        {
+            run.end += self.preemptions.look().slept_between(run.end, start);
+            end = clock::now();
+            if run.go_on(start) {
+                (run.count, run.end) = (run.count + 1, end);
+                return;
             }
         }
+        self.put_polls();
+        self.polls = Some(Polls { call, count: 1, start, end });
+        self.last_word = NonNull::dangling().as_ptr();
     }
 
     /// Drops the pending failed polls: they waited for a request without a record.
@@ -126,21 +146,18 @@ impl Writer {
     /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago. If both calls
     /// are polls, the thread's sleep between them belongs to them; `polls` tells it of the second one.
     pub(crate) fn end_gap(&mut self, start: u64, polls: impl FnOnce() -> bool) {
-        let (last, long) = match &self.polls {
-            Some(polls) => (polls.end, LONG_BETWEEN_POLLS),
-            None => (self.last, LONG_GAP),
-        };
-        let gap = start.saturating_sub(last);
-        if gap < long {
+        let last = self.polls.as_ref().map_or(self.last, |polls| polls.end);
+        // Some calls have no record.
+        if start.saturating_sub(last) < LONG_GAP || !self.preemptions.are_due(start) {
             return;
         }
         let since = self.preemptions.look();
-        let lost = since.lost_between(last, start);
         if let Some(run) = self.polls.as_mut().filter(|_| polls()) {
-            run.end += since.slept().min(gap - lost.unwrap_or(0));
+            run.end += since.slept_between(last, start);
         }
-        if let Some(lost) = lost {
+        if let Some(lost) = since.lost_between(last, start) {
             self.put_polls();
+            let lost = lost + clock::now().saturating_sub(start);
             let times = (self.last, self.last + lost);
             self.put(times, Content::Action(&Action::Preempted), CallSlot::NONE);
         }
