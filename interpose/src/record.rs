@@ -319,7 +319,7 @@ fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane
         _ => clock::now(),
     };
     let code = next.call(frame);
-    call.recorded.end = lane.get().end_call(call.recorded.start);
+    call.recorded.end = lane.get().end_call(plan.call, call.recorded.start);
     call.ended = Ended::with(code);
     code
 }
@@ -409,7 +409,7 @@ fn make_call<N: CallTarget>(
     let start = own.begin_call(plan.call);
     let leaving = UnwindGuard(plan, frame, lane, start);
     let code = next.call(frame);
-    let end = lane.get().end_call(start);
+    let end = lane.get().end_call(plan.call, start);
     std::mem::forget(leaving);
     (code, (start, end))
 }

@@ -309,7 +309,7 @@ impl Tracer {
             if let Some((mut lane, mark)) = end {
                 let writer = &mut lane.get().writer;
                 writer.rewind(mark);
-                writer.look();
+                _ = writer.look();
             }
             self.start();
         }
@@ -496,7 +496,7 @@ impl Tracer {
         let lane = lane.get();
         if begin && only.is_some_and(|(_, depth)| depth.fetch_add(1, Ordering::AcqRel) == 0) {
             self.change_state(State::Paused, State::Recording);
-            lane.writer.look();
+            _ = lane.writer.look();
         }
         if self.state() == State::Recording {
             let now = lane.begin_call(Call::MPI_Pcontrol);
@@ -632,15 +632,20 @@ impl ThreadLane {
         clock::now()
     }
 
-    /// The call that began at `start` ends now. Returns the tick; what the recorder looks up belongs to the call.
+    /// This call, which began at `start`, ends now. Returns the tick; what the recorder looks up belongs to the call.
     #[inline(always)]
-    pub(crate) fn end_call(&mut self, start: u64) -> u64 {
+    pub(crate) fn end_call(&mut self, call: Call, start: u64) -> u64 {
         let end = clock::now();
-        if end.wrapping_sub(start) < LONG_CALL {
-            return end;
+        if end.wrapping_sub(start) < LONG_CALL { end } else { self.end_long_call(call, (start, end)) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_long_call(&mut self, call: Call, times: (u64, u64)) -> u64 {
+        match call.time_part() {
+            TimePart::Own => self.writer.end_own_call(times),
+            _ => self.writer.look(),
         }
-        self.writer.look();
-        clock::now()
     }
 
     /// Records a poll that found nothing.

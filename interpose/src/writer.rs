@@ -37,6 +37,8 @@ pub(crate) struct Writer {
     /// Failed polls that are not written yet. While there are any, no word may be written ([`Writer::last_word`]).
     polls: Option<Polls>,
     preemptions: Preemptions,
+    /// Ticks without a core that are in the current gap, of a call in front of it.
+    owed: u64,
     /// Why records can no longer be written.
     pub(crate) failed: Option<String>,
 }
@@ -53,6 +55,7 @@ impl Writer {
             window: None,
             polls: None,
             preemptions: Preemptions::new(),
+            owed: 0,
             failed: None,
         }
     }
@@ -65,7 +68,7 @@ impl Writer {
     /// Another thread goes on with the records.
     pub(crate) fn change_thread(&mut self) {
         self.put_polls();
-        self.preemptions = Preemptions::new();
+        (self.preemptions, self.owed) = (Preemptions::new(), 0);
     }
 
     /// Sets the start of time, before the first record.
@@ -136,11 +139,19 @@ impl Writer {
         start.wrapping_sub(self.last) >= LONG_GAP
     }
 
-    /// A call has ended that took long: what follows counts from here.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn look(&mut self) {
+    /// Looks, so that times without a core count from here. Returns the tick after that.
+    pub(crate) fn look(&mut self) -> u64 {
         self.preemptions.look();
+        clock::now()
+    }
+
+    /// A call that waits for nobody has ended: if it took long because the thread lost its core, it ends before that, and the time without a core is
+    /// in the gap behind it. Returns its end.
+    pub(crate) fn end_own_call(&mut self, (start, end): (u64, u64)) -> u64 {
+        let lost =
+            self.preemptions.look().lost_between(start, end).filter(|&lost| lost >= LONG_GAP).unwrap_or(0);
+        self.owed += lost;
+        clock::now().saturating_sub(lost)
     }
 
     /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago. If both calls
@@ -148,14 +159,16 @@ impl Writer {
     pub(crate) fn end_gap(&mut self, start: u64, polls: impl FnOnce() -> bool) {
         let last = self.polls.as_ref().map_or(self.last, |polls| polls.end);
         // Some calls have no record.
-        if start.saturating_sub(last) < LONG_GAP || !self.preemptions.are_due(start) {
+        let is_long = start.saturating_sub(last) >= LONG_GAP && self.preemptions.are_due(start);
+        if !is_long && self.owed == 0 {
             return;
         }
         let since = self.preemptions.look();
         if let Some(run) = self.polls.as_mut().filter(|_| polls()) {
             run.end += since.slept_between(last, start);
         }
-        if let Some(lost) = since.lost_between(last, start) {
+        let lost = since.lost_between(last, start).unwrap_or(0) + std::mem::take(&mut self.owed);
+        if lost > 0 {
             self.put_polls();
             let lost = lost + clock::now().saturating_sub(start);
             let times = (self.last, self.last + lost);

@@ -558,7 +558,7 @@ const Figures = (() => {
   const PARTS = [
     ["outside", "outside MPI", COMPUTING], ["own", "MPI's own work", COLOURS[0]], ["message", "waiting for messages", COLOURS[5]], ["send", "sending", COLOURS[3]], ["collective", "in collectives", COLOURS[1]],
     ["communicator", "making communicators", COLOURS[4]], ["window", "one-sided communication", "#7F3C8D"], ["file", "files", GREY], ["polling", "polling", "#F0E442"],
-    ["unknown", "unknown", "#B0B0B0"], ["preempted", "without a core", "#D9D9D9"],
+    ["unknown", "unknown", "#B0B0B0"], ["preempted", "outside without a core", "#D9D9D9"],
   ];
   const spent = (data, options) => {
     const { ranks, ranks_per_row: perRow } = data.spent;

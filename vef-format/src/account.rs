@@ -71,7 +71,7 @@ parts! {
     File         file         "files"                   "In calls on files.";
     Polling      polling      "polling"                 "In polls (`MPI_Test`, `MPI_Iprobe` and the like), successful or not.";
     Unknown      unknown      "unknown"                 "Between the calls of a capture that does not have all calls: outside MPI, or in MPI.";
-    Preempted    preempted    "without a core"          "Outside MPI, ready to run, but without a core, which others had.";
+    Preempted    preempted    "outside without a core"  "Outside MPI, ready to run, but without a core, which others had.";
 }
 
 impl TimePart {

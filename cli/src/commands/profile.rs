@@ -2,6 +2,7 @@
 
 use crate::output::{self, Failure};
 use std::path::PathBuf;
+use vef_format::capture::Capture;
 
 /// Count calls, times and bytes of a capture by function, rank and pair of ranks
 #[derive(clap::Args)]
@@ -16,5 +17,8 @@ pub struct Arguments {
 
 pub fn run(profile: &Arguments) -> Result<(), Failure> {
     let report = reports::profile::read(&profile.directory)?;
+    output::oversubscribed(
+        Capture::open(&profile.directory)?.hosts().iter().filter(|host| host.is_oversubscribed()),
+    );
     if profile.json { output::json(&report) } else { output::result(report.to_string().trim_end()) }
 }

@@ -90,6 +90,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         return output::result(named(&trace, Report::new(&trace.path, &stats)).to_json());
     }
+    // Without a section, the report has these warnings.
+    if arguments.by.is_some() {
+        trace.warn();
+    }
     let terminal = std::io::stdout().is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
     let shown = Shown { top: arguments.top as usize, bars: terminal && !plain, more: "--top, --csv" };
