@@ -68,6 +68,12 @@ fn account(trace: &Path, rank: u32) -> Times {
     with_polls_together(times)
 }
 
+/// For how long a rank had no core outside MPI, ns.
+fn preempted(trace: &Path, rank: u32) -> f64 {
+    let row = table(trace, "times").into_iter().find(|row| row[0] == rank.to_string()).expect("the rank");
+    row.last().expect("a column").parse::<f64>().expect("a time") / 1e3
+}
+
 /// The account of each rank lies between what the profilers measured: that behind the recorder, and that in front of it. Of a run, the
 /// one in front sees less. Whatever the machine does, their clocks are read in this order.
 fn lies_between(trace: &Path, [front, behind]: [&Path; 2], told: &str) {
@@ -85,7 +91,8 @@ fn lies_between(trace: &Path, [front, behind]: [&Path; 2], told: &str) {
                 "run" => (outer, inner),
                 "polls" => (inner, outer + front["gaps"]),
                 "gaps" => continue,
-                _ => (inner, outer),
+                // A core that is lost in a call of MPI's own work is not that work.
+                _ => (inner - preempted(trace, rank), outer),
             };
             assert!(
                 (least - slack..=most + slack).contains(&time),

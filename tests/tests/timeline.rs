@@ -126,7 +126,9 @@ fn calls(directory: &Path) -> (Vec<Call>, Vec<(Call, Call)>) {
         let mut events = capture.events(Rank(rank)).expect("events");
         let functions: Vec<_> = events.functions().iter().map(|function| function.name.clone()).collect();
         let read = events.each(|event| {
-            let name = event.call.index().map(|at| functions[at].clone());
+            // Definitions name the call that made them.
+            let is_call = !matches!(event.action, Action::Communicator(_) | Action::Datatype(_));
+            let name = event.call.index().filter(|_| is_call).map(|at| functions[at].clone());
             if matches!(event.action, Action::Init) {
                 zero = zero.min(event.start.0);
             }
