@@ -25,6 +25,9 @@ pub(crate) const LONG_CALL: u64 = 1 << 16;
 /// Less than this, 16 to 32 µs, is not worth a record.
 const LEAST: u64 = 1 << 16;
 
+/// How often the usage is read until nothing else happens meanwhile.
+const ATTEMPTS: u32 = 4;
+
 /// Whether the kernel does not tell, or a seccomp filter of the program refuses to ask it.
 static UNKNOWN: AtomicBool = AtomicBool::new(false);
 
@@ -81,31 +84,32 @@ impl Preemptions {
         if UNKNOWN.load(Ordering::Relaxed) {
             return nothing;
         }
-        let now = clock::now();
         // SAFETY: the thread's own error number.
         let error = unsafe { *libc::__errno_location() };
-        let since = self.ask(nothing);
+        let since = self.since(nothing);
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = error };
-        match since {
-            Ok(since) => {
-                self.looked = now;
-                since
-            }
-            Err(error) => {
-                let is_final = matches!(error, Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::NOSYS);
-                UNKNOWN.fetch_or(is_final, Ordering::Relaxed);
-                nothing
-            }
-        }
+        since.unwrap_or_else(|error| {
+            let is_final = matches!(error, Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::NOSYS);
+            UNKNOWN.fetch_or(is_final, Ordering::Relaxed);
+            nothing
+        })
     }
 
-    fn ask(&mut self, nothing: Since) -> Result<Since, Errno> {
-        let switches = switches()?;
-        if self.usage.is_some_and(|usage| usage.switches == switches) {
-            return Ok(nothing);
+    fn since(&mut self, nothing: Since) -> Result<Since, Errno> {
+        // The core is often taken at the end of a system call: the usage is that of the tick if nothing happened while it was read.
+        let (mut now, mut looked);
+        let mut attempts = 0;
+        loop {
+            let begin = clock::now();
+            now = self.read()?;
+            looked = clock::now();
+            attempts += 1;
+            if looked.saturating_sub(begin) < LEAST || attempts == ATTEMPTS {
+                break;
+            }
         }
-        let now = Usage { switches, waited: self.waited()?, ran: ran()?, clock: clock::pair() };
+        self.looked = looked;
         let Some(then) = self.usage.replace(now) else { return Ok(nothing) };
         let nanos = now.clock.nanos.saturating_sub(then.clock.nanos);
         let [ran, waited] = [now.ran.saturating_sub(then.ran), now.waited.saturating_sub(then.waited)];
@@ -113,7 +117,16 @@ impl Preemptions {
         let all = now.clock.tick.saturating_sub(self.begin.tick);
         let ticks = |nanos: u64| (u128::from(nanos) * u128::from(all) / u128::from(wall)) as u64;
         let slept = ticks(nanos.saturating_sub(ran).saturating_sub(waited));
-        Ok(Since { lost: ticks(waited), pieces: switches.abs_diff(then.switches), slept, ..nothing })
+        Ok(Since { lost: ticks(waited), pieces: now.switches.abs_diff(then.switches), slept, ..nothing })
+    }
+
+    /// The usage now; if the thread was not switched since the latest look, that of then.
+    fn read(&mut self) -> Result<Usage, Errno> {
+        let switches = switches()?;
+        match self.usage {
+            Some(usage) if usage.switches == switches => Ok(usage),
+            _ => Ok(Usage { switches, waited: self.waited()?, ran: ran()?, clock: clock::pair() }),
+        }
     }
 
     /// For how long the thread was ready without a core, ns.

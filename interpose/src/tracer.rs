@@ -626,10 +626,10 @@ impl ThreadLane {
     #[cold]
     #[inline(never)]
     fn end_gap(&mut self, start: u64, call: Call) -> u64 {
-        if self.tracer.state() == State::Recording {
-            self.writer.end_gap(start, || call.time_part() == TimePart::Polling);
+        match self.tracer.state() {
+            State::Recording => self.writer.end_gap(start, || call.time_part() == TimePart::Polling),
+            _ => start,
         }
-        clock::now()
     }
 
     /// This call, which began at `start`, ends now. Returns the tick; what the recorder looks up belongs to the call.

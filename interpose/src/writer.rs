@@ -156,24 +156,26 @@ impl Writer {
 
     /// Records for how long the thread had no core between its previous call and one that begins at `start`, if that was long ago. If both calls
     /// are polls, the thread's sleep between them belongs to them; `polls` tells it of the second one.
-    pub(crate) fn end_gap(&mut self, start: u64, polls: impl FnOnce() -> bool) {
+    /// Returns when the call begins: after that.
+    pub(crate) fn end_gap(&mut self, start: u64, polls: impl FnOnce() -> bool) -> u64 {
         let last = self.polls.as_ref().map_or(self.last, |polls| polls.end);
         // Some calls have no record.
         let is_long = start.saturating_sub(last) >= LONG_GAP && self.preemptions.are_due(start);
         if !is_long && self.owed == 0 {
-            return;
+            return start;
         }
         let since = self.preemptions.look();
+        let start = clock::now();
         if let Some(run) = self.polls.as_mut().filter(|_| polls()) {
             run.end += since.slept_between(last, start);
         }
         let lost = since.lost_between(last, start).unwrap_or(0) + std::mem::take(&mut self.owed);
         if lost > 0 {
             self.put_polls();
-            let lost = lost + clock::now().saturating_sub(start);
             let times = (self.last, self.last + lost);
             self.put(times, Content::Action(&Action::Preempted), CallSlot::NONE);
         }
+        start
     }
 
     /// Writes a definition, which `call` made. Its time is the end of the previous record, so that the next gap is unchanged.
