@@ -88,15 +88,17 @@ pub enum FaultError {
     },
     /// Nodes that are used cannot reach each other.
     #[error(
-        "failed links leave no route from {from} to {to}{}; {count} of {all} nodes in use are cut off from {from}",
+        "failed links leave no route from {from} to {to}{}; {count} of {all} nodes in use are cut off from {base}",
         if *.begin > Picos::ZERO { format!(" from {begin} on") } else { String::new() }
     )]
     CutOff {
         /// A node.
         from: String,
-        /// A node that it cannot reach, or that cannot reach it.
+        /// A node that it cannot reach.
         to: String,
-        /// How many such nodes there are.
+        /// One of the two.
+        base: String,
+        /// How many nodes cannot reach that one, or cannot be reached from it.
         count: usize,
         /// Nodes that are used.
         all: usize,
@@ -295,9 +297,7 @@ impl Fabric {
             }
             let fabric = self.without(&failed)?;
             return match fabric.cut_off(&failed, &used, 0) {
-                Some(CutOff { from, to, count, all, begin, .. }) => {
-                    Err(FaultError::CutOff { from, to, count, all, begin })
-                }
+                Some(pair) => Err(pair.for_ever(Picos::ZERO)),
                 None => Ok((fabric, slower)),
             };
         }
@@ -314,10 +314,7 @@ impl Fabric {
             };
             match outages.next(begin) {
                 Some(end) => cut_off.push(CutOff { begin, end, ..pair }),
-                None => {
-                    let CutOff { from, to, count, all, .. } = pair;
-                    return Err(FaultError::CutOff { from, to, count, all, begin });
-                }
+                None => return Err(pair.for_ever(begin)),
             }
         }
         fabric.outages = Some(Arc::new(outages.with_cut_off(cut_off)));
@@ -326,20 +323,28 @@ impl Fabric {
 
     /// Nodes in use that cannot reach each other, in an epoch.
     fn cut_off(&self, failed: &HashSet<LinkId>, used: &[u32], epoch: u32) -> Option<CutOff> {
-        let cable_works = |node: u32| {
-            [LinkId::injection(node), LinkId::ejection(node)].iter().all(|link| !failed.contains(link))
+        let has_route = |from: u32, to: u32| {
+            let of_nodes = [LinkId::injection(from), LinkId::ejection(to)];
+            of_nodes.iter().all(|link| !failed.contains(link)) && self.is_connected(from, to, epoch)
         };
-        let first = used.iter().copied().find(|&node| cable_works(node)).or(used.first().copied())?;
-        let is_cut_off = |&&node: &&u32| {
-            !cable_works(node)
-                || !self.is_connected(first, node, epoch)
-                || !self.is_connected(node, first, epoch)
-        };
-        let mut cut_off = used.iter().filter(is_cut_off);
-        let &to = cut_off.next()?;
-        let [from, to] = [first, to].map(|node| self.vertex_name(Vertex::Node(node)));
-        let (count, all) = (1 + cut_off.count(), used.len());
-        Some(CutOff { from, to, count, all, begin: Picos::ZERO, end: Picos::MAX })
+        // A node whose own cable works, if there is one.
+        let base = used.iter().copied().find(|&node| has_route(node, node)).or(used.first().copied())?;
+        let others = used.iter().copied().filter(|&node| node != base || used.len() == 1);
+        let mut missing = others.filter_map(|node| {
+            [(base, node), (node, base)].into_iter().find(|&(from, to)| !has_route(from, to))
+        });
+        let (from, to) = missing.next()?;
+        let (count, all) = (1 + missing.count(), used.len());
+        let [from, to, base] = [from, to, base].map(|node| self.vertex_name(Vertex::Node(node)));
+        Some(CutOff { from, to, base, count, all, begin: Picos::ZERO, end: Picos::MAX })
+    }
+}
+
+impl CutOff {
+    /// As an error, from a time on.
+    fn for_ever(self, begin: Picos) -> FaultError {
+        let Self { from, to, base, count, all, .. } = self;
+        FaultError::CutOff { from, to, base, count, all, begin }
     }
 }
 
@@ -435,6 +440,30 @@ mod tests {
         assert!(error("fattree:4x2x2", &["leaf0"]).contains("from node2 to node0; 2 of 8"));
         assert!(error("switch:4", &["switch->node1"]).contains("no route from node0 to node1; 1 of 4"));
         assert!(error("mesh:4", &["100%"]).contains("3 of 4 nodes"));
+        // In the direction that has no route, between two nodes where there are two.
+        assert_eq!(
+            error("switch:3", &["node0->switch"]),
+            "failed links leave no route from node0 to node1; 1 of 3 nodes in use are cut off from node1"
+        );
+        assert!(error("switch:3", &["switch->node0"]).contains("from node1 to node0; 1 of 3"));
+        assert!(
+            error("switch:4", &["switch"])
+                .contains("from node0 to node1; 3 of 4 nodes in use are cut off from node0")
+        );
+        assert!(
+            error("switch:2", &["switch->node0", "node1->switch"]).contains("from node1 to node0; 1 of 2")
+        );
+        assert!(error("switch:1", &["switch"]).contains("from node0 to node0; 1 of 1"));
+        let timed = failed("switch:4", &["node1->switch down 1us up 2us", "switch down 3us up 4us"]).unwrap();
+        let timed: Vec<String> = timed.outages().unwrap().cut_off().iter().map(ToString::to_string).collect();
+        assert!(
+            timed[0].contains("from node1 to node0; 1 of 4 nodes in use are cut off from node0"),
+            "{timed:?}"
+        );
+        assert!(
+            timed[1].contains("from node0 to node1; 3 of 4 nodes in use are cut off from node0"),
+            "{timed:?}"
+        );
         assert_eq!(error("switch:4", &["leaf0"]), "--fail leaf0: switch:4 has no switch leaf0");
         assert_eq!(error("torus:4", &["(0)->(2)"]), "--fail (0)->(2): torus:4 has no link (0)->(2)");
         // Nodes that are not used may be cut off.
