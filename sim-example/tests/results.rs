@@ -63,6 +63,7 @@ fn nodes_that_are_cut_off_for_a_time_are_named() {
     assert_eq!(late.network.cut_off, [named]);
     assert!(late.to_text().contains(&format!("cut off       {named}\n")), "{}", late.to_text());
     assert_eq!(late.network.failures, ["(0)<->(1) down 3us up 5us"]);
+    assert!(late.to_text().contains("\nfailures      (0)<->(1) down 3us up 5us\n"), "{}", late.to_text());
 }
 
 /// The run without contention takes the routes of tables: here a message the long way around a ring.

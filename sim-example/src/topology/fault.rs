@@ -193,6 +193,11 @@ impl Fault {
         self.times.is_some()
     }
 
+    /// When it begins.
+    pub fn begin(&self) -> Picos {
+        self.times.map_or(Picos::ZERO, |(down, _)| down)
+    }
+
     /// Whether it has a time in common with another one.
     fn overlaps(&self, other: &Self) -> bool {
         let lasts = |fault: &Self| fault.times.unwrap_or((Picos::ZERO, Picos::MAX));
