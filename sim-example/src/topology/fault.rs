@@ -76,8 +76,14 @@ pub enum FaultError {
     /// What fails is named twice.
     #[error("--fail {0}: given a second time")]
     Twice(String),
+    /// The times of what fails twice overlap.
+    #[error("--fail {0}: overlaps in time with --fail {1}")]
+    Overlap(String, String),
     /// There is no such link or switch.
-    #[error("--fail {fault}: {topology} has no {what}")]
+    #[error(
+        "--fail {fault}: {topology} has no {what}{}",
+        if has_words(what) { "; times stand behind the name as ` down TIME` or ` down TIME up TIME`" } else { "" }
+    )]
     Missing {
         /// The text.
         fault: String,
@@ -108,6 +114,11 @@ pub enum FaultError {
     /// The network is too large for a table of distances, which failures need.
     #[error("--fail: {0}")]
     Graph(#[from] GraphProblem),
+}
+
+/// Whether `link NAME` or `switch NAME` has several words as its name, which may be a time in another form.
+fn has_words(what: &str) -> bool {
+    what.split_whitespace().nth(2).is_some()
 }
 
 /// The most distances of all tables together, two bytes each.
@@ -273,14 +284,16 @@ impl Fabric {
         let mut named: HashMap<LinkId, Vec<&Fault>> = HashMap::new();
         for (at, fault) in faults.iter().enumerate() {
             let links = fault.links(&self)?;
-            let twice = |other: &Fault| fault.overlaps(other);
             // Shares may draw the same cables, and a switch may have links that are named.
             let is_named = matches!(fault.what, What::Link(..) | What::Cable(..));
-            if faults[..at].iter().any(|before| before.what == fault.what && twice(before))
-                || is_named
-                    && links.iter().filter_map(|link| named.get(link)).flatten().any(|other| twice(other))
-            {
-                return Err(FaultError::Twice(fault.to_string()));
+            let same = faults[..at].iter().filter(|before| before.what == fault.what);
+            let of_links =
+                links.iter().filter(|_| is_named).filter_map(|link| named.get(link)).flatten().copied();
+            if let Some(before) = same.chain(of_links).find(|before| fault.overlaps(before)) {
+                return Err(match fault.times == before.times {
+                    true => FaultError::Twice(fault.to_string()),
+                    false => FaultError::Overlap(fault.to_string(), before.to_string()),
+                });
             }
             if is_named {
                 links.iter().for_each(|link| named.entry(*link).or_default().push(fault));
@@ -471,6 +484,10 @@ mod tests {
         );
         assert_eq!(error("switch:4", &["leaf0"]), "--fail leaf0: switch:4 has no switch leaf0");
         assert_eq!(error("torus:4", &["(0)->(2)"]), "--fail (0)->(2): torus:4 has no link (0)->(2)");
+        for text in ["spine1 dwon 1ms up 2ms", "spine1 down", "spine1 up 1ms", "spine1<->leaf0 dwon 1ms"] {
+            let form = "; times stand behind the name as ` down TIME` or ` down TIME up TIME`";
+            assert!(error("fattree:4x2x2", &[text]).ends_with(form), "{text}");
+        }
         // Nodes that are not used may be cut off.
         let faults = ["leaf3".parse().unwrap()];
         assert!(build("fattree:4x2x2").with_faults(&faults, 0..6).is_ok());
@@ -488,6 +505,7 @@ mod tests {
         let says =
             |faults: &[&str]| failed("fattree:2x2x2", faults).map(|_| ()).map_err(|error| error.to_string());
         for (faults, twice) in [
+            (["leaf0 down 1us", "leaf0 down 1us"], "leaf0 down 1us"),
             (["leaf0->spine0", "leaf0->spine0"], "leaf0->spine0"),
             (["leaf0->spine0", "spine0<->leaf0"], "spine0<->leaf0"),
             (["leaf0->spine0", "leaf0->spine0=10%"], "leaf0->spine0=10%"),
@@ -524,13 +542,14 @@ mod tests {
         let says =
             |faults: &[&str]| failed("torus:4x4", faults).map(|_| ()).map_err(|error| error.to_string());
         let link = "(0,0)->(1,0)";
-        let twice = |fault: &str| Err(format!("--fail {fault}: given a second time"));
+        let overlap =
+            |fault: &str, before: &str| Err(format!("--fail {fault}: overlaps in time with --fail {before}"));
         let [early, late, over, ever] = ["down 1us up 2us", "down 2us up 3us", "down 1us up 3us", "down 2us"]
             .map(|at| format!("{link} {at}"));
         assert_eq!(says(&[&early, &late]), Ok(()));
-        assert_eq!(says(&[&late, &over]), twice(&over));
-        assert_eq!(says(&[&late, &ever]), twice(&ever));
-        assert_eq!(says(&[link, &late]), twice(&late));
+        assert_eq!(says(&[&late, &over]), overlap(&over, &late));
+        assert_eq!(says(&[&late, &ever]), overlap(&ever, &late));
+        assert_eq!(says(&[link, &late]), overlap(&late, link));
         // For a time nodes may be cut off, not for ever.
         assert_eq!(says(&["(0,0) down 1us up 2us"]), Ok(()));
         assert_eq!(
