@@ -197,7 +197,7 @@ mod tests {
             ),
             (
                 "route node0 node1 (0) (5)",
-                "line 1: the route from \"node0\" to \"node1\": \"node1\" is not connected to that switch",
+                "line 1: the route from \"node0\" to \"node1\": \"node1\" is not connected to \"(5)\"",
             ),
             (
                 "route node0 node1 (0) (1) (0) (1)",
