@@ -58,10 +58,12 @@ pub struct Settings {
 pub const TASKS_PER_THREAD: usize = 500;
 
 impl Settings {
-    /// The same traces on the same links without contention: the latency model on shortest routes, without
-    /// optional results. `None` for models without contention.
+    /// The same traces on the same links without contention: the latency model on the routes of tables, else on shortest ones, without
+    /// optional results. `None` for models without contention, and where links fail at times: no routes of one moment are a bound then, as
+    /// later ones can be faster.
     pub fn ideal(&self) -> Option<Self> {
-        if !self.network.model.info().is_bounded_by_latency {
+        let changes = self.network.fail.iter().any(Fault::has_times);
+        if changes || !self.network.model.info().is_bounded_by_latency {
             return None;
         }
         Some(self.without_others(Model::Latency))
@@ -76,9 +78,9 @@ impl Settings {
     fn without_others(&self, model: Model) -> Self {
         let mut alone = self.clone();
         alone.network.model = model;
-        alone.network.routing = RoutingSpec::default();
-        // A message that comes later may have a shorter way: links that fail for a time would make this no bound.
-        alone.network.fail.retain(|fault| !fault.has_times());
+        if alone.network.routing.tables().is_none() {
+            alone.network.routing = RoutingSpec::default();
+        }
         alone.observe = Observe::default();
         alone.background = None;
         alone

@@ -183,6 +183,9 @@ pub(super) fn network(run: &Simulation) -> Table {
     network.fact("topology", Cell::text(&run.network.topology));
     network.fact("routing", Cell::text(&run.network.routing));
     network.fact("model", Cell::text(&run.network.model));
+    if !run.network.failures.is_empty() {
+        network.fact("failures", Cell::text(run.network.failures.join("; ")));
+    }
     network
 }
 
@@ -200,6 +203,7 @@ pub(super) fn section(simulated: &Simulated) -> Markup {
         p {
             "Topology " code { (network.topology) } ", routing " (network.routing) ", model " (network.model)
             ", " (Grouped(network.nodes)) " nodes, " (Grouped(network.links)) " links."
+            @if !network.failures.is_empty() { " Failures: " code { (network.failures.join("; ")) } "." }
         }
         p .small {
             "Run times, efficiency and figures over time in the sections above are of a replay on the yardstick network, without contention; those here are of this network."

@@ -36,7 +36,7 @@ pub struct Simulation {
     pub complete: bool,
     /// When the last task has finished and the last message has arrived, from time 0.
     pub runtime_ps: u64,
-    /// The run without contention, if requested.
+    /// The run without contention, if requested, unless links fail at times.
     pub ideal: Option<Ideal>,
     /// The run with contention at the senders' own interfaces alone, where it matters: what exceeds this one is between senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]

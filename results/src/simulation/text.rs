@@ -42,6 +42,9 @@ impl Simulation {
                 )?;
             }
         }
+        if !self.network.failures.is_empty() {
+            writeln!(out, "failures      {}", self.network.failures.join("; "))?;
+        }
         for cut_off in &self.network.cut_off {
             writeln!(out, "cut off       {cut_off}")?;
         }

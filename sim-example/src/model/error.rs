@@ -59,6 +59,17 @@ pub enum ModelError {
         /// The number.
         vcs: u32,
     },
+    /// The virtual channels of all classes of traffic are more than 255.
+    #[error(
+        "{vcs} × {classes} virtual channels, of {classes} classes of traffic: write a number from 1 to {}",
+        u32::from(u8::MAX) / classes
+    )]
+    ChannelsOfClasses {
+        /// The number of each class.
+        vcs: u32,
+        /// The classes.
+        classes: u32,
+    },
     /// A packet takes longer than 2⁶⁴ ps.
     #[error("{} bytes take longer than 2^64 ps (213 days) on a link, or are more than 2^26 packets", .0.bytes.0)]
     OutOfTime(#[from] OutOfTime),

@@ -76,8 +76,14 @@ pub enum FaultError {
     /// What fails is named twice.
     #[error("--fail {0}: given a second time")]
     Twice(String),
+    /// The times of what fails twice overlap.
+    #[error("--fail {0}: overlaps in time with --fail {1}")]
+    Overlap(String, String),
     /// There is no such link or switch.
-    #[error("--fail {fault}: {topology} has no {what}")]
+    #[error(
+        "--fail {fault}: {topology} has no {what}{}",
+        if has_words(what) { "; times stand behind the name as ` down TIME` or ` down TIME up TIME`" } else { "" }
+    )]
     Missing {
         /// The text.
         fault: String,
@@ -88,15 +94,17 @@ pub enum FaultError {
     },
     /// Nodes that are used cannot reach each other.
     #[error(
-        "failed links leave no route from {from} to {to}{}; {count} of {all} nodes in use are cut off from {from}",
+        "failed links leave no route from {from} to {to}{}; {count} of {all} nodes in use are cut off from {base}",
         if *.begin > Picos::ZERO { format!(" from {begin} on") } else { String::new() }
     )]
     CutOff {
         /// A node.
         from: String,
-        /// A node that it cannot reach, or that cannot reach it.
+        /// A node that it cannot reach.
         to: String,
-        /// How many such nodes there are.
+        /// One of the two.
+        base: String,
+        /// How many nodes cannot reach that one, or cannot be reached from it.
         count: usize,
         /// Nodes that are used.
         all: usize,
@@ -106,6 +114,11 @@ pub enum FaultError {
     /// The network is too large for a table of distances, which failures need.
     #[error("--fail: {0}")]
     Graph(#[from] GraphProblem),
+}
+
+/// Whether `link NAME` or `switch NAME` has several words as its name, which may be a time in another form.
+fn has_words(what: &str) -> bool {
+    what.split_whitespace().nth(2).is_some()
 }
 
 /// The most distances of all tables together, two bytes each.
@@ -191,6 +204,11 @@ impl Fault {
         self.times.is_some()
     }
 
+    /// When it begins.
+    pub fn begin(&self) -> Picos {
+        self.times.map_or(Picos::ZERO, |(down, _)| down)
+    }
+
     /// Whether it has a time in common with another one.
     fn overlaps(&self, other: &Self) -> bool {
         let lasts = |fault: &Self| fault.times.unwrap_or((Picos::ZERO, Picos::MAX));
@@ -266,14 +284,16 @@ impl Fabric {
         let mut named: HashMap<LinkId, Vec<&Fault>> = HashMap::new();
         for (at, fault) in faults.iter().enumerate() {
             let links = fault.links(&self)?;
-            let twice = |other: &Fault| fault.overlaps(other);
             // Shares may draw the same cables, and a switch may have links that are named.
             let is_named = matches!(fault.what, What::Link(..) | What::Cable(..));
-            if faults[..at].iter().any(|before| before.what == fault.what && twice(before))
-                || is_named
-                    && links.iter().filter_map(|link| named.get(link)).flatten().any(|other| twice(other))
-            {
-                return Err(FaultError::Twice(fault.to_string()));
+            let same = faults[..at].iter().filter(|before| before.what == fault.what);
+            let of_links =
+                links.iter().filter(|_| is_named).filter_map(|link| named.get(link)).flatten().copied();
+            if let Some(before) = same.chain(of_links).find(|before| fault.overlaps(before)) {
+                return Err(match fault.times == before.times {
+                    true => FaultError::Twice(fault.to_string()),
+                    false => FaultError::Overlap(fault.to_string(), before.to_string()),
+                });
             }
             if is_named {
                 links.iter().for_each(|link| named.entry(*link).or_default().push(fault));
@@ -295,9 +315,7 @@ impl Fabric {
             }
             let fabric = self.without(&failed)?;
             return match fabric.cut_off(&failed, &used, 0) {
-                Some(CutOff { from, to, count, all, begin, .. }) => {
-                    Err(FaultError::CutOff { from, to, count, all, begin })
-                }
+                Some(pair) => Err(pair.for_ever(Picos::ZERO)),
                 None => Ok((fabric, slower)),
             };
         }
@@ -314,10 +332,7 @@ impl Fabric {
             };
             match outages.next(begin) {
                 Some(end) => cut_off.push(CutOff { begin, end, ..pair }),
-                None => {
-                    let CutOff { from, to, count, all, .. } = pair;
-                    return Err(FaultError::CutOff { from, to, count, all, begin });
-                }
+                None => return Err(pair.for_ever(begin)),
             }
         }
         fabric.outages = Some(Arc::new(outages.with_cut_off(cut_off)));
@@ -326,20 +341,28 @@ impl Fabric {
 
     /// Nodes in use that cannot reach each other, in an epoch.
     fn cut_off(&self, failed: &HashSet<LinkId>, used: &[u32], epoch: u32) -> Option<CutOff> {
-        let cable_works = |node: u32| {
-            [LinkId::injection(node), LinkId::ejection(node)].iter().all(|link| !failed.contains(link))
+        let has_route = |from: u32, to: u32| {
+            let of_nodes = [LinkId::injection(from), LinkId::ejection(to)];
+            of_nodes.iter().all(|link| !failed.contains(link)) && self.is_connected(from, to, epoch)
         };
-        let first = used.iter().copied().find(|&node| cable_works(node)).or(used.first().copied())?;
-        let is_cut_off = |&&node: &&u32| {
-            !cable_works(node)
-                || !self.is_connected(first, node, epoch)
-                || !self.is_connected(node, first, epoch)
-        };
-        let mut cut_off = used.iter().filter(is_cut_off);
-        let &to = cut_off.next()?;
-        let [from, to] = [first, to].map(|node| self.vertex_name(Vertex::Node(node)));
-        let (count, all) = (1 + cut_off.count(), used.len());
-        Some(CutOff { from, to, count, all, begin: Picos::ZERO, end: Picos::MAX })
+        // A node whose own cable works, if there is one.
+        let base = used.iter().copied().find(|&node| has_route(node, node)).or(used.first().copied())?;
+        let others = used.iter().copied().filter(|&node| node != base || used.len() == 1);
+        let mut missing = others.filter_map(|node| {
+            [(base, node), (node, base)].into_iter().find(|&(from, to)| !has_route(from, to))
+        });
+        let (from, to) = missing.next()?;
+        let (count, all) = (1 + missing.count(), used.len());
+        let [from, to, base] = [from, to, base].map(|node| self.vertex_name(Vertex::Node(node)));
+        Some(CutOff { from, to, base, count, all, begin: Picos::ZERO, end: Picos::MAX })
+    }
+}
+
+impl CutOff {
+    /// As an error, from a time on.
+    fn for_ever(self, begin: Picos) -> FaultError {
+        let Self { from, to, base, count, all, .. } = self;
+        FaultError::CutOff { from, to, base, count, all, begin }
     }
 }
 
@@ -435,8 +458,36 @@ mod tests {
         assert!(error("fattree:4x2x2", &["leaf0"]).contains("from node2 to node0; 2 of 8"));
         assert!(error("switch:4", &["switch->node1"]).contains("no route from node0 to node1; 1 of 4"));
         assert!(error("mesh:4", &["100%"]).contains("3 of 4 nodes"));
+        // In the direction that has no route, between two nodes where there are two.
+        assert_eq!(
+            error("switch:3", &["node0->switch"]),
+            "failed links leave no route from node0 to node1; 1 of 3 nodes in use are cut off from node1"
+        );
+        assert!(error("switch:3", &["switch->node0"]).contains("from node1 to node0; 1 of 3"));
+        assert!(
+            error("switch:4", &["switch"])
+                .contains("from node0 to node1; 3 of 4 nodes in use are cut off from node0")
+        );
+        assert!(
+            error("switch:2", &["switch->node0", "node1->switch"]).contains("from node1 to node0; 1 of 2")
+        );
+        assert!(error("switch:1", &["switch"]).contains("from node0 to node0; 1 of 1"));
+        let timed = failed("switch:4", &["node1->switch down 1us up 2us", "switch down 3us up 4us"]).unwrap();
+        let timed: Vec<String> = timed.outages().unwrap().cut_off().iter().map(ToString::to_string).collect();
+        assert!(
+            timed[0].contains("from node1 to node0; 1 of 4 nodes in use are cut off from node0"),
+            "{timed:?}"
+        );
+        assert!(
+            timed[1].contains("from node0 to node1; 3 of 4 nodes in use are cut off from node0"),
+            "{timed:?}"
+        );
         assert_eq!(error("switch:4", &["leaf0"]), "--fail leaf0: switch:4 has no switch leaf0");
         assert_eq!(error("torus:4", &["(0)->(2)"]), "--fail (0)->(2): torus:4 has no link (0)->(2)");
+        for text in ["spine1 dwon 1ms up 2ms", "spine1 down", "spine1 up 1ms", "spine1<->leaf0 dwon 1ms"] {
+            let form = "; times stand behind the name as ` down TIME` or ` down TIME up TIME`";
+            assert!(error("fattree:4x2x2", &[text]).ends_with(form), "{text}");
+        }
         // Nodes that are not used may be cut off.
         let faults = ["leaf3".parse().unwrap()];
         assert!(build("fattree:4x2x2").with_faults(&faults, 0..6).is_ok());
@@ -454,6 +505,7 @@ mod tests {
         let says =
             |faults: &[&str]| failed("fattree:2x2x2", faults).map(|_| ()).map_err(|error| error.to_string());
         for (faults, twice) in [
+            (["leaf0 down 1us", "leaf0 down 1us"], "leaf0 down 1us"),
             (["leaf0->spine0", "leaf0->spine0"], "leaf0->spine0"),
             (["leaf0->spine0", "spine0<->leaf0"], "spine0<->leaf0"),
             (["leaf0->spine0", "leaf0->spine0=10%"], "leaf0->spine0=10%"),
@@ -490,13 +542,14 @@ mod tests {
         let says =
             |faults: &[&str]| failed("torus:4x4", faults).map(|_| ()).map_err(|error| error.to_string());
         let link = "(0,0)->(1,0)";
-        let twice = |fault: &str| Err(format!("--fail {fault}: given a second time"));
+        let overlap =
+            |fault: &str, before: &str| Err(format!("--fail {fault}: overlaps in time with --fail {before}"));
         let [early, late, over, ever] = ["down 1us up 2us", "down 2us up 3us", "down 1us up 3us", "down 2us"]
             .map(|at| format!("{link} {at}"));
         assert_eq!(says(&[&early, &late]), Ok(()));
-        assert_eq!(says(&[&late, &over]), twice(&over));
-        assert_eq!(says(&[&late, &ever]), twice(&ever));
-        assert_eq!(says(&[link, &late]), twice(&late));
+        assert_eq!(says(&[&late, &over]), overlap(&over, &late));
+        assert_eq!(says(&[&late, &ever]), overlap(&ever, &late));
+        assert_eq!(says(&[link, &late]), overlap(&late, link));
         // For a time nodes may be cut off, not for ever.
         assert_eq!(says(&["(0,0) down 1us up 2us"]), Ok(()));
         assert_eq!(

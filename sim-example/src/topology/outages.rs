@@ -24,7 +24,9 @@ pub(crate) struct Outages {
 pub(crate) struct CutOff {
     pub(super) from: String,
     pub(super) to: String,
-    /// How many nodes are cut off from `from`.
+    /// One of the two.
+    pub(super) base: String,
+    /// How many nodes cannot reach that one, or cannot be reached from it.
     pub(super) count: usize,
     /// Nodes in use.
     pub(super) all: usize,
@@ -34,10 +36,10 @@ pub(crate) struct CutOff {
 
 impl std::fmt::Display for CutOff {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { from, to, count, all, begin, end } = self;
+        let Self { from, to, base, count, all, begin, end } = self;
         write!(
             f,
-            "from {begin} to {end} no route leads from {from} to {to}; {count} of {all} nodes in use are cut off from {from}, and messages wait"
+            "from {begin} to {end} no route leads from {from} to {to}; {count} of {all} nodes in use are cut off from {base}, and messages wait"
         )
     }
 }

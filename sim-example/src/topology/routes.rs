@@ -29,7 +29,9 @@ impl Routes {
     ) -> Result<(), String> {
         for (end, node) in [(switches.first(), src), (switches.last(), dst)] {
             if end != Some(&wiring.switch_of(node)) {
-                return Err(format!("{:?} is not connected to that switch", name(Vertex::Node(node))));
+                let end =
+                    end.map_or_else(|| "no switch".into(), |end| format!("{:?}", name(Vertex::Switch(*end))));
+                return Err(format!("{:?} is not connected to {end}", name(Vertex::Node(node))));
             }
         }
         let first = self.links.len() as u32;

@@ -18,6 +18,9 @@ use super::graph::Graph;
 use super::routes::Routes;
 use super::wiring::{LinkId, Vertex};
 
+/// The lines of a file.
+const LINES: &str = "route FROM TO SWITCHES, or next SWITCH NODE SWITCH";
+
 /// The tables of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Table {
@@ -57,6 +60,9 @@ impl Table {
         let mut table = Self::default();
         for (line, text) in (1..).zip(text.lines()) {
             table.add(text, line, &places, fabric, graph).map_err(|problem| problem.at(line))?;
+        }
+        if table.routes.is_empty() && table.next.is_empty() {
+            return Err(FileProblem::Syntax(format!("no route and no entry: write lines like {LINES}")).at(0));
         }
         Ok(table)
     }
@@ -109,9 +115,7 @@ impl Table {
                     ))),
                 }
             }
-            _ => {
-                Err(FileProblem::Syntax("expected route FROM TO SWITCHES, or next SWITCH NODE SWITCH".into()))
-            }
+            _ => Err(FileProblem::Syntax(format!("expected {LINES}"))),
         }
     }
 }
@@ -193,7 +197,7 @@ mod tests {
             ),
             (
                 "route node0 node1 (0) (5)",
-                "line 1: the route from \"node0\" to \"node1\": \"node1\" is not connected to that switch",
+                "line 1: the route from \"node0\" to \"node1\": \"node1\" is not connected to \"(5)\"",
             ),
             (
                 "route node0 node1 (0) (1) (0) (1)",
@@ -213,6 +217,14 @@ mod tests {
                 "next (2) node4 (1)\nnext (1) node4 (2)",
                 "line 2: the route from \"(1)\" to \"node4\": by these entries it does not end",
             ),
+            (
+                "",
+                "no route and no entry: write lines like route FROM TO SWITCHES, or next SWITCH NODE SWITCH",
+            ),
+            (
+                "# route node0 node1 (0) (1)\n\n",
+                "no route and no entry: write lines like route FROM TO SWITCHES, or next SWITCH NODE SWITCH",
+            ),
             ("via (0) node1 (2)", "line 1: expected route FROM TO SWITCHES, or next SWITCH NODE SWITCH"),
         ] {
             assert_eq!(with_table("torus:6", text).map(|_| ()), Err(error.to_owned()), "{text}");
@@ -227,7 +239,7 @@ mod tests {
         #[test]
         fn routes_of_any_tables_end(entries in proptest::collection::vec((0u32..6, 0u32..6, 0u32..2), 0..20)) {
             let line = |&(at, dst, way): &(u32, u32, u32)| format!("next ({at}) node{dst} ({})\n", (at + 1 + 4 * way) % 6);
-            if let Ok(ring) = with_table("torus:6", &entries.iter().map(line).collect::<String>()) {
+            if let Ok(ring) = with_table("torus:6", &(String::from("route node0 node0 (0)\n") + &entries.iter().map(line).collect::<String>())) {
                 for (src, dst) in (0..6).flat_map(|src| (0..6).map(move |dst| (src, dst))) {
                     let passed = switches(&ring, src, dst);
                     proptest::prop_assert!(passed.len() <= 6 && passed.last() == Some(&format!("({dst})")), "{passed:?}");

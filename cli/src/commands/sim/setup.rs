@@ -22,7 +22,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::operation::OpCodes;
-use vef_format::units::Grouped;
+use vef_format::units::{Grouped, Picos};
 
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
 /// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
@@ -86,6 +86,7 @@ pub(super) fn observed_by(
         if sim.sweep.is_empty() {
             warn_of_other_placements(settings, &report);
             warn_of_idle_class(settings, &report);
+            warn_of_late_failures(settings, &report);
         }
         let is_beside_others = settings.jobs.len() > 1 || settings.background.is_some();
         if is_beside_others && !sim.no_ideal {
@@ -143,6 +144,16 @@ fn warn_of_idle_class(settings: &Settings, report: &Simulation) {
             _ => "the network carries out all collectives (--collectives)",
         };
         output::remark(format_args!("warning: --class collectives has no messages: {why}"));
+    }
+}
+
+/// Warns of failures that begin when the run has ended.
+fn warn_of_late_failures(settings: &Settings, report: &Simulation) {
+    let is_late = |fault: &&Fault| fault.begin() > Picos::ZERO && fault.begin().0 >= report.runtime_ps;
+    let late: Vec<String> = settings.network.fail.iter().filter(is_late).map(Fault::to_string).collect();
+    if !late.is_empty() {
+        let end = Picos(report.runtime_ps);
+        output::remark(format_args!("warning: --fail {}: no effect, the run ends at {end}", late.join("; ")));
     }
 }
 

@@ -85,7 +85,10 @@ impl<'a> Packets<'a> {
         let (vcs_of_class, classes) = (vcs, settings.classes.count());
         let vcs = vcs * classes;
         if vcs > u32::from(u8::MAX) {
-            return Err(ModelError::Channels { vcs });
+            return Err(match classes {
+                1 => ModelError::Channels { vcs },
+                _ => ModelError::ChannelsOfClasses { vcs: vcs_of_class, classes },
+            });
         }
         // Divide the channels evenly among the classes.
         let channels = [LinkClass::LOCAL, LinkClass::GLOBAL].map(|class| {
