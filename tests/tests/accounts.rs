@@ -276,6 +276,18 @@ fn times_without_a_core_are_no_computing() {
                 "{mpi:?}, rank {rank}: {used} {computed}"
             );
         }
+        run(vef().args(["text", "--times"]).arg(&capture)).success();
+        for &(rank, used) in &used {
+            let text = std::fs::read_to_string(capture.join(format!("ti_traces/ti_trace{rank}.txt")));
+            let text = text.expect("a text trace");
+            let computed =
+                text.lines().filter_map(|line| line.split_once(" compute ")?.1.parse::<f64>().ok());
+            let computed = computed.sum::<f64>() / 1e9;
+            assert!(
+                (0.97 * used..1.3 * used + 0.02).contains(&computed),
+                "{mpi:?}, text of rank {rank}: {used} {computed}"
+            );
+        }
         let all = |times: &[f64]| times.iter().sum::<f64>();
         assert!(all(&kept) > 1.4 * all(&computed), "{mpi:?}: {kept:?} {computed:?}");
     }

@@ -141,7 +141,13 @@ type Load = (CommId, Bytes, DatatypeId);
 impl Trace {
     fn event(&mut self, event: &Event<'_>) -> Result<(), TextError> {
         // A call that completes nothing has no line, and is time between the others.
-        if let Action::Polls { .. } | Action::Preempted = event.action {
+        if let Action::Polls { .. } = event.action {
+            return Ok(());
+        }
+        // Nor has a time without a core, which is no computing.
+        if let Action::Preempted = event.action {
+            let took = event.end.0.saturating_sub(event.start.0);
+            self.last = self.last.map(|last| Nanos(last.0.saturating_add(took)));
             return Ok(());
         }
         let function = event.call.index().and_then(|slot| self.functions.get(slot));
