@@ -17,8 +17,8 @@ pub struct Arguments {
 
 pub fn run(profile: &Arguments) -> Result<(), Failure> {
     let report = reports::profile::read(&profile.directory)?;
-    output::oversubscribed(
-        Capture::open(&profile.directory)?.hosts().iter().filter(|host| host.is_oversubscribed()),
-    );
+    // A chain of tools may have written the profile alone.
+    let hosts = Capture::open(&profile.directory).map(|capture| capture.hosts()).unwrap_or_default();
+    output::oversubscribed(hosts.iter().filter(|host| host.is_oversubscribed()));
     if profile.json { output::json(&report) } else { output::result(report.to_string().trim_end()) }
 }
