@@ -74,7 +74,7 @@ pub(crate) fn begin(
         lane.writer.begin_at(start);
         tracer.describe_world(lane);
         // The program does not run before the recorder is ready: that is no time of its own.
-        let end = clock::now();
+        let end = lane.writer.look();
         lane.writer.put((start, end), Content::Action(&Action::Init), tracer.slot(call));
         tracer.count(call, end.wrapping_sub(start), false);
         lane.check();
