@@ -43,8 +43,10 @@ def test_checks_are_those_of_the_command(trace):
 def test_a_check_of_an_invalid_trace_has_its_problems(text, tmp_path):
     lines = text.read_text().splitlines()
     bad = tmp_path / "bad.vef"
-    assert lines[-1].endswith(" G4")
-    bad.write_text("\n".join([*lines[:-1], lines[-1].replace(" G4", " G99")]) + "\n")
+    # The last record waits for a collective: here for one that does not exist.
+    record, collective = lines[-1].rsplit(" ", 1)
+    assert collective.startswith("G")
+    bad.write_text("\n".join([*lines[:-1], f"{record} G99"]) + "\n")
     checked = vef.check(bad)
     assert not checked and not checked.ok
     assert checked.errors > 0 and checked.problems[0].line >= 1
