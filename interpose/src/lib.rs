@@ -28,7 +28,8 @@
 //!    request's, under whose handle `pending.rs` keeps what its completion needs (`requests.rs`). A call with the arguments of an earlier one
 //!    is recorded by reference to that one, without its hook (`shapes.rs`).
 //! 4. `writer.rs` encodes the event into the window of its thread, a mapped part of the rank's file (`output.rs`): what is written there
-//!    survives the end of the process, however it ends. Polls that find nothing become one record for many (`polls.rs`).
+//!    survives the end of the process, however it ends. Polls that find nothing become one record for many (`polls.rs`),
+//!    and times in which the thread had no core are records, too (`preempted.rs`).
 //! 5. The hook of `MPI_Wait`, `hooks/completion.rs`, finds the request in `pending.rs` and writes its number and the time.
 //!
 //! Around them: `tracer.rs` is the state of a recorder, from `MPI_Init` (`hooks/lifecycle.rs`) to `MPI_Finalize`; `settings.rs` reads what

@@ -65,7 +65,7 @@ impl Writer {
         self.next.thread()
     }
 
-    /// Another thread goes on with the records.
+    /// A new thread takes the place of one that has ended.
     pub(crate) fn change_thread(&mut self) {
         self.put_polls();
         (self.preemptions, self.owed) = (Preemptions::new(), 0);
@@ -145,8 +145,8 @@ impl Writer {
         clock::now()
     }
 
-    /// A call that waits for nobody has ended: if it took long because the thread lost its core, it ends before that, and the time without a core is
-    /// in the gap behind it. Returns its end.
+    /// Returns the end of a call of MPI's own work. A core that was lost in the call is not that work: the call ends earlier by as much, and the time
+    /// without a core belongs to the gap behind it.
     pub(crate) fn end_own_call(&mut self, (start, end): (u64, u64)) -> u64 {
         let lost =
             self.preemptions.look().lost_between(start, end).filter(|&lost| lost >= LONG_GAP).unwrap_or(0);
