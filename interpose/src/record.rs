@@ -258,25 +258,21 @@ pub(crate) fn record<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut l
     if lane.get().frame != 0 {
         return record_nested(plan, frame, lane, next);
     }
-    match &plan.way {
-        RecordingWay::ShortShapes(keys) => {
-            if let Some(shape) = keys.find_short(frame, lane.get().shapes) {
-                return record_by_shape(plan, frame, lane, shape, next);
-            }
-        }
-        RecordingWay::Shapes(keys) => {
-            if let Some(shape) = keys.find(frame, lane.get().shapes) {
-                return record_by_shape(plan, frame, lane, shape, next);
-            }
-        }
+    let shape = match &plan.way {
+        RecordingWay::ShortShapes(keys) => keys.find_short(frame, lane.get().shapes),
+        RecordingWay::Shapes(keys) => keys.find(frame, lane.get().shapes),
         RecordingWay::WaitForAll(wait) => {
             if !lane.get().tracer.multiple
                 && let Some(run) = find_run(plan, wait, frame, lane.get())
             {
                 return record_run(plan, wait, frame, lane, run, next);
             }
+            None
         }
-        RecordingWay::Hook => {}
+        RecordingWay::Hook => None,
+    };
+    if let Some(shape) = shape {
+        return record_by_shape(plan, frame, lane, shape, next);
     }
     record_by_hook(plan, frame, lane, next)
 }
@@ -290,7 +286,7 @@ fn record_nested<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane:
     if frame.address() >= own.frame {
         // `longjmp` has unwound the stack beyond the earlier call.
         (own.frame, own.run, own.parked) = (0, None, None);
-        return record(plan, frame, lane, next);
+        return record_by_hook(plan, frame, lane, next);
     }
     let is_part = own.carried_out_by.take() == Some(plan.call) && plan.export.form == Convention::C;
     if is_part || next.is_internal_call(frame) {
