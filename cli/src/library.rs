@@ -1,7 +1,11 @@
-//! Finds the preload library, and checks that it is of this version of `vef`.
+//! Finds the preload library, and checks that it is of this version of `vef`. One that is part of the command (feature `embed`) is written
+//! to the user's cache first.
 
 use memchr::memmem;
-use std::fs;
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The library's file name.
@@ -16,7 +20,16 @@ pub const VARIABLE: &str = "VEF_INTERPOSE";
 /// How its exported version begins (`vef_interpose_version` in `interpose/src/lib.rs`); the version and a null byte follow.
 const VERSION: &[u8] = b"vef_interpose_version=";
 
-/// The preload library: `VEF_INTERPOSE`, else the first of [`places`] that exists.
+/// The libraries that are part of the command: names and contents.
+#[cfg(feature = "embed")]
+const EMBEDDED: &[(&str, &[u8])] = &[
+    (FILE, include_bytes!(concat!(env!("OUT_DIR"), "/libvef_interpose.so"))),
+    (COLLECTIVES, include_bytes!(concat!(env!("OUT_DIR"), "/libvef_collectives.so"))),
+];
+#[cfg(not(feature = "embed"))]
+const EMBEDDED: &[(&str, &[u8])] = &[];
+
+/// The preload library: `VEF_INTERPOSE`, else the first of [`places`] that exists, else the one that is part of the command.
 ///
 /// # Errors
 /// A message with the places searched, or that the library is of another version.
@@ -35,7 +48,8 @@ pub fn find() -> Result<PathBuf, String> {
             let places = places(program.parent().unwrap_or(Path::new("/")));
             match places.iter().find(|path| path.is_file()) {
                 Some(path) => path.clone(),
-                None => return Err(not_found(&places)),
+                None if EMBEDDED.is_empty() => return Err(not_found(&places)),
+                None => unpack(&cache()?, EMBEDDED)?.join(FILE),
             }
         }
     };
@@ -64,10 +78,55 @@ fn places(bin: &Path) -> Vec<PathBuf> {
 fn not_found(places: &[PathBuf]) -> String {
     let tried: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
     format!(
-        "the preload library is at none of {}; install vef with it (scripts/install in vef's source), or name it in {VARIABLE}. A vef on a \
-         network file system: is the directory mounted here?",
+        "the preload library is at none of {}; install vef with it (scripts/install in vef's source, or cargo install --features embed), or \
+         name it in {VARIABLE}. A vef on a network file system: is the directory mounted here?",
         tried.join(", ")
     )
+}
+
+/// The user's cache of this version, as the XDG Base Directory Specification has it.
+fn cache() -> Result<PathBuf, String> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    let base = base.ok_or(format!(
+        "neither XDG_CACHE_HOME nor HOME is a directory for the preload library; name an installed one in {VARIABLE}"
+    ))?;
+    Ok(base.join("vef").join(env!("CARGO_PKG_VERSION")))
+}
+
+/// Writes libraries to a directory, unless they are there already. Programs run what is in it: it must be the user's alone.
+fn unpack(directory: &Path, libraries: &[(&str, &[u8])]) -> Result<PathBuf, String> {
+    let failed = |error: io::Error| {
+        format!(
+            "{}: the preload library cannot be written there: {error}; set XDG_CACHE_HOME to a directory that can be written and that all \
+             nodes see, or name an installed library in {VARIABLE}",
+            directory.display()
+        )
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    let about = fs::metadata(directory).map_err(failed)?;
+    if about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o022 != 0 {
+        return Err(failed(io::Error::other("others may change what is in it")));
+    }
+    let mount = statvfs(directory).map_err(|error| failed(error.into()))?;
+    if mount.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+        return Err(failed(io::Error::other("programs in it cannot be run (it is mounted with noexec)")));
+    }
+    for &(name, content) in libraries {
+        let path = directory.join(name);
+        if fs::read(&path).is_ok_and(|there| there == content) {
+            continue;
+        }
+        // Another run may load it at this moment, or write it, too.
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(directory)?;
+            file.write_all(content)?;
+            file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+            file.persist(&path).map_err(|error| error.error).map(drop)
+        };
+        write().map_err(failed)?;
+    }
+    Ok(directory.to_path_buf())
 }
 
 /// Refuses a library of another version, whose captures this `vef` may misread. Reads the file; its code does not run.
@@ -131,6 +190,27 @@ mod tests {
         assert_eq!(places(&prefix.path().join("bin")), expected);
         let said = not_found(&expected);
         assert!(expected.iter().all(|path| said.contains(path.to_str().expect("a path"))), "{said}");
+    }
+
+    #[test]
+    fn what_is_unpacked_is_the_users_alone() {
+        let cache = tempfile::tempdir().expect("a directory");
+        let directory = cache.path().join("vef/1");
+        let libraries: [(&str, &[u8]); 2] = [("a.so", b"first"), ("b.so", b"second")];
+        let there = || libraries.map(|(name, _)| fs::read(directory.join(name)).expect("unpacked"));
+        let inode = || fs::metadata(directory.join("a.so")).expect("unpacked").ino();
+        assert_eq!(unpack(&directory, &libraries), Ok(directory.clone()));
+        let first = inode();
+        // What is there already stays; what is not that is replaced.
+        fs::write(directory.join("b.so"), "changed").expect("written");
+        unpack(&directory, &libraries).expect("unpacked again");
+        assert_eq!((there(), inode()), ([b"first".to_vec(), b"second".to_vec()], first));
+        assert_eq!(fs::read_dir(&directory).expect("there").count(), 2, "nothing else is left");
+        fs::set_permissions(&directory, Permissions::from_mode(0o777)).expect("changed");
+        let said = unpack(&directory, &libraries).expect_err("others could write it");
+        assert!(said.contains("others may change what is in it") && said.contains(VARIABLE), "{said}");
+        let said = unpack(Path::new("/proc/vef"), &libraries).expect_err("no such directory");
+        assert!(said.starts_with("/proc/vef: ") && said.contains("XDG_CACHE_HOME"), "{said}");
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Placement {
         let used = ranks_of.iter().filter(|ranks| !ranks.is_empty()).count();
         let _ = writeln!(
             text,
-            "{} ranks on {} of {} nodes, {} oversubscribed",
+            "{} ranks on {} of {} nodes, {} of them oversubscribed",
             count(self.ranks.len()),
             count(used),
             count(self.nodes.len()),
@@ -111,7 +111,7 @@ mod tests {
         assert!(placement.to_getinfo().starts_with("0 0:0:node0\n1 0:0:node1\n2 0:1:node0\n"));
         let table = placement.to_table(|count| count.to_string());
         assert!(
-            table.contains("0-4:2") && table.ends_with("5 ranks on 2 of 2 nodes, 0 oversubscribed\n"),
+            table.contains("0-4:2") && table.ends_with("5 ranks on 2 of 2 nodes, 0 of them oversubscribed\n"),
             "{table}"
         );
     }

@@ -63,7 +63,7 @@ pub struct Request {
     /// Slurm distribution: block, cyclic, plane=N
     #[arg(long, value_name = "HOW")]
     pub distribution: Option<Distribution>,
-    /// Node on which mpirun runs; Open MPI puts it first
+    /// Node on which mpirun runs; Open MPI puts it first if it is one of the nodes
     #[arg(long, value_name = "NODE")]
     pub launch_node: Option<String>,
 }

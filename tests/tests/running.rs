@@ -466,6 +466,41 @@ fn a_request_to_end_reaches_all_ranks() {
     }
 }
 
+/// The launcher is killed while a rank can neither be asked to end nor does by itself.
+#[test]
+fn a_run_ends_with_its_launcher_whatever_its_ranks_do() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "strict", &["tests/c/strict.c"]);
+        let mut command = vef();
+        command
+            .args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o", "capture", "--"])
+            .arg(&program);
+        let output = std::fs::File::create(work.path().join("said")).expect("a file");
+        command.current_dir(work.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+        let mut child = command.spawn().expect("vef");
+        eventually("two ranks are up", || ups(work.path()).len() == 2);
+        let children = format!("/proc/{0}/task/{0}/children", child.id());
+        let launcher = std::fs::read_to_string(children).expect("its children");
+        let kill = |pid: &str| Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status();
+        for pid in launcher.split_whitespace() {
+            assert!(kill(pid).expect("kill is everywhere").success());
+        }
+        let mut code = None;
+        eventually("it ends", || {
+            code = child.try_wait().expect("a child");
+            code.is_some()
+        });
+        for pid in ups(work.path()) {
+            _ = kill(&pid);
+        }
+        let said = std::fs::read_to_string(work.path().join("said")).expect("what it said");
+        assert!(!code.expect("ended").success(), "{mpi:?}: {said}");
+        // What was recorded until then is there.
+        assert_eq!(digest(&work.path().join("capture")).ranks, 2, "{mpi:?}: {said}");
+    }
+}
+
 #[test]
 fn a_hangup_that_is_ignored_ends_nothing() {
     for mpi in Mpi::installed() {

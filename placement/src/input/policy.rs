@@ -79,7 +79,7 @@ impl FromStr for Mapping {
             "" if rest.is_some() => MapBy::Object { object: Object::Socket, span },
             _ if is_start_of(name, "slot") => MapBy::Slot,
             _ if is_start_of(name, "node") => MapBy::Node,
-            _ => MapBy::Object { object: object(name).ok_or_else(|| unknown("mapping"))?, span },
+            _ => MapBy::Object { object: object(name).ok_or_else(|| unlisted("mapping"))?, span },
         };
         Ok(Mapping { by, oversubscribe })
     }
@@ -144,7 +144,7 @@ impl FromStr for Ranking {
             _ if is_start_of(name, "node") => Ranking::Node,
             "fill" if modifier.is_none() => Ranking::Fill,
             "span" if modifier.is_none() => Ranking::Span,
-            _ => Ranking::Object { object: object(name).ok_or_else(|| unknown("ranking"))?, sweep },
+            _ => Ranking::Object { object: object(name).ok_or_else(|| unlisted("ranking"))?, sweep },
         })
     }
 }
@@ -177,8 +177,17 @@ impl FromStr for Distribution {
     }
 }
 
+/// A policy that a launcher does not have.
 pub(crate) fn unknown(what: &str) -> Error {
-    Error::new(format!("the specified {what} policy is not recognized"))
+    Error::new(format!("this launcher does not have this {what} policy"))
+}
+
+/// A policy that no launcher has.
+fn unlisted(what: &str) -> Error {
+    let ppr = if what == "mapping" { ", and ppr:N:OBJECT" } else { "" };
+    Error::new(format!(
+        "the specified {what} policy is not recognized: there are slot, node, hwthread, core, socket, l1cache, l2cache, l3cache, numa{ppr}"
+    ))
 }
 
 fn unknown_modifier() -> Error {

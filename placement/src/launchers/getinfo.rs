@@ -103,11 +103,11 @@ fn mapping(request: &Request) -> Result<MapBy, Error> {
         None => Ok(MapBy::Node),
         Some(_) if request.by_node => Ok(MapBy::Node),
         Some(mapping) => match mapping.by {
-            _ if mapping.oversubscribe.is_some() => Err(unknown("maps")),
+            _ if mapping.oversubscribe.is_some() => Err(unknown("mapping")),
             by @ (MapBy::Node | MapBy::Slot | MapBy::PprSlot { .. }) => Ok(by),
             by @ MapBy::Object { object: Object::Core, span: false } => Ok(by),
             by @ MapBy::Ppr { per: Object::Node | Object::Core, .. } => Ok(by),
-            MapBy::Object { .. } | MapBy::Ppr { .. } => Err(unknown("maps")),
+            MapBy::Object { .. } | MapBy::Ppr { .. } => Err(unknown("mapping")),
         },
     }
 }
@@ -118,7 +118,7 @@ fn ranking(request: &Request) -> Result<Ranking, Error> {
         None => Ok(Ranking::Slot),
         Some(ranking @ (Ranking::Node | Ranking::Slot)) => Ok(ranking),
         Some(ranking @ Ranking::Object { object: Object::Core, sweep: Sweep::Node }) => Ok(ranking),
-        Some(Ranking::Object { .. } | Ranking::Fill | Ranking::Span) => Err(unknown("ranks")),
+        Some(Ranking::Object { .. } | Ranking::Fill | Ranking::Span) => Err(unknown("ranking")),
     }
 }
 
