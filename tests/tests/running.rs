@@ -497,7 +497,7 @@ fn a_run_ends_with_its_launcher_whatever_its_ranks_do() {
         let said = std::fs::read_to_string(work.path().join("said")).expect("what it said");
         assert!(!code.expect("ended").success(), "{mpi:?}: {said}");
         // What was recorded until then is there.
-        assert_eq!(digest(&work.path().join("capture")).ranks, 2, "{mpi:?}: {said}");
+        assert_eq!(digest(&work.path().join("capture")).tasks, 2, "{mpi:?}: {said}");
     }
 }
 
