@@ -40,6 +40,13 @@ fn the_debian_package_is_installed_and_removed() {
     }
     let work = tempfile::tempdir().expect("a directory");
     let package = package("deb", work.path());
+    match have("lintian") {
+        true => {
+            let said = run(Command::new("lintian").arg(&package)).success().stdout();
+            assert_eq!(said, "", "lintian");
+        }
+        false => skipped("lintian is not here: the Debian package is not looked at"),
+    }
     let system = work.path().join("root");
     for directory in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"] {
         fs::create_dir_all(system.join(directory)).expect("created");
