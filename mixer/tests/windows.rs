@@ -3,7 +3,7 @@
 mod capture;
 
 use capture::{Program, WORLD, What};
-use mixer::{MixError, Options, Problem, Quiet, mix};
+use mixer::{MixError, OneSided, Options, Problem, Quiet, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
 use vef_format::ids::CommRank;
@@ -43,10 +43,14 @@ fn sync(target: Option<u32>) -> Detail<'static> {
 
 /// The text of the trace.
 fn mixed(program: &Program, memory: Option<Bytes>) -> Result<String, MixError> {
+    mixed_with(program, memory, OneSided::Software)
+}
+
+fn mixed_with(program: &Program, memory: Option<Bytes>, rma: OneSided) -> Result<String, MixError> {
     let dir = tempfile::tempdir().unwrap();
     capture::write(dir.path(), &program.tasks);
     let trace = dir.path().join("t.vef");
-    mix(dir.path(), &trace, &Options { memory, ..Options::default() }, &Quiet)?;
+    mix(dir.path(), &trace, &Options { memory, rma, ..Options::default() }, &Quiet)?;
     Ok(std::fs::read_to_string(trace).unwrap())
 }
 
@@ -90,6 +94,14 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
         ["0 7 at 290, collective", "0 500 at 0, message of 0 from 0", "1 0 at 290, own to 0 of 7"]
     );
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+
+    // Hardware answers when the request comes. What the target computes counts from there on: a task has one sequence of records.
+    let text = mixed_with(&program, None, OneSided::Hardware).unwrap();
+    assert_eq!(
+        records(&text, "1"),
+        ["0 500 at 0, message of 0 from 0", "0 7 at 200, collective", "1 0 at 290, own to 0 of 7"]
+    );
+    assert_eq!(mixed_with(&program, Some(Bytes(1)), OneSided::Hardware).unwrap(), text, "in parts");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::builder::Builder;
 use super::requested::Answer;
+use crate::OneSided;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::records::{After, Body, Record};
@@ -15,12 +16,13 @@ const AGENT: u16 = u16::MAX;
 const SERVING: u32 = 256;
 
 impl Builder<'_> {
-    /// Rule 15, before `event`: a request is answered at once if it came while the task was in a call. The last call answers all.
+    /// Rule 15, before `event`: a request is answered at once if it came while the task was in a call, or hardware answers. The last call answers
+    /// all.
     #[cold]
     pub(super) fn answer_before(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         let until = match event.action {
             Action::Finalize => u64::MAX,
-            _ if self.several_threads => event.start.0,
+            _ if self.several_threads || self.options.rma == OneSided::Hardware => event.start.0,
             _ => self.answers.busy_until.min(event.start.0),
         };
         self.answer(event, until)
