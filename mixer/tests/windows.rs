@@ -95,13 +95,49 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
     );
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 
-    // Hardware answers when the request comes. What the target computes counts from there on: a task has one sequence of records.
+    // Hardware answers when the request comes, in the middle of what the target computes.
     let text = mixed_with(&program, None, OneSided::Hardware).unwrap();
     assert_eq!(
         records(&text, "1"),
-        ["0 500 at 0, message of 0 from 0", "0 7 at 200, collective", "1 0 at 290, own to 0 of 7"]
+        [
+            "1 0 at 90, collective",
+            "0 500 at 0, message of 0 from 0",
+            "0 7 at 200, own to 1 of 0",
+            "1 0 at 290, own to 0 of 7",
+        ]
     );
     assert_eq!(mixed_with(&program, Some(Bytes(1)), OneSided::Hardware).unwrap(), text, "in parts");
+}
+
+#[test]
+fn what_the_target_computes_before_it_answers_is_kept() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    program.now += 10_000;
+    let begin = program.now;
+    for _ in 0..2 {
+        call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+        call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+    }
+    // A call without a message of its own, in which the target answers both.
+    call(&mut program, 1, "MPI_Win_unlock_all", sync(None));
+    program.tasks[1].last_mut().unwrap().start = begin + 50;
+    program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
+    let text = mixed(&program, None).unwrap();
+    let expected = [
+        "1 0 at 10040, collective",
+        "0 500 at 0, message of 0 from 0",
+        "0 500 at 0, message of 0 from 0",
+        "0 7 at 90, own to 1 of 0",
+        "1 0 at 290, own to 0 of 7",
+    ];
+    assert_eq!(records(&text, "1"), expected);
+    assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+    assert_eq!(
+        mixed_with(&program, None, OneSided::Hardware).unwrap(),
+        text,
+        "in a call, hardware is no quicker"
+    );
 }
 
 #[test]

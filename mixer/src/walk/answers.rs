@@ -7,6 +7,7 @@ use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::records::{After, Body, Record};
 use crate::task::Fate;
+use mpi_abi::account::part_of;
 use vef_format::capture::event::{Action, CallSlot, Event};
 use vef_format::units::{Bytes, Nanos};
 
@@ -26,6 +27,15 @@ impl Builder<'_> {
             _ => self.answers.busy_until.min(event.start.0),
         };
         self.answer(event, until)
+    }
+
+    /// A call in which requests are answered has a record, so that what its thread computed in front of it is in front of the answers, too.
+    #[cold]
+    pub(super) fn begin_answering(&mut self, event: &Event<'_>, before: usize) {
+        let answers = self.answers.rest.first().is_some_and(|first| first.at <= event.end.0);
+        if answers && !self.several_threads && self.records() == before && part_of(&event.action).is_some() {
+            self.record(event, Body::Mark, After::Sent);
+        }
     }
 
     /// Rule 15, behind `event`: a request that came while the task was computing is answered in its next call.
@@ -69,6 +79,16 @@ impl Builder<'_> {
                 break;
             }
             self.answers.rest = rest;
+            let computes = self.answers.busy_until < at && at < event.start.0 && !self.several_threads;
+            if computes && self.options.rma == OneSided::Hardware {
+                // What it has computed until now is in front of the answer.
+                self.count_further()?;
+                let now = Event { start: Nanos(at), end: Nanos(at), ..event.clone() };
+                self.record(&now, Body::Mark, After::Sent);
+                if let Some(notes) = &mut self.notes {
+                    notes.answered(event.thread);
+                }
+            }
             self.count_further()?;
             let request = self.task.receives.channel(Channel::of_window(comm, origin, Purpose::Request));
             let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);

@@ -122,6 +122,9 @@ impl Consumer<MixError> for &mut Walk<'_> {
         let before = builder.records();
         builder.enter(event).map_err(|problem| builder.error(problem))?;
         apply(builder, event).map_err(|problem| builder.error(problem))?;
+        if !builder.answers.are_given() {
+            builder.begin_answering(event, before);
+        }
         builder.leave(event, before);
         if !builder.answers.are_given() {
             builder.answer_after(event).map_err(|problem| builder.error(problem))?;
