@@ -2,12 +2,12 @@
 //! without a panic, a hang or much memory.
 //!
 //! ```text
-//! ulimit -v 1500000; cargo run --release -p interchange --example garble -- MUTATIONS SECONDS SAMPLE…
+//! ulimit -v 1500000; cargo run --release -p interchange --example garble -- PREFIXES MUTATIONS SECONDS SAMPLE…
 //! ```
 //!
-//! A SAMPLE is a file, or the directory of a run of several ranks. Each has SECONDS, half of them for its prefixes, which are spread evenly
-//! over all of its files if the time is too short for all, and at most MUTATIONS of one to four bytes, numbers or stretches. Half of the
-//! imports accept parts; some are mixed or validated, too. An input that fails is kept, and the exit code is 1.
+//! A SAMPLE is a file, or the directory of a run of several ranks. Each has at most SECONDS, PREFIXES, which are spread evenly over all of
+//! its files if it has more, and MUTATIONS of one to four bytes, numbers or stretches. Half of the imports accept parts; some are mixed or
+//! validated, too. An input that fails is kept, and the exit code is 1.
 
 #![allow(clippy::print_stdout, reason = "a command")]
 
@@ -137,11 +137,12 @@ impl Sample {
         }
     }
 
-    /// All prefixes, in an order that covers the files evenly; how many.
-    fn prefixes(&mut self, until: Instant) -> Result<u64, Box<dyn Error>> {
+    /// Prefixes, in an order that covers the files evenly; how many.
+    fn prefixes(&mut self, most: u64, until: Instant) -> Result<u64, Box<dyn Error>> {
         let total: u64 = self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         let step = (1 + total * 618 / 1000..).find(|&step| gcd(step, total) == 1).unwrap_or(1);
-        for number in 0..total {
+        let most = most.min(total);
+        for number in 0..most {
             let mut at = ((u128::from(number) * u128::from(step)) % u128::from(total)) as usize;
             let mut file = 0;
             while at >= self.files[file].1.len() {
@@ -155,7 +156,7 @@ impl Sample {
                 return Ok(number + 1);
             }
         }
-        Ok(total)
+        Ok(most)
     }
 
     fn mutations(&mut self, most: u64, until: Instant) -> Result<u64, Box<dyn Error>> {
@@ -240,8 +241,8 @@ fn watch() {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut number = || arguments.next().and_then(|number| number.parse::<u64>().ok());
-    let (Some(most), Some(seconds)) = (number(), number()) else {
-        return Err("garble MUTATIONS SECONDS SAMPLE…".into());
+    let (Some(prefixes), Some(mutations), Some(seconds)) = (number(), number(), number()) else {
+        return Err("garble PREFIXES MUTATIONS SECONDS SAMPLE…".into());
     };
     std::thread::spawn(watch);
     let memory = Path::new("/dev/shm");
@@ -250,10 +251,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Each import writes files: in memory, where there is such a file system.
         let work = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?;
         let begin = Instant::now();
+        let until = begin + Duration::from_secs(seconds);
         let mut sample = Sample::of(Path::new(&path), work.path())?;
         let total: usize = sample.files.iter().map(|(_, bytes)| bytes.len()).sum();
-        let prefixes = sample.prefixes(begin + Duration::from_secs(seconds) / 2)?;
-        let mutations = sample.mutations(most, begin + Duration::from_secs(seconds))?;
+        let prefixes = sample.prefixes(prefixes, until)?;
+        let mutations = sample.mutations(mutations, until)?;
         println!(
             "{path}: {:?}, {} files: {prefixes} of {total} prefixes, {mutations} mutations: {} of {} accepted, {} panics, {:.0} s",
             sample.format,

@@ -19,7 +19,7 @@
 //! | What does an import tell? | `summary.rs` |
 //! | How is a trace written? | `export/`, and `write.rs` in the directory of each format |
 //!
-//! Clocks of two ranks are never compared, except to count how many messages contradict them.
+//! Clocks of two ranks are never compared here; the mixer counts the messages that contradict them.
 //! This crate never prints, never mixes, and has no network.
 
 #![forbid(unsafe_code)]
@@ -56,7 +56,7 @@ pub use format::{Check, Info, Read, Reader, Write};
 pub use list::Format;
 pub use options::{Options, Streams};
 pub use progress::{Progress, Quiet};
-pub use summary::{Skew, Skipped, Summary, Unmatched};
+pub use summary::{Skipped, Summary, Unmatched};
 
 use export::Loaded;
 use std::path::{Path, PathBuf};

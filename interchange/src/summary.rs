@@ -22,8 +22,6 @@ pub struct Summary {
     pub skipped: BTreeMap<String, Skipped>,
     /// Sends and receives without a partner.
     pub unmatched: Unmatched,
-    /// Messages that, by the clocks, were received before they were sent.
-    pub skew: Skew,
     /// What is wrong in the files, and did not keep them from being imported.
     pub findings: Vec<Finding>,
     /// Everything else that the trace lacks or that was decided in the import: a sentence each, without a full stop.
@@ -48,15 +46,6 @@ pub struct Unmatched {
     pub receives: u64,
     /// The first ones, at most [`EXAMPLES`]: rank, peer, tag, communicator and place.
     pub first: Vec<String>,
-}
-
-/// Messages that were received before they were sent, by the clocks of both ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Skew {
-    /// How many.
-    pub messages: u64,
-    /// The largest such difference, ns.
-    pub worst_ns: u64,
 }
 
 impl Summary {
@@ -122,13 +111,5 @@ impl Unmatched {
         if self.first.len() < EXAMPLES {
             self.first.push(what());
         }
-    }
-}
-
-impl Skew {
-    /// Notes a message that was received `ns` before it was sent.
-    pub fn add(&mut self, ns: u64) {
-        self.messages += 1;
-        self.worst_ns = self.worst_ns.max(ns);
     }
 }

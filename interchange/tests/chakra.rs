@@ -245,6 +245,16 @@ fn groups_have_members_of_their_own() {
     let made = of_files(&files[..3], &partial).unwrap();
     assert_eq!((made.summary.missing_ranks.as_slice(), made.parts.len()), (&[3][..], 2));
     assert_eq!(made.summary.skipped["Bcast"].count, 1);
+    // Metadata nodes list members, too; those of all ranks must agree.
+    let listing = |ranks: &str| {
+        let listed = format!("[{{\"pg_name\": \"1\", \"ranks\": {ranks}}}]");
+        [node(9, 1, 0, &[], &[]), Wire::default().bytes(8, &Wire::default().bytes(1, listed.as_bytes()).0).0]
+            .concat()
+    };
+    let listed = |ranks: &str| file(&[listing(ranks)]);
+    assert!(of_files(&[listed("[1, 0]"), listed("[1, 0]")], &Options::default()).is_ok());
+    let error = of_files(&[listed("[0, 1]"), listed("[1, 0]")], &Options::default()).err().unwrap();
+    assert!(error.contains("groups of which ranks name other members (1): group 1 at rank 1"), "{error}");
 }
 
 #[test]

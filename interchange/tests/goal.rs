@@ -202,6 +202,49 @@ rank 2 { s: send 2b to 0 }";
     assert!(records(&lines, 0).contains(&(None, Dependency::Received(early.id), 0)));
 }
 
+/// Computing that depends on nothing waits for its stream in the order of the file: it is not tried again whenever the stream is free.
+#[test]
+fn independent_computing_of_a_stream_is_imported_in_time() {
+    const OPERATIONS: u64 = 100_000;
+    let operations: Vec<String> =
+        (0..OPERATIONS).map(|number| format!("calc {} cpu {}", 1 + number, number % 2)).collect();
+    let text = format!("num_ranks 1 rank 0 {{ {} }}", operations.join(" "));
+    let begin = std::time::Instant::now();
+    let options = Options { streams: Some(Streams::Cpu), ..Options::default() };
+    let (summary, lines) = goal(&text, &options).unwrap();
+    assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
+    assert_eq!(summary.calls["calc"], OPERATIONS);
+    for task in 0..2 {
+        let times: Vec<u64> = records(&lines, task).iter().map(|&(_, _, time)| time).collect();
+        assert_eq!(
+            times,
+            (0..OPERATIONS / 2).map(|number| 2 * number + 1 + u64::from(task)).collect::<Vec<_>>()
+        );
+    }
+}
+
+/// Times that do not fit into 64 bits end at the last one: nothing starts twice or never.
+#[test]
+fn messages_that_take_ages_are_imported() {
+    const BYTES: u64 = u64::MAX;
+    let [mut first, mut second] = ["", ""].map(str::to_owned);
+    for hop in 0..20 {
+        first += &format!(
+            "s{hop}: send {BYTES}b to 1 tag {hop} r{hop}: recv {BYTES}b from 1 tag {hop} r{hop} requires s{hop} "
+        );
+        second += &format!(
+            "r{hop}: recv {BYTES}b from 0 tag {hop} s{hop}: send {BYTES}b to 0 tag {hop} s{hop} requires r{hop} "
+        );
+        if hop > 0 {
+            first += &format!("s{hop} requires r{} ", hop - 1);
+        }
+    }
+    let text = format!("num_ranks 2 rank 0 {{ {first} }} rank 1 {{ {second} }}");
+    let (summary, lines) = goal(&text, &Options::default()).unwrap();
+    assert_eq!(summary.messages, 40);
+    assert_eq!(lines.iter().filter(|message| !message.is_mark()).count(), 40);
+}
+
 #[test]
 fn streams_become_tasks() {
     let text = "num_ranks 2

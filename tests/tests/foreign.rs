@@ -199,6 +199,12 @@ fn a_pipe_is_imported_as_its_file() {
     fs::write(&cut, "num_ranks 2\nrank 0 {\nl1: send 8b to 9\n").expect("written");
     let said = piped(&cut).exited(2).stderr();
     assert!(said.contains("/dev/stdin:3"), "{said}");
+    // One file of an archive cannot be imported alone.
+    let said = piped(&sample("otf2/pingpong2/traces.otf2")).exited(2).stderr();
+    assert!(
+        said.contains("/dev/stdin: an anchor without its X.def: an OTF2 archive is several files"),
+        "{said}"
+    );
 }
 
 /// What a command refuses about foreign traces, and how.

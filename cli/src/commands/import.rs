@@ -171,13 +171,6 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
         ));
         lines.extend(unmatched.first.iter().map(|message| format!("    {message}")));
     }
-    if summary.skew.messages > 0 {
-        lines.push(format!(
-            "  by the clocks of their ranks, {} messages were received before they were sent, by up to {} ns; this does not matter",
-            Grouped(summary.skew.messages),
-            Grouped(summary.skew.worst_ns)
-        ));
-    }
     if let Some(early) = mixed.map(|mixed| mixed.early_receptions).filter(|&early| early > 0) {
         lines.push(format!(
             "  by the clocks of their ranks, at least {} messages were received before they were sent; this does not matter",

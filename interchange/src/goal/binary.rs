@@ -8,7 +8,7 @@
 //!
 //! The appendix has for each node those that require it, then those that irequire it. Numbers are little-endian.
 
-use super::operation::{Operation, RankGraph, What};
+use super::operation::{MOST_OPERATIONS, Operation, RankGraph, What};
 use crate::error::{ImportError, Problem, Result};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -81,9 +81,8 @@ impl BinaryReader {
         self.input.read_exact(&mut self.bytes).map_err(io)
     }
 
-    /// Reads the operations of the next rank; `None` after the last.
-    pub(super) fn next(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
-        graph.clear();
+    /// Appends the operations of the next rank; `None` after the last.
+    pub(super) fn append(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
         if self.next == self.ranks {
             return Ok(None);
         }
@@ -133,6 +132,12 @@ impl Nodes<'_> {
             return Err(self.invalid(0, what));
         }
         let (first, appendix) = (first as usize, appendix as usize);
+        let base = graph.operations.len();
+        if base + nodes as usize > MOST_OPERATIONS {
+            let problem = Problem::TooLarge("the number of operations".to_owned());
+            return Err(at(self.path, self.begin, problem));
+        }
+        let base = base as u32;
         let followers: Vec<u32> =
             self.bytes[appendix..].chunks_exact(4).map(|bytes| u32_at(bytes, 0)).collect();
         let mut depend = vec![0u32; nodes as usize];
@@ -159,7 +164,7 @@ impl Nodes<'_> {
                         return Err(self.invalid(offset, what));
                     };
                     *depend += 1;
-                    pairs.push((number, second));
+                    pairs.push((base + number, base + second));
                 }
             }
         }

@@ -3,6 +3,9 @@
 use std::fmt;
 use vef_format::units::{Bytes, Picos};
 
+/// Most operations of all ranks, so that their numbers fit.
+pub(super) const MOST_OPERATIONS: usize = 1 << 31;
+
 /// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
@@ -46,7 +49,7 @@ pub enum What {
     },
 }
 
-/// The operations of one rank with their dependencies, by their numbers in the rank.
+/// The operations of one rank, or of several, one behind the other, with their dependencies, by their numbers in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RankGraph {
     /// The operations, in file order.
@@ -63,6 +66,14 @@ impl RankGraph {
         self.operations.clear();
         self.requires.clear();
         self.starts.clear();
+    }
+
+    /// Makes room for about `times` as much as there is.
+    pub(super) fn reserve(&mut self, times: usize) {
+        let room = |length: usize| length.saturating_mul(times + times / 8 + 1);
+        self.operations.reserve(room(self.operations.len()));
+        self.requires.reserve(room(self.requires.len()));
+        self.starts.reserve(room(self.starts.len()));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::binary::{self, BinaryReader, ReadSeek};
 use super::operation::{Operation, RankGraph};
-use super::text::{self, MOST_OPERATIONS, TextReader};
+use super::text::{self, TextReader};
 use crate::error::{Problem, Result};
 use crate::files::{self, Files};
 use crate::progress::Progress;
@@ -83,9 +83,15 @@ impl Reader {
     /// # Errors
     /// The file cannot be read, or is invalid.
     pub fn next(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
+        graph.clear();
+        self.append(graph)
+    }
+
+    /// Appends the operations of the next rank; `None` after the last.
+    fn append(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
         match &mut self.form {
-            Form::Text(reader) => reader.next(graph),
-            Form::Binary(reader) => reader.next(graph),
+            Form::Text(reader) => reader.append(graph),
+            Form::Binary(reader) => reader.append(graph),
         }
     }
 }
@@ -119,7 +125,7 @@ impl Schedule {
     /// The file cannot be read or is invalid.
     pub fn read(path: &Path, progress: &dyn Progress) -> Result<Self> {
         let length = std::fs::metadata(path).map_or(0, |file| file.len());
-        Self::of(Reader::open(path)?, |read| progress.set(read, length.max(read)))
+        Self::of(Reader::open(path)?, length, |read| progress.set(read, length.max(read)))
     }
 
     /// Reads a file's bytes.
@@ -127,19 +133,20 @@ impl Schedule {
     /// # Errors
     /// They are invalid.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
-        Self::of(Reader::from_bytes(path, bytes)?, |_| {})
+        let length = bytes.len() as u64;
+        Self::of(Reader::from_bytes(path, bytes)?, length, |_| {})
     }
 
-    fn of(mut reader: Reader, progress: impl Fn(u64)) -> Result<Self> {
+    /// Reads `length` bytes, or more if they are compressed.
+    fn of(mut reader: Reader, length: u64, progress: impl Fn(u64)) -> Result<Self> {
         let ranks = reader.ranks();
         let is_binary = matches!(reader.form, Form::Binary(_));
-        let mut schedule = Self { ranks, is_binary, ..Self::default() };
         let mut graph = RankGraph::default();
         // By rank, once found: its line, the first operation and the one after the last. It grows with what is read: do not
         // allocate per-rank memory on the number in the header alone.
         let mut found: Vec<Option<(u32, u32, u32)>> = Vec::new();
-        let (mut in_order, mut before) = (true, 0);
-        while let Some(rank) = reader.next(&mut graph)? {
+        let (mut in_order, mut before, mut from) = (true, 0, 0);
+        while let Some(rank) = reader.append(&mut graph)? {
             progress(reader.read());
             let place = rank as usize;
             if place > found.len() + 16 * (reader.read() as usize + 1) {
@@ -153,17 +160,15 @@ impl Schedule {
             }
             in_order &= rank >= before;
             before = rank;
-            let from = schedule.operations.len();
-            if from + graph.operations.len() > MOST_OPERATIONS {
-                let what = "the number of operations".to_owned();
-                return Err(Problem::TooLarge(what).of_file(&reader.path));
+            let to = graph.operations.len() as u32;
+            found[place] = Some((reader.line(), from, to));
+            if from == 0 {
+                graph.reserve((length / reader.read().max(1)) as usize);
             }
-            schedule.operations.extend_from_slice(&graph.operations);
-            let shift = |&(first, second): &(u32, u32)| (first + from as u32, second + from as u32);
-            schedule.requires.extend(graph.requires.iter().map(shift));
-            schedule.starts.extend(graph.starts.iter().map(shift));
-            found[place] = Some((reader.line(), from as u32, schedule.operations.len() as u32));
+            from = to;
         }
+        let RankGraph { operations, requires, starts } = graph;
+        let mut schedule = Self { ranks, operations, ends: Vec::new(), requires, starts, is_binary };
         // An empty rank takes ten bytes of text.
         if u64::from(ranks) > reader.read().max(1 << 10) && !is_binary {
             return Err(Problem::TooLarge(format!("num_ranks {ranks}")).of_file(&reader.path));

@@ -1,6 +1,6 @@
 //! Reads and writes GOAL in text, a rank at a time.
 
-use super::operation::{Operation, RankGraph, What};
+use super::operation::{MOST_OPERATIONS, Operation, RankGraph, What};
 use super::words::{Blocks, Words};
 use crate::decimal::number;
 use crate::error::{Problem, Result};
@@ -12,9 +12,6 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use vef_format::error::Located;
 use vef_format::units::{Bytes, Picos};
-
-/// Most operations of all ranks, so that their numbers fit.
-pub(super) const MOST_OPERATIONS: usize = 1 << 31;
 
 /// Whether a text is a schedule: its first word is `num_ranks`.
 pub(super) fn is_text(start: &[u8]) -> bool {
@@ -51,9 +48,8 @@ impl TextReader {
         self.blocks.read
     }
 
-    /// Reads the operations of the next rank of the file; `None` after the last.
-    pub(super) fn next(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
-        graph.clear();
+    /// Appends the operations of the next rank of the file; `None` after the last.
+    pub(super) fn append(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
         let (length, first) = match self.loaded.take() {
             Some(length) => (length, true),
             None => {

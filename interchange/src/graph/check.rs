@@ -6,7 +6,7 @@ use super::yardstick;
 use crate::findings::Findings;
 
 /// Finds circles, sends and receives without a partner, and operations that never end.
-pub(crate) fn check(graph: Graph, findings: &mut Findings) {
+pub(crate) fn check(mut graph: Graph, findings: &mut Findings) {
     let order = match matching::topological(&graph) {
         Ok(order) => order,
         Err(circle) => {
@@ -17,7 +17,7 @@ pub(crate) fn check(graph: Graph, findings: &mut Findings) {
             return;
         }
     };
-    let mut pairs = matching::pair(&graph, &order);
+    let mut pairs = matching::pair(&graph, order.as_deref());
     for &send in pairs.sends.iter().filter(|_| pairs.wildcards == 0) {
         findings.error("sends without a receive", || graph.shown(send));
     }
@@ -28,7 +28,8 @@ pub(crate) fn check(graph: Graph, findings: &mut Findings) {
         let shown = || format!("{} to {}", graph.shown(send), graph.shown(receive));
         findings.warning("messages larger than the room of their receives", shown);
     }
-    if let Err(stuck) = yardstick::order(&graph, &mut pairs, graph.ranks, true) {
+    let dependencies = graph.take_dependencies();
+    if let Err(stuck) = yardstick::order(&graph, &dependencies, &mut pairs, graph.ranks, true) {
         findings.error("schedules that cannot end", || stuck);
     }
 }

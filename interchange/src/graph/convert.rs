@@ -1,7 +1,7 @@
 //! A graph becomes the file of a trace.
 
 use super::matching::{self, Pairs};
-use super::model::{Act, Graph, NONE, Neighbours};
+use super::model::{Act, Graph, NONE};
 use super::records::{Ordered, Records, collectives};
 use super::streams;
 use super::yardstick::{self, Order};
@@ -42,7 +42,7 @@ pub(crate) fn convert(
             shown.join("; ")
         ))
     })?;
-    let mut pairs = matching::pair(&graph, &order);
+    let mut pairs = matching::pair(&graph, order.as_deref());
     drop(order);
     report(&graph, &pairs, options, summary).map_err(invalid)?;
     let ranks = match options.streams {
@@ -54,7 +54,9 @@ pub(crate) fn convert(
     };
     let tasks = ranks.as_ref().map_or(graph.ranks, |ranks| ranks.len() as u32);
     check_times(&graph, tasks, ranks.as_deref()).map_err(|problem| problem.of_file(from))?;
-    let mut order = yardstick::order(&graph, &mut pairs, tasks, options.partial).map_err(invalid)?;
+    let dependencies = graph.take_dependencies();
+    let mut order =
+        yardstick::order(&graph, &dependencies, &mut pairs, tasks, options.partial).map_err(invalid)?;
     drop_wildcards(&graph, &pairs, &mut order, options, summary).map_err(invalid)?;
     if order.overlapping > 0 {
         let streams = if options.streams.is_none() { "; --streams makes a task of each stream" } else { "" };
@@ -67,12 +69,14 @@ pub(crate) fn convert(
     for &node in pairs.sends.iter().chain(&pairs.receives).chain(&order.left_out) {
         dropped[node as usize] = pairs.partner[node as usize] == NONE;
     }
-    let before = Neighbours::before(graph.nodes.len(), &graph.requires);
-    // The largest lists that are no longer needed.
-    (graph.requires, graph.starts) = (Vec::new(), Vec::new());
-    let Order { nodes, after, .. } = &order;
-    let partner = &pairs.partner;
-    let ordered = Ordered { graph: &graph, order: nodes, partner, dropped: &dropped, before: &before, after };
+    let ordered = Ordered {
+        graph: &graph,
+        order: &order.nodes,
+        partner: &pairs.partner,
+        dropped: &dropped,
+        before: &dependencies.before,
+        after: &dependencies.after_end,
+    };
     let records = ordered.records(tasks);
     let written = write(&graph, &records, tasks, ranks.as_deref(), to);
     written.map_err(|error| ImportError::from(Located::file(to, error)))

@@ -26,20 +26,27 @@ pub(super) struct Pairs {
 pub(crate) fn order_of(first: u32, count: u32, edges: &[(u32, u32)]) -> Result<Vec<u32>, ()> {
     let local: Vec<(u32, u32)> = edges.iter().map(|&(from, to)| (from - first, to - first)).collect();
     match sorted(count as usize, [&local, &Vec::new()]) {
-        Ok(order) => Ok(order.iter().map(|node| node + first).collect()),
+        Ok(order) => {
+            Ok((first..first + count).map(|node| node_at(order.as_deref(), node - first) + first).collect())
+        }
         Err(_) => Err(()),
     }
 }
 
-/// An order of all nodes in which each is behind those on which it depends; or a circle of dependencies.
-pub(super) fn topological(graph: &Graph) -> Result<Vec<u32>, Vec<u32>> {
+/// An order of all nodes in which each is behind those on which it depends, `None`: that of the file; or a circle of dependencies.
+pub(super) fn topological(graph: &Graph) -> Result<Option<Vec<u32>>, Vec<u32>> {
     sorted(graph.nodes.len(), [&graph.requires, &graph.starts]).map_err(|open| circle(graph, &open))
 }
 
-/// Sorts nodes; if there is a circle, the number of open dependencies of each node.
-fn sorted(nodes: usize, edges: [&Vec<(u32, u32)>; 2]) -> Result<Vec<u32>, Vec<u32>> {
+/// The node with a number in an order.
+fn node_at(order: Option<&[u32]>, number: u32) -> u32 {
+    order.map_or(number, |order| order[number as usize])
+}
+
+/// Sorts nodes, unless they are in order; if there is a circle, the number of open dependencies of each node.
+fn sorted(nodes: usize, edges: [&Vec<(u32, u32)>; 2]) -> Result<Option<Vec<u32>>, Vec<u32>> {
     if edges.into_iter().flatten().all(|(first, second)| first < second) {
-        return Ok((0..nodes as u32).collect());
+        return Ok(None);
     }
     let mut open = vec![0u32; nodes];
     for &(_, second) in edges.into_iter().flatten() {
@@ -58,7 +65,7 @@ fn sorted(nodes: usize, edges: [&Vec<(u32, u32)>; 2]) -> Result<Vec<u32>, Vec<u3
             }
         }
     }
-    if order.len() == nodes { Ok(order) } else { Err(open) }
+    if order.len() == nodes { Ok(Some(order)) } else { Err(open) }
 }
 
 /// A circle among the nodes that have open dependencies, each behind the one that it depends on.
@@ -94,10 +101,11 @@ fn key(to: u32, from: u32, tag: u32, number: u32) -> Key {
 }
 
 /// Pairs sends and receives, which are in this order.
-pub(super) fn pair(graph: &Graph, order: &[u32]) -> Pairs {
+pub(super) fn pair(graph: &Graph, order: Option<&[u32]>) -> Pairs {
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     let mut wildcards = 0;
-    for (number, &node) in (0..).zip(order) {
+    for number in 0..graph.nodes.len() as u32 {
+        let node = node_at(order, number);
         let task = graph.nodes[node as usize].task;
         match graph.nodes[node as usize].act {
             Act::Send { to, tag, .. } => sends.push(key(to, task, tag, number)),
@@ -110,7 +118,7 @@ pub(super) fn pair(graph: &Graph, order: &[u32]) -> Pairs {
     }
     sends.sort_unstable();
     receives.sort_unstable();
-    let node = |key: &Key| order[(key & u128::from(u32::MAX)) as usize];
+    let node = |key: &Key| node_at(order, *key as u32);
     let mut partner = vec![NONE; graph.nodes.len()];
     let (mut alone_sends, mut alone_receives, mut too_large) = (Vec::new(), Vec::new(), Vec::new());
     let (mut sends, mut receives) = (sends.iter().peekable(), receives.iter().peekable());

@@ -1,5 +1,6 @@
 //! The graph of all ranks.
 
+use std::mem::take;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::prefetch::prefetch;
 
@@ -86,6 +87,16 @@ impl Graph {
         begin as usize..self.ends[rank as usize] as usize
     }
 
+    /// Takes the dependencies out of the graph.
+    pub(super) fn take_dependencies(&mut self) -> Dependencies {
+        let (nodes, requires, starts) = (self.nodes.len(), take(&mut self.requires), take(&mut self.starts));
+        Dependencies {
+            before: Neighbours::before(nodes, &requires),
+            after_end: Neighbours::after(nodes, &requires),
+            after_start: Neighbours::after(nodes, &starts),
+        }
+    }
+
     /// A node with rank and place, for a message to the user.
     pub(crate) fn shown(&self, node: u32) -> String {
         let Node { act, task, place, .. } = self.nodes[node as usize];
@@ -105,6 +116,16 @@ impl Graph {
     }
 }
 
+/// The dependencies of all nodes.
+#[derive(Debug)]
+pub(super) struct Dependencies {
+    /// Those that must have ended.
+    pub(super) before: Neighbours,
+    /// Those that start when the node has ended, and when it has started.
+    pub(super) after_end: Neighbours,
+    pub(super) after_start: Neighbours,
+}
+
 /// A list of nodes for each node.
 #[derive(Debug)]
 pub(super) struct Neighbours {
@@ -120,25 +141,32 @@ impl Neighbours {
     }
 
     /// For each node those from which an edge leads to it.
-    pub(super) fn before(nodes: usize, edges: &[(u32, u32)]) -> Self {
+    fn before(nodes: usize, edges: &[(u32, u32)]) -> Self {
         Self::new(nodes, edges.iter().map(|&(first, second)| (second, first)))
     }
 
-    fn new(nodes: usize, edges: impl ExactSizeIterator<Item = (u32, u32)> + Clone) -> Self {
+    fn new(
+        nodes: usize,
+        edges: impl ExactSizeIterator<Item = (u32, u32)> + DoubleEndedIterator + Clone,
+    ) -> Self {
         if edges.len() == 0 {
             return Self { starts: Vec::new(), all: Vec::new() };
         }
         let mut starts = vec![0u32; nodes + 1];
         for (from, _) in edges.clone() {
-            starts[from as usize + 1] += 1;
+            starts[from as usize] += 1;
         }
-        for at in 0..nodes {
-            starts[at + 1] += starts[at];
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
         }
-        let (mut all, mut at) = (vec![0; starts[nodes] as usize], starts.clone());
-        for (from, to) in edges {
-            all[at[from as usize] as usize] = to;
-            at[from as usize] += 1;
+        let mut all = vec![0; edges.len()];
+        // Each list is filled from its end, where its start is until then.
+        for (from, to) in edges.rev() {
+            let start = &mut starts[from as usize];
+            *start -= 1;
+            all[*start as usize] = to;
         }
         Self { starts, all }
     }
@@ -146,6 +174,18 @@ impl Neighbours {
     /// Prefetches where the list of a node is.
     pub(super) fn prefetch(&self, node: u32) {
         prefetch(&self.starts, node as usize);
+    }
+
+    /// Prefetches the list of a node.
+    pub(super) fn prefetch_list(&self, node: u32) {
+        if let Some(&start) = self.starts.get(node as usize) {
+            prefetch(&self.all, start as usize);
+        }
+    }
+
+    /// All lists.
+    pub(super) fn all(&self) -> &[u32] {
+        &self.all
     }
 
     /// The list of a node.

@@ -14,6 +14,9 @@ use vef_format::prefetch::prefetch;
 use vef_format::record::{Dependency, Line, LocalCollective, Message, WriteError};
 use vef_format::units::{Bytes, Ticks};
 
+/// How many nodes, or records, ahead memory is prefetched.
+const AHEAD: usize = 16;
+
 /// The records of a trace, each behind those on which it depends.
 pub(super) struct Records<'g> {
     graph: &'g Graph,
@@ -80,20 +83,24 @@ impl<'g> Ordered<'g> {
             made: Records {
                 graph: self.graph,
                 partner: self.partner,
-                all: Vec::new(),
+                all: Vec::with_capacity(nodes),
                 ids: vec![0; nodes],
                 messages: 0,
                 parts: 0,
             },
         };
         // The order goes from task to task, so what is known of the next nodes lies in many places.
-        const AHEAD: usize = 16;
         for (at, &node) in self.order.iter().enumerate() {
-            if let Some(&next) = self.order.get(at + AHEAD) {
+            if let Some(&next) = self.order.get(at + 2 * AHEAD) {
                 prefetch(&self.graph.nodes, next as usize);
                 prefetch(self.partner, next as usize);
                 self.before.prefetch(next);
                 self.after.prefetch(next);
+            }
+            if let Some(&next) = self.order.get(at + AHEAD) {
+                self.before.prefetch_list(next);
+                self.after.prefetch_list(next);
+                prefetch(&run.made.ids, self.partner[next as usize] as usize);
             }
             run.node(node);
         }
@@ -134,7 +141,11 @@ impl Records<'_> {
         mut sink: impl FnMut(&Line<'_>, Option<u32>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
         let mut next = 0;
-        for &Record { task, node, time, after } in &self.all {
+        for (at, &Record { task, node, time, after }) in self.all.iter().enumerate() {
+            if let Some(ahead) = self.all.get(at + AHEAD) {
+                prefetch(&self.graph.nodes, ahead.node as usize);
+                prefetch(self.partner, ahead.node as usize);
+            }
             let (src, time) = (Rank(task), Ticks(time));
             let act = (node != NONE).then(|| self.graph.nodes[node as usize].act);
             let (dst, bytes, awaited, tag) = match act {

@@ -4,13 +4,17 @@
 //! operations that start at the same time, sends and receives come before computing, then those that stand first in the file.
 
 use super::matching::Pairs;
-use super::model::{Act, Graph, NONE, Neighbours};
+use super::model::{Act, Dependencies, Graph, NONE, Node};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use vef_format::prefetch::prefetch;
 
 /// Latency of the yardstick, ns.
 const LATENCY: u64 = 1000;
+
+/// How many nodes ahead memory is prefetched.
+const AHEAD: usize = 8;
 
 /// What happened on the yardstick.
 #[derive(Debug)]
@@ -21,21 +25,14 @@ pub(super) struct Order {
     pub(super) overlapping: u64,
     /// Receives without a partner that were left out because nothing else could go on.
     pub(super) left_out: Vec<u32>,
-    /// Those that require each node.
-    pub(super) after: Neighbours,
 }
 
-/// Kinds of events, in the order in which those of one time happen.
-const END: u64 = 0;
-const ARRIVE: u64 = 1;
-const START: u64 = 2;
-const COMPUTE: u64 = 3;
-
-/// A time, the kind of what happens then, and its node, as one number: the first event is the least.
+/// A time, a task, and its node that may start then, that ends, or whose message arrives at the task, as one number: the first event
+/// is the least.
 type Event = u128;
 
-fn event(t: u64, kind: u64, node: u32) -> Reverse<Event> {
-    Reverse(u128::from(t) << 64 | u128::from(kind << 32 | u64::from(node)))
+fn event(t: u64, task: u32, node: u32) -> Reverse<Event> {
+    Reverse(u128::from(t) << 64 | u128::from(task) << 32 | u128::from(node))
 }
 
 struct Run<'g> {
@@ -43,18 +40,19 @@ struct Run<'g> {
     partner: &'g mut [u32],
     /// Dependencies not yet satisfied, by node.
     open: Vec<u32>,
-    after_end: Neighbours,
-    after_start: Neighbours,
+    dependencies: &'g Dependencies,
     events: BinaryHeap<Reverse<Event>>,
-    /// When a send's message arrives, or when a receive was posted; by node.
+    /// The nodes of one task that can start now, with [`turn`]: at one time no task depends on what another one does.
+    now: BinaryHeap<Reverse<u64>>,
+    /// When a send's message arrives, or when another node starts; by node.
     at: Vec<u64>,
     ended: Vec<bool>,
     order: Vec<u32>,
     /// By task: posted receives with a wildcard, and arrived messages that no receive names.
     posted: HashMap<u32, VecDeque<u32>>,
     arrived: HashMap<u32, VecDeque<u32>>,
-    /// By task and stream: until when it computes.
-    busy: HashMap<(u32, u32), u64>,
+    /// By task.
+    streams: HashMap<(u32, u32), Stream>,
     /// By task: until when any of its streams computes.
     computing: Vec<u64>,
     /// By task: number of its collectives, by group.
@@ -64,39 +62,60 @@ struct Run<'g> {
     overlapping: u64,
 }
 
+/// Computes one node after the other.
+#[derive(Default)]
+struct Stream {
+    /// Until when.
+    busy: u64,
+    /// Those that could start, by their places in the file.
+    waiting: BinaryHeap<Reverse<u32>>,
+}
+
 const NOT_YET: u64 = u64::MAX;
+
+/// The time `by` after `t`.
+fn later(t: u64, by: u64) -> u64 {
+    t.saturating_add(by).min(NOT_YET - 1)
+}
 
 /// Runs a graph. Receives from any source get their partners by arrival. With `partial`, receives without a partner are left
 /// out when nothing else can go on.
 ///
 /// # Errors
 /// The graph cannot end: a chain of nodes, each of which waits for the next, and why.
-pub(super) fn order(graph: &Graph, pairs: &mut Pairs, tasks: u32, partial: bool) -> Result<Order, String> {
+pub(super) fn order(
+    graph: &Graph,
+    dependencies: &Dependencies,
+    pairs: &mut Pairs,
+    tasks: u32,
+    partial: bool,
+) -> Result<Order, String> {
     let nodes = graph.nodes.len();
-    let mut open = vec![0; nodes];
-    for &(_, second) in graph.requires.iter().chain(&graph.starts) {
+    let required = (0..nodes as u32).map(|node| dependencies.before.of(node).len() as u32);
+    let mut open: Vec<u32> = required.collect();
+    for &second in dependencies.after_start.all() {
         open[second as usize] += 1;
     }
     let mut run = Run {
         graph,
         partner: &mut pairs.partner,
         open,
-        after_end: Neighbours::after(nodes, &graph.requires),
-        after_start: Neighbours::after(nodes, &graph.starts),
+        dependencies,
         events: BinaryHeap::new(),
+        now: BinaryHeap::new(),
         at: vec![NOT_YET; nodes],
         ended: vec![false; nodes],
         order: Vec::with_capacity(nodes),
         posted: HashMap::new(),
         arrived: HashMap::new(),
-        busy: HashMap::new(),
+        streams: HashMap::new(),
         computing: vec![0; tasks as usize],
         called: HashMap::new(),
         collectives: BTreeMap::new(),
         overlapping: 0,
     };
     let free = (0..nodes as u32).filter(|&node| run.open[node as usize] == 0);
-    run.events = free.map(|node| ready(graph, 0, node)).collect();
+    run.events = free.map(|node| event(0, graph.nodes[node as usize].task, node)).collect();
     let mut left_out = Vec::new();
     loop {
         run.all();
@@ -116,19 +135,16 @@ pub(super) fn order(graph: &Graph, pairs: &mut Pairs, tasks: u32, partial: bool)
                 posted.retain(|&other| other != node);
             }
             left_out.push(node);
-            run.events.push(event(run.at[node as usize], END, node));
+            run.events.push(event(run.at[node as usize], graph.nodes[node as usize].task, node));
         }
     }
-    Ok(Order { nodes: run.order, overlapping: run.overlapping, left_out, after: run.after_end })
+    Ok(Order { nodes: run.order, overlapping: run.overlapping, left_out })
 }
 
-/// The event of a node whose dependencies are satisfied.
-fn ready(graph: &Graph, t: u64, node: u32) -> Reverse<Event> {
-    let kind = match graph.nodes[node as usize].act {
-        Act::Compute { .. } => COMPUTE,
-        Act::Send { .. } | Act::Receive { .. } | Act::Collective { .. } => START,
-    };
-    event(t, kind, node)
+/// A node as a number that is the less, the earlier it starts among those of its task that can at one time.
+fn turn(graph: &Graph, node: u32) -> Reverse<u64> {
+    let computes = matches!(graph.nodes[node as usize].act, Act::Compute { .. });
+    Reverse(u64::from(computes) << 32 | u64::from(node))
 }
 
 impl Run<'_> {
@@ -137,82 +153,101 @@ impl Run<'_> {
     }
 
     fn all(&mut self) {
-        while let Some(Reverse(event)) = self.events.pop() {
-            let (t, kind, node) = ((event >> 64) as u64, event as u64 >> 32, event as u32);
-            match kind {
-                END => self.end(t, node),
-                ARRIVE => self.arrive(t, node),
-                _ => self.start(t, node),
+        while let Some(Reverse(first)) = self.events.pop() {
+            let mut event = first;
+            loop {
+                self.happens(event as u32);
+                match self.events.peek() {
+                    Some(&Reverse(next)) if next >> 32 == first >> 32 => event = next,
+                    _ => break,
+                }
+                self.events.pop();
+            }
+            while let Some(Reverse(turn)) = self.now.pop() {
+                self.start((first >> 64) as u64, turn as u32);
             }
         }
     }
 
-    fn release(&mut self, t: u64, node: u32, ended: bool) {
-        let Self { graph, open, events, after_end, after_start, .. } = self;
-        for &next in if ended { after_end.of(node) } else { after_start.of(node) } {
+    fn happens(&mut self, node: u32) {
+        match self.graph.nodes[node as usize].act {
+            _ if self.at[node as usize] == NOT_YET => self.now.push(turn(self.graph, node)),
+            Act::Send { .. } => self.arrive(node),
+            Act::Receive { .. } | Act::Compute { .. } | Act::Collective { .. } => self.end(node),
+        }
+    }
+
+    fn release(&mut self, node: u32, ended: bool) {
+        let Self { graph, open, now, dependencies, .. } = self;
+        let after = if ended { &dependencies.after_end } else { &dependencies.after_start };
+        for &next in after.of(node) {
             let open = &mut open[next as usize];
             *open -= 1;
             if *open == 0 {
-                events.push(ready(graph, t, next));
+                now.push(turn(graph, next));
             }
         }
     }
 
-    fn end(&mut self, t: u64, node: u32) {
-        if !std::mem::replace(&mut self.ended[node as usize], true) {
-            self.release(t, node, true);
+    fn end(&mut self, node: u32) {
+        if std::mem::replace(&mut self.ended[node as usize], true) {
+            return;
         }
-    }
-
-    fn end_at(&mut self, t: u64, node: u32) {
-        self.events.push(event(t, END, node));
+        let Node { act, task, stream, .. } = self.graph.nodes[node as usize];
+        if let Act::Compute { .. } = act
+            && let Some(Reverse(next)) = self.streams.entry((task, stream)).or_default().waiting.pop()
+        {
+            self.now.push(turn(self.graph, next));
+        }
+        self.release(node, true);
     }
 
     fn start(&mut self, t: u64, node: u32) {
         let of = self.graph.nodes[node as usize];
-        let stream = (of.task, of.stream);
+        // One of the next in the file.
+        if let Some(&partner) = self.partner.get(node as usize + AHEAD) {
+            prefetch(&self.at, partner as usize);
+        }
+        let mut end = None;
         if let Act::Compute { time } = of.act {
-            let busy = self.busy.get(&stream).copied().unwrap_or(0);
-            if busy > t {
-                self.events.push(event(busy, COMPUTE, node));
+            let stream = self.streams.entry((of.task, of.stream)).or_default();
+            if stream.busy > t {
+                stream.waiting.push(Reverse(node));
                 return;
             }
-            let end = t.saturating_add(time);
-            self.busy.insert(stream, end);
-            self.overlap(t, of.task);
-            let computing = &mut self.computing[of.task as usize];
-            *computing = (*computing).max(end);
-            self.end_at(end, node);
+            stream.busy = later(t, time);
+            end = Some(stream.busy);
         }
         self.order.push(node);
+        self.at[node as usize] = t;
         match of.act {
-            Act::Compute { .. } => {}
-            Act::Send { bytes, .. } => {
+            Act::Compute { .. } => {
                 self.overlap(t, of.task);
-                let arrival = t.saturating_add(LATENCY).saturating_add(bytes.saturating_mul(8) / 10);
+                let computing = &mut self.computing[of.task as usize];
+                *computing = end.map_or(*computing, |end| end.max(*computing));
+            }
+            Act::Send { bytes, to, .. } => {
+                self.overlap(t, of.task);
+                let arrival = later(later(t, LATENCY), bytes.saturating_mul(8) / 10);
                 self.at[node as usize] = arrival;
                 match self.partner[node as usize] {
-                    NONE => self.events.push(event(arrival, ARRIVE, node)),
-                    receive if self.at[receive as usize] != NOT_YET => self.end_at(arrival, receive),
-                    _ => {}
-                }
-                self.end(t, node);
-            }
-            Act::Receive { from, tag, .. } => {
-                self.at[node as usize] = t;
-                match self.partner[node as usize] {
-                    NONE if from.is_some() && tag.is_some() => {}
-                    NONE => self.post(t, node),
-                    send if self.at[send as usize] != NOT_YET => {
-                        self.end_at(t.max(self.at[send as usize]), node);
+                    NONE => self.events.push(event(arrival, to, node)),
+                    receive if self.at[receive as usize] != NOT_YET => {
+                        self.events.push(event(arrival, to, receive));
                     }
                     _ => {}
                 }
+                end = Some(t);
             }
+            Act::Receive { from, tag, .. } => match self.partner[node as usize] {
+                NONE if from.is_some() && tag.is_some() => {}
+                NONE => end = self.post(node).then_some(t),
+                send if self.at[send as usize] != NOT_YET => end = Some(self.at[send as usize].max(t)),
+                _ => {}
+            },
             Act::Collective { call } => {
                 let group = self.graph.calls[call as usize].group;
                 self.overlap(t, of.task);
-                self.at[node as usize] = t;
                 let number = self.called.entry((of.task, group)).or_default();
                 let key = (group, *number);
                 *number += 1;
@@ -220,12 +255,18 @@ impl Run<'_> {
                 members.push(node);
                 if members.len() == self.graph.groups[group as usize].members.len() {
                     for member in self.collectives.remove(&key).unwrap_or_default() {
-                        self.end_at(t.saturating_add(LATENCY), member);
+                        let task = self.graph.nodes[member as usize].task;
+                        self.events.push(event(later(t, LATENCY), task, member));
                     }
                 }
             }
         }
-        self.release(t, node, false);
+        self.release(node, false);
+        match end {
+            Some(end) if end <= t => self.end(node),
+            Some(end) => self.events.push(event(end, of.task, node)),
+            None => {}
+        }
     }
 
     fn overlap(&mut self, t: u64, task: u32) {
@@ -243,13 +284,12 @@ impl Run<'_> {
         }
     }
 
-    fn join(&mut self, t: u64, send: u32, receive: u32) {
+    fn join(&mut self, send: u32, receive: u32) {
         (self.partner[send as usize], self.partner[receive as usize]) = (receive, send);
-        self.end_at(t, receive);
     }
 
     /// A message that no receive names arrives.
-    fn arrive(&mut self, t: u64, send: u32) {
+    fn arrive(&mut self, send: u32) {
         let Act::Send { to, .. } = self.graph.nodes[send as usize].act else { return };
         let posted = self
             .posted
@@ -259,36 +299,32 @@ impl Run<'_> {
             Some(at) => {
                 let receive = self.posted.get_mut(&to).and_then(|posted| posted.remove(at));
                 if let Some(receive) = receive {
-                    self.join(t, send, receive);
+                    self.join(send, receive);
+                    self.end(receive);
                 }
             }
             None => self.arrived.entry(to).or_default().push_back(send),
         }
     }
 
-    /// Posts a receive with a wildcard.
-    fn post(&mut self, t: u64, receive: u32) {
+    /// Posts a receive with a wildcard; whether its message is there.
+    fn post(&mut self, receive: u32) -> bool {
         let task = self.graph.nodes[receive as usize].task;
         let arrived = self
             .arrived
             .get(&task)
             .and_then(|arrived| arrived.iter().position(|&send| self.accepts(receive, send)));
-        match arrived {
-            Some(at) => {
-                let send = self.arrived.get_mut(&task).and_then(|arrived| arrived.remove(at));
-                if let Some(send) = send {
-                    self.join(t, send, receive);
-                }
-            }
+        let there = arrived.and_then(|at| self.arrived.get_mut(&task)?.remove(at));
+        match there {
+            Some(send) => self.join(send, receive),
             None => self.posted.entry(task).or_default().push_back(receive),
         }
+        there.is_some()
     }
 
     /// Why nothing goes on: the chain of nodes from the first that has not ended.
     fn stuck(&self) -> String {
         let left = self.ended.iter().filter(|&&ended| !ended).count();
-        let before = [&self.graph.requires, &self.graph.starts]
-            .map(|edges| Neighbours::before(self.graph.nodes.len(), edges));
         let mut text = format!("the schedule cannot end: {left} operations are not done");
         let mut node = self.ended.iter().position(|&ended| !ended).map_or(0, |node| node as u32);
         for _ in 0..5 {
@@ -314,9 +350,12 @@ impl Run<'_> {
                     return text;
                 }
                 _ => {
-                    let required = before[0].of(node).iter().find(|&&first| !self.ended[first as usize]);
-                    let starts = before[1].of(node).iter().find(|&&first| self.at[first as usize] == NOT_YET);
-                    required.or(starts).copied()
+                    let Dependencies { before, after_start, .. } = self.dependencies;
+                    let required = before.of(node).iter().find(|&&first| !self.ended[first as usize]);
+                    let starts = |&first: &u32| {
+                        self.at[first as usize] == NOT_YET && after_start.of(first).contains(&node)
+                    };
+                    required.copied().or_else(|| (0..self.at.len() as u32).find(starts))
                 }
             };
             let Some(next) = next else { return text };

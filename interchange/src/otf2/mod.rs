@@ -72,7 +72,12 @@ impl Archive {
         };
         let anchor = Anchor::open(path)?;
         let stem = path.with_extension("");
-        let definitions = Definitions::open(&path.with_extension("def"), anchor.definition_chunk)?;
+        let definitions = path.with_extension("def");
+        if !definitions.exists() {
+            let what = "an anchor without its X.def: an OTF2 archive is several files, to be named by the path of its anchor or directory";
+            return Err(Problem::Invalid(what.to_owned()).of_file(path));
+        }
+        let definitions = Definitions::open(&definitions, anchor.definition_chunk)?;
         let none =
             || Problem::Invalid("no group of locations of MPI is defined: there are no ranks".to_owned());
         let ranks =
