@@ -218,6 +218,12 @@ fn failures_are_named_and_routed_around() {
     assert!(runtime(&["--fail", "(0,0)<->(1,0)=10%"]) > whole);
     assert!(runtime(&["--fail", "(0,0)<->(1,0) down 10us up 1ms"]) > whole);
     let for_a_time = simulated(&["--fail", "(2,1) down 10us up 1ms"]).success().stdout();
+    let slower = &["--fail", "(0,0)<->(1,0)=10% down 10us up 10s"];
+    assert!(runtime(slower) > whole);
+    let said = simulated(slower).success().stdout();
+    assert!(said.contains("failures      (0,0)<->(1,0)=10% down 10us up 10s"), "{said}");
+    let mistyped = simulated(&["--fail", "10% dwon 1ms"]).exited(2).stderr();
+    assert!(mistyped.contains("` down TIME up TIME` (or ` down TIME` alone) where"), "{mistyped}");
     assert!(for_a_time.contains("no route leads from node0 to node6; 1 of 16 nodes in use"), "{for_a_time}");
     let cut_off = simulated(&["--fail", "(2,1)"]).exited(2).stderr();
     assert!(cut_off.contains("failed links leave no route from node0 to node6; 1 of 16 nodes"), "{cut_off}");
