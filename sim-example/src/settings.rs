@@ -114,7 +114,7 @@ pub struct NetworkSettings {
     /// Routing
     #[arg(long, default_value_t, value_name = "R", help_heading = LINKS_HEADING)]
     pub routing: RoutingSpec,
-    /// Failed links, around which routes lead: FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED of the cables
+    /// Failed links, around which routes lead, or slower ones: FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED of the cables
     /// between switches; with =PERCENT% behind it that much of the bandwidth is left, with ` down TIME up TIME` (or down TIME) they fail or are slower for a time. May be repeated
     #[arg(long, value_name = "WHAT", help_heading = LINKS_HEADING)]
     pub fail: Vec<Fault>,

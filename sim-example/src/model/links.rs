@@ -203,14 +203,14 @@ impl Serial {
         (state, latency)
     }
 
-    #[inline]
+    #[inline(always)]
     fn pace(&self, link: LinkId) -> Option<&Pace> {
         self.paces.as_ref()?.of(link)
     }
 
     /// When a message crosses a link that its first byte reaches at `now` and its last byte at `last_byte`, and that it waits for if it
     /// `waits`; `None` beyond the range of times.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn times(
         &self,
         over: LinkId,

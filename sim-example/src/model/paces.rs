@@ -37,6 +37,7 @@ impl Paces {
     }
 
     /// A link, if its bandwidth changes.
+    #[inline(never)]
     pub(super) fn of(&self, link: LinkId) -> Option<&Pace> {
         self.links.get(&link)
     }
@@ -63,6 +64,7 @@ fn time(bits: u128, bandwidth: Bandwidth) -> Option<u64> {
 
 impl Pace {
     /// When bytes that begin to leave at `from` have left; `None` beyond the range of times.
+    #[inline(never)]
     pub(super) fn after(&self, from: Picos, bytes: Bytes) -> Option<Picos> {
         let mut left = u128::from(bytes.0) * 8 * OF_A_BIT;
         let first = self.steps.partition_point(|(begin, _)| *begin <= from) - 1;
@@ -79,6 +81,7 @@ impl Pace {
     }
 
     /// When bytes that have left at `end` began to leave at the latest; 0 if that is before the beginning.
+    #[inline(never)]
     pub(super) fn before(&self, end: Picos, bytes: Bytes) -> Picos {
         let mut left = u128::from(bytes.0) * 8 * OF_A_BIT;
         let (last, mut end) = (end, end);

@@ -25,9 +25,7 @@ impl Packets<'_> {
             }
             None => last_left,
         };
-        if self.congestion.is_some() {
-            self.leaves_queue(link, slot);
-        }
+        self.leaves_queue(link, slot);
         let packet = &mut self.packets[slot as usize];
         let wire = packet.bytes + self.settings.header.0 as u32;
         let out_of_time = OutOfTime { bytes: Bytes(packet.bytes.into()) };

@@ -127,7 +127,13 @@ impl<'a> Packets<'a> {
         settings.check_congestion(&router)?;
         let congestion = (settings.congestion.is_some() || settings.lossy.is_some()).then(|| {
             let of = (topology.nodes() * classes, topology.links() * classes);
-            Box::new(Controlled::new(settings.congestion, settings.lossy_queue(), &speeds, of))
+            Box::new(Controlled::new(
+                settings.congestion,
+                settings.lossy_queue(),
+                settings.buffers,
+                &speeds,
+                of,
+            ))
         });
         let link = |link: u32| Link {
             free: Picos::ZERO,

@@ -109,12 +109,15 @@ struct Selected {
 /// What is known of a file.
 struct Graph<'a> {
     file: &'a Infrastructure,
-    devices: HashMap<&'a str, &'a Device>,
+    /// The components of devices, by their names.
+    devices: HashMap<&'a str, HashMap<&'a str, &'a Component>>,
     hosts: HashSet<&'a str>,
     instances: HashMap<&'a str, (u32, &'a Instance)>,
     links: HashMap<&'a str, Speed>,
     /// Names and counts of components, level by level.
     paths: Vec<Vec<(&'a str, u32)>>,
+    /// The place of each path among them.
+    places: HashMap<Vec<(&'a str, u32)>, u32>,
 }
 
 pub(super) fn parse(text: &str) -> Result<Description, FileError> {
@@ -177,7 +180,13 @@ impl<'a> Graph<'a> {
         let twice = |name: &str| Err(FileProblem::Twice(name.to_owned()));
         let (mut devices, mut instances, mut links) = (HashMap::new(), HashMap::new(), HashMap::new());
         for device in &file.devices {
-            if devices.insert(&*device.name, device).is_some() {
+            let mut components = HashMap::new();
+            for component in &device.components {
+                if components.insert(&*component.name, component).is_some() {
+                    return twice(&component.name);
+                }
+            }
+            if devices.insert(&*device.name, components).is_some() {
                 return twice(&device.name);
             }
         }
@@ -195,23 +204,25 @@ impl<'a> Graph<'a> {
                 return twice(&link.name);
             }
         }
-        // A device is a host if it is composed of one: until no more are found.
-        let mut hosts: HashSet<&str> = HashSet::new();
-        loop {
-            let is_host = |device: &&Device| {
-                !hosts.contains(&*device.name)
-                    && device.components.iter().any(|component| match &*component.choice {
-                        "xpu" | "nic" => true,
-                        "device" => hosts.contains(&*component.name),
-                        _ => false,
-                    })
-            };
-            let found: Vec<&str> = file.devices.iter().filter(is_host).map(|device| &*device.name).collect();
-            if found.is_empty() {
-                return Ok(Self { file, devices, hosts, instances, links, paths: Vec::new() });
+        // A device is a host, too, if it is composed of one.
+        let mut composed: HashMap<&str, Vec<&str>> = HashMap::new();
+        let (mut hosts, mut found) = (HashSet::new(), Vec::new());
+        for device in &file.devices {
+            for component in &device.components {
+                match &*component.choice {
+                    "xpu" | "nic" => found.push(&*device.name),
+                    "device" => composed.entry(&*component.name).or_default().push(&*device.name),
+                    _ => {}
+                }
             }
-            hosts.extend(found);
         }
+        while let Some(host) = found.pop() {
+            if hosts.insert(host) {
+                found.extend(composed.get(host).into_iter().flatten());
+            }
+        }
+        let (paths, places) = (Vec::new(), HashMap::new());
+        Ok(Self { file, devices, hosts, instances, links, paths, places })
     }
 
     /// The components that an endpoint names.
@@ -230,8 +241,8 @@ impl<'a> Graph<'a> {
                 continue;
             }
             let known = self.devices.get(inner).ok_or_else(|| format!("unknown device {inner:?}"))?;
-            let component = known.components.iter().find(|component| component.name == name);
-            let component = component.ok_or_else(|| format!("device {inner:?} has no component {name:?}"))?;
+            let component =
+                *known.get(name).ok_or_else(|| format!("device {inner:?} has no component {name:?}"))?;
             let slice =
                 Slice::parse(indices, component.count).map_err(|problem| format!("component {problem}"))?;
             path.push((&*component.name, component.count));
@@ -241,11 +252,12 @@ impl<'a> Graph<'a> {
         if let Some(composed) = device {
             return Err(format!("{composed:?} is a device; name a component of it"));
         }
-        let known = self.paths.iter().position(|other| *other == path).unwrap_or(self.paths.len());
-        if known == self.paths.len() {
+        let new = self.paths.len() as u32;
+        let known = *self.places.entry(path.clone()).or_insert(new);
+        if known == new {
             self.paths.push(path);
         }
-        let selected = Selected { instance: place, numbers, path: known as u32, levels };
+        let selected = Selected { instance: place, numbers, path: known, levels };
         match selected.levels.iter().try_fold(1u64, |all, (_, count)| all.checked_mul((*count).into())) {
             Some(_) => Ok(selected),
             None => Err(format!("{:?}: more than 2^64 components", endpoint.component)),
