@@ -190,7 +190,7 @@ impl Serial {
         // An overflow means longer than any simulation.
         let forgiven = speeds.iter().map(|speed| speed.bandwidth.time(links.burst).unwrap_or(Picos::MAX));
         let forgiven = forgiven.collect();
-        let paces = Paces::new(topology, &speeds);
+        let paces = Paces::new(topology, |class| speeds[usize::from(class.0)].bandwidth);
         let links_idle = (0..topology.links()).map(idle).collect();
         Self { links: links_idle, speeds, burst: links.burst, forgiven, paces }
     }

@@ -6,9 +6,8 @@ use std::collections::HashMap;
 
 use vef_format::units::{Bytes, Picos};
 
-use super::links::LinkSpeed;
 use crate::quantity::Bandwidth;
-use crate::topology::{Fabric, LinkId};
+use crate::topology::{Fabric, LinkClass, LinkId};
 
 /// The links whose bandwidth changes.
 #[derive(Debug)]
@@ -24,10 +23,10 @@ pub(crate) struct Pace {
 }
 
 impl Paces {
-    /// Those of a network, with the speeds of its classes; `None` if no bandwidth changes.
-    pub(super) fn new(topology: &Fabric, speeds: &[LinkSpeed]) -> Option<Box<Self>> {
+    /// Those of a network, with the bandwidths of its classes; `None` if no bandwidth changes.
+    pub(super) fn new(topology: &Fabric, bandwidth: impl Fn(LinkClass) -> Bandwidth) -> Option<Box<Self>> {
         let pace = |(link, shares): (LinkId, &[(Picos, f64)])| {
-            let whole = speeds[usize::from(topology.class(link).0)].bandwidth;
+            let whole = bandwidth(topology.class(link));
             (
                 link,
                 Pace { steps: shares.iter().map(|&(begin, share)| (begin, whole.scaled(share))).collect() },

@@ -124,7 +124,8 @@ impl<'a> Flows<'a> {
         let speeds = links.speeds(topology);
         let speed = |link| &speeds[usize::from(topology.class(LinkId(link)).0)];
         let capacity = |link| capacity(speed(link).bandwidth);
-        let mut changes = Paces::new(topology, &speeds).map_or(Vec::new(), |paces| paces.changes());
+        let mut changes = Paces::new(topology, |class| speeds[usize::from(class.0)].bandwidth)
+            .map_or(Vec::new(), |paces| paces.changes());
         changes.reverse();
         let nodes = topology.nodes() as usize;
         let outages = topology.outages().map(Rerouted::new);

@@ -105,7 +105,7 @@ impl<'a> Packets<'a> {
         }
         let whole = Bytes(most);
         let (mut speeds, of_classes) = (Vec::new(), links.speeds(topology));
-        let paces = Paces::new(topology, &of_classes);
+        let paces = Paces::new(topology, |class| of_classes[usize::from(class.0)].bandwidth);
         for speed in of_classes {
             let whole = speed.bandwidth.time(whole).ok_or(OutOfTime { bytes: whole })?;
             let back = speed.latency.saturating_add(settings.credit_delay);
