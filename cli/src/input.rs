@@ -228,10 +228,15 @@ impl Input {
         let error = error.into();
         match self.path == self.name {
             true => error,
-            false => {
-                let (path, name) = (self.path.display().to_string(), self.name.display().to_string());
-                output::in_one_line(&error).replace(&path, &name).into()
-            }
+            false => self.with_name(output::in_one_line(&error)).into(),
+        }
+    }
+
+    /// The text with the name that the user gave in place of the file that is read.
+    pub fn with_name(&self, text: String) -> String {
+        match self.path == self.name {
+            true => text,
+            false => text.replace(&self.path.display().to_string(), &self.name.display().to_string()),
         }
     }
 

@@ -22,10 +22,24 @@ pub struct Schedule {
     pub bytes: u64,
     /// When the processors of each rank are free for good.
     pub finish: Finish,
+    /// The schedule, by the keys that jobs of other simulations have.
+    #[serde(default)]
+    pub jobs: Vec<ScheduledJob>,
     /// The parameters, in the form in which they can be given again.
     pub loggp: String,
     /// Speed of the simulation itself.
     pub performance: Performance,
+}
+
+/// A schedule as a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduledJob {
+    /// Its file, if there is one.
+    pub trace: Option<String>,
+    /// Number of ranks.
+    pub tasks: u64,
+    /// When all processors of all ranks are free for good.
+    pub runtime_ps: u64,
 }
 
 /// The version of a [`Schedule`].

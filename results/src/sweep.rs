@@ -8,12 +8,13 @@ mod seeds;
 pub use prices::Prices;
 pub use seeds::OverSeeds;
 
-use crate::simulation::{Simulation, WaitsReport};
+use crate::simulation::{JobReport, Simulation, WaitsReport};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::str::FromStr;
 
 /// The result of `vef sim --sweep`.
@@ -214,7 +215,42 @@ fn columns() -> [Measure; 14] {
     ]
 }
 
+/// Columns of each job, and their values.
+type JobMeasure = (&'static str, &'static str, fn(&JobReport) -> Cell);
+
+fn job_columns() -> [JobMeasure; 2] {
+    [
+        ("runtime_ps", "run time", |job| Cell::Time(job.runtime_ps.into())),
+        ("slowdown", "slowdown", |job| Cell::maybe(job.alone, |alone| Cell::Real(alone.slowdown, 3))),
+    ]
+}
+
 impl Sweep {
+    /// The jobs that have columns of their own, by name: of several, or beside background traffic.
+    fn jobs(&self) -> Vec<String> {
+        let reports = || self.points.iter().filter_map(|point| point.report.as_ref());
+        let most = reports().map(|report| &report.jobs[..]).max_by_key(|jobs| jobs.len()).unwrap_or_default();
+        let is_alone = reports().all(|report| report.jobs.iter().all(|job| job.alone.is_none()));
+        if most.len() < 2 && is_alone {
+            return Vec::new();
+        }
+        let stem = |job: &JobReport| Some(Path::new(job.trace.as_ref()?).file_stem()?.to_str()?.to_owned());
+        let name = |(number, job)| stem(job).unwrap_or_else(|| format!("job {number}"));
+        most.iter().enumerate().map(name).collect()
+    }
+
+    /// The columns of jobs.
+    fn job_columns(&self) -> Vec<Column> {
+        let of_job = |(number, job): (usize, String)| {
+            job_columns().map(|(name, head, _)| Column {
+                name: format!("job{number}_{name}").into(),
+                head: format!("{job}: {head}").into(),
+                meaning: "",
+            })
+        };
+        self.jobs().into_iter().enumerate().flat_map(of_job).collect()
+    }
+
     /// The place of each point by run time, from 1; points of equal times share one.
     fn places(&self) -> Vec<Option<u64>> {
         let time = |point: &Point| point.report.as_ref().map(|report| report.runtime_ps);
@@ -227,15 +263,11 @@ impl Sweep {
     /// The table with the columns that there is room for on a terminal: what a network is made of only beside its cost.
     pub fn brief_table(&self) -> Table {
         let options = self.options.iter().map(String::as_str);
+        let of_jobs = self.job_columns();
         let mut columns: Vec<&str> = options
-            .chain([
-                "runtime_ps",
-                "ideal_runtime_ps",
-                "slowdown",
-                "latency_p99_ps",
-                "utilisation_max",
-                "busiest_link",
-            ])
+            .chain(["runtime_ps"])
+            .chain(of_jobs.iter().map(|column| &*column.name))
+            .chain(["ideal_runtime_ps", "slowdown", "latency_p99_ps", "utilisation_max", "busiest_link"])
             .collect();
         if self.points.iter().flat_map(|point| &point.report).any(|report| report.waits.is_some()) {
             columns.extend(["waited_most", "waited_most_share"]);
@@ -257,14 +289,21 @@ impl Sweep {
         let costs = self.prices.map(|_| Column::new("cost", "cost"));
         let last = [Column::new("place", "place")].into_iter().chain(costs).chain([Column::new("error", "")]);
         let options = self.options.iter().map(option);
-        let mut table = Table::new("points", "Points", options.chain(own).chain(last).collect::<Vec<_>>());
+        let (jobs, of_jobs) = (self.jobs().len(), self.job_columns());
+        let all = options.chain(own).chain(of_jobs).chain(last);
+        let mut table = Table::new("points", "Points", all.collect::<Vec<_>>());
         for (point, place) in self.points.iter().zip(self.places()) {
             let settings = self.options.iter().map(|name| Cell::text(&point.settings[name]));
             let own = columns().map(|(_, value)| Cell::maybe(point.report.as_ref(), value));
+            let of_job = |number: usize| {
+                let job = point.report.as_ref().and_then(|report| report.jobs.get(number));
+                job_columns().map(|(.., value)| Cell::maybe(job, value))
+            };
+            let of_jobs = (0..jobs).flat_map(of_job);
             let error = Cell::text(point.error.as_deref().unwrap_or_default());
             let place = [Cell::maybe(place, Cell::count)];
             let cost = self.prices.map(|_| Cell::maybe(point.cost, |cost| Cell::Real(cost, 0)));
-            table.row(settings.chain(own).chain(place).chain(cost).chain([error]));
+            table.row(settings.chain(own).chain(of_jobs).chain(place).chain(cost).chain([error]));
         }
         table
     }

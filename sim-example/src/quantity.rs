@@ -153,9 +153,9 @@ pub fn parse_time(text: &str) -> Result<Picos, QuantityError> {
     TIME.parse(text).map(Picos)
 }
 
-/// A time as [`parse_time`] reads it, exact, in the largest unit up to milliseconds.
+/// A time as [`parse_time`] reads it, exact, in the largest unit.
 pub(crate) fn exact_time(time: Picos) -> String {
-    let units = [(1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
+    let units = [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
     let unit = units.into_iter().find(|(unit, _)| time.0.is_multiple_of(*unit)).unwrap_or((1, "ps"));
     format!("{}{}", time.0 / unit.0, unit.1)
 }
@@ -196,6 +196,12 @@ impl Bandwidth {
     /// The bandwidth in bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.bits_per_second
+    }
+
+    /// A share of it, rounded to bits per second, at least one.
+    pub(crate) fn scaled(self, share: f64) -> Self {
+        let bits_per_second = (self.bits_per_second as f64 * share).round() as u64;
+        Self::from_bits_per_second(bits_per_second.max(1)).unwrap_or(self)
     }
 
     /// Transmission time of `bytes`: bytes × 8 / bandwidth, rounded up to picoseconds. `None` if it exceeds

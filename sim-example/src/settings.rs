@@ -59,8 +59,8 @@ pub const TASKS_PER_THREAD: usize = 500;
 
 impl Settings {
     /// The same traces on the same links without contention: the latency model on the routes of tables, else on shortest ones, without
-    /// optional results. `None` for models without contention, and where links fail at times: no routes of one moment are a bound then, as
-    /// later ones can be faster.
+    /// optional results. `None` for models without contention, and where links change at times: no routes and speeds of one moment are a bound
+    /// then, as later ones can be faster.
     pub fn ideal(&self) -> Option<Self> {
         let changes = self.network.fail.iter().any(Fault::has_times);
         if changes || !self.network.model.info().is_bounded_by_latency {
@@ -114,8 +114,8 @@ pub struct NetworkSettings {
     /// Routing
     #[arg(long, default_value_t, value_name = "R", help_heading = LINKS_HEADING)]
     pub routing: RoutingSpec,
-    /// Failed links, around which routes lead: FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED of the cables
-    /// between switches; with =PERCENT% behind it that much of the bandwidth is left, with ` down TIME up TIME` (or down TIME) it is for a time. May be repeated
+    /// Failed links, around which routes lead, or slower ones: FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED of the cables
+    /// between switches; with =PERCENT% behind it that much of the bandwidth is left, with ` down TIME up TIME` (or down TIME) they fail or are slower for a time. May be repeated
     #[arg(long, value_name = "WHAT", help_heading = LINKS_HEADING)]
     pub fail: Vec<Fault>,
     /// Settings of a common network, for the options that are not given: hdr, ndr, slingshot, roce100, roce400 or cloud
@@ -168,9 +168,7 @@ impl NetworkSettings {
             let links = slower.iter().filter(|(_, percent)| *percent == share).map(|(link, _)| *link);
             fabric.set_speeds(links, |class| {
                 let LinkSpeed { latency, bandwidth } = speeds[usize::from(class.0)];
-                // At least a bit per second.
-                let left = (bandwidth.bits_per_second() as f64 * share / 100.0).round().max(1.0) as u64;
-                Speed { latency: Some(latency), bandwidth: Bandwidth::from_bits_per_second(left) }
+                Speed { latency: Some(latency), bandwidth: Some(bandwidth.scaled(share / 100.0)) }
             });
         }
         Ok(fabric)

@@ -54,6 +54,78 @@ fn jobs_run_beside_each_other_and_alone() {
     let swept =
         run(&mut both(&["--sweep", "place=alltoall=random|alltoall=block", "--csv"])).success().stdout();
     assert_eq!(swept.lines().count(), 3, "{swept}");
+    let classes: &[&str] = &["--model", "packet", "--sweep", "class=none|alltoall=4"];
+    let swept = run(&mut both(&[classes, &["--csv"]].concat())).success().stdout();
+    let cells = |line: usize| swept.lines().nth(line).expect("a line").split(',').collect::<Vec<_>>();
+    let column = |name: &str| cells(0).iter().position(|cell| *cell == name).expect("a column");
+    let report = json(&mut both(&[classes, &["--json"]].concat()));
+    for (point, class) in ["none", "alltoall=4"].into_iter().enumerate() {
+        let options = ["--model", "packet", "--json", "--class", class];
+        let alone = json(&mut both(if class == "none" { &options[..3] } else { &options }));
+        for job in 0..2 {
+            let expected = &alone["jobs"][job];
+            assert_eq!(report["points"][point]["report"]["jobs"][job]["alone"], expected["alone"]);
+            let cell = |name| cells(point + 1)[column(&format!("job{job}_{name}"))];
+            assert_eq!(cell("runtime_ps"), expected["runtime_ps"].to_string());
+            let slowdown = expected["alone"]["slowdown"].as_f64().expect("a slowdown");
+            assert!((cell("slowdown").parse::<f64>().expect("a number") - slowdown).abs() < 1e-3);
+        }
+    }
+    let text = run(&mut both(classes)).success().stdout();
+    assert!(text.contains("halo2d: run time") && text.contains("alltoall: slowdown"), "{text}");
+    // One job alone has no columns of its own.
+    let mut single = vef();
+    let single = run(single.arg("sim").arg(&halo).args(["--sweep", "latency=1us,2us", "--csv"])).success();
+    assert!(!single.stdout().contains("job0"));
+}
+
+/// A GOAL schedule, in text or binary, before or behind a trace: 1000 B over one switch, then 5 µs of computing.
+#[test]
+fn goal_schedules_are_jobs_in_every_model() {
+    let work = tempfile::tempdir().expect("a directory");
+    let halo = generated(work.path(), "halo2d", "4");
+    let (text, binary) = (work.path().join("two.goal"), work.path().join("two.bin"));
+    std::fs::write(
+        &text,
+        "num_ranks 2\nrank 0 {\na: send 1000b to 1 tag 0\n}\nrank 1 {\na: recv 1000b from 0 tag 0\nb: calc 5000\nb requires a\n}\n",
+    )
+    .expect("a schedule");
+    run(vef().args(["export", "--to", "goal-bin"]).arg(&text).arg("-o").arg(&binary)).success();
+    let cut_through = 800 + 2 * 500 + 5000;
+    for (model, ns) in [
+        ("cut-through", cut_through),
+        ("store-and-forward", cut_through + 800),
+        ("latency", cut_through),
+        ("injection", cut_through),
+        ("packet", cut_through),
+        ("flow", cut_through),
+        // L, o and g are 0.
+        ("loggp", 5000),
+    ] {
+        for goal in [&text, &binary] {
+            for (traces, job) in [([&halo, goal], 1), ([goal, &halo], 0)] {
+                let mut command = vef();
+                command.arg("sim").args(traces).args(["--model", model, "--json"]);
+                if model == "loggp" {
+                    command.args(["--loggp", "L=0,o=0,g=0,G=0,O=0,S=65535"]);
+                }
+                let result = json(&mut command);
+                let job = &result["jobs"][job];
+                assert_eq!(number(job, "runtime_ps"), ns * 1000, "{model} {traces:?}");
+                assert_eq!(job["alone"]["slowdown"], 1.0, "{model} {traces:?}");
+                assert_eq!(job["trace"], goal.display().to_string());
+            }
+        }
+    }
+    // A repeated sweep knows its results, though the schedule is converted again.
+    let points = work.path().join("points");
+    let swept = |latency: &str| {
+        let mut command = vef();
+        command.arg("sim").args([&text, &halo]).args(["--sweep", latency, "-o"]).arg(&points).arg("--csv");
+        run(&mut command).success().stdout()
+    };
+    let first = swept("latency=1us,2us");
+    assert_eq!((swept("latency=1us,2us"), points.read_dir().expect("points").count()), (first, 2));
 }
 
 #[test]
@@ -218,6 +290,12 @@ fn failures_are_named_and_routed_around() {
     assert!(runtime(&["--fail", "(0,0)<->(1,0)=10%"]) > whole);
     assert!(runtime(&["--fail", "(0,0)<->(1,0) down 10us up 1ms"]) > whole);
     let for_a_time = simulated(&["--fail", "(2,1) down 10us up 1ms"]).success().stdout();
+    let slower = &["--fail", "(0,0)<->(1,0)=10% down 10us up 10s"];
+    assert!(runtime(slower) > whole);
+    let said = simulated(slower).success().stdout();
+    assert!(said.contains("failures      (0,0)<->(1,0)=10% down 10us up 10s"), "{said}");
+    let mistyped = simulated(&["--fail", "10% dwon 1ms"]).exited(2).stderr();
+    assert!(mistyped.contains("` down TIME up TIME` (or ` down TIME` alone) where"), "{mistyped}");
     assert!(for_a_time.contains("no route leads from node0 to node6; 1 of 16 nodes in use"), "{for_a_time}");
     let cut_off = simulated(&["--fail", "(2,1)"]).exited(2).stderr();
     assert!(cut_off.contains("failed links leave no route from node0 to node6; 1 of 16 nodes"), "{cut_off}");

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use results::schedule::{Schedule as Outcome, ScheduleSchema};
+use results::schedule::{Schedule as Outcome, ScheduleSchema, ScheduledJob};
 use results::simulation::{Finish, Performance};
 use vef_format::units::{Bytes, Picos};
 
@@ -23,6 +23,7 @@ pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<Outcome, Si
     run.all()?;
     let finish = run.finish();
     let (messages, bytes) = (run.messages.len() as u64, run.bytes.0);
+    let job = ScheduledJob { trace: None, tasks: schedule.ranks.into(), runtime_ps: finish.max_ps };
     Ok(Outcome {
         schema: ScheduleSchema::default(),
         runtime_ps: finish.max_ps,
@@ -31,6 +32,7 @@ pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<Outcome, Si
         messages,
         bytes,
         finish,
+        jobs: vec![job],
         loggp: settings.parameters.to_string(),
         performance: Performance::new(began.elapsed(), messages, run.agenda.count()),
     })

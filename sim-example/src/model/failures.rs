@@ -1,4 +1,4 @@
-//! Messages around links that fail at times: times by hand, in each model with links.
+//! Messages around links that fail at times, and over links that are slower for a time: times by hand, in each model with links.
 
 use super::*;
 use crate::settings::NetworkSettings;
@@ -137,6 +137,72 @@ fn messages_wait_without_a_way() {
     assert_eq!(times, [(81_500 + 40_000) * NANO]);
 }
 
+/// On a link with a tenth of its 10 Gbit/s from 25 to 45 µs, 1000 B take 8 µs in place of 0.8 µs, and a message that it meets on the way is
+/// slower for as long; routes are as before.
+#[test]
+fn links_are_slower_for_a_time() {
+    let pair = fabric("mesh:2", &["(0)->(1)=10% down 25us up 45us"], &[0, 1]);
+    assert!(pair.outages().is_none());
+    let arrive = |model, load: &[(u64, u32, u32, u64)]| {
+        let mut settings = of_model(model);
+        (settings.packet.vcs, settings.packet.size) = (Some(1), Bytes(1000));
+        run(&pair, &settings, load).times
+    };
+    for model in with_links() {
+        let is_whole = matches!(model, Model::StoreAndForward);
+        let alone = |time: u64| if is_whole { 2 * 1300 + time + 500 } else { time + 1500 };
+        let far =
+            [(0, 0, 1, 1000), (28 * MICRO, 0, 1, 1000), (28 * MICRO, 1, 0, 1000), (46 * MICRO, 0, 1, 1000)];
+        let expected = [alone(800), 28_000 + alone(8000), 28_000 + alone(800), 46_000 + alone(800)];
+        assert_eq!(arrive(model, &far), expected.map(|at| at * NANO), "{model}");
+        // Two at once take turns, or share the link.
+        let two = arrive(model, &[(26 * MICRO, 0, 1, 1000), (26 * MICRO, 0, 1, 1000)]);
+        let expected = match model {
+            Model::Latency | Model::Injection => {
+                let behind = if matches!(model, Model::Injection) { 800 } else { 0 };
+                [26_000 + alone(8000), 26_000 + behind + alone(8000)]
+            }
+            Model::Flow => [26_000 + 1500 + 16_000; 2],
+            _ => [26_000 + alone(8000), 26_000 + alone(16_000)],
+        };
+        assert_eq!(two, expected.map(|at| at * NANO), "{model}");
+        // 10 000 B that reach the link at 21 µs: 5000 B by 25 µs, 2500 B by 45 µs, the rest in 2 µs.
+        let (begin, end) = match model {
+            Model::StoreAndForward => (12_500, 47_500 + 8500),
+            Model::Flow => (19_500, 47_000),
+            _ => (20_500, 48_000),
+        };
+        assert_eq!(arrive(model, &[(begin * NANO, 0, 1, 10_000)]), [end * NANO], "{model}");
+    }
+    let Run { usage, .. } = run(&pair, &of_model(Model::CutThrough), &[(20_500 * NANO, 0, 1, 10_000)]);
+    assert_eq!(usage[link(&pair, "(0)->(1)")].busy, Picos(26_000 * NANO));
+    // The bucket of the link, of 1000 B, is filled by the bandwidth of the moment.
+    let mut settings = of_model(Model::CutThrough);
+    settings.links.burst = Bytes(1000);
+    assert_eq!(run(&pair, &settings, &[(26 * MICRO, 0, 1, 3000)]).times, [43_500 * NANO]);
+}
+
+/// Almost nothing of the bandwidth for a time is a pause, even where the rest would take longer than times can be; the least that is left
+/// counts, also of slowdowns of the whole run.
+#[test]
+fn the_slowest_of_several_counts() {
+    let pause = fabric("mesh:2", &["(0)->(1)=0.0000001% down 25us up 65us"], &[0, 1]);
+    for model in with_links() {
+        let is_whole = matches!(model, Model::StoreAndForward);
+        let behind = if is_whole { 800 + 500 + 800 + 500 } else { 800 + 500 + 500 };
+        let expected = if matches!(model, Model::Flow) { 65_800 } else { 65_000 + behind };
+        let times = run(&pause, &of_model(model), &[(28 * MICRO, 0, 1, 1000)]).times;
+        assert_eq!(times, [expected * NANO], "{model}");
+        let fail = ["100%:1=50%", "(0)<->(1)=10% down 25us up 65us"].map(|fault| fault.parse().unwrap());
+        let topology = "mesh:2".parse().unwrap();
+        let settings = NetworkSettings { topology, fail: fail.into(), ..of_model(model) };
+        let network = settings.whole_fabric().unwrap();
+        let times = run(&network, &settings, &[(0, 0, 1, 1000), (28 * MICRO, 0, 1, 1000)]).times;
+        let alone = |time: u64| if is_whole { 2 * 1300 + time + 500 } else { time + 1500 };
+        assert_eq!(times, [alone(1600), 28_000 + alone(8000)].map(|at| at * NANO), "{model}");
+    }
+}
+
 /// With `--lossy` what waits for a failed link, or has no route, is dropped, and sent again.
 #[test]
 fn what_is_dropped_is_sent_again() {
@@ -187,6 +253,7 @@ fn all_messages_arrive_in_a_changing_network() {
         "15%:5 down 12us up 13us",
         "10%:6 down 14us",
         "10%:7 down 15us up 40us",
+        "30%:8=5% down 2us up 30us",
     ];
     for topology in ["torus:4x4", "fattree:4x4x4", "hyperx:4x4:2", "dragonfly:2x4x2", "dragonflyplus:2x3x3x2"]
     {

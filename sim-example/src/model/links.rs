@@ -2,6 +2,7 @@
 
 use vef_format::units::{Bytes, Picos};
 
+use super::paces::{Pace, Paces};
 use crate::quantity::{Bandwidth, parse_time};
 use crate::topology::{Fabric, LinkClass, LinkId};
 
@@ -147,8 +148,25 @@ impl Usage {
 pub(crate) struct Serial {
     links: Vec<SerialLink>,
     speeds: Vec<LinkSpeed>,
+    burst: Bytes,
     /// Transmission time of a burst (Γ), by class.
     forgiven: Vec<Picos>,
+    /// Set if the bandwidth of links changes.
+    paces: Option<Box<Paces>>,
+}
+
+/// When a message crosses a link.
+pub(crate) struct Times {
+    /// When it could begin, but for messages before it.
+    pub(crate) ready: Picos,
+    /// For how long it waits for these.
+    pub(crate) waited: Picos,
+    /// For how long it uses the link.
+    pub(crate) time: Picos,
+    /// When its last byte has left.
+    pub(crate) end: Picos,
+    /// When the link is free then; with a burst, when its bucket is full.
+    pub(crate) free: Picos,
 }
 
 /// Fits one cache line.
@@ -172,22 +190,83 @@ impl Serial {
         // An overflow means longer than any simulation.
         let forgiven = speeds.iter().map(|speed| speed.bandwidth.time(links.burst).unwrap_or(Picos::MAX));
         let forgiven = forgiven.collect();
-        Self { links: (0..topology.links()).map(idle).collect(), speeds, forgiven }
+        let paces = Paces::new(topology, |class| speeds[usize::from(class.0)].bandwidth);
+        let links_idle = (0..topology.links()).map(idle).collect();
+        Self { links: links_idle, speeds, burst: links.burst, forgiven, paces }
     }
 
-    /// A link, its speed, and the transmission time of its burst.
+    /// A link, and its latency.
     #[inline]
-    pub(crate) fn at(&mut self, link: LinkId) -> (&mut SerialLink, LinkSpeed, Picos) {
+    pub(crate) fn at(&mut self, link: LinkId) -> (&mut SerialLink, Picos) {
         let state = &mut self.links[link.index()];
-        let class = usize::from(state.class.0);
-        (state, self.speeds[class], self.forgiven[class])
+        let latency = self.speeds[usize::from(state.class.0)].latency;
+        (state, latency)
+    }
+
+    #[inline(always)]
+    fn pace(&self, link: LinkId) -> Option<&Pace> {
+        self.paces.as_ref()?.of(link)
+    }
+
+    /// When a message crosses a link that its first byte reaches at `now` and its last byte at `last_byte`, and that it waits for if it
+    /// `waits`; `None` beyond the range of times.
+    #[inline(always)]
+    pub(crate) fn times(
+        &self,
+        over: LinkId,
+        bytes: Bytes,
+        now: Picos,
+        last_byte: Picos,
+        waits: bool,
+    ) -> Option<Times> {
+        let SerialLink { free, class, .. } = self.links[over.index()];
+        let pace = self.pace(over);
+        let alone = self.speeds[usize::from(class.0)].bandwidth.time(bytes)?;
+        let forgiven = self.forgiven[usize::from(class.0)];
+        // Behind a slower link the message is sent in one piece that ends with its last byte.
+        let ready = now.max(match pace {
+            None => last_byte.saturating_sub(alone),
+            Some(pace) => pace.before(last_byte, bytes),
+        });
+        let start = if waits { ready.max(free) } else { ready };
+        let free = match pace {
+            None => start.checked_add(alone),
+            Some(pace) => pace.after(start, bytes),
+        }?;
+        let (waits_until, left) = match pace {
+            None => (start.saturating_sub(forgiven), free.saturating_sub(forgiven)),
+            Some(pace) => (pace.before(start, self.burst), pace.before(free, self.burst)),
+        };
+        Some(Times {
+            ready,
+            waited: waits_until.saturating_sub(ready),
+            time: Picos(free.0 - start.0),
+            // A token bucket only passes bytes that have arrived.
+            end: ready.max(last_byte).max(left),
+            free,
+        })
     }
 
     /// When the link can send the next message.
     #[inline]
     pub(crate) fn free(&self, link: LinkId) -> Picos {
         let SerialLink { free, class, .. } = self.links[link.index()];
-        free.saturating_sub(self.forgiven[usize::from(class.0)])
+        match self.pace(link) {
+            None => free.saturating_sub(self.forgiven[usize::from(class.0)]),
+            Some(pace) => pace.before(free, self.burst),
+        }
+    }
+
+    /// A link is not used before `until`; `None` beyond the range of times.
+    pub(crate) fn keep_until(&mut self, link: LinkId, until: Picos) -> Option<()> {
+        let class = usize::from(self.links[link.index()].class.0);
+        let full = match self.pace(link) {
+            None => until.checked_add(self.forgiven[class]),
+            Some(pace) => pace.after(until, self.burst),
+        }?;
+        let free = &mut self.links[link.index()].free;
+        *free = full.max(*free);
+        Some(())
     }
 
     /// Use of each link, by number.

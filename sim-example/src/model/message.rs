@@ -8,7 +8,7 @@ use std::hint::black_box;
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
-use super::links::{Serial, Usage};
+use super::links::{Serial, Times, Usage};
 use super::network::stranded;
 use super::{Carried, Happened, Hops, Network, OutOfTime, Setup};
 use crate::quantity::Bandwidth;
@@ -238,18 +238,14 @@ impl<'a> Messages<'a> {
         let Some(Held { outages, .. }) = self.outages else { return Ok(None) };
         let Flight { bytes, last_byte, .. } = self.flights[slot as usize];
         let out_of_time = OutOfTime { bytes };
-        let (link, speed, forgiven) = self.links.at(over);
-        let time = speed.bandwidth.time(bytes).ok_or(out_of_time)?;
-        // As in `cross`.
-        let ready = ready.max(last_byte.saturating_sub(time));
-        let turn = if self.rule.waits == Waits::Everywhere { ready.max(link.free) } else { ready };
-        let free = turn.checked_add(time).ok_or(out_of_time)?.saturating_sub(forgiven);
-        let end = ready.max(last_byte).max(free);
+        let waits = self.rule.waits == Waits::Everywhere;
+        let Times { ready, time, end, .. } =
+            self.links.times(over, bytes, ready, last_byte, waits).ok_or(out_of_time)?;
         let fails = outages.cut(over, ready.max(end.saturating_sub(time)), end).is_some();
         let Some(cut) = outages.cut(over, now, end).filter(|_| fails) else { return Ok(None) };
         if self.rule.waits != Waits::Nowhere {
             // Those behind do not overtake it.
-            link.free = link.free.max(cut.saturating_add(forgiven));
+            self.links.keep_until(over, cut).ok_or(out_of_time)?;
         }
         Ok(Some(self.hold(slot, now, Some(cut).filter(|cut| *cut > now))))
     }
@@ -291,15 +287,11 @@ impl<'a> Messages<'a> {
     ) -> Result<(Picos, (Picos, Event)), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
         let out_of_time = OutOfTime { bytes: flight.bytes };
-        let (link, speed, forgiven) = self.links.at(over);
-        let time = speed.bandwidth.time(flight.bytes).ok_or(out_of_time)?;
-        // Behind a slower link the message is sent in one piece that ends with its last byte.
-        let ready = now.max(flight.last_byte.saturating_sub(time));
-        let start = if self.rule.waits == Waits::Everywhere { ready.max(link.free) } else { ready };
-        let waited = start.saturating_sub(ready).saturating_sub(forgiven);
-        link.free = start.checked_add(time).ok_or(out_of_time)?;
-        // A token bucket only passes bytes that have arrived.
-        let end = ready.max(flight.last_byte).max(link.free.saturating_sub(forgiven));
+        let waits = self.rule.waits == Waits::Everywhere;
+        let times = self.links.times(over, flight.bytes, now, flight.last_byte, waits).ok_or(out_of_time)?;
+        let Times { waited, time, end, free, .. } = times;
+        let (link, latency) = self.links.at(over);
+        link.free = free;
         let held = match &mut self.outages {
             Some(held) => held.times.get_mut(slot as usize).map_or(Picos::ZERO, std::mem::take),
             None => Picos::ZERO,
@@ -311,7 +303,7 @@ impl<'a> Messages<'a> {
             watch.crossed(slot, self.about[slot as usize].tag, &crossing, last);
         }
 
-        let there = end.checked_add(speed.latency).ok_or(out_of_time)?;
+        let there = end.checked_add(latency).ok_or(out_of_time)?;
         flight.hops += 1;
         if last {
             self.hops.add(flight.hops);
@@ -321,7 +313,7 @@ impl<'a> Messages<'a> {
         let passed_on = match self.rule.whole {
             true => flight.last_byte,
             // Cannot overflow: not later than `last_byte`, as a message that waits is delayed as a whole.
-            false => Picos(now.0 + waited.0 + speed.latency.0 + self.switch_delay.0),
+            false => Picos(now.0 + waited.0 + latency.0 + self.switch_delay.0),
         };
         let at_switch = match self.router.asks_for_load() || self.outages.is_some() {
             true => Event { slot, link: over, what: What::Undecided },

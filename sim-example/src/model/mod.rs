@@ -48,6 +48,7 @@ mod error;
 mod kind;
 mod links;
 mod network;
+mod paces;
 
 pub use error::ModelError;
 pub use flow::settings::{Connections, FlowSettings, Weights};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::file::Speed;
 use super::interface::Topology;
 use super::outages::Outages;
+use super::slowdowns::Slowdowns;
 use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
 
 /// A network's nodes, switches and links.
@@ -17,12 +18,20 @@ pub struct Fabric {
     speeds: Vec<(Speed, LinkClass)>,
     /// Set if links fail at times.
     pub(super) outages: Option<Arc<Outages>>,
+    /// Set if links are slower for a time.
+    pub(super) slowdowns: Option<Arc<Slowdowns>>,
 }
 
 impl Fabric {
     /// The network of a topology.
     pub fn new(topology: Arc<dyn Topology>) -> Self {
-        Self { wiring: topology.wiring(), speeds: topology.speeds(), topology, outages: None }
+        Self {
+            wiring: topology.wiring(),
+            speeds: topology.speeds(),
+            topology,
+            outages: None,
+            slowdowns: None,
+        }
     }
 
     pub(super) fn of(topology: impl Topology + 'static) -> Self {
@@ -47,6 +56,11 @@ impl Fabric {
     /// When which links work, if some fail at times.
     pub(crate) fn outages(&self) -> Option<&Outages> {
         self.outages.as_deref()
+    }
+
+    /// What is left of the bandwidth of links when, if some are slower for a time.
+    pub(crate) fn slowdowns(&self) -> Option<&Slowdowns> {
+        self.slowdowns.as_deref()
     }
 
     /// Its links.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::fabric::Fabric;
 use super::limits::GraphProblem;
 use super::outages::{CutOff, MOST_CHANGES, Outages};
+use super::slowdowns::Slowdowns;
 use super::wiring::{LinkId, Vertex};
 use crate::quantity::{QuantityError, exact_time, parse_time};
 use crate::random::Random;
@@ -40,7 +41,7 @@ enum What {
 pub enum FaultError {
     /// The text has no known form.
     #[error(
-        "write FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED (of all cables between switches); behind it =PERCENT% where so much of the bandwidth is left, or ` down TIME up TIME` (or ` down TIME` alone)"
+        "write FROM->TO (a link), A<->B (a cable), the name of a switch, or PERCENT%:SEED (of all cables between switches); behind it =PERCENT% where so much of the bandwidth is left, and ` down TIME up TIME` (or ` down TIME` alone) where that is for a time"
     )]
     Form(String),
     /// A share is none.
@@ -57,11 +58,8 @@ pub enum FaultError {
     /// Links work again before they fail.
     #[error("{0}: up must be later than down")]
     Order(String),
-    /// Links are slower for a time.
-    #[error("{0}: links are slower (=PERCENT%) for the whole run, or fail for a time; not both")]
-    SlowerForATime(String),
     /// More changes than can be numbered.
-    #[error("--fail: links fail and work again at more than {MOST_CHANGES} times")]
+    #[error("--fail: links change at more than {MOST_CHANGES} times")]
     TooManyChanges,
     /// The tables of distances of all epochs are too large.
     #[error(
@@ -141,9 +139,6 @@ impl FromStr for Fault {
             Some((what, left)) if left.ends_with('%') => (what, percent(left).ok_or(FaultError::Percent)?),
             _ => (timeless, 0.0),
         };
-        if left > 0.0 && times.is_some() {
-            return Err(FaultError::SlowerForATime(text.to_owned()));
-        }
         let ends = |separator: &str| {
             let (a, b) = what.split_once(separator)?;
             let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
@@ -151,6 +146,10 @@ impl FromStr for Fault {
         };
         let share = || -> Result<Option<What>, FaultError> {
             let (share, seed) = what.split_once(':').unwrap_or((what, "1"));
+            // Words behind it are no share.
+            if !share.ends_with('%') {
+                return Ok(None);
+            }
             let percent = percent(share).ok_or(FaultError::Percent)?;
             Ok(seed.parse().ok().map(|seed| What::Share(percent, seed)))
         };
@@ -273,14 +272,15 @@ fn cables(fabric: &Fabric) -> Vec<Vec<LinkId>> {
 }
 
 impl Fabric {
-    /// This network with failures; `used` are the nodes that must reach each other. Also the links that are slower, with the percentage of
-    /// bandwidth left.
+    /// This network with failures; `used` are the nodes that must reach each other. Also the links that are slower for the whole run, with the
+    /// percentage of bandwidth left: of several the least.
     pub(crate) fn with_faults(
-        self,
+        mut self,
         faults: &[Fault],
         used: impl Iterator<Item = u32>,
     ) -> Result<(Self, Vec<(LinkId, f64)>), FaultError> {
-        let (mut failed, mut slower, mut timed) = (HashSet::new(), HashMap::new(), Vec::new());
+        let (mut failed, mut slower) = (HashSet::new(), HashMap::new());
+        let (mut timed, mut slowdowns) = (Vec::new(), Vec::new());
         let mut named: HashMap<LinkId, Vec<&Fault>> = HashMap::new();
         for (at, fault) in faults.iter().enumerate() {
             let links = fault.links(&self)?;
@@ -299,12 +299,20 @@ impl Fabric {
                 links.iter().for_each(|link| named.entry(*link).or_default().push(fault));
             }
             match fault.times {
+                Some((from, to)) if fault.left > 0.0 => slowdowns.push((from, to, links, fault.left)),
                 Some((from, to)) => timed.push((from, to, links)),
-                None if fault.left > 0.0 => slower.extend(links.into_iter().map(|link| (link, fault.left))),
+                None if fault.left > 0.0 => links.into_iter().for_each(|link| {
+                    let left = slower.entry(link).or_insert(fault.left);
+                    *left = fault.left.min(*left);
+                }),
                 None => failed.extend(links),
             }
         }
         slower.retain(|link, _| !failed.contains(link));
+        if !slowdowns.is_empty() {
+            let slowdowns = Slowdowns::new(&slower, &slowdowns).ok_or(FaultError::TooManyChanges)?;
+            self.slowdowns = Some(Arc::new(slowdowns));
+        }
         let mut slower: Vec<(LinkId, f64)> = slower.into_iter().collect();
         slower.sort_by_key(|(link, _)| *link);
         let mut used: Vec<u32> = used.collect::<HashSet<u32>>().into_iter().collect();
@@ -515,6 +523,9 @@ mod tests {
             assert_eq!(says(&faults), Err(format!("--fail {twice}: given a second time")));
         }
         assert_eq!(says(&["leaf0->spine0", "spine0", "10%:1", "10%:2=50%"]), Ok(()));
+        for text in ["10% dwon 1ms", "10%:1 dwon 1ms", "10%:1=50% dwon 1ms", "spine0=10% dwon 1ms up 2ms"] {
+            assert_eq!(text.parse::<Fault>(), Err(FaultError::Form(text.to_owned())));
+        }
         for text in ["a->b=200%", "200%:1", "spine0=-1%", "x%:1"] {
             assert_eq!(text.parse::<Fault>(), Err(FaultError::Percent), "{text}");
         }
@@ -523,7 +534,13 @@ mod tests {
     /// Times are shown as they can be given again; the same links may fail twice, one after the other.
     #[test]
     fn links_fail_for_a_time() {
-        for text in ["a->b down 2ms up 5ms", "a<->b down 0ms", "spine0 down 1500ns up 2us", "5%:3 down 7ms"] {
+        for text in [
+            "a->b down 2ms up 5ms",
+            "a<->b=10% down 0s",
+            "spine0 down 1500ns up 10s",
+            "5%:3 down 7ms",
+            "5%:3=50% down 7ms up 8ms",
+        ] {
             let fault: Fault = text.parse().unwrap();
             assert_eq!((fault.to_string(), fault.has_times()), (text.to_owned(), true));
         }
@@ -532,10 +549,6 @@ mod tests {
             ("a->b down 5ms up 5ms", "a->b down 5ms up 5ms: up must be later than down"),
             ("a->b down 5", "\"5\": unknown or missing unit; write ps, ns, us, ms or s, like 500ns or 1.5us"),
             ("a->b down up 2ms", "\"up 2ms\": expected a decimal number and a unit, like 500ns or 1.5us"),
-            (
-                "a->b=10% down 5ms",
-                "a->b=10% down 5ms: links are slower (=PERCENT%) for the whole run, or fail for a time; not both",
-            ),
         ] {
             assert_eq!(text.parse::<Fault>().unwrap_err().to_string(), error);
         }

@@ -31,6 +31,7 @@ mod limits;
 mod outages;
 mod route;
 mod routes;
+mod slowdowns;
 mod table;
 mod wiring;
 

@@ -303,7 +303,7 @@ fn what_is_no_topology_says_why() {
 }
 
 /// The network in a file with that suffix, or the error.
-fn described(suffix: &str, text: &str) -> Result<Fabric, String> {
+pub(crate) fn described(suffix: &str, text: &str) -> Result<Fabric, String> {
     let file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let spec: TopologySpec = format!("file:{}", file.path().display()).parse().unwrap();
@@ -538,7 +538,7 @@ fn bisections_are_the_narrowest_cuts() {
 }
 
 /// The names of a network's links from one vertex to another, with their bandwidths in Gbit/s, if given.
-fn links_and_rates(fabric: &Fabric) -> Vec<(String, Option<u64>)> {
+pub(crate) fn links_and_rates(fabric: &Fabric) -> Vec<(String, Option<u64>)> {
     let rate = |link: LinkId| {
         let given = fabric.class(link).0.checked_sub(LinkClass::GIVEN.0)?;
         fabric.given_speeds()[usize::from(given)]

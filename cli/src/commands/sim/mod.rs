@@ -15,7 +15,7 @@ use crate::output::{self, Failure};
 use crate::repeated;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
-use setup::{calibration, named, observed, settings};
+use setup::{calibration, name_traces, named, observed, others, settings};
 use sim_example::loggp::{Schedule, run_schedule};
 use sim_example::model::Model;
 use sim_example::{MOST_CABLES, Picos, SameNode, SendCompletion, SimError, Simulation};
@@ -48,7 +48,10 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         [&sim.draw, &sim.report, &sim.timeline].into_iter().flatten().map(|file| file.as_path()).collect();
     output::can_all_be_written(&written, &[])?;
     let trace = Input::file(&sim.trace)?;
-    if sim.network.settings.model == Model::LogGp && Schedule::is_schedule(&trace.path) {
+    if sim.network.settings.model == Model::LogGp
+        && sim.others.is_empty()
+        && Schedule::is_schedule(&trace.path)
+    {
         return schedule(sim, &trace);
     }
     let trace = trace.converted()?;
@@ -77,14 +80,15 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
 
 /// Simulates a trace, with the codes that the user gives for its collectives.
 pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Simulation, Failure> {
-    let calibration = calibration(sim)?;
-    let report = settings(sim, trace, codes, calibration.as_ref())
+    let (calibration, others) = (calibration(sim)?, others(sim)?);
+    let mut report = settings(sim, trace, &others, codes, calibration.as_ref())
         .and_then(|settings| match &sim.timeline {
             Some(file) => timeline::drawn(sim, &settings, trace, file),
             None => observed(sim, &settings, &Watch::current())
                 .map_err(|error| named(&settings, &sim.placement, trace, error)),
         })
-        .map_err(|error| trace.error(error))?;
+        .map_err(|error| others.iter().fold(trace.error(error), |error, other| other.error(error)))?;
+    name_traces(&mut report, trace, &others);
     trace.warn();
     if let Some(warning) = report.congestion.as_ref().and_then(|all| sim.network.settings.nothing_marked(all))
     {
@@ -134,10 +138,11 @@ fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
         let (path, names) = (input.path.display(), of_traces.join(", "));
         return Err(format!("{path}: no effect on a GOAL schedule: {names}").into());
     }
-    let report = Schedule::read(&input.path, &interchange::Quiet)
+    let mut report = Schedule::read(&input.path, &interchange::Quiet)
         .map_err(SimError::from)
         .and_then(|schedule| run_schedule(&schedule, &network.loggp))
         .map_err(|error| input.error(error))?;
+    report.jobs.iter_mut().for_each(|job| job.trace = Some(input.name().display().to_string()));
     match sim.json {
         true => output::json(&report),
         false => output::result(report.to_text()),

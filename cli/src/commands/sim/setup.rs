@@ -19,7 +19,7 @@ use sim_example::{
 };
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::operation::OpCodes;
 use vef_format::units::{Grouped, Picos};
@@ -186,9 +186,23 @@ pub(super) fn calibration(sim: &Sim) -> Result<Option<Calibration>, Failure> {
     Ok(sim.calibration.as_deref().map(Calibration::read).transpose()?)
 }
 
+/// The traces of the further jobs; those of other tools are converted.
+pub(super) fn others(sim: &Sim) -> Result<Vec<Input>, Failure> {
+    let other = |trace: &PathBuf| can_be_read_again(trace).and_then(|()| Input::of(trace));
+    sim.others.iter().map(other).collect()
+}
+
+/// Gives jobs the names of their traces, in place of those of files that these were converted to.
+pub(super) fn name_traces(report: &mut Simulation, first: &Input, others: &[Input]) {
+    for (job, trace) in report.jobs.iter_mut().zip(std::iter::once(first).chain(others)) {
+        job.trace = Some(trace.name().display().to_string());
+    }
+}
+
 pub(super) fn settings(
     sim: &Sim,
     trace: &Input,
+    others: &[Input],
     codes: Option<&OpCodes>,
     calibration: Option<&Calibration>,
 ) -> Result<Settings, Failure> {
@@ -211,9 +225,8 @@ pub(super) fn settings(
     }
     let names = Jobs::of(sim);
     let mut jobs = vec![job.clone()];
-    for other in &sim.others {
-        can_be_read_again(other)?;
-        jobs.push(Workload { trace: other.clone(), part: None, ..job.clone() });
+    for other in others {
+        jobs.push(Workload { trace: other.path.clone(), part: None, ..job.clone() });
     }
     for (job, placement) in jobs.iter_mut().zip(names.placements(sim)?) {
         job.places = places(&placement)?;

@@ -4,7 +4,7 @@
 //! and writes its result atomically. A lock is released when its process ends, so an interruption leaves
 //! nothing to clean up, and processes need not know each other.
 
-use super::setup::{calibration, can_be_read_again, named, observed, settings};
+use super::setup::{calibration, can_be_read_again, name_traces, named, observed, others, settings};
 use crate::calibrated;
 use crate::groups;
 use crate::input::Input;
@@ -211,21 +211,23 @@ fn identity(sim: &Sim) -> Result<String, Failure> {
     let options = [&sim.placement, &sim.compute_scale, &sim.algorithms].map(Path::new);
     let files = [&sim.calibration, &sim.op_codes].into_iter().flatten().map(PathBuf::as_path);
     options.into_iter().chain(files).try_for_each(can_be_read_again)?;
-    let (_, settings) = read(sim)?;
+    let (trace, others, settings) = read(sim)?;
     let noise = match &settings.jobs[0].compute_noise {
         ComputeNoise::Resampled { of: Some(of) } => of_file(of)?,
         _ => String::new(),
     };
     let version = env!("CARGO_PKG_VERSION");
-    Ok(format!("{version} {traces}{noise} ideal {}, {settings:?}", !sim.no_ideal))
+    let text = format!("{version} {traces}{noise} ideal {}, {settings:?}", !sim.no_ideal);
+    // A trace that was converted is in another file each time.
+    Ok(others.iter().fold(trace.with_name(text), |text, other| other.with_name(text)))
 }
 
-/// The trace and the settings of a point.
-fn read(sim: &Sim) -> Result<(Input, Settings), Failure> {
-    let trace = Input::of(&sim.trace)?;
+/// The trace, those of further jobs, and the settings of a point.
+fn read(sim: &Sim) -> Result<(Input, Vec<Input>, Settings), Failure> {
+    let (trace, others) = (Input::of(&sim.trace)?, others(sim)?);
     let codes = trace.op_codes(sim.op_codes.as_deref())?;
-    let settings = settings(sim, &trace, codes.as_ref(), calibration(sim)?.as_ref())?;
-    Ok((trace, settings))
+    let settings = settings(sim, &trace, &others, codes.as_ref(), calibration(sim)?.as_ref())?;
+    Ok((trace, others, settings))
 }
 
 /// Size and time of a file.
@@ -289,9 +291,10 @@ fn known(result: &PathBuf, point: &Point) -> Option<Simulation> {
 
 fn run(point: &Point, watch: &Watch) -> Outcome {
     let run = || -> Result<Simulation, Failure> {
-        let (trace, settings) = read(&point.sim)?;
+        let (trace, others, settings) = read(&point.sim)?;
         let mut report = observed(&point.sim, &settings, watch)
             .map_err(|error| named(&settings, &point.sim.placement, &trace, error))?;
+        name_traces(&mut report, &trace, &others);
         // With many points, these lists would dominate the table.
         for job in &mut report.jobs {
             job.ranks.clear();

@@ -23,7 +23,7 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
         return Err(format!("--csv {}: --tune has one table; write --csv alone", table.name()).into());
     }
     let calibration = calibration(sim)?;
-    let settings = settings(sim, trace, codes, calibration.as_ref())?;
+    let settings = settings(sim, trace, &[], codes, calibration.as_ref())?;
     let bar = Bar::new("simulating");
     let mut operations = sim.tune.clone();
     operations.sort_unstable();

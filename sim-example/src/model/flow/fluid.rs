@@ -25,6 +25,9 @@ impl Bucket {
     }
 }
 
+/// The end of a flow beyond the range of times, unless its rate changes before.
+const NEVER: Picos = Picos(Picos::MAX.0 - 1);
+
 /// Flows with bytes to transfer, and when each ends.
 pub(super) struct Fluid {
     pub(super) shares: Shares,
@@ -56,7 +59,7 @@ pub(super) enum Event {
     Step(u32),
     /// The end of a flow, unless a later event replaced it.
     End { flow: u32, generation: u32 },
-    /// Links fail or work again.
+    /// Links fail, work again, or have another bandwidth.
     Change,
 }
 
@@ -67,7 +70,7 @@ pub(super) enum Flowed {
     Due(u32),
     /// All bytes have passed.
     Ended(u32),
-    /// Links fail or work again.
+    /// Links fail, work again, or have another bandwidth.
     Changed,
 }
 
@@ -87,6 +90,16 @@ impl Fluid {
             now: Picos::ZERO,
             dirty: false,
         }
+    }
+
+    /// A link has another capacity from this moment on, in bytes per picosecond.
+    pub(super) fn set_capacity(&mut self, link: u32, capacity: f64) {
+        let more = self.shares.set_capacity(link, capacity);
+        if let Some(bucket) = self.buckets.get_mut(link as usize) {
+            bucket.fill(self.now);
+            bucket.left += more;
+        }
+        self.dirty = true;
     }
 
     /// A flow that has not started.
@@ -166,7 +179,7 @@ impl Fluid {
     pub(super) fn next(&mut self, limit: Picos) -> Result<Option<(Picos, Flowed)>, OutOfTime> {
         loop {
             if self.dirty && self.queue.next() != Some(self.now) {
-                self.share()?;
+                self.share();
             }
             let Some((now, event)) = self.queue.pop(limit) else { return Ok(None) };
             match event {
@@ -175,6 +188,9 @@ impl Fluid {
                     return Ok(Some((now, Flowed::Due(flow))));
                 }
                 Event::End { flow, generation } if self.states[flow as usize].generation == generation => {
+                    if now == NEVER {
+                        return Err(OutOfTime { bytes: self.states[flow as usize].bytes });
+                    }
                     self.now = now;
                     self.states[flow as usize].generation = generation.wrapping_add(1);
                     return Ok(Some((now, Flowed::Ended(flow))));
@@ -189,7 +205,7 @@ impl Fluid {
     }
 
     /// Updates rates and ends after all starts and ends of this moment.
-    pub(super) fn share(&mut self) -> Result<(), OutOfTime> {
+    pub(super) fn share(&mut self) {
         self.dirty = false;
         self.shares.solve();
         for at in 0..self.shares.changed().len() {
@@ -204,10 +220,8 @@ impl Fluid {
             let exact = state.left / state.rate;
             let time = (exact - exact * 1e-13 - 1e-6).ceil().max(0.0);
             // The cast saturates.
-            let end = self.now.checked_add(Picos(time as u64)).filter(|end| *end < Picos::MAX);
-            let end = end.ok_or(OutOfTime { bytes: state.bytes })?;
+            let end = self.now.saturating_add(Picos(time as u64)).min(NEVER);
             self.queue.push(end, Event::End { flow, generation: state.generation });
         }
-        Ok(())
     }
 }

@@ -153,6 +153,7 @@ impl Network for Flows<'_> {
                 Flowed::Due(flow) | Flowed::Ended(flow) => flow,
                 Flowed::Changed => {
                     self.links_change(now);
+                    self.change_bandwidths(now);
                     continue;
                 }
             };

@@ -83,7 +83,10 @@ impl Flows<'_> {
         let Some(rerouted) = &mut self.outages else { return };
         let parked = std::mem::take(&mut rerouted.parked);
         let begun: Vec<u32> = rerouted.begun.iter().copied().collect();
-        parked.into_iter().for_each(|flow| self.fluid.schedule(now, flow));
+        for flow in parked {
+            // Not before its node's interface has prepared it.
+            self.fluid.schedule(now.max(self.messages[flow as usize].entered), flow);
+        }
         for flow in begun {
             let is_same =
                 |links: Vec<LinkId>| links.iter().map(|link| link.0).eq(self.fluid.shares.route(flow));

@@ -29,7 +29,7 @@ pub(super) struct Shares {
     /// The links of each flow, with its index among the flows of each link.
     routes: Vec<Vec<(u32, u32)>>,
     free: Vec<u32>,
-    /// Links whose flows started or ended since the last solve.
+    /// Links whose flows started or ended, or whose capacity changed, since the last solve.
     touched: Vec<u32>,
     /// Number of the current or next solve.
     solve: u32,
@@ -185,6 +185,15 @@ impl Shares {
     /// A flow that has not started has no route.
     pub(super) fn clear(&mut self, flow: u32) {
         self.routes[flow as usize].clear();
+    }
+
+    /// Sets the capacity of a link; returns what it has more.
+    pub(super) fn set_capacity(&mut self, link: u32, capacity: f64) -> f64 {
+        let state = &mut self.links[link as usize];
+        if !std::mem::replace(&mut state.touched, true) {
+            self.touched.push(link);
+        }
+        capacity - std::mem::replace(&mut state.capacity, capacity)
     }
 
     /// The flows whose rates changed in the last solve.
@@ -382,16 +391,27 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
-        /// Flows start and end; after each moment all rates equal those of filling from scratch.
+        /// Flows start and end, and capacities change; after each moment all rates equal those of filling from scratch.
         #[test]
         fn as_filled_from_the_beginning(
-            capacities in prop::collection::vec(capacity(), 8),
-            moments in prop::collection::vec((prop::collection::vec(flow(8), 0..5), prop::collection::vec(any::<u32>(), 0..4)), 1..25),
+            mut capacities in prop::collection::vec(capacity(), 8),
+            moments in prop::collection::vec(
+                (
+                    prop::collection::vec(flow(8), 0..5),
+                    prop::collection::vec(any::<u32>(), 0..4),
+                    prop::collection::vec((0u32..8, capacity()), 0..3),
+                ),
+                1..25,
+            ),
         ) {
             let mut shares = Shares::new(capacities.clone());
             let mut flows: Vec<(u32, (Vec<u32>, f64))> = Vec::new();
             let mut known = std::collections::HashMap::new();
-            for (come, go) in moments {
+            for (come, go, other) in moments {
+                for (link, capacity) in other {
+                    capacities[link as usize] = capacity;
+                    shares.set_capacity(link, capacity);
+                }
                 for which in go {
                     if !flows.is_empty() {
                         let (flow, _) = flows.swap_remove(which as usize % flows.len());

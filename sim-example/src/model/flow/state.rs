@@ -8,7 +8,9 @@ use vef_format::units::{Bytes, Picos};
 use super::fluid::{Event, Fluid};
 use super::settings::{Connections, FlowSettings, Weights};
 use crate::model::links::{LinkSpeed, Usage};
+use crate::model::paces::Paces;
 use crate::model::{Hops, OutOfTime, Setup};
+use crate::quantity::Bandwidth;
 use crate::routing::{Load, Router};
 use crate::topology::{LinkId, Outages};
 use crate::watch::{Crossing, Watch};
@@ -38,6 +40,8 @@ pub(crate) struct Flows<'a> {
     pub(super) watch: Option<Box<Watch>>,
     /// Set if links fail at times.
     pub(super) outages: Option<Rerouted<'a>>,
+    /// Bandwidths that links get, by time, the next one last.
+    pub(super) changes: Vec<(Picos, LinkId, Bandwidth)>,
 }
 
 /// The ends of a connection: a job and two of its ranks, or two nodes of the traffic beside.
@@ -107,6 +111,11 @@ impl<'a> Rerouted<'a> {
     }
 }
 
+/// In bytes per picosecond.
+fn capacity(bandwidth: Bandwidth) -> f64 {
+    bandwidth.bits_per_second() as f64 / 8e12
+}
+
 impl<'a> Flows<'a> {
     /// An empty network. Reports [`Happened::Sent`], if asked for, when all bytes have passed.
     pub(super) fn new(setup: &Setup<'a>) -> Self {
@@ -114,7 +123,10 @@ impl<'a> Flows<'a> {
         let topology = router.fabric();
         let speeds = links.speeds(topology);
         let speed = |link| &speeds[usize::from(topology.class(LinkId(link)).0)];
-        let capacity = |link| speed(link).bandwidth.bits_per_second() as f64 / 8e12;
+        let capacity = |link| capacity(speed(link).bandwidth);
+        let mut changes = Paces::new(topology, |class| speeds[usize::from(class.0)].bandwidth)
+            .map_or(Vec::new(), |paces| paces.changes());
+        changes.reverse();
         let nodes = topology.nodes() as usize;
         let outages = topology.outages().map(Rerouted::new);
         let mut flows = Self {
@@ -134,12 +146,21 @@ impl<'a> Flows<'a> {
             watch: None,
             speeds,
             outages,
+            changes,
             router,
         };
-        if let Some(Rerouted { outages, .. }) = flows.outages {
-            outages.begins().iter().skip(1).for_each(|&begin| flows.fluid.queue.push(begin, Event::Change));
-        }
+        let outages = flows.outages.iter().flat_map(|rerouted| rerouted.outages.begins().iter().copied());
+        let times: BTreeSet<Picos> = outages.chain(flows.changes.iter().map(|(begin, ..)| *begin)).collect();
+        times.into_iter().skip(1).for_each(|time| flows.fluid.queue.push(time, Event::Change));
+        flows.change_bandwidths(Picos::ZERO);
         flows
+    }
+
+    /// The bandwidth of links changes at this time.
+    pub(super) fn change_bandwidths(&mut self, now: Picos) {
+        while let Some((_, link, bandwidth)) = self.changes.pop_if(|(begin, ..)| *begin <= now) {
+            self.fluid.set_capacity(link.0, capacity(bandwidth));
+        }
     }
 
     #[inline]

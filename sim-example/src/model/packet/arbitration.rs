@@ -94,14 +94,12 @@ impl Packets<'_> {
         }
         let now = self.now;
         let state = &self.links[link.index()];
-        if let (Some(held), Some((_, slot, _))) = (&self.outages, chosen)
-            && held.will_fail(
-                link,
-                state.free.max(now),
-                self.time(state.class, self.packets[slot as usize].bytes)?,
-            )
-        {
-            return Ok(());
+        if let (Some(held), Some((_, slot, _))) = (&self.outages, chosen) {
+            let start = state.free.max(now);
+            let end = self.end((link, state.class), start, self.packets[slot as usize].bytes)?;
+            if held.will_fail(link, start, end) {
+                return Ok(());
+            }
         }
         let state = &mut self.links[link.index()];
         let Some((place, slot, room)) = chosen else {

@@ -214,8 +214,12 @@ impl Packets<'_> {
         Ok(())
     }
 
-    /// A packet requests a link: it is marked if the queue is long, and dropped (`false`) if it has no room.
+    /// A packet requests a link, with congestion control: it is marked if the queue is long, and dropped (`false`) if it has no room.
+    #[inline]
     pub(super) fn admit(&mut self, link: LinkId, slot: u32) -> bool {
+        if !self.congestion.as_ref().is_some_and(|all| all.has_queues) {
+            return true;
+        }
         let packet = &self.packets[slot as usize];
         let wire = u64::from(packet.bytes) + self.settings.header.0;
         let buffer = packet.buffer;
@@ -265,7 +269,11 @@ impl Packets<'_> {
     }
 
     /// A packet leaves the queue of a link.
+    #[inline]
     pub(super) fn leaves_queue(&mut self, link: LinkId, slot: u32) {
+        if !self.congestion.as_ref().is_some_and(|all| all.has_queues) {
+            return;
+        }
         let packet = &self.packets[slot as usize];
         let wire = u64::from(packet.bytes) + self.settings.header.0;
         let place = self.queue_of(link, packet.buffer);

@@ -47,8 +47,8 @@ impl Packets<'_> {
             found = room.map(|room| (class, slot, bytes, room));
         }
         if let (Some(held), Some((_, _, bytes, _))) = (&self.outages, found) {
-            let time = self.time(self.links[link.index()].class, bytes)?;
-            if held.will_fail(link, self.now, time) {
+            let end = self.end((link, self.links[link.index()].class), self.now, bytes)?;
+            if held.will_fail(link, self.now, end) {
                 return Ok(None);
             }
         }
@@ -94,10 +94,10 @@ impl Packets<'_> {
             hops: 1,
         };
         let packet = self.packets.insert(packet) as u32;
-        let time = self.time(self.links[link.index()].class, bytes)?;
+        let end = self.end((link, self.links[link.index()].class), self.now, bytes)?;
         let state = &mut self.links[link.index()];
         let latency = self.speeds[usize::from(state.class.0)].speed.latency;
-        let end = self.now.checked_add(time).ok_or(out_of_time)?;
+        let time = Picos(end.0 - self.now.0);
         (state.free, state.next_arbitration) = (end, end);
         state.load += wire;
         let usage = &mut self.usage[link.index()];

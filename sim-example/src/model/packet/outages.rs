@@ -52,9 +52,7 @@ impl Packets<'_> {
 
     /// A packet does not wait for a link any more: it is where it was before.
     fn take_back(&mut self, link: LinkId, slot: u32) {
-        if self.congestion.is_some() {
-            self.leaves_queue(link, slot);
-        }
+        self.leaves_queue(link, slot);
         let packet = &mut self.packets[slot as usize];
         packet.link = NONE;
         if !packet.last {

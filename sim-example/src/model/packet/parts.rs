@@ -294,10 +294,10 @@ impl<'a> Held<'a> {
         Self { outages, waiting: Vec::new() }
     }
 
-    /// Whether a packet that begins to leave at `from` and takes `time` is cut off.
+    /// Whether a packet that leaves from `from` to `to` is cut off.
     #[inline(never)]
-    pub(super) fn will_fail(&self, link: LinkId, from: Picos, time: Picos) -> bool {
-        self.outages.cut(link, from, from.saturating_add(time)).is_some()
+    pub(super) fn will_fail(&self, link: LinkId, from: Picos, to: Picos) -> bool {
+        self.outages.cut(link, from, to).is_some()
     }
 
     /// The switch and destination of a packet that waits for ever.

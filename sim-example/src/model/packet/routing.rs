@@ -48,7 +48,7 @@ impl Packets<'_> {
         };
         packet.link = hop.link.0;
         packet.last = hop.last;
-        if self.congestion.is_some() && !self.admit(hop.link, slot) {
+        if !self.admit(hop.link, slot) {
             return;
         }
         let first = self.channels_of(self.class_of(self.packets[slot as usize].buffer)).0;

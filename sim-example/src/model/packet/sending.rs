@@ -14,24 +14,25 @@ impl Packets<'_> {
     #[inline]
     pub(super) fn send(&mut self, link: LinkId, slot: u32, room: u32) -> Result<(), OutOfTime> {
         let now = self.now;
-        let time = self.time(self.links[link.index()].class, self.packets[slot as usize].bytes)?;
-        if self.congestion.is_some() {
-            self.leaves_queue(link, slot);
-        }
+        let (class, payload) = (self.links[link.index()].class, self.packets[slot as usize].bytes);
+        let start = now.max(self.links[link.index()].free);
+        let last_left = self.end((link, class), start, payload)?;
+        // With a speedup the packet may leave its buffer before the link is idle.
+        let left = match self.settings.speedup {
+            Some(speedup) => {
+                let inside = Picos((self.time(class, payload)?.0 as f64 / speedup).ceil() as u64);
+                now.checked_add(inside).ok_or(OutOfTime { bytes: Bytes(payload.into()) })?
+            }
+            None => last_left,
+        };
+        self.leaves_queue(link, slot);
         let packet = &mut self.packets[slot as usize];
         let wire = packet.bytes + self.settings.header.0 as u32;
         let out_of_time = OutOfTime { bytes: Bytes(packet.bytes.into()) };
         let (number, packet_class) = (packet.buffer, u32::from(packet.vcs.0));
         let state = &mut self.links[link.index()];
         let latency = self.speeds[usize::from(state.class.0)].speed.latency;
-        // With a speedup the packet may leave its buffer before the link is idle.
-        let inside = match self.settings.speedup {
-            Some(speedup) => Picos((time.0 as f64 / speedup).ceil() as u64),
-            None => time,
-        };
-        let left = now.checked_add(inside).ok_or(out_of_time)?.max(packet.last_byte);
-        let start = now.max(state.free);
-        let end = start.checked_add(time).ok_or(out_of_time)?.max(packet.last_byte);
+        let (left, end) = (left.max(packet.last_byte), last_left.max(packet.last_byte));
         let usage = &mut self.usage[link.index()];
         let (time, waited) = (Picos(end.0 - start.0), start.saturating_sub(packet.ready));
         usage.add(Bytes(wire.into()), time, waited);

@@ -13,6 +13,7 @@ use super::parts::*;
 use super::settings::{Buffers, PacketSettings, room};
 use crate::model::kind::Setup;
 use crate::model::links::{Links, Usage};
+use crate::model::paces::Paces;
 use crate::model::{Hops, ModelError, OutOfTime};
 use crate::routing::Router;
 use crate::topology::{LinkClass, LinkId};
@@ -57,6 +58,8 @@ pub(crate) struct Packets<'a> {
     pub(super) congestion: Option<Box<Controlled>>,
     /// Set if links fail at times.
     pub(super) outages: Option<Box<Held<'a>>>,
+    /// Set if the bandwidth of links changes.
+    pub(super) paces: Option<Box<Paces>>,
     /// Set in a network that several threads divide among themselves.
     pub(super) border: Option<Box<Border<'a>>>,
 }
@@ -101,8 +104,9 @@ impl<'a> Packets<'a> {
             return Err(ModelError::PacketSize { size: settings.size, header: settings.header });
         }
         let whole = Bytes(most);
-        let mut speeds = Vec::new();
-        for speed in links.speeds(topology) {
+        let (mut speeds, of_classes) = (Vec::new(), links.speeds(topology));
+        let paces = Paces::new(topology, |class| of_classes[usize::from(class.0)].bandwidth);
+        for speed in of_classes {
             let whole = speed.bandwidth.time(whole).ok_or(OutOfTime { bytes: whole })?;
             let back = speed.latency.saturating_add(settings.credit_delay);
             speeds.push(ClassSpeed { speed, whole, back, buffered: Picos::ZERO });
@@ -123,7 +127,13 @@ impl<'a> Packets<'a> {
         settings.check_congestion(&router)?;
         let congestion = (settings.congestion.is_some() || settings.lossy.is_some()).then(|| {
             let of = (topology.nodes() * classes, topology.links() * classes);
-            Box::new(Controlled::new(settings.congestion, settings.lossy_queue(), &speeds, of))
+            Box::new(Controlled::new(
+                settings.congestion,
+                settings.lossy_queue(),
+                settings.buffers,
+                &speeds,
+                of,
+            ))
         });
         let link = |link: u32| Link {
             free: Picos::ZERO,
@@ -183,6 +193,7 @@ impl<'a> Packets<'a> {
             watch: None,
             congestion,
             outages: topology.outages().map(|outages| Box::new(Held::new(outages))),
+            paces,
             border: None,
             router,
         })
@@ -341,6 +352,21 @@ impl<'a> Packets<'a> {
         }
         let wire = Bytes(u64::from(payload) + self.settings.header.0);
         speed.bandwidth.time(wire).ok_or(OutOfTime { bytes: Bytes(payload.into()) })
+    }
+
+    /// When a packet with that payload has left that begins to leave at `start`, over a link of that class.
+    #[inline]
+    pub(super) fn end(
+        &self,
+        (link, class): (LinkId, LinkClass),
+        start: Picos,
+        payload: u32,
+    ) -> Result<Picos, OutOfTime> {
+        let bytes = Bytes(payload.into());
+        if let Some(pace) = self.paces.as_ref().and_then(|paces| paces.of(link)) {
+            return pace.after(start, Bytes(bytes.0 + self.settings.header.0)).ok_or(OutOfTime { bytes });
+        }
+        start.checked_add(self.time(class, payload)?).ok_or(OutOfTime { bytes })
     }
 
     /// Puts a packet into a buffer that it is going to reach at `ready`.

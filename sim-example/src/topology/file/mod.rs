@@ -1,11 +1,12 @@
 //! Networks from files: nodes, switches and cables, optionally with bandwidth and latency.
 //!
-//! The suffix selects the format: `.graphml`, `.dot` or `.gv`, `.conf` (Slurm), `.ibnet` (`ibnetdiscover`), else lines of text. Each
-//! yields a [`Description`].
+//! The suffix selects the format: `.graphml`, `.dot` or `.gv`, `.conf` (Slurm), `.ibnet` (`ibnetdiscover`); any other file that begins
+//! with a brace is InfraGraph's JSON, else it has lines of text. Each yields a [`Description`].
 
 mod dot;
 mod graphml;
 mod ibnet;
+mod infragraph;
 mod lines;
 mod slurm;
 
@@ -43,6 +44,7 @@ pub(super) fn read(path: &Path) -> Result<Description, FileError> {
         Some("dot" | "gv") => dot::parse(&text),
         Some("conf") => slurm::parse(&text),
         Some("ibnet") => ibnet::parse(&text),
+        _ if text.trim_start().starts_with('{') => infragraph::parse(&text),
         _ => lines::parse(&text),
     }
 }

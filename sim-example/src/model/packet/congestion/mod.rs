@@ -19,6 +19,7 @@ use dctcp::Dctcp;
 use settings::{Congestion, Window};
 
 use super::parts::ClassSpeed;
+use super::settings::Buffers;
 use crate::model::network::Congested;
 use crate::quantity::Bandwidth;
 use crate::topology::LinkClass;
@@ -178,6 +179,8 @@ pub(crate) struct Controlled {
     /// By source, destination and class of traffic.
     pub(super) pairs: HashMap<(u32, u32, u8), u32>,
     pub(super) hosts: Vec<Host>,
+    /// Whether anything depends on how much waits for a link.
+    pub(super) has_queues: bool,
     /// Bytes that wait, by link and class of traffic.
     pub(super) queued: Vec<u64>,
     /// DCTCP's K, by class of links.
@@ -195,6 +198,7 @@ impl Controlled {
     pub(super) fn new(
         control: Option<Congestion>,
         lossy: Option<(Bytes, Picos)>,
+        buffers: Buffers,
         speeds: &[ClassSpeed],
         (hosts, queues): (u32, u32),
     ) -> Self {
@@ -208,6 +212,9 @@ impl Controlled {
             flows: Vec::new(),
             pairs: HashMap::new(),
             hosts: (0..hosts).map(|_| Host::default()).collect(),
+            has_queues: lossy.is_some()
+                || control.as_ref().is_some_and(Congestion::marks)
+                || buffers == Buffers::Output,
             queued: vec![0; queues as usize],
             thresholds: speeds.iter().map(threshold).collect(),
             flights: Vec::new(),
