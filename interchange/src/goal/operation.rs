@@ -68,12 +68,12 @@ impl RankGraph {
         self.starts.clear();
     }
 
-    /// Makes room for about `times` as much as there is.
+    /// Makes room for about `times` as much as there is, if there is so much memory: that is a guess by the length of a file.
     pub(super) fn reserve(&mut self, times: usize) {
         let room = |length: usize| length.saturating_mul(times + times / 8 + 1);
-        self.operations.reserve(room(self.operations.len()));
-        self.requires.reserve(room(self.requires.len()));
-        self.starts.reserve(room(self.starts.len()));
+        _ = self.operations.try_reserve(room(self.operations.len()));
+        _ = self.requires.try_reserve(room(self.requires.len()));
+        _ = self.starts.try_reserve(room(self.starts.len()));
     }
 }
 
