@@ -133,8 +133,6 @@ pub struct Options {
     pub own_work: Option<f64>,
     /// How calls that create communicators count.
     pub creations: Creations,
-    /// What answers one-sided requests.
-    pub rma: OneSided,
     /// Storage servers, which become further tasks of the trace; `None`: accesses to files are counted only.
     pub io: Option<IoServers>,
     /// Codes of the collectives in the trace.
@@ -168,16 +166,6 @@ pub enum Polls {
     Wait,
     /// As computing, with the duration measured in the run.
     Compute,
-}
-
-/// What answers the requests of one-sided communication at their target (`docs/mixing.md`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OneSided {
-    /// The library, in the target's calls: a request that comes while the target computes waits for its next one.
-    #[default]
-    Software,
-    /// The network interface, when they come.
-    Hardware,
 }
 
 /// How calls count that create communicators.

@@ -77,7 +77,6 @@ impl<'a> Reading<'a> {
             polls: options.polls,
             keep_preempted: options.keep_preempted,
             own_work: options.own_work,
-            rma: options.rma,
             library,
             creations: match options.creations {
                 Creations::Collectives => Some(library),

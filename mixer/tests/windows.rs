@@ -3,7 +3,7 @@
 mod capture;
 
 use capture::{Program, WORLD, What};
-use mixer::{MixError, OneSided, Options, Problem, Quiet, mix};
+use mixer::{MixError, Options, Problem, Quiet, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
 use vef_format::ids::CommRank;
@@ -43,14 +43,10 @@ fn sync(target: Option<u32>) -> Detail<'static> {
 
 /// The text of the trace.
 fn mixed(program: &Program, memory: Option<Bytes>) -> Result<String, MixError> {
-    mixed_with(program, memory, OneSided::Software)
-}
-
-fn mixed_with(program: &Program, memory: Option<Bytes>, rma: OneSided) -> Result<String, MixError> {
     let dir = tempfile::tempdir().unwrap();
     capture::write(dir.path(), &program.tasks);
     let trace = dir.path().join("t.vef");
-    mix(dir.path(), &trace, &Options { memory, rma, ..Options::default() }, &Quiet)?;
+    mix(dir.path(), &trace, &Options { memory, ..Options::default() }, &Quiet)?;
     Ok(std::fs::read_to_string(trace).unwrap())
 }
 
@@ -94,19 +90,6 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
         ["0 7 at 290, collective", "0 500 at 0, message of 0 from 0", "1 0 at 290, own to 0 of 7"]
     );
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
-
-    // Hardware answers when the request comes, in the middle of what the target computes.
-    let text = mixed_with(&program, None, OneSided::Hardware).unwrap();
-    assert_eq!(
-        records(&text, "1"),
-        [
-            "1 0 at 90, collective",
-            "0 500 at 0, message of 0 from 0",
-            "0 7 at 200, own to 1 of 0",
-            "1 0 at 290, own to 0 of 7",
-        ]
-    );
-    assert_eq!(mixed_with(&program, Some(Bytes(1)), OneSided::Hardware).unwrap(), text, "in parts");
 }
 
 #[test]
@@ -133,11 +116,6 @@ fn what_the_target_computes_before_it_answers_is_kept() {
     ];
     assert_eq!(records(&text, "1"), expected);
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
-    assert_eq!(
-        mixed_with(&program, None, OneSided::Hardware).unwrap(),
-        text,
-        "in a call, hardware is no quicker"
-    );
 }
 
 #[test]

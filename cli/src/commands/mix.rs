@@ -5,7 +5,7 @@ use crate::groups::{Threads, one_of};
 use crate::mixing::Progress;
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::session;
-use mixer::{Creations, IoServers, Job, MixError, OneSided, Options, Polls, Spent, Summary};
+use mixer::{Creations, IoServers, Job, MixError, Options, Polls, Spent, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
@@ -67,9 +67,6 @@ pub struct Arguments {
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
     pub communicators: Creations,
-    /// What answers one-sided requests (MPI_Get, MPI_Win_flush …) at their target: software, in the target's calls, or hardware, at once
-    #[arg(long, value_name = "WHAT", default_value = "software", value_parser = one_of([("software", OneSided::Software), ("hardware", OneSided::Hardware)]))]
-    pub rma: OneSided,
     /// Storage servers: so many further tasks, which keep the files of MPI-IO and answer each access with a message. Without,
     /// accesses are counted
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -163,7 +160,6 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         keep_init: mix.keep_init,
         keep_preempted: mix.keep_preempted,
         creations: mix.communicators,
-        rma: mix.rma,
         io: io_servers(mix)?,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     })
@@ -296,7 +292,7 @@ fn text(summary: &Summary) -> String {
     }
     if summary.early_receptions > 0 {
         lines.push(format!(
-            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, or collectives that were lowered took their time otherwise",
+            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, one-sided requests are answered in later calls than they were, or collectives that were lowered took their time otherwise",
             Grouped(summary.early_receptions)
         ));
     }

@@ -2,7 +2,6 @@
 
 use super::builder::Builder;
 use super::requested::Answer;
-use crate::OneSided;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::records::{After, Body, Record};
@@ -17,13 +16,12 @@ const AGENT: u16 = u16::MAX;
 const SERVING: u32 = 256;
 
 impl Builder<'_> {
-    /// Rule 15, before `event`: a request is answered at once if it came while the task was in a call, or hardware answers. The last call answers
-    /// all.
+    /// Rule 15, before `event`: a request is answered at once if it came while the task was in a call. The last call answers all.
     #[cold]
     pub(super) fn answer_before(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         let until = match event.action {
             Action::Finalize => u64::MAX,
-            _ if self.several_threads || self.options.rma == OneSided::Hardware => event.start.0,
+            _ if self.several_threads => event.start.0,
             _ => self.answers.busy_until.min(event.start.0),
         };
         self.answer(event, until)
@@ -79,16 +77,6 @@ impl Builder<'_> {
                 break;
             }
             self.answers.rest = rest;
-            let computes = self.answers.busy_until < at && at < event.start.0 && !self.several_threads;
-            if computes && self.options.rma == OneSided::Hardware {
-                // What it has computed until now is in front of the answer.
-                self.count_further()?;
-                let now = Event { start: Nanos(at), end: Nanos(at), ..event.clone() };
-                self.record(&now, Body::Mark, After::Sent);
-                if let Some(notes) = &mut self.notes {
-                    notes.answered(event.thread);
-                }
-            }
             self.count_further()?;
             let request = self.task.receives.channel(Channel::of_window(comm, origin, Purpose::Request));
             let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);

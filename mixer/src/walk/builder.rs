@@ -18,7 +18,7 @@ use crate::index::{ChannelIndex, CollectiveIndex, CommIndex, MessageIndex, Recei
 use crate::records::{After, Body, Records};
 use crate::summary::Tally;
 use crate::task::{Fate, Task};
-use crate::{OneSided, Polls, StorageServers};
+use crate::{Polls, StorageServers};
 use ::collectives::choose::Table;
 use ::collectives::creations::Library;
 use hashbrown::HashMap;
@@ -50,7 +50,6 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) keep_preempted: bool,
     /// Factor of the time of calls without a record.
     pub(crate) own_work: Option<f64>,
-    pub(crate) rma: OneSided,
     /// The library whose messages collectives between groups have.
     pub(crate) library: Library,
     /// The library whose agreements are in the trace; `None`: they are computing.

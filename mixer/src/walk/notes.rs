@@ -73,10 +73,10 @@ impl NoteTaker {
         self.sent.push(record);
     }
 
-    /// The task's answer to a one-sided request, or a mark in front of it, is the latest record, by `thread`.
-    pub(super) fn answered(&mut self, thread: u16) {
+    /// The task's answer to a one-sided request, by the thread `agent`, is the latest record.
+    pub(super) fn answered(&mut self, agent: u16) {
         if let Some(threads) = &mut self.threads {
-            threads.made(thread);
+            threads.made(agent);
             threads.made_by(Function::GET);
         }
     }

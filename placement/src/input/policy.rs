@@ -184,9 +184,11 @@ pub(crate) fn unknown(what: &str) -> Error {
 
 /// A policy that no launcher has.
 fn unlisted(what: &str) -> Error {
-    let ppr = if what == "mapping" { ", and ppr:N:OBJECT" } else { "" };
+    let others =
+        if what == "mapping" { "ppr:N:OBJECT" } else { "for Open MPI 5 slot, node, fill and span alone" };
     Error::new(format!(
-        "the specified {what} policy is not recognized: there are slot, node, hwthread, core, socket, l1cache, l2cache, l3cache, numa{ppr}"
+        "the specified {what} policy is not recognized: there are slot, node, hwthread, core, socket or package, l1cache, l2cache, l3cache, \
+         numa; {others}"
     ))
 }
 

@@ -22,8 +22,8 @@ use super::wiring::{LinkClass, LinkId, Vertex, Wiring};
 pub(super) const FORMS: &[Form] = &[Form {
     kind: "file",
     form: "file:PATH",
-    example: "file:net.graphml, file:net.dot, file:topology.conf, file:fabric.ibnet or file:net.txt",
-    help: "any graph, from a .graphml, .dot or .txt file, Slurm's topology.conf, or the output of ibnetdiscover (.ibnet)",
+    example: "file:net.graphml, file:net.dot, file:topology.conf, file:fabric.ibnet, file:infrastructure.json or file:net.txt",
+    help: "any graph, from a .graphml, .dot or .txt file, Slurm's topology.conf, the output of ibnetdiscover (.ibnet), or InfraGraph's JSON",
     parse: |path| (!path.is_empty()).then(|| Ok(TopologySpec::File(path.into()))),
 }];
 

@@ -59,6 +59,7 @@ struct Link {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Physical {
     bandwidth: Option<Measure>,
     latency: Option<Measure>,
@@ -309,10 +310,12 @@ impl Link {
         let mut speed = Speed::default();
         let measures = [("bandwidth", &self.physical.bandwidth), ("latency", &self.physical.latency)];
         for (attribute, measure) in measures {
-            let Some((unit, measure)) =
-                measure.as_ref().and_then(|measure| Some((measure.choice.as_ref()?, measure)))
-            else {
-                continue;
+            let Some(measure) = measure else { continue };
+            let Some(unit) = &measure.choice else {
+                if measure.values.is_empty() {
+                    continue;
+                }
+                return Err(syntax(&format!("link {:?}: {attribute} has no \"choice\"", self.name)));
             };
             let known = match (attribute, &**unit) {
                 ("bandwidth", "gigabits_per_second") => "Gbit/s",
@@ -327,7 +330,9 @@ impl Link {
                     )));
                 }
             };
-            let value = measure.values.get(unit).map(ToString::to_string).unwrap_or_default();
+            let Some(value) = measure.values.get(unit) else {
+                return Err(syntax(&format!("link {:?}: {attribute} has no {unit:?}", self.name)));
+            };
             speed.set(attribute, &format!("{value}{known}"))?;
         }
         Ok(speed)
@@ -478,6 +483,9 @@ mod tests {
             ("\"gigabits_per_second\": 100", "\"gigabits_per_second\": -1", "bandwidth \"-1Gbit/s\": "),
             ("\"us\": 0.5", "\"ns\": 5", "latency \"us\": "),
             ("\"choice\": \"us\"", "\"choice\": \"h\"", "link \"rail\": unknown unit \"h\" of latency"),
+            ("\"choice\": \"us\", ", "", "link \"rail\": latency has no \"choice\""),
+            ("\"us\": 0.5", "\"ns\": 0.5", "link \"rail\": latency has no \"us\""),
+            ("\"latency\"", "\"latenzy\"", "unknown field `latenzy`, expected `bandwidth` or `latency`"),
             ("\"count\": 3", "\"count\": -3", "line 13: not of InfraGraph: invalid value: integer `-3`"),
             (
                 "\"edges\": [\n    { \"ep1\"",
