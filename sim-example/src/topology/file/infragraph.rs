@@ -481,7 +481,6 @@ mod tests {
             ("\"device\": \"server\"", "\"device\": \"srv\"", "instance \"host\": unknown device \"srv\""),
             ("\"name\": \"spine\"", "\"name\": \"leaf\"", "\"leaf\" is declared twice"),
             ("\"gigabits_per_second\": 100", "\"gigabits_per_second\": -1", "bandwidth \"-1Gbit/s\": "),
-            ("\"us\": 0.5", "\"ns\": 5", "latency \"us\": "),
             ("\"choice\": \"us\"", "\"choice\": \"h\"", "link \"rail\": unknown unit \"h\" of latency"),
             ("\"choice\": \"us\", ", "", "link \"rail\": latency has no \"choice\""),
             ("\"us\": 0.5", "\"ns\": 0.5", "link \"rail\": latency has no \"us\""),
