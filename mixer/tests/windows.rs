@@ -111,11 +111,44 @@ fn what_the_target_computes_before_it_answers_is_kept() {
         "1 0 at 10040, collective",
         "0 500 at 0, message of 0 from 0",
         "0 500 at 0, message of 0 from 0",
-        "0 7 at 90, own to 1 of 0",
+        // What the call takes behind the latest answer, too.
+        "0 7 at 300, own to 1 of 0",
         "1 0 at 290, own to 0 of 7",
     ];
     assert_eq!(records(&text, "1"), expected);
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+}
+
+/// Neither the beginning of a phase nor a time without a core is a call, in which requests would be answered.
+#[test]
+fn what_is_no_call_answers_nothing() {
+    let with = |action: Option<Action<'static>>| {
+        let mut program = Program::new(2);
+        window(&mut program);
+        call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+        if let Some(action) = action {
+            program.call(1, action);
+            // From the end of the call in front of it on, as long as the thread computed.
+            let [.., before, last] = &mut program.tasks[1][..] else { panic!("two events") };
+            (last.start, last.end) = (before.end, before.end + 10);
+            program.now -= 100;
+        }
+        call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        call(&mut program, 1, "MPI_Win_sync", sync(None));
+        program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
+        records(&mixed(&program, None).unwrap(), "1")
+    };
+    let expected = |computing| {
+        [
+            format!("1 0 at {computing}, collective"),
+            "0 500 at 0, message of 0 from 0".to_owned(),
+            "0 7 at 100, own to 1 of 0".to_owned(),
+            "1 0 at 290, own to 0 of 7".to_owned(),
+        ]
+    };
+    assert_eq!(with(None), expected(290));
+    assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(290));
+    assert_eq!(with(Some(Action::Preempted)), expected(280));
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use super::builder::Builder;
 use super::requested::Answer;
+use super::timeline::Chain;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::records::{After, Body, Record};
 use crate::task::Fate;
-use mpi_abi::account::part_of;
 use vef_format::capture::event::{Action, CallSlot, Event};
 use vef_format::units::{Bytes, Nanos};
 
@@ -27,20 +27,27 @@ impl Builder<'_> {
         self.answer(event, until)
     }
 
-    /// A call in which requests are answered has a record, so that what its thread computed in front of it is in front of the answers, too.
+    /// A call of windows, files and the like without a record, in which requests are answered, gets a mark, so that what its thread computed in
+    /// front of the call is in front of the answers. What the call itself takes is in the next record, as without the mark.
     #[cold]
-    pub(super) fn begin_answering(&mut self, event: &Event<'_>, before: usize) {
+    pub(super) fn begin_answering(&mut self, event: &Event<'_>) {
         let answers = self.answers.rest.first().is_some_and(|first| first.at <= event.end.0);
-        if answers && !self.several_threads && self.records() == before && part_of(&event.action).is_some() {
-            self.record(event, Body::Mark, After::Sent);
+        if answers && !self.several_threads && matches!(event.action, Action::Other { .. }) {
+            let mut chain = Chain::default();
+            self.timeline.record(&mut self.task, event, event.start, &mut chain, Body::Mark, After::Sent);
+            self.timeline.end(&Event { end: event.start, ..event.clone() }, &chain);
         }
     }
 
     /// Rule 15, behind `event`: a request that came while the task was computing is answered in its next call.
     #[cold]
     pub(super) fn answer_after(&mut self, event: &Event<'_>) -> Result<(), Problem> {
-        // Definitions are no calls.
-        if !matches!(event.action, Action::Communicator(_) | Action::Datatype(_) | Action::Topology(_)) {
+        use Action::{Communicator, Datatype, Forget, Phase, Preempted, Topology};
+        let is_call = !matches!(
+            event.action,
+            Communicator(_) | Datatype(_) | Topology(_) | Forget(_) | Phase { .. } | Preempted
+        );
+        if is_call {
             self.answer(event, event.start.0)?;
             self.answers.busy_until = self.answers.busy_until.max(event.end.0);
         }

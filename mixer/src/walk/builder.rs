@@ -221,14 +221,14 @@ impl<'a> Builder<'a> {
         self.has_indices()
     }
 
-    /// Ends an event that made the records from `before` on.
+    /// Ends an event that made the records from `before` on; `has_record`: not only a mark in front of answers.
     #[inline(always)]
-    pub(super) fn leave(&mut self, event: &Event<'_>, before: usize) {
+    pub(super) fn leave(&mut self, event: &Event<'_>, before: usize, has_record: bool) {
         if let Some(notes) = &mut self.notes {
             let after = self.task.records.len() + self.timeline.delayed();
             notes.event(event, before as u64..after as u64, self.timeline.joined());
         }
-        if self.records() == before {
+        if !has_record {
             self.without_record(event);
         }
     }

@@ -122,10 +122,11 @@ impl Consumer<MixError> for &mut Walk<'_> {
         let before = builder.records();
         builder.enter(event).map_err(|problem| builder.error(problem))?;
         apply(builder, event).map_err(|problem| builder.error(problem))?;
-        if !builder.answers.are_given() {
-            builder.begin_answering(event, before);
+        let has_record = builder.records() > before;
+        if !has_record && !builder.answers.are_given() {
+            builder.begin_answering(event);
         }
-        builder.leave(event, before);
+        builder.leave(event, before, has_record);
         if !builder.answers.are_given() {
             builder.answer_after(event).map_err(|problem| builder.error(problem))?;
         }
