@@ -16,18 +16,21 @@ fn main() {
     let variable = |name: &str| std::env::var_os(name).unwrap_or_else(|| panic!("cargo sets {name}"));
     let (package, out) = (variable("CARGO_MANIFEST_DIR"), variable("OUT_DIR"));
     let root = Path::new(&package).parent().expect("the workspace");
-    for part in ["interpose", "substitute", "mpi-abi", "vef-format", "collectives", "Cargo.lock"] {
+    let parts = ["interpose", "substitute", "mpi-abi", "vef-format", "collectives"];
+    for part in parts.into_iter().chain(["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"]) {
         println!("cargo::rerun-if-changed={}", root.join(part).display());
     }
     // A directory of its own: the other one is locked by the build that this is part of.
-    let target = Path::new(&out).join("target");
+    let directory = Path::new(&out).join("target");
+    let target = variable("TARGET");
     let mut build = Command::new(variable("CARGO"));
-    build.current_dir(root).args(["build", "--locked", "--release", "--target-dir"]).arg(&target);
+    build.current_dir(root).args(["build", "--locked", "--release", "--target-dir"]).arg(&directory);
+    build.arg("--target").arg(&target);
     build.env("CARGO_PROFILE_RELEASE_STRIP", "symbols").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let built = build.args(LIBRARIES.iter().flat_map(|(package, _)| ["-p", package])).status();
     assert!(built.is_ok_and(|status| status.success()), "the preloaded libraries do not build");
     for (_, file) in LIBRARIES {
-        let (from, to) = (target.join("release").join(file), Path::new(&out).join(file));
+        let (from, to) = (directory.join(&target).join("release").join(file), Path::new(&out).join(file));
         std::fs::copy(&from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
     }
 }

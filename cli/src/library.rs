@@ -104,9 +104,23 @@ fn unpack(directory: &Path, libraries: &[(&str, &[u8])]) -> Result<PathBuf, Stri
         )
     };
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let about = fs::metadata(directory).map_err(failed)?;
-    if about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o022 != 0 {
-        return Err(failed(io::Error::other("others may change what is in it")));
+    let user = rustix::process::geteuid().as_raw();
+    let is_safe = |(depth, directory): (usize, &Path)| {
+        let about = fs::metadata(directory)?;
+        Ok(match depth {
+            // The version, and `vef`.
+            0 | 1 => about.uid() == user && about.mode() & 0o022 == 0,
+            // In one for all, as /tmp, others cannot rename what is the user's.
+            _ => {
+                [0, user].contains(&about.uid()) && (about.mode() & 0o022 == 0 || about.mode() & 0o1000 != 0)
+            }
+        })
+    };
+    for directory in directory.ancestors().enumerate().take(3) {
+        if !is_safe(directory).map_err(failed)? {
+            let problem = format!("others may change what is in {}", directory.1.display());
+            return Err(failed(io::Error::other(problem)));
+        }
     }
     let mount = statvfs(directory).map_err(|error| failed(error.into()))?;
     if mount.f_flag.contains(StatVfsMountFlags::NOEXEC) {
@@ -206,9 +220,22 @@ mod tests {
         unpack(&directory, &libraries).expect("unpacked again");
         assert_eq!((there(), inode()), ([b"first".to_vec(), b"second".to_vec()], first));
         assert_eq!(fs::read_dir(&directory).expect("there").count(), 2, "nothing else is left");
-        fs::set_permissions(&directory, Permissions::from_mode(0o777)).expect("changed");
-        let said = unpack(&directory, &libraries).expect_err("others could write it");
-        assert!(said.contains("others may change what is in it") && said.contains(VARIABLE), "{said}");
+        for (changed, mode, is_safe) in [
+            (&directory, 0o777, false),
+            (&cache.path().join("vef"), 0o770, false),
+            (&cache.path().to_path_buf(), 0o777, false),
+            (&cache.path().to_path_buf(), 0o1777, true),
+        ] {
+            fs::set_permissions(changed, Permissions::from_mode(mode)).expect("changed");
+            match unpack(&directory, &libraries) {
+                Ok(_) => assert!(is_safe, "{mode:o} of {}", changed.display()),
+                Err(said) => {
+                    let told = format!("others may change what is in {};", changed.display());
+                    assert!(!is_safe && said.contains(&told) && said.contains(VARIABLE), "{said}");
+                }
+            }
+            fs::set_permissions(changed, Permissions::from_mode(0o700)).expect("changed back");
+        }
         let said = unpack(Path::new("/proc/vef"), &libraries).expect_err("no such directory");
         assert!(said.starts_with("/proc/vef: ") && said.contains("XDG_CACHE_HOME"), "{said}");
     }

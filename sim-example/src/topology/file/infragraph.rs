@@ -19,6 +19,9 @@ use serde::Deserialize;
 use super::description::{Description, Edge, Kind, Names, Speed};
 use super::error::{FileError, FileProblem};
 
+/// The most components one in the other.
+const MOST_LEVELS: usize = 16;
+
 /// The most edges of a file.
 const MOST_EDGES: u64 = 1 << 20;
 
@@ -234,11 +237,14 @@ impl<'a> Graph<'a> {
         let numbers =
             Slice::parse(indices, instance.count).map_err(|problem| format!("instance {problem}"))?;
         let (mut device, mut path, mut levels) = (Some(&*instance.device), Vec::new(), Vec::new());
-        for element in endpoint.component.split('.') {
+        for (at, element) in endpoint.component.split('.').enumerate() {
+            if levels.len() == MOST_LEVELS {
+                return Err(format!("more than {MOST_LEVELS} components one in the other"));
+            }
             let (name, indices) = split(element)?;
             let inner = device.ok_or_else(|| format!("component {name:?} is in none that is a device"))?;
             // The name of the device itself may stand in front.
-            if path.is_empty() && indices.is_none() && name == inner && endpoint.component != element {
+            if at == 0 && indices.is_none() && name == inner && endpoint.component != element {
                 continue;
             }
             let known = self.devices.get(inner).ok_or_else(|| format!("unknown device {inner:?}"))?;
@@ -524,6 +530,9 @@ mod tests {
         );
         let path = nested.replace("box.port[:3]", "box.box[0].box[0].box[0]");
         assert!(described(".json", &path).unwrap_err().contains("\"box\" is a device"));
+        let path = nested.replace("box.port[:3]", &format!("box{}", ".box[0]".repeat(20_000)));
+        let error = described(".json", &path).unwrap_err();
+        assert!(error.contains("more than 16 components one in the other"), "{error}");
         assert!(described(".json", "{").unwrap_err().contains("not of InfraGraph: EOF while parsing"));
         assert!(
             described(".json", "{\"edges\": [], \"devices\": [], \"instances\": []}")
