@@ -19,7 +19,9 @@ pub enum Problem {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The file is of no format of the list.
-    #[error("no format of other tools is recognised; known are {0}; traces and captures of vef need no import")]
+    #[error(
+        "no format of other tools is recognised; known are {0}; traces and captures of vef need no import"
+    )]
     Unknown(String),
     /// The file ends within something.
     #[error("the file ends within {0}")]
