@@ -12,7 +12,7 @@ use mpi_abi::prototypes::{Call, Kind};
 use std::mem::ManuallyDrop;
 use vef_format::capture::encode::{Content, can_be_shape, makes_request};
 use vef_format::capture::event::{
-    Action, CallSlot, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, Split, WindowId,
+    Action, CallSlot, Completion, Datatype, DatatypeId, Detail, FileId, Origin, RequestId, WindowId,
 };
 use vef_format::ids::CommId;
 use vef_format::units::Bytes;
@@ -230,36 +230,9 @@ impl Recorded {
         let comm = known.unwrap_or_else(|| {
             let is_self = handle == self.abi().predefined.comm_self;
             let origin = if is_self { Origin::SelfOnly } else { Origin::Unseen { ordinal: 0 } };
-            self.describe_comm(handle, handle, origin, None, false)
+            self.lane().describe_comm((handle, handle), origin, None, CallSlot::NONE, None)
         });
         self.note(UsedObject::Comm(comm.id.0));
-        comm
-    }
-
-    /// Numbers and describes the communicator of `handle`. `asked`: a communicator with the same members, because a
-    /// duplicate that is still being made must not be used. `made`: this call made the communicator.
-    #[cold]
-    pub(crate) fn describe_comm(
-        &mut self,
-        handle: usize,
-        asked: usize,
-        origin: Origin,
-        split: Option<Split>,
-        made: bool,
-    ) -> Comm {
-        let (tracer, members) = (self.tracer, self.tracer.membership(asked));
-        let (comm, added) = tracer.known(|known| match known.comms.known.get(handle) {
-            // Another thread has added it meanwhile.
-            Some(comm) => (comm, None),
-            None => {
-                let (comm, origin) = known.comms.add(handle, &members, origin);
-                (comm, Some(origin))
-            }
-        });
-        let Some(origin) = added else { return comm };
-        let described = Action::Communicator(members.describe(comm.id, origin, split, tracer.tasks));
-        let call = if made { tracer.slot(self.call()) } else { CallSlot::NONE };
-        self.lane().writer.define(&described, call);
         comm
     }
 
@@ -271,9 +244,10 @@ impl Recorded {
         let Some((id, origin)) = tracer.known(|known| known.comms.add_persistent(comm.id)) else {
             return comm.id;
         };
-        let members = tracer.membership(handle);
-        let described = Action::Communicator(members.describe(id, origin, None, tracer.tasks));
-        self.lane().writer.define(&described, CallSlot::NONE);
+        let members = tracer.membership(handle, false);
+        members.describe(id, origin, None, tracer.tasks, |described| {
+            self.lane().writer.define(described, CallSlot::NONE);
+        });
         id
     }
 

@@ -3,10 +3,10 @@
 use crate::table::Numbered;
 use mpi_abi::api::Mpi;
 use mpi_abi::handles;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use vef_format::capture::event::{Communicator, Members, Origin, Remote, Split};
+use std::sync::Arc;
+use vef_format::capture::event::{Action, Communicator, MeetingWay, Members, Origin, Remote, Split};
 use vef_format::ids::{CommId, Rank};
 
 /// The properties of a communicator that recording needs.
@@ -17,17 +17,10 @@ pub(crate) struct Comm {
     pub(crate) size: u32,
     /// This process's rank in it.
     pub(crate) rank: i32,
-    /// It has members outside `MPI_COMM_WORLD`: its calls are counted but not translated.
-    pub(crate) foreign: bool,
     /// Of an inter-communicator, the number of members of the remote group; otherwise 0.
     pub(crate) remote: u32,
     /// The number of sources and of destinations in its topology, once that is recorded.
     pub(crate) neighbours: Option<(u32, u32)>,
-}
-
-/// The members that are in `MPI_COMM_WORLD`.
-pub(crate) fn inside(members: &[Option<i32>]) -> Vec<Rank> {
-    members.iter().filter_map(|rank| rank.and_then(|rank| u32::try_from(rank).ok())).map(Rank).collect()
 }
 
 /// Persistent collectives on one communicator that get a communicator of their own. Programs that make one in each step would
@@ -45,73 +38,134 @@ pub(crate) struct Comms {
     /// The number of communicators so far with the same parent and tag of `Comm_create_group`, and the same hash of the members:
     /// they are distinguished by their order.
     ordinals: HashMap<(Option<(CommId, i32)>, u64), u32>,
+    /// Number of processes of other worlds that have ranks, beyond those of `MPI_COMM_WORLD`.
+    pub(crate) outside: u32,
 }
 
-/// The members of a communicator.
+/// The members of a communicator, as ranks in `MPI_COMM_WORLD`, and of other worlds as ranks beyond it; `None`: not known yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership {
-    ranks: Vec<Rank>,
+    members: Vec<Option<Rank>>,
     rank: i32,
-    /// The remote group: its ranks, or its size if some members are outside `MPI_COMM_WORLD`.
-    remote: Option<Result<Vec<Rank>, u32>>,
-    foreign: bool,
+    /// The remote group.
+    remote: Option<Vec<Option<Rank>>>,
+}
+
+/// How processes meet that this one calls by new ranks: the way, the communicator of this side, and the port.
+pub(crate) type Meets<'a> = (MeetingWay, CommId, &'a str);
+
+/// A group with members of other worlds, which have these ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Outsiders {
+    group: handles::Group,
+    ranks: Arc<[Rank]>,
 }
 
 impl Membership {
     /// The members of `MPI_COMM_WORLD`, of `tasks` processes; `rank` is this process.
     pub(crate) fn world(tasks: u32, rank: Rank) -> Self {
-        let ranks = (0..tasks).map(Rank).collect();
-        Self { ranks, rank: rank.0 as i32, remote: None, foreign: false }
+        Self { members: (0..tasks).map(|rank| Some(Rank(rank))).collect(), rank: rank.0 as i32, remote: None }
     }
 
-    /// Queries MPI. Members outside `MPI_COMM_WORLD` are omitted and make the communicator foreign.
-    pub(crate) fn ask(mpi: &Mpi, comm: handles::Comm) -> Self {
-        let members = mpi.comm_members(comm).unwrap_or_default();
-        let ranks = inside(&members);
+    /// Queries MPI. `others`: the known processes of other worlds. `meets`: the remote group is none of them, whatever MPI says.
+    pub(crate) fn ask(mpi: &Mpi, comm: handles::Comm, others: &[Outsiders], meets: bool) -> Self {
+        let members = known(mpi.comm_members(comm));
         let is_inter = mpi.comm_is_inter(comm).unwrap_or(true);
-        let mut foreign = ranks.len() != members.len();
-        let remote = is_inter.then(|| {
-            let members = mpi.comm_remote_members(comm).unwrap_or_default();
-            let ranks = inside(&members);
-            foreign |= ranks.len() != members.len();
-            if ranks.len() == members.len() { Ok(ranks) } else { Err(members.len() as u32) }
-        });
-        Self { ranks, rank: mpi.comm_rank(comm).unwrap_or(0), remote, foreign }
+        let remote = is_inter.then(|| known(mpi.comm_remote_members(comm)));
+        let mut asked = Self { members, rank: mpi.comm_rank(comm).unwrap_or(0), remote };
+        for (is_remote, list) in asked.sides().filter(|(is_remote, _)| !(meets && *is_remote)) {
+            complete(list, others, |group| mpi.comm_members_in(comm, is_remote, group));
+        }
+        asked
     }
 
-    /// All members; of an inter-communicator those of both groups, in an order that does not depend on which is the local one.
-    fn all(&self) -> Cow<'_, [Rank]> {
-        match &self.remote {
-            Some(Ok(remote)) if remote.first() < self.ranks.first() => {
-                [&remote[..], &self.ranks].concat().into()
-            }
-            Some(Ok(remote)) => [&self.ranks[..], remote].concat().into(),
-            _ => (&self.ranks[..]).into(),
+    fn sides(&mut self) -> impl Iterator<Item = (bool, &mut Vec<Option<Rank>>)> {
+        std::iter::once((false, &mut self.members)).chain(self.remote.iter_mut().map(|list| (true, list)))
+    }
+
+    /// The members that are not known, of the first group that has some.
+    pub(crate) fn unknown(&mut self) -> u32 {
+        let unknown = |list: &[Option<Rank>]| list.iter().filter(|member| member.is_none()).count() as u32;
+        self.sides().map(|(_, list)| unknown(list)).find(|&count| count > 0).unwrap_or(0)
+    }
+
+    /// Gives these members the ranks from `next` on; returns their group.
+    pub(crate) fn name(&mut self, mpi: &Mpi, comm: handles::Comm, next: u32) -> Option<Outsiders> {
+        let (is_remote, list) = self.sides().find(|(_, list)| list.contains(&None))?;
+        for (member, rank) in list.iter_mut().filter(|member| member.is_none()).zip(next..) {
+            *member = Some(Rank(rank));
+        }
+        let ranks = list.iter().flatten().copied().collect();
+        Some(Outsiders { group: mpi.comm_group(comm, is_remote).ok()?, ranks })
+    }
+
+    /// All members; of an inter-communicator those of both groups, in an order that does not depend on which is the local one. With
+    /// processes of other worlds, which have other ranks there, in an order that does not depend on ranks.
+    fn all(&self, tasks: u32) -> Vec<Rank> {
+        let (members, remote) = (ranks(&self.members), self.remote.as_ref().map(|list| ranks(list)));
+        let mut everybody = [&members[..], remote.as_deref().unwrap_or_default()].concat();
+        if everybody.iter().any(|rank| rank.0 >= tasks) {
+            everybody.sort_unstable();
+            return everybody;
+        }
+        match remote {
+            Some(remote) if remote.first() < members.first() => [remote, members].concat(),
+            Some(remote) => [members, remote].concat(),
+            None => members,
         }
     }
 
-    /// The description of communicator `id` with these members; `tasks` is the size of `MPI_COMM_WORLD`.
-    pub(crate) fn describe(
+    /// Passes the description of communicator `id` with these members to `take`; `tasks` is the size of `MPI_COMM_WORLD`.
+    pub(crate) fn describe<T>(
         &self,
         id: CommId,
         origin: Origin,
         split: Option<Split>,
         tasks: u32,
-    ) -> Communicator<'_> {
-        let remote = match &self.remote {
-            None => Remote::None,
-            Some(Ok(ranks)) => Remote::Inside(compact(ranks, tasks)),
-            Some(Err(size)) => Remote::Outside(*size),
-        };
-        Communicator {
-            id,
-            origin,
-            split,
-            members: compact(&self.ranks, tasks),
-            remote,
-            foreign: self.foreign,
+        take: impl FnOnce(&Action<'_>) -> T,
+    ) -> T {
+        let (members, remote) = (ranks(&self.members), self.remote.as_ref().map(|list| ranks(list)));
+        let is_outside = |list: &Vec<Rank>| list.iter().any(|rank| rank.0 >= tasks);
+        let foreign = is_outside(&members) || remote.as_ref().is_some_and(is_outside);
+        let remote = remote.as_ref().map_or(Remote::None, |list| Remote::Inside(compact(list, tasks)));
+        let members = compact(&members, tasks);
+        take(&Action::Communicator(Communicator { id, origin, split, members, remote, foreign }))
+    }
+}
+
+/// The ranks of members of `MPI_COMM_WORLD`.
+fn known(members: mpi_abi::Result<Vec<Option<i32>>>) -> Vec<Option<Rank>> {
+    let rank = |rank: Option<i32>| rank.and_then(|rank| u32::try_from(rank).ok()).map(Rank);
+    members.unwrap_or_default().into_iter().map(rank).collect()
+}
+
+/// Completes a list of members by the known processes of other worlds: the latest first, because MPI may use the names of processes anew
+/// that are gone. `in_group` returns the place of each member in a group.
+fn complete(
+    list: &mut [Option<Rank>],
+    others: &[Outsiders],
+    in_group: impl Fn(handles::Group) -> mpi_abi::Result<Vec<Option<i32>>>,
+) {
+    for Outsiders { group, ranks } in others.iter().rev() {
+        if !list.contains(&None) {
+            return;
+        }
+        for (member, place) in list.iter_mut().zip(in_group(*group).unwrap_or_default()) {
+            let rank = || ranks.get(usize::try_from(place?).ok()?).copied();
+            *member = member.or_else(rank);
         }
     }
+}
+
+/// The members of a group; those of unknown worlds are left out.
+pub(crate) fn group_members(mpi: &Mpi, group: handles::Group, others: &[Outsiders]) -> Vec<Rank> {
+    let mut list = known(mpi.group_members(group));
+    complete(&mut list, others, |other| mpi.group_members_in(group, other));
+    ranks(&list)
+}
+
+fn ranks(list: &[Option<Rank>]) -> Vec<Rank> {
+    list.iter().flatten().copied().collect()
 }
 
 impl Comms {
@@ -129,22 +183,24 @@ impl Comms {
     }
 
     /// Assigns a number to the communicator of `handle`. Adds the ordinal among communicators with the same members to its origin.
-    pub(crate) fn add(&mut self, handle: usize, members: &Membership, mut origin: Origin) -> (Comm, Origin) {
+    pub(crate) fn add(
+        &mut self,
+        handle: usize,
+        members: &Membership,
+        mut origin: Origin,
+        tasks: u32,
+    ) -> (Comm, Origin) {
         match &mut origin {
             Origin::Group { parent, tag, ordinal } => {
-                *ordinal = self.next_ordinal(Some((*parent, *tag)), &members.all());
+                *ordinal = self.next_ordinal(Some((*parent, *tag)), &members.all(tasks));
             }
-            Origin::Unseen { ordinal } => *ordinal = self.next_ordinal(None, &members.all()),
+            Origin::Unseen { ordinal } => *ordinal = self.next_ordinal(None, &members.all(tasks)),
             _ => {}
         }
-        let &Membership { ref ranks, rank, foreign, ref remote } = members;
-        let remote = match remote {
-            None => 0,
-            Some(Ok(ranks)) => ranks.len() as u32,
-            Some(Err(size)) => *size,
-        };
-        let size = ranks.len() as u32;
-        let comm = |id| Comm { id: CommId(id), size, rank, foreign, remote, neighbours: None };
+        let rank = members.rank;
+        let (size, remote) =
+            (members.members.len() as u32, members.remote.as_ref().map_or(0, |list| list.len() as u32));
+        let comm = |id| Comm { id: CommId(id), size, rank, remote, neighbours: None };
         (self.known.add(handle, comm), origin)
     }
 

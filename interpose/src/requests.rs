@@ -110,8 +110,6 @@ pub(crate) enum Template {
     Neighbourhood(Call, Box<(Neighbourhood<'static>, [Vec<u64>; 2])>),
     /// A partitioned transfer, and the bytes of each partition.
     Partitioned(PartitionedId, Bytes),
-    /// An operation that a trace cannot represent: the function that made it, and the bytes of each start.
-    Other(Call, Bytes),
-    /// One whose starts have no record: a message to or from `MPI_PROC_NULL`, or between worlds.
+    /// One whose starts have no record: a message to or from `MPI_PROC_NULL`.
     Unrecorded,
 }

@@ -4,7 +4,7 @@
 //! when recording ends.
 
 use crate::clock;
-use crate::comms::{self, Membership};
+use crate::comms::{self, Comm, Meets, Membership, Outsiders};
 use crate::guard::warn;
 use crate::identity;
 use crate::known::KnownObjects;
@@ -35,12 +35,13 @@ use std::time::Instant;
 use vef_format::account::TimePart;
 use vef_format::capture::encode::Content;
 use vef_format::capture::event::{
-    Action, CallSlot, Completion, Completions, Datatype, Origin, Outcome, RequestId,
+    Action, CallSlot, Completion, Completions, Datatype, Meeting, MeetingWay, Origin, Outcome, RequestId,
+    Split,
 };
 use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::word::Head;
 use vef_format::capture::{RankInfo, rank_path};
-use vef_format::ids::Rank;
+use vef_format::ids::{CommId, Rank};
 use vef_format::units::Bytes;
 
 /// Held while MPI is opened or closed, because threads may begin and end sessions at the same time.
@@ -71,6 +72,8 @@ pub(crate) struct Tracer {
     pub(crate) multiple: bool,
     /// The counters of each function in the call table; null before its first call.
     entries: [AtomicPtr<CallEntry>; Call::COUNT],
+    /// The processes of other worlds that this one has met.
+    outsiders: Mutex<Vec<Outsiders>>,
     /// The lock of `known`; only used with `multiple`.
     lock: Mutex<()>,
     known: UnsafeCell<KnownObjects>,
@@ -189,7 +192,7 @@ impl Tracer {
         let tasks = world.world_size()?.try_into()?;
         // A later session may have a higher thread level.
         let multiple = session.is_some() || mpi.query_thread() == Ok(mpi.abi().constants.thread_multiple);
-        let spawned = session.is_none() && mpi.is_spawned().unwrap_or(false);
+        let spawned = session.is_none() && mpi.parent().is_ok_and(|parent| parent.is_some());
         let in_the_way = |error: std::io::Error| match error.kind() {
             ErrorKind::AlreadyExists => format!(
                 "another process records, or has recorded, as rank {rank} in {} (was the program started by the launcher of another \
@@ -231,6 +234,7 @@ impl Tracer {
             entries: [const { AtomicPtr::new(null_mut()) }; Call::COUNT],
             known: UnsafeCell::new(KnownObjects::default()),
             lanes: Mutex::default(),
+            outsiders: Mutex::default(),
             lock: Mutex::default(),
             rank,
             tasks,
@@ -277,16 +281,37 @@ impl Tracer {
         session.as_ref().unwrap_or(&self.mpi).clone()
     }
 
-    pub(crate) fn membership(&self, comm: usize) -> Membership {
+    /// The members of a communicator; `meets`: processes meet by it.
+    pub(crate) fn membership(&self, comm: usize, meets: bool) -> Membership {
         // SAFETY: a valid handle: MPI returned it to the program or accepted it from it.
-        Membership::ask(&self.world(), unsafe { handles::Comm::from_word(comm) })
+        Membership::ask(&self.world(), unsafe { handles::Comm::from_word(comm) }, &self.outsiders(), meets)
     }
 
-    /// The members of a group that are in `MPI_COMM_WORLD`.
+    /// The known members of a group.
     pub(crate) fn group_members(&self, group: usize) -> Vec<Rank> {
         // SAFETY: a handle that MPI has accepted from the program.
-        let members = self.world().group_members(unsafe { handles::Group::from_word(group) });
-        comms::inside(&members.unwrap_or_default())
+        comms::group_members(&self.world(), unsafe { handles::Group::from_word(group) }, &self.outsiders())
+    }
+
+    /// Gives ranks to members that are not known; returns the first of them and their number.
+    fn name_outsiders(&'static self, members: &mut Membership, comm: handles::Comm) -> Option<(Rank, u32)> {
+        let count = members.unknown();
+        if count == 0 {
+            return None;
+        }
+        let next = self.known(|known| {
+            let next = self.tasks.saturating_add(known.comms.outside);
+            known.comms.outside += count;
+            next
+        });
+        let outsiders = members.name(&self.world(), comm, next);
+        self.outsiders.lock().unwrap_or_else(PoisonError::into_inner).extend(outsiders);
+        Some((Rank(next), count))
+    }
+
+    /// A copy of the list, because MPI may call the program while it is asked about a group.
+    fn outsiders(&self) -> Vec<Outsiders> {
+        self.outsiders.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// `MPI_Init` or `MPI_Session_init` has succeeded in a process with a recorder.
@@ -520,12 +545,22 @@ impl Tracer {
     }
 
     /// Describes `MPI_COMM_WORLD`, even for programs that only use sessions: other communicators are described by its ranks.
-    pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) {
+    pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) -> CommId {
         let members = Membership::world(self.tasks, self.rank);
         let handle = self.abi().predefined.comm_world;
-        let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World));
-        let described = members.describe(comm.id, origin, None, self.tasks);
-        lane.writer.define(&Action::Communicator(described), CallSlot::NONE);
+        let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World, self.tasks));
+        members.describe(comm.id, origin, None, self.tasks, |described| {
+            lane.writer.define(described, CallSlot::NONE);
+        });
+        comm.id
+    }
+
+    /// Describes the communicator with the processes that spawned this one, if there is one; returns it.
+    pub(crate) fn describe_parents(&'static self, lane: &mut ThreadLane, world: CommId) -> Option<CommId> {
+        let handle = self.mpi.parent().ok().flatten()?.word();
+        let meets = (MeetingWay::Parents, world, "");
+        let origin = Origin::Unseen { ordinal: 0 };
+        Some(lane.describe_comm((handle, handle), origin, None, CallSlot::NONE, Some(meets)).id)
     }
 
     /// Queries the properties of a datatype; its number is assigned later.
@@ -546,6 +581,41 @@ impl Tracer {
 }
 
 impl ThreadLane {
+    /// Numbers and describes the communicator of a handle, which `call` made. The second handle is of a communicator with the same members,
+    /// because a duplicate that is still being made must not be used. `meets`: how processes meet by it that have not met before.
+    #[cold]
+    pub(crate) fn describe_comm(
+        &mut self,
+        (handle, asked): (usize, usize),
+        origin: Origin,
+        split: Option<Split>,
+        call: CallSlot,
+        meets: Option<Meets<'_>>,
+    ) -> Comm {
+        let (tracer, mut members) = (self.tracer, self.tracer.membership(asked, meets.is_some()));
+        // SAFETY: a valid handle: MPI returned it to the program or accepted it from it.
+        let comm = unsafe { handles::Comm::from_word(asked) };
+        while let Some(met) = tracer.name_outsiders(&mut members, comm) {
+            let (way, comm, port) = meets.unwrap_or((MeetingWay::Unseen, CommId(0), ""));
+            let meeting = Meeting { first: met.0, count: met.1, way, comm, port };
+            self.writer.define(&Action::Meeting(meeting), call);
+        }
+        let (comm, added) = tracer.known(|known| match known.comms.known.get(handle) {
+            // Another thread has added it meanwhile.
+            Some(comm) => (comm, None),
+            None => {
+                let (comm, origin) = known.comms.add(handle, &members, origin, tracer.tasks);
+                (comm, Some(origin))
+            }
+        });
+        if let Some(origin) = added {
+            members.describe(comm.id, origin, split, tracer.tasks, |described| {
+                self.writer.define(described, call);
+            });
+        }
+        comm
+    }
+
     /// Keeps the handles of the run, because a nested call may change the list that it refers to.
     pub(crate) fn park_run(&mut self) {
         if let Some(run) = self.run.take() {

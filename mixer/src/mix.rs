@@ -85,7 +85,7 @@ pub fn mix_among(
     let mut summary = pool.install(|| {
         let opened = job.agree(open(capture, options, trace.as_ref()))?;
         job.agree(job.have_one_capture(capture, &opened))?;
-        let reading = Reading::new(&opened, capture, output, options, progress);
+        let reading = Reading::new(&opened, output, options, progress);
         Mix { reading, options, progress, job, trace: output, output: trace.as_ref() }.run()
     })?;
     job.agree(trace.map_or(Ok(()), Output::finish))?;

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use vef_format::capture::{Capture, CaptureError, Ending, Layout, rank_file};
+use vef_format::capture::{Capture, CaptureError, Ending, Layout};
 use vef_format::error::Place;
 use vef_format::format::named_container;
 use vef_format::ids::Rank;
@@ -27,7 +27,6 @@ const WHEN_MATCHED: (u64, u64) = (3, 2);
 /// Reads tasks of a capture.
 pub(crate) struct Reading<'a> {
     pub(crate) capture: &'a Capture,
-    path: &'a Path,
     progress: &'a dyn Progress,
     lenient: bool,
     walk_options: WalkOptions<'a>,
@@ -57,10 +56,9 @@ pub(crate) struct Read {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads `capture`, which is at `path`, for `trace`.
+    /// Reads `capture` for `trace`.
     pub(crate) fn new(
         capture: &'a Capture,
-        path: &'a Path,
         trace: &Path,
         options: &'a Options,
         progress: &'a dyn Progress,
@@ -87,7 +85,6 @@ impl<'a> Reading<'a> {
         };
         Self {
             capture,
-            path,
             progress,
             lenient: options.lenient,
             walk_options,
@@ -241,7 +238,7 @@ impl<'a> Reading<'a> {
         self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);
         let torn = match events.ending() {
             Ending::Cut { .. } if !self.lenient && self.capture.is_being_written(rank) => {
-                return Err(CaptureError::InUse(Place::file(&rank_file(self.path, rank))).into());
+                return Err(CaptureError::InUse(Place::file(&self.capture.file(rank))).into());
             }
             Ending::Cut { torn } => torn.into(),
             Ending::Finished | Ending::Stopped => 0,

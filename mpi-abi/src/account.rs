@@ -58,6 +58,7 @@ pub fn part_of(action: &Action<'_>) -> Option<TimePart> {
         | Action::Complete(_)
         | Action::Preempted
         | Action::Communicator(_)
+        | Action::Meeting(_)
         | Action::CommunicatorFree(_)
         | Action::Datatype(_)
         | Action::Topology(_)

@@ -10,7 +10,7 @@ use crate::known::KnownType;
 use crate::places::Side;
 use crate::requests::Template;
 use mpi_abi::prototypes::{Call, CallDetail, Timing};
-use vef_format::capture::event::{Action, Collective, DatatypeId, Detail};
+use vef_format::capture::event::{Action, Collective, DatatypeId};
 use vef_format::ids::CommRank;
 use vef_format::operation::{Amounts, Operation, Root, Sizing};
 use vef_format::units::Bytes;
@@ -28,14 +28,6 @@ fn record(call: &mut Recorded) {
     let at = args.at;
     let comm = call.comm(args.handle(at.comm.place()));
     let root = at.root.get().map(|root| args.int(root));
-    if comm.foreign {
-        let bytes = sent_between_groups(call, operation, root, &at.send);
-        call.put_other(bytes, Detail::None);
-        if args.call.timing() == Timing::Persistent {
-            keep_template(call, Template::Unrecorded);
-        }
-        return;
-    }
     let mut lists = std::mem::take(&mut call.scratch.counts);
     lists.iter_mut().for_each(Vec::clear);
     if comm.remote > 0 {
@@ -225,22 +217,6 @@ pub(super) fn blocks(
     let own = list.get(own as usize).copied().unwrap_or(0);
     let sum = list.iter().fold(0, |sum: u64, &bytes| sum.wrapping_add(bytes));
     (Bytes(own), Bytes(sum), datatype.id)
-}
-
-/// The bytes that this rank sends in a collective on an inter-communicator, as far as its own arguments tell: one block.
-fn sent_between_groups(call: &mut Recorded, operation: Operation, root: Option<i32>, side: &Side) -> Bytes {
-    let sends = match root {
-        None => true,
-        // The root passes MPI_ROOT, its group MPI_PROC_NULL, the other group the root's rank.
-        Some(root) if matches!(operation, Operation::Bcast | Operation::Scatter) => {
-            root == call.abi().constants.root
-        }
-        Some(root) => root >= 0,
-    };
-    match sends && !side.count.is_array() {
-        true => blocks(call, (0, 1), side, &mut Vec::new()).0,
-        false => Bytes::ZERO,
-    }
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ fn create_comm(call: &mut Recorded) {
         let asked = if duplicate { args.handle(PARENT) } else { handle };
         let split =
             (args.call == MPI_Comm_split).then(|| Split { color: args.int(COLOR), key: args.int(KEY) });
-        call.describe_comm(handle, asked, origin, split, true).id
+        let slot = call.tracer.slot(args.call);
+        call.lane().describe_comm((handle, asked), origin, split, slot, None).id
     });
     // Outside the phase to which recording is restricted, only the definition is needed.
     if call.tracer.state() == State::Recording

@@ -12,7 +12,7 @@ use mpi_abi::handles::Session;
 use mpi_abi::prototypes::{Call, Export, Name};
 use std::path::Path;
 use vef_format::capture::encode::Content;
-use vef_format::capture::event::Action;
+use vef_format::capture::event::{Action, Creation};
 
 /// `MPI_Finalize` and `MPI_Session_finalize`: the last one ends the recording.
 pub(super) const END: Hook =
@@ -72,11 +72,17 @@ pub(crate) fn begin(
         let Some(mut lane) = tracer.lane() else { return };
         let lane = lane.get();
         lane.writer.begin_at(start);
-        tracer.describe_world(lane);
+        let world = tracer.describe_world(lane);
         // The program does not run before the recorder is ready: that is no time of its own.
         let end = lane.writer.look();
         lane.writer.put((start, end), Content::Action(&Action::Init), tracer.slot(call));
         tracer.count(call, end.wrapping_sub(start), false);
+        if session.is_none()
+            && let Some(comm) = tracer.describe_parents(lane, world)
+        {
+            let creation = Action::Creation(Creation { comm, request: None });
+            lane.writer.define(&creation, tracer.slot(call));
+        }
         lane.check();
         if settings.ranks.is_some_and(|ranks| !ranks.has(tracer.rank.0)) {
             tracer.stop_quietly(lane, "not among the ranks to be recorded");

@@ -10,10 +10,10 @@ mod handles;
 mod lifecycle;
 mod neighbourhood;
 mod one_sided;
-mod other;
 mod partitioned;
 mod persistent;
 mod point_to_point;
+mod processes;
 
 pub(crate) use handles::output;
 pub(crate) use lifecycle::begin;
@@ -31,7 +31,7 @@ pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
             || is_end(call)
             || matches!(
                 call.category(),
-                CommCreate | CommFree | TypeCreate | TypeFree | Request | RequestFree | Wait
+                CommCreate | CommFree | Process | TypeCreate | TypeFree | Request | RequestFree | Wait
             )
     };
     let is_recording = match tracer.state() {
@@ -71,7 +71,7 @@ pub(crate) fn of(call: Call) -> Option<&'static Hook> {
         (Partitioned, Timing::Persistent) => &partitioned::INIT,
         (Partitioned, _) if call == Call::MPI_Parrived => &partitioned::ARRIVED,
         (Partitioned, _) => &partitioned::READY,
-        (Process, _) => &other::OTHER,
+        (Process, _) => &processes::PROCESS,
         (CommCreate, _) => &handles::COMM_CREATE,
         (TypeCreate, _) => &handles::TYPE_CREATE,
         (CommFree | TypeFree | WinFree | FileClose, _) => &handles::FREE,

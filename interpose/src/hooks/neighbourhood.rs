@@ -7,7 +7,7 @@ use crate::hooks::persistent::keep_template;
 use crate::requests::Template;
 use mpi_abi::handles::Comm;
 use mpi_abi::prototypes::Timing;
-use vef_format::capture::event::{Action, CallSlot, Detail, Neighbourhood, Topology};
+use vef_format::capture::event::{Action, CallSlot, Neighbourhood, Topology};
 use vef_format::ids::CommRank;
 use vef_format::operation::Amounts;
 use vef_format::units::Bytes;
@@ -21,7 +21,7 @@ fn record(call: &mut Recorded) {
     let (sources, destinations) = comm.neighbours.unwrap_or_else(|| describe(call, handle));
     let mut lists = std::mem::take(&mut call.scratch.counts);
     lists.iter_mut().for_each(Vec::clear);
-    let (sent, all_sent, datatype) = blocks(call, (0, destinations), &at.send, &mut lists[0]);
+    let (sent, _, datatype) = blocks(call, (0, destinations), &at.send, &mut lists[0]);
     let (received, ..) = blocks(call, (0, sources), &at.recv, &mut lists[1]);
     let block = |bytes, list: &[u64]| if list.is_empty() { bytes } else { Bytes::ZERO };
     let block = Amounts { send: block(sent, &lists[0]), recv: block(received, &lists[1]) };
@@ -35,11 +35,9 @@ fn record(call: &mut Recorded) {
         recv_counts: &[],
     };
     match timing {
-        Timing::Persistent if comm.foreign => keep_template(call, Template::Unrecorded),
         Timing::Persistent => {
             return keep_template(call, Template::Neighbourhood(call.call(), Box::new((part, lists))));
         }
-        _ if comm.foreign => call.put_other(all_sent, Detail::None),
         _ => {
             let [send_counts, recv_counts] = &lists;
             call.put_shaped(&Action::Neighbourhood(Neighbourhood { send_counts, recv_counts, ..part }));

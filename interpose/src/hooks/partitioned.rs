@@ -32,10 +32,6 @@ fn init(call: &mut Recorded) {
     let comm = call.comm(args.handle(comm));
     let partitions = u32::try_from(args.int(partitions)).unwrap_or(0);
     let bytes = call.bytes(args.number(count), args.handle(datatype));
-    if comm.foreign {
-        let all = Bytes(bytes.0.wrapping_mul(partitions.into()));
-        return keep_template(call, Template::Other(call.call(), all));
-    }
     let datatype = call.datatype(args.handle(datatype)).id;
     let id = PartitionedId(call.tracer.known(|known| known.next_partitioned()));
     let (comm, peer, tag) = (comm.id, CommRank(peer as u32), args.int(tag));

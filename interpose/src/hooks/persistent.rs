@@ -4,7 +4,7 @@ use crate::call::{Hook, Recorded};
 use crate::hooks::completion::{handles, read_handles};
 use crate::requests::Template;
 use mpi_abi::prototypes::Name;
-use vef_format::capture::event::{Action, Collective, Detail, Neighbourhood, Partitioned, PostReceive, Send};
+use vef_format::capture::event::{Action, Collective, Neighbourhood, Partitioned, PostReceive, Send};
 
 /// Stores the template of the persistent request that a call has made.
 pub(super) fn keep_template(call: &mut Recorded, template: Template) {
@@ -43,9 +43,6 @@ fn start(call: &mut Recorded, handle: usize, now: usize) {
             call.put_as(*made_by, &Action::Neighbourhood(part));
         }
         &Template::Partitioned(id, _) => call.put(&Action::Partitioned(Partitioned::Start { id, request })),
-        Template::Other(made_by, bytes) => {
-            call.put_as(*made_by, &Action::Other { bytes: *bytes, detail: Detail::None });
-        }
         Template::Unrecorded => {}
     }
     // A thread that finds no request of its own under a handle would complete another thread's.

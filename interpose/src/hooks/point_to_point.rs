@@ -7,15 +7,13 @@ use crate::requests::{PendingRequest, Template};
 use mpi_abi::prototypes::{Call, CallDetail, Timing};
 use mpi_abi::status::Status;
 use vef_format::capture::event::{
-    Action, Completion, Completions, DatatypeId, Detail, Outcome, PostReceive, Receive, RequestId, Send,
-    SendMode,
+    Action, Completion, Completions, DatatypeId, Outcome, PostReceive, Receive, RequestId, Send, SendMode,
 };
 use vef_format::ids::{CommId, CommRank};
 use vef_format::units::Bytes;
 
-/// The communicator, bytes and datatype of the message of one side of a call; `None`: to or from `MPI_PROC_NULL`, or on a
-/// communicator that a trace cannot represent. Such a call gets another record, unless it `is_recorded` already.
-fn payload(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<(CommId, Bytes, DatatypeId)> {
+/// The communicator, bytes and datatype of the message of one side of a call; `None`: to or from `MPI_PROC_NULL`.
+fn payload(call: &mut Recorded, side: &Side) -> Option<(CommId, Bytes, DatatypeId)> {
     let args = call.args;
     if args.int(side.peer.place()) == call.abi().constants.proc_null {
         return None;
@@ -23,18 +21,12 @@ fn payload(call: &mut Recorded, side: &Side, is_recorded: bool) -> Option<(CommI
     let comm = call.comm(args.handle(args.at.comm.place()));
     let datatype = call.datatype(args.handle(side.datatype.place()));
     let bytes = datatype.bytes(args.number(side.count.place()));
-    if comm.foreign {
-        if !is_recorded {
-            call.put_other(bytes, Detail::None);
-        }
-        return None;
-    }
     Some((comm.id, bytes, datatype.id))
 }
 
 fn sending(call: &mut Recorded, request: Option<RequestId>) -> Option<Send> {
     let (args, side) = (call.args, &call.args.at.send);
-    let (comm, bytes, datatype) = payload(call, side, false)?;
+    let (comm, bytes, datatype) = payload(call, side)?;
     let (dest, tag) = (CommRank(args.int(side.peer.place()) as u32), args.int(side.tag.place()));
     Some(Send { comm, dest, tag, bytes, datatype, mode: mode(call.call()), request })
 }
@@ -44,9 +36,9 @@ fn mode(call: Call) -> SendMode {
     if let CallDetail::Send(mode) = call.detail() { mode } else { SendMode::Standard }
 }
 
-/// The receive of a call, which may also send.
-fn posting(call: &mut Recorded, sends: bool, request: RequestId) -> Option<PostReceive> {
-    let (comm, bytes, datatype) = payload(call, &call.args.at.recv, sends)?;
+/// The receive of a call.
+fn posting(call: &mut Recorded, request: RequestId) -> Option<PostReceive> {
+    let (comm, bytes, datatype) = payload(call, &call.args.at.recv)?;
     let Sought { source, tag } = Sought::by(call);
     Some(PostReceive { comm, source, tag, bytes, datatype, request })
 }
@@ -116,7 +108,7 @@ pub(super) const RECEIVE: Hook = Hook { before: prepare_status, after: receive, 
 
 fn receive(call: &mut Recorded) {
     let request = call.next_request();
-    let post = posting(call, false, request);
+    let post = posting(call, request);
     if call.call().timing() == Timing::Persistent {
         return keep_template(call, post.map_or(Template::Unrecorded, Template::Receive));
     }
@@ -169,14 +161,12 @@ pub(super) const EXCHANGE: Hook = Hook { before: prepare_status, after: exchange
 
 fn exchange(call: &mut Recorded) {
     let first = call.next_request();
-    let dest = call.args.at.send.peer.place();
-    let sends = call.args.int(dest) != call.abi().constants.proc_null;
     if call.call().timing() == Timing::Immediate {
         // One request stands for both halves.
         let sent = sending(call, Some(first));
         sent.into_iter().for_each(|send| call.put(&Action::Send(send)));
         let second = call.next_request();
-        let post = posting(call, sends, second);
+        let post = posting(call, second);
         post.into_iter().for_each(|post| call.put(&Action::PostReceive(post)));
         if let (Some(_), Some(post)) = (sent, post) {
             let flags = PendingRequest::flags_of(&post) | PendingRequest::TWIN;
@@ -185,7 +175,7 @@ fn exchange(call: &mut Recorded) {
         return;
     }
     let send = sending(call, None);
-    let post = posting(call, sends, first);
+    let post = posting(call, first);
     let receive = post.map(|post| received(call, &post));
     let action = match (send, receive) {
         (Some(send), Some(receive)) => Action::Exchange { send, receive },
@@ -216,9 +206,6 @@ fn probed(call: &mut Recorded) {
         return call.record_failed_poll();
     }
     let comm = call.comm(args.handle(at.comm.place()));
-    if comm.foreign {
-        return call.put_other(Bytes::ZERO, Detail::None);
-    }
     let status = status(call);
     let (source, tag) = Sought::by(call).resolved(status.as_ref());
     if at.message.get().is_none() {

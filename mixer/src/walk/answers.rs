@@ -42,10 +42,10 @@ impl Builder<'_> {
     /// Rule 15, behind `event`: a request that came while the task was computing is answered in its next call.
     #[cold]
     pub(super) fn answer_after(&mut self, event: &Event<'_>) -> Result<(), Problem> {
-        use Action::{Communicator, Datatype, Forget, Phase, Preempted, Topology};
+        use Action::{Communicator, Datatype, Forget, Meeting, Phase, Preempted, Topology};
         let is_call = !matches!(
             event.action,
-            Communicator(_) | Datatype(_) | Topology(_) | Forget(_) | Phase { .. } | Preempted
+            Communicator(_) | Meeting(_) | Datatype(_) | Topology(_) | Forget(_) | Phase { .. } | Preempted
         );
         if is_call {
             self.answer(event, event.start.0)?;

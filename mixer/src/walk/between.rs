@@ -59,7 +59,8 @@ impl Builder<'_> {
         size.and_then(|size| u32::try_from(size.0).ok()).map_or(1, |size| size.max(1))
     }
 
-    /// Rule 11, of `MPI_Intercomm_create`: the messages by which the groups agree; the first rank of each is taken as its leader.
+    /// Rule 11, between groups that meet or have met: the messages by which they agree, as in `MPI_Intercomm_create`; the first rank of each is
+    /// taken as its leader.
     #[cold]
     pub(super) fn creation_between(&mut self, event: &Event<'_>, comm: CommId) -> Result<(), Problem> {
         let (rank, library) = (self.rank, self.options.library);

@@ -36,25 +36,20 @@ impl Probes {
 #[derive(Debug)]
 pub(super) struct Agreements {
     parts: Vec<&'static [Part]>,
-    /// The slot of `MPI_Intercomm_create`, which has messages between groups.
-    between: Option<CallSlot>,
+    /// Whether creations are what the library sends, not computing.
+    are_sent: bool,
 }
 
 impl Agreements {
     /// Of a rank with these functions in its call table; `library`: `None`, if creations are computing.
     pub(super) fn new(library: Option<Library>, functions: &[capture::Function]) -> Self {
         let agreement = |library: Library| functions.iter().map(move |call| library.agreement(&call.name));
-        let slots = (0..).map(CallSlot).zip(functions).filter(|_| library.is_some());
-        let mut between = slots.filter(|(_, function)| function.name == "MPI_Intercomm_create");
-        Self {
-            between: between.next().map(|(slot, _)| slot),
-            parts: library.into_iter().flat_map(agreement).collect(),
-        }
+        Self { parts: library.into_iter().flat_map(agreement).collect(), are_sent: library.is_some() }
     }
 
-    /// Whether a call creates an inter-communicator by messages.
-    pub(super) fn are_between_groups(&self, call: CallSlot) -> bool {
-        call != CallSlot::NONE && self.between == Some(call)
+    /// Whether two groups agree by messages.
+    pub(super) fn are_sent(&self) -> bool {
+        self.are_sent
     }
 
     /// Those of a call; empty, if it creates no communicator.

@@ -22,7 +22,11 @@ impl Builder<'_> {
         let parts = if request.is_some() { parts.get(..1).unwrap_or_default() } else { parts };
         let rank = self.rank;
         let local = self.comms.get(comm)?;
-        if parts.is_empty() || local.foreign || local.inter {
+        if local.foreign {
+            self.not_representable(event.call, Bytes::ZERO);
+            return self.start(request, Pending::NoCompletionRecord(TimePart::Communicator));
+        }
+        if parts.is_empty() || local.inter {
             return self.start(request, Pending::NoCompletionRecord(TimePart::Communicator));
         }
         let (size, is_first) = (local.group.count(), local.group.get(CommRank(0)) == Some(rank));

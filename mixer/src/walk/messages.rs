@@ -27,7 +27,7 @@ impl Builder<'_> {
                     Some(channel) => {
                         Pending::Receive(self.add_receive(event, channel, Fate::Unawaited, posted.bytes))
                     }
-                    None => Pending::NoCompletionRecord(TimePart::Message),
+                    None => self.post_outside(event, posted),
                 }
             }
             _ => self.post_wildcard(event, posted)?,
@@ -41,12 +41,19 @@ impl Builder<'_> {
         let PostReceive { comm, source, tag, bytes, .. } = *posted;
         let anybody = CommRank(0);
         let Some((_, peer)) = self.comms.peer(comm, source.unwrap_or(anybody))? else {
-            return Ok(Pending::NoCompletionRecord(TimePart::Message));
+            return Ok(self.post_outside(event, posted));
         };
         let receive = self.add_receive(event, ChannelIndex::NONE, Fate::Unawaited, bytes);
         let source = source.map(|_| peer);
         self.wildcards.insert(receive, Wildcard { comm, source, tag, room: bytes });
         Ok(Pending::Receive(receive))
+    }
+
+    /// Posts a receive on a communicator that the trace cannot represent.
+    #[cold]
+    fn post_outside(&mut self, event: &Event<'_>, posted: &PostReceive) -> Pending {
+        self.not_representable(event.call, posted.bytes);
+        Pending::NoCompletionRecord(TimePart::Message)
     }
 
     /// Rule 3.
@@ -84,6 +91,7 @@ impl Builder<'_> {
     fn received(&mut self, event: &Event<'_>, receive: &Receive) -> Result<Option<ReceiveIndex>, Problem> {
         let Receive { comm, source, tag, bytes, .. } = *receive;
         let Some(channel) = self.channel(SideOf::Receives, (comm, source, tag), bytes)? else {
+            self.not_representable(event.call, bytes);
             return Ok(None);
         };
         let receive = self.add_receive(event, channel, Fate::Awaited, bytes);

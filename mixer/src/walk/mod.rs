@@ -162,8 +162,8 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Datatype(described) => _ = walk.element_sizes.insert(described.id, described.size),
         Action::Neighbourhood(part) => return walk.neighbourhood(event, part),
         Action::Partitioned(call) => return walk.partitioned(event, call),
-        Action::Creation(Creation { comm, .. })
-            if walk.agreements.are_between_groups(event.call) && walk.comms.is_between_groups(*comm)? =>
+        Action::Creation(Creation { comm, request: None })
+            if walk.agreements.are_sent() && walk.comms.is_between_groups(*comm)? =>
         {
             return walk.creation_between(event, *comm);
         }
@@ -192,6 +192,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         | Action::PostReceive(_)
         | Action::Complete(_)
         | Action::CommunicatorFree(_)
+        | Action::Meeting(_)
         | Action::Phase { .. }
         | Action::Abort { .. }
         | Action::Stopped { .. } => {}

@@ -1,6 +1,6 @@
 //! The rules for neighbourhood collectives: messages to the destinations, and receives from the sources.
 
-use super::builder::{Builder, Lowered};
+use super::builder::{Builder, Lowered, Pending};
 use super::locals::Neighbours;
 use super::timeline::Chain;
 use crate::channels::{Channel, Purpose};
@@ -8,6 +8,7 @@ use crate::error::Problem;
 use crate::records::After;
 use crate::task::Fate;
 use std::sync::Arc;
+use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, Neighbourhood, Topology};
 use vef_format::ids::{CommRank, Rank};
 use vef_format::units::Bytes;
@@ -18,6 +19,9 @@ impl Builder<'_> {
     pub(super) fn topology(&mut self, described: &Topology<'_>) -> Result<(), Problem> {
         let comm = described.comm;
         let local = self.comms.get(comm)?;
+        if local.foreign {
+            return Ok(());
+        }
         let size = local.group.count();
         let task = |rank: &Option<CommRank>| match rank.map(|rank| (rank, local.group.get(rank))) {
             None => Ok(None),
@@ -40,6 +44,10 @@ impl Builder<'_> {
         let comm = call.comm;
         let local = self.comms.get(comm)?;
         let index = local.index;
+        if local.foreign {
+            self.not_representable(event.call, call.block.send);
+            return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
+        }
         let Some(neighbours) = local.neighbours.clone() else { return Err(Problem::NoTopology(comm.0)) };
         let channel =
             |peer| Channel { comm: index, peer, tag: 0, purpose: Purpose::Neighbourhood, length: 0 };

@@ -30,10 +30,10 @@ impl Mpi {
         }
     }
 
-    /// Whether this process was spawned (`MPI_Comm_get_parent`).
-    pub fn is_spawned(&self) -> Result<bool> {
+    /// `MPI_Comm_get_parent`: the inter-communicator with the processes that spawned this one; `None`: it was not spawned.
+    pub fn parent(&self) -> Result<Option<Comm>> {
         let parent: Comm = self.handle(|parent| pmpi!(self, MPI_Comm_get_parent(parent)))?;
-        Ok(parent.word() != self.abi().predefined.comm_null)
+        Ok((parent.word() != self.abi().predefined.comm_null).then_some(parent))
     }
 
     /// `MPI_Comm_rank`.
@@ -141,6 +141,28 @@ impl Mpi {
         }
         let make = |world| pmpi!(self, MPI_Comm_group(self.abi().comm_world().word(), world));
         self.with_group(make, |world| self.translate(group, world))
+    }
+
+    /// The group of a communicator, or the remote one of an inter-communicator. It is never freed.
+    pub fn comm_group(&self, comm: Comm, is_remote: bool) -> Result<Group> {
+        self.handle(|group| match is_remote {
+            true => pmpi!(self, MPI_Comm_remote_group(comm.word(), group)),
+            false => pmpi!(self, MPI_Comm_group(comm.word(), group)),
+        })
+    }
+
+    /// The members of a communicator, or of the remote group of an inter-communicator, as ranks in `group`; `None`: not a member of that.
+    pub fn comm_members_in(&self, comm: Comm, is_remote: bool, group: Group) -> Result<Vec<Option<i32>>> {
+        let make = |made| match is_remote {
+            true => pmpi!(self, MPI_Comm_remote_group(comm.word(), made)),
+            false => pmpi!(self, MPI_Comm_group(comm.word(), made)),
+        };
+        self.with_group(make, |members| self.translate(members, group))
+    }
+
+    /// The members of a group as ranks in another one; `None`: not a member of that.
+    pub fn group_members_in(&self, members: Group, group: Group) -> Result<Vec<Option<i32>>> {
+        self.translate(members, group)
     }
 
     /// Makes a group, uses it and frees it.

@@ -245,6 +245,7 @@ fn sent(action: &Action<'_>) -> (u64, Bytes) {
         | Action::Finalize
         | Action::Abort { .. }
         | Action::Communicator(_)
+        | Action::Meeting(_)
         | Action::Datatype(_)
         | Action::Creation(_)
         | Action::CommunicatorFree(_)

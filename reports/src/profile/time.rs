@@ -130,7 +130,9 @@ impl TimeOfRank {
                 part = TimePart::Preempted;
             }
             // Definitions take no time of the program's.
-            Action::Communicator(_) | Action::Datatype(_) | Action::Topology(_) => return,
+            Action::Communicator(_) | Action::Meeting(_) | Action::Datatype(_) | Action::Topology(_) => {
+                return;
+            }
             _ => {}
         }
         self.threads[thread].inside.add(part, event.end.since(event.start).unwrap_or(0));

@@ -156,6 +156,7 @@ impl Trace {
             event.action,
             Action::Init
                 | Action::Communicator(_)
+                | Action::Meeting(_)
                 | Action::Creation(_)
                 | Action::Topology(_)
                 | Action::Neighbourhood(_)

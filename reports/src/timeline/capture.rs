@@ -277,7 +277,7 @@ fn name_of(action: &Action<'_>) -> Option<&'static str> {
         Action::Preempted => "without a core",
         Action::Other { .. } => "other",
         Action::Communicator(_) | Action::Datatype(_) | Action::CommunicatorFree(_) => return None,
-        Action::Topology(_) => return None,
+        Action::Topology(_) | Action::Meeting(_) => return None,
         Action::Phase { .. } | Action::Stopped { .. } => return None,
     })
 }

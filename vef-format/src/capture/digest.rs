@@ -1,11 +1,11 @@
 //! Statistics of a capture, from one pass over its events.
 
 use super::encode::makes_request;
-use super::event::{Action, Partitioned};
+use super::event::{Action, Communicator, Partitioned};
 use super::{Capture, CaptureError, Ending};
-use crate::ids::Rank;
+use crate::ids::{CommId, Rank};
 use crate::units::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Calls of a function, and their data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -57,18 +57,27 @@ impl Digest {
             }
             let mut others = vec![Tally::default(); events.functions().len()];
             let (mut made, mut ended) = (0u64, 0u64);
+            let mut foreign = HashSet::new();
             events.each(|event| {
-                digest.add(&event.action);
+                if let Action::Communicator(Communicator { id, foreign: true, .. }) = event.action {
+                    foreign.insert(id);
+                }
+                let bytes_outside =
+                    outside(&event.action).filter(|(comm, _)| foreign.contains(comm)).map(|(_, bytes)| bytes);
+                digest.add(&event.action, bytes_outside.is_some());
                 made += u64::from(makes_request(&event.action).is_some());
+                let not_in_traces = match event.action {
+                    Action::Other { bytes, detail } if !detail.is_in_traces() => Some(bytes),
+                    _ => bytes_outside,
+                };
+                let tally = event.call.index().and_then(|at| others.get_mut(at));
+                if let Some((tally, bytes)) = tally.zip(not_in_traces) {
+                    tally.calls += 1;
+                    tally.bytes.0 = tally.bytes.0.saturating_add(bytes.0);
+                }
                 match event.action {
                     Action::Complete(list) => ended += list.len(),
                     Action::Forget(_) => ended += 1,
-                    Action::Other { bytes, detail } if !detail.is_in_traces() => {
-                        if let Some(tally) = event.call.index().and_then(|at| others.get_mut(at)) {
-                            tally.calls += 1;
-                            tally.bytes.0 = tally.bytes.0.saturating_add(bytes.0);
-                        }
-                    }
                     _ => {}
                 }
                 Ok::<_, CaptureError>(())
@@ -99,9 +108,11 @@ impl Digest {
         }
     }
 
-    fn add(&mut self, action: &Action<'_>) {
+    /// `outside`: on a communicator with members outside the capture.
+    fn add(&mut self, action: &Action<'_>, outside: bool) {
         self.events += 1;
         match action {
+            _ if outside => {}
             Action::Send(send) | Action::Exchange { send, .. } => {
                 self.messages += 1;
                 self.bytes.0 = self.bytes.0.saturating_add(send.bytes.0);
@@ -117,4 +128,17 @@ impl Digest {
             _ => {}
         }
     }
+}
+
+/// The communicator of a call on one, and the bytes that it sends or receives.
+fn outside(action: &Action<'_>) -> Option<(CommId, Bytes)> {
+    Some(match action {
+        Action::Send(send) | Action::Exchange { send, .. } => (send.comm, send.bytes),
+        Action::Receive(receive) => (receive.comm, receive.bytes),
+        Action::PostReceive(post) => (post.comm, post.bytes),
+        Action::Collective(part) => (part.comm, part.amounts.send),
+        Action::Neighbourhood(part) => (part.comm, part.block.send),
+        Action::Creation(creation) => (creation.comm, Bytes::ZERO),
+        _ => return None,
+    })
 }

@@ -11,9 +11,9 @@
 //! an action itself are the kind of its record. `as` names a wrapper that has another form than the field's type.
 
 use super::event::{
-    Action, Collective, Communicator, Completion, Completions, Creation, Datatype, Detail, Io, Members,
-    Neighbourhood, Origin, Outcome, Partitioned, PartitionedInit, PostReceive, Receive, Remote, RequestId,
-    Send, Split, Topology, Transfer,
+    Action, Collective, Communicator, Completion, Completions, Creation, Datatype, Detail, Io, Meeting,
+    MeetingWay, Members, Neighbourhood, Origin, Outcome, Partitioned, PartitionedInit, PostReceive, Receive,
+    Remote, RequestId, Send, Split, Topology, Transfer,
 };
 use super::forms::{
     Class, Decoder, Earlier, Encoder, Fault, Form, Not, Signed, Stride, get_request, put_request,
@@ -178,6 +178,7 @@ macro_rules! variants {
             }
             #[inline(always)]
             fn put(&self, to: &mut Encoder<'_>) {
+                let _ = &to;
                 match self {
                     $(Self::$variant $(($value))? $({ $($field),* })? => {
                         $(part!(put to wrapped!($value $(, $value_wrapper)?) $(, $value_bit)?);)?
@@ -187,6 +188,7 @@ macro_rules! variants {
             }
             #[inline(always)]
             fn get(from: &mut Decoder<'_, 'a>, flags: u64, field: &'static str) -> Result<Self, Fault> {
+                let _ = &from;
                 Ok(match flags {
                     $($first $(..= $last)? => {
                         let flags = flags - $first;
@@ -238,6 +240,7 @@ variants! {
         42..=49 Neighbourhood(part / 1),
         50 Partitioned(call),
         51 Preempted,
+        52..=56 Meeting(meeting / 1),
     }
     Partitioned {
         0..=1 Init(init / 1),
@@ -256,6 +259,13 @@ variants! {
         0 All,
         1 Strided { first, stride as Stride, count },
         2 List(ranks),
+    }
+    MeetingWay {
+        0 Spawned,
+        1 Parents,
+        2 Accepted,
+        3 Connected,
+        4 Unseen,
     }
     Remote<'a> {
         0 None,
@@ -283,6 +293,7 @@ variants! {
 structures! {
     Communicator<'a> { id, foreign, origin, split, members, remote }
     Creation { comm, request / 1 }
+    Meeting<'a> { first, count, way / 1, comm, port }
     Split { color as Signed, key as Signed }
     Datatype<'a> { id, size, contiguous, name }
     Send 3 { comm, dest, tag, bytes, datatype, mode / 1, request / 4 }

@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 /// The first eight bytes of a rank's file.
 pub const MAGIC: [u8; 8] = *b"\x89VEFCAP\n";
 /// The version that is written.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// The oldest version that can be read; it has no polls, and neither it nor version 4 has creations of communicators. Versions
-/// before 6 have neighbourhood collectives as calls that a trace cannot represent; versions before 7 do not say when a rank had no core.
+/// before 6 have neighbourhood collectives as calls that a trace cannot represent; versions before 7 do not say when a rank had no core; versions
+/// before 8 do not say who is in communicators with processes of other worlds.
 pub(super) const OLDEST: u32 = 3;
 /// This number in the writer's byte order.
 pub const ENDIANNESS: u32 = 0x0102_0304;
@@ -47,6 +48,17 @@ pub const EXTENSION: &str = "vefc";
 /// The file of `rank` in the capture `dir`.
 pub fn rank_path(dir: &Path, rank: Rank) -> PathBuf {
     dir.join(format!("{rank}.{EXTENSION}"))
+}
+
+/// The directory of a spawned world, from 1, in the capture `dir` of the program that was launched.
+pub fn spawned_path(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("spawned-{number}"))
+}
+
+/// The number of a spawned world, by the name of its directory.
+pub(super) fn spawned_number(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("spawned-")?.parse().ok()?;
+    (name == format!("spawned-{number}")).then_some(number)
 }
 
 /// Offsets of the fixed fields of the header.
@@ -459,7 +471,7 @@ mod tests {
     fn golden_header() {
         let bytes = header(&info(), ClockPair { tick: 0x1122, nanos: 0x3344 });
         let fixed: [u8; 64] =
-            *b"\x89VEFCAP\n\x04\x03\x02\x01\x07\0\0\0\0\0\x01\0\0\0\x01\0\x03\0\0\0\x08\0\0\0\
+            *b"\x89VEFCAP\n\x04\x03\x02\x01\x08\0\0\0\0\0\x01\0\0\0\x01\0\x03\0\0\0\x08\0\0\0\
             \x01\0\0\0\x9c\0\0\0\0\0\0\0\0\0\0\0\x22\x11\0\0\0\0\0\0\x44\x33\0\0\0\0\0\0";
         assert_eq!(bytes[..64], fixed);
         assert_eq!(bytes[field::CALLS_AT..field::CALLS_AT + 8], *b"\x20\x01\0\0\0\0\0\0");

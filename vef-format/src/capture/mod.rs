@@ -23,6 +23,7 @@ mod forms;
 mod group;
 mod hosts;
 mod input;
+mod worlds;
 mod writer;
 
 pub use compressed::{Sizes, compress, rank_file};
@@ -33,13 +34,14 @@ pub use file::Function;
 pub use follow::{Followed, Follower};
 pub use group::Group;
 pub use hosts::Host;
-pub use layout::{RankInfo, rank_path};
+pub use layout::{RankInfo, rank_path, spawned_path};
 pub use writer::RankWriter;
 
 use crate::error::Place;
 use crate::ids::Rank;
 use crate::units::Nanos;
 use event::Event;
+use layout::spawned_number;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -48,6 +50,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use worlds::{Translation, WorldMeetings, Worlds};
 
 /// The layout of a capture's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +63,15 @@ pub enum Layout {
     Prospector,
 }
 
-/// A capture: a directory with the events of all ranks.
+/// A capture: a directory with the events of all ranks. Worlds that the program spawned, in subdirectories `spawned-1` and so on, are
+/// further tasks behind those of its `MPI_COMM_WORLD`.
 #[derive(Debug)]
 pub struct Capture {
     dir: PathBuf,
     ranks: Vec<RankInfo>,
     identity: u64,
+    /// If there are several worlds, these, and their directories.
+    worlds: Option<(Arc<Worlds>, Vec<PathBuf>)>,
     /// For the older layout: its main file, and options.
     legacy: Option<(legacy::Main, legacy::Options)>,
 }
@@ -82,19 +89,67 @@ impl Capture {
             let main = legacy::Main::open(path)?;
             let (ranks, identity) = (legacy_ranks(&main), hash(&main.tasks));
             let legacy = Some((main, options.clone()));
-            return Ok(Self { dir: path.to_path_buf(), ranks, identity, legacy });
+            return Ok(Self { dir: path.to_path_buf(), ranks, identity, worlds: None, legacy });
         }
         if path.is_file() {
             return Err(CaptureError::File { path: path.to_path_buf(), what: in_place_of_a_capture(path) });
         }
-        let (ranks, lengths) = read_ranks(path)?;
+        let launched = read_ranks(path)?;
+        let spawned = spawned_worlds(path);
+        if spawned.is_empty() {
+            let (ranks, lengths) = launched;
+            let identity = hash(&(&ranks, lengths));
+            return Ok(Self { dir: path.to_path_buf(), ranks, identity, worlds: None, legacy: None });
+        }
+        let mut dirs = vec![path.to_path_buf()];
+        let mut worlds = vec![launched];
+        for dir in spawned {
+            match read_ranks(&dir) {
+                Ok(world) => (dirs.push(dir), worlds.push(world)).1,
+                // Not all of its processes were recorded.
+                Err(CaptureError::MissingRank { .. } | CaptureError::NoCapture(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Self::of_worlds(dirs, worlds)
+    }
+
+    /// The capture of several worlds, in these directories.
+    fn of_worlds(dirs: Vec<PathBuf>, worlds: Vec<(Vec<RankInfo>, Vec<u64>)>) -> Result<Self, CaptureError> {
+        let mut meetings = Vec::new();
+        for (dir, (ranks, _)) in dirs.iter().zip(&worlds) {
+            let mut of_world = WorldMeetings::default();
+            for info in ranks {
+                let file = file::RankFile::open(&rank_file(dir, info.rank))?;
+                of_world.add(info, |take| events::FileEvents::new(file)?.each(take))?;
+            }
+            meetings.push(of_world);
+        }
+        let (joined, parts) = Worlds::joined(meetings);
+        let (mut ranks, mut lengths) = (Vec::new(), Vec::new());
+        for &part in &parts {
+            ranks.extend_from_slice(&worlds[part].0);
+            lengths.extend_from_slice(&worlds[part].1);
+        }
         let identity = hash(&(&ranks, lengths));
-        Ok(Self { dir: path.to_path_buf(), ranks, identity, legacy: None })
+        let dir = dirs[0].clone();
+        let dirs = parts.into_iter().map(|part| dirs[part].clone()).collect();
+        Ok(Self { dir, ranks, identity, worlds: Some((Arc::new(joined), dirs)), legacy: None })
     }
 
     /// Number of tasks.
     pub fn tasks(&self) -> u32 {
         self.ranks.len() as u32
+    }
+
+    /// Number of tasks that were launched together; those behind them were spawned.
+    pub fn launched(&self) -> u32 {
+        self.worlds.as_ref().map_or(self.tasks(), |(worlds, _)| worlds.launched())
+    }
+
+    /// The directories of its files.
+    pub fn directories(&self) -> &[PathBuf] {
+        self.worlds.as_ref().map_or(std::slice::from_ref(&self.dir), |(_, dirs)| dirs)
     }
 
     /// A number that differs between captures, from the facts on all ranks and the lengths of their files. Processes that open
@@ -108,7 +163,16 @@ impl Capture {
         if self.legacy.is_some() { Layout::Prospector } else { Layout::Vefc }
     }
 
-    /// The facts on `rank`; `None` beyond the last.
+    /// The file of `rank`; of the older layout, where one of our own would be.
+    pub fn file(&self, rank: Rank) -> PathBuf {
+        let of_world = self.worlds.as_ref().and_then(|(worlds, dirs)| {
+            let (world, rank) = worlds.place(rank)?;
+            Some(rank_file(dirs.get(world)?, rank))
+        });
+        of_world.unwrap_or_else(|| rank_file(&self.dir, rank))
+    }
+
+    /// The facts on `rank`, which names itself by its rank in its own world; `None` beyond the last.
     pub fn rank(&self, rank: Rank) -> Option<&RankInfo> {
         self.ranks.get(rank.index())
     }
@@ -120,8 +184,11 @@ impl Capture {
                 EventSource::Legacy(Box::new(legacy::Events::open(main, rank, options)?))
             }
             None => {
-                let file = file::RankFile::open(&rank_file(&self.dir, rank))?;
-                EventSource::Vefc(Box::new(events::FileEvents::new(file)?))
+                let events = Box::new(events::FileEvents::new(file::RankFile::open(&self.file(rank))?)?);
+                match self.worlds.as_ref().and_then(|(worlds, _)| Translation::new(worlds, rank)) {
+                    Some(translation) => EventSource::OfWorlds(events, translation),
+                    None => EventSource::Vefc(events),
+                }
             }
         };
         Ok(Events { source })
@@ -129,12 +196,14 @@ impl Capture {
 
     /// Whether `path`, or the target of a link there, is one of the capture's files.
     pub fn has_file(&self, path: &Path) -> bool {
-        let dir = match &self.legacy {
-            Some((main, _)) => main.path.parent().unwrap_or(Path::new("")),
-            None => &self.dir,
+        let dirs: Vec<&Path> = match (&self.legacy, &self.worlds) {
+            (Some((main, _)), _) => vec![main.path.parent().unwrap_or(Path::new(""))],
+            (_, Some((_, dirs))) => dirs.iter().map(PathBuf::as_path).collect(),
+            _ => vec![&self.dir],
         };
-        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        let (Ok(there), Ok(entries)) = (fs::metadata(path), fs::read_dir(dir)) else { return false };
+        let here = |dir: &Path| if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir.to_owned() };
+        let Ok(there) = fs::metadata(path) else { return false };
+        let entries = dirs.into_iter().filter_map(|dir| fs::read_dir(here(dir)).ok());
         let is_ours = |name: &Path| {
             let suffix = name.extension().and_then(|suffix| suffix.to_str());
             compressed::rank_of(name).is_some()
@@ -150,12 +219,12 @@ impl Capture {
                 && fs::metadata(entry.path())
                     .is_ok_and(|file| (file.dev(), file.ino()) == (there.dev(), there.ino()))
         };
-        there.is_file() && entries.flatten().any(same)
+        there.is_file() && entries.flatten().flatten().any(same)
     }
 
     /// Whether the process of `rank` is still writing: it holds a lock on its file. `false` where locks do not work.
     pub fn is_being_written(&self, rank: Rank) -> bool {
-        let path = rank_file(&self.dir, rank);
+        let path = self.file(rank);
         let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockShared);
         self.legacy.is_none() && File::open(path).is_ok_and(|file| lock(file) == Err(Errno::WOULDBLOCK))
     }
@@ -165,7 +234,7 @@ impl Capture {
     pub fn functions(&self, rank: Rank) -> Result<Vec<Function>, CaptureError> {
         match self.legacy {
             Some(_) => Ok(Vec::new()),
-            None => Ok(file::RankFile::open(&rank_file(&self.dir, rank))?.calls),
+            None => Ok(file::RankFile::open(&self.file(rank))?.calls),
         }
     }
 }
@@ -242,6 +311,15 @@ pub fn world_size(dir: &Path) -> Option<u32> {
     files.values().find_map(|path| Some(file::Header::read(path).ok()?.info.tasks))
 }
 
+/// The directories of the worlds that were spawned by the program with the capture `dir`, by number.
+pub fn spawned_worlds(dir: &Path) -> Vec<PathBuf> {
+    let number = |entry: fs::DirEntry| spawned_number(entry.file_name().to_str()?);
+    let mut numbers: Vec<u32> =
+        fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| spawned_path(dir, number)).filter(|dir| dir.is_dir()).collect()
+}
+
 /// The rank files of `dir`.
 fn rank_files(dir: &Path) -> Result<BTreeMap<Rank, PathBuf>, CaptureError> {
     let mut found = BTreeMap::new();
@@ -263,6 +341,8 @@ pub struct Events {
 #[derive(Debug)]
 enum EventSource {
     Vefc(Box<events::FileEvents>),
+    /// Of a capture of several worlds.
+    OfWorlds(Box<events::FileEvents>, Translation),
     Legacy(Box<legacy::Events>),
 }
 
@@ -287,6 +367,9 @@ impl Events {
     pub fn each_to<E: From<CaptureError>>(&mut self, mut consumer: impl Consumer<E>) -> Result<(), E> {
         match &mut self.source {
             EventSource::Vefc(events) => events.each(consumer),
+            EventSource::OfWorlds(events, translation) => {
+                events.each(|event: &Event<'_>| translation.pass(event, |event| consumer.take(event)))
+            }
             EventSource::Legacy(events) => {
                 while let Some(event) = events.next().map_err(CaptureError::from)? {
                     consumer.take(&event)?;
@@ -299,7 +382,7 @@ impl Events {
     /// Whether several threads of the rank made calls.
     pub fn has_many_threads(&self) -> bool {
         match &self.source {
-            EventSource::Vefc(events) => events.has_many_threads(),
+            EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.has_many_threads(),
             EventSource::Legacy(_) => false,
         }
     }
@@ -307,7 +390,7 @@ impl Events {
     /// How the events end; valid after [`Events::each`] has reached the last.
     pub fn ending(&self) -> Ending {
         match &self.source {
-            EventSource::Vefc(events) => events.ending(),
+            EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.ending(),
             EventSource::Legacy(events) if events.is_finished() => Ending::Finished,
             EventSource::Legacy(events) => Ending::Cut { torn: u32::from(events.lost_bytes() > 0) },
         }
@@ -316,7 +399,7 @@ impl Events {
     /// The functions of the rank's call table, to which [`call`](Event::call) refers; none in the older layout.
     pub fn functions(&self) -> &[Function] {
         match &self.source {
-            EventSource::Vefc(events) => events.functions(),
+            EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.functions(),
             EventSource::Legacy(_) => &[],
         }
     }
@@ -325,7 +408,7 @@ impl Events {
     /// closed (a killed process), the end is that of the last record read so far.
     pub fn span(&self) -> (Nanos, Nanos) {
         match &self.source {
-            EventSource::Vefc(events) => events.span(),
+            EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.span(),
             EventSource::Legacy(_) => Default::default(),
         }
     }
@@ -333,7 +416,7 @@ impl Events {
     /// The unknown event types that were skipped, and how often; only for the older layout, if its options allow it.
     pub fn skipped(&self) -> BTreeMap<u16, u64> {
         match &self.source {
-            EventSource::Vefc(_) => BTreeMap::new(),
+            EventSource::Vefc(_) | EventSource::OfWorlds(..) => BTreeMap::new(),
             EventSource::Legacy(events) => events.skipped().clone(),
         }
     }

@@ -816,7 +816,7 @@ fn what_is_no_capture_is_told_apart() {
     changed(12, &[3]);
     assert!(Capture::open(dir.path()).is_ok(), "of the version before");
     changed(12, &[1]);
-    assert!(open().to_string().ends_with("format version 1; this reader knows 3 to 7"), "{}", open());
+    assert!(open().to_string().ends_with("format version 1; this reader knows 3 to 8"), "{}", open());
     changed(24, &[5]);
     assert!(matches!(open(), CaptureError::Damaged { .. }));
     std::fs::write(&path, &good[..HEADER_SIZE - 1]).expect("written");

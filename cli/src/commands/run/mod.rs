@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
-use vef_format::capture::{Capture, CaptureError, Digest};
+use vef_format::capture::{Capture, CaptureError, Digest, rank_file, spawned_worlds, world_size};
 use vef_format::ids::Rank;
 use vef_format::new_file::is_stdout;
 use vef_format::units::{Bytes, Grouped};
@@ -436,9 +436,10 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 fn compress(directory: &Path) -> Result<(), Failure> {
     let bar = Bar::new("compressing the capture");
     let mut files = Vec::new();
-    for directory in std::iter::once(directory.to_owned()).chain(spawned(directory)) {
-        let tasks = Capture::open(&directory)?.tasks();
-        files.extend((0..tasks).map(|rank| (directory.clone(), Rank(rank))));
+    for directory in std::iter::once(directory.to_owned()).chain(spawned_worlds(directory)) {
+        let tasks = world_size(&directory).unwrap_or(0);
+        let ranks = (0..tasks).map(Rank).filter(|&rank| rank_file(&directory, rank).exists());
+        files.extend(ranks.map(|rank| (directory.clone(), rank)));
     }
     let done = AtomicU64::new(0);
     let sizes = files.par_iter().map(|(directory, rank)| {
@@ -452,12 +453,6 @@ fn compress(directory: &Path) -> Result<(), Failure> {
     drop(bar);
     output::remark(format_args!("compressed from {} to {}", Bytes(plain), Bytes(compressed)));
     Ok(())
-}
-
-/// The captures of spawned worlds.
-fn spawned(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    let named = (1u32..).map(move |number| directory.join(format!("spawned-{number}")));
-    named.take_while(|directory| directory.is_dir()).collect::<Vec<_>>().into_iter()
 }
 
 /// Prints one line about the capture on stderr; returns whether there is one.
@@ -493,23 +488,30 @@ fn report(run: &Arguments, claimed: &Claimed) -> bool {
     if run.mix.is_none() {
         output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
     }
-    for directory in spawned(directory) {
-        match Capture::open(&directory).and_then(|capture| Digest::of(&capture, |_| {})) {
-            Ok(digest) => {
-                output::remark(format_args!(
-                    "spawned world, in {}: {}",
-                    directory.display(),
-                    summary(run, &digest)
-                ));
-            }
-            Err(error) => output::remark(format_args!("spawned world: {error}")),
+    let launched = capture.launched();
+    if digest.tasks > launched {
+        output::remark(format_args!(
+            "{} of these ranks were spawned by the program: tasks {launched} to {}",
+            digest.tasks - launched,
+            digest.tasks - 1
+        ));
+    }
+    for directory in spawned_worlds(directory) {
+        if !capture.directories().contains(&directory) {
+            let why = Capture::open(&directory).err().map_or_else(
+                || "no call of this run that spawns as many ranks was recorded".to_owned(),
+                |error| error.to_string(),
+            );
+            output::remark(format_args!(
+                "warning: {} is not part of the capture: {why}",
+                directory.display()
+            ));
         }
     }
-    if let Some(asked) = run.ranks.filter(|&asked| asked > digest.tasks) {
+    if let Some(asked) = run.ranks.filter(|&asked| asked > launched) {
         output::remark(format_args!(
-            "warning: {asked} ranks were started, but MPI_COMM_WORLD has {}: the launcher and the program are probably of \
-             different MPIs (--mpirun)",
-            digest.tasks
+            "warning: {asked} ranks were started, but MPI_COMM_WORLD has {launched}: the launcher and the program are probably of \
+             different MPIs (--mpirun)"
         ));
     }
     if let Some(ranks) = &run.only_ranks

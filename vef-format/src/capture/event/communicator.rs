@@ -88,12 +88,12 @@ pub struct Communicator<'a> {
     pub origin: Origin,
     /// The colour and key of this rank, if `MPI_Comm_split` created it.
     pub split: Option<Split>,
-    /// The members; of an inter-communicator the local group. Processes outside `MPI_COMM_WORLD` are omitted.
+    /// The members; of an inter-communicator the local group.
     pub members: Members<'a>,
     /// The remote group.
     pub remote: Remote<'a>,
-    /// Whether it has members outside `MPI_COMM_WORLD`, or in captures of version 5 and older is an inter-communicator. Its traffic is
-    /// counted, but is not in the trace.
+    /// Whether it has members outside the capture: its traffic is counted, but is not in the trace. Then `members` and `remote` may be
+    /// incomplete, or name ranks beyond the last task ([`Meeting`]). In captures of version 5 and older, inter-communicators have it.
     pub foreign: bool,
 }
 
@@ -133,9 +133,39 @@ pub struct Split {
 pub enum Remote<'a> {
     /// It is an intra-communicator.
     None,
-    /// Tasks of this world.
+    /// These.
     Inside(Members<'a>),
-    /// This many processes, some of another world (a spawned program, or the one that spawned this), in the order of the local
-    /// group of their inter-communicator.
+    /// This many processes, some of another world; in captures of version 7 and older.
     Outside(u32),
+}
+
+/// Processes outside `MPI_COMM_WORLD` that a rank has not met before. To this rank they are the ranks from `first` on, in the order
+/// of their own communicator. Precedes the communicator by which they meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meeting<'a> {
+    /// The rank of the first of them: at least the size of `MPI_COMM_WORLD`.
+    pub first: Rank,
+    /// Number of processes.
+    pub count: u32,
+    /// How they meet.
+    pub way: MeetingWay,
+    /// The communicator of this side; its members are together in the call.
+    pub comm: CommId,
+    /// The name of the port, of the root of a call with a port; else empty.
+    pub port: &'a str,
+}
+
+/// How processes of several worlds meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MeetingWay {
+    /// This side spawned them (`MPI_Comm_spawn`).
+    Spawned,
+    /// They spawned this side (`MPI_Comm_get_parent`).
+    Parents,
+    /// `MPI_Comm_accept`.
+    Accepted,
+    /// `MPI_Comm_connect`.
+    Connected,
+    /// Not known: `MPI_Comm_join`, or the call was not recorded.
+    Unseen,
 }

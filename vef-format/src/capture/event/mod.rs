@@ -12,7 +12,7 @@ mod partitioned;
 mod request;
 
 pub use collective::{Collective, Neighbourhood, Topology};
-pub use communicator::{Communicator, Creation, Members, Origin, Remote, Split};
+pub use communicator::{Communicator, Creation, Meeting, MeetingWay, Members, Origin, Remote, Split};
 pub use detail::{Detail, FileId, Io, Transfer, WindowId};
 pub use message::{Datatype, DatatypeId, PostReceive, Receive, Send, SendMode};
 pub use partitioned::{Partitioned, PartitionedId, PartitionedInit};
@@ -62,6 +62,8 @@ pub enum Action<'a> {
         /// The error code.
         code: i32,
     },
+    /// Processes of another `MPI_COMM_WORLD`. Precedes the first communicator with them.
+    Meeting(Meeting<'a>),
     /// A communicator. Precedes its first use.
     Communicator(Communicator<'a>),
     /// A datatype. Precedes its first use.
@@ -121,8 +123,8 @@ pub enum Action<'a> {
         /// Its name.
         name: &'a str,
     },
-    /// A call that is neither a message nor a collective: one-sided communication, and what a trace cannot represent (I/O, spawning,
-    /// collectives between groups …). In captures of version 5 and older also neighbourhood collectives, and in some of version 6
+    /// A call that is neither a message nor a collective: one-sided communication, and what a trace cannot represent (I/O,
+    /// ports …). In captures of version 5 and older also neighbourhood collectives, and in some of version 6
     /// partitioned communication.
     Other {
         /// Bytes that this rank sent, fetched, read or wrote, as far as known.
