@@ -62,13 +62,17 @@ pub(crate) fn write(dir: &Path, tasks: &[Vec<Happened>]) {
 
 /// Like [`write`], with a command line for each rank.
 pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: impl Fn(usize) -> Vec<String>) {
+    write_with(dir, tasks, |rank| RankInfo { program: program(rank), ..RankInfo::default() });
+}
+
+/// Like [`write`], with further facts on each rank.
+pub(crate) fn write_with(dir: &Path, tasks: &[Vec<Happened>], facts: impl Fn(usize) -> RankInfo) {
     for (rank, events) in tasks.iter().enumerate() {
         let info = RankInfo {
             rank: Rank(rank as u32),
             tasks: tasks.len() as u32,
             host: "one".into(),
-            program: program(rank),
-            ..RankInfo::default()
+            ..facts(rank)
         };
         let mut writer = RankWriter::create(dir, &info).unwrap();
         let mut called: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
