@@ -38,6 +38,11 @@ fn treatment(call: Call) -> Treatment {
         (Call::MPI_File_open | Call::MPI_File_set_view | Call::MPI_File_close, _) => {
             Event("collectives by which all members agree")
         }
+        (Call::MPI_Comm_join, _) => Other("time"),
+        (call, C::Process) if call.position(Name::Comm).is_some() => {
+            Event("definition of the communicator, and of the processes that are met")
+        }
+        (_, C::Process) => Counted("local"),
         (Call::MPI_Win_test, _) => Event("synchronisation of a window, if the flag is set"),
         (_, category) => match (category, call.timing()) {
             (C::Send | C::Recv | C::Collective | C::NeighborCollective, Timing::Persistent) => {
@@ -60,7 +65,7 @@ fn treatment(call: Call) -> Treatment {
             (C::Rma, _) => Event("messages between origin and target"),
             (C::RmaSync | C::WinCreate | C::WinFree, _) => Event("synchronisation of a window"),
             (C::Io, _) => Other("bytes requested"),
-            (C::FileOpen | C::FileClose | C::FileSync | C::Process, _) => Other("time"),
+            (C::FileOpen | C::FileClose | C::FileSync, _) => Other("time"),
             _ => Passed,
         },
     }
@@ -153,7 +158,7 @@ In a capture:
 - **counted**: the number of calls is recorded; no event.
 - `–`: passed on to MPI, not counted.
 
-Only calls that succeed have events; calls that fail are counted. Calls on communicators with members outside `MPI_COMM_WORLD` are **other**.
+Only calls that succeed have events; calls that fail are counted. Traces have calls on communicators with processes of other worlds if these are part of the capture.
 
 Forms that an MPI has: `C`; `_c` with large counts; `F` in `mpif.h` and `use mpi`; `f08` in `use mpi_f08`; `f08+` with
 large counts there. The recorder has all of them, with the names that gfortran, flang, ifort and nvfortran use (one
@@ -315,6 +320,7 @@ fn a_call_of_each_is_in_the_capture() {
                 wrong.push(format!("{name} is not called by tests/c/every_call.c, or not counted"));
             }
             let tally = &mixed["not_representable"][name];
+            // Here, or in the worlds of MPICH 5, which are not recorded.
             let fails_here = call.category() == Category::Process;
             match treatment(call) {
                 Other(what) if tally.is_null() => {
@@ -327,7 +333,9 @@ fn a_call_of_each_is_in_the_capture() {
                         wrong.push(format!("{name} ({what}): {tally}"));
                     }
                 }
-                _ if !tally.is_null() => wrong.push(format!("{name} is an ordinary event, but {tally}")),
+                _ if !tally.is_null() && !fails_here => {
+                    wrong.push(format!("{name} is an ordinary event, but {tally}"))
+                }
                 _ => {}
             }
         }
