@@ -185,7 +185,7 @@ fn accounts_of_ranks_that_were_killed_and_of_clocks_that_jump() {
         for file in std::fs::read_dir(place("capture")).unwrap() {
             let path = file.unwrap().path();
             let mut bytes = std::fs::read(&path).unwrap();
-            assert_eq!(bytes[12], 7, "the version");
+            assert_eq!(bytes[12], 8, "the version");
             bytes[12] = version;
             std::fs::write(&path, bytes).unwrap();
         }
