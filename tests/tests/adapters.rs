@@ -1,19 +1,52 @@
 //! The adapters for simulators that Debian does not have, on stand-ins for these.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 use vef_tests::{installed, root, run, vef};
+
+/// A directory, and in it the program that a source makes with `stand_in.hpp` of an adapter for each of these headers.
+fn built(adapter: &str, headers: &[&str], source: &str) -> Option<(TempDir, PathBuf)> {
+    if !installed("c++") {
+        return None;
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    let adapter = root().join("adapters").join(adapter);
+    for name in headers {
+        let header = work.path().join(name);
+        fs::create_dir_all(header.parent().expect("a directory")).expect("a directory");
+        fs::write(header, "#include \"stand_in.hpp\"\n").expect("a header");
+    }
+    let (program, main) = (work.path().join("program"), work.path().join("main.cpp"));
+    fs::write(&main, source).expect("a source");
+    let mut compile = Command::new("c++");
+    compile.args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]).arg(&program);
+    for directory in [work.path(), &adapter, &root().join("replay-ffi/include")] {
+        compile.arg("-I").arg(directory);
+    }
+    compile.arg(&main).arg(vef_tests::products().join("libvef_replay.a"));
+    run(compile.args(["-lgcc_s", "-lpthread", "-lm", "-ldl"])).success();
+    Some((work, program))
+}
+
+/// 1000 bytes after 10 µs, and an answer of none 5 ns after these have come.
+const TWO: &str = "VEF3 2 2 0 0 0 0 1000\n0 0 1 1000 4 10000 -1\n1 1 0 0 6 5 0\n";
+
+/// Each waits for the other's message.
+const CIRCLE: &str = "VEF3 2 2 0 0 0 0 1000\n0 0 1 10 6 0 1\n1 1 0 10 6 0 0\n";
+
+/// 5 iterations of a halo exchange of 16 ranks.
+fn halo(directory: &Path) -> PathBuf {
+    let trace = directory.join("halo.vefx");
+    run(vef().args(["gen", "halo2d", "-n", "16", "--iterations", "5", "-o"]).arg(&trace)).success();
+    trace
+}
 
 /// The adapter for BookSim2 on a network where a node sends a flit a cycle, which arrives 10 cycles later.
 #[test]
 fn booksim2_carries_a_trace() {
-    if !installed("c++") {
-        return;
-    }
-    let work = tempfile::tempdir().expect("a directory");
-    let adapter = root().join("adapters/booksim2");
-    for name in [
+    let headers = [
         "booksim",
         "booksim_config",
         "credit",
@@ -22,36 +55,24 @@ fn booksim2_carries_a_trace() {
         "random_utils",
         "routefunc",
         "trafficmanager",
-    ] {
-        fs::write(work.path().join(format!("{name}.hpp")), "#include \"stand_in.hpp\"\n").expect("a header");
-    }
-    let program = work.path().join("booksim-vef");
-    let mut compile = Command::new("c++");
-    compile.args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]).arg(&program);
-    compile
-        .arg("-I")
-        .arg(work.path())
-        .arg("-I")
-        .arg(&adapter)
-        .arg("-I")
-        .arg(root().join("replay-ffi/include"));
-    compile.arg(adapter.join("vef_booksim.cpp")).arg(vef_tests::products().join("libvef_replay.a"));
-    run(compile.args(["-lgcc_s", "-lpthread", "-lm", "-ldl"])).success();
+    ];
+    let headers = headers.map(|name| format!("{name}.hpp"));
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    let Some((work, program)) = built("booksim2", &headers, "#include \"vef_booksim.cpp\"\n") else { return };
     let booksim = |trace: &Path, more: &[&str]| {
         run(Command::new(&program).args(["config", &format!("vef_trace={}", trace.display())]).args(more))
     };
 
-    // 1000 bytes after 10 µs, and an answer of none 5 ns after these have come: 63 flits, and one. A flit that leaves in cycle c has come at the
+    // 63 flits, and one. A flit that leaves in cycle c has come at the
     // end of cycle c + 10. The 10 µs and the 5 ns are no cycles of the network.
     let trace = work.path().join("two.vef");
-    fs::write(&trace, "VEF3 2 2 0 0 0 0 1000\n0 0 1 1000 4 10000 -1\n1 1 0 0 6 5 0\n").expect("a trace");
+    fs::write(&trace, TWO).expect("a trace");
     let (first, answer) = (62 + 10 + 1, 10 + 1);
     let (finish, cycles) = (f64::from(10_000 + first + 5 + answer) / 1e6, first + answer);
     let said = booksim(&trace, &[]).success().stdout();
     assert_eq!(said, format!("2 messages, 1000 bytes, run time {finish:.6} ms, {cycles} cycles simulated\n"));
 
-    let halo = work.path().join("halo.vefx");
-    run(vef().args(["gen", "halo2d", "-n", "16", "--iterations", "5", "-o"]).arg(&halo)).success();
+    let halo = halo(work.path());
     let said = booksim(&halo, &["vef_flit=64", "vef_cycle=5120"]).success().stdout();
     assert!(said.starts_with("320 messages, 2621440 bytes, run time 0.0"), "{said}");
 
@@ -65,8 +86,82 @@ fn booksim2_carries_a_trace() {
         let said = booksim(&halo, more).exited(2).stderr();
         assert!(said.contains(says), "{more:?}: {said}");
     }
-    // Each waits for the other's message.
-    fs::write(&trace, "VEF3 2 2 0 0 0 0 1000\n0 0 1 10 6 0 1\n1 1 0 10 6 0 0\n").expect("a trace");
+    fs::write(&trace, CIRCLE).expect("a trace");
     let stuck = booksim(&trace, &[]).exited(1).stderr();
+    assert!(stuck.contains("in a circle"), "{stuck}");
+}
+
+/// The component for SST on a network where a node sends a byte a nanosecond, and the head of a packet arrives with it after 10 ns.
+#[test]
+fn sst_carries_a_trace() {
+    let headers =
+        ["component", "event", "interfaces/simpleNetwork", "link", "output", "params", "unitAlgebra"];
+    let headers = headers.map(|name| format!("sst/core/{name}.h"));
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    let Some((work, program)) = built("sst", &headers, "#include \"vef_sst.cpp\"\n") else { return };
+    let sst = |trace: &Path, more: &[&str]| {
+        run(Command::new(&program).arg(format!("trace={}", trace.display())).args(more))
+    };
+
+    // Packets follow each other without a gap, and a message has arrived with the tail of its last packet. An empty message takes a byte.
+    let trace = work.path().join("two.vef");
+    fs::write(&trace, TWO).expect("a trace");
+    let finish = f64::from(10_000 + (1000 + 10) + 5 + (1 + 10)) / 1e6;
+    for more in [&[][..], &["packet=256B"], &["packet=300B", "buffer=300"], &["packet=7B", "buffer=20"]] {
+        let said = sst(&trace, more).success().stdout();
+        assert_eq!(said, format!("2 messages, 1000 bytes, run time {finish:.6} ms\n"), "{more:?}");
+    }
+
+    let halo = halo(work.path());
+    let said = sst(&halo, &[]).success().stdout();
+    assert!(said.starts_with("320 messages, 2621440 bytes, run time 0."), "{said}");
+    for (more, says) in [
+        (&["nodes=8"][..], "FATAL: vef: the trace needs 16 nodes, slot \"network\" has 8"),
+        (&["packet=0B"], "packet must be at least 1 B"),
+        (&["packet=5kB"], "packet is larger than output_buf_size"),
+        (&["placement=/nowhere"], "/nowhere: No such file"),
+        (&["trace=/nowhere"], "/nowhere: No such file"),
+    ] {
+        let said = sst(&halo, more).exited(2).stderr();
+        assert!(said.contains(says), "{more:?}: {said}");
+    }
+    fs::write(&trace, CIRCLE).expect("a trace");
+    let stuck = sst(&trace, &[]).exited(1).stderr();
+    assert!(stuck.contains("in a circle"), "{stuck}");
+}
+
+/// The module for OMNeT++ on a network where a node sends a byte a nanosecond, and a packet has arrived 10 ns after it was sent.
+#[test]
+fn omnetpp_carries_a_trace() {
+    let source = "#include \"replay.cc\"\n\
+                  std::int64_t omnetpp::destination_of(cPacket *packet) { return static_cast<VefPacket *>(packet)->destination; }\n";
+    let Some((work, program)) = built("omnetpp", &["omnetpp.h"], source) else { return };
+    let omnetpp = |trace: &Path, more: &[&str]| {
+        run(Command::new(&program).arg(format!("trace={}", trace.display())).args(more))
+    };
+
+    // Packets follow each other without a gap. An empty message takes the latency alone.
+    let trace = work.path().join("two.vef");
+    fs::write(&trace, TWO).expect("a trace");
+    let finish = f64::from(10_000 + (1000 + 10) + 5 + 10) / 1e6;
+    for more in [&[][..], &["packet=256"], &["packet=7"]] {
+        let said = omnetpp(&trace, more).success().stdout();
+        assert_eq!(said, format!("2 messages, 1000 bytes, run time {finish:.6} ms\n"), "{more:?}");
+    }
+
+    let halo = halo(work.path());
+    let said = omnetpp(&halo, &[]).success().stdout();
+    assert!(said.starts_with("320 messages, 2621440 bytes, run time 0."), "{said}");
+    for (more, says) in [
+        (&["nodes=8"][..], "the trace needs 16 nodes, gate node[] has 8"),
+        (&["packet=0"], "packet must be at least 1 B"),
+        (&["placement=/nowhere"], "/nowhere: No such file"),
+        (&["trace=/nowhere"], "/nowhere: No such file"),
+    ] {
+        let said = omnetpp(&halo, more).exited(1).stderr();
+        assert!(said.contains(says), "{more:?}: {said}");
+    }
+    fs::write(&trace, CIRCLE).expect("a trace");
+    let stuck = omnetpp(&trace, &[]).exited(1).stderr();
     assert!(stuck.contains("in a circle"), "{stuck}");
 }

@@ -113,3 +113,12 @@ fn the_archive_works_where_it_is_unpacked() {
     let page = fs::read_to_string(prefix.join("share/doc/vef/README.md")).expect("README.md");
     assert!(page.contains("need vef's source"), "{}", page.lines().take(5).collect::<String>());
 }
+
+#[test]
+fn the_spack_recipe_is_of_this_version() {
+    let recipe = fs::read_to_string(root().join("replay-ffi/packaging/spack/packages/vef/package.py"))
+        .expect("the recipe");
+    let (version, rust) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_RUST_VERSION"));
+    assert!(recipe.contains(&format!("version(\"{version}\")")), "not version {version}: {recipe}");
+    assert!(recipe.contains(&format!("\"rust@{rust}:\"")), "not Rust {rust}: {recipe}");
+}
