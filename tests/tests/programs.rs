@@ -178,3 +178,30 @@ fn the_mpi4py_wheel_on_both_mpis() {
         assert_eq!(messages, 2 * 3, "{alone:?}");
     }
 }
+
+#[test]
+fn a_pool_of_spawned_workers_is_in_the_trace() {
+    // Debian's MPICH cannot spawn.
+    for mpi in Mpi::installed().into_iter().filter(|&mpi| mpi == Mpi::OpenMpi) {
+        let Some(python) = python() else { continue };
+        let work = tempfile::tempdir().expect("a directory");
+        let which = format!("MPI4PY_LIBMPI={}", library(mpi, work.path()).display());
+        let script = root().join("tests/py/pool.py");
+        let mut command = vef();
+        command.current_dir(work.path()).args(["run", "-n", "1", "--mpirun", &mpi.launcher().join(" ")]);
+        command.args(["--oversubscribe", "--mix", "pool.vefx", "--", "env", &which]).arg(python).arg(script);
+        let ended = run(&mut command).success();
+        let sum: u64 = (0..60u64).map(|count| (0..count).map(|number| number * number).sum::<u64>()).sum();
+        assert!(ended.stdout().contains(&format!("sum {sum}\n")), "{}", ended.stdout());
+        let said = ended.stderr();
+        assert!(
+            said.contains("all can be represented") && said.contains("3 of these ranks were spawned"),
+            "{said}"
+        );
+        let checked = run(vef().current_dir(work.path()).args(["check", "pool.vefx"])).success().stdout();
+        assert!(
+            checked.contains("4 tasks") && checked.contains("complete: every record replays"),
+            "{checked}"
+        );
+    }
+}
