@@ -3,7 +3,7 @@
 use crate::error::{Problem, Result};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// Bytes by which a file is recognised.
@@ -84,4 +84,20 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
         }
     };
     open().map_err(|error| Problem::from(error).of_file(path))
+}
+
+/// Opens a file to be read at any place; of one that is compressed by gzip, a plain copy without a name.
+pub(crate) fn open_seekable(path: &Path) -> Result<File> {
+    let open = || -> io::Result<File> {
+        let mut input = BufReader::with_capacity(1 << 17, File::open(path)?);
+        if !matches!(input.fill_buf()?, [0x1f, 0x8b, ..]) {
+            return Ok(input.into_inner());
+        }
+        let mut plain = tempfile::tempfile()?;
+        io::copy(&mut MultiGzDecoder::new(input), &mut plain)?;
+        Ok(plain)
+    };
+    let mut file = open().map_err(|error| Problem::from(error).of_file(path))?;
+    file.rewind().map_err(|error| Problem::from(error).of_file(path))?;
+    Ok(file)
 }

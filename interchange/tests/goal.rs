@@ -70,6 +70,25 @@ fn counts_of_the_samples_are_those_of_their_readme() {
 }
 
 #[test]
+fn a_compressed_schedule_is_the_plain_one_in_both_forms() {
+    let work = tempfile::tempdir().unwrap();
+    for form in ["goal", "bin"] {
+        let plain = sample(&format!("binomial_8.{form}"));
+        let compressed = work.path().join(form).with_extension("gz");
+        let out = std::fs::File::create(&compressed).unwrap();
+        let gzip = std::process::Command::new("gzip").arg("-c").arg(&plain).stdout(out).status().unwrap();
+        assert!(gzip.success());
+        let [one, other] = [&plain, &compressed].map(|path| imported(path, &work.path().join("t.vef")));
+        assert_eq!(one, other, "{form}");
+        let bytes = std::fs::read(&compressed).unwrap();
+        std::fs::write(&compressed, &bytes[..bytes.len() / 2]).unwrap();
+        let cut = imported_with(&compressed, &work.path().join("t.vef"), &Options::default()).map(|_| ());
+        let said = cut.expect_err("a truncated file").to_string();
+        assert!(said.contains(&*compressed.to_string_lossy()), "{said}");
+    }
+}
+
+#[test]
 fn sweep3d_has_the_counts_of_its_readme() {
     let Some(path) = skipping::shared("data/interchange/goal/sweep3d-4.goal.gz") else { return };
     let work = tempfile::tempdir().unwrap();

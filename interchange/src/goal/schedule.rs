@@ -26,14 +26,13 @@ enum Form {
 }
 
 impl Reader {
-    /// Opens a file: in text, also compressed by gzip, or in binary.
+    /// Opens a file in text or in binary, also compressed by gzip.
     ///
     /// # Errors
     /// The file cannot be read, or begins otherwise.
     pub fn open(path: &Path) -> Result<Self> {
         if binary::is_binary(&Files::start(path)?) {
-            let input = File::open(path).map_err(|error| Problem::from(error).of_file(path))?;
-            return Self::binary(path, Box::new(input));
+            return Self::binary(path, Box::new(files::open_seekable(path)?));
         }
         Ok(Self { path: path.to_path_buf(), form: Form::Text(TextReader::new(path, files::open(path)?)?) })
     }
