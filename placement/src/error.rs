@@ -61,7 +61,7 @@ impl Error {
         Error::of_nodes(format!(
             "there are not enough slots available in the system to satisfy the {} slots that were requested \
              (there are {slots}): request fewer processes, make more slots available (slots=N in the hostfile, :N after \
-             a --host name), or use --oversubscribe",
+             a --host name, --slots N with --nodes), or use --oversubscribe",
             requested.into()
         ))
     }

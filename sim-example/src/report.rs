@@ -19,7 +19,7 @@ use crate::latencies::Latencies;
 use crate::model::{Buffers, Congested, Model, Usage};
 use crate::repeats::Repeats;
 use crate::settings::NetworkSettings;
-use crate::topology::{Fabric, LinkClass, Outages};
+use crate::topology::{Fabric, LinkClass, LinkId, Outages};
 use crate::watch::Watch;
 
 pub(crate) use links::kind;
@@ -215,6 +215,10 @@ fn network_report(topology: &Fabric, settings: &NetworkSettings, runtime: Picos)
     let cut_off = topology.outages().into_iter().flat_map(Outages::cut_off);
     let NetworkSettings { links, model, routing, loggp, .. } = settings;
     let of_nodes = links.of(LinkClass::NODE);
+    let speeds = links.speeds(topology);
+    let rate = |link| speeds[usize::from(topology.class(LinkId(link)).0)].bandwidth.bits_per_second();
+    let rates = || (0..topology.links()).map(rate);
+    let range = rates().min().zip(rates().max()).filter(|(least, most)| least != most);
     NetworkReport {
         topology: topology.topology().name(),
         routing: routing.to_string(),
@@ -225,6 +229,7 @@ fn network_report(topology: &Fabric, settings: &NetworkSettings, runtime: Picos)
         switches: topology.switches(),
         model: model.to_string(),
         bandwidth_bits_per_s: links.bandwidth.bits_per_second(),
+        range_bits_per_s: range.map(|(least, most)| [least, most]),
         latency_ps: links.latency.0,
         node_bandwidth_bits_per_s: of_nodes.bandwidth.bits_per_second(),
         node_latency_ps: of_nodes.latency.0,

@@ -6,7 +6,6 @@ use super::text::{self, TextReader};
 use crate::error::{Problem, Result};
 use crate::files::{self, Files};
 use crate::progress::Progress;
-use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use vef_format::error::Located;

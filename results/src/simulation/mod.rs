@@ -336,8 +336,11 @@ pub struct NetworkReport {
     pub switches: u32,
     /// The model.
     pub model: String,
-    /// Bandwidth of links between switches.
+    /// Bandwidth of links between switches, where neither the topology nor `--fail` says another.
     pub bandwidth_bits_per_s: u64,
+    /// The least and the largest bandwidth of all links, if they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_bits_per_s: Option<[u64; 2]>,
     /// Latency of a link between switches.
     pub latency_ps: u64,
     /// Bandwidth of the links of nodes.

@@ -34,7 +34,10 @@ impl Simulation {
         match loggp {
             Some(parameters) => writeln!(out, "network       {nodes} nodes, {model}, {parameters}")?,
             None => {
-                let rate = shown::rate(self.network.bandwidth_bits_per_s);
+                let rate = match self.network.range_bits_per_s {
+                    Some([least, most]) => format!("{} to {}", shown::rate(least), shown::rate(most)),
+                    None => shown::rate(self.network.bandwidth_bits_per_s),
+                };
                 let latency = Picos(self.network.latency_ps);
                 writeln!(
                     out,

@@ -117,6 +117,12 @@ fn the_values_of_the_report() {
     assert!(json["links"].get("all").is_none() && json.get("critical_path").is_none());
 
     let mut settings = settings(file.path());
+    assert!(json["network"].get("range_bits_per_s").is_none(), "all links are equal");
+    settings.network.fail = vec!["node0->switch=25%".parse().unwrap()];
+    let slower = quiet(&settings).unwrap();
+    assert_eq!(slower.network.range_bits_per_s, Some([2_500_000_000, 10_000_000_000]));
+    assert!(slower.to_text().contains("4 links of 2500Mbit/s to 10Gbit/s and "), "{}", slower.to_text());
+    settings.network.fail.clear();
     settings.observe = Observe { links: true, critical_path: true, waits: true };
     let json = serde_json::to_value(quiet(&settings).unwrap()).unwrap();
     let links = &json["links"]["all"];
