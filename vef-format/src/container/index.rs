@@ -338,11 +338,13 @@ pub(super) struct Places {
     end: u64,
     left: u32,
     numbers: u8,
+    /// Sum of the times in the blocks of records so far.
+    pub(super) computing: u64,
 }
 
 impl Places {
     pub(super) fn new(list: List) -> Self {
-        Self { at: list.at, end: 0, left: list.blocks, numbers: list.numbers }
+        Self { at: list.at, end: 0, left: list.blocks, numbers: list.numbers, computing: 0 }
     }
 
     /// The next place; the block ends before `most`, the offset of the index.
@@ -355,8 +357,11 @@ impl Places {
         let bytes = input.some_at(&mut bytes[..room], self.at)?;
         let mut from = Source::new(bytes, 0);
         let spot = spot::<Garbled>(self.end, most, || Ok(from.get()?))?;
-        for _ in PLACE..self.numbers.into() {
-            from.get().map_err(Garbled::from)?;
+        for further in PLACE..self.numbers.into() {
+            let number = from.get().map_err(Garbled::from)?;
+            if further == PLACE {
+                self.computing = self.computing.saturating_add(number);
+            }
         }
         self.left -= 1;
         self.at += from.position() as u64;
