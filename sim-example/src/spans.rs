@@ -114,8 +114,8 @@ fn captured(
     for (state, time) in [
         // Of several threads the trace has less than their sum.
         (State::Computing, computing.saturating_sub(waits).max(times.outside.saturating_add(before))),
-        (State::Collective, sum(|entry| is_collective(entry))),
-        (State::Send, sum(|entry| sends(entry)).saturating_add(waits)),
+        (State::Collective, sum(is_collective)),
+        (State::Send, sum(sends).saturating_add(waits)),
         (State::Reception, u64::MAX),
     ] {
         states[state] = time.min(left);

@@ -17,7 +17,7 @@ pub(super) const OPEN: Hook = Hook::after(|call| {
     let (handle, name) = (call.new_handle(FILE), unsafe { args.text(NAME) });
     call.forget(Kind::File, handle);
     let id = FileId(call.tracer.known(|known| known.files.add(handle, |id| id)));
-    call.put_other(Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
+    put(call, Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
 });
 
 /// `MPI_File_set_view`, `MPI_File_set_size` and other collective operations.
@@ -36,7 +36,7 @@ fn collective(call: &mut Recorded) {
     const FILE: usize = Call::MPI_File_set_view.place(Name::Fh);
     let args = call.args;
     match args.call {
-        Call::MPI_File_delete => call.put_other(Bytes::ZERO, Detail::None),
+        Call::MPI_File_delete => put(call, Bytes::ZERO, Detail::None),
         Call::MPI_File_set_view => {
             let file = call.file(args.file(FILE));
             let detail = file.map_or(Detail::None, |file| Detail::FileView {
@@ -44,10 +44,16 @@ fn collective(call: &mut Recorded) {
                 displacement: args.number(DISPLACEMENT),
                 unit: call.datatype(args.handle(UNIT)).bytes(1),
             });
-            call.put_other(Bytes::ZERO, detail);
+            put(call, Bytes::ZERO, detail);
         }
         _ => agreed(call),
     }
+}
+
+/// Writes a record; one place for all calls on files keeps the library small.
+#[inline(never)]
+fn put(call: &mut Recorded, bytes: Bytes, detail: Detail<'_>) {
+    call.put_other(bytes, detail);
 }
 
 /// All members came to a collective call, for whichever of them it then failed.
@@ -55,7 +61,7 @@ fn agreed(call: &mut Recorded) {
     const FILE: usize = Call::MPI_File_read.place(Name::Fh);
     let file = call.file(call.args.file(FILE));
     let agreed = |file| Detail::Io(Io { file, offset: None, write: true, collective: true, request: None });
-    call.put_other(Bytes::ZERO, file.map_or(Detail::None, agreed));
+    put(call, Bytes::ZERO, file.map_or(Detail::None, agreed));
 }
 
 /// Reads and writes. The end of a split collective moves no data.
@@ -81,7 +87,7 @@ fn access(call: &mut Recorded) {
     };
     let request = call.next_request();
     let Some(file) = call.file(args.file(FILE)).filter(|_| way != CallDetail::None) else {
-        return call.put_other(bytes, Detail::None);
+        return put(call, bytes, Detail::None);
     };
     let io = Io {
         file,
@@ -90,5 +96,5 @@ fn access(call: &mut Recorded) {
         collective: matches!(way, CallDetail::ReadAll | CallDetail::WriteAll),
         request: args.find(Name::Request).map(|_| request),
     };
-    call.put_other(bytes, Detail::Io(io));
+    put(call, bytes, Detail::Io(io));
 }
