@@ -172,9 +172,12 @@ impl Reader {
 
     /// The sum of the computing times of a task's records; saturates.
     pub fn computing_of(&self, task: Rank) -> Result<Ticks, ContainerError> {
-        let mut places = Places::new(self.list_of(task));
-        while self.next_place(&mut places)?.is_some() {}
-        Ok(Ticks(places.computing))
+        let (mut places, mut sum) = (Places::new(self.list_of(task)), 0u64);
+        let error = |problem| self.error(self.blocks_end, problem);
+        while let Some((_, computing)) = places.next_summed(&self.input, self.blocks_end).map_err(error)? {
+            sum = sum.saturating_add(computing);
+        }
+        Ok(Ticks(sum))
     }
 
     pub(super) fn list_of(&self, task: Rank) -> List {
