@@ -3,9 +3,9 @@
 //! Recorded below the library by `tests/record/record.sh MPI RANKS creations`, for MPICH 4.0.2 and Open MPI 4.1.4. MPICH agrees on a
 //! context id by an allreduce of a mask of 65 words; rank 0 then broadcasts a word. Open MPI agrees on an id, on its being free
 //! everywhere, and on the activation, by an allreduce of a word each. A split first gathers colour and key of all. Both open a file
-//! on a duplicate of its communicator.
+//! on a duplicate of its communicator. Before they access it together, all gather where each begins and ends.
 //!
-//! Simplified: what the opening of a file has beyond the duplicate (settings and the file's system), MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, and the allreduces of Open MPI, which are a reduction and a broadcast.
+//! Simplified: what the opening of a file has beyond the duplicate (settings and the file's system), and a collective access beyond the first gathering, which Open MPI has code of its own for, MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, and the allreduces of Open MPI, which are a reduction and a broadcast.
 
 use vef_format::operation::Operation;
 
@@ -22,6 +22,9 @@ pub enum Library {
 /// A collective over all members; each contributes this many bytes.
 pub type Part = (Operation, u64);
 
+/// What Open MPI sends before a collective access to a file; if two ranks have opened it, nothing.
+pub const OPENMPI_ACCESS: &[Part] = &[(Operation::Allgather, 32)];
+
 impl Library {
     /// The library that calls itself this ([`MPI_Get_library_version`](https://www.mpi-forum.org/docs/mpi-4.0/mpi40-report.pdf)).
     pub fn named(version: &str) -> Self {
@@ -36,7 +39,7 @@ impl Library {
         const MASK: Part = (Allreduce, 260);
         const WORD: Part = (Bcast, 4);
         const ID: Part = (Allreduce, 4);
-        match (self, name) {
+        match (self, name.strip_suffix("_c").unwrap_or(name)) {
             (
                 Self::Mpich,
                 "MPI_Comm_dup"
@@ -54,6 +57,24 @@ impl Library {
             (Self::Mpich, "MPI_File_open") => &[MASK, WORD],
             (Self::Mpich, "MPI_File_set_view") => &[(Allreduce, 4), (Barrier, 0)],
             (Self::Mpich, "MPI_File_close") => &[(Barrier, 0)],
+            (Self::Mpich, "MPI_File_set_size") => &[(Allreduce, 8), (Allreduce, 8), WORD],
+            (Self::Mpich, "MPI_File_preallocate") => &[(Allreduce, 8), (Allreduce, 8), (Barrier, 0)],
+            (Self::Mpich, "MPI_File_seek_shared") => &[WORD, (Bcast, 8), (Barrier, 0)],
+            (Self::OpenMpi, "MPI_File_set_size") => &[(Bcast, 8), WORD, (Barrier, 0)],
+            (Self::OpenMpi, "MPI_File_preallocate") => &[(Bcast, 8), WORD],
+            (Self::OpenMpi, "MPI_File_seek_shared" | "MPI_File_sync") => &[(Barrier, 0)],
+            (
+                _,
+                "MPI_File_read_all"
+                | "MPI_File_read_at_all"
+                | "MPI_File_read_ordered"
+                | "MPI_File_write_all"
+                | "MPI_File_write_at_all"
+                | "MPI_File_write_ordered",
+            ) => match self {
+                Self::Mpich => &[(Allgather, 8), (Allgather, 8)],
+                Self::OpenMpi => OPENMPI_ACCESS,
+            },
             (Self::OpenMpi, "MPI_File_open") => &[ID, ID, ID],
             (Self::OpenMpi, "MPI_File_set_view") => &[(Allreduce, 24), (Barrier, 0)],
             (Self::OpenMpi, "MPI_File_close") => &[(Barrier, 0), (Barrier, 0), (Barrier, 0)],

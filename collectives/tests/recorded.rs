@@ -75,7 +75,7 @@ fn creations(mpi: &str, library: Library) {
         let recorded =
             std::process::Command::new(script).args([mpi, &ranks.to_string(), "creations"]).output();
         let recorded = String::from_utf8(recorded.unwrap().stdout).unwrap();
-        assert_eq!(recorded.lines().count(), 13, "{recorded}");
+        assert_eq!(recorded.lines().count(), 20, "{recorded}");
         for line in recorded.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let [messages, total, digest] = [4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
@@ -91,9 +91,11 @@ fn creations(mpi: &str, library: Library) {
                 }
             }
             let ours = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-            if words[0] == "File_open" {
-                // And more, which depends on the file's system.
-                assert!(ours.0 < messages && ours.1 < total, "{mpi}: {line}");
+            let accesses = words[0].ends_with("_all") || words[0].ends_with("_ordered");
+            if words[0] == "File_open" || accesses && library == Library::OpenMpi {
+                // And more, which depends on the file's system; for two ranks no agreement on accesses.
+                let fewer = ours.0 < messages && ours.1 <= total || accesses && ranks == 2;
+                assert!(fewer, "{mpi}: {line}: {ours:?}");
                 continue;
             }
             assert_eq!(ours, (messages, total), "{mpi}: {line}");

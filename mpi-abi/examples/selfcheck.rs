@@ -56,7 +56,7 @@ fn open_local(library: &str) {
 
 fn communicators(mpi: &Mpi, world: Comm) -> Outcome {
     let (rank, size) = (mpi.comm_rank(world)?, mpi.comm_size(world)?);
-    assert_eq!((mpi.world_rank()?, mpi.world_size()?, mpi.is_spawned()?), (rank, size, false));
+    assert_eq!((mpi.world_rank()?, mpi.world_size()?, mpi.parent()?), (rank, size, None));
     assert_eq!(mpi.comm_neighbours(world)?, [Vec::new(), Vec::new()]);
     let everybody: Vec<_> = (0..size).map(Some).collect();
     assert_eq!(mpi.comm_members(world)?, everybody);

@@ -15,8 +15,8 @@ use hashbrown::HashMap;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
-use vef_format::account::ByPart;
-use vef_format::container::Span;
+use vef_format::account::Account;
+use vef_format::container::{ContainerError, Span};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::{KIND, NOTHING, Raw};
@@ -171,11 +171,15 @@ impl Job {
         Ok(Some(Labels::new(container.shared_reader())?))
     }
 
-    /// Where the time of all tasks together went when the trace was captured, in units of [`Job::clock`]; `None` if the trace
-    /// does not tell.
-    pub fn captured_times(&self) -> Result<Option<ByPart>, LoadError> {
-        let Feed::Container(container) = &self.source else { return Ok(None) };
-        Ok(container.reader().times()?)
+    /// Where the time of each task went when the trace was captured, in order, with the sum of its records' computing times; in units of
+    /// [`Job::clock`]. None of tasks of which the trace does not tell.
+    pub fn captured_accounts(&self) -> Result<Vec<(Account, Ticks)>, LoadError> {
+        let Feed::Container(container) = &self.source else { return Ok(Vec::new()) };
+        let reader = container.reader();
+        let accounts = reader.accounts()?.into_iter();
+        Ok(accounts
+            .map(|(task, account)| Ok((account, reader.computing_of(task)?)))
+            .collect::<Result<_, ContainerError>>()?)
     }
 
     /// Which codes stand for which collectives in a text trace that is read while it is replayed; the default codes without it. Others have their own, and

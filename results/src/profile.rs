@@ -49,7 +49,7 @@ pub struct Function {
     pub name: String,
     /// How often it was called.
     pub calls: u64,
-    /// Time of all calls, ns.
+    /// Time of all calls, of polls with what is short between failed ones (`docs/time.md`), ns.
     pub ns: u64,
     /// Time of the rank that it took longest, ns.
     pub longest_rank_ns: u64,
@@ -125,14 +125,6 @@ impl fmt::Display for Profile {
         )?;
         if let Some(spent) = &self.spent {
             let longest = |picos: Exact| format!("{:.3}", picos.0 as f64 / 1e9);
-            let between = spent.inside_ns().saturating_sub(self.mpi_ns);
-            if between > self.mpi_ns / 100 {
-                writeln!(
-                    out,
-                    "polling has {} ms more than the calls: it includes the times between failed polls that are short or without a core\n",
-                    ms(between)
-                )?;
-            }
             writeln!(out, "{:<28}{:>14}{:>10}{:>14}{:>8}", "part of the time", "ms", "%", "most", "of rank")?;
             for part in &spent.parts {
                 let share =
@@ -169,7 +161,7 @@ impl fmt::Display for Profile {
         )?;
         for (number, rank) in self.ranks.iter().enumerate().take(SHOWN) {
             let [calls, messages, bytes] = [rank.calls, rank.messages, rank.bytes].map(Grouped);
-            let threads = rank.wall_ns.saturating_mul(rank.threads.into());
+            let threads = rank.wall_ns.saturating_mul(rank.threads.into()).max(rank.mpi_ns);
             let (time, share) = (ms(rank.mpi_ns), share(rank.mpi_ns, threads));
             writeln!(out, "{number:>8}{calls:>12}{time:>14}{share:>10}{messages:>12}{bytes:>18}")?;
         }

@@ -1,6 +1,6 @@
 //! The result of `vef sim` for a GOAL schedule.
 
-use crate::simulation::{Finish, Performance};
+use crate::simulation::{Finish, JobReport, NetworkReport, Performance, Simulation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vef_format::units::{Grouped, Picos};
@@ -64,5 +64,28 @@ impl Schedule {
             Grouped(messages),
             Grouped(bytes)
         )
+    }
+}
+
+impl From<Schedule> for Simulation {
+    /// A point of a sweep. There is no network but the model's parameters, and no state of a rank.
+    fn from(schedule: Schedule) -> Self {
+        let Schedule { runtime_ps, ranks, messages, bytes, finish, jobs, loggp, performance, .. } = schedule;
+        let trace = jobs.into_iter().next().and_then(|job| job.trace);
+        Self {
+            complete: true,
+            runtime_ps,
+            tasks: ranks.into(),
+            messages,
+            bytes,
+            jobs: vec![JobReport { trace, tasks: ranks, runtime_ps, finish, ..JobReport::default() }],
+            network: NetworkReport {
+                model: "loggp".to_owned(),
+                loggp: Some(loggp),
+                ..NetworkReport::default()
+            },
+            performance,
+            ..Self::default()
+        }
     }
 }

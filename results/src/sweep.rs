@@ -235,8 +235,17 @@ impl Sweep {
             return Vec::new();
         }
         let stem = |job: &JobReport| Some(Path::new(job.trace.as_ref()?).file_stem()?.to_str()?.to_owned());
-        let name = |(number, job)| stem(job).unwrap_or_else(|| format!("job {number}"));
-        most.iter().enumerate().map(name).collect()
+        // The name of a trace that varies would be that of one point.
+        let name = |number| {
+            let mut names: Vec<_> =
+                reports().filter_map(|report| report.jobs.get(number)).map(stem).collect();
+            names.dedup();
+            match &names[..] {
+                [Some(name)] => name.clone(),
+                _ => format!("job {number}"),
+            }
+        };
+        (0..most.len()).map(name).collect()
     }
 
     /// The columns of jobs.

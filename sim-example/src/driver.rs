@@ -143,9 +143,11 @@ impl Prepared {
         }
         for ((mut job, nodes), (number, workload)) in jobs.into_iter().zip(allocated).zip(running(settings)) {
             labels.push(if settings.observe.waits { job.labels()? } else { None });
-            let (captured, times) = (job.captured_spans()?, job.captured_times()?);
+            let (captured, accounts) = (job.captured_spans()?, job.captured_accounts()?);
+            let eager = send_completion == replay::SendCompletion::Eager;
             let factors = workload.compute_scale.factors(job.tasks())?;
-            let of_job = |spans: &[Span]| Spans::new(spans, times, job.clock(), workload, &factors);
+            let of_job =
+                |spans: &[Span]| Spans::new(spans, &accounts, job.clock(), workload, &factors, eager);
             // What was captured of a part is not known.
             spans.push(captured.as_deref().filter(|_| workload.part.is_none()).map(of_job));
             let seed = settings.network.seed;

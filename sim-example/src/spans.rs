@@ -2,10 +2,10 @@
 
 use results::ByState;
 use results::simulation::{Finish, JobSpan};
-use vef_format::account::{ByPart, TimePart};
+use vef_format::account::{Account, Entry, TimePart};
 use vef_format::container::Span;
 use vef_format::state::State;
-use vef_format::units::Picos;
+use vef_format::units::{Picos, Ticks};
 
 use crate::settings::Workload;
 
@@ -19,7 +19,7 @@ pub(crate) struct Spans {
     /// The longest span of a task, as captured.
     captured: Option<Picos>,
     /// Where the time of all tasks went, in picoseconds.
-    times: Option<ByPart>,
+    times: Option<ByState<u64>>,
 }
 
 impl Spans {
@@ -28,21 +28,22 @@ impl Spans {
         self.simulated = self.simulated.saturating_add(by);
     }
 
-    /// From a trace with ticks of length `clock`.
-    /// `factors` are those of computing times, as for [`replay::Job::time_factors`].
+    /// From a trace with ticks of length `clock`, and the `accounts` of its tasks.
+    /// `factors` are those of computing times, as for [`replay::Job::time_factors`]; `eager`: sends cost their sender nothing.
     pub(crate) fn new(
         spans: &[Span],
-        times: Option<ByPart>,
+        accounts: &[(Account, Ticks)],
         clock: Picos,
         workload: &Workload,
         factors: &[f64],
+        eager: bool,
     ) -> Self {
         let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
         let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
         let initialisation = picos(latest);
         // Tasks start to count at different times if they were launched one after the other: each has its own span.
         let span = |span: &Span| Some(span.finalised?.0.saturating_sub(span.initialised.0));
-        let captured: Option<Vec<u64>> = spans.iter().map(span).collect();
+        let longest: Option<Vec<u64>> = spans.iter().map(span).collect();
         let scaled = |(rank, span): (usize, &Span)| {
             let initialised = picos(span.initialised.0);
             match factors.get(rank).or(factors.last()) {
@@ -58,35 +59,21 @@ impl Spans {
             initialisation,
             simulated: workload.start.saturating_add(before),
             from_init: !workload.from_launch,
-            captured: captured.and_then(|spans| spans.into_iter().max()).map(picos),
-            times: times.map(|times| {
-                let mut scaled = ByPart::default();
-                TimePart::ALL.iter().for_each(|&part| scaled.add(part, picos(times.of(part)).0));
-                scaled
+            captured: longest.and_then(|spans| spans.into_iter().max()).map(picos),
+            times: (!accounts.is_empty()).then(|| {
+                let mut all = ByState::<u64>::default();
+                for (span, account) in spans.iter().zip(accounts) {
+                    let states = captured(span, account, workload.from_launch, eager);
+                    all = ByState::from_fn(|state| all[state].saturating_add(picos(states[state]).0));
+                }
+                all
             }),
         }
     }
 
     /// Where the time of all tasks went, by the state in which a replay has it.
     pub(crate) fn times(&self) -> Option<ByState<u64>> {
-        let times = self.times?;
-        let mut states = ByState::default();
-        for &part in TimePart::ALL {
-            let state = match part {
-                TimePart::StartUp if self.from_init => continue,
-                // A replay has a core for each task.
-                TimePart::Preempted => continue,
-                TimePart::StartUp | TimePart::Outside | TimePart::Own => State::Computing,
-                TimePart::Window | TimePart::File | TimePart::Unknown => State::Computing,
-                // Of polls, nearly all time is that of failed ones before a reception.
-                TimePart::Message | TimePart::Polling => State::Reception,
-                TimePart::Send => State::Send,
-                TimePart::Collective | TimePart::Communicator => State::Collective,
-            };
-            let sum: &mut u64 = &mut states[state];
-            *sum = sum.saturating_add(times.of(part));
-        }
-        Some(states)
+        self.times
     }
 
     /// The captured and the simulated span.
@@ -100,10 +87,74 @@ impl Spans {
     }
 }
 
+/// The captured times of a task, in ticks: what the trace has as computing, and the rest of the run by what the calls waited for. If sends
+/// are `eager`, waits for them alone are computing.
+fn captured(
+    span: &Span,
+    (account, computing): &(Account, Ticks),
+    from_launch: bool,
+    eager: bool,
+) -> ByState<u64> {
+    let (times, start_up) = (account.by_part(), span.initialised.0);
+    let (before, computing) = match (from_launch, span.in_records) {
+        (true, false) => (start_up, computing.0.saturating_add(start_up)),
+        (true, true) => (start_up, computing.0),
+        (false, true) => (0, computing.0.saturating_sub(start_up)),
+        (false, false) => (0, computing.0),
+    };
+    let sum = |of: fn(&Entry) -> bool| {
+        let entries = account.0.iter().filter(|entry| of(entry));
+        entries.fold(0u64, |sum, entry| sum.saturating_add(entry.took.0))
+    };
+    // Waits that completed sends alone; a replay that has sends has these, too.
+    let waits = if eager { 0 } else { sum(|entry| entry.part == TimePart::Send && waits(entry)) };
+    let mut states = ByState::default();
+    // A replay has a core for each task.
+    let mut left = times.running().saturating_sub(times.preempted).saturating_add(before);
+    for (state, time) in [
+        // Of several threads the trace has less than their sum.
+        (State::Computing, computing.saturating_sub(waits).max(times.outside.saturating_add(before))),
+        (State::Collective, sum(is_collective)),
+        (State::Send, sum(sends).saturating_add(waits)),
+        (State::Reception, u64::MAX),
+    ] {
+        states[state] = time.min(left);
+        left -= states[state];
+    }
+    states
+}
+
+fn waits(entry: &Entry) -> bool {
+    entry.function.starts_with("MPI_Wait")
+}
+
+/// Whether the trace has a message for the calls that does not wait for others.
+fn sends(entry: &Entry) -> bool {
+    let name = entry.function.trim_end_matches("_c");
+    match entry.part {
+        TimePart::Send => !waits(entry),
+        TimePart::Own => name.ends_with("send") || name.ends_with("send_replace") || name == "MPI_Isendrecv",
+        _ => false,
+    }
+}
+
+/// Whether all members of a communicator, window or file wait for each other.
+fn is_collective(entry: &Entry) -> bool {
+    const ALL: [&str; 5] =
+        ["MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence", "MPI_File_open"];
+    match entry.part {
+        TimePart::Collective | TimePart::Communicator => true,
+        TimePart::Window | TimePart::File => ALL
+            .iter()
+            .chain(&["MPI_File_close", "MPI_File_set_view"])
+            .any(|name| entry.function.starts_with(name)),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vef_format::units::Ticks;
 
     #[test]
     fn a_job_ends_with_its_last_task() {
@@ -112,7 +163,7 @@ mod tests {
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload { from_launch: true, ..Workload::new("t.vefx") };
         let report = |workload: &Workload, spans: &[Span], finish| {
-            Spans::new(spans, None, Picos(1000), workload, &[]).report(&Finish::of(finish))
+            Spans::new(spans, &[], Picos(1000), workload, &[], true).report(&Finish::of(finish))
         };
         let finish = || vec![900_000, 750_000];
         let whole = report(&workload, &spans, finish());
@@ -126,7 +177,7 @@ mod tests {
         workload.from_launch = true;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
         let scaled =
-            Spans::new(&spans, None, Picos(1000), &workload, &[2.0, 0.5]).report(&Finish::of(finish()));
+            Spans::new(&spans, &[], Picos(1000), &workload, &[2.0, 0.5], true).report(&Finish::of(finish()));
         assert_eq!(scaled.simulated_ps, 700_000);
     }
 }

@@ -535,7 +535,7 @@ static void file(thread *t)
     say(t, "open %d", mode);
     CHECK(MPI_File_open(comm, name, mode, MPI_INFO_NULL, &fh) == MPI_SUCCESS);
     /* Open MPI 4.1 never completes an immediate read behind the end. */
-    say(t, "other");
+    say(t, "io -1 1 1 0 0");
     MPI_File_set_size(fh, 4096);
     if (has_view) {
         say(t, "view 16 4");
@@ -569,8 +569,8 @@ static void file(thread *t)
             say(t, "other");
             MPI_File_write_at_all_end(fh, out, MPI_STATUS_IGNORE);
             break;
-        case 9: say(t, "other"), MPI_File_sync(fh); break;
-        default: say(t, "other"), MPI_File_set_size(fh, 4096);
+        case 9: say(t, "io -1 1 1 0 0"), MPI_File_sync(fh); break;
+        default: say(t, "io -1 1 1 0 0"), MPI_File_set_size(fh, 4096);
         }
     }
     say(t, "close");

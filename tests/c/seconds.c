@@ -1,8 +1,9 @@
 /* Programs whose seconds are known: all work is sleep.
  *
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
- *     seconds dup|idup|split|split_type|create|create_group|cart|graph|file   ten times: rank 0 sleeps 20 ms, all create
- *                                              (file: open)
+ *     seconds dup|idup|split|split_type|create|create_group|cart|graph|file|resize|seek_shared|write_all|write_fails
+ *                                              ten times: rank 0 sleeps 20 ms, all create (file: open; the last four: agree on an
+ *                                              open file; write_fails: rank 1 cannot write)
  *     seconds late_recv|late_wait                ten times: rank 0 sends 8 MB to rank 1, which sleeps 20 ms before it waits for them
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
  *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
@@ -11,9 +12,11 @@
  */
 #include <mpi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static int rank, size;
@@ -104,6 +107,32 @@ static void open_and_close(void)
     MPI_File_close(&file);
 }
 
+static MPI_File shared = MPI_FILE_NULL;
+
+/* Rank 1 cannot write meanwhile. */
+static void limit(rlim_t most)
+{
+    struct rlimit limit;
+    if (!is("write_fails") || rank != 1) return;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = most;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+static void agree_on_file(void)
+{
+    int failed = 0;
+    if (shared == MPI_FILE_NULL)
+        MPI_File_open(MPI_COMM_WORLD, "seconds.tmp", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &shared);
+    if (is("resize")) MPI_File_set_size(shared, 4096);
+    if (is("seek_shared")) MPI_File_seek_shared(shared, 0, MPI_SEEK_SET);
+    limit(0);
+    if (strstr(mode, "write")) failed = MPI_File_write_at_all(shared, 4 * rank, &rank, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    limit(RLIM_INFINITY);
+    if (failed) printf("failed\n");
+}
+
 static void create(void)
 {
     MPI_Comm made = MPI_COMM_NULL;
@@ -126,6 +155,7 @@ static void create(void)
     }
     if (is("cart")) MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &made);
     if (is("file")) open_and_close();
+    if (is("resize") || is("seek_shared") || strstr(mode, "write")) agree_on_file();
     if (is("graph")) {
         for (i = 0; i < size; i++) index[i] = i + 1, edges[i] = (i + 1) % size;
         MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &made);
@@ -189,6 +219,7 @@ int main(int argc, char **argv)
             if (rank == 0) work(20);
             create();
         }
+        if (shared != MPI_FILE_NULL) MPI_File_close(&shared);
     }
     MPI_Finalize();
     return 0;

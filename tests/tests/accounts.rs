@@ -214,6 +214,19 @@ fn same_as_the_profile(capture: &Path, trace: &Path) {
     assert_eq!(profile["schema"], "vef-profile/1");
     assert!(profile["spent"]["parts"].as_array().expect("parts").len() > 1);
     assert_eq!(profile["spent"], stats["spent"]);
+    // One figure for a function, wherever it is shown.
+    let mut spent = BTreeMap::<&str, u64>::new();
+    for row in stats["spent"]["functions"].as_array().expect("functions") {
+        let time = row["time_ps"].as_u64().expect("a time");
+        *spent.entry(row["function"].as_str().expect("a name")).or_default() += time / 1000;
+    }
+    for call in profile["calls"].as_array().expect("calls") {
+        let name = call["name"].as_str().expect("a name");
+        assert!(
+            ["MPI_Init", "MPI_Init_thread", "MPI_Finalize"].contains(&name) || call["ns"] == spent[name],
+            "{call} {spent:?}"
+        );
+    }
     let mut shares =
         profile["spent"]["parts"].as_array().into_iter().flatten().filter_map(|part| part["share"].as_f64());
     assert!(shares.all(|share| (0.0..=1.0).contains(&share)));

@@ -502,9 +502,14 @@ fn a_file_of_another_kind_is_named() {
     };
     for trace in ["t.vef", "t.vefx"] {
         run(vef().args(["mix", "-i", "capture", "-o", trace])).success();
-        for words in [&["mix", "-o", "out.vef", "-i", trace][..], &["profile", trace], &["text", trace]] {
+        for words in [&["mix", "-o", "out.vef", "-i", trace][..], &["text", trace]] {
             says(run(vef().args(words)), &[trace, ": a trace, not a capture\n"]);
         }
+        let instead = format!(": a trace, not a capture; vef stats {trace} --by time shows its times\n");
+        says(run(vef().args(["profile", trace])), &[trace, &instead]);
+        let stats = run(vef().args(["stats", trace, "--by", "time"])).success();
+        let is_told = stats.stderr().contains("vef mix -o FILE.vefx writes a container, which has it");
+        assert_eq!(is_told, trace == "t.vef", "{}", stats.stderr());
     }
     says(
         run(vef().args(["profile", "capture/0.vefc"])),

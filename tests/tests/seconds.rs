@@ -45,7 +45,7 @@ fn a_master_that_probes_waits_for_its_workers() {
             // Ten tasks of 5 ms for each of three workers.
             let (whole, fast) = (replayed(&trace, "1"), replayed(&trace, "1-3=0.1"));
             assert!(whole > 50.0, "{mpi:?} {way}: {whole} ms");
-            assert!(fast < 0.5 * whole, "{mpi:?} {way}: {whole} ms, with fast workers {fast} ms");
+            assert!(fast < 0.2 * whole, "{mpi:?} {way}: {whole} ms, with fast workers {fast} ms");
         }
     }
 }
@@ -94,8 +94,9 @@ fn ranks_wait_for_each_other_where_something_is_created() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        let ways = ["dup", "idup", "split", "split_type", "create", "create_group", "cart", "graph", "file"];
-        for way in ways {
+        let communicators = ["dup", "idup", "split", "split_type", "create", "create_group", "cart", "graph"];
+        let files = ["file", "resize", "seek_shared", "write_all", "write_fails"];
+        for way in communicators.into_iter().chain(files) {
             let trace = traced(mpi, &program, way, work.path());
             // Rank 0 sleeps for ten times 20 ms; the others do nothing but wait for it.
             let (whole, without) = (replayed(&trace, "1"), replayed(&trace, "0=0"));

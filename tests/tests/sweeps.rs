@@ -665,3 +665,36 @@ fn what_is_random_says_which_differences_mean_nothing() {
     assert_eq!(said, expected);
     assert!(spread > 0.0);
 }
+
+/// Jobs whose trace varies are headed by their numbers: the name of one would be wrong for the others.
+#[test]
+fn a_job_whose_trace_varies_has_its_number() {
+    let work = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| work.path().join(name).display().to_string();
+    for (name, pattern) in [("one.vefx", "ring"), ("two.vefx", "halo2d"), ("beside.vefx", "ring")] {
+        run(vef().args(["gen", pattern, "-n", "4", "-o", &path(name)])).success();
+    }
+    let swept = format!("trace={},{}", path("one.vefx"), path("two.vefx"));
+    let jobs = ["sim", &path("one.vefx"), &path("beside.vefx"), "--topology", "switch:8", "--sweep"]
+        .map(str::to_owned);
+    let shown = run(vef().args(jobs).arg(swept)).success().stdout();
+    let head = shown.lines().next().expect("a head");
+    assert!(head.contains("job 0: run time") && head.contains("beside: run time"), "{head}");
+}
+
+/// A GOAL schedule is executed as one in a sweep, too: as a trace, what two streams of a rank do at once comes one after the other.
+#[test]
+fn a_schedule_takes_as_long_in_a_sweep() {
+    let work = tempfile::tempdir().expect("a directory");
+    let schedule = work.path().join("streams.goal");
+    let text = "num_ranks 1\nrank 0 {\na: calc 100 cpu 0\nb: calc 200 cpu 1\n}\n";
+    fs::write(&schedule, text).expect("a schedule");
+    let alone = json(&mut sim(&schedule, &["--model", "loggp"], &["--json"]));
+    assert_eq!(number(&alone, "runtime_ps"), 200_000);
+    let swept = json(&mut sim(&schedule, &["--model", "loggp", "--sweep", "loggp=L=1|L=2"], &["--json"]));
+    let points = swept["points"].as_array().expect("points");
+    assert!(points.iter().all(|point| number(&point["report"], "runtime_ps") == 200_000), "{swept:#}");
+    let refused = sim(&schedule, &["--model", "loggp", "--sweep", "compute-scale=1,2"], &[]).output();
+    let refused = String::from_utf8(refused.expect("vef").stderr).expect("text");
+    assert!(refused.contains("no effect on a GOAL schedule: --compute-scale"), "{refused}");
+}

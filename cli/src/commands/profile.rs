@@ -3,6 +3,7 @@
 use crate::output::{self, Failure};
 use std::path::PathBuf;
 use vef_format::capture::Capture;
+use vef_format::format::Format;
 
 /// Count calls, times and bytes of a capture by function, rank and pair of ranks
 #[derive(clap::Args)]
@@ -16,7 +17,13 @@ pub struct Arguments {
 }
 
 pub fn run(profile: &Arguments) -> Result<(), Failure> {
-    let report = reports::profile::read(&profile.directory)?;
+    let directory = &profile.directory;
+    let report = reports::profile::read(directory).map_err(|error| -> Failure {
+        match directory.is_file() && Format::of(directory).is_ok_and(|trace| trace.is_some()) {
+            true => format!("{error}; vef stats {} --by time shows its times", directory.display()).into(),
+            false => error.into(),
+        }
+    })?;
     // A chain of tools may have written the profile alone.
     let hosts = Capture::open(&profile.directory).map(|capture| capture.hosts()).unwrap_or_default();
     output::oversubscribed(hosts.iter().filter(|host| host.is_oversubscribed()));

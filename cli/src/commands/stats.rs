@@ -10,6 +10,7 @@ use reports::stats::Stats;
 use reports::yardstick;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use vef_format::format::Format;
 use vef_format::operation::OpCodes;
 
 /// Show statistics of a trace: sizes, pairs, collectives, ranks, phases
@@ -102,11 +103,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let text = report.to_text(arguments.by, &shown);
     match arguments.by {
         Some(section) if text.is_empty() => {
-            let of_part = match extent.part {
-                Some(_) => ": what was captured is known of the whole run, not of a part",
-                None => "",
+            let why = match (&extent.part, Format::is_container(&trace.path)) {
+                (Some(_), _) => ": what was captured is known of the whole run, not of a part",
+                (None, Ok(false)) if section.is_of_containers() => {
+                    ": a text trace has no room for that; vef mix -o FILE.vefx writes a container, which has it"
+                }
+                _ => "",
             };
-            output::remark(format_args!("{}: has nothing by {}{of_part}", trace.shown(), section.name()));
+            output::remark(format_args!("{}: has nothing by {}{why}", trace.shown(), section.name()));
             Ok(())
         }
         _ => output::result(text.trim_matches('\n')),

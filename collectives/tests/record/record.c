@@ -169,7 +169,8 @@ static void call(const char *op, int n, int root)
 
 static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_create", "Comm_create_group", "Comm_idup",
     "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent", "File_open", "File_set_view",
-    "File_close" };
+    "File_set_size", "File_preallocate", "File_sync", "File_seek_shared", "File_write_at_all", "File_read_at_all",
+    "File_write_ordered", "File_close" };
 static MPI_File file;
 /* Between two groups: the own one, the inter-communicator, and the number of ranks in the first. */
 static MPI_Comm own_group, inter;
@@ -209,6 +210,20 @@ static void create(const char *name)
         MPI_File_open(w, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
     } else if (!strcmp(name, "File_set_view")) {
         MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    } else if (!strcmp(name, "File_set_size")) {
+        MPI_File_set_size(file, 1 << 16);
+    } else if (!strcmp(name, "File_preallocate")) {
+        MPI_File_preallocate(file, 1 << 16);
+    } else if (!strcmp(name, "File_sync")) {
+        MPI_File_sync(file);
+    } else if (!strcmp(name, "File_seek_shared")) {
+        MPI_File_seek_shared(file, 0, MPI_SEEK_SET);
+    } else if (!strcmp(name, "File_write_at_all")) {
+        MPI_File_write_at_all(file, 4 * rank, &rank, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "File_read_at_all")) {
+        MPI_File_read_at_all(file, 4 * rank, &i, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "File_write_ordered")) {
+        MPI_File_write_ordered(file, &rank, 4, MPI_BYTE, MPI_STATUS_IGNORE);
     } else if (!strcmp(name, "File_close")) {
         MPI_File_close(&file);
     } else {

@@ -17,26 +17,65 @@ pub(super) const OPEN: Hook = Hook::after(|call| {
     let (handle, name) = (call.new_handle(FILE), unsafe { args.text(NAME) });
     call.forget(Kind::File, handle);
     let id = FileId(call.tracer.known(|known| known.files.add(handle, |id| id)));
-    call.put_other(Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
+    put(call, Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
 });
 
 /// `MPI_File_set_view`, `MPI_File_set_size` and other collective operations.
-pub(super) const COLLECTIVE: Hook = Hook::after(|call| {
+pub(super) const COLLECTIVE: Hook = Hook {
+    after_failure: |call, _| {
+        if call.args.call != Call::MPI_File_delete {
+            agreed(call)
+        }
+    },
+    ..Hook::after(collective)
+};
+
+fn collective(call: &mut Recorded) {
     const DISPLACEMENT: usize = Call::MPI_File_set_view.place(Name::Disp);
     const UNIT: usize = Call::MPI_File_set_view.place(Name::Etype);
     const FILE: usize = Call::MPI_File_set_view.place(Name::Fh);
     let args = call.args;
-    let file = (args.call == Call::MPI_File_set_view).then(|| call.file(args.file(FILE))).flatten();
-    let detail = file.map_or(Detail::None, |file| Detail::FileView {
-        file,
-        displacement: args.number(DISPLACEMENT),
-        unit: call.datatype(args.handle(UNIT)).bytes(1),
-    });
-    call.put_other(Bytes::ZERO, detail);
-});
+    match args.call {
+        Call::MPI_File_delete => put(call, Bytes::ZERO, Detail::None),
+        Call::MPI_File_set_view => {
+            let file = call.file(args.file(FILE));
+            let detail = file.map_or(Detail::None, |file| Detail::FileView {
+                file,
+                displacement: args.number(DISPLACEMENT),
+                unit: call.datatype(args.handle(UNIT)).bytes(1),
+            });
+            put(call, Bytes::ZERO, detail);
+        }
+        _ => agreed(call),
+    }
+}
+
+/// Writes a record; one place for all calls on files keeps the library small.
+#[inline(never)]
+fn put(call: &mut Recorded, bytes: Bytes, detail: Detail<'_>) {
+    call.put_other(bytes, detail);
+}
+
+/// All members came to a collective call, for whichever of them it then failed.
+fn agreed(call: &mut Recorded) {
+    const FILE: usize = Call::MPI_File_read.place(Name::Fh);
+    let file = call.file(call.args.file(FILE));
+    let agreed = |file| Detail::Io(Io { file, offset: None, write: true, collective: true, request: None });
+    put(call, Bytes::ZERO, file.map_or(Detail::None, agreed));
+}
 
 /// Reads and writes. The end of a split collective moves no data.
-pub(super) const ACCESS: Hook = Hook::after(access);
+pub(super) const ACCESS: Hook = Hook {
+    after_failure: |call, _| {
+        let args = call.args;
+        if matches!(args.call.detail(), CallDetail::ReadAll | CallDetail::WriteAll)
+            && args.find(Name::Request).is_none()
+        {
+            agreed(call);
+        }
+    },
+    ..Hook::after(access)
+};
 
 fn access(call: &mut Recorded) {
     const FILE: usize = Call::MPI_File_read.place(Name::Fh);
@@ -48,7 +87,7 @@ fn access(call: &mut Recorded) {
     };
     let request = call.next_request();
     let Some(file) = call.file(args.file(FILE)).filter(|_| way != CallDetail::None) else {
-        return call.put_other(bytes, Detail::None);
+        return put(call, bytes, Detail::None);
     };
     let io = Io {
         file,
@@ -57,5 +96,5 @@ fn access(call: &mut Recorded) {
         collective: matches!(way, CallDetail::ReadAll | CallDetail::WriteAll),
         request: args.find(Name::Request).map(|_| request),
     };
-    call.put_other(bytes, Detail::Io(io));
+    put(call, bytes, Detail::Io(io));
 }

@@ -3,6 +3,7 @@
 use super::builder::{Builder, Pending};
 use super::timeline::Chain;
 use crate::error::Problem;
+use ::collectives::creations::OPENMPI_ACCESS;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Collective, DatatypeId, Event, RequestId};
 use vef_format::ids::{CommId, CommRank};
@@ -18,19 +19,36 @@ impl Builder<'_> {
         comm: CommId,
         request: Option<RequestId>,
     ) -> Result<(), Problem> {
+        let mut chain = Chain::default();
+        if !self.agree(event, comm, request, &mut chain)? {
+            if self.comms.get(comm)?.foreign {
+                self.not_representable(event.call, Bytes::ZERO);
+            }
+            return self.start(request, Pending::NoCompletionRecord(TimePart::Communicator));
+        }
+        self.timeline.end(event, &chain);
+        Ok(())
+    }
+
+    /// The records of the agreement; `false`: there is none.
+    pub(super) fn agree(
+        &mut self,
+        event: &Event<'_>,
+        comm: CommId,
+        request: Option<RequestId>,
+        chain: &mut Chain,
+    ) -> Result<bool, Problem> {
         let parts = self.agreements.of(event.call);
         let parts = if request.is_some() { parts.get(..1).unwrap_or_default() } else { parts };
         let rank = self.rank;
         let local = self.comms.get(comm)?;
-        if local.foreign {
-            self.not_representable(event.call, Bytes::ZERO);
-            return self.start(request, Pending::NoCompletionRecord(TimePart::Communicator));
+        if parts.is_empty() || local.foreign || local.inter {
+            return Ok(false);
         }
-        if parts.is_empty() || local.inter {
-            return self.start(request, Pending::NoCompletionRecord(TimePart::Communicator));
+        if parts == OPENMPI_ACCESS && local.group.count() < 3 {
+            return Ok(false);
         }
         let (size, is_first) = (local.group.count(), local.group.get(CommRank(0)) == Some(rank));
-        let mut chain = Chain::default();
         for &(operation, bytes) in parts {
             let is_root = operation.is_rooted() && is_first;
             let sum = Bytes(bytes.saturating_mul(size.into()));
@@ -46,9 +64,8 @@ impl Builder<'_> {
                 send_counts: &[],
                 recv_counts: &[],
             };
-            self.add_collective(event, &call, &mut chain)?;
+            self.add_collective(event, &call, chain)?;
         }
-        self.timeline.end(event, &chain);
-        Ok(())
+        Ok(true)
     }
 }

@@ -57,13 +57,21 @@ impl Builder<'_> {
         self.creation(event, file.of, None)
     }
 
-    /// Rule 16: a file is read or written. A collective access is one of each member: what members send each other to make them
-    /// larger is not in the capture, and whether they wait for each other is the library's choice.
+    /// Rule 16: a file is read or written. A collective access is one of each member, behind their agreement: what members send each other to
+    /// make them larger is not in the capture.
     pub(super) fn accessed(&mut self, event: &Event<'_>, io: &Io, bytes: Bytes) -> Result<(), Problem> {
+        let mut chain = Chain::default();
+        let agreed = match self.files.get(&io.file).map(|file| file.of).filter(|_| io.collective) {
+            Some(of) => self.agree(event, of, None, &mut chain)?,
+            _ => false,
+        };
         let Some((StorageServers { first, servers }, file)) =
             self.options.io.zip(self.files.get_mut(&io.file))
         else {
-            self.not_representable(event.call, bytes);
+            if !agreed || bytes != Bytes::ZERO {
+                self.not_representable(event.call, bytes);
+            }
+            self.timeline.end(event, &chain);
             return self.start(io.request, Pending::NoCompletionRecord(TimePart::File));
         };
         let (comm, first_server) = (file.comm, file.first);
@@ -76,7 +84,6 @@ impl Builder<'_> {
             }
         };
         let at = file.displacement.saturating_add(at);
-        let mut chain = Chain::default();
         let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
         for (server, share) in servers.shares(first_server, at, bytes) {
             let moved = if io.write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };

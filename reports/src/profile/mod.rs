@@ -96,14 +96,17 @@ fn add(
     let (account, phases) = time.finish(events.functions(), (begin, end));
     sums.add(rank, &account, phases);
     let wall_ns = finalised.unwrap_or(end).0.saturating_sub(initialised.unwrap_or(begin).0);
-    let (mut made, mut mpi_ns) = (0u64, 0u64);
+    let times = account.by_part();
+    let (mut made, mpi_ns, thread_ns) = (0u64, times.inside(), times.running());
     for (function, &bytes) in events.functions().iter().zip(&moved.bytes) {
         let call = Call::from_name(&function.name);
-        let ns = function.time.0;
+        let entries = account.0.iter().filter(|entry| entry.function == function.name);
+        let ns = match call.is_some_and(|call| call.category() == Category::Lifecycle) {
+            // What these take is not the program's communication, and in no account but for start-up.
+            true => function.time.0,
+            false => entries.map(|entry| entry.took.0).fold(0, u64::saturating_add),
+        };
         made += function.calls;
-        // What MPI_Init and MPI_Finalize take is not the program's communication.
-        let at_work = call.is_none_or(|call| call.category() != Category::Lifecycle);
-        mpi_ns = mpi_ns.saturating_add(if at_work { ns } else { 0 });
         let entry = sums.calls.entry(function.name.clone()).or_insert_with(|| Function {
             name: function.name.clone(),
             representable: !call.is_some_and(|call| is_beyond_a_trace(call.category())),
@@ -120,7 +123,7 @@ fn add(
     profile.ranks.push(Rank { calls: made, mpi_ns, wall_ns, threads, messages, bytes });
     profile.mpi_ns = profile.mpi_ns.saturating_add(mpi_ns);
     profile.wall_ns = profile.wall_ns.saturating_add(wall_ns);
-    profile.thread_ns = profile.thread_ns.saturating_add(wall_ns.saturating_mul(threads.into()));
+    profile.thread_ns = profile.thread_ns.saturating_add(thread_ns);
     let pair = |(to, (messages, bytes)): (Task, (u64, u64))| Pair { from: rank.0, to: to.0, messages, bytes };
     profile.pairs.extend(moved.sent.into_iter().map(pair));
     Ok(())

@@ -53,6 +53,11 @@ impl Section {
         matches!(self, Self::Waits | Self::WaitPairs)
     }
 
+    /// Whether text traces have no room for what it shows.
+    pub const fn is_of_containers(self) -> bool {
+        matches!(self, Self::Phases | Self::Calls | Self::Time | Self::Functions)
+    }
+
     /// Every section, in the order in which they are shown.
     pub const ALL: [Self; 12] = [
         Self::Time,

@@ -24,17 +24,6 @@ pub struct Spent {
     pub function_ranks: Vec<FunctionRanks>,
 }
 
-impl Spent {
-    /// Time in MPI, ns: all parts but start-up, what is outside MPI, and what is unknown.
-    pub fn inside_ns(&self) -> u64 {
-        let is_inside =
-            |part: &&Part| !["start_up", "outside", "unknown", "preempted"].contains(&part.part.as_str());
-        let picos =
-            self.parts.iter().filter(is_inside).fold(0u128, |sum, part| sum.saturating_add(part.time_ps.0));
-        u64::try_from(picos / 1000).unwrap_or(u64::MAX)
-    }
-}
-
 /// A part of the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {

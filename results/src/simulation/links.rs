@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Use of the links. The utilisation of a link is the share of the run time in which the link is busy; in
 /// models without contention, where messages overlap, it can exceed 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinksReport {
     /// Links that carried messages.
     pub used: u32,

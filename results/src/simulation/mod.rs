@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// The result of a simulation. Times are in picoseconds (`_ps`), amounts of data in bytes. All values but
 /// `performance` are the same in every run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Simulation {
     /// Version of these keys. Keys may be added to a version; existing keys do not change.
     pub schema: SimulationSchema,
@@ -179,7 +179,7 @@ pub struct Latency {
 }
 
 /// A job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobReport {
     /// The trace file, if there is one.
     pub trace: Option<String>,
@@ -210,8 +210,8 @@ pub struct JobReport {
     pub computing: ComputingReport,
     /// Sum of the times of all tasks.
     pub times: ByState<u64>,
-    /// The same as captured, if the trace tells. Computing is here all that a trace has as computing, time in MPI that waits
-    /// for nobody included; a task with several threads counts once for each.
+    /// The captured run, if the trace tells: all that the trace has as computing, and the rest by the states in which a replay has it. A
+    /// task with several threads counts once for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_times: Option<ByState<u64>>,
     /// Times of each task, by rank; empty if the model does not record them. They add up to its finishing time.
@@ -315,7 +315,7 @@ pub struct Deviations {
 }
 
 /// The simulated network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkReport {
     /// The topology, in the form in which it can be given again.
     pub topology: String,
@@ -377,7 +377,7 @@ impl NetworkReport {
 }
 
 /// Speed of a simulation; differs from run to run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Performance {
     /// Wall-clock time.
     pub wall_ps: u64,

@@ -347,6 +347,11 @@ impl Places {
 
     /// The next place; the block ends before `most`, the offset of the index.
     pub(super) fn next(&mut self, input: &Input, most: u64) -> Result<Option<Spot>, Problem> {
+        Ok(self.next_summed(input, most)?.map(|(spot, _)| spot))
+    }
+
+    /// The same with the sum of the records' times; 0, if it is no block of records.
+    pub(super) fn next_summed(&mut self, input: &Input, most: u64) -> Result<Option<(Spot, u64)>, Problem> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -355,13 +360,17 @@ impl Places {
         let bytes = input.some_at(&mut bytes[..room], self.at)?;
         let mut from = Source::new(bytes, 0);
         let spot = spot::<Garbled>(self.end, most, || Ok(from.get()?))?;
-        for _ in PLACE..self.numbers.into() {
-            from.get().map_err(Garbled::from)?;
+        let mut computing = 0;
+        for further in PLACE..self.numbers.into() {
+            let number = from.get().map_err(Garbled::from)?;
+            if further == PLACE {
+                computing = number;
+            }
         }
         self.left -= 1;
         self.at += from.position() as u64;
         self.end = spot.offset + spot.length;
-        Ok(Some(spot))
+        Ok(Some((spot, computing)))
     }
 }
 

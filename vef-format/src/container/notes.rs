@@ -9,7 +9,7 @@ use super::error::ContainerError;
 use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
-use crate::account::{ByPart, TimePart};
+use crate::account::{Account, Entry, TimePart};
 use crate::ids::Rank;
 use crate::units::Ticks;
 use crate::varint::{Source, unzigzag, zigzag};
@@ -502,17 +502,19 @@ impl Reader {
         Ok((spans.len() == self.header().tasks as usize).then_some(spans))
     }
 
-    /// Where the time of all tasks went, as captured; `None` if the container does not tell.
-    pub fn times(&self) -> Result<Option<ByPart>, ContainerError> {
-        let mut times = None;
-        for (_, mut notes) in self.notes_of_all(Section::Times)? {
+    /// The accounts of the tasks, as captured, by task; none if the container does not tell.
+    pub fn accounts(&self) -> Result<Vec<(Rank, Account)>, ContainerError> {
+        let mut accounts = Vec::new();
+        for (task, mut notes) in self.notes_of_all(Section::Times)? {
+            let mut account = Account::default();
             while let Some((_, note)) = notes.next(self)? {
-                if let Note::Time { part, took, .. } = note {
-                    times.get_or_insert_with(ByPart::default).add(part, took.0);
+                if let Note::Time { function, part, calls, took } = note {
+                    account.0.push(Entry { function: function.to_owned(), part, calls, took });
                 }
             }
+            accounts.push((task, account));
         }
-        Ok(times)
+        Ok(accounts)
     }
 
     /// The host of each task, by rank; `None` if the container lacks that of some task.

@@ -9,6 +9,7 @@ use super::{About, ContainerError, Problem};
 use crate::error::Place;
 use crate::ids::Rank;
 use crate::record::Header;
+use crate::units::Ticks;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -167,6 +168,16 @@ impl Reader {
     /// Number of records of `task`.
     pub fn records_of(&self, task: Rank) -> u64 {
         self.list_of(task).items
+    }
+
+    /// The sum of the computing times of a task's records; saturates.
+    pub fn computing_of(&self, task: Rank) -> Result<Ticks, ContainerError> {
+        let (mut places, mut sum) = (Places::new(self.list_of(task)), 0u64);
+        let error = |problem| self.error(self.blocks_end, problem);
+        while let Some((_, computing)) = places.next_summed(&self.input, self.blocks_end).map_err(error)? {
+            sum = sum.saturating_add(computing);
+        }
+        Ok(Ticks(sum))
     }
 
     pub(super) fn list_of(&self, task: Rank) -> List {

@@ -1,6 +1,7 @@
 //! `vef sim`: simulates a trace on a network.
 
 mod jobs;
+mod schedule;
 mod setup;
 mod sweep;
 mod timeline;
@@ -16,9 +17,7 @@ use crate::repeated;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
 use setup::{calibration, name_traces, named, observed, others, settings};
-use sim_example::loggp::{Schedule, run_schedule};
-use sim_example::model::Model;
-use sim_example::{MOST_CABLES, Picos, SameNode, SendCompletion, SimError, Simulation};
+use sim_example::{MOST_CABLES, Picos, SameNode, SendCompletion, Simulation};
 use std::path::Path;
 use vef_format::operation::OpCodes;
 use vef_format::units::Grouped;
@@ -48,11 +47,11 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
         [&sim.draw, &sim.report, &sim.timeline].into_iter().flatten().map(|file| file.as_path()).collect();
     output::can_all_be_written(&written, &[])?;
     let trace = Input::file(&sim.trace)?;
-    if sim.network.settings.model == Model::LogGp
-        && sim.others.is_empty()
-        && Schedule::is_schedule(&trace.path)
-    {
-        return schedule(sim, &trace);
+    if let Some(report) = schedule::run(sim, &trace)? {
+        return match sim.json {
+            true => output::json(&report),
+            false => output::result(report.to_text()),
+        };
     }
     let trace = trace.converted()?;
     // Each file of an option is read once: it may be a pipe.
@@ -128,25 +127,6 @@ fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
         }
     };
     Ok(table.to_csv())
-}
-
-/// Runs a GOAL schedule on the model that it was made for, in which ranks have no nodes.
-fn schedule(sim: &Sim, input: &Input) -> Result<(), Failure> {
-    let network = &sim.network.settings;
-    let of_traces = sim.of_traces();
-    if !of_traces.is_empty() {
-        let (path, names) = (input.path.display(), of_traces.join(", "));
-        return Err(format!("{path}: no effect on a GOAL schedule: {names}").into());
-    }
-    let mut report = Schedule::read(&input.path, &interchange::Quiet)
-        .map_err(SimError::from)
-        .and_then(|schedule| run_schedule(&schedule, &network.loggp))
-        .map_err(|error| input.error(error))?;
-    report.jobs.iter_mut().for_each(|job| job.trace = Some(input.name().display().to_string()));
-    match sim.json {
-        true => output::json(&report),
-        false => output::result(report.to_text()),
-    }
 }
 
 /// Draws the network of a result, as a report does.

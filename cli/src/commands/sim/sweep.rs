@@ -4,6 +4,7 @@
 //! and writes its result atomically. A lock is released when its process ends, so an interruption leaves
 //! nothing to clean up, and processes need not know each other.
 
+use super::schedule;
 use super::setup::{calibration, can_be_read_again, name_traces, named, observed, others, settings};
 use crate::calibrated;
 use crate::groups;
@@ -48,10 +49,13 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     }
     let options = sim.sweep.iter().map(|text| text.parse()).collect::<Result<Vec<Swept>, _>>()?;
     let points = points(&options)?;
-    let mut traces: Vec<&Path> = points.iter().map(|point| point.sim.trace.as_path()).collect();
-    traces.dedup();
-    for trace in traces {
-        Input::of(trace)?.warn();
+    let mut traced: Vec<&Point> = points.iter().collect();
+    traced.dedup_by_key(|point| &point.sim.trace);
+    for Point { sim, .. } in traced {
+        let input = Input::file(&sim.trace)?;
+        if !schedule::is_wanted(sim, &input)? {
+            input.converted()?.warn();
+        }
     }
     let launched = Launched::here();
     if launched.processes > 1 && sim.output.is_none() {
@@ -199,6 +203,8 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
     let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
     let mut sim: Sim = groups::parse(&words)?;
     sim.trace = trace.unwrap_or(sim.trace);
+    // These are of the sweep.
+    (sim.csv, sim.jobs) = (None, None);
     Ok(sim)
 }
 
@@ -208,6 +214,10 @@ fn identity(sim: &Sim) -> Result<String, Failure> {
     for other in &sim.others {
         traces += &of_file(other)?;
     }
+    let version = env!("CARGO_PKG_VERSION");
+    if schedule::is_wanted(sim, &Input::file(&sim.trace)?)? {
+        return Ok(format!("{version} {traces} {} {:?}", sim.trace.display(), sim.network.settings.loggp));
+    }
     let options = [&sim.placement, &sim.compute_scale, &sim.algorithms].map(Path::new);
     let files = [&sim.calibration, &sim.op_codes].into_iter().flatten().map(PathBuf::as_path);
     options.into_iter().chain(files).try_for_each(can_be_read_again)?;
@@ -216,7 +226,6 @@ fn identity(sim: &Sim) -> Result<String, Failure> {
         ComputeNoise::Resampled { of: Some(of) } => of_file(of)?,
         _ => String::new(),
     };
-    let version = env!("CARGO_PKG_VERSION");
     let text = format!("{version} {traces}{noise} ideal {}, {settings:?}", !sim.no_ideal);
     // A trace that was converted is in another file each time.
     Ok(others.iter().fold(trace.with_name(text), |text, other| other.with_name(text)))
@@ -291,6 +300,9 @@ fn known(result: &PathBuf, point: &Point) -> Option<Simulation> {
 
 fn run(point: &Point, watch: &Watch) -> Outcome {
     let run = || -> Result<Simulation, Failure> {
+        if let Some(report) = schedule::run(&point.sim, &Input::file(&point.sim.trace)?)? {
+            return Ok(report.into());
+        }
         let (trace, others, settings) = read(&point.sim)?;
         let mut report = observed(&point.sim, &settings, watch)
             .map_err(|error| named(&settings, &point.sim.placement, &trace, error))?;

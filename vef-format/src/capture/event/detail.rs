@@ -102,7 +102,8 @@ pub struct Transfer {
     pub request: Option<RequestId>,
 }
 
-/// A read or write of a file; its size is the event's `bytes`.
+/// A read or write of a file; its size is the event's `bytes`. Without bytes also another call on it that all members make
+/// (`MPI_File_set_size`), as a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
     /// The file.
