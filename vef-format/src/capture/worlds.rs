@@ -11,15 +11,12 @@
 //! not part of the capture: it is of an earlier run.
 
 use super::error::CaptureError;
-use super::event::{Action, Communicator, Detail, Event, MeetingWay, Members, Origin, Remote};
+use super::event::{Action, Communicator, Detail, Event, MeetingWay, Members, Remote};
 use super::group::Group;
 use super::layout::RankInfo;
 use crate::ids::{CommId, Rank};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-/// In the ordinal of an [`Origin::Unseen`]: how often the sides met before.
-const MEETING_AT: u32 = 16;
 
 /// The largest difference between the ends of both sides of a meeting, ns: clocks of several hosts differ.
 const APART: u64 = 10_000_000_000;
@@ -130,8 +127,6 @@ struct Met {
     /// What it calls the first of them.
     first: u32,
     tasks: Arc<[Rank]>,
-    /// How often the same sides met before.
-    number: u32,
 }
 
 impl Worlds {
@@ -162,12 +157,10 @@ impl Worlds {
         let tasks: Vec<Option<Arc<[Rank]>>> =
             meetings.lists.iter().map(|list| list.iter().map(task).collect()).collect();
         let mut met: HashMap<Rank, Vec<Met>> = HashMap::new();
-        let mut numbers = HashMap::new();
-        for (seen, &sides) in meetings.seen.iter().zip(&meetings.sides) {
-            let others = sides.1.and_then(|list| tasks[list].clone());
-            if let (Some(own), Some(others)) = (task(&seen.process), others) {
-                let number = numbers.entry((own, sides)).and_modify(|number| *number += 1).or_insert(0);
-                met.entry(own).or_default().push(Met { first: seen.first, tasks: others, number: *number });
+        for (seen, others) in meetings.seen.iter().zip(&meetings.others) {
+            let others = others.and_then(|list| tasks[list].clone());
+            if let (Some(own), Some(tasks)) = (task(&seen.process), others) {
+                met.entry(own).or_default().push(Met { first: seen.first, tasks });
             }
         }
         (Self { firsts, met }, parts)
@@ -194,8 +187,8 @@ struct Meetings {
     seen: Vec<Seen>,
     /// Those of each process, by index.
     by_process: HashMap<Process, Vec<usize>>,
-    /// Of each, the members of the own side and those of the other side, as indices in `lists`, if they are known.
-    sides: Vec<(Option<usize>, Option<usize>)>,
+    /// The members of the other side of each, as an index in `lists`, if they are known.
+    others: Vec<Option<usize>>,
     /// The members of sides, in their order.
     lists: Vec<Vec<Process>>,
     list_of: HashMap<Vec<Process>, usize>,
@@ -207,8 +200,8 @@ impl Meetings {
         for (at, seen) in seen.iter().enumerate() {
             by_process.entry(seen.process).or_default().push(at);
         }
-        let (is_spawned, sides) = (vec![false; sizes.len()], vec![(None, None); seen.len()]);
-        Self { sizes, is_spawned, seen, by_process, sides, lists: Vec::new(), list_of: HashMap::new() }
+        let (is_spawned, others) = (vec![false; sizes.len()], vec![None; seen.len()]);
+        Self { sizes, is_spawned, seen, by_process, others, lists: Vec::new(), list_of: HashMap::new() }
     }
 
     /// Finds the other sides of meetings whose own side is known; returns whether it found some. `begun`: when each world began.
@@ -254,7 +247,7 @@ impl Meetings {
             }
             let (count, list) = (others.len(), self.list(others));
             for &at in side.seen.iter().filter(|&&at| self.seen[at].count as usize == count) {
-                self.sides[at].1 = Some(list);
+                self.others[at] = Some(list);
             }
         }
         is_progress
@@ -270,11 +263,10 @@ impl Meetings {
             let members: Option<Vec<_>> = members.map(|rank| self.process(seen.process, rank.0)).collect();
             let Some(members) = members.filter(|members| !members.is_empty()) else { continue };
             let list = self.list(members);
-            self.sides[at].0 = Some(list);
             let seen = &self.seen[at];
             let number = numbers.entry((seen.process, seen.way, list)).or_default();
             *number += 1;
-            if self.sides[at].1.is_some() || seen.way == MeetingWay::Unseen {
+            if self.others[at].is_some() || seen.way == MeetingWay::Unseen {
                 continue;
             }
             let new = || Side { count: seen.count, port: String::new(), end: 0, seen: Vec::new() };
@@ -303,7 +295,7 @@ impl Meetings {
         }
         self.by_process.get(&of)?.iter().find_map(|&at| {
             let place = rank.checked_sub(self.seen[at].first)?;
-            self.lists[self.sides[at].1?].get(place as usize).copied()
+            self.lists[self.others[at]?].get(place as usize).copied()
         })
     }
 }
@@ -339,7 +331,7 @@ impl Translation {
                 bytes,
                 detail: Detail::Sync { window, target, exclusive, assert, group: Some(group) },
             } => {
-                let group = self.tasks(group, &mut first).map(|_| Members::List(&first));
+                let group = self.tasks(group, &mut first);
                 let detail = Detail::Sync { window, target, exclusive, assert, group };
                 take(&with(Action::Other { bytes, detail }))
             }
@@ -353,42 +345,31 @@ impl Translation {
         members: &'a mut Vec<Rank>,
         others: &'a mut Vec<Rank>,
     ) -> Communicator<'a> {
-        let number = self.tasks(described.members, members);
-        let of_others = match described.remote {
-            Remote::None => Some(0),
-            Remote::Inside(list) => self.tasks(list, others),
+        let members = self.tasks(described.members, members);
+        let remote = match described.remote {
+            Remote::None => Some(Remote::None),
+            Remote::Inside(list) => self.tasks(list, others).map(Remote::Inside),
             Remote::Outside(_) => None,
         };
-        let Some((number, of_others)) = number.zip(of_others) else {
-            return Communicator { foreign: true, ..described.clone() };
-        };
-        let origin = match described.origin {
-            // The two sides count the communicators of each meeting.
-            Origin::Unseen { ordinal } => {
-                Origin::Unseen { ordinal: ordinal | number.max(of_others) << MEETING_AT }
-            }
-            origin => origin,
-        };
-        let remote = if described.is_inter() { Remote::Inside(Members::List(others)) } else { Remote::None };
-        let members = Members::List(members);
-        Communicator { origin, members, remote, foreign: false, ..described.clone() }
+        match members.zip(remote) {
+            Some((members, remote)) => Communicator { members, remote, foreign: false, ..described.clone() },
+            None => Communicator { foreign: true, ..described.clone() },
+        }
     }
 
-    /// Adds the tasks of `members` to `list`; returns the number of the meeting with them. `None`: some are not part of the run.
-    fn tasks(&self, members: Members<'_>, list: &mut Vec<Rank>) -> Option<u32> {
-        let mut number = 0;
+    /// The tasks of `members`, in `list`; `None`: some are not part of the run.
+    fn tasks<'a>(&self, members: Members<'_>, list: &'a mut Vec<Rank>) -> Option<Members<'a>> {
         for rank in group_of(members, self.count)?.iter() {
-            if rank.0 < self.count {
-                list.push(Rank(self.first + rank.0));
-                continue;
-            }
-            let mut met = self.worlds.met.get(&self.task)?.iter();
-            let find =
-                |met: &Met| Some((*met.tasks.get(rank.0.checked_sub(met.first)? as usize)?, met.number));
-            let (task, of_meeting) = met.find_map(find)?;
-            list.push(task);
-            number = number.max(of_meeting);
+            list.push(self.task_of(rank)?);
         }
-        Some(number)
+        Some(Members::List(list))
+    }
+
+    fn task_of(&self, rank: Rank) -> Option<Rank> {
+        if rank.0 < self.count {
+            return Some(Rank(self.first + rank.0));
+        }
+        let mut met = self.worlds.met.get(&self.task)?.iter();
+        met.find_map(|met| met.tasks.get(rank.0.checked_sub(met.first)? as usize).copied())
     }
 }
