@@ -18,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vef_format::capture::Capture;
 use vef_format::new_file::{NewFile, is_stdout};
 use vef_format::units::Printable;
 
@@ -96,6 +97,22 @@ pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
         remark(format_args!(
             "warning: {host}: ranks waited for each other's cores, and times in MPI measure the scheduler, too"
         ));
+    }
+}
+
+/// Names the tasks of a capture that the program spawned, and warns of spawned worlds that are not part of it.
+pub fn spawned(capture: &Capture) {
+    let (launched, tasks) = (capture.launched(), capture.tasks());
+    if tasks > launched {
+        let which = if tasks == launched + 1 {
+            format!("task {launched} was")
+        } else {
+            format!("tasks {launched} to {} were", tasks - 1)
+        };
+        remark(format_args!("{which} spawned by the program"));
+    }
+    for (directory, why) in capture.left_out() {
+        remark(format_args!("warning: {} is not part of the capture: {why}", directory.display()));
     }
 }
 

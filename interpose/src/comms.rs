@@ -51,7 +51,7 @@ pub(crate) struct Membership {
     remote: Option<Vec<Option<Rank>>>,
 }
 
-/// How processes meet that this one calls by new ranks: the way, the communicator of this side, and the port.
+/// How processes meet that this one calls by new ranks: the way, the communicator of this side, and the name.
 pub(crate) type Meets<'a> = (MeetingWay, CommId, &'a str);
 
 /// A group with members of other worlds, which have these ranks.
@@ -99,15 +99,9 @@ impl Membership {
         Some(Outsiders { group: mpi.comm_group(comm, is_remote).ok()?, ranks })
     }
 
-    /// All members; of an inter-communicator those of both groups, in an order that does not depend on which is the local one. With
-    /// processes of other worlds, which have other ranks there, in an order that does not depend on ranks.
-    fn all(&self, tasks: u32) -> Vec<Rank> {
+    /// All members; of an inter-communicator those of both groups, in an order that does not depend on which is the local one.
+    fn all(&self) -> Vec<Rank> {
         let (members, remote) = (ranks(&self.members), self.remote.as_ref().map(|list| ranks(list)));
-        let mut everybody = [&members[..], remote.as_deref().unwrap_or_default()].concat();
-        if everybody.iter().any(|rank| rank.0 >= tasks) {
-            everybody.sort_unstable();
-            return everybody;
-        }
         match remote {
             Some(remote) if remote.first() < members.first() => [remote, members].concat(),
             Some(remote) => [members, remote].concat(),
@@ -183,18 +177,12 @@ impl Comms {
     }
 
     /// Assigns a number to the communicator of `handle`. Adds the ordinal among communicators with the same members to its origin.
-    pub(crate) fn add(
-        &mut self,
-        handle: usize,
-        members: &Membership,
-        mut origin: Origin,
-        tasks: u32,
-    ) -> (Comm, Origin) {
+    pub(crate) fn add(&mut self, handle: usize, members: &Membership, mut origin: Origin) -> (Comm, Origin) {
         match &mut origin {
             Origin::Group { parent, tag, ordinal } => {
-                *ordinal = self.next_ordinal(Some((*parent, *tag)), &members.all(tasks));
+                *ordinal = self.next_ordinal(Some((*parent, *tag)), &members.all());
             }
-            Origin::Unseen { ordinal } => *ordinal = self.next_ordinal(None, &members.all(tasks)),
+            Origin::Unseen { ordinal } => *ordinal = self.next_ordinal(None, &members.all()),
             _ => {}
         }
         let rank = members.rank;

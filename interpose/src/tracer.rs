@@ -548,7 +548,7 @@ impl Tracer {
     pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) -> CommId {
         let members = Membership::world(self.tasks, self.rank);
         let handle = self.abi().predefined.comm_world;
-        let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World, self.tasks));
+        let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World));
         members.describe(comm.id, origin, None, self.tasks, |described| {
             lane.writer.define(described, CallSlot::NONE);
         });
@@ -558,7 +558,9 @@ impl Tracer {
     /// Describes the communicator with the processes that spawned this one, if there is one; returns it.
     pub(crate) fn describe_parents(&'static self, lane: &mut ThreadLane, world: CommId) -> Option<CommId> {
         let handle = self.mpi.parent().ok().flatten()?.word();
-        let meets = (MeetingWay::Parents, world, "");
+        // Open MPI's port of the root that spawned it.
+        let root = std::env::var("OMPI_PARENT_PORT").unwrap_or_default();
+        let meets = (MeetingWay::Parents, world, &*root);
         let origin = Origin::Unseen { ordinal: 0 };
         Some(lane.describe_comm((handle, handle), origin, None, CallSlot::NONE, Some(meets)).id)
     }
@@ -596,15 +598,15 @@ impl ThreadLane {
         // SAFETY: a valid handle: MPI returned it to the program or accepted it from it.
         let comm = unsafe { handles::Comm::from_word(asked) };
         while let Some(met) = tracer.name_outsiders(&mut members, comm) {
-            let (way, comm, port) = meets.unwrap_or((MeetingWay::Unseen, CommId(0), ""));
-            let meeting = Meeting { first: met.0, count: met.1, way, comm, port };
+            let (way, comm, name) = meets.unwrap_or((MeetingWay::Unseen, CommId(0), ""));
+            let meeting = Meeting { first: met.0, count: met.1, way, comm, name };
             self.writer.define(&Action::Meeting(meeting), call);
         }
         let (comm, added) = tracer.known(|known| match known.comms.known.get(handle) {
             // Another thread has added it meanwhile.
             Some(comm) => (comm, None),
             None => {
-                let (comm, origin) = known.comms.add(handle, &members, origin, tracer.tasks);
+                let (comm, origin) = known.comms.add(handle, &members, origin);
                 (comm, Some(origin))
             }
         });

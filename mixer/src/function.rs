@@ -8,10 +8,10 @@ use vef_format::operation::Operation;
 ///
 /// A capture's call table names it. In the older layout, without a table, it follows from the kind of event: all waits are `MPI_Wait`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Function(u8);
+pub(crate) struct Function(u16);
 
 /// The first names: those of sends, by mode, then others. Those of collectives follow, by operation.
-const NAMES: [&str; 106] = [
+const NAMES: [&str; 117] = [
     "Send",
     "Bsend",
     "Ssend",
@@ -118,10 +118,18 @@ const NAMES: [&str; 106] = [
     "Pready_list",
     "Parrived",
     "Intercomm_create",
+    "Comm_spawn",
+    "Comm_spawn_multiple",
+    "Comm_accept",
+    "Comm_connect",
+    "Comm_disconnect",
+    "Init",
+    "Init_thread",
+    "File_set_size",
+    "File_preallocate",
+    "File_seek_shared",
+    "File_sync",
 ];
-
-// Twice the number of a name, and one, is a byte.
-const _: () = assert!(2 * (NAMES.len() + Operation::ALL.len()) <= 256);
 
 impl Function {
     pub(crate) const RECEIVE: Self = Self(2 * 4);
@@ -135,12 +143,12 @@ impl Function {
     /// That of a send.
     #[inline(always)]
     pub(crate) fn send(send: &Send) -> Self {
-        Self(2 * send.mode as u8 + u8::from(send.request.is_some()))
+        Self(2 * send.mode as u16 + u16::from(send.request.is_some()))
     }
 
     /// That of a collective.
     pub(crate) fn collective(call: &Collective<'_>) -> Self {
-        Self(2 * (NAMES.len() as u8 + call.operation as u8) + u8::from(call.request.is_some()))
+        Self(2 * (NAMES.len() as u16 + call.operation as u16) + u16::from(call.request.is_some()))
     }
 
     /// That of a name in a call table; a function with large counts is the same as without, and one that makes a persistent request is the
@@ -161,7 +169,7 @@ impl Function {
     pub(crate) fn names() -> &'static [String] {
         static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
             (0..2 * (NAMES.len() + Operation::ALL.len()))
-                .map(|number| Function(number as u8).name())
+                .map(|number| Function(number as u16).name())
                 .collect()
         });
         &ALL

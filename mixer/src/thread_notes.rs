@@ -33,7 +33,7 @@ enum Entry<'a> {
     /// The next record is of this thread.
     Record { thread: u16 },
     /// The function of all records since the last entry of this kind.
-    Function(u8),
+    Function(u16),
     /// The tag of a sent message.
     Tag { record: u64, tag: i32 },
     /// A send that returns before it is complete.
@@ -62,7 +62,7 @@ impl ThreadNotes {
 
     /// `function` made the latest records.
     pub(crate) fn made_by(&mut self, function: Function) {
-        self.add(&Entry::Function(function.number() as u8));
+        self.add(&Entry::Function(function.number() as u16));
     }
 
     /// Adds a note of the current event, which is of `thread`. A tag, a detached send and counts belong to the record `place`,
@@ -159,7 +159,7 @@ struct Placed<'a> {
     /// How many of them have a function.
     named: usize,
     /// The function of each line.
-    functions: Vec<u8>,
+    functions: Vec<u16>,
     tags: Vec<(LineIndex, i32)>,
     notes: Vec<(LineIndex, PendingNote<'a>)>,
     counts: Vec<u64>,
@@ -184,7 +184,7 @@ impl<'a> Placed<'a> {
             placed.threads.entry(thread as u16).or_default().next.push_back(line);
             placed.lost.push(lost);
         }
-        placed.functions = vec![u8::MAX; placed.lost.len()];
+        placed.functions = vec![u16::MAX; placed.lost.len()];
         Ok(placed)
     }
 
@@ -257,8 +257,8 @@ impl<'a> Placed<'a> {
         for (line, tag) in tags {
             placed.put(line.into(), &Note::Tag(tag));
         }
-        let (names, mut before) = (Function::names(), u8::MAX);
-        for (line, function) in (0..).zip(self.functions).filter(|&(_, function)| function != u8::MAX) {
+        let (names, mut before) = (Function::names(), u16::MAX);
+        for (line, function) in (0..).zip(self.functions).filter(|&(_, function)| function != u16::MAX) {
             if std::mem::replace(&mut before, function) != function {
                 placed.put(line, &Note::Call(names.get(usize::from(function)).ok_or(MixError::Garbled)?));
             }

@@ -14,9 +14,9 @@ use vef_format::units::Bytes;
 const INTER: CommId = CommId(1);
 
 /// A rank of `tasks` meets `count` processes by a call of this function.
-fn meet(program: &mut Program, rank: u32, (way, count, port): (MeetingWay, u32, &'static str)) {
+fn meet(program: &mut Program, rank: u32, (way, count, name): (MeetingWay, u32, &'static str)) {
     let first = Rank(program.tasks.len() as u32);
-    program.call(rank, Action::Meeting(Meeting { first, count, way, comm: WORLD, port }));
+    program.call(rank, Action::Meeting(Meeting { first, count, way, comm: WORLD, name }));
     let remote = Remote::Inside(Members::Strided { first, stride: 1, count });
     let origin = Origin::Unseen { ordinal: 0 };
     program.call(
@@ -133,7 +133,7 @@ fn worlds_are_told_apart_by_their_times_and_ports() {
             Action::Communicator(Communicator { id, origin, split: None, members, remote, foreign })
         };
         program.call(rank, describe(own, members, Remote::None, false));
-        let meeting = Meeting { first, count: 1, way: MeetingWay::Spawned, comm: own, port: "" };
+        let meeting = Meeting { first, count: 1, way: MeetingWay::Spawned, comm: own, name: "" };
         program.call(rank, Action::Meeting(meeting));
         let remote = Remote::Inside(Members::Strided { first, stride: 1, count: 1 });
         program.call(rank, describe(INTER, members, remote, true));
@@ -148,7 +148,7 @@ fn worlds_are_told_apart_by_their_times_and_ports() {
         meet(&mut child, 0, (MeetingWay::Parents, 1, ""));
         receive(&mut child, 0, 0);
         let first = Rank(2);
-        child.call(0, Action::Meeting(Meeting { first, count: 1, way, comm: WORLD, port: "a port" }));
+        child.call(0, Action::Meeting(Meeting { first, count: 1, way, comm: WORLD, name: "a port" }));
         let remote = Remote::Inside(Members::Strided { first, stride: 1, count: 1 });
         let (id, origin) = (CommId(2), Origin::Unseen { ordinal: 0 });
         let both = Communicator { id, origin, split: None, members: Members::All, remote, foreign: true };
@@ -194,7 +194,7 @@ fn absurd_meetings_are_harmless() {
                     foreign: true,
                 }),
             );
-            let meeting = Meeting { first: Rank(first), count, way: MeetingWay::Spawned, comm, port: "" };
+            let meeting = Meeting { first: Rank(first), count, way: MeetingWay::Spawned, comm, name: "" };
             program.call(rank, Action::Meeting(meeting));
         }
         program.finish();

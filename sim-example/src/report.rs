@@ -16,7 +16,7 @@ use vef_format::units::{Bytes, Grouped, Picos};
 use crate::draw;
 use crate::histogram::Histogram;
 use crate::latencies::Latencies;
-use crate::model::{Buffers, Congested, Model, Usage};
+use crate::model::{Buffers, Congested, LinkSpeed, Model, Usage};
 use crate::repeats::Repeats;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass, LinkId, Outages};
@@ -216,9 +216,12 @@ fn network_report(topology: &Fabric, settings: &NetworkSettings, runtime: Picos)
     let NetworkSettings { links, model, routing, loggp, .. } = settings;
     let of_nodes = links.of(LinkClass::NODE);
     let speeds = links.speeds(topology);
-    let rate = |link| speeds[usize::from(topology.class(LinkId(link)).0)].bandwidth.bits_per_second();
-    let rates = || (0..topology.links()).map(rate);
-    let range = rates().min().zip(rates().max()).filter(|(least, most)| least != most);
+    // Of all links, if not all have what the settings say.
+    let range = |of: &dyn Fn(&LinkSpeed) -> u64, setting: u64| {
+        let all =
+            || (0..topology.links()).map(|link| of(&speeds[usize::from(topology.class(LinkId(link)).0)]));
+        all().min().zip(all().max()).map(<[u64; 2]>::from).filter(|range| *range != [setting; 2])
+    };
     NetworkReport {
         topology: topology.topology().name(),
         routing: routing.to_string(),
@@ -229,8 +232,12 @@ fn network_report(topology: &Fabric, settings: &NetworkSettings, runtime: Picos)
         switches: topology.switches(),
         model: model.to_string(),
         bandwidth_bits_per_s: links.bandwidth.bits_per_second(),
-        range_bits_per_s: range.map(|(least, most)| [least, most]),
+        range_bits_per_s: range(
+            &|speed| speed.bandwidth.bits_per_second(),
+            links.bandwidth.bits_per_second(),
+        ),
         latency_ps: links.latency.0,
+        range_latency_ps: range(&|speed| speed.latency.0, links.latency.0),
         node_bandwidth_bits_per_s: of_nodes.bandwidth.bits_per_second(),
         node_latency_ps: of_nodes.latency.0,
         switch_delay_ps: links.switch_delay.0,

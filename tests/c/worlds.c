@@ -14,10 +14,14 @@ static void send(int count, int to, int tag, MPI_Comm comm)
     messages++, bytes += count;
 }
 
-static void receive(int from, int tag, MPI_Comm comm)
+static int receive(int from, int tag, MPI_Comm comm)
 {
     char data[4096];
-    MPI_Recv(data, sizeof data, MPI_CHAR, from, tag, comm, MPI_STATUS_IGNORE);
+    int count;
+    MPI_Status status;
+    MPI_Recv(data, sizeof data, MPI_CHAR, from, tag, comm, &status);
+    MPI_Get_count(&status, MPI_CHAR, &count);
+    return count;
 }
 
 /* Everybody sends to the next rank. */
@@ -58,12 +62,16 @@ static void together(MPI_Comm others, int first)
     MPI_Comm_free(&all);
 }
 
-/* Each process spawns two that do nothing with it. */
+/* Each process spawns two, of which the first sends back as much as it gets. All do it at the same time. */
 static void spawn_alone(char *program)
 {
     char *arguments[] = { "alone", NULL };
     MPI_Comm children;
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children, MPI_ERRCODES_IGNORE);
+    send(30 + rank, 0, 8, children);
+    receive(0, 8, children);
     MPI_Comm_disconnect(&children);
 }
 
@@ -104,6 +112,7 @@ int main(int argc, char **argv)
         spawn_alone(argv[0]);
     } else if (argc > 1 && !strcmp(argv[1], "alone")) {
         ring(MPI_COMM_WORLD, 300);
+        if (rank == 0) send(receive(0, 8, parent), 0, 8, parent);
         MPI_Comm_disconnect(&parent);
     } else if (argc > 1) {
         for (int from = 0; from < 4; from++) receive(from, 3, parent);

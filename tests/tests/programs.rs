@@ -195,7 +195,7 @@ fn a_pool_of_spawned_workers_is_in_the_trace() {
         assert!(ended.stdout().contains(&format!("sum {sum}\n")), "{}", ended.stdout());
         let said = ended.stderr();
         assert!(
-            said.contains("all can be represented") && said.contains("3 of these ranks were spawned"),
+            said.contains("all can be represented") && said.contains("tasks 1 to 3 were spawned"),
             "{said}"
         );
         let checked = run(vef().current_dir(work.path()).args(["check", "pool.vefx"])).success().stdout();

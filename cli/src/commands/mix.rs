@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use vef_format::account::TimePart;
+use vef_format::capture::{Capture, spawned_worlds};
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Grouped};
 
@@ -182,6 +183,9 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     };
     output::about(&mix.output, text)?;
     output::oversubscribed(summary.oversubscribed());
+    if !spawned_worlds(&mix.input).is_empty() {
+        output::spawned(&Capture::open(&mix.input)?);
+    }
     Ok(())
 }
 
@@ -292,7 +296,7 @@ fn text(summary: &Summary) -> String {
     }
     if summary.early_receptions > 0 {
         lines.push(format!(
-            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, one-sided requests are answered in later calls than they were, or collectives that were lowered took their time otherwise",
+            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, processes were spawned, one-sided requests are answered in later calls than they were, or collectives that were lowered took their time otherwise",
             Grouped(summary.early_receptions)
         ));
     }

@@ -2,7 +2,6 @@
 
 use crate::call::{Hook, Recorded};
 use crate::hooks::handles::output;
-use crate::tracer::State;
 use mpi_abi::prototypes::{Call, Kind, Name};
 use std::borrow::Cow;
 use vef_format::capture::event::{Action, Creation, MeetingWay, Origin};
@@ -29,14 +28,15 @@ fn meet(call: &mut Recorded, handle: usize) {
     };
     let is_root =
         comm.is_some_and(|comm| args.find(Name::Root).is_some_and(|root| args.int(root) == comm.rank));
-    // SAFETY: the call has succeeded, so the root's name is a string.
-    let port = args.find(Name::PortName).filter(|_| is_root).map(|port| unsafe { args.text(port) });
-    let port = port.unwrap_or(Cow::Borrowed(""));
-    let meets = (way, comm.map_or(CommId(0), |comm| comm.id), &*port);
+    let name = match args.find(Name::PortName) {
+        _ if !is_root => Cow::Borrowed(""),
+        // SAFETY: the call has succeeded, so the root's name is a string.
+        Some(port) => unsafe { args.text(port) },
+        None => Cow::Borrowed(args.call.name()),
+    };
+    let meets = (way, comm.map_or(CommId(0), |comm| comm.id), &*name);
     let (slot, origin) = (call.tracer.slot(args.call), Origin::Unseen { ordinal: 0 });
     let made = call.lane().describe_comm((handle, handle), origin, None, slot, Some(meets)).id;
-    // Outside the phase to which recording is restricted, only the definition is needed.
-    if call.tracer.state() == State::Recording {
-        call.put(&Action::Creation(Creation { comm: made, request: None }));
-    }
+    // Also outside the phase to which recording is restricted: processes that begin have no phase yet, and record their part.
+    call.put(&Action::Creation(Creation { comm: made, request: None }));
 }

@@ -7,6 +7,7 @@ use ::collectives::creations::OPENMPI_ACCESS;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Collective, DatatypeId, Event, RequestId};
 use vef_format::ids::{CommId, CommRank};
+use vef_format::operation::{Amounts, Operation};
 use vef_format::units::Bytes;
 
 impl Builder<'_> {
@@ -28,6 +29,17 @@ impl Builder<'_> {
         }
         self.timeline.end(event, &chain);
         Ok(())
+    }
+
+    /// Rule 11, of a call that frees a communicator, in which its members may wait for each other.
+    pub(super) fn communicator_freed(&mut self, event: &Event<'_>, comm: CommId) -> Result<(), Problem> {
+        match self.agreements.of(event.call) {
+            &[(operation, _)] if self.comms.is_between_groups(comm)? => {
+                self.between(event, &collective(operation, comm))
+            }
+            [] => Ok(()),
+            _ => self.creation(event, comm, None),
+        }
     }
 
     /// The records of the agreement; `false`: there is none.
@@ -53,19 +65,29 @@ impl Builder<'_> {
             let is_root = operation.is_rooted() && is_first;
             let sum = Bytes(bytes.saturating_mul(size.into()));
             let call = Collective {
-                operation,
-                comm,
                 root: operation.is_rooted().then_some(CommRank(0)),
                 amounts: operation.amounts(is_root, Bytes(bytes), sum),
-                count: 0,
-                datatype: DatatypeId::default(),
-                recv_datatype: None,
                 request,
-                send_counts: &[],
-                recv_counts: &[],
+                ..collective(operation, comm)
             };
             self.add_collective(event, &call, chain)?;
         }
         Ok(true)
+    }
+}
+
+/// A collective that blocks, without data.
+fn collective(operation: Operation, comm: CommId) -> Collective<'static> {
+    Collective {
+        operation,
+        comm,
+        root: None,
+        amounts: Amounts::default(),
+        count: 0,
+        datatype: DatatypeId::default(),
+        recv_datatype: None,
+        request: None,
+        send_counts: &[],
+        recv_counts: &[],
     }
 }

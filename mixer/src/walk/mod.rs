@@ -168,6 +168,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
             return walk.creation_between(event, *comm);
         }
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
+        Action::CommunicatorFree(comm) => return walk.communicator_freed(event, *comm),
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => walk.polled(event),
         Action::Preempted => walk.preempted(event),
@@ -191,7 +192,6 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Send(_)
         | Action::PostReceive(_)
         | Action::Complete(_)
-        | Action::CommunicatorFree(_)
         | Action::Meeting(_)
         | Action::Phase { .. }
         | Action::Abort { .. }

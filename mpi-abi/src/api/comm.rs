@@ -145,19 +145,22 @@ impl Mpi {
 
     /// The group of a communicator, or the remote one of an inter-communicator. It is never freed.
     pub fn comm_group(&self, comm: Comm, is_remote: bool) -> Result<Group> {
-        self.handle(|group| match is_remote {
+        self.handle(|group| self.make_group(comm, is_remote, group))
+    }
+
+    fn make_group(&self, comm: Comm, is_remote: bool, group: *mut usize) -> Result<()> {
+        match is_remote {
             true => pmpi!(self, MPI_Comm_remote_group(comm.word(), group)),
             false => pmpi!(self, MPI_Comm_group(comm.word(), group)),
-        })
+        }
     }
 
     /// The members of a communicator, or of the remote group of an inter-communicator, as ranks in `group`; `None`: not a member of that.
     pub fn comm_members_in(&self, comm: Comm, is_remote: bool, group: Group) -> Result<Vec<Option<i32>>> {
-        let make = |made| match is_remote {
-            true => pmpi!(self, MPI_Comm_remote_group(comm.word(), made)),
-            false => pmpi!(self, MPI_Comm_group(comm.word(), made)),
-        };
-        self.with_group(make, |members| self.translate(members, group))
+        self.with_group(
+            |made| self.make_group(comm, is_remote, made),
+            |members| self.translate(members, group),
+        )
     }
 
     /// The members of a group as ranks in another one; `None`: not a member of that.

@@ -175,7 +175,7 @@ fn phases(sums: BTreeMap<String, (InPhase, u64, Task)>) -> Vec<Phase> {
 /// Whether a VEF trace has no record for calls of this kind.
 fn is_beyond_a_trace(category: Category) -> bool {
     use Category::*;
-    matches!(category, FileOpen | FileClose | FileSync | Io)
+    matches!(category, Io)
 }
 
 /// Messages and bytes of one rank.

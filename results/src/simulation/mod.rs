@@ -338,9 +338,12 @@ pub struct NetworkReport {
     pub model: String,
     /// Bandwidth of links between switches, where neither the topology nor `--fail` says another.
     pub bandwidth_bits_per_s: u64,
-    /// The least and the largest bandwidth of all links, if they differ.
+    /// The least and the largest bandwidth of all links, if not all have that of the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_bits_per_s: Option<[u64; 2]>,
+    /// The least and the largest latency of all links, if not all have that of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_latency_ps: Option<[u64; 2]>,
     /// Latency of a link between switches.
     pub latency_ps: u64,
     /// Bandwidth of the links of nodes.

@@ -34,11 +34,11 @@ impl Simulation {
         match loggp {
             Some(parameters) => writeln!(out, "network       {nodes} nodes, {model}, {parameters}")?,
             None => {
-                let rate = match self.network.range_bits_per_s {
-                    Some([least, most]) => format!("{} to {}", shown::rate(least), shown::rate(most)),
-                    None => shown::rate(self.network.bandwidth_bits_per_s),
-                };
-                let latency = Picos(self.network.latency_ps);
+                let network = &self.network;
+                let of_all = |range: Option<[u64; 2]>, setting| range.unwrap_or([setting; 2]);
+                let rate = range(of_all(network.range_bits_per_s, network.bandwidth_bits_per_s), shown::rate);
+                let latency =
+                    range(of_all(network.range_latency_ps, network.latency_ps), |ps| Picos(ps).to_string());
                 writeln!(
                     out,
                     "network       {topology}: {nodes} nodes, {links} links of {rate} and {latency}, {model}, {routing}"
@@ -446,6 +446,11 @@ impl fmt::Display for Quantile {
             _ => f.write_str(&shown),
         }
     }
+}
+
+/// A value, or the least and the largest one.
+fn range([least, most]: [u64; 2], shown: impl Fn(u64) -> String) -> String {
+    if least == most { shown(least) } else { format!("{} to {}", shown(least), shown(most)) }
 }
 
 #[cfg(test)]

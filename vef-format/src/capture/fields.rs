@@ -178,6 +178,7 @@ macro_rules! variants {
             }
             #[inline(always)]
             fn put(&self, to: &mut Encoder<'_>) {
+                // There may be no fields.
                 let _ = &to;
                 match self {
                     $(Self::$variant $(($value))? $({ $($field),* })? => {
@@ -293,7 +294,7 @@ variants! {
 structures! {
     Communicator<'a> { id, foreign, origin, split, members, remote }
     Creation { comm, request / 1 }
-    Meeting<'a> { first, count, way / 1, comm, port }
+    Meeting<'a> { first, count, way / 1, comm, name }
     Split { color as Signed, key as Signed }
     Datatype<'a> { id, size, contiguous, name }
     Send 3 { comm, dest, tag, bytes, datatype, mode / 1, request / 4 }

@@ -101,29 +101,17 @@ impl Capture {
             let identity = hash(&(&ranks, lengths));
             return Ok(Self { dir: path.to_path_buf(), ranks, identity, worlds: None, legacy: None });
         }
-        let mut dirs = vec![path.to_path_buf()];
-        let mut worlds = vec![launched];
-        for dir in spawned {
-            match read_ranks(&dir) {
-                Ok(world) => (dirs.push(dir), worlds.push(world)).1,
-                // Not all of its processes were recorded.
-                Err(CaptureError::MissingRank { .. } | CaptureError::NoCapture(_)) => {}
-                Err(error) => return Err(error),
+        let mut meetings = vec![meetings(path, &launched.0, 0)?];
+        let (mut dirs, mut worlds) = (vec![path.to_path_buf()], vec![launched]);
+        for (number, dir) in spawned {
+            // One that cannot be read is left out: the others are whole without it.
+            if let Ok((world, met)) = read_ranks(&dir)
+                .and_then(|world| self::meetings(&dir, &world.0, number).map(|met| (world, met)))
+            {
+                meetings.push(met);
+                worlds.push(world);
+                dirs.push(dir);
             }
-        }
-        Self::of_worlds(dirs, worlds)
-    }
-
-    /// The capture of several worlds, in these directories.
-    fn of_worlds(dirs: Vec<PathBuf>, worlds: Vec<(Vec<RankInfo>, Vec<u64>)>) -> Result<Self, CaptureError> {
-        let mut meetings = Vec::new();
-        for (dir, (ranks, _)) in dirs.iter().zip(&worlds) {
-            let mut of_world = WorldMeetings::default();
-            for info in ranks {
-                let file = file::RankFile::open(&rank_file(dir, info.rank))?;
-                of_world.add(info, |take| events::FileEvents::new(file)?.each(take))?;
-            }
-            meetings.push(of_world);
         }
         let (joined, parts) = Worlds::joined(meetings);
         let (mut ranks, mut lengths) = (Vec::new(), Vec::new());
@@ -132,9 +120,9 @@ impl Capture {
             lengths.extend_from_slice(&worlds[part].1);
         }
         let identity = hash(&(&ranks, lengths));
-        let dir = dirs[0].clone();
         let dirs = parts.into_iter().map(|part| dirs[part].clone()).collect();
-        Ok(Self { dir, ranks, identity, worlds: Some((Arc::new(joined), dirs)), legacy: None })
+        let worlds = Some((Arc::new(joined), dirs));
+        Ok(Self { dir: path.to_path_buf(), ranks, identity, worlds, legacy: None })
     }
 
     /// Number of tasks.
@@ -147,9 +135,16 @@ impl Capture {
         self.worlds.as_ref().map_or(self.tasks(), |(worlds, _)| worlds.launched())
     }
 
-    /// The directories of its files.
-    pub fn directories(&self) -> &[PathBuf] {
-        self.worlds.as_ref().map_or(std::slice::from_ref(&self.dir), |(_, dirs)| dirs)
+    /// The directories of spawned worlds that are not part of the capture, with the reason.
+    pub fn left_out(&self) -> Vec<(PathBuf, String)> {
+        let dirs = self.worlds.as_ref().map_or(&[][..], |(_, dirs)| dirs);
+        let others =
+            spawned_worlds(&self.dir).into_iter().map(|(_, dir)| dir).filter(|dir| !dirs.contains(dir));
+        let why = |dir: &Path| match Self::open(dir) {
+            Ok(_) => "no call that spawned it was recorded in this run".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        others.map(|dir| (dir.clone(), why(&dir))).collect()
     }
 
     /// A number that differs between captures, from the facts on all ranks and the lengths of their files. Processes that open
@@ -311,13 +306,24 @@ pub fn world_size(dir: &Path) -> Option<u32> {
     files.values().find_map(|path| Some(file::Header::read(path).ok()?.info.tasks))
 }
 
-/// The directories of the worlds that were spawned by the program with the capture `dir`, by number.
-pub fn spawned_worlds(dir: &Path) -> Vec<PathBuf> {
+/// The worlds that were spawned by the program with the capture `dir`: their numbers and directories.
+pub fn spawned_worlds(dir: &Path) -> Vec<(u32, PathBuf)> {
     let number = |entry: fs::DirEntry| spawned_number(entry.file_name().to_str()?);
     let mut numbers: Vec<u32> =
         fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect();
     numbers.sort_unstable();
-    numbers.into_iter().map(|number| spawned_path(dir, number)).filter(|dir| dir.is_dir()).collect()
+    let named = numbers.into_iter().map(|number| (number, spawned_path(dir, number)));
+    named.filter(|(_, dir)| dir.is_dir()).collect()
+}
+
+/// The meetings of a world's ranks.
+fn meetings(dir: &Path, ranks: &[RankInfo], number: u32) -> Result<WorldMeetings, CaptureError> {
+    let mut of_world = WorldMeetings::of(number);
+    for info in ranks {
+        let file = file::RankFile::open(&rank_file(dir, info.rank))?;
+        of_world.add(info, |take| events::FileEvents::new(file)?.each(take))?;
+    }
+    Ok(of_world)
 }
 
 /// The rank files of `dir`.

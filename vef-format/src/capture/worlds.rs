@@ -3,19 +3,20 @@
 //! Each rank knows its own world, and calls the processes that it meets ([`Meeting`](super::event::Meeting)) by ranks beyond it. Which
 //! processes these are, MPI tells nobody. Here the two sides of each meeting are brought together:
 //!
-//! - the members of a communicator that spawned processes, and the world of as many tasks whose `MPI_Init` ended when the spawning
-//!   call did;
-//! - the sides that accepted and connected on the same port, at the same time.
+//! - the members of a communicator that spawned processes, and the world of as many tasks that names the root of the call. Of several calls
+//!   of this root, and where the launcher does not tell the root, the one that ended when `MPI_Init` did in the world;
+//! - the sides that accepted and connected on the same port, at the same time;
+//! - a rank that meets processes by `MPI_Intercomm_create`, and one that knows both groups.
 //!
 //! With that, [`Translation`] turns the descriptions of communicators into those of one run. A world that nobody spawned is
 //! not part of the capture: it is of an earlier run.
 
 use super::error::CaptureError;
-use super::event::{Action, Communicator, Detail, Event, MeetingWay, Members, Remote};
+use super::event::{Action, Communicator, Detail, Event, MeetingWay, Members, Origin, Remote};
 use super::group::Group;
 use super::layout::RankInfo;
 use crate::ids::{CommId, Rank};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The largest difference between the ends of both sides of a meeting, ns: clocks of several hosts differ.
@@ -36,17 +37,30 @@ struct Seen {
     count: u32,
     way: MeetingWay,
     /// The members of this side, as the rank calls them.
-    members: Option<Group>,
-    port: String,
+    members: Option<Arc<Group>>,
+    /// Not empty: the rank is the root of the call, or it knows the root of the call that spawned it.
+    name: String,
     /// When the call ended, ns since 1970.
     end: u64,
+}
+
+/// A communicator with processes of other worlds, as one rank describes it.
+#[derive(Clone, Debug)]
+struct Described {
+    process: Process,
+    /// Its groups: one, or the local and the remote one.
+    groups: Vec<Arc<Group>>,
+    /// Indices of the meetings by it.
+    seen: Vec<usize>,
 }
 
 /// One side of a meeting, as its members see it together.
 #[derive(Clone, Debug)]
 struct Side {
     count: u32,
-    port: String,
+    /// The root of the call, if it is known, and what it says.
+    root: Option<Process>,
+    name: String,
     end: u64,
     /// Indices of what its ranks say.
     seen: Vec<usize>,
@@ -58,13 +72,23 @@ type SideKey = (MeetingWay, usize, usize);
 /// What the tasks of one world say.
 #[derive(Debug, Default)]
 pub(super) struct WorldMeetings {
+    /// Its number; 0: it was launched.
+    number: u32,
     tasks: u32,
     /// When the last of them left `MPI_Init`, ns since 1970.
     begun: u64,
     seen: Vec<Seen>,
+    described: Vec<Described>,
+    /// Equal groups of several ranks are one.
+    groups: HashSet<Arc<Group>>,
 }
 
 impl WorldMeetings {
+    /// Of the world with this number.
+    pub(super) fn of(number: u32) -> Self {
+        Self { number, ..Self::default() }
+    }
+
     /// Adds what the rank with these facts says; `each` passes its events on.
     pub(super) fn add(
         &mut self,
@@ -73,34 +97,57 @@ impl WorldMeetings {
     ) -> Result<(), CaptureError> {
         self.tasks = info.tasks;
         let mut zero = None;
-        let mut members: HashMap<CommId, Group> = HashMap::new();
-        // A meeting is described in front of the call that makes the communicator.
-        let mut described = self.seen.len();
+        let mut members: HashMap<CommId, Arc<Group>> = HashMap::new();
+        // Meetings in front of the communicator by which they were, and those of communicators whose call has not ended.
+        let (mut described, mut made) = (Vec::new(), HashMap::<CommId, Vec<usize>>::new());
         each(&mut |event| {
             let zero = *zero.get_or_insert(event.start.0);
             let end = info.realtime.saturating_add(event.end.0.saturating_sub(zero));
             match &event.action {
                 Action::Init => self.begun = self.begun.max(end),
-                Action::Communicator(Communicator { id, members: list, .. }) => {
-                    members.extend(group_of(*list, info.tasks).map(|group| (*id, group)));
+                Action::Communicator(Communicator { id, members: list, remote, foreign, .. }) => {
+                    let group = self.group(*list);
+                    members.extend(group.clone().map(|group| (*id, group)));
+                    let seen = std::mem::take(&mut described);
+                    if *foreign {
+                        let remote = match remote {
+                            Remote::Inside(list) => self.group(*list),
+                            _ => None,
+                        };
+                        let groups = group.into_iter().chain(remote).collect();
+                        let process = Process { world: 0, rank: info.rank.0 };
+                        self.described.push(Described { process, groups, seen: seen.clone() });
+                    }
+                    made.insert(*id, seen);
                 }
-                Action::Meeting(meeting) => self.seen.push(Seen {
-                    process: Process { world: 0, rank: info.rank.0 },
-                    first: meeting.first.0,
-                    count: meeting.count,
-                    way: meeting.way,
-                    members: members.get(&meeting.comm).cloned(),
-                    port: meeting.port.to_owned(),
-                    end,
-                }),
-                Action::Creation(_) => {
-                    self.seen[described..].iter_mut().for_each(|seen| seen.end = end);
-                    described = self.seen.len();
+                Action::Meeting(meeting) if meeting.first.0 >= info.tasks => {
+                    described.push(self.seen.len());
+                    self.seen.push(Seen {
+                        process: Process { world: 0, rank: info.rank.0 },
+                        first: meeting.first.0,
+                        count: meeting.count,
+                        way: meeting.way,
+                        members: members.get(&meeting.comm).cloned(),
+                        name: meeting.name.to_owned(),
+                        end,
+                    });
+                }
+                Action::Creation(creation) => {
+                    made.remove(&creation.comm).into_iter().flatten().for_each(|at| self.seen[at].end = end);
                 }
                 _ => {}
             }
             Ok(())
         })
+    }
+}
+
+impl WorldMeetings {
+    fn group(&mut self, members: Members<'_>) -> Option<Arc<Group>> {
+        let group = Arc::new(group_of(members, self.tasks)?);
+        let known = self.groups.get(&group).cloned();
+        self.groups.insert(group.clone());
+        Some(known.unwrap_or(group))
     }
 }
 
@@ -110,6 +157,11 @@ fn group_of(members: Members<'_>, tasks: u32) -> Option<Group> {
         Members::All => Group::new(members, tasks),
         _ => Group::new(members, u32::MAX),
     }
+}
+
+/// The members that are a list.
+fn listed(members: Members<'_>) -> &[Rank] {
+    if let Members::List(list) = members { list } else { &[] }
 }
 
 /// The worlds that belong together, and who met whom.
@@ -132,26 +184,17 @@ struct Met {
 impl Worlds {
     /// Brings the worlds together, the first of which was launched. Also returns which of them belong to the run, by index.
     pub(super) fn joined(worlds: Vec<WorldMeetings>) -> (Self, Vec<usize>) {
-        let (sizes, begun): (Vec<u32>, Vec<u64>) =
-            worlds.iter().map(|world| (world.tasks, world.begun)).unzip();
-        let of_world = |(world, meetings): (usize, WorldMeetings)| {
-            meetings
-                .seen
-                .into_iter()
-                .map(move |seen| Seen { process: Process { world, ..seen.process }, ..seen })
-        };
-        let mut meetings = Meetings::new(worlds.into_iter().enumerate().flat_map(of_world).collect(), sizes);
+        let mut meetings = Meetings::new(worlds);
         // Processes that meet may meet others together.
-        while meetings.find(&begun) {}
-        let Meetings { sizes, .. } = &meetings;
-        let parts: Vec<usize> =
-            (0..sizes.len()).filter(|&world| world == 0 || meetings.is_spawned[world]).collect();
+        while meetings.find() || meetings.share() {}
+        let worlds = &meetings.worlds;
+        let parts: Vec<usize> = (0..worlds.len()).filter(|&world| worlds[world].belongs).collect();
         let mut firsts = vec![0u32];
-        let mut place = vec![None; sizes.len()];
+        let mut place = vec![None; worlds.len()];
         for &world in &parts {
             let first = firsts[firsts.len() - 1];
             place[world] = Some(first);
-            firsts.push(first.saturating_add(sizes[world]));
+            firsts.push(first.saturating_add(worlds[world].size));
         }
         let task = |process: &Process| place[process.world].map(|first| Rank(first + process.rank));
         let tasks: Vec<Option<Arc<[Rank]>>> =
@@ -178,16 +221,24 @@ impl Worlds {
     }
 }
 
+/// A world, and whether it is known to belong to the run.
+#[derive(Debug)]
+struct World {
+    number: u32,
+    size: u32,
+    begun: u64,
+    belongs: bool,
+}
+
 /// All meetings, and what is known of them so far.
 struct Meetings {
-    /// The number of tasks of each world.
-    sizes: Vec<u32>,
-    /// Whether each world is known to be spawned.
-    is_spawned: Vec<bool>,
+    worlds: Vec<World>,
     seen: Vec<Seen>,
+    described: Vec<Described>,
     /// Those of each process, by index.
     by_process: HashMap<Process, Vec<usize>>,
-    /// The members of the other side of each, as an index in `lists`, if they are known.
+    /// The members of both sides of each, as indices in `lists`, if they are known.
+    own: Vec<Option<usize>>,
     others: Vec<Option<usize>>,
     /// The members of sides, in their order.
     lists: Vec<Vec<Process>>,
@@ -195,89 +246,130 @@ struct Meetings {
 }
 
 impl Meetings {
-    fn new(seen: Vec<Seen>, sizes: Vec<u32>) -> Self {
+    fn new(all: Vec<WorldMeetings>) -> Self {
+        let (mut worlds, mut seen, mut described) = (Vec::new(), Vec::new(), Vec::new());
+        for (world, of_world) in all.into_iter().enumerate() {
+            let WorldMeetings { number, tasks, begun, .. } = of_world;
+            worlds.push(World { number, size: tasks, begun, belongs: world == 0 });
+            let (at, here) = (seen.len(), |process: Process| Process { world, ..process });
+            described.extend(of_world.described.into_iter().map(|one| Described {
+                process: here(one.process),
+                seen: one.seen.iter().map(|seen| at + seen).collect(),
+                ..one
+            }));
+            seen.extend(of_world.seen.into_iter().map(|seen| Seen { process: here(seen.process), ..seen }));
+        }
         let mut by_process: HashMap<Process, Vec<usize>> = HashMap::new();
         for (at, seen) in seen.iter().enumerate() {
             by_process.entry(seen.process).or_default().push(at);
         }
-        let (is_spawned, others) = (vec![false; sizes.len()], vec![None; seen.len()]);
-        Self { sizes, is_spawned, seen, by_process, others, lists: Vec::new(), list_of: HashMap::new() }
+        let (own, others) = (vec![None; seen.len()], vec![None; seen.len()]);
+        Self { worlds, seen, described, by_process, own, others, lists: Vec::new(), list_of: HashMap::new() }
     }
 
-    /// Finds the other sides of meetings whose own side is known; returns whether it found some. `begun`: when each world began.
-    fn find(&mut self, begun: &[u64]) -> bool {
+    /// Finds the other sides of meetings whose own side is known; returns whether it found some.
+    fn find(&mut self) -> bool {
         let sides = self.open_sides();
         let of = |way| sides.iter().filter(move |((of, ..), _)| *of == way);
-        let mut found: Vec<(&Side, Vec<Process>)> = Vec::new();
-        let mut taken: Vec<SideKey> = Vec::new();
-        for world in (1..self.sizes.len()).filter(|&world| !self.is_spawned[world]) {
-            let children: Vec<_> = (0..self.sizes[world]).map(|rank| Process { world, rank }).collect();
-            let apart = |side: &Side| side.end.abs_diff(begun[world]);
-            let fits = |(key, side): &(&SideKey, &Side)| {
-                side.count == self.sizes[world] && apart(side) < APART && !taken.contains(key)
+        let mut found: Vec<(&Side, usize)> = Vec::new();
+        let mut taken: HashSet<SideKey> = HashSet::new();
+        for (&(_, children, number), side) in of(MeetingWay::Parents) {
+            let (world, parents) = (&self.worlds[self.lists[children][0].world], side.count as usize);
+            let root = self.root(&side.name);
+            let apart = |spawning: &Side| spawning.end.abs_diff(world.begun);
+            let fits = |(key, spawning): &(&SideKey, &Side)| {
+                (spawning.count as usize, parents) == (self.lists[children].len(), self.lists[key.1].len())
+                    && match root {
+                        // A root that is not recorded has spawned it.
+                        Some(root) => root.is_some() && spawning.root == root,
+                        None => key.1 != children && apart(spawning) < APART,
+                    }
+                    && !taken.contains(*key)
             };
-            let nearest = of(MeetingWay::Spawned).filter(fits).min_by_key(|(_, side)| apart(side));
-            if let Some((&key, side)) = nearest {
-                taken.push(key);
-                let own = of(MeetingWay::Parents).find(|((_, list, _), _)| self.lists[*list] == children);
-                found.extend(own.map(|(_, own)| (own, self.lists[key.1].clone())));
-                found.push((side, children));
+            let nearest = of(MeetingWay::Spawned).filter(fits).min_by_key(|(_, spawning)| apart(spawning));
+            if let Some((&key, spawning)) = nearest.filter(|_| number == 1) {
+                taken.insert(key);
+                found.push((side, key.1));
+                found.push((spawning, children));
             }
         }
-        for (accepted, side) in of(MeetingWay::Accepted).filter(|(_, side)| !side.port.is_empty()) {
+        for (accepted, side) in of(MeetingWay::Accepted).filter(|(_, side)| !side.name.is_empty()) {
             let size = |key: &SideKey| self.lists[key.1].len() as u32;
             let fits = |(key, other): &(&SideKey, &Side)| {
                 (side.count, other.count) == (size(key), size(accepted))
-                    && side.port == other.port
+                    && side.name == other.name
                     && side.end.abs_diff(other.end) < APART
-                    && !taken.contains(key)
+                    && !taken.contains(*key)
             };
             let nearest = of(MeetingWay::Connected).filter(fits);
             if let Some((&key, other)) = nearest.min_by_key(|(_, other)| side.end.abs_diff(other.end)) {
-                taken.push(key);
-                found.push((side, self.lists[key.1].clone()));
-                found.push((other, self.lists[accepted.1].clone()));
+                taken.insert(key);
+                found.push((side, key.1));
+                found.push((other, accepted.1));
             }
         }
-        let is_progress = !found.is_empty();
-        for (side, others) in found {
-            if let Some(first) = others.first() {
-                // The processes of a spawned world belong to the run.
-                self.is_spawned[first.world] = true;
-            }
-            let (count, list) = (others.len(), self.list(others));
-            for &at in side.seen.iter().filter(|&&at| self.seen[at].count as usize == count) {
-                self.others[at] = Some(list);
-            }
+        for &(side, others) in &found {
+            self.lists[others].iter().for_each(|process| self.worlds[process.world].belongs = true);
+            side.seen.iter().for_each(|&at| self.others[at] = Some(others));
         }
-        is_progress
+        !found.is_empty()
+    }
+
+    /// The root of the call that spawned a world, as Open MPI tells it to the world (`<job>.<rank>:<tag>`); `None` within: its world
+    /// is not there.
+    fn root(&self, name: &str) -> Option<Option<Process>> {
+        let (job, rest) = name.split_once('.')?;
+        let rank = rest.split(':').next()?.parse().ok()?;
+        // The lower half is the number among the jobs of the launcher, from 1.
+        let number = (job.parse::<u64>().ok()? & 0xffff).checked_sub(1)?;
+        let world = self.worlds.iter().position(|world| u64::from(world.number) == number);
+        Some(world.map(|world| Process { world, rank }))
     }
 
     /// The sides with known members whose other side is not known.
     fn open_sides(&mut self) -> BTreeMap<SideKey, Side> {
         let mut sides: BTreeMap<SideKey, Side> = BTreeMap::new();
         let mut numbers: HashMap<(Process, MeetingWay, usize), usize> = HashMap::new();
+        // Most ranks of a world have the same groups of its ranks.
+        let mut known: HashMap<(usize, Arc<Group>), usize> = HashMap::new();
         for at in 0..self.seen.len() {
-            let seen = &self.seen[at];
-            let members = seen.members.iter().flat_map(Group::iter);
-            let members: Option<Vec<_>> = members.map(|rank| self.process(seen.process, rank.0)).collect();
-            let Some(members) = members.filter(|members| !members.is_empty()) else { continue };
-            let list = self.list(members);
+            let Some(list) = self.own[at].or_else(|| self.own_side(at, &mut known)) else { continue };
+            self.own[at] = Some(list);
             let seen = &self.seen[at];
             let number = numbers.entry((seen.process, seen.way, list)).or_default();
             *number += 1;
             if self.others[at].is_some() || seen.way == MeetingWay::Unseen {
                 continue;
             }
-            let new = || Side { count: seen.count, port: String::new(), end: 0, seen: Vec::new() };
+            let new =
+                || Side { count: seen.count, root: None, name: String::new(), end: 0, seen: Vec::new() };
             let side = sides.entry((seen.way, list, *number)).or_insert_with(new);
             side.end = side.end.max(seen.end);
-            if !seen.port.is_empty() {
-                side.port.clone_from(&seen.port);
+            if !seen.name.is_empty() {
+                (side.root, side.name) = (Some(seen.process), seen.name.clone());
             }
-            side.seen.push(at);
+            // Of an inter-communicator, both groups are whole.
+            if seen.count == side.count {
+                side.seen.push(at);
+            }
         }
         sides
+    }
+
+    /// The members of the own side of a meeting, if they are known.
+    fn own_side(&mut self, at: usize, known: &mut HashMap<(usize, Arc<Group>), usize>) -> Option<usize> {
+        let Seen { process, members, .. } = &self.seen[at];
+        let (process, members) = (*process, members.clone()?);
+        if let Some(&list) = known.get(&(process.world, members.clone())) {
+            return Some(list);
+        }
+        let list: Vec<_> = members.iter().map(|rank| self.process(process, rank.0)).collect::<Option<_>>()?;
+        let is_own = list.iter().all(|member| member.world == process.world);
+        let list = self.list(list);
+        if is_own {
+            known.insert((process.world, members), list);
+        }
+        Some(list)
     }
 
     /// The index of a list of members.
@@ -288,9 +380,67 @@ impl Meetings {
         })
     }
 
+    /// Finds processes that a rank has met unseen in what another member of the communicator says, which knows all members; returns whether it
+    /// found some. The n-th communicator of such members is the n-th that the other one has with them.
+    fn share(&mut self) -> bool {
+        let is_open = |at: &usize| self.seen[*at].way == MeetingWay::Unseen && self.others[*at].is_none();
+        let (open, closed): (Vec<&Described>, Vec<_>) =
+            self.described.iter().partition(|one| one.seen.iter().any(is_open));
+        if open.is_empty() {
+            return false;
+        }
+        let open: Vec<(&Described, Names)> = open.into_iter().map(|one| (one, self.names(one))).collect();
+        let mut whole: HashMap<Process, Vec<Names>> = HashMap::new();
+        for one in closed {
+            let names = self.names(one);
+            if names.iter().flatten().all(Option::is_some) {
+                whole.entry(one.process).or_default().push(names);
+            }
+        }
+        let mut found = Vec::new();
+        for (at, (one, names)) in open.iter().enumerate() {
+            let same =
+                |(other, of_other): &&(&Described, Names)| other.process == one.process && of_other == names;
+            let earlier = open[..at].iter().filter(same).count();
+            let mut members = names.iter().flatten().flatten().filter_map(|member| whole.get(member));
+            let Some(known) =
+                members.find_map(|all| all.iter().filter_map(|other| agree(names, other)).nth(earlier))
+            else {
+                continue;
+            };
+            let ranks =
+                one.groups.iter().flat_map(|group| group.iter()).zip(known.into_iter().flatten().flatten());
+            let ranks: Vec<(Rank, Process)> = ranks.collect();
+            for &seen in &one.seen {
+                let Seen { first, count, .. } = self.seen[seen];
+                let is_met = |rank: Rank| rank.0.checked_sub(first).is_some_and(|place| place < count);
+                found.push((
+                    seen,
+                    ranks.iter().filter(|(rank, _)| is_met(*rank)).map(|(_, met)| *met).collect::<Vec<_>>(),
+                ));
+            }
+        }
+        found.retain(|(seen, met)| met.len() == self.seen[*seen].count as usize);
+        for (seen, met) in &found {
+            met.iter().for_each(|process| self.worlds[process.world].belongs = true);
+            self.others[*seen] = Some(self.list(met.clone()));
+        }
+        !found.is_empty()
+    }
+
+    /// The members of a communicator, as far as they are known; of one with more members than there are processes, nothing.
+    fn names(&self, one: &Described) -> Names {
+        let processes: u64 = self.worlds.iter().map(|world| u64::from(world.size)).sum();
+        if one.groups.iter().any(|group| u64::from(group.count()) > processes) {
+            return Vec::new();
+        }
+        let name = |rank: Rank| self.process(one.process, rank.0);
+        one.groups.iter().map(|group| group.iter().map(name).collect()).collect()
+    }
+
     /// The process that another one calls by a rank, if it is known.
     fn process(&self, of: Process, rank: u32) -> Option<Process> {
-        if rank < self.sizes[of.world] {
+        if rank < self.worlds[of.world].size {
             return Some(Process { rank, ..of });
         }
         self.by_process.get(&of)?.iter().find_map(|&at| {
@@ -298,6 +448,19 @@ impl Meetings {
             self.lists[self.others[at]?].get(place as usize).copied()
         })
     }
+}
+
+/// The groups of a communicator; `None`: not known.
+type Names = Vec<Vec<Option<Process>>>;
+
+/// The groups of `other`, in the order of those of `one`, if these are the same as far as they are known.
+fn agree(one: &Names, other: &Names) -> Option<Names> {
+    let alike = |(one, other): (&Vec<Option<Process>>, &Vec<Option<Process>>)| {
+        one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_none() || one == other)
+    };
+    let mirrored = other.iter().rev().cloned().collect();
+    let same_number = one.len() == other.len();
+    [other.clone(), mirrored].into_iter().find(|other| same_number && one.iter().zip(other).all(alike))
 }
 
 /// Turns the ranks of one task's descriptions into tasks of the whole run.
@@ -308,6 +471,8 @@ pub(super) struct Translation {
     /// The first task of its world, and the number of tasks there.
     first: u32,
     count: u32,
+    /// How many communicators without a parent it has described so far, by the members in the order of tasks. All members count alike.
+    described: HashMap<Vec<Rank>, u32>,
 }
 
 impl Translation {
@@ -315,11 +480,11 @@ impl Translation {
     pub(super) fn new(worlds: &Arc<Worlds>, task: Rank) -> Option<Self> {
         let (world, _) = worlds.place(task)?;
         let (first, end) = (worlds.firsts[world], *worlds.firsts.get(world + 1)?);
-        Some(Self { worlds: worlds.clone(), task, first, count: end - first })
+        Some(Self { worlds: worlds.clone(), task, first, count: end - first, described: HashMap::new() })
     }
 
     /// Passes an event to `take`, with tasks of the run in place of ranks.
-    pub(super) fn pass<T>(&self, event: &Event<'_>, take: impl FnOnce(&Event<'_>) -> T) -> T {
+    pub(super) fn pass<T>(&mut self, event: &Event<'_>, take: impl FnOnce(&Event<'_>) -> T) -> T {
         let with = |action| Event { action, ..*event };
         let (mut first, mut second) = (Vec::new(), Vec::new());
         match &event.action {
@@ -340,7 +505,7 @@ impl Translation {
     }
 
     fn communicator<'a>(
-        &self,
+        &mut self,
         described: &Communicator<'a>,
         members: &'a mut Vec<Rank>,
         others: &'a mut Vec<Rank>,
@@ -352,7 +517,20 @@ impl Translation {
             Remote::Outside(_) => None,
         };
         match members.zip(remote) {
-            Some((members, remote)) => Communicator { members, remote, foreign: false, ..described.clone() },
+            Some((members, remote)) => {
+                let origin = match described.origin {
+                    Origin::Unseen { .. } if described.foreign => {
+                        let others = if let Remote::Inside(list) = remote { listed(list) } else { &[] };
+                        let mut everybody = [listed(members), others].concat();
+                        everybody.sort_unstable();
+                        let number = self.described.entry(everybody).or_default();
+                        *number += 1;
+                        Origin::Unseen { ordinal: *number - 1 }
+                    }
+                    origin => origin,
+                };
+                Communicator { origin, members, remote, foreign: false, ..described.clone() }
+            }
             None => Communicator { foreign: true, ..described.clone() },
         }
     }

@@ -436,7 +436,9 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 fn compress(directory: &Path) -> Result<(), Failure> {
     let bar = Bar::new("compressing the capture");
     let mut files = Vec::new();
-    for directory in std::iter::once(directory.to_owned()).chain(spawned_worlds(directory)) {
+    for directory in
+        std::iter::once(directory.to_owned()).chain(spawned_worlds(directory).into_iter().map(|(_, dir)| dir))
+    {
         let tasks = world_size(&directory).unwrap_or(0);
         let ranks = (0..tasks).map(Rank).filter(|&rank| rank_file(&directory, rank).exists());
         files.extend(ranks.map(|rank| (directory.clone(), rank)));
@@ -487,27 +489,9 @@ fn report(run: &Arguments, claimed: &Claimed) -> bool {
     output::remark(format_args!("captured in {}: {}", directory.display(), summary(run, &digest)));
     if run.mix.is_none() {
         output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
+        output::spawned(&capture);
     }
     let launched = capture.launched();
-    if digest.tasks > launched {
-        output::remark(format_args!(
-            "{} of these ranks were spawned by the program: tasks {launched} to {}",
-            digest.tasks - launched,
-            digest.tasks - 1
-        ));
-    }
-    for directory in spawned_worlds(directory) {
-        if !capture.directories().contains(&directory) {
-            let why = Capture::open(&directory).err().map_or_else(
-                || "no call of this run that spawns as many ranks was recorded".to_owned(),
-                |error| error.to_string(),
-            );
-            output::remark(format_args!(
-                "warning: {} is not part of the capture: {why}",
-                directory.display()
-            ));
-        }
-    }
     if let Some(asked) = run.ranks.filter(|&asked| asked > launched) {
         output::remark(format_args!(
             "warning: {asked} ranks were started, but MPI_COMM_WORLD has {launched}: the launcher and the program are probably of \

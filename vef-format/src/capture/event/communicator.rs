@@ -30,8 +30,8 @@ pub enum Origin<Parent = CommId> {
         /// Index among such calls with the same parent, tag and members, from 0.
         ordinal: u32,
     },
-    /// The creation was not recorded: identified by the members, and by the order of first use among those with the same
-    /// members.
+    /// The creation was not recorded, or has no parent: identified by the members, and by the order of first use among those with the same
+    /// members. With processes of other worlds, who opens the capture counts, as only it knows the members.
     Unseen {
         /// Index among those with the same members, from 0.
         ordinal: u32,
@@ -151,8 +151,9 @@ pub struct Meeting<'a> {
     pub way: MeetingWay,
     /// The communicator of this side; its members are together in the call.
     pub comm: CommId,
-    /// The name of the port, of the root of a call with a port; else empty.
-    pub port: &'a str,
+    /// Of the root of a call, the name of the port, or of the function that spawns; of a spawned rank, what the launcher says of the root
+    /// that spawned it (`OMPI_PARENT_PORT`); else empty.
+    pub name: &'a str,
 }
 
 /// How processes of several worlds meet.
