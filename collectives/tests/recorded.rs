@@ -98,6 +98,15 @@ fn creations(mpi: &str, library: Library) {
                 assert!(fewer, "{mpi}: {line}: {ours:?}");
                 continue;
             }
+            if (library, words[0]) == (Library::OpenMpi, "File_preallocate") && (messages, total) != ours {
+                // A rank that finds the file large enough already, because rank 0 is writing, takes no part in the second broadcast.
+                let first = (u64::from(ranks) - 1, 8 * (u64::from(ranks) - 1));
+                assert!(
+                    first.0 <= messages && messages < ours.0 && first.1 <= total,
+                    "{mpi}: {line}: {ours:?}"
+                );
+                continue;
+            }
             assert_eq!(ours, (messages, total), "{mpi}: {line}");
             // Open MPI's code for groups has another tree.
             if (library, words[0]) != (Library::OpenMpi, "Comm_create_group") {

@@ -600,7 +600,7 @@ impl ThreadLane {
         while let Some(met) = tracer.name_outsiders(&mut members, comm) {
             let (way, comm, name) = meets.unwrap_or((MeetingWay::Unseen, CommId(0), ""));
             let meeting = Meeting { first: met.0, count: met.1, way, comm, name };
-            self.writer.define(&Action::Meeting(meeting), call);
+            self.writer.define(&Action::Meeting(meeting), CallSlot::NONE);
         }
         let (comm, added) = tracer.known(|known| match known.comms.known.get(handle) {
             // Another thread has added it meanwhile.

@@ -204,3 +204,93 @@ fn absurd_meetings_are_harmless() {
         assert_eq!(summary.bytes, Bytes(0));
     }
 }
+
+/// Two worlds know nothing of each other when the rank that spawned both makes a communicator with them: only that rank knows both groups.
+#[test]
+fn siblings_are_told_apart_by_the_rank_that_knows_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = |rank: u32| Members::Strided { first: Rank(rank), stride: 1, count: 1 };
+    let described = |id, members, remote| {
+        let origin = Origin::Unseen { ordinal: 0 };
+        Action::Communicator(Communicator { id, origin, split: None, members, remote, foreign: true })
+    };
+    let meeting = |first, count, way| {
+        Action::Meeting(Meeting { first: Rank(first), count, way, comm: WORLD, name: "" })
+    };
+    let made = |comm| Action::Creation(Creation { comm, request: None });
+    // Ranks 1 and 2 are the children; with the first of them, the rank forms a group that meets the second.
+    let mut parent = Program::new(1);
+    for child in [1, 2] {
+        parent.now += 1_000_000;
+        parent.call(0, meeting(child, 1, MeetingWay::Spawned));
+        parent.call(0, described(CommId(child), one(0), Remote::Inside(one(child))));
+        parent.call(0, made(CommId(child)));
+    }
+    const BOTH: Members<'static> = Members::List(&[Rank(0), Rank(1)]);
+    const SWAPPED: Members<'static> = Members::List(&[Rank(1), Rank(0)]);
+    let three = CommId(3);
+    parent.call(0, described(three, BOTH, Remote::Inside(one(2))));
+    parent.call(0, Action::Send(Send { comm: three, ..capture::sending(0, 5, 500, None) }));
+    parent.finish();
+    write(dir.path(), &parent, NOW);
+    for (number, begin) in [(1, 1_000_000), (2, 2_000_000)] {
+        let mut child = Program::new(1);
+        meet(&mut child, 0, (MeetingWay::Parents, 1, ""));
+        // To the first, rank 1 is the parent, and 2 the other child; the second knows neither the first nor, as one of two, the parent.
+        let (members, unseen) =
+            if number == 1 { (SWAPPED, one(2)) } else { (one(0), Members::List(&[Rank(1), Rank(2)])) };
+        child.call(0, meeting(2, 1, MeetingWay::Unseen));
+        child.call(0, described(three, members, Remote::Inside(unseen)));
+        match number {
+            1 => child.call(0, Action::Send(Send { comm: three, ..capture::sending(0, 5, 501, None) })),
+            _ => child
+                .call(0, Action::Receive(Receive { comm: three, ..capture::receiving(0, 5) }))
+                .call(0, Action::Receive(Receive { comm: three, ..capture::receiving(1, 5) })),
+        };
+        child.finish();
+        write(&spawned_path(dir.path(), number), &child, NOW + begin);
+    }
+    let (summary, text) = mixed(dir.path());
+    assert!(summary.lacks().is_empty(), "{:?}", summary.lacks());
+    for expected in [" 0 2 500 ", " 1 2 501 "] {
+        assert_eq!(text.lines().filter(|line| line.contains(expected)).count(), 1, "{expected}: {text}");
+    }
+}
+
+/// What the launcher says of the root counts more than times. A world whose root is not recorded is left out, though its times fit.
+#[test]
+fn the_root_that_the_launcher_names_has_spawned_the_world() {
+    // Job 1 of the launcher is the one that was launched; 3 the second world.
+    for (roots, tasks) in [(["65537.1:7", "65537.0:9"], 4), (["65537.1:7", "65539.0:9"], 3), (["", ""], 4)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut program = Program::new(2);
+        for rank in 0..2 {
+            let (own, members) = (CommId(7), Members::Strided { first: Rank(rank), stride: 1, count: 1 });
+            let describe = |id, origin, remote, foreign| {
+                Action::Communicator(Communicator { id, origin, split: None, members, remote, foreign })
+            };
+            program.call(rank, describe(own, Origin::SelfOnly, Remote::None, false));
+            let (first, way, name) = (Rank(2), MeetingWay::Spawned, "MPI_Comm_spawn");
+            program.call(rank, Action::Meeting(Meeting { first, count: 1, way, comm: own, name }));
+            let remote = Remote::Inside(Members::Strided { first, stride: 1, count: 1 });
+            program.call(rank, describe(INTER, Origin::Unseen { ordinal: 0 }, remote, true));
+            program.call(rank, Action::Creation(Creation { comm: INTER, request: None }));
+            send(&mut program, rank, 0, 1000 + u64::from(rank));
+            program.now += 1_000_000;
+        }
+        program.finish();
+        write(dir.path(), &program, NOW);
+        for (number, name) in (1..).zip(roots) {
+            let mut child = Program::new(1);
+            meet(&mut child, 0, (MeetingWay::Parents, 1, name));
+            receive(&mut child, 0, 0);
+            child.finish();
+            write(&spawned_path(dir.path(), number), &child, NOW + u64::from(number - 1) * 1_000_000);
+        }
+        let (summary, text) = mixed(dir.path());
+        assert_eq!((summary.tasks, summary.lacks().is_empty()), (tasks, tasks == 4), "{roots:?}");
+        // By the times the first rank's world is the first; by the names, the second rank's.
+        let expected = if roots[0].is_empty() { " 0 2 1000 " } else { " 1 2 1001 " };
+        assert_eq!(text.lines().filter(|line| line.contains(expected)).count(), 1, "{roots:?}: {text}");
+    }
+}

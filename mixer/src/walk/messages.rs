@@ -81,8 +81,9 @@ impl Builder<'_> {
 
     /// Rule 4: a blocking receive.
     pub(super) fn receive(&mut self, event: &Event<'_>, receive: &Receive) -> Result<(), Problem> {
-        if let Some(receive) = self.received(event, receive)? {
-            self.record(event, Body::Mark, After::Received(receive));
+        match self.received(event, receive)? {
+            Some(receive) => self.record(event, Body::Mark, After::Received(receive)),
+            None => self.not_representable(event.call, receive.bytes),
         }
         Ok(())
     }
@@ -91,7 +92,6 @@ impl Builder<'_> {
     fn received(&mut self, event: &Event<'_>, receive: &Receive) -> Result<Option<ReceiveIndex>, Problem> {
         let Receive { comm, source, tag, bytes, .. } = *receive;
         let Some(channel) = self.channel(SideOf::Receives, (comm, source, tag), bytes)? else {
-            self.not_representable(event.call, bytes);
             return Ok(None);
         };
         let receive = self.add_receive(event, channel, Fate::Awaited, bytes);
