@@ -245,7 +245,7 @@ impl Recorded {
             return comm.id;
         };
         let members = tracer.membership(handle, false);
-        members.describe(id, origin, None, tracer.tasks, |described| {
+        members.describe(id, origin, None, tracer.tasks, &mut |described| {
             self.lane().writer.define(described, CallSlot::NONE);
         });
         id

@@ -68,13 +68,14 @@ impl Membership {
     }
 
     /// Queries MPI. `others`: the known processes of other worlds. `meets`: the remote group is none of them, whatever MPI says.
+    #[inline(never)]
     pub(crate) fn ask(mpi: &Mpi, comm: handles::Comm, others: &[Outsiders], meets: bool) -> Self {
         let members = known(mpi.comm_members(comm));
         let is_inter = mpi.comm_is_inter(comm).unwrap_or(true);
         let remote = is_inter.then(|| known(mpi.comm_remote_members(comm)));
         let mut asked = Self { members, rank: mpi.comm_rank(comm).unwrap_or(0), remote };
         for (is_remote, list) in asked.sides().filter(|(is_remote, _)| !(meets && *is_remote)) {
-            complete(list, others, |group| mpi.comm_members_in(comm, is_remote, group));
+            complete(list, others, &|group| mpi.comm_members_in(comm, is_remote, group));
         }
         asked
     }
@@ -84,12 +85,14 @@ impl Membership {
     }
 
     /// The members that are not known, of the first group that has some.
+    #[inline(never)]
     pub(crate) fn unknown(&mut self) -> u32 {
         let unknown = |list: &[Option<Rank>]| list.iter().filter(|member| member.is_none()).count() as u32;
         self.sides().map(|(_, list)| unknown(list)).find(|&count| count > 0).unwrap_or(0)
     }
 
     /// Gives these members the ranks from `next` on; returns their group.
+    #[inline(never)]
     pub(crate) fn name(&mut self, mpi: &Mpi, comm: handles::Comm, next: u32) -> Option<Outsiders> {
         let (is_remote, list) = self.sides().find(|(_, list)| list.contains(&None))?;
         for (member, rank) in list.iter_mut().filter(|member| member.is_none()).zip(next..) {
@@ -100,6 +103,7 @@ impl Membership {
     }
 
     /// All members; of an inter-communicator those of both groups, in an order that does not depend on which is the local one.
+    #[inline(never)]
     fn all(&self) -> Vec<Rank> {
         let (members, remote) = (ranks(&self.members), self.remote.as_ref().map(|list| ranks(list)));
         match remote {
@@ -110,20 +114,21 @@ impl Membership {
     }
 
     /// Passes the description of communicator `id` with these members to `take`; `tasks` is the size of `MPI_COMM_WORLD`.
-    pub(crate) fn describe<T>(
+    #[inline(never)]
+    pub(crate) fn describe(
         &self,
         id: CommId,
         origin: Origin,
         split: Option<Split>,
         tasks: u32,
-        take: impl FnOnce(&Action<'_>) -> T,
-    ) -> T {
+        take: &mut dyn FnMut(&Action<'_>),
+    ) {
         let (members, remote) = (ranks(&self.members), self.remote.as_ref().map(|list| ranks(list)));
         let is_outside = |list: &Vec<Rank>| list.iter().any(|rank| rank.0 >= tasks);
         let foreign = is_outside(&members) || remote.as_ref().is_some_and(is_outside);
         let remote = remote.as_ref().map_or(Remote::None, |list| Remote::Inside(compact(list, tasks)));
         let members = compact(&members, tasks);
-        take(&Action::Communicator(Communicator { id, origin, split, members, remote, foreign }))
+        take(&Action::Communicator(Communicator { id, origin, split, members, remote, foreign }));
     }
 }
 
@@ -135,10 +140,11 @@ fn known(members: mpi_abi::Result<Vec<Option<i32>>>) -> Vec<Option<Rank>> {
 
 /// Completes a list of members by the known processes of other worlds: the latest first, because MPI may use the names of processes anew
 /// that are gone. `in_group` returns the place of each member in a group.
+#[inline(never)]
 fn complete(
     list: &mut [Option<Rank>],
     others: &[Outsiders],
-    in_group: impl Fn(handles::Group) -> mpi_abi::Result<Vec<Option<i32>>>,
+    in_group: &dyn Fn(handles::Group) -> mpi_abi::Result<Vec<Option<i32>>>,
 ) {
     for Outsiders { group, ranks } in others.iter().rev() {
         if !list.contains(&None) {
@@ -152,12 +158,14 @@ fn complete(
 }
 
 /// The members of a group; those of unknown worlds are left out.
+#[inline(never)]
 pub(crate) fn group_members(mpi: &Mpi, group: handles::Group, others: &[Outsiders]) -> Vec<Rank> {
     let mut list = known(mpi.group_members(group));
-    complete(&mut list, others, |other| mpi.group_members_in(group, other));
+    complete(&mut list, others, &|other| mpi.group_members_in(group, other));
     ranks(&list)
 }
 
+#[inline(never)]
 fn ranks(list: &[Option<Rank>]) -> Vec<Rank> {
     list.iter().flatten().copied().collect()
 }

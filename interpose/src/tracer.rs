@@ -549,7 +549,7 @@ impl Tracer {
         let members = Membership::world(self.tasks, self.rank);
         let handle = self.abi().predefined.comm_world;
         let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World));
-        members.describe(comm.id, origin, None, self.tasks, |described| {
+        members.describe(comm.id, origin, None, self.tasks, &mut |described| {
             lane.writer.define(described, CallSlot::NONE);
         });
         comm.id
@@ -586,6 +586,7 @@ impl ThreadLane {
     /// Numbers and describes the communicator of a handle, which `call` made. The second handle is of a communicator with the same members,
     /// because a duplicate that is still being made must not be used. `meets`: how processes meet by it that have not met before.
     #[cold]
+    #[inline(never)]
     pub(crate) fn describe_comm(
         &mut self,
         (handle, asked): (usize, usize),
@@ -611,7 +612,7 @@ impl ThreadLane {
             }
         });
         if let Some(origin) = added {
-            members.describe(comm.id, origin, split, tracer.tasks, |described| {
+            members.describe(comm.id, origin, split, tracer.tasks, &mut |described| {
                 self.writer.define(described, call);
             });
         }
