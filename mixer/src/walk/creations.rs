@@ -77,7 +77,7 @@ impl Builder<'_> {
 }
 
 /// A collective that blocks, without data.
-fn collective(operation: Operation, comm: CommId) -> Collective<'static> {
+pub(super) fn collective(operation: Operation, comm: CommId) -> Collective<'static> {
     Collective {
         operation,
         comm,

@@ -1,6 +1,7 @@
 //! The rules for one-sided communication: messages between origin and target, and what each synchronisation waits for.
 
 use super::builder::{Builder, Lowered, Pending};
+use super::creations::collective;
 use super::timeline::Chain;
 use super::windows::{OF_WINDOWS, Outstanding, Synchronisation, Window};
 use crate::channels::{Channel, Purpose};
@@ -9,9 +10,9 @@ use crate::index::{CommIndex, ReceiveIndex};
 use crate::records::After;
 use crate::task::{Asked, Fate};
 use vef_format::account::TimePart;
-use vef_format::capture::event::{Collective, DatatypeId, Event, Members, Transfer, WindowId};
+use vef_format::capture::event::{Event, Members, Transfer, WindowId};
 use vef_format::ids::{CommId, CommRank, Rank};
-use vef_format::operation::{Amounts, Operation};
+use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
 impl Builder<'_> {
@@ -40,19 +41,7 @@ impl Builder<'_> {
     }
 
     fn all_wait(&mut self, event: &Event<'_>, comm: CommId, chain: &mut Chain) -> Result<(), Problem> {
-        let barrier = Collective {
-            operation: Operation::Barrier,
-            comm,
-            root: None,
-            amounts: Amounts::default(),
-            count: 0,
-            datatype: DatatypeId::default(),
-            recv_datatype: None,
-            request: None,
-            send_counts: &[],
-            recv_counts: &[],
-        };
-        self.add_collective(event, &barrier, chain)
+        self.add_collective(event, &collective(Operation::Barrier, comm), chain)
     }
 
     /// Rule 13: a transfer.

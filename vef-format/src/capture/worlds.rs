@@ -1,15 +1,15 @@
 //! Captures of several worlds: processes that a program spawns are further tasks, behind those of its `MPI_COMM_WORLD`.
 //!
-//! Each rank knows its own world, and calls the processes that it meets ([`Meeting`](super::event::Meeting)) by ranks beyond it. Which
-//! processes these are, MPI tells nobody. Here the two sides of each meeting are brought together:
+//! Each rank knows the ranks of its own world. It gives the processes that it meets ([`Meeting`](super::event::Meeting)) the ranks that follow,
+//! because MPI does not say which processes they are. This module finds out, from what both sides of each meeting recorded:
 //!
 //! - the members of a communicator that spawned processes, and the world of as many tasks that names the root of the call. Of several calls
 //!   of this root, and where the launcher does not tell the root, the one that ended when `MPI_Init` did in the world;
 //! - the sides that accepted and connected on the same port, at the same time;
 //! - a rank that meets processes by `MPI_Intercomm_create`, and one that knows both groups.
 //!
-//! With that, [`Translation`] turns the descriptions of communicators into those of one run. A world that nobody spawned is
-//! not part of the capture: it is of an earlier run.
+//! [`Translation`] then replaces these ranks by tasks of the whole run. A world without a recorded call that spawned it is not part of the
+//! capture; it may be left from an earlier run.
 
 use super::error::CaptureError;
 use super::event::{Action, Communicator, Detail, Event, MeetingWay, Members, Origin, Remote};
