@@ -148,9 +148,21 @@ fn value_apart(words: &[OsString]) -> Option<String> {
     })
 }
 
+/// What Rust's library says of a number that it cannot read, and what is said instead.
+const NUMBERS: [(&str, &str); 5] = [
+    ("invalid digit found in string", "not a whole number"),
+    ("cannot parse integer from empty string", "not a whole number"),
+    ("number too large to fit in target type", "too large"),
+    ("number would be zero for non-zero type", "must be at least 1"),
+    ("invalid float literal", "not a number"),
+];
+
 /// What clap says, with its tips, without the usage.
 pub fn one_line(said: &str) -> String {
-    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let joined = |text: &str| {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        NUMBERS.iter().fold(text, |text, (said, instead)| text.replace(said, instead))
+    };
     let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
     let mut line = joined(what);
     for tip in rest.lines().filter_map(|line| line.trim().strip_prefix("tip: ")) {
@@ -190,6 +202,19 @@ mod tests {
             ("vef -np 4", "vef -np 4"),
         ] {
             assert_eq!(translated(typed), read);
+        }
+    }
+
+    #[test]
+    fn numbers_are_refused_in_words() {
+        for (words, why) in [
+            ("vef gen ring -n 4x -o t", "'4x' for '--ranks <N>': not a whole number; see 'vef gen --help'"),
+            ("vef sim t --vcs 99999999999", "too large; see 'vef sim --help'"),
+            ("vef mix -i t -o u -j 1.5", "not a whole number; see 'vef mix --help'"),
+        ] {
+            let words = words.split(' ').map(OsString::from).collect();
+            let error = parse(words).err().expect("a number that is none");
+            assert!(error.ends_with(why), "{error}");
         }
     }
 

@@ -28,8 +28,8 @@ pub struct Input {
     _copy: Option<File>,
     /// The directory with the trace that a foreign one, or a capture, became.
     _converted: Option<TempDir>,
-    /// Whether it is made of a capture.
-    is_capture: bool,
+    /// What it was made of: a capture, or the format of another tool.
+    made_of: Option<&'static str>,
 }
 
 impl Input {
@@ -113,7 +113,15 @@ impl Input {
             let to = directory.path().join("converted.vefx");
             let files = Files::of(std::slice::from_ref(&self.path))?;
             let (summary, mixed) = convert(format, &files, &to, options, 0)?;
-            Ok((Self { _converted: Some(directory), ..Self::named(&to, &self.name) }, summary, mixed))
+            Ok((
+                Self {
+                    _converted: Some(directory),
+                    made_of: Some(format.info().what),
+                    ..Self::named(&to, &self.name)
+                },
+                summary,
+                mixed,
+            ))
         };
         converted().map_err(|error| self.error(error))
     }
@@ -123,12 +131,12 @@ impl Input {
         let directory = TempDir::with_prefix("vef-mix-")?;
         let to = directory.path().join("trace.vefx");
         mixing::mix(&self.path, &to)?;
-        Ok(Self { _converted: Some(directory), is_capture: true, ..Self::named(&to, &self.name) })
+        Ok(Self { _converted: Some(directory), made_of: Some("capture"), ..Self::named(&to, &self.name) })
     }
 
-    /// Whether the trace is made of a capture.
-    pub fn is_capture(&self) -> bool {
-        self.is_capture
+    /// What the trace was made of, if it is not what the user named: `capture`, or the format of another tool.
+    pub fn made_of(&self) -> Option<&'static str> {
+        self.made_of
     }
 
     /// The schema of the file, if it is a result that a command wrote as JSON.
@@ -144,7 +152,7 @@ impl Input {
     /// A file to read in place of `name`, which the user gave.
     pub fn named(path: &Path, name: &Path) -> Self {
         let (path, name) = (path.to_path_buf(), name.to_path_buf());
-        Self { path, name, _copy: None, _converted: None, is_capture: false }
+        Self { path, name, _copy: None, _converted: None, made_of: None }
     }
 
     /// The name in titles.

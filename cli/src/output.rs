@@ -346,6 +346,9 @@ impl Written {
             false if ["html", "pdf", "png", "svg", "csv", "md", "pftrace"].contains(&&*path.suffix()) => {
                 Err("a trace is .vefx (a container) or .vef (text); vef report and vef timeline show one")
             }
+            false if ["goal", "bin", "et", "otf2", "ti"].contains(&&*path.suffix()) => {
+                Err("a trace is .vefx (a container) or .vef (text); vef export writes those of other tools")
+            }
             false => Ok(path),
         })
     }
@@ -355,9 +358,9 @@ impl Written {
     /// # Errors
     /// The name, and the advice.
     pub fn check_suffix(&self, suffixes: &[&str], advice: &str) -> Result<(), Failure> {
-        const KINDS: [&str; 19] = [
-            "pdf", "png", "jpg", "svg", "html", "htm", "json", "csv", "md", "txt", "toml", "dot", "vef",
-            "vefx", "pftrace", "goal", "bin", "et", "otf2",
+        const KINDS: [&str; 21] = [
+            "pdf", "png", "jpg", "svg", "html", "htm", "json", "csv", "md", "txt", "toml", "yaml", "yml",
+            "dot", "vef", "vefx", "pftrace", "goal", "bin", "et", "otf2",
         ];
         match self.suffix() {
             suffix if suffixes.contains(&&*suffix) || !KINDS.contains(&&*suffix) => Ok(()),

@@ -74,12 +74,24 @@ impl Files {
     }
 }
 
+/// What a file compressed by gzip contains.
+struct Unpacked<R>(MultiGzDecoder<R>);
+
+impl<R: BufRead> Read for Unpacked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).map_err(|error| {
+            let said = format!("it is compressed by gzip, and cut off or damaged ({error})");
+            io::Error::new(error.kind(), said)
+        })
+    }
+}
+
 /// Opens a file, which may be compressed by gzip.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
     let open = || -> io::Result<Box<dyn Read>> {
         let mut input = BufReader::with_capacity(1 << 17, File::open(path)?);
         match input.fill_buf()? {
-            [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(input))),
+            [0x1f, 0x8b, ..] => Ok(Box::new(Unpacked(MultiGzDecoder::new(input)))),
             _ => Ok(Box::new(input)),
         }
     };
@@ -94,7 +106,7 @@ pub(crate) fn open_seekable(path: &Path) -> Result<File> {
             return Ok(input.into_inner());
         }
         let mut plain = tempfile::tempfile()?;
-        io::copy(&mut MultiGzDecoder::new(input), &mut plain)?;
+        io::copy(&mut Unpacked(MultiGzDecoder::new(input)), &mut plain)?;
         Ok(plain)
     };
     let mut file = open().map_err(|error| Problem::from(error).of_file(path))?;

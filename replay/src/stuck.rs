@@ -370,9 +370,13 @@ impl StuckTask {
 
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = match self.waiting {
+            1 => "1 task waits".to_owned(),
+            more => format!("{more} tasks wait"),
+        };
         match self.clock {
-            Some(clock) => write!(f, "nothing can happen after {clock}: {} tasks wait", self.waiting)?,
-            None => write!(f, "nothing more can happen: {} tasks wait", self.waiting)?,
+            Some(clock) => write!(f, "nothing can happen after {clock}: {waiting}")?,
+            None => write!(f, "nothing more can happen: {waiting}")?,
         }
         if self.live > 0 {
             write!(f, "\n  {} messages were taken and not delivered:", self.live)?;

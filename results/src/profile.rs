@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use vef_format::account::{ByPart, TimePart};
-use vef_format::units::Grouped;
+use vef_format::units::{Count, Grouped};
 
 /// A run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,8 +117,8 @@ impl fmt::Display for Profile {
         let share = |part: u64, whole: u64| format!("{:.1}", 100.0 * part as f64 / whole.max(1) as f64);
         writeln!(
             out,
-            "{} ranks, {} ms of all threads from MPI_Init to MPI_Finalize, {} ms of them ({} %) in calls of MPI\n",
-            self.tasks,
+            "{}, {} ms of all threads from MPI_Init to MPI_Finalize, {} ms of them ({} %) in calls of MPI\n",
+            Count(self.tasks, "rank"),
             ms(self.thread_ns),
             ms(self.mpi_ns),
             share(self.mpi_ns, self.thread_ns)

@@ -20,6 +20,12 @@ pub struct Schedule {
     pub messages: u64,
     /// Their payload.
     pub bytes: u64,
+    /// Messages that no receive takes.
+    #[serde(default)]
+    pub unreceived: u64,
+    /// The send of the first of them.
+    #[serde(default)]
+    pub first_unreceived: Option<String>,
     /// When the processors of each rank are free for good.
     pub finish: Finish,
     /// The schedule, by the keys that jobs of other simulations have.
@@ -54,11 +60,14 @@ pub enum ScheduleSchema {
 impl Schedule {
     /// The result as text.
     pub fn to_text(&self) -> String {
-        let Self { runtime_ps, ranks, operations, messages, bytes, finish, loggp, .. } = self;
+        let Self { runtime_ps, ranks, operations, messages, bytes, unreceived, finish, loggp, .. } = self;
         let (runtime, min, mean) = (Picos(*runtime_ps), Picos(finish.min_ps), Picos(finish.mean_ps));
+        let lost = self.first_unreceived.as_ref().map_or(String::new(), |first| {
+            format!("\nnot received {} of these messages; the first: {first}", Grouped(unreceived))
+        });
         format!(
             "run time     {runtime}\nranks        {} (finished from {min} on, in the mean after {mean})\n\
-             operations   {}, {} messages ({} B)\nmodel        loggp, {loggp}",
+             operations   {}, {} messages ({} B){lost}\nmodel        loggp, {loggp}",
             Grouped(ranks),
             Grouped(operations),
             Grouped(messages),

@@ -296,8 +296,8 @@ fn a_stuck_trace_is_stuck_at_a_time_of_its_own_run() {
         run(sim.args(words)).exited(2).stderr().lines().next().expect("an error").to_owned()
     };
     let (one, two) = (says(&[]), says(&["-j", "2"]));
-    assert_eq!(two, "vef: error: stuck.vef: the trace is stuck: nothing more can happen: 1 tasks wait");
-    assert!(one.contains("nothing can happen after ") && one.ends_with(": 1 tasks wait"), "{one}");
+    assert_eq!(two, "vef: error: stuck.vef: the trace is stuck: nothing more can happen: 1 task waits");
+    assert!(one.contains("nothing can happen after ") && one.ends_with(": 1 task waits"), "{one}");
     assert_eq!(one, says(&["-j", "2", "--no-ideal"]));
 }
 

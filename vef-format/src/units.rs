@@ -165,6 +165,17 @@ impl<N: fmt::Display> fmt::Display for Grouped<N> {
     }
 }
 
+/// A number of things, by the name of one: `1 rank`, `1 024 ranks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count<N>(pub N, pub &'static str);
+
+impl<N: Copy + fmt::Display + PartialEq + From<u8>> fmt::Display for Count<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number, one) = *self;
+        write!(f, "{} {one}{}", Grouped(number), if number == N::from(1) { "" } else { "s" })
+    }
+}
+
 /// Text that may come from anywhere, for a terminal: control characters are escaped, the ends of lines and tabs excepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Printable<'a>(pub &'a str);

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vef_format::new_file::is_stdout;
-use vef_format::units::{Bytes, Grouped, Picos};
+use vef_format::units::{Bytes, Count, Grouped, Picos};
 use vef_format::validate::{self, Kind, OperationTally, Options, Problem, Repair, Report, Severity};
 
 /// Validate a trace and replay it
@@ -479,24 +479,19 @@ impl Finding<'_> {
         let tallies = &self.report.tallies;
         let [_, send, reception, collective] = tallies.dependencies;
         let mut lines = vec![
+            format!("{}: {}", self.check.trace.display(), Count(tallies.tasks, "task")),
             format!(
-                "{}: {} {}",
-                self.check.trace.display(),
-                Grouped(tallies.tasks),
-                if tallies.tasks == 1 { "task" } else { "tasks" }
-            ),
-            format!(
-                "  {} messages with {} ({} awaited, {} of a task to itself), {} local marks",
-                Grouped(tallies.messages),
+                "  {} with {} ({} awaited, {} of a task to itself), {}",
+                Count(tallies.messages, "message"),
                 tallies.bytes,
                 Grouped(tallies.awaited),
                 Grouped(tallies.to_self),
-                Grouped(tallies.marks)
+                Count(tallies.marks, "local mark")
             ),
             format!(
-                "  {} collectives on {} communicators",
-                Grouped(tallies.collectives),
-                Grouped(tallies.communicators)
+                "  {} on {}",
+                Count(tallies.collectives, "collective"),
+                Count(tallies.communicators, "communicator")
             ),
         ];
         lines.extend(tallies.operations.iter().map(|(name, tally)| operation(name, tally)));

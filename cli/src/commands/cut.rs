@@ -7,7 +7,7 @@ use crate::progress::Bar;
 use std::path::PathBuf;
 use vef_format::ids::Rank;
 use vef_format::trace::Trace;
-use vef_format::units::Grouped;
+use vef_format::units::{Count, Grouped};
 use workloads::{Cut, LeftOut, Stretch, cut};
 
 /// Write a part of a trace: some ranks, a phase, iterations, or a time of the run
@@ -71,13 +71,13 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     drop(bar);
     let LeftOut { records, messages, receptions, collectives } = left_out;
     let mut lines = vec![format!(
-        "{} → {}: {} ranks, {} point-to-point records, {} collectives; {} records left out",
+        "{} → {}: {}, {}, {}; {} left out",
         trace.shown(),
         to.display(),
-        header.tasks,
-        Grouped(header.messages),
-        Grouped(header.collectives),
-        Grouped(records)
+        Count(header.tasks, "rank"),
+        Count(header.messages, "point-to-point record"),
+        Count(header.collectives, "collective"),
+        Count(records, "record")
     )];
     for (count, what) in [
         (messages, "messages to ranks outside became local marks"),

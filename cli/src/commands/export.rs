@@ -9,7 +9,7 @@ use crate::progress::Bar;
 use interchange::{ExportOptions, Exported, Format, export};
 use replay::Table;
 use std::path::PathBuf;
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::{Bytes, Count, Grouped};
 
 /// Write a trace in the format of another tool
 #[derive(clap::Args)]
@@ -74,13 +74,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The summary as text.
 fn text(arguments: &Arguments, trace: &Input, exported: &Exported) -> String {
     let mut lines = vec![format!(
-        "{} → {} ({}): {} ranks, {} operations, {} messages ({})",
+        "{} → {} ({}): {}, {}, {} ({})",
         trace.shown(),
         arguments.output.display(),
         arguments.to.info().what,
-        Grouped(u64::from(exported.ranks)),
-        Grouped(exported.operations),
-        Grouped(exported.messages),
+        Count(exported.ranks, "rank"),
+        Count(exported.operations, "operation"),
+        Count(exported.messages, "message"),
         Bytes(exported.bytes)
     )];
     if exported.expanded > 0 {

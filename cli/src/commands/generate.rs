@@ -9,7 +9,7 @@ use sim_example::quantity::{parse_bytes, parse_time};
 use std::io::{BufWriter, Write};
 use vef_format::format::named_container;
 use vef_format::new_file::NewFile;
-use vef_format::units::{Bytes, Grouped, Picos, Ticks};
+use vef_format::units::{Bytes, Count, Picos, Ticks};
 use workloads::{Layout, Model, PATTERNS, Pattern, Workload, pattern};
 
 /// Generate a trace of a known communication pattern
@@ -182,13 +182,13 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     new.finish().map_err(|error| failed(&error))?;
     drop(bar);
     let text = format!(
-        "{}: {} ranks, {} iterations of {}: {} point-to-point records, {} collectives",
+        "{}: {}, {} of {}: {}, {}",
         to.display(),
-        Grouped(u64::from(header.tasks)),
-        Grouped(u64::from(workload.iterations)),
+        Count(header.tasks, "rank"),
+        Count(workload.iterations, "iteration"),
         workload,
-        Grouped(header.messages),
-        Grouped(header.collectives)
+        Count(header.messages, "point-to-point record"),
+        Count(header.collectives, "collective")
     );
     output::about(to, text)
 }

@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::output::{self, Failure, Written};
 use interchange::{Files, Format, Options, Reader, Streams, Summary};
 use std::path::{Path, PathBuf};
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::{Bytes, Count, Grouped};
 
 /// Convert a trace of another tool to a trace
 #[derive(clap::Args)]
@@ -122,9 +122,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, output: &Path) -> String {
     let what = format.info().what;
     let mut lines = vec![format!(
-        "{what}: {} ranks, {} messages ({}) → {}",
-        Grouped(u64::from(summary.ranks)),
-        Grouped(summary.messages),
+        "{what}: {}, {} ({}) → {}",
+        Count(summary.ranks, "rank"),
+        Count(summary.messages, "message"),
         Bytes(summary.bytes),
         output.display()
     )];
@@ -135,11 +135,11 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
     }
     lines.extend(mixed.map(|mixed| {
         format!(
-            "  in the trace: {} messages, {} marks, {} collectives, {} communicators",
-            Grouped(mixed.messages),
-            Grouped(mixed.marks),
-            Grouped(mixed.collectives),
-            mixed.communicators
+            "  in the trace: {}, {}, {}, {}",
+            Count(mixed.messages, "message"),
+            Count(mixed.marks, "mark"),
+            Count(mixed.collectives, "collective"),
+            Count(mixed.communicators, "communicator")
         )
     }));
     if !summary.missing_ranks.is_empty() {
@@ -165,9 +165,9 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
     let unmatched = &summary.unmatched;
     if unmatched.sends + unmatched.receives > 0 {
         lines.push(format!(
-            "  without a partner: {} sends, {} receives",
-            Grouped(unmatched.sends),
-            Grouped(unmatched.receives)
+            "  without a partner: {}, {}",
+            Count(unmatched.sends, "send"),
+            Count(unmatched.receives, "receive")
         ));
         lines.extend(unmatched.first.iter().map(|message| format!("    {message}")));
     }

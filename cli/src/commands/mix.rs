@@ -14,7 +14,7 @@ use std::time::Duration;
 use vef_format::account::TimePart;
 use vef_format::capture::{Capture, spawned_worlds};
 use vef_format::operation::OpCodes;
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::{Bytes, Count, Grouped};
 
 /// Convert a capture to a trace
 #[derive(clap::Args)]
@@ -216,24 +216,27 @@ fn time(spent: &Spent) -> Option<String> {
 /// The summary as text: what was mixed, and what the trace lacks.
 fn text(summary: &Summary) -> String {
     let mut lines = vec![format!(
-        "{} tasks: {} events → {} messages ({}), {} marks, {} collectives, {} communicators",
-        summary.tasks,
-        Grouped(summary.events),
-        Grouped(summary.messages),
+        "{}: {} → {} ({}), {}, {}, {}",
+        Count(summary.tasks, "task"),
+        Count(summary.events, "event"),
+        Count(summary.messages, "message"),
         summary.bytes,
-        Grouped(summary.marks),
-        Grouped(summary.collectives),
-        summary.communicators
+        Count(summary.marks, "mark"),
+        Count(summary.collectives, "collective"),
+        Count(summary.communicators, "communicator")
     )];
     if summary.io_servers > 0 {
         let first = summary.tasks - summary.io_servers;
-        lines.push(format!("storage servers: tasks {first} to {}", summary.tasks - 1));
+        lines.push(match summary.tasks - 1 {
+            last if last == first => format!("storage server: task {first}"),
+            last => format!("storage servers: tasks {first} to {last}"),
+        });
     }
     let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
     lines.push(format!(
-        "{} records; {} messages matched; read in {}, matched in {}, written in {}",
-        Grouped(summary.records),
-        Grouped(summary.matched),
+        "{}; {} matched; read in {}, matched in {}, written in {}",
+        Count(summary.records, "record"),
+        Count(summary.matched, "message"),
         seconds(summary.times.walk),
         seconds(summary.times.matching),
         seconds(summary.times.output)
@@ -249,21 +252,21 @@ fn text(summary: &Summary) -> String {
         let ranks: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();
         let more = if summary.killed.len() > 5 { ", …" } else { "" };
         lines.push(format!(
-            "{} tasks without MPI_Finalize ({}{more}): killed, stopped or not recorded; read up to their last complete record",
-            summary.killed.len(),
+            "{} without MPI_Finalize ({}{more}): killed, stopped or not recorded; read up to their last complete record",
+            Count(summary.killed.len(), "task"),
             ranks.join(", ")
         ));
     }
     if summary.unmatched.sends + summary.unmatched.receives > 0 {
         lines.push(format!(
-            "dropped without a partner: {} sends, {} receives",
-            Grouped(summary.unmatched.sends),
-            Grouped(summary.unmatched.receives)
+            "dropped without a partner: {}, {}",
+            Count(summary.unmatched.sends, "send"),
+            Count(summary.unmatched.receives, "receive")
         ));
         lines.extend(summary.unmatched.first.iter().map(|message| format!("  {message}")));
     }
     if summary.never_completed > 0 {
-        lines.push(format!("{} requests never completed", Grouped(summary.never_completed)));
+        lines.push(format!("{} never completed", Count(summary.never_completed, "request")));
     }
     if summary.found_only > 0 {
         lines.push(format!("{} probes found messages that were never received", Grouped(summary.found_only)));
@@ -277,21 +280,21 @@ fn text(summary: &Summary) -> String {
     lines.extend(summary.lacks().into_iter().map(|lack| format!("not in the trace: {lack}")));
     if summary.threaded > 0 {
         lines.push(format!(
-            "{} tasks called MPI from several threads: a trace has one sequence a task, in which they stand as they began",
-            Grouped(summary.threaded)
+            "{} called MPI from several threads: a trace has one sequence a task, in which they stand as they began",
+            Count(summary.threaded, "task")
         ));
     }
     let answering = summary.answering.saturating_sub(summary.io_servers.into());
     if answering > 0 {
         lines.push(format!(
-            "{} tasks answered one-sided requests of others, each where it was in MPI",
-            Grouped(answering)
+            "{} answered one-sided requests of others, each where it was in MPI",
+            Count(answering, "task")
         ));
     }
     if summary.negative_times > 0 {
         lines.push(format!(
-            "{} calls began before the call before them was over, by a clock that went backwards; their computing time is 0",
-            Grouped(summary.negative_times)
+            "{} began before the call before was over, by a clock that went backwards: computing time 0",
+            Count(summary.negative_times, "call")
         ));
     }
     if summary.early_receptions > 0 {

@@ -120,10 +120,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// A report under the name that the user gave to the trace.
 pub fn named(trace: &Input, mut report: Report) -> Report {
     report.data.head.file = trace.shown();
-    if trace.is_capture() {
-        report.data.head.kind = "capture".to_owned();
+    if let Some(kind) = trace.made_of() {
+        report.data.head.kind = kind.to_owned();
         let there = std::fs::read_dir(trace.name()).into_iter().flatten().flatten();
-        let files = there.filter_map(|file| file.metadata().ok());
+        let files = there.map(|file| file.metadata()).chain([std::fs::metadata(trace.name())]);
+        let files = files.flatten().filter(|about| about.is_file());
         report.data.head.file_bytes = files.map(|file| file.len()).sum::<u64>().into();
     }
     report

@@ -18,7 +18,7 @@ use vef_format::ids::{CommId, Rank};
 use vef_format::new_file::NewFile;
 use vef_format::record::{Header, WriteError};
 use vef_format::text;
-use vef_format::units::Picos;
+use vef_format::units::{Count, Picos};
 
 /// One unit of time of the trace: a nanosecond.
 const CLOCK: Picos = Picos(1000);
@@ -178,9 +178,9 @@ fn unmatched(
     let first: Vec<String> =
         sends.iter().chain(receives).take(EXAMPLES).map(|&node| graph.shown(node)).collect();
     Err(format!(
-        "{} sends and {} receives have no partner (--partial leaves them out): {}",
-        sends.len(),
-        receives.len(),
+        "without a partner: {}, {} (--partial leaves them out): {}",
+        Count(sends.len(), "send"),
+        Count(receives.len(), "receive"),
         first.join("; ")
     ))
 }

@@ -3,7 +3,7 @@
 
 use super::model::Report;
 use super::parts::{
-    Cell, explorable_figure, figure, first_of, mean_of, percent, ranks, rate, share, table, table_of, tile,
+    Cell, explorable_figure, figure, first_of, mean_of, percent, rate, share, table, table_of, tile,
 };
 use super::shown::{bytes, count, measure_of_ranks, spans, time};
 use super::{against, simulation};
@@ -15,7 +15,7 @@ use results::Exact;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use vef_format::state::State;
-use vef_format::units::Grouped;
+use vef_format::units::{Count, Grouped};
 
 /// Observable Plot, made by `scripts/vendor-charts`.
 pub(super) const PLOT: &str = include_str!("../../assets/plot.bundle.js");
@@ -105,8 +105,12 @@ impl Report {
 
     fn about(&self) -> Markup {
         let head = &self.data.head;
-        let hosts: Vec<String> =
-            head.hosts.iter().take(8).map(|host| format!("{} ({})", host.name, ranks(host.ranks))).collect();
+        let hosts: Vec<String> = head
+            .hosts
+            .iter()
+            .take(8)
+            .map(|host| format!("{} ({})", host.name, Count(host.ranks, "rank")))
+            .collect();
         let more = head.hosts.len().saturating_sub(8);
         html! {
             dl .facts {

@@ -130,10 +130,6 @@ pub(super) fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-pub(super) fn ranks(ranks: u32) -> String {
-    if ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", Grouped(ranks)) }
-}
-
 /// A bandwidth.
 pub(super) fn rate(bits_per_second: u64) -> String {
     let (factor, unit) = match bits_per_second {

@@ -1,11 +1,11 @@
 //! A report for people on a terminal: at most a hundred columns, numbers to the right, units in the heads.
 
 use super::model::Report;
-use super::parts::{percent, ranks};
+use super::parts::percent;
 use super::shown::{bytes, count, measure_of_ranks, of_them, range, spans, time};
 use results::Exact;
 use results::report::Amount;
-use vef_format::units::Grouped;
+use vef_format::units::{Count, Grouped};
 
 /// How a report is shown.
 #[derive(Debug, Clone, Copy)]
@@ -193,7 +193,7 @@ impl Report {
             "{}: {} of {}, {}\n",
             head.file,
             head.kind,
-            ranks(head.ranks),
+            Count(head.ranks, "rank"),
             bytes(head.file_bytes)
         ));
         if let Some(part) = &head.part {
@@ -212,7 +212,7 @@ impl Report {
                 .hosts
                 .iter()
                 .take(4)
-                .map(|host| format!("{} ({})", host.name, ranks(host.ranks)))
+                .map(|host| format!("{} ({})", host.name, Count(host.ranks, "rank")))
                 .collect();
             let more = head.hosts.len().saturating_sub(4);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };

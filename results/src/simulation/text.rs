@@ -12,7 +12,7 @@ use crate::table;
 use std::cmp::Reverse;
 use std::fmt::{self, Write};
 use vef_format::state::State;
-use vef_format::units::{Bytes, Grouped, Picos, Printable};
+use vef_format::units::{Bytes, Count, Grouped, Picos, Printable};
 use vef_format::waits::{WaitingFor, WaitingIn};
 
 /// Time in sends that is mentioned: this part of all time at least, 1 / `NOTABLE`.
@@ -193,7 +193,7 @@ impl Simulation {
             .filter(|(_, time)| *time > 0)
             .map(|(name, time)| format!("{name} {}", share(*time)))
             .collect();
-        writeln!(out, "critical path {} messages: {}", Grouped(path.messages), parts.join(", "))?;
+        writeln!(out, "critical path {}: {}", Count(path.messages, "message"), parts.join(", "))?;
         for level in &path.levels {
             let CriticalLevel { level: name, links, transmission_ps, queueing_ps, .. } = level;
             let (sent, queued) = (share(*transmission_ps), share(*queueing_ps));

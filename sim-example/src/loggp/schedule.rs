@@ -23,6 +23,8 @@ pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<Outcome, Si
     run.all()?;
     let finish = run.finish();
     let (messages, bytes) = (run.messages.len() as u64, run.bytes.0);
+    let mut unreceived = run.messages.iter().filter(|message| message.receive == NONE).peekable();
+    let first_unreceived = unreceived.peek().map(|message| run.name(message.send));
     let job = ScheduledJob { trace: None, tasks: schedule.ranks.into(), runtime_ps: finish.max_ps };
     Ok(Outcome {
         schema: ScheduleSchema::default(),
@@ -31,6 +33,8 @@ pub fn run_schedule(schedule: &Schedule, settings: &LogGp) -> Result<Outcome, Si
         operations: schedule.operations.len() as u64,
         messages,
         bytes,
+        unreceived: unreceived.count() as u64,
+        first_unreceived,
         finish,
         jobs: vec![job],
         loggp: settings.parameters.to_string(),
@@ -473,18 +477,12 @@ impl<'a> Run<'a> {
             .filter(|&at| !waits(at))
             .take(NAMED)
             .map(|at| {
-                let operation = &operations[at as usize];
-                let why = match operation.what {
-                    What::Receive { .. } => "waits for a message that is never sent",
-                    What::Send { .. } if sent.contains(&at) => "waits for a receive that never comes",
-                    _ => "never starts",
+                let why = match operations[at as usize].what {
+                    What::Receive { .. } => self.why_nothing_comes(at),
+                    What::Send { .. } if sent.contains(&at) => "waits for a receive that never comes".into(),
+                    _ => "never starts".into(),
                 };
-                Waiting {
-                    rank: operation.rank,
-                    place: self.schedule.place(at),
-                    what: operation.what.to_string(),
-                    why: why.into(),
-                }
+                Waiting { operation: self.name(at), why }
             })
             .collect();
         if first.is_empty() {
@@ -493,9 +491,47 @@ impl<'a> Run<'a> {
         StuckSchedule { operations: self.left, first }
     }
 
+    /// An operation, for messages.
+    fn name(&self, at: u32) -> String {
+        let Operation { rank, what, .. } = &self.schedule.operations[at as usize];
+        format!("rank {rank}, {}: {what}", self.schedule.place(at))
+    }
+
+    /// Why the message of a receive does not come.
+    fn why_nothing_comes(&self, receive: u32) -> String {
+        let operations = &self.schedule.operations;
+        let Operation { rank, what: What::Receive { from, tag, .. }, .. } = operations[receive as usize]
+        else {
+            unreachable!("the operation is a receive")
+        };
+        let sends = |of: &Operation| match of.what {
+            What::Send { to, tag: sent, .. } => {
+                to == rank && from.is_none_or(|from| from == of.rank) && tag.is_none_or(|tag| tag == sent)
+            }
+            _ => false,
+        };
+        let send = (0..operations.len() as u32)
+            .find(|&at| self.open[at as usize] > 0 && sends(&operations[at as usize]));
+        match send.and_then(|send| Some((send, self.awaited_by(send)?))) {
+            None => "waits for a message that is never sent".to_owned(),
+            Some((send, awaited)) => format!(
+                "waits for that of {} of rank {}, which requires that of {}",
+                self.schedule.place(send),
+                operations[send as usize].rank,
+                self.schedule.place(awaited)
+            ),
+        }
+    }
+
+    /// An operation that is not done and that another one requires.
+    fn awaited_by(&self, operation: u32) -> Option<u32> {
+        let required = self.schedule.requires.iter().chain(&self.schedule.starts);
+        let mut awaited = required.filter(|(_, second)| *second == operation).map(|(first, _)| *first);
+        awaited.find(|&first| !self.done[first as usize])
+    }
+
     /// A cycle of operations that wait for each other.
     fn circle(&self, from: Option<u32>) -> Vec<Waiting> {
-        let operations = &self.schedule.operations;
         let awaited: HashMap<u32, u32> = self
             .schedule
             .requires
@@ -513,10 +549,8 @@ impl<'a> Run<'a> {
         let mut operation = start;
         while circle.len() < NAMED {
             let Some(&next) = awaited.get(&operation) else { break };
-            let this = &operations[operation as usize];
-            let (place, other) = (self.schedule.place(operation), self.schedule.place(next));
-            let why = format!("requires that of {other}, which requires it in turn");
-            circle.push(Waiting { rank: this.rank, place, what: this.what.to_string(), why });
+            let why = format!("requires that of {}, which requires it in turn", self.schedule.place(next));
+            circle.push(Waiting { operation: self.name(operation), why });
             operation = next;
             if operation == start {
                 break;

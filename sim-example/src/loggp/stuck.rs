@@ -5,10 +5,8 @@ use std::fmt;
 /// An operation that never starts or completes, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    pub(super) rank: u32,
-    /// `line 5`, or `operation 5` of a binary file.
-    pub(super) place: String,
-    pub(super) what: String,
+    /// With its rank and place: `line 5`, or `operation 5` of a binary file.
+    pub(super) operation: String,
     pub(super) why: String,
 }
 
@@ -27,8 +25,8 @@ pub(super) const NAMED: usize = 5;
 impl fmt::Display for StuckSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the schedule cannot end: {} operations are not done", self.operations)?;
-        for Waiting { rank, place, what, why } in &self.first {
-            write!(f, "; rank {rank}, {place}: {what} {why}")?;
+        for Waiting { operation, why } in &self.first {
+            write!(f, "; {operation} {why}")?;
         }
         Ok(())
     }

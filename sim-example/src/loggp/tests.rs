@@ -161,12 +161,31 @@ fn schedules_as_people_write_them() {
     assert_eq!(finish(text, &parameters("L=100,o=10,g=5,G=2,O=1")), [17, 134]);
 }
 
+/// An eager send ends without its receive, and is counted.
+#[test]
+fn messages_that_nobody_receives_are_named() {
+    let text = "num_ranks 2 rank 0 { a: send 8b to 1 tag 7\nb: send 8b to 1 tag 8 } rank 1 { c: recv 8b from 0 tag 8 }";
+    let outcome = run_schedule(&schedule(text), &LogGp::default()).unwrap();
+    assert_eq!((outcome.messages, outcome.unreceived), (2, 1));
+    assert!(
+        outcome
+            .to_text()
+            .contains("1 of these messages; the first: rank 0, line 1: send of 8 bytes to 1, tag 7\n")
+    );
+}
+
 #[test]
 fn schedules_that_cannot_end_say_why() {
     for (text, why) in [
         (
             "num_ranks 2 rank 0 { a: recv 8b from 1 tag 7\nb: calc 1 b requires a }",
             "2 operations are not done; rank 0, line 1: receive of 8 bytes from 1, tag 7 waits for a message that is never sent",
+        ),
+        (
+            "num_ranks 2 rank 0 { r: recv 8b from 1 tag 7\ns: send 8b to 1 tag 7 s requires r } \
+             rank 1 {\nr: recv 8b from 0 tag 7\ns: send 8b to 0 tag 7 s requires r }",
+            "rank 0, line 1: receive of 8 bytes from 1, tag 7 waits for that of line 4 of rank 1, which requires that of line 3; \
+             rank 1, line 3: receive of 8 bytes from 0, tag 7 waits for that of line 2 of rank 0, which requires that of line 1",
         ),
         (
             "num_ranks 2 rank 0 { a: send 100000b to 1 tag 7 }",

@@ -26,7 +26,7 @@ use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::capture::{Capture, CaptureError, Digest, rank_file, spawned_worlds, world_size};
 use vef_format::ids::Rank;
 use vef_format::new_file::is_stdout;
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::{Bytes, Count, Grouped};
 
 /// Environment variable with the directory for the capture.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
@@ -522,19 +522,19 @@ fn unreadable(error: CaptureError) -> bool {
 
 fn summary(run: &Arguments, digest: &Digest) -> String {
     let mut text = format!(
-        "{} ranks, {} calls, {} messages with {}, {} collective calls",
-        digest.tasks,
-        Grouped(digest.total_calls()),
-        Grouped(digest.messages),
+        "{}, {}, {} with {}, {}",
+        Count(digest.tasks, "rank"),
+        Count(digest.total_calls(), "call"),
+        Count(digest.messages, "message"),
         digest.bytes,
-        Grouped(digest.collectives)
+        Count(digest.collectives, "collective call")
     );
     if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
         text.push_str(&format!("; {} ranks were not to be recorded", digest.stopped.len()));
     } else if !digest.stop_reasons.is_empty()
         && digest.stop_reasons.keys().all(|reason| reason.ends_with(ASKED))
     {
-        text.push_str(&format!("; recording stopped on {} ranks, as asked", digest.stopped.len()));
+        text.push_str(&format!("; recording stopped on {}, as asked", Count(digest.stopped.len(), "rank")));
     } else if !digest.stopped.is_empty() {
         let reasons: Vec<String> =
             digest.stop_reasons.iter().map(|(reason, ranks)| format!("{reason} × {ranks}")).collect();
@@ -543,7 +543,10 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
             true => String::new(),
             false => format!(" ({})", reasons.join(", ")),
         };
-        text.push_str(&format!("; INCOMPLETE: recording stopped on {} ranks{reasons}", digest.stopped.len()));
+        text.push_str(&format!(
+            "; INCOMPLETE: recording stopped on {}{reasons}",
+            Count(digest.stopped.len(), "rank")
+        ));
     } else if digest.not_representable.is_empty() {
         text.push_str("; all can be represented in a trace");
     }
@@ -556,10 +559,10 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
         text.push_str(&format!("; not representable in a trace: {}", kinds.join(", ")));
     }
     if digest.never_completed > 0 {
-        text.push_str(&format!("; {} requests never completed", Grouped(digest.never_completed)));
+        text.push_str(&format!("; {} never completed", Count(digest.never_completed, "request")));
     }
     if !digest.unfinished.is_empty() {
-        text.push_str(&format!("; {} ranks ended without MPI_Finalize", digest.unfinished.len()));
+        text.push_str(&format!("; {} ended without MPI_Finalize", Count(digest.unfinished.len(), "rank")));
     }
     text
 }
