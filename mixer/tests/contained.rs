@@ -4,7 +4,7 @@ mod capture;
 #[allow(dead_code, reason = "the truth is looked at elsewhere")]
 mod model;
 
-use capture::{Program, sending};
+use capture::{Happened, Program, What, sending};
 use mixer::{Options, Progress, Quiet, Stage, Summary, mix};
 use proptest::prelude::*;
 use std::fs;
@@ -201,6 +201,51 @@ fn waits_for_own_sends_are_counted() {
     let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
     // Each wait lasts 10 ns.
     assert_eq!(summary.spent.send_waits, 60);
+}
+
+/// Two sends are complete in calls of their own, and then a receive in one of the same function or another.
+#[test]
+fn a_wait_for_some_that_completes_a_send_waits_for_the_receive_of_the_next() {
+    let [wait, any, some] = ["MPI_Wait", "MPI_Waitany", "MPI_Waitsome"];
+    for (sends, receive, is_computing) in [
+        (some, some, false),
+        (any, any, false),
+        (wait, wait, true),
+        (some, any, true),
+        (some, wait, true),
+        (wait, some, true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        let mut program = Program::new(2);
+        program.post(0, Some(1), 0);
+        for number in 1..3 {
+            program.call(0, Action::Send(sending(1, 7, 64, Some(RequestId { thread: 0, number }))));
+        }
+        let begin = program.now + 10;
+        program.now += 10_000;
+        program.receive(1, 0, 7).receive(1, 0, 7).send(1, 0, 0, 64);
+        for (call, (name, number)) in (0..).zip([(sends, 1), (sends, 2), (receive, 0)]) {
+            let first = RequestId { thread: 0, number };
+            let what = What::By(name, Action::Complete(Completions::Run { first, count: 1 }));
+            let (start, end) = (begin + call * 1500 + 1000, begin + call * 1500 + 1500);
+            program.tasks[0].push(Happened { start, end, thread: 0, what });
+        }
+        program.finish();
+        capture::write(&place("capture"), &program.tasks);
+        let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+        let took = if is_computing { 500 } else { 0 };
+        assert_eq!(summary.spent.send_waits, 2 * took, "{sends} {receive}");
+        let reader = Reader::open(&place("t.vefx")).unwrap();
+        let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
+        let mut waits = Vec::new();
+        while let Some((_, note)) = notes.next(&reader).unwrap() {
+            if let Note::SendWait { before, took, .. } = note {
+                waits.push((before.0, took.0));
+            }
+        }
+        assert_eq!(waits, [(1000, took), (1000, took)], "{sends} {receive}");
+    }
 }
 
 #[test]

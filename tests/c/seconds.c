@@ -179,6 +179,30 @@ static void receive_late(void)
     }
 }
 
+/* Ten times rank 0 sends 1 MB to rank 1, which sleeps 20 ms before it receives them, and answers. Rank 0 waits for some of both requests
+   until both are complete. */
+static void wait_for_some(void)
+{
+    static char data[1 << 20];
+    char answer = 0;
+    for (int step = 0; step < 10; step++) {
+        if (rank == 0) {
+            MPI_Request requests[2];
+            MPI_Status statuses[2];
+            int places[2], complete = 0;
+            MPI_Irecv(&answer, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &requests[0]);
+            MPI_Isend(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &requests[1]);
+            for (int some; complete < 2; complete += some)
+                MPI_Waitsome(2, requests, &some, places, statuses);
+        } else if (rank == 1) {
+            work(20);
+            MPI_Recv(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            work(1);
+            MPI_Send(&answer, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+        }
+    }
+}
+
 /* The rank as the launcher tells it, before MPI_Init. */
 static int launched(void)
 {
@@ -199,6 +223,8 @@ int main(int argc, char **argv)
         master_and_workers();
     } else if (strstr(mode, "late")) {
         receive_late();
+    } else if (is("some")) {
+        wait_for_some();
     } else if (is("skew")) {
         for (step = 0; step < 10; step++) MPI_Bcast(&halo, 1, MPI_INT, 0, MPI_COMM_WORLD);
     } else if (is("stencil") || is("phases")) {

@@ -50,6 +50,19 @@ fn a_master_that_probes_waits_for_its_workers() {
     }
 }
 
+/// Of the calls by which a rank waits for its send and an answer, the first completes the send alone: it is no computing.
+#[test]
+fn a_wait_for_some_of_sends_and_receives_is_for_the_receives() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let trace = traced(mpi, &program, "some", work.path());
+        let (whole, fast) = (replayed(&trace, "1"), replayed(&trace, "1=0.1"));
+        assert!(whole > 200.0, "{mpi:?}: {whole} ms");
+        assert!(fast < 0.3 * whole, "{mpi:?}: {whole} ms, with a fast receiver {fast} ms");
+    }
+}
+
 /// The value at `keys` in the report of a trace.
 fn reported(trace: &Path, options: &[&str], keys: &str) -> f64 {
     let mut command = vef();

@@ -2,6 +2,8 @@
 
 use super::builder::{Builder, Lowered, Pending};
 use super::timeline::Chain;
+use crate::Polls;
+use crate::counts::add_to;
 use crate::error::Problem;
 use crate::index::ChannelIndex;
 use crate::records::{After, Body};
@@ -38,10 +40,28 @@ impl Builder<'_> {
         self.clock.completed(event, waited);
         if !self.timeline.end(event, &chain) {
             self.timeline.forget_polls(&mut self.task, event);
-            let sum = &mut self.task.counts.spent.send_waits;
-            *sum = sum.saturating_add(event.end.0.saturating_sub(event.start.0));
+            match waited {
+                TimePart::Send => self.completed_sends(event),
+                _ => {
+                    let took = event.end.0.saturating_sub(event.start.0);
+                    add_to(&mut self.task.counts.spent.calls_kept, took);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// A call that completes sends alone. One that waits for any of several requests may have waited for others, which a later one
+    /// completes.
+    #[inline(never)]
+    fn completed_sends(&mut self, event: &Event<'_>) {
+        let is_for_others = self.options.polls == Polls::Wait
+            && !self.task.records.has_threads()
+            && self.probes.are_waited_for_with_others(event.call);
+        self.timeline.completed_sends(&mut self.task, event, is_for_others);
+        if let Some(notes) = &mut self.notes {
+            notes.may_be_for_others(is_for_others);
+        }
     }
 
     /// Completes one request of `event`, which has made the records of `chain`; returns the part of the time that a wait

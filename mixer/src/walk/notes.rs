@@ -8,7 +8,7 @@ use crate::thread_notes::{ThreadNotes, UnplacedNotes};
 use std::ops::Range;
 use vef_format::account::{Account, Entry};
 use vef_format::capture;
-use vef_format::capture::event::{Action, Collective, Event, Send, SendMode};
+use vef_format::capture::event::{Action, CallSlot, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, Section, TaskNotes};
 use vef_format::units::Ticks;
 
@@ -22,6 +22,10 @@ pub(super) struct NoteTaker {
     since: Vec<Since>,
     /// Records of the sends that the current event completes.
     sent: Vec<RecordIndex>,
+    /// Whether the current event may have waited for others than the sends that it completes.
+    may_be_for_others: bool,
+    /// Waits for sends since the latest record, in calls of a function that may have waited for others.
+    for_others: Option<(CallSlot, Vec<SendWait>)>,
     /// Records of the sends, of a collective or one-sided, that the current event makes without waiting for each.
     detached: Vec<RecordIndex>,
     /// Whether the collective of the current event is messages between groups.
@@ -40,6 +44,15 @@ pub(super) struct NoteTaker {
     lag: u64,
     /// The functions in the rank's call table.
     called: Vec<Option<Function>>,
+}
+
+/// A wait for a send: in front of which record, and [`Note::SendWait`].
+#[derive(Clone, Copy, Debug)]
+struct SendWait {
+    place: u64,
+    send: u64,
+    before: u64,
+    took: u64,
 }
 
 /// The points from which a thread's computing counts, as much later as it had no core since then.
@@ -81,6 +94,21 @@ impl NoteTaker {
         }
     }
 
+    /// The current event completes sends alone, and may have waited for others.
+    pub(super) fn may_be_for_others(&mut self, may_be: bool) {
+        self.may_be_for_others = may_be;
+    }
+
+    /// Notes the waits for sends since the latest record. Those of calls of the function `by` were for what its call completes: their time is in
+    /// no record.
+    fn settle(&mut self, by: Option<CallSlot>, thread: u16) {
+        let Some((call, waits)) = self.for_others.take() else { return };
+        for wait in waits {
+            let took = if by == Some(call) { 0 } else { wait.took };
+            self.put_wait(thread, SendWait { took, ..wait });
+        }
+    }
+
     /// The current event makes the send of `record` without waiting for it.
     pub(super) fn detached(&mut self, record: RecordIndex) {
         self.detached.push(record);
@@ -106,6 +134,9 @@ impl NoteTaker {
             for (_, at) in records.clone().zip(0..) {
                 threads.made(joined.get(at).copied().unwrap_or(event.thread));
             }
+        }
+        if self.for_others.is_some() && !records.is_empty() {
+            self.settle(Some(event.call), event.thread);
         }
         let function = match &event.action {
             Action::Send(send) => {
@@ -243,7 +274,8 @@ impl NoteTaker {
     }
 
     /// The notes of all events: those whose places are known, by section, and the others.
-    pub(super) fn finish(self) -> (Vec<(Section, Vec<u8>)>, Option<UnplacedNotes>) {
+    pub(super) fn finish(mut self) -> (Vec<(Section, Vec<u8>)>, Option<UnplacedNotes>) {
+        self.settle(None, 0);
         (self.notes.into_pieces(), self.threads.map(|threads| threads.finish()))
     }
 
@@ -276,16 +308,26 @@ impl NoteTaker {
             (before, took) = (before - all, event.end.0.saturating_sub(event.start.0) + kept);
         }
         since.end = event.end.0.max(since.end);
+        let is_for_others = std::mem::take(&mut self.may_be_for_others);
+        if self.for_others.as_ref().is_some_and(|&(call, _)| !is_for_others || call != event.call) {
+            self.settle(None, event.thread);
+        }
         for at in 0..self.sent.len() {
-            let send = self.sent[at].0.into();
-            self.put(
-                event.thread,
-                records.end,
-                &Note::SendWait { send, before: Ticks(before), took: Ticks(took) },
-            );
+            let wait = SendWait { place: records.end, send: self.sent[at].0.into(), before, took };
+            match is_for_others {
+                true => self.for_others.get_or_insert_with(|| (event.call, Vec::new())).1.push(wait),
+                false => self.put_wait(event.thread, wait),
+            }
             (before, took) = (0, 0);
         }
         self.sent.clear();
+        if is_for_others {
+            self.lag = self.lag.saturating_add(event.end.0.saturating_sub(event.start.0));
+        }
+    }
+
+    fn put_wait(&mut self, thread: u16, SendWait { place, send, before, took }: SendWait) {
+        self.put(thread, place, &Note::SendWait { send, before: Ticks(before), took: Ticks(took) });
     }
 
     fn collective(&mut self, thread: u16, call: &Collective<'_>, after: u64) {

@@ -6,7 +6,7 @@ use super::polls::{Polled, UsualPoll};
 use crate::counts::add_to;
 use crate::records::{After, Body, Record};
 use crate::task::{Fate, Task};
-use vef_format::capture::event::{Action, Event, Partitioned};
+use vef_format::capture::event::{Action, CallSlot, Event, Partitioned};
 use vef_format::units::Nanos;
 
 /// The events from which the next records' times count.
@@ -22,6 +22,9 @@ pub(super) struct Timeline {
     /// Duration of each thread's failed polls since its `previous`; empty before the first.
     polled: Vec<Polled>,
     usual_poll: UsualPoll,
+    /// Of a task of one thread: what calls of this function took since its `previous` that completed sends alone, if they are for any
+    /// of several requests.
+    for_sends: Option<(CallSlot, u64)>,
     /// Factor of MPI's own work, if it is not 1.
     own_work: Option<f64>,
     /// Of each thread, its time in calls without a record since its `previous`; empty if there is no factor.
@@ -159,6 +162,33 @@ impl Timeline {
         }
     }
 
+    /// `event` completed sends alone. That is computing, unless it may have waited for others and the thread's next record is of a call
+    /// of the same function.
+    pub(super) fn completed_sends(&mut self, task: &mut Task, event: &Event<'_>, may_be_for_others: bool) {
+        let took = event.end.0.saturating_sub(event.start.0);
+        let (before, kept) = match self.for_sends.take() {
+            Some((call, before)) if call == event.call => (before, 0),
+            other => (0, other.map_or(0, |(_, kept)| kept)),
+        };
+        let kept = if may_be_for_others {
+            self.for_sends = Some((event.call, before.saturating_add(took)));
+            kept
+        } else {
+            kept.saturating_add(took)
+        };
+        add_to(&mut task.counts.spent.send_waits, kept);
+    }
+
+    /// What of `time` the thread waited, in calls that completed sends alone, for what `event` completes.
+    fn waited_for_others(&mut self, task: &mut Task, event: &Event<'_>, time: u64) -> u64 {
+        let Some((call, took)) = self.for_sends.take() else { return 0 };
+        if call == event.call {
+            return took.min(time);
+        }
+        add_to(&mut task.counts.spent.send_waits, took);
+        0
+    }
+
     /// Time and dependency of a record at the start of `event`.
     #[inline(always)]
     fn since_previous(&mut self, task: &mut Task, event: &Event<'_>) -> (u64, After) {
@@ -167,7 +197,9 @@ impl Timeline {
             _ => Previous { end: *self.zero.get_or_insert(event.start), after: After::Start },
         };
         match event.start.since(previous.end) {
-            Some(time) if self.polled.is_empty() && self.worked.is_empty() => (time, previous.after),
+            Some(time) if self.polled.is_empty() && self.worked.is_empty() && self.for_sends.is_none() => {
+                (time, previous.after)
+            }
             Some(time) => {
                 let receives = matches!(
                     event.action,
@@ -177,9 +209,11 @@ impl Timeline {
                         | Action::PostReceive(_)
                         | Action::Partitioned(Partitioned::Arrived { .. })
                 );
+                let time = time - self.waited_for_others(task, event, time);
                 (self.computed(task, event.thread, receives, time), previous.after)
             }
             None => {
+                self.for_sends = None;
                 if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
                     *polled = Polled::default();
                 }
