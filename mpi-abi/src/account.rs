@@ -23,8 +23,8 @@ pub struct Clock {
     last_thread: u16,
     /// By slot of the call table: whether the function polls.
     polling: Vec<bool>,
-    /// By slot of the call table: waits for something else than messages, runs of failed polls, and successful polls.
-    waits: Vec<ByPart>,
+    /// By slot of the call table: time and number of waits for something else than messages, runs of failed polls, and successful polls.
+    waits: Vec<(ByPart, ByPart)>,
     /// Of a capture without a call table: time and number of the calls that it has, by part.
     unnamed: Option<Box<(ByPart, ByPart)>>,
 }
@@ -158,9 +158,11 @@ impl Clock {
         let Some(slot) = event.call.index() else { return };
         let part = if self.polls(event) { TimePart::Polling } else { part };
         if slot >= self.waits.len() {
-            self.waits.resize(slot + 1, ByPart::default());
+            self.waits.resize(slot + 1, Default::default());
         }
-        self.waits[slot].add(part, event.end.0.saturating_sub(event.start.0));
+        let (times, calls) = &mut self.waits[slot];
+        times.add(part, event.end.0.saturating_sub(event.start.0));
+        calls.add(part, 1);
     }
 
     /// The account of a task with these functions in its call table, whose recording lasted from `begin` to `end`. Without a call
@@ -213,17 +215,19 @@ impl Clock {
             let of = |part, calls, took| Entry { function: name.clone(), part, calls, took: Ticks(took) };
             let first = entries.len();
             entries.push(of(part, *calls, time.0));
-            let waits = self.waits.get(slot).copied().unwrap_or_default();
+            let (times, calls) = self.waits.get(slot).copied().unwrap_or_default();
             if part == TimePart::Polling {
-                entries[first].took.0 = waits.polling.max(time.0);
+                entries[first].took.0 = times.polling.max(time.0);
             }
             if part == TimePart::Message {
                 for &part in TimePart::ALL {
                     // Durations of single calls are rounded, their sum in the table is not.
-                    let took = waits.of(part).min(entries[first].took.0);
-                    if took > 0 {
+                    let took = times.of(part).min(entries[first].took.0);
+                    let calls = calls.of(part).min(entries[first].calls);
+                    if calls > 0 {
                         entries[first].took.0 -= took;
-                        entries.push(of(part, 0, took));
+                        entries[first].calls -= calls;
+                        entries.push(of(part, calls, took));
                     }
                 }
             }
