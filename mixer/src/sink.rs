@@ -102,7 +102,7 @@ pub(crate) struct AllNotes {
 }
 
 impl AllNotes {
-    /// Stores the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans` and `times`, because other notes
+    /// Stores the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans`, `times` and `files`, because other notes
     /// refer to records by their index in the walk.
     pub(crate) fn take(
         &mut self,
@@ -124,7 +124,9 @@ impl AllNotes {
             let whole = !matches.fates.contains(&Fate::Dropped)
                 && (task.collectives == 0 || task.calls.iter().all(is_whole));
             // The times in MPI are independent of records.
-            notes.retain(|&(section, _)| whole || matches!(section, Section::Spans | Section::Times));
+            notes.retain(|&(section, _)| {
+                whole || { matches!(section, Section::Spans | Section::Times | Section::Files) }
+            });
             let mut bytes = Vec::new();
             varint::put(&mut bytes, rank.into());
             for (section, piece) in notes {

@@ -1,6 +1,7 @@
 //! Files in a trace: storage servers answer each access, and each has the bytes of its stripes.
 
 use std::collections::BTreeMap;
+use serde_json::Value;
 use std::path::Path;
 use vef_tests::{Mpi, run, vef};
 
@@ -16,7 +17,7 @@ type Kept = BTreeMap<(u64, char), u64>;
 fn accesses(printed: &str) -> BTreeMap<&str, Kept> {
     let mut files: BTreeMap<&str, Kept> = BTreeMap::new();
     for line in printed.lines() {
-        let [file, what, at, bytes] = line.split(' ').collect::<Vec<_>>().try_into().expect("four words");
+        let [file, what, at, bytes, _] = line.split(' ').collect::<Vec<_>>().try_into().expect("five words");
         let number = |text: &str| text.parse::<u64>().expect("a number");
         for byte in number(at)..number(at) + number(bytes) {
             let server = byte / STRIPE % WIDTH;
@@ -100,6 +101,90 @@ fn each_server_has_the_bytes_of_its_stripes() {
         // Without servers accesses are counted.
         let counted = run(vef().args(["mix", "-i"]).arg(place("capture")).arg("-o").arg(place("none.vefx")));
         assert!(counted.success().stdout().contains("MPI_File_write_at_all"));
+    }
+}
+
+/// Reads, bytes read, writes, bytes written.
+type Moved = [u64; 4];
+
+/// What the program printed: by file, and by file and rank. Accesses without bytes are none.
+fn used(printed: &str) -> BTreeMap<(String, Option<u64>), Moved> {
+    let mut used: BTreeMap<(String, Option<u64>), Moved> = BTreeMap::new();
+    for line in printed.lines() {
+        let [file, what, _, bytes, rank] = line.split(' ').collect::<Vec<_>>().try_into().expect("five words");
+        let [bytes, rank] = [bytes, rank].map(|text| text.parse::<u64>().expect("a number"));
+        if bytes > 0 {
+            let at = if what == "r" { 0 } else { 2 };
+            for rank in [None, Some(rank)] {
+                let sums = used.entry((file.to_owned(), rank)).or_default();
+                sums[at] += 1;
+                sums[at + 1] += bytes;
+            }
+        }
+    }
+    used
+}
+
+/// The same from the key `files` of what a command printed, whose names begin with `directory`.
+fn reported(json: &str, directory: &str) -> BTreeMap<(String, Option<u64>), Moved> {
+    let json: Value = serde_json::from_str(json).expect("JSON");
+    let files = &json["files"];
+    let number = |row: &Value, key: &str| row[key].as_u64().expect("a number");
+    let mut found = BTreeMap::new();
+    for list in ["files", "ranks"] {
+        for row in files[list].as_array().expect("a list") {
+            let name = row["file"].as_str().expect("a name").strip_prefix(directory).expect("its directory");
+            let moved = ["reads", "read_bytes", "writes", "written_bytes"].map(|key| number(row, key));
+            found.insert((name[1..].to_owned(), row["rank"].as_u64()), moved);
+            assert!(number(row, "time_ps") > 0 && number(row, "opens") > 0, "{row}");
+        }
+    }
+    for file in files["files"].as_array().expect("a list") {
+        let own = files["ranks"].as_array().expect("a list").iter().filter(|row| row["file"] == file["file"]);
+        let times: Vec<u64> = own.map(|row| number(row, "time_ps")).collect();
+        assert_eq!(number(file, "ranks"), times.len() as u64, "{file}");
+        assert_eq!(number(file, "time_ps"), times.iter().sum::<u64>(), "{file}");
+        assert_eq!(Some(&number(&file["max"], "value")), times.iter().max(), "{file}");
+    }
+    found
+}
+
+#[test]
+fn reports_show_files_as_the_program_used_them() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "storage", &["tests/c/storage.c"]);
+        let place = |name: &str| work.path().join(name);
+        let (capture, trace) = (place("capture"), place("t.vefx"));
+        let mut command = vef();
+        command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        let printed = run(command.arg("--").arg(&program).arg(work.path())).success().stdout();
+        run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+        let (expected, directory) = (used(&printed), work.path().to_str().expect("UTF-8"));
+        let shown = |command: &str, input: &Path| {
+            run(vef().arg(command).arg(input).arg("--json")).success().stdout()
+        };
+        assert_eq!(reported(&shown("stats", &trace), directory), expected, "{mpi:?}");
+        assert_eq!(reported(&shown("profile", &capture), directory), expected, "{mpi:?}");
+        // The page and the tables have the same rows, and names as text.
+        let page = run(vef().arg("report").arg(&trace).args(["--no-replay", "-o", "-"])).success().stdout();
+        assert!(page.contains("/own&lt;b&gt;3<") && !page.contains("own<b>"), "{mpi:?}");
+        let tables = place("tables");
+        let mut command = vef();
+        command.arg("report").arg(&trace).args(["--no-replay", "--format", "csv", "-o"]).arg(&tables);
+        run(&mut command).success();
+        for (table, is_of_ranks) in [("files", false), ("file-ranks", true)] {
+            let csv = std::fs::read_to_string(tables.join(format!("{table}.csv"))).expect("a table");
+            let rows = expected.keys().filter(|(_, rank)| rank.is_some() == is_of_ranks).count();
+            assert_eq!(csv.lines().count(), 1 + rows, "{mpi:?}: {csv}");
+        }
+        for by in ["file", "file-rank"] {
+            let text = run(vef().arg("stats").arg(&trace).args(["--by", by])).success().stdout();
+            let own = text.lines().find(|line| line.contains("own<b>2")).expect("a row");
+            assert!(own.contains("310 000") && text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        }
+        let text = run(vef().arg("profile").arg(&capture)).success().stdout();
+        assert!(text.contains("Files by rank"), "{mpi:?}: {text}");
     }
 }
 

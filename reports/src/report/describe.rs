@@ -41,6 +41,7 @@ impl Report {
             collectives: collectives(stats, top),
             calls: calls(stats),
             spent: stats.accounts.as_ref().map(|accounts| spent(accounts, stats.header.clock)),
+            files: stats.files.report(stats.header.clock, top),
             phases: phases(stats),
             replayed: None,
             simulated: None,
