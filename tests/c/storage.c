@@ -1,4 +1,4 @@
-/* Reads and writes files in many ways; each rank prints its accesses: file, w or r, first byte, bytes, its rank.
+/* Reads and writes files in many ways; each rank prints its accesses: file, w or r (R: all ranks read the same bytes together), first byte, bytes, its rank.
  *     storage DIRECTORY
  */
 #include <mpi.h>
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     MPI_File_read(file, data, 500, MPI_INT, MPI_STATUS_IGNORE);
     did("shared", 'r', 4096, 2000);
     MPI_File_read_all(file, data, 20000, MPI_INT, MPI_STATUS_IGNORE);
-    did("shared", 'r', 4096 + 2000, 80000);
+    did("shared", 'R', 4096 + 2000, 80000);
     MPI_File_read_at(file, 10000, data, 3, MPI_INT, MPI_STATUS_IGNORE);
     did("shared", 'r', 4096 + 40000, 12);
     MPI_File_write_at_all_begin(file, 50000 + 100 * rank, data, 100, MPI_INT);
