@@ -177,6 +177,8 @@ impl Mix<'_> {
             tasks: self.reading.tasks(),
             io_servers: self.reading.tasks() - capture.tasks(),
             hosts: capture.hosts(),
+            spawned: capture.spawned(),
+            left_out: capture.left_out(),
             ..Summary::default()
         };
         summary.add_counts(std::mem::take(&mut common.counts));

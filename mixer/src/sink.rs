@@ -174,6 +174,14 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
         let last = if ranks.len() == 1 { String::new() } else { format!("–{}", ranks.end - 1) };
         add("command", &format!("{command} ({of} {}{last})", ranks.start));
     }
+    for (world, tasks) in summary.spawned.iter().take(MOST_PROGRAMS) {
+        let which = if tasks.len() == 1 { "task" } else { "tasks" };
+        let last = if tasks.len() == 1 { String::new() } else { format!("–{}", tasks.end - 1) };
+        add(About::SPAWNED, &format!("{which} {}{last} ({world})", tasks.start));
+    }
+    if let Some(more) = summary.spawned.len().checked_sub(MOST_PROGRAMS).filter(|&more| more > 0) {
+        add(About::SPAWNED, &format!("{more} more"));
+    }
     for host in summary.oversubscribed() {
         add(About::OVERSUBSCRIBED, &host.to_string());
     }

@@ -91,6 +91,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         captured: stats.spans.as_deref().map(|spans| captured(spans, stats.header.clock)),
         ranks: stats.header.tasks,
         hosts,
+        spawned: stats.about.facts(About::SPAWNED).cloned().collect(),
         clock_ps: stats.header.clock.0.into(),
         warnings: oversubscribed.chain(kept).collect(),
         not_in_trace: stats.about.facts(About::NOT_IN_TRACE).cloned().collect(),

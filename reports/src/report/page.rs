@@ -117,6 +117,7 @@ impl Report {
                     (Grouped(head.ranks))
                     @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Grouped(more)) " more hosts" } }
                 }
+                @if !head.spawned.is_empty() { dt { "spawned" } dd { (head.spawned.join("; ")) } }
                 @if let Some(part) = &head.part { dt { "part" } dd { strong { "only " (part) } } }
                 @if let Some(captured) = &head.captured { dt { "run" } dd { (spans(captured)) } }
                 @for (name, value) in [("program", &head.program), ("MPI", &head.mpi), ("captured", &head.date)] {

@@ -233,6 +233,9 @@ impl Report {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             out.push_str(&format!("  on {}{more}\n", hosts.join(", ")));
         }
+        for spawned in &head.spawned {
+            out.push_str(&format!("  spawned by the program: {spawned}\n"));
+        }
         for warning in &head.warnings {
             out.push_str(&format!("  warning: {warning}\n"));
         }

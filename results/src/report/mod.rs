@@ -132,6 +132,8 @@ pub struct Head {
     pub ranks: u32,
     /// The hosts, in the order of their first ranks.
     pub hosts: Vec<Host>,
+    /// The worlds that the program spawned: their tasks, and the directories of their captures.
+    pub spawned: Vec<String>,
     /// Picoseconds of a tick of the trace's computing times.
     pub clock_ps: Exact,
     /// What a reader should know before anything else.
