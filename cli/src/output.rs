@@ -13,12 +13,11 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vef_format::capture::Capture;
 use vef_format::new_file::{NewFile, is_stdout};
 use vef_format::units::Printable;
 
@@ -100,18 +99,17 @@ pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
     }
 }
 
-/// Names the tasks of a capture that the program spawned, and warns of spawned worlds that are not part of it.
-pub fn spawned(capture: &Capture) {
-    let (launched, tasks) = (capture.launched(), capture.tasks());
-    if tasks > launched {
-        let which = if tasks == launched + 1 {
-            format!("task {launched} was")
-        } else {
-            format!("tasks {launched} to {} were", tasks - 1)
-        };
+/// Names the tasks that the program spawned, and warns of spawned worlds that are not part of the capture.
+pub fn spawned(worlds: &[(String, Range<u32>)], left_out: &[(PathBuf, String)]) {
+    if let [(_, first), ..] = worlds
+        && let Some((_, last)) = worlds.last()
+    {
+        let (first, last) = (first.start, last.end - 1);
+        let which =
+            if first == last { format!("task {first} was") } else { format!("tasks {first} to {last} were") };
         remark(format_args!("{which} spawned by the program"));
     }
-    for (directory, why) in capture.left_out() {
+    for (directory, why) in left_out {
         remark(format_args!("warning: {} is not part of the capture: {why}", directory.display()));
     }
 }

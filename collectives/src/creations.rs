@@ -5,7 +5,7 @@
 //! everywhere, and on the activation, by an allreduce of a word each. A split first gathers colour and key of all. Both open a file
 //! on a duplicate of its communicator. Before they access it together, all gather where each begins and ends.
 //!
-//! Simplified: what the opening of a file has beyond the duplicate (settings and the file's system), and a collective access beyond the first gathering, which Open MPI has code of its own for, MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, and the allreduces of Open MPI, which are a reduction and a broadcast.
+//! Simplified: what the opening of a file has beyond the duplicate (settings and the file's system), and a collective access beyond the first gathering (`mixer/src/two_phase.rs` has that), which Open MPI has code of its own for, MPICH's broadcast within each part of a split, the edges that `MPI_Dist_graph_create` distributes, and the allreduces of Open MPI, which are a reduction and a broadcast.
 
 use vef_format::operation::Operation;
 

@@ -36,7 +36,7 @@ use vef_format::account::TimePart;
 use vef_format::capture::encode::Content;
 use vef_format::capture::event::{
     Action, CallSlot, Completion, Completions, Datatype, Meeting, MeetingWay, Origin, Outcome, RequestId,
-    Split,
+    Split, Tile,
 };
 use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
 use vef_format::capture::word::Head;
@@ -579,6 +579,18 @@ impl Tracer {
             layout.map_or((0, false), |layout| (layout.size, layout.is_contiguous()))
         };
         Datatype { id: Default::default(), size: Bytes(size), contiguous, name }
+    }
+
+    /// What a view with this file type repeats, if that has gaps.
+    pub(crate) fn ask_tile(&'static self, handle: usize) -> Option<Tile> {
+        // SAFETY: the program passed the handle to a call that succeeded.
+        let datatype = unsafe { handles::Datatype::from_word(handle) };
+        let layout = self.mpi.type_layout(datatype).ok().flatten()?;
+        let bytes = |number| u64::try_from(number).ok().map(Bytes);
+        let [extent, first, span] = [layout.extent, layout.true_lower, layout.true_extent].map(bytes);
+        let tile = Tile { size: Bytes(layout.size), extent: extent?, first: first?, span: span? };
+        let has_gaps = !layout.is_contiguous() || tile.first > Bytes::ZERO;
+        (has_gaps && layout.size > 0).then_some(tile)
     }
 }
 

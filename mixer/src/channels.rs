@@ -48,6 +48,8 @@ pub(crate) enum Purpose {
     Post,
     /// `MPI_Win_complete` to `MPI_Win_wait`.
     Complete,
+    /// Between the members of a file and their aggregators.
+    Buffering,
 }
 
 impl Channel {
@@ -59,7 +61,7 @@ impl Channel {
 
 impl Purpose {
     /// All, by number.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::PointToPoint,
         Self::Collective,
         Self::Neighbourhood,
@@ -69,6 +71,7 @@ impl Purpose {
         Self::Answer,
         Self::Post,
         Self::Complete,
+        Self::Buffering,
     ];
 
     /// That with this number.

@@ -64,6 +64,7 @@ mod function;
 mod read;
 mod task;
 mod thread_notes;
+mod two_phase;
 mod walk;
 
 mod communicators;

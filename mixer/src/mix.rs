@@ -15,6 +15,7 @@ use crate::available;
 use crate::communicators::{CommFacts, Communicators, ids_in_trace};
 use crate::counts::Counts;
 use crate::error::MixError;
+use crate::index::CommIndex;
 use crate::job::{Job, WindowRequests};
 use crate::matching::{Ends, Matched, Matching, Partners, export};
 use crate::order::{End, Samples};
@@ -26,8 +27,9 @@ use crate::sink::{AllNotes, Sink};
 use crate::stations;
 use crate::store::{Store, Stored};
 use crate::summary::Summary;
-use crate::task::Task;
+use crate::task::{Asked, Task};
 use crate::thread_notes::Sequences;
+use crate::two_phase::{self, Access};
 use crate::window::Window;
 use crate::wire;
 use crate::write::{Source, Writing};
@@ -175,6 +177,8 @@ impl Mix<'_> {
             tasks: self.reading.tasks(),
             io_servers: self.reading.tasks() - capture.tasks(),
             hosts: capture.hosts(),
+            spawned: capture.spawned(),
+            left_out: capture.left_out(),
             ..Summary::default()
         };
         summary.add_counts(std::mem::take(&mut common.counts));
@@ -200,7 +204,7 @@ impl Mix<'_> {
         self.progress.begin(Stage::Walk, share.len() as u64);
         let of_capture = self.reading.capture.tasks();
         let own = Communicators::new(of_capture);
-        let Read { zeros, mut asked, mut partitioned, parts, tasks: mut held } =
+        let Read { zeros, mut asked, mut accesses, mut partitioned, parts, tasks: mut held } =
             job.agree(self.reading.read(share.clone(), room, &own))?;
         let parts = job.all_parts(&parts, tasks)?;
         let shifts = self.reading.capture.clock_shifts(&job.all(zeros)?.concat());
@@ -214,6 +218,9 @@ impl Mix<'_> {
         comms.for_each(|comm| *comm = names[comm.index()]);
         let requests = partitioned.iter_mut().flat_map(|(_, list)| list);
         requests.for_each(|request| request.comm = names[request.comm.index()]);
+        let own_accesses = accesses.iter_mut().flat_map(|(_, list)| list);
+        own_accesses.for_each(|access| access.comm = names[access.comm.index()]);
+        self.plan(&share, job.all(accesses)?.concat(), &communicators, &shifts, &mut asked, &mut held)?;
         let asked = job.all(asked)?.into_iter().flatten();
         let mut targets = self.reading.answer(&share, asked, &shifts);
         targets.extend(self.reading.tell(&share, job.all(partitioned)?.into_iter().flatten()));
@@ -238,6 +245,40 @@ impl Mix<'_> {
             Store::in_file(self.trace, self.options.temporary.as_deref())
         };
         Ok((Division { parts, communicators, shifts, store: job.agree(store)? }, held))
+    }
+
+    /// Reads the tasks again that access files in two phases, for which the `accesses` of all tasks must be known.
+    fn plan(
+        &self,
+        share: &Range<u32>,
+        accesses: Vec<(Rank, Vec<Access>)>,
+        communicators: &Communicators,
+        shifts: &[i64],
+        asked: &mut Vec<(Rank, Vec<Asked>)>,
+        held: &mut Option<Vec<Task>>,
+    ) -> Result<(), MixError> {
+        let (facts, capture) = (communicators.all(), self.reading.capture);
+        let group = |comm: CommIndex| facts[comm.index()].group.iter().collect::<Vec<Rank>>();
+        let host = |task: Rank| capture.rank(task).map_or("", |info| &info.host);
+        let plans = two_phase::plans(accesses, group, host, |task| shifts[task.index()]);
+        let planned = self.reading.plan(share, plans, group);
+        if !planned.is_empty() {
+            self.progress.begin(Stage::Walk, planned.len() as u64);
+        }
+        let holds = held.is_some();
+        let read = |task: &Rank| {
+            let mut read = self.reading.read(task.0..task.0 + 1, u64::MAX, communicators)?;
+            Ok::<_, MixError>((read.asked, read.tasks.take().filter(|_| holds)))
+        };
+        let read: Result<Vec<_>, MixError> = planned.par_iter().map(read).collect();
+        asked.retain(|(task, _)| !planned.contains(task));
+        for (task, (own, again)) in planned.iter().zip(self.job.agree(read)?) {
+            asked.extend(own);
+            if let (Some(held), Some(again)) = (held.as_mut(), again.into_iter().flatten().next()) {
+                held[(task.0 - share.start) as usize] = again;
+            }
+        }
+        Ok(())
     }
 
     /// Counts the tasks of each part and compares their collectives, and stores what other parts need to match their messages.

@@ -2,14 +2,17 @@
 
 use crate::communicators::Communicators;
 use crate::error::MixError;
+use crate::index::CommIndex;
 use crate::order::Samples;
 use crate::parts;
 use crate::task::{Asked, PartitionedRequest, Task};
+use crate::two_phase::{Access, Plans};
 use crate::walk::{Answer, Told, Walk, WalkOptions};
 use crate::{Creations, Options, Progress, StorageServers};
 use collectives::creations::Library;
 use hashbrown::HashMap;
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -34,6 +37,8 @@ pub(crate) struct Reading<'a> {
     answers: OnceLock<HashMap<Rank, Vec<Answer>>>,
     /// The partitioned sends to tasks whose receives have other partitions.
     told: OnceLock<HashMap<Rank, Told>>,
+    /// The accesses to files in two phases.
+    plans: OnceLock<Plans>,
     /// Number of records of the last task that was read, at most [`EXPECTED`]: tasks are often alike.
     expected: AtomicUsize,
 }
@@ -47,6 +52,8 @@ pub(crate) struct Read {
     pub(crate) zeros: Vec<u64>,
     /// The one-sided requests of the tasks that have some.
     pub(crate) asked: Vec<(Rank, Vec<Asked>)>,
+    /// The collective accesses to files of the tasks that have some.
+    pub(crate) accesses: Vec<(Rank, Vec<Access>)>,
     /// The partitioned requests of the tasks that have some.
     pub(crate) partitioned: Vec<(Rank, Vec<PartitionedRequest>)>,
     /// Consecutive tasks that fit into memory together.
@@ -90,6 +97,7 @@ impl<'a> Reading<'a> {
             walk_options,
             answers: OnceLock::new(),
             told: OnceLock::new(),
+            plans: OnceLock::new(),
             expected: AtomicUsize::new(0),
         }
     }
@@ -117,6 +125,7 @@ impl<'a> Reading<'a> {
             let mut task = task?;
             let asked = std::mem::take(&mut task.asked);
             let partitioned = std::mem::take(&mut task.partitioned);
+            let accesses = std::mem::take(&mut task.accesses);
             let (zero, need) = (task.zero.0, task.memory() as u64 * WHEN_MATCHED.0 / WHEN_MATCHED.1);
             let all = sum.fetch_add(need, Ordering::Relaxed).saturating_add(need);
             if all > room && share.len() > 1 && !over.swap(true, Ordering::SeqCst) {
@@ -126,26 +135,42 @@ impl<'a> Reading<'a> {
             if over.load(Ordering::SeqCst) {
                 *of(rank) = None;
             }
-            Ok((zero, need, (Rank(rank), asked), (Rank(rank), partitioned)))
+            Ok((zero, need, (Rank(rank), asked), (Rank(rank), partitioned), (Rank(rank), accesses)))
         };
         // Collect first: the error of the lowest task is returned, not the earliest.
         let read: Vec<Result<_, MixError>> = share.clone().into_par_iter().map(read).collect();
         let (mut zeros, mut needs) = (Vec::new(), Vec::<u64>::new());
-        let (mut asked, mut partitioned) = (Vec::new(), Vec::new());
+        let (mut asked, mut partitioned, mut accesses) = (Vec::new(), Vec::new(), Vec::new());
         for task in read {
-            let (zero, need, asking, transfers) = task?;
+            let (zero, need, asking, transfers, accessing) = task?;
             zeros.push(zero);
             needs.push(need);
             asked.extend((!asking.1.is_empty()).then_some(asking));
             partitioned.extend((!transfers.1.is_empty()).then_some(transfers));
+            accesses.extend((!accessing.1.is_empty()).then_some(accessing));
         }
         if over.into_inner() {
             let parts = parts::plan(share.clone(), room, |rank| needs[(rank - share.start) as usize]);
-            return Ok(Read { zeros, asked, partitioned, parts, tasks: None });
+            return Ok(Read { zeros, asked, accesses, partitioned, parts, tasks: None });
         }
         let kept = kept.into_iter().map(|task| task.into_inner().unwrap_or_else(PoisonError::into_inner));
         let tasks = Some(kept.flatten().collect());
-        Ok(Read { zeros, asked, partitioned, parts: vec![share], tasks })
+        Ok(Read { zeros, asked, accesses, partitioned, parts: vec![share], tasks })
+    }
+
+    /// From now on, files are accessed by `plans`; returns the tasks of `share` that take part in one. `group` returns the members of a
+    /// communicator.
+    pub(crate) fn plan(
+        &self,
+        share: &Range<u32>,
+        plans: Plans,
+        group: impl Fn(CommIndex) -> Vec<Rank>,
+    ) -> BTreeSet<Rank> {
+        let members = plans.keys().flat_map(|&comm| group(comm));
+        let planned = members.filter(|task| share.contains(&task.0)).collect();
+        // Set once a mix.
+        let _ = self.plans.set(plans);
+        planned
     }
 
     /// From now on, tasks of `share` know the partitions of the sends of all tasks; returns those tasks that receive other partitions.
@@ -190,17 +215,17 @@ impl<'a> Reading<'a> {
         shifts: &[i64],
     ) -> Vec<Rank> {
         let mut answers: HashMap<Rank, Vec<Answer>> = HashMap::new();
-        for (origin, Asked { comm, target, at, bytes }) in
+        for (origin, Asked { comm, target, at, bytes, round }) in
             asked.into_iter().flat_map(|(origin, list)| list.into_iter().map(move |asked| (origin, asked)))
         {
             if share.contains(&target.0) {
                 let shift = shifts[origin.index()].saturating_sub(shifts[target.index()]);
                 let at = at.saturating_add_signed(shift);
-                answers.entry(target).or_default().push(Answer { comm, origin, at, bytes });
+                answers.entry(target).or_default().push(Answer { comm, origin, at, bytes, round });
             }
         }
         // Stable: those of one task stay in its order.
-        answers.values_mut().for_each(|list| list.sort_by_key(|answer| answer.at));
+        answers.values_mut().for_each(|list| list.sort_by_key(|answer| (answer.at, answer.round)));
         let mut targets: Vec<Rank> = answers.keys().copied().collect();
         targets.sort_unstable();
         // Set once a mix.
@@ -233,7 +258,7 @@ impl<'a> Reading<'a> {
         let expected = self.expected.load(Ordering::Relaxed);
         let (threads, functions) = (events.has_many_threads(), events.functions());
         let mut walk = Walk::new(rank, communicators, options, threads, functions, answers, expected);
-        walk.tell(self.told.get().and_then(|all| all.get(&rank)));
+        walk.tell(self.told.get().and_then(|all| all.get(&rank)), self.plans.get());
         events.each_to(&mut walk)?;
         self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);
         let torn = match events.ending() {

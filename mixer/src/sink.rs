@@ -102,7 +102,7 @@ pub(crate) struct AllNotes {
 }
 
 impl AllNotes {
-    /// Stores the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans` and `times`, because other notes
+    /// Stores the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans`, `times` and `files`, because other notes
     /// refer to records by their index in the walk.
     pub(crate) fn take(
         &mut self,
@@ -124,7 +124,9 @@ impl AllNotes {
             let whole = !matches.fates.contains(&Fate::Dropped)
                 && (task.collectives == 0 || task.calls.iter().all(is_whole));
             // The times in MPI are independent of records.
-            notes.retain(|&(section, _)| whole || matches!(section, Section::Spans | Section::Times));
+            notes.retain(|&(section, _)| {
+                whole || { matches!(section, Section::Spans | Section::Times | Section::Files) }
+            });
             let mut bytes = Vec::new();
             varint::put(&mut bytes, rank.into());
             for (section, piece) in notes {
@@ -171,6 +173,14 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
         let of = if ranks.len() == 1 { "task" } else { "tasks" };
         let last = if ranks.len() == 1 { String::new() } else { format!("–{}", ranks.end - 1) };
         add("command", &format!("{command} ({of} {}{last})", ranks.start));
+    }
+    for (world, tasks) in summary.spawned.iter().take(MOST_PROGRAMS) {
+        let which = if tasks.len() == 1 { "task" } else { "tasks" };
+        let last = if tasks.len() == 1 { String::new() } else { format!("–{}", tasks.end - 1) };
+        add(About::SPAWNED, &format!("{which} {}{last} ({world})", tasks.start));
+    }
+    if let Some(more) = summary.spawned.len().checked_sub(MOST_PROGRAMS).filter(|&more| more > 0) {
+        add(About::SPAWNED, &format!("{more} more"));
     }
     for host in summary.oversubscribed() {
         add(About::OVERSUBSCRIBED, &host.to_string());

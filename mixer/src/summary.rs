@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Duration;
 use vef_format::account::ByPart;
 use vef_format::capture::Host;
@@ -16,6 +18,10 @@ pub struct Summary {
     pub tasks: u32,
     /// The last ones among them, which stand for storage servers.
     pub io_servers: u32,
+    /// The worlds that the program spawned: the directory of each one's capture, and its tasks.
+    pub spawned: Vec<(String, Range<u32>)>,
+    /// Directories of spawned worlds that are not part of the capture, with the reason.
+    pub left_out: Vec<(PathBuf, String)>,
     /// Hosts of the tasks.
     pub hosts: Vec<Host>,
     /// Events in the capture.

@@ -7,6 +7,7 @@ use crate::fit::fit;
 use crate::index::{CommIndex, ReceiveIndex};
 use crate::records::Records;
 use crate::thread_notes::UnplacedNotes;
+use crate::two_phase::Access;
 use serde::{Deserialize, Serialize};
 use vef_format::container::Section;
 use vef_format::ids::Rank;
@@ -23,6 +24,8 @@ pub(crate) struct Asked {
     pub(crate) at: u64,
     /// Bytes of the answer.
     pub(crate) bytes: Bytes,
+    /// Orders the requests of several tasks that begin together.
+    pub(crate) round: u32,
 }
 
 /// A request of partitioned communication, of which the other side must know.
@@ -59,6 +62,8 @@ pub(crate) struct Task {
     pub(crate) found: Vec<Found>,
     /// The one-sided requests that other tasks answer, in the order of the calls.
     pub(crate) asked: Vec<Asked>,
+    /// Its collective accesses to files, in order, where there are storage servers.
+    pub(crate) accesses: Vec<Access>,
     /// Its requests of partitioned communication, in the order in which they were made.
     pub(crate) partitioned: Vec<PartitionedRequest>,
     /// Its collective calls, by communicator.

@@ -85,6 +85,7 @@ impl ThreadNotes {
             | Note::StartUp(_)
             | Note::Finalised(_)
             | Note::Time { .. }
+            | Note::File { .. }
             // The order of the threads' records is not known yet.
             | Note::Moment(_)
             | Note::BeforePhase(_)

@@ -51,7 +51,10 @@ pub fn part_of(action: &Action<'_>) -> Option<TimePart> {
             Detail::Transfer(Transfer { request, .. }) => unless_pending(request.is_some(), TimePart::Window),
             Detail::Window { .. } | Detail::WindowFree(_) | Detail::Sync { .. } => Some(TimePart::Window),
             Detail::Io(Io { request, .. }) => unless_pending(request.is_some(), TimePart::File),
-            Detail::FileOpen { .. } | Detail::FileView { .. } | Detail::FileClose(_) => Some(TimePart::File),
+            Detail::FileOpen { .. }
+            | Detail::FileView { .. }
+            | Detail::FileViewTiled { .. }
+            | Detail::FileClose(_) => Some(TimePart::File),
         },
         Action::Init
         | Action::Finalize

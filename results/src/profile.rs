@@ -1,7 +1,8 @@
 //! The profile of a capture: what `vef profile` shows. Times are in nanoseconds (`_ns`).
 
 use crate::Exact;
-use crate::report::Spent;
+use crate::report::{Files, Spent};
+use crate::table::TextStyle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,6 +24,8 @@ pub struct Profile {
     pub thread_ns: u64,
     /// The parts of that time, by function and rank, as in a report; `null` for a capture without a call table.
     pub spent: Option<Spent>,
+    /// What the ranks did with files, as in a report but with all files; `null` without any.
+    pub files: Option<Files>,
     /// By phase of the program, the longest first; the name of time outside of all phases is empty. None without phases.
     pub phases: Vec<Phase>,
     /// By function, the one that took longest first.
@@ -110,6 +113,8 @@ pub struct Pair {
 
 /// Pairs and ranks in the text form, at most.
 const SHOWN: usize = 16;
+/// Characters of the name of a file, at most.
+const NAME: usize = 28;
 
 impl fmt::Display for Profile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,6 +194,13 @@ impl fmt::Display for Profile {
             }
             more(out, self.phases.len())?;
             writeln!(out)?;
+        }
+        if let Some(files) = &self.files {
+            let style = TextStyle { top: SHOWN, more: "--json has all", ..TextStyle::WHOLE };
+            for (table, who) in files.clone().with_short_names(NAME).tables().iter().zip(["ranks", "rank"]) {
+                let columns = [&["file", who][..], &Files::SHORT].concat();
+                writeln!(out, "{}\n{}", table.title, table.only(&columns).to_text(&style))?;
+            }
         }
         writeln!(out, "{:>8}{:>8}{:>12}{:>18}", "from", "to", "messages", "bytes")?;
         for &Pair { from, to, messages, bytes } in self.pairs.iter().take(SHOWN) {

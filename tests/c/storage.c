@@ -1,4 +1,4 @@
-/* Reads and writes files in many ways; each rank prints its accesses: file, w or r, first byte, bytes.
+/* Reads and writes files in many ways; each rank prints its accesses: file, w or r (R: all ranks read the same bytes together), first byte, bytes, its rank.
  *     storage DIRECTORY
  */
 #include <mpi.h>
@@ -12,7 +12,7 @@ static char data[BLOCK];
 
 static void did(const char *file, char what, long at, long bytes)
 {
-    printf("%s %c %ld %ld\n", file, what, at, bytes);
+    printf("%s %c %ld %ld %d\n", file, what, at, bytes, rank);
 }
 
 static MPI_File opened(MPI_Comm comm, const char *directory, const char *name)
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     MPI_File_read(file, data, 500, MPI_INT, MPI_STATUS_IGNORE);
     did("shared", 'r', 4096, 2000);
     MPI_File_read_all(file, data, 20000, MPI_INT, MPI_STATUS_IGNORE);
-    did("shared", 'r', 4096 + 2000, 80000);
+    did("shared", 'R', 4096 + 2000, 80000);
     MPI_File_read_at(file, 10000, data, 3, MPI_INT, MPI_STATUS_IGNORE);
     did("shared", 'r', 4096 + 40000, 12);
     MPI_File_write_at_all_begin(file, 50000 + 100 * rank, data, 100, MPI_INT);
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     MPI_Wait(&barrier, MPI_STATUS_IGNORE);
 
     /* A file of each rank. */
-    snprintf(own, sizeof own, "own%d", rank);
+    snprintf(own, sizeof own, "own<b>%d", rank);
     file = opened(MPI_COMM_SELF, argv[1], own);
     MPI_File_write_all(file, data, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE);
     did(own, 'w', 0, BLOCK);

@@ -89,7 +89,8 @@ fn lies_between(trace: &Path, [front, behind]: [&Path; 2], told: &str) {
             let (time, inner) = (account.get(function).copied().unwrap_or(0.0), behind[function]);
             let (least, most) = match function.as_str() {
                 "run" => (outer, inner),
-                "polls" => (inner, outer + front["gaps"]),
+                // The sleep between them is what the kernel leaves, which includes what a hypervisor takes.
+                "polls" => (inner, outer + front["gaps"] + behind["run"] / 100.0),
                 "gaps" => continue,
                 // A core that is lost in a call of MPI's own work is not that work.
                 _ => (inner - preempted(trace, rank), outer),

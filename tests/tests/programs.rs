@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
-use vef_tests::{Mpi, from_pypi, installed, root, run, run_for, shared, vef};
+use vef_tests::{Mpi, Wheel, from_pypi, installed, root, run, run_for, shared, vef};
 
 /// Minutes, on a busy machine with fewer cores than ranks.
 const LONG: Duration = Duration::from_secs(400);
@@ -105,6 +105,53 @@ fn quantum_espresso() {
     let of_time = ["WALL", "secs", "starts on", "terminated on", "Mb", "MB"];
     let program = ["env", "OMP_NUM_THREADS=1", "pw.x", "-ndiag", "1", "-in", "h2.in"];
     verify(Mpi::OpenMpi, 2, &program, &[input, potential], None, &of_time);
+}
+
+/// What each rank sends to, and fetches from, the other, against a counter in front of the recorder in the same run.
+#[test]
+fn one_sided_benchmarks_of_intel_mpi() {
+    let intel = Mpi::Wheel(Wheel::Intel);
+    let program = Wheel::Intel.home().join("bin/IMB-RMA");
+    if Mpi::with(&[Wheel::Intel]).contains(&intel) && installed(program.to_str().expect("UTF-8")) {
+        holds_what_one_sided_calls_moved(intel, &Wheel::Intel.home(), &program);
+    }
+}
+
+fn holds_what_one_sided_calls_moved(intel: Mpi, home: &Path, program: &Path) {
+    let work = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| work.path().join(name);
+    let counter =
+        intel.compile(work.path(), "counter", &["-shared", "-fPIC", "tests/c/count_transfers.c", "-ldl"]);
+    let mut command = vef();
+    command.args(["run", "-n", "2", "--mpirun", &intel.launcher().join(" "), "-o"]).arg(place("capture"));
+    command.arg("--").arg(program).args(["-iter", "3", "-msglog", "0:6"]);
+    command.env("LD_PRELOAD", counter).env("LD_LIBRARY_PATH", home.join("lib")).env("I_MPI_ROOT", home);
+    let printed = run_for(&mut command, LONG).success().stderr();
+    // By rank: to others, from others, within itself.
+    let mut counted = [[0u64; 3]; 2];
+    for line in printed.lines().filter_map(|line| line.strip_prefix("transfers ")) {
+        let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
+        counted[numbers[0] as usize].copy_from_slice(&numbers[1..]);
+    }
+    let trace = place("t.vef");
+    let mixed = run(vef().args(["mix", "-i"]).arg(place("capture")).arg("-o").arg(&trace)).success();
+    assert!(!mixed.stdout().contains("not in the trace"), "{}", mixed.stdout());
+    let mut moved = [[0u64; 2]; 2];
+    for line in std::fs::read_to_string(&trace).expect("a trace").lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        if let [id, from, to, bytes, _, _, _] = fields[..]
+            && !id.starts_with('G')
+        {
+            let [from, to, bytes] = [from, to, bytes].map(|field| field.parse::<u64>().expect("a number"));
+            moved[from as usize][to as usize] += bytes;
+        }
+    }
+    let [[sent, fetched, within], [other_sent, other_fetched, other_within]] = counted;
+    assert!(sent > 10_000 && fetched > 10_000, "{printed}");
+    assert_eq!(moved, [[within, sent + other_fetched], [other_sent + fetched, other_within]]);
+    let checked = run(vef().arg("check").arg(&trace)).success().stdout();
+    assert!(checked.contains("complete: every record replays") && !checked.contains("warning"), "{checked}");
+    run(vef().arg("sim").arg(&trace).args(["--topology", "switch:2", "--model", "packet"])).success();
 }
 
 #[test]

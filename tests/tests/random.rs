@@ -154,7 +154,9 @@ fn other(bytes: Bytes, detail: &Detail<'_>, world: impl Fn(WindowId, CommRank) -
             format!("sync {target} {} {assert} {group}", i32::from(*exclusive))
         }
         Detail::FileOpen { mode, .. } => format!("open {mode}"),
-        Detail::FileView { displacement, unit, .. } => format!("view {displacement} {}", unit.0),
+        Detail::FileView { displacement, unit, .. } | Detail::FileViewTiled { displacement, unit, .. } => {
+            format!("view {displacement} {}", unit.0)
+        }
         Detail::FileClose(_) => "close".to_owned(),
         Detail::Io(io) => {
             let [write, collective, request] = [io.write, io.collective, io.request.is_some()].map(i32::from);

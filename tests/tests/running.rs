@@ -332,6 +332,11 @@ fn spawned_worlds_are_tasks_of_the_capture() {
         mix();
         let checked = run(vef().arg("check").arg(&trace)).success().stdout();
         assert!(checked.ends_with("complete: every record replays\n"), "{mpi:?}: {checked}");
+        // Reports name the four spawned worlds.
+        let stats = run(vef().arg("stats").arg(&trace)).success().stdout();
+        let named: Vec<&str> =
+            stats.lines().filter_map(|line| line.strip_prefix("  spawned by the program: ")).collect();
+        assert_eq!((named.len(), named.first()), (4, Some(&"tasks 2–3 (spawned-1)")), "{mpi:?}: {stats}");
         // Each of two that spawn at the same time has its own children.
         let text = work.path().join("worlds.vef");
         run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&text)).success();

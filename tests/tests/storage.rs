@@ -1,5 +1,6 @@
 //! Files in a trace: storage servers answer each access, and each has the bytes of its stripes.
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vef_tests::{Mpi, run, vef};
@@ -16,8 +17,14 @@ type Kept = BTreeMap<(u64, char), u64>;
 fn accesses(printed: &str) -> BTreeMap<&str, Kept> {
     let mut files: BTreeMap<&str, Kept> = BTreeMap::new();
     for line in printed.lines() {
-        let [file, what, at, bytes] = line.split(' ').collect::<Vec<_>>().try_into().expect("four words");
+        let [file, what, at, bytes, rank] =
+            line.split(' ').collect::<Vec<_>>().try_into().expect("five words");
         let number = |text: &str| text.parse::<u64>().expect("a number");
+        // What all read together, an aggregator reads once.
+        if what == "R" && rank != "0" {
+            continue;
+        }
+        let what = what.to_lowercase();
         for byte in number(at)..number(at) + number(bytes) {
             let server = byte / STRIPE % WIDTH;
             *files
@@ -100,6 +107,154 @@ fn each_server_has_the_bytes_of_its_stripes() {
         // Without servers accesses are counted.
         let counted = run(vef().args(["mix", "-i"]).arg(place("capture")).arg("-o").arg(place("none.vefx")));
         assert!(counted.success().stdout().contains("MPI_File_write_at_all"));
+    }
+}
+
+/// Reads, bytes read, writes, bytes written.
+type Moved = [u64; 4];
+
+/// What the program printed: by file, and by file and rank. Accesses without bytes are none.
+fn used(printed: &str) -> BTreeMap<(String, Option<u64>), Moved> {
+    let mut used: BTreeMap<(String, Option<u64>), Moved> = BTreeMap::new();
+    for line in printed.lines() {
+        let [file, what, _, bytes, rank] =
+            line.split(' ').collect::<Vec<_>>().try_into().expect("five words");
+        let [bytes, rank] = [bytes, rank].map(|text| text.parse::<u64>().expect("a number"));
+        if bytes > 0 {
+            let at = if what == "w" { 2 } else { 0 };
+            for rank in [None, Some(rank)] {
+                let sums = used.entry((file.to_owned(), rank)).or_default();
+                sums[at] += 1;
+                sums[at + 1] += bytes;
+            }
+        }
+    }
+    used
+}
+
+/// The same from the key `files` of what a command printed, whose names begin with `directory`.
+fn reported(json: &str, directory: &str) -> BTreeMap<(String, Option<u64>), Moved> {
+    let json: Value = serde_json::from_str(json).expect("JSON");
+    let files = &json["files"];
+    let number = |row: &Value, key: &str| row[key].as_u64().expect("a number");
+    let mut found = BTreeMap::new();
+    for list in ["files", "ranks"] {
+        for row in files[list].as_array().expect("a list") {
+            let name = row["file"].as_str().expect("a name").strip_prefix(directory).expect("its directory");
+            let moved = ["reads", "read_bytes", "writes", "written_bytes"].map(|key| number(row, key));
+            found.insert((name[1..].to_owned(), row["rank"].as_u64()), moved);
+            assert!(number(row, "time_ps") > 0 && number(row, "opens") > 0, "{row}");
+        }
+    }
+    for file in files["files"].as_array().expect("a list") {
+        let own = files["ranks"].as_array().expect("a list").iter().filter(|row| row["file"] == file["file"]);
+        let times: Vec<u64> = own.map(|row| number(row, "time_ps")).collect();
+        assert_eq!(number(file, "ranks"), times.len() as u64, "{file}");
+        assert_eq!(number(file, "time_ps"), times.iter().sum::<u64>(), "{file}");
+        assert_eq!(Some(&number(&file["max"], "value")), times.iter().max(), "{file}");
+    }
+    found
+}
+
+#[test]
+fn reports_show_files_as_the_program_used_them() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "storage", &["tests/c/storage.c"]);
+        let place = |name: &str| work.path().join(name);
+        let (capture, trace) = (place("capture"), place("t.vefx"));
+        let mut command = vef();
+        command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        let printed = run(command.arg("--").arg(&program).arg(work.path())).success().stdout();
+        run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+        let (expected, directory) = (used(&printed), work.path().to_str().expect("UTF-8"));
+        let shown =
+            |command: &str, input: &Path| run(vef().arg(command).arg(input).arg("--json")).success().stdout();
+        assert_eq!(reported(&shown("stats", &trace), directory), expected, "{mpi:?}");
+        assert_eq!(reported(&shown("profile", &capture), directory), expected, "{mpi:?}");
+        // The page and the tables have the same rows, and names as text.
+        let page = run(vef().arg("report").arg(&trace).args(["--no-replay", "-o", "-"])).success().stdout();
+        assert!(page.contains("/own&lt;b&gt;3<") && !page.contains("own<b>"), "{mpi:?}");
+        let tables = place("tables");
+        let mut command = vef();
+        command.arg("report").arg(&trace).args(["--no-replay", "--format", "csv", "-o"]).arg(&tables);
+        run(&mut command).success();
+        for (table, is_of_ranks) in [("files", false), ("file-ranks", true)] {
+            let csv = std::fs::read_to_string(tables.join(format!("{table}.csv"))).expect("a table");
+            let rows = expected.keys().filter(|(_, rank)| rank.is_some() == is_of_ranks).count();
+            assert_eq!(csv.lines().count(), 1 + rows, "{mpi:?}: {csv}");
+        }
+        for by in ["file", "file-rank"] {
+            let text = run(vef().arg("stats").arg(&trace).args(["--by", by])).success().stdout();
+            let own = text.lines().find(|line| line.contains("own<b>2")).expect("a row");
+            assert!(
+                own.contains("310 000") && text.lines().all(|line| line.chars().count() <= 100),
+                "{text}"
+            );
+        }
+        let text = run(vef().arg("profile").arg(&capture)).success().stdout();
+        assert!(text.contains("Files by rank"), "{mpi:?}: {text}");
+    }
+}
+
+/// Accesses that interleave go through the first rank of the host, in every way to mix; each byte passes once between it and the servers.
+#[test]
+fn accesses_that_interleave_are_gathered_by_an_aggregator() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "phases_of_files", &["tests/c/phases_of_files.c"]);
+        let place = |name: &str| work.path().join(name);
+        let mut command = vef();
+        command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(place("capture"));
+        let printed = run(command.arg("--").arg(&program).arg(work.path())).success().stdout();
+        let told = |what: &str| -> u64 {
+            let line = printed.lines().find_map(|line| line.strip_prefix(what)).expect("a line");
+            line.trim().parse().expect("a number")
+        };
+        let mix = |to: &str, more: &[&str]| {
+            let mut command = vef();
+            command.args(["mix", "--io-servers", "3", "--io-stripe", "64KiB:2", "-i"]).arg(place("capture"));
+            run(command.args(more).arg("-o").arg(place(to))).success();
+            place(to)
+        };
+        let text = mix("t.vef", &[]);
+        let sums = moved(&text);
+        let sum = |what: char| {
+            sums.iter().filter(|((_, way), _)| *way == what).map(|(_, bytes)| bytes).sum::<u64>()
+        };
+        assert_eq!((sum('w'), sum('r')), (told("written"), told("read")), "{mpi:?}");
+        // Bytes between each rank and the servers, and between ranks.
+        let (mut to_servers, mut to_ranks) =
+            (BTreeMap::<u32, u64>::new(), BTreeMap::<(u32, u32), u64>::new());
+        for line in std::fs::read_to_string(&text).expect("a trace").lines() {
+            let fields: Vec<u64> = line.split(' ').filter_map(|field| field.parse().ok()).collect();
+            let [_, src, dst, bytes, ..] = fields[..] else { continue };
+            if line.split(' ').count() == 7 && !line.starts_with('G') && src != dst && bytes > 16 {
+                let (src, dst) = (src as u32, dst as u32);
+                match src.max(dst) >= RANKS {
+                    true => *to_servers.entry(src.min(dst)).or_default() += bytes,
+                    false => *to_ranks.entry((src, dst)).or_default() += bytes,
+                }
+            }
+        }
+        // Of four accesses three go through rank 0: two writes and a read of what each rank has.
+        let own = told("read") / u64::from(RANKS);
+        let expected: BTreeMap<u32, u64> =
+            (0..RANKS).map(|rank| (rank, if rank == 0 { 13 * own } else { own })).collect();
+        assert_eq!(to_servers, expected, "{mpi:?}");
+        let others = (1..RANKS).flat_map(|rank| [((rank, 0), 2 * own), ((0, rank), own)]);
+        assert_eq!(to_ranks, others.collect(), "{mpi:?}");
+        let container = mix("t.vefx", &[]);
+        let in_parts = mix("parts.vefx", &["--memory", "1B"]);
+        assert_eq!(std::fs::read(&in_parts).expect("a trace"), std::fs::read(&container).expect("a trace"));
+        for trace in [&text, &container] {
+            let checked = run(vef().arg("check").arg(trace)).success().stdout();
+            assert!(
+                checked.contains("complete: every record replays") && !checked.contains("warning"),
+                "{checked}"
+            );
+        }
+        run(vef().arg("sim").arg(&container).args(["--topology", "switch:7", "--model", "packet"])).success();
     }
 }
 

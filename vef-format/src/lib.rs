@@ -55,6 +55,7 @@
 
 pub mod account;
 pub mod error;
+pub mod files;
 pub mod id_table;
 pub mod ids;
 pub mod new_file;

@@ -372,7 +372,7 @@ impl Part<'_> {
                 writer.note(None, task.0.into(), &Note::Host(host)).map_err(failed)?;
             }
         }
-        let whole = [Section::Phases, Section::Spans, Section::Times, Section::Moments];
+        let whole = [Section::Phases, Section::Spans, Section::Times, Section::Moments, Section::Files];
         let kept = [Section::Sends, Section::Tags, Section::Calls, Section::Counts];
         let whole = whole.iter().filter(|_| self.what.records.is_none());
         for section in kept.iter().chain(whole) {

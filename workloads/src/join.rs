@@ -48,7 +48,8 @@ struct Found {
 }
 
 /// Sections whose notes have times in ticks.
-const TIMED: [Section; 4] = [Section::Sends, Section::Spans, Section::Times, Section::Moments];
+const TIMED: [Section; 5] =
+    [Section::Sends, Section::Spans, Section::Times, Section::Moments, Section::Files];
 
 /// Joins traces into the file `to`: a container if its name ends in `.vefx`. Ids are moved behind those of the traces before, times
 /// have the finest clock, collectives the codes of the first trace. Of containers, what they note of their tasks is kept. Returns the

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use vef_format::account::TimePart;
-use vef_format::capture::{Capture, spawned_worlds};
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Count, Grouped};
 
@@ -183,9 +182,7 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     };
     output::about(&mix.output, text)?;
     output::oversubscribed(summary.oversubscribed());
-    if !spawned_worlds(&mix.input).is_empty() {
-        output::spawned(&Capture::open(&mix.input)?);
-    }
+    output::spawned(&summary.spawned, &summary.left_out);
     Ok(())
 }
 

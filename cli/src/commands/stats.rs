@@ -47,7 +47,7 @@ pub struct Arguments {
     #[arg(long)]
     pub json: bool,
     /// Print one complete table as CSV: ranks, pairs, sizes, distances, collectives, phases, calls, times, functions, function-ranks,
-    /// wait-causes, wait-pairs
+    /// files, file-ranks, wait-causes, wait-pairs
     #[arg(long, value_name = "TABLE", conflicts_with = "json")]
     pub csv: Option<String>,
 }

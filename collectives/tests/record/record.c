@@ -12,10 +12,12 @@
  *     record creations
  *
  *     record between FIRST [pairs]
+ *     record phases
  *
  * The second does so for the functions that create communicators, and that open, view and close files; bytes and root are 0. The third
  * does so for collectives between the first FIRST ranks and the others, blocking and (I…) not, with some sizes, and roots in both groups. Ranks are
- * those of MPI_COMM_WORLD.
+ * those of MPI_COMM_WORLD. The fourth, of MPICH alone, prints what members of a file exchange with aggregators in collective accesses that interleave, collectives left
+ * out.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -32,7 +34,7 @@ int sched_yield(void)
     return 0;
 }
 
-static int ranks, rank, recording;
+static int ranks, rank, recording, phases;
 static long long *sent; /* messages and bytes to each rank */
 
 /* Of collectives between groups: the rank in MPI_COMM_WORLD. */
@@ -53,7 +55,7 @@ static int in_world(MPI_Comm comm, int dst)
 static void note(long long count, MPI_Datatype type, int dst, MPI_Comm comm)
 {
     int size = 0;
-    if (!recording || dst < 0) return;
+    if (!recording || phases == 1 || dst < 0) return;
     if (world_group != MPI_GROUP_NULL) dst = in_world(comm, dst);
     if (dst == rank) return;
     PMPI_Type_size(type, &size);
@@ -94,6 +96,14 @@ static void hook(void)
     mca_pml[SEND] = (void *)my_send;
 }
 #else
+/* What ROMIO sends. */
+int __real_PMPI_Isend(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+int __wrap_PMPI_Isend(const void *b, int n, MPI_Datatype t, int d, int tag, MPI_Comm c, MPI_Request *r)
+{
+    int mode = phases;
+    if (mode) phases = 2, note(n, t, d, c), phases = mode;
+    return __real_PMPI_Isend(b, n, t, d, tag, c, r);
+}
 typedef int Comm; typedef void Req; typedef int Err;
 /* An object of MPICH begins with its handle. */
 static MPI_Comm handle_of(const Comm *comm) { return *comm; }
@@ -172,6 +182,8 @@ static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_creat
     "File_set_size", "File_preallocate", "File_sync", "File_seek_shared", "File_write_at_all", "File_read_at_all",
     "File_write_ordered", "File_close" };
 static MPI_File file;
+static const char *accesses[] = { "Turned_write", "Turned_read", "Far_write", "View_write", "View_read" };
+static char accessed[20000000];
 /* Between two groups: the own one, the inter-communicator, and the number of ranks in the first. */
 static MPI_Comm own_group, inter;
 static int first_size;
@@ -182,6 +194,7 @@ static void create(const char *name)
     MPI_Comm w = MPI_COMM_WORLD, made, grid;
     MPI_Request request;
     MPI_Group group;
+    MPI_Datatype every;
     int i, periodic = 1, remain = 1, sources[2], neighbours[2], weights[2] = { 1, 1 };
     sources[0] = neighbours[1] = (rank + ranks - 1) % ranks;
     sources[1] = neighbours[0] = (rank + 1) % ranks;
@@ -224,6 +237,19 @@ static void create(const char *name)
         MPI_File_read_at_all(file, 4 * rank, &i, 4, MPI_BYTE, MPI_STATUS_IGNORE);
     } else if (!strcmp(name, "File_write_ordered")) {
         MPI_File_write_ordered(file, &rank, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "Turned_write")) {
+        MPI_File_write_at_all(file, 1000 * (ranks - 1 - rank), accessed, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "Turned_read")) {
+        MPI_File_read_at_all(file, 1000 * (ranks - 1 - rank), accessed, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "Far_write")) {
+        MPI_File_write_at_all(file, (MPI_Offset)sizeof accessed * (ranks - 1 - rank), accessed, sizeof accessed, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "View_write")) {
+        MPI_Type_vector(3, 1000, ranks * 1000, MPI_BYTE, &every);
+        MPI_Type_commit(&every);
+        MPI_File_set_view(file, 1000 * rank, MPI_BYTE, every, "native", MPI_INFO_NULL);
+        MPI_File_write_at_all(file, 0, accessed, 3000, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "View_read")) {
+        MPI_File_read_at_all(file, 0, accessed, 3000, MPI_BYTE, MPI_STATUS_IGNORE);
     } else if (!strcmp(name, "File_close")) {
         MPI_File_close(&file);
     } else {
@@ -355,6 +381,13 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "creations")) {
         snprintf(file_name, sizeof file_name, "%s.tmp", argv[0]);
         for (o = 0; o < (int)(sizeof creations / sizeof *creations); o++) record(creations[o], 0, -1, 0);
+        MPI_Finalize();
+        return 0;
+    }
+    if (argc > 1 && !strcmp(argv[1], "phases")) {
+        snprintf(file_name, sizeof file_name, "%s.tmp", argv[0]);
+        create("File_open");
+        for (phases = 1, o = 0; o < (int)(sizeof accesses / sizeof *accesses); o++) record(accesses[o], 0, -1, 1);
         MPI_Finalize();
         return 0;
     }

@@ -4,6 +4,7 @@
 #   record.sh openmpi|mpich RANKS [LARGEST_VECTOR [LARGEST_BLOCK [pairs]]]
 #   record.sh openmpi|mpich RANKS creations
 #   record.sh openmpi|mpich RANKS between FIRST [pairs]
+#   record.sh mpich RANKS phases
 #
 # tests/data was made by `record.sh MPI RANKS 600000` for 2 to 17 ranks, `record.sh MPI RANKS 2200000 600000` for 18, 20 and 24, and
 # `record.sh MPI RANKS 2200000 150000` for 31, 32, 33, 48, 63 and 64.
@@ -26,7 +27,7 @@ openmpi)
 mpich)
     # The static library's own calls can be replaced; it needs the libraries that the shared one is linked with.
     wrap=
-    for function in MPIC_Send MPIC_Isend MPIC_Issend MPIC_Ssend MPIC_Sendrecv MPIC_Sendrecv_replace ucp_worker_progress; do
+    for function in PMPI_Isend MPIC_Send MPIC_Isend MPIC_Issend MPIC_Ssend MPIC_Sendrecv MPIC_Sendrecv_replace ucp_worker_progress; do
         wrap="$wrap -Wl,--wrap=$function"
     done
     shared=$(mpicc.mpich -print-file-name=libmpich.so)
@@ -37,7 +38,7 @@ mpich)
     MPIR_CVAR_NOLOCAL=1 mpirun.mpich -n "$ranks" "$work/record" "$@"
     ;;
 *)
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

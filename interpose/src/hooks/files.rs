@@ -33,17 +33,19 @@ pub(super) const COLLECTIVE: Hook = Hook {
 fn collective(call: &mut Recorded) {
     const DISPLACEMENT: usize = Call::MPI_File_set_view.place(Name::Disp);
     const UNIT: usize = Call::MPI_File_set_view.place(Name::Etype);
+    const TILE: usize = Call::MPI_File_set_view.place(Name::Filetype);
     const FILE: usize = Call::MPI_File_set_view.place(Name::Fh);
     let args = call.args;
     match args.call {
         Call::MPI_File_delete => put(call, Bytes::ZERO, Detail::None),
         Call::MPI_File_set_view => {
             let file = call.file(args.file(FILE));
-            let detail = file.map_or(Detail::None, |file| Detail::FileView {
-                file,
-                displacement: args.number(DISPLACEMENT),
-                unit: call.datatype(args.handle(UNIT)).bytes(1),
-            });
+            let (displacement, unit) = (args.number(DISPLACEMENT), call.datatype(args.handle(UNIT)).bytes(1));
+            let detail = match (file, call.tracer.ask_tile(args.handle(TILE))) {
+                (None, _) => Detail::None,
+                (Some(file), None) => Detail::FileView { file, displacement, unit },
+                (Some(file), Some(tile)) => Detail::FileViewTiled { file, displacement, unit, tile },
+            };
             put(call, Bytes::ZERO, detail);
         }
         _ => agreed(call),

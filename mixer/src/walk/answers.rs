@@ -79,7 +79,7 @@ impl Builder<'_> {
 
     /// Answers the requests up to `until`.
     fn answer(&mut self, event: &Event<'_>, until: u64) -> Result<(), Problem> {
-        while let Some((&Answer { comm, origin, at, bytes }, rest)) = self.answers.rest.split_first() {
+        while let Some((&Answer { comm, origin, at, bytes, .. }, rest)) = self.answers.rest.split_first() {
             if at > until {
                 break;
             }

@@ -18,6 +18,7 @@ use crate::index::{ChannelIndex, CollectiveIndex, CommIndex, MessageIndex, Recei
 use crate::records::{After, Body, Records};
 use crate::summary::Tally;
 use crate::task::{Fate, Task};
+use crate::two_phase::Plans;
 use crate::{Polls, StorageServers};
 use ::collectives::choose::Table;
 use ::collectives::creations::Library;
@@ -87,6 +88,8 @@ pub(super) struct Builder<'a> {
     pub(super) windows: Windows,
     pub(super) files: Files,
     pub(super) transfers: Transfers<'a>,
+    /// The accesses to files in two phases, once they are known.
+    pub(super) plans: Option<&'a Plans>,
     pub(super) answers: Answers<'a>,
     /// Whether several threads make calls.
     pub(super) several_threads: bool,
@@ -198,6 +201,7 @@ impl<'a> Builder<'a> {
             windows,
             files: Files::default(),
             transfers: Transfers::default(),
+            plans: None,
             answers,
             several_threads,
             finalized: false,

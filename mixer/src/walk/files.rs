@@ -6,8 +6,9 @@ use super::opened::{OF_FILES, OpenFile, fnv};
 use super::timeline::Chain;
 use crate::StorageServers;
 use crate::error::Problem;
+use crate::two_phase::Access;
 use vef_format::account::TimePart;
-use vef_format::capture::event::{Event, FileId, Io};
+use vef_format::capture::event::{Event, FileId, Io, Tile};
 use vef_format::ids::{CommId, Rank};
 use vef_format::units::Bytes;
 
@@ -25,7 +26,16 @@ impl Builder<'_> {
             return Ok(());
         };
         let first = self.options.io.map_or(0, |io| fnv(name) % io.servers.count);
-        let file = OpenFile { of, comm: index, first, displacement: 0, unit: 1, position: 0 };
+        let file = OpenFile {
+            of,
+            comm: index,
+            first,
+            displacement: 0,
+            unit: 1,
+            position: 0,
+            tile: None,
+            accesses: 0,
+        };
         self.files.insert(id, file);
         self.creation(event, of, None)
     }
@@ -37,13 +47,14 @@ impl Builder<'_> {
         id: FileId,
         displacement: i64,
         unit: Bytes,
+        tile: Option<Tile>,
     ) -> Result<(), Problem> {
         let Some(file) = self.files.get_mut(&id) else {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
         };
         let displacement = u64::try_from(displacement).unwrap_or(0);
-        *file = OpenFile { displacement, unit: unit.0, position: 0, ..*file };
+        *file = OpenFile { displacement, unit: unit.0, position: 0, tile, ..*file };
         let comm = file.of;
         self.creation(event, comm, None)
     }
@@ -57,8 +68,8 @@ impl Builder<'_> {
         self.creation(event, file.of, None)
     }
 
-    /// Rule 16: a file is read or written. A collective access is one of each member, behind their agreement: what members send each other to
-    /// make them larger is not in the capture.
+    /// Rule 16: a file is read or written. A collective access is one of each member, behind their agreement, unless they gather pieces in two
+    /// phases.
     pub(super) fn accessed(&mut self, event: &Event<'_>, io: &Io, bytes: Bytes) -> Result<(), Problem> {
         let mut chain = Chain::default();
         let agreed = match self.files.get(&io.file).map(|file| file.of).filter(|_| io.collective) {
@@ -83,6 +94,20 @@ impl Builder<'_> {
                 position
             }
         };
+        if io.collective && io.request.is_none() && !self.agreements.of(event.call).is_empty() {
+            let is_known =
+                io.offset.is_some() || bytes == Bytes::ZERO || self.agreements.positions_are_known();
+            let place = is_known.then(|| file.place(at, bytes));
+            let (of, number) = (file.of, file.accesses);
+            file.accesses += 1;
+            self.task.accesses.push(Access { comm, at: event.start.0, place, bytes });
+            let plan = self.plans.and_then(|all| all.get(&comm)?.get(number)?.as_ref());
+            if let Some(plan) = plan {
+                self.in_two_phases(event, of, first_server, io.write, plan, &mut chain)?;
+                self.timeline.end(event, &chain);
+                return Ok(());
+            }
+        }
         let at = file.displacement.saturating_add(at);
         let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
         for (server, share) in servers.shares(first_server, at, bytes) {

@@ -13,7 +13,7 @@
 //! | 12 | neighbourhood collectives | `neighbourhoods.rs` |
 //! | 13, 14 | one-sided transfers, and their synchronisation | `one_sided.rs` |
 //! | 15 | answers to the requests of others | `answers.rs` |
-//! | 16 | accesses to files, if there are storage servers | `files.rs` |
+//! | 16 | accesses to files, if there are storage servers | `files.rs`, `two_phases.rs` |
 //! | 17 | partitioned communication | `partitioned.rs` |
 //! | 18 | collectives between groups | `between.rs` |
 //!
@@ -42,11 +42,13 @@ mod requested;
 mod requests;
 mod timeline;
 mod transfers;
+mod two_phases;
 mod windows;
 
 use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
 use crate::task::Task;
+use crate::two_phase::Plans;
 use builder::Builder;
 pub(crate) use builder::WalkOptions;
 use called::{Agreements, Probes};
@@ -87,9 +89,10 @@ impl<'a> Walk<'a> {
         Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
     }
 
-    /// Before the first event: the task receives partitions from these sends.
-    pub(crate) fn tell(&mut self, told: Option<&'a Told>) {
+    /// Before the first event: the task receives partitions from these sends, and accesses files by these plans.
+    pub(crate) fn tell(&mut self, told: Option<&'a Told>, plans: Option<&'a Plans>) {
         self.0.transfers.told = told;
+        self.0.plans = plans;
     }
 
     /// Number of records so far.
@@ -182,7 +185,10 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
             Detail::Io(io) => return walk.accessed(event, io, *bytes),
             Detail::FileOpen { id, comm, name, .. } => return walk.file_opened(event, *id, *comm, name),
             Detail::FileView { file, displacement, unit } => {
-                return walk.file_viewed(event, *file, *displacement, *unit);
+                return walk.file_viewed(event, *file, *displacement, *unit, None);
+            }
+            Detail::FileViewTiled { file, displacement, unit, tile } => {
+                return walk.file_viewed(event, *file, *displacement, *unit, Some(*tile));
             }
             Detail::FileClose(file) => return walk.file_closed(event, *file),
             Detail::None => walk.not_representable(event.call, *bytes),

@@ -10,6 +10,7 @@ use vef_format::account::{Account, Entry};
 use vef_format::capture;
 use vef_format::capture::event::{Action, CallSlot, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, Section, TaskNotes};
+use vef_format::files::FileUses;
 use vef_format::units::Ticks;
 
 /// Makes the notes of one task, which refer to records by their index in the walk.
@@ -42,6 +43,7 @@ pub(super) struct NoteTaker {
     usual_poll: UsualPoll,
     /// Time in calls since the last moment was noted, at most.
     lag: u64,
+    files: FileUses,
     /// The functions in the rank's call table.
     called: Vec<Option<Function>>,
 }
@@ -146,6 +148,9 @@ impl NoteTaker {
                 Function::send(send)
             }
             Action::Complete(_) => {
+                if self.files.are_pending() {
+                    self.files.event(event);
+                }
                 self.complete(event, &records);
                 Function::WAIT
             }
@@ -195,6 +200,7 @@ impl NoteTaker {
     fn other(&mut self, event: &Event<'_>, records: &Range<u64>) -> Option<Function> {
         let thread = usize::from(event.thread);
         let as_messages = std::mem::take(&mut self.as_messages);
+        self.files.event(event);
         match &event.action {
             Action::Init if self.zero.is_none() => {
                 let took = Ticks(event.end.0.saturating_sub(event.start.0));
@@ -276,6 +282,9 @@ impl NoteTaker {
     /// The notes of all events: those whose places are known, by section, and the others.
     pub(super) fn finish(mut self) -> (Vec<(Section, Vec<u8>)>, Option<UnplacedNotes>) {
         self.settle(None, 0);
+        for (place, (name, used)) in (0..).zip(self.files.by_name()) {
+            self.notes.put(place, &Note::File { used: *used, name });
+        }
         (self.notes.into_pieces(), self.threads.map(|threads| threads.finish()))
     }
 

@@ -91,7 +91,7 @@ impl Builder<'_> {
     }
 
     /// Adds a message of the call.
-    fn post_message(
+    pub(super) fn post_message(
         &mut self,
         event: &Event<'_>,
         channel: Channel,
@@ -110,7 +110,11 @@ impl Builder<'_> {
     }
 
     /// Posts a receive of the call.
-    fn post_receive(&mut self, event: &Event<'_>, channel: Channel) -> Result<ReceiveIndex, Problem> {
+    pub(super) fn post_receive(
+        &mut self,
+        event: &Event<'_>,
+        channel: Channel,
+    ) -> Result<ReceiveIndex, Problem> {
         self.count_further()?;
         let channel = self.task.receives.channel(channel);
         Ok(self.add_receive(event, channel, Fate::Unawaited, Bytes::ZERO))
@@ -122,11 +126,24 @@ impl Builder<'_> {
         event: &Event<'_>,
         comm: CommIndex,
         target: Rank,
+        moved: [Bytes; 2],
+        chain: &mut Chain,
+    ) -> Result<ReceiveIndex, Problem> {
+        self.ask_at((event.start.0, 0), event, comm, target, moved, chain)
+    }
+
+    /// [`Builder::ask`] where the target puts the request in the order of others by a time on this task's clock, and a round.
+    pub(super) fn ask_at(
+        &mut self,
+        (at, round): (u64, u32),
+        event: &Event<'_>,
+        comm: CommIndex,
+        target: Rank,
         [sent, fetched]: [Bytes; 2],
         chain: &mut Chain,
     ) -> Result<ReceiveIndex, Problem> {
         self.post_message(event, Channel::of_window(comm, target, Purpose::Request), sent, chain)?;
-        self.task.asked.push(Asked { comm, target, at: event.start.0, bytes: fetched });
+        self.task.asked.push(Asked { comm, target, at, bytes: fetched, round });
         self.post_receive(event, Channel::of_window(comm, target, Purpose::Answer))
     }
 

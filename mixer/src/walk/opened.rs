@@ -3,7 +3,8 @@
 use crate::IoServers;
 use crate::index::CommIndex;
 use hashbrown::HashMap;
-use vef_format::capture::event::FileId;
+use std::ops::Range;
+use vef_format::capture::event::{FileId, Tile};
 use vef_format::ids::CommId;
 use vef_format::units::Bytes;
 
@@ -26,6 +27,37 @@ pub(super) struct OpenFile {
     pub(super) unit: u64,
     /// The task's own position behind `displacement`, in bytes.
     pub(super) position: u64,
+    /// What the view repeats, if it has gaps.
+    pub(super) tile: Option<Tile>,
+    /// Number of collective accesses so far.
+    pub(super) accesses: usize,
+}
+
+impl OpenFile {
+    /// From the first byte in the file to behind the last of so many `bytes` of data at `at`, which counts in the view's data.
+    pub(super) fn place(&self, at: u64, Bytes(bytes): Bytes) -> Range<u64> {
+        let first = self.displacement.saturating_add(self.in_view(at));
+        match bytes {
+            0 => first..first,
+            _ => {
+                first
+                    ..self
+                        .displacement
+                        .saturating_add(self.in_view(at.saturating_add(bytes - 1)))
+                        .saturating_add(1)
+            }
+        }
+    }
+
+    /// Where a byte of data is behind the displacement. In a tile, data are taken to be spread evenly.
+    fn in_view(&self, at: u64) -> u64 {
+        let Some(Tile { size, extent, first, span }) = self.tile else { return at };
+        let (size, last) = (u128::from(size.0.max(1)), u128::from(span.0.saturating_sub(1)));
+        let (tile, rest) = (u128::from(at) / size, u128::from(at) % size);
+        let inside = rest * last / size.saturating_sub(1).max(1);
+        let place = (tile * u128::from(extent.0)).saturating_add(u128::from(first.0)).saturating_add(inside);
+        u64::try_from(place).unwrap_or(u64::MAX)
+    }
 }
 
 impl IoServers {
@@ -81,6 +113,31 @@ mod tests {
             let shares = servers.shares(first, at, Bytes(bytes)).map(|(server, share)| (server, share.0));
             prop_assert_eq!(shares.collect::<std::collections::BTreeMap<_, _>>(), expected);
         }
+    }
+
+    #[test]
+    fn views_with_gaps_begin_and_end_where_their_data_do() {
+        let tile = Tile { size: Bytes(10), extent: Bytes(100), first: Bytes(20), span: Bytes(55) };
+        let (of, comm) = (CommId(0), CommIndex(0));
+        let mut file = OpenFile {
+            of,
+            comm,
+            first: 0,
+            displacement: 1000,
+            unit: 1,
+            position: 0,
+            tile: Some(tile),
+            accesses: 0,
+        };
+        assert_eq!(file.place(0, Bytes(10)), 1020..1075);
+        assert_eq!(file.place(0, Bytes(30)), 1020..1275);
+        assert_eq!(file.place(20, Bytes(1)), 1220..1221);
+        assert_eq!(file.place(10, Bytes(0)), 1120..1120);
+        file.tile = None;
+        assert_eq!(file.place(5, Bytes(30)), 1005..1035);
+        file.tile =
+            Some(Tile { size: Bytes(u64::MAX), extent: Bytes(u64::MAX), first: Bytes(u64::MAX), ..tile });
+        assert!(file.place(u64::MAX, Bytes(u64::MAX)).end == u64::MAX);
     }
 
     #[test]

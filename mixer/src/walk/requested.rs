@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     pub(crate) at: u64,
     /// Bytes of the answer.
     pub(crate) bytes: Bytes,
+    /// Orders requests of the same time.
+    pub(crate) round: u32,
 }
 
 /// The answers that a task has not given yet, in the order of the requests.

@@ -9,7 +9,7 @@ mod time;
 
 use crate::flow::{Channels, Place};
 use crate::report::spent;
-use crate::stats::Adding;
+use crate::stats::{Adding, Files};
 use crate::wildcards::Matched;
 use hashbrown::{HashMap, HashSet};
 use mpi_abi::prototypes::{Call, Category};
@@ -22,6 +22,7 @@ use vef_format::capture::event::{
     Action, Collective, DatatypeId, Event, Neighbourhood, Partitioned, PartitionedId, Send,
 };
 use vef_format::capture::{Capture, CaptureError, Group};
+use vef_format::files::FileUses;
 use vef_format::ids::{CommId, CommRank, Rank as Task};
 use vef_format::operation::Operation;
 use vef_format::units::{Bytes, Picos};
@@ -47,6 +48,7 @@ pub fn read(directory: &Path) -> Result<Profile, CaptureError> {
         add(&mut profile, &capture, rank, &sizes, &mut sums)?;
     }
     profile.spent = sums.accounts.finish().map(|accounts| spent(&accounts, Picos(1000)));
+    profile.files = sums.files.report(Picos(1000), usize::MAX);
     profile.phases = phases(sums.phases);
     profile.calls = sums.calls.into_values().collect();
     profile.calls.sort_by_key(|call| std::cmp::Reverse(call.ns));
@@ -79,6 +81,7 @@ fn add(
         channels: Channels::new(rank, capture.tasks()),
     };
     let mut time = TimeOfRank::new(events.functions(), events.span().0);
+    let mut files = FileUses::default();
     let (mut initialised, mut finalised, mut threads) = (None, None, 1);
     events.each(|event| {
         match event.action {
@@ -89,12 +92,14 @@ fn add(
         threads = threads.max(u32::from(event.thread) + 1);
         moved.event(event);
         time.event(event);
+        files.event(event);
         Ok::<_, CaptureError>(())
     })?;
     // That of a rank without MPI_Finalize is known now: it ends with its last event.
     let (begin, end) = events.span();
     let (account, phases) = time.finish(events.functions(), (begin, end));
     sums.add(rank, &account, phases);
+    files.by_name().for_each(|(name, used)| sums.files.add(rank, name, *used));
     let wall_ns = finalised.unwrap_or(end).0.saturating_sub(initialised.unwrap_or(begin).0);
     let times = account.by_part();
     let (mut made, mpi_ns, thread_ns) = (0u64, times.inside(), times.running());
@@ -133,13 +138,15 @@ fn add(
 struct Sums {
     calls: BTreeMap<String, Function>,
     accounts: Adding,
+    files: Files,
     /// By name: the sums, and the longest time of a rank with that rank.
     phases: BTreeMap<String, (InPhase, u64, Task)>,
 }
 
 impl Sums {
     fn new(tasks: u32) -> Self {
-        Self { calls: BTreeMap::new(), accounts: Adding::new(tasks), phases: BTreeMap::new() }
+        let (accounts, files) = (Adding::new(tasks), Files::default());
+        Self { calls: BTreeMap::new(), accounts, files, phases: BTreeMap::new() }
     }
 
     /// Adds what a rank spent.

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::{Compression, GzBuilder};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use results::Exact;
+use results::table::Table;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use vef_format::state::State;
@@ -66,6 +67,7 @@ impl Report {
         let sections: Vec<(&str, &str, Markup)> = [
             ("summary", "Summary", Some(self.summary())),
             ("spent", "Time as captured", self.spent_section()),
+            ("files", "Files", self.files_section()),
             ("time", "Over time", self.over_time()),
             ("waits", "Who waits for whom", self.waits_section()),
             ("pairs", "Who to whom", Some(self.who_to_whom())),
@@ -119,6 +121,7 @@ impl Report {
                     (Grouped(head.ranks))
                     @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Grouped(more)) " more hosts" } }
                 }
+                @if !head.spawned.is_empty() { dt { "spawned" } dd { (head.spawned.join("; ")) } }
                 @if let Some(part) = &head.part { dt { "part" } dd { strong { "only " (part) } } }
                 @if let Some(captured) = &head.captured { dt { "run" } dd { (spans(captured)) } }
                 @for (name, value) in [("program", &head.program), ("MPI", &head.mpi), ("captured", &head.date)] {
@@ -217,6 +220,22 @@ impl Report {
                     Cell::shown(row.max.value, time), Cell::plain(row.max.rank),
                 ]).collect(), spent.functions.len(), "functions"))
             }
+        })
+    }
+
+    fn files_section(&self) -> Option<Markup> {
+        let [files, ranks] = self.data.files.as_ref()?.tables();
+        let all = |table: &Table| {
+            table.to_html(&format!("vef report --format csv writes all to {}.csv", table.name))
+        };
+        Some(html! {
+            p {
+                "The captured run: what the program did with files by MPI. Bytes read are those asked for. Time is that of the calls, and of the waits "
+                "for those that do not block; that of MPI_File_…_end is not in it."
+            }
+            (all(&files))
+            h3 { "By rank" }
+            (all(&ranks))
         })
     }
 

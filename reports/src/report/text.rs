@@ -4,7 +4,8 @@ use super::model::Report;
 use super::parts::percent;
 use super::shown::{bytes, count, measure_of_ranks, of_them, range, spans, time};
 use results::Exact;
-use results::report::Amount;
+use results::report::{Amount, Files};
+use results::table::TextStyle;
 use vef_format::units::{Count, Grouped};
 
 /// How a report is shown.
@@ -41,6 +42,10 @@ pub enum Section {
     Time,
     /// The same by MPI function.
     Functions,
+    /// Use of files in the captured run.
+    Files,
+    /// The same by file and rank.
+    FileRanks,
     /// Waits in the replay, by cause, function and phase.
     Waits,
     /// Waits in the replay, by pair of ranks.
@@ -55,13 +60,18 @@ impl Section {
 
     /// Whether text traces have no room for what it shows.
     pub const fn is_of_containers(self) -> bool {
-        matches!(self, Self::Phases | Self::Calls | Self::Time | Self::Functions)
+        matches!(
+            self,
+            Self::Phases | Self::Calls | Self::Time | Self::Functions | Self::Files | Self::FileRanks
+        )
     }
 
     /// Every section, in the order in which they are shown.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Time,
         Self::Functions,
+        Self::Files,
+        Self::FileRanks,
         Self::Waits,
         Self::WaitPairs,
         Self::Sizes,
@@ -87,11 +97,16 @@ impl Section {
             Self::Calls => "call",
             Self::Time => "time",
             Self::Functions => "function",
+            Self::Files => "file",
+            Self::FileRanks => "file-rank",
             Self::Waits => "wait",
             Self::WaitPairs => "wait-pair",
         }
     }
 }
+
+/// Characters of the name of a file, at most.
+const FILE_NAME: usize = 28;
 
 /// Characters of the longest bar.
 const BAR: usize = 24;
@@ -218,6 +233,9 @@ impl Report {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             out.push_str(&format!("  on {}{more}\n", hosts.join(", ")));
         }
+        for spawned in &head.spawned {
+            out.push_str(&format!("  spawned by the program: {spawned}\n"));
+        }
         for warning in &head.warnings {
             out.push_str(&format!("  warning: {warning}\n"));
         }
@@ -304,6 +322,9 @@ impl Report {
     }
 
     fn write_section(&self, section: Section, shown: &Shown, out: &mut String) {
+        if matches!(section, Section::Files | Section::FileRanks) {
+            return self.write_files(section, shown, out);
+        }
         let (title, rows) = self.rows(section);
         if rows.rows.is_empty() {
             return;
@@ -324,6 +345,8 @@ impl Report {
             Section::Calls => self.by_call(),
             Section::Time => self.by_time(),
             Section::Functions => self.by_function(),
+            // As tables (`write_section`).
+            Section::Files | Section::FileRanks => Default::default(),
             Section::Waits => self.by_wait(),
             Section::WaitPairs => self.by_wait_pair(),
         }
@@ -475,6 +498,15 @@ impl Report {
             rows.row(function.time_ps, fields);
         }
         ("Time in MPI functions".to_owned(), rows)
+    }
+
+    fn write_files(&self, section: Section, shown: &Shown, out: &mut String) {
+        let Some(files) = &self.data.files else { return };
+        let [files, ranks] = files.clone().with_short_names(FILE_NAME).tables();
+        let (table, who) = if section == Section::Files { (files, "ranks") } else { (ranks, "rank") };
+        let style = TextStyle { top: shown.top, bars: false, more: shown.more, indent: "  " };
+        let columns = [&["file", who][..], &Files::SHORT].concat();
+        out.push_str(&format!("\n{}\n{}", table.title, table.only(&columns).to_text(&style)));
     }
 
     fn by_wait(&self) -> (String, Rows) {

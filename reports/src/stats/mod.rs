@@ -3,6 +3,7 @@
 mod accounts;
 mod bounded;
 mod collector;
+mod files;
 mod pairs;
 mod phases;
 mod read;
@@ -14,6 +15,7 @@ pub(crate) use accounts::Adding;
 pub use accounts::{Accounts, InAll, OfFunction};
 pub use bounded::Volume;
 pub use collector::{CollectiveTally, TaskTally};
+pub use files::Files;
 pub use pairs::{DISTANCES, MATRIX, Pair, Sums, distance_class};
 pub use phases::{PhaseTally, size_class};
 pub use read::{Progress, StatsError};
@@ -43,6 +45,8 @@ pub struct Stats {
     pub spans: Option<Vec<Span>>,
     /// How the tasks spent the captured run, if the trace is a container that tells it.
     pub accounts: Option<Accounts>,
+    /// What the tasks did with files, as far as the trace tells it.
+    pub files: Files,
     /// Messages: sums over pairs of ranks.
     pub pairs: Sums,
     /// Messages by sender and receiver, unless there are too many different pairs.
@@ -77,7 +81,7 @@ impl Stats {
     /// # Errors
     /// The first that is met in the file.
     pub fn of_trace(path: &Path, extent: &Extent, progress: Progress<'_>) -> Result<Self, StatsError> {
-        let read::Pass { header, is_container, about, hosts, spans, accounts, sums } =
+        let read::Pass { header, is_container, about, hosts, spans, accounts, files, sums } =
             read::read(path, extent, progress)?;
         let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
         let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
@@ -89,6 +93,7 @@ impl Stats {
             hosts,
             spans,
             accounts,
+            files,
             dependencies,
             awaited,
             to_self: pairs.by_distance[distance_class(0, 0)].messages,

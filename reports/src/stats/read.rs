@@ -5,6 +5,7 @@
 
 use super::accounts::Accounts;
 use super::collector::Collector;
+use super::files::Files;
 use super::phases::{PhasesOfTask, Within};
 use hashbrown::HashMap;
 use replay::{Extent, PlaceInPart, Selection};
@@ -76,6 +77,7 @@ pub(super) struct Pass {
     pub(super) hosts: Option<Vec<String>>,
     pub(super) spans: Option<Vec<Span>>,
     pub(super) accounts: Option<Accounts>,
+    pub(super) files: Files,
     /// Settled: nothing is pending in it.
     pub(super) sums: Collector,
 }
@@ -159,9 +161,12 @@ fn read_container(path: &Path, extent: &Extent, progress: Progress<'_>) -> Resul
     }
     let (about, hosts) = (reader.about().clone(), reader.hosts()?);
     // What was captured of a part is not known.
-    let accounts = if part.is_none() { Accounts::read(&reader)? } else { None };
+    let (accounts, files) = match part {
+        None => (Accounts::read(&reader)?, Files::read(&reader)?),
+        Some(_) => Default::default(),
+    };
     let spans = spans.filter(|_| part.is_none());
-    Ok(Pass { header, is_container: true, about, hosts, spans, accounts, sums })
+    Ok(Pass { header, is_container: true, about, hosts, spans, accounts, files, sums })
 }
 
 /// The notes of a section, by task.
@@ -319,8 +324,8 @@ fn read_text(path: &Path, part: Option<&Selection>, progress: Progress<'_>) -> R
             sums
         }
     };
-    let about = About::default();
-    Ok(Pass { header, is_container: false, about, hosts: None, spans: None, accounts: None, sums })
+    let (about, files) = (About::default(), Files::default());
+    Ok(Pass { header, is_container: false, about, hosts: None, spans: None, accounts: None, files, sums })
 }
 
 /// Whether the records are as many as the header says; if not, a reader from the beginning reports the error.

@@ -25,6 +25,8 @@ impl Stats {
             self.calls_table(),
         ]);
         tables.extend(self.accounts.iter().flat_map(|accounts| self.account_tables(accounts)));
+        let files = self.files.report(self.header.clock, usize::MAX);
+        tables.extend(files.iter().flat_map(|files| files.tables()));
         tables
     }
 

@@ -1,10 +1,12 @@
 //! The data of a report: what `vef stats --json` and `vef report --format json` write, and what the page is drawn from.
 //! Times are in picoseconds (`_ps`), amounts of data in bytes, shares from 0 to 1. `docs/reports.md` lists the keys.
 
+mod files;
 mod measures;
 mod replayed;
 mod spent;
 
+pub use files::{FileCalls, FileOfRank, Files, InFile};
 pub use measures::{Amount, Matrix, OfRank, Order};
 pub use replayed::{
     CollectiveTimes, Efficiency, InFlight, OfKind, OperationTimes, OverTime, RankStates, RankTime, Replayed,
@@ -43,6 +45,8 @@ pub struct Report {
     pub calls: Vec<Call>,
     /// How the ranks spent the captured run, where the trace tells it.
     pub spent: Option<Spent>,
+    /// What the ranks did with files, where the trace tells it and there are any.
+    pub files: Option<Files>,
     /// The program's phases, where the trace tells them.
     pub phases: Vec<Phase>,
     /// What a replay on the yardstick network shows, unless none was wanted.
@@ -128,6 +132,8 @@ pub struct Head {
     pub ranks: u32,
     /// The hosts, in the order of their first ranks.
     pub hosts: Vec<Host>,
+    /// The worlds that the program spawned: their tasks, and the directories of their captures.
+    pub spawned: Vec<String>,
     /// Picoseconds of a tick of the trace's computing times.
     pub clock_ps: Exact,
     /// What a reader should know before anything else.

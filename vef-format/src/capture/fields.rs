@@ -13,7 +13,7 @@
 use super::event::{
     Action, Collective, Communicator, Completion, Completions, Creation, Datatype, Detail, Io, Meeting,
     MeetingWay, Members, Neighbourhood, Origin, Outcome, Partitioned, PartitionedInit, PostReceive, Receive,
-    Remote, RequestId, Send, Split, Topology, Transfer,
+    Remote, RequestId, Send, Split, Tile, Topology, Transfer,
 };
 use super::forms::{
     Class, Decoder, Earlier, Encoder, Fault, Form, Not, Signed, Stride, get_request, put_request,
@@ -283,6 +283,7 @@ variants! {
         32 FileOpen { id, comm, mode as Signed, name },
         33 FileView { file, displacement, unit },
         34 FileClose(file),
+        35 FileViewTiled { file, displacement, unit, tile },
     }
     Outcome {
         0 Done,
@@ -308,6 +309,7 @@ structures! {
     Neighbourhood<'a> { comm, block, datatype, send_counts / 2, recv_counts / 4, request / 1 }
     PartitionedInit { id, comm, peer, tag, partitions, bytes, datatype, sends / 1 }
     Amounts { send, recv }
+    Tile { size, extent, first, span }
     Transfer { window, target, displacement, sent, fetched, at_target, request / 1 }
     Io { file, offset / 1, write / 2, collective / 4, request / 8 }
 }

@@ -48,6 +48,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,6 +134,13 @@ impl Capture {
     /// Number of tasks that were launched together; those behind them were spawned.
     pub fn launched(&self) -> u32 {
         self.worlds.as_ref().map_or(self.tasks(), |(worlds, _)| worlds.launched())
+    }
+
+    /// The worlds that the program spawned: the name of each one's directory, and its tasks.
+    pub fn spawned(&self) -> Vec<(String, Range<u32>)> {
+        let worlds = self.worlds.iter().flat_map(|(worlds, dirs)| dirs.iter().zip(worlds.tasks()));
+        let name = |dir: &Path| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        worlds.skip(1).map(|(dir, tasks)| (name(dir), tasks)).collect()
     }
 
     /// The directories of spawned worlds that are not part of the capture, with the reason.

@@ -3,8 +3,8 @@
 use super::event::{
     Action, CallSlot, Collective, Communicator, Completion, Completions, Creation, Datatype, DatatypeId,
     Detail, Event, FileId, Io, Members, Neighbourhood, Origin, Outcome, Partitioned, PartitionedId,
-    PartitionedInit, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split, Topology, Transfer,
-    WindowId,
+    PartitionedInit, PostReceive, Receive, Remote, RequestId, Send, SendMode, Split, Tile, Topology,
+    Transfer, WindowId,
 };
 use super::layout::{CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, HEADER_SIZE, HOLE_MARK, chunk_field, field, seal};
 use super::{Capture, CaptureError, Ending, RankInfo, RankWriter, rank_path};
@@ -259,7 +259,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                     let (window, file) = (WindowId(windows - 1), FileId(files - 1));
                     let request = flag.then_some(next);
                     let offset = random.sized(60) as i64;
-                    let detail = match random.below(9) {
+                    let detail = match random.below(10) {
                         0 => {
                             windows += 1;
                             Detail::Window { id: WindowId(windows - 1), comm, size: bytes, unit: peer.0 }
@@ -294,6 +294,11 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                             collective: random.below(2) == 0,
                             request,
                         }),
+                        8 => {
+                            let tile =
+                                Tile { size: bytes, extent: Bytes(7), first: Bytes(tag as u64), span: bytes };
+                            Detail::FileViewTiled { file, displacement: -offset, unit: bytes, tile }
+                        }
                         _ => Detail::None,
                     };
                     Action::Other { bytes, detail }

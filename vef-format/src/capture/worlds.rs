@@ -17,6 +17,7 @@ use super::group::Group;
 use super::layout::RankInfo;
 use crate::ids::{CommId, Rank};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The largest difference between the ends of both sides of a meeting, ns: clocks of several hosts differ.
@@ -212,6 +213,11 @@ impl Worlds {
     /// Number of tasks of the first world.
     pub(super) fn launched(&self) -> u32 {
         self.firsts.get(1).copied().unwrap_or(0)
+    }
+
+    /// The tasks of each world.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = Range<u32>> {
+        self.firsts.windows(2).map(|ends| ends[0]..ends[1])
     }
 
     /// The index of the world of a task, and its rank there.

@@ -26,6 +26,8 @@ pub struct About {
 impl About {
     /// Name of the fact that a host had more tasks than cores.
     pub const OVERSUBSCRIBED: &str = "oversubscribed";
+    /// Name of the fact that the program spawned tasks.
+    pub const SPAWNED: &str = "spawned";
     /// Name of the fact how long the tasks waited for their own sends, within computing times.
     pub const SEND_WAITS: &str = "waits for sends";
     /// Name of the fact for how long tasks had no core, which computing times do not contain.

@@ -10,6 +10,7 @@ use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
 use crate::account::{Account, Entry, TimePart};
+use crate::files::FileUse;
 use crate::ids::Rank;
 use crate::units::Ticks;
 use crate::varint::{Source, unzigzag, zigzag};
@@ -74,6 +75,13 @@ pub enum Note<'a> {
     /// How much of the computing time in front of the record came before a phase began or ended there: one for each [`Note::Phase`]
     /// of the task, in their order.
     BeforePhase(Ticks),
+    /// What the task did with a file in the captured run; the place is the file's number in the task, from 0.
+    File {
+        /// The calls on it.
+        used: FileUse,
+        /// Its name; empty for the sum over further files.
+        name: &'a str,
+    },
     /// The host of the tasks from this one on; the place is the task.
     Host(&'a str),
     /// The root of a rooted collective; the place is the collective's id.
@@ -109,6 +117,7 @@ impl Note<'_> {
             Self::Initialised(_) | Self::StartUp(_) | Self::Finalised(_) => Section::Spans,
             Self::Time { .. } => Section::Times,
             Self::Moment(_) | Self::BeforePhase(_) => Section::Moments,
+            Self::File { .. } => Section::Files,
             Self::Host(_) => Section::Placement,
             Self::Root(_) => Section::Roots,
             Self::Blocks { .. } => Section::Blocks,
@@ -212,6 +221,11 @@ impl Piece {
             }
             Note::Moment(at) => out.put(&[step, 0, at.0]),
             Note::BeforePhase(computed) => out.put(&[step, 1, computed.0]),
+            Note::File { used, name } => {
+                let FileUse { opens, calls, reads, read_bytes, writes, written_bytes, took } = used;
+                out.put(&[step, opens, calls, reads, read_bytes, writes, written_bytes, took.0]);
+                self.name(name);
+            }
             Note::Tag(tag) => out.put_short(&[step, zigzag(tag.into())]),
             Note::Call(name) | Note::Host(name) => {
                 out.put(&[step]);
@@ -373,6 +387,13 @@ impl Notes {
                 (1, computed) => Note::BeforePhase(computed),
                 _ => return Err(Garbled::Value("a moment")),
             },
+            Section::Files => {
+                let mut next = || from.get();
+                let (opens, calls, reads, read_bytes) = (next()?, next()?, next()?, next()?);
+                let (writes, written_bytes, took) = (next()?, next()?, Ticks(next()?));
+                let used = FileUse { opens, calls, reads, read_bytes, writes, written_bytes, took };
+                Note::File { used, name: name(&mut self.names, &mut from)? }
+            }
             Section::Counts => {
                 let (sent, received) = (from.get()?, from.get()?);
                 // A count takes at least one byte.

@@ -19,6 +19,8 @@ pub enum Section {
     Times,
     /// [`Note::Moment`](super::Note::Moment) and [`Note::BeforePhase`](super::Note::BeforePhase), of each task.
     Moments,
+    /// [`Note::File`](super::Note::File), of each task.
+    Files,
     /// [`Note::Host`](super::Note::Host), of the trace.
     Placement,
     /// [`Note::Root`](super::Note::Root), of the trace.
@@ -29,7 +31,7 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Sends,
         Self::Tags,
         Self::Calls,
@@ -38,6 +40,7 @@ impl Section {
         Self::Spans,
         Self::Times,
         Self::Moments,
+        Self::Files,
         Self::Placement,
         Self::Roots,
         Self::Blocks,
@@ -54,6 +57,7 @@ impl Section {
             Self::Spans => "spans",
             Self::Times => "times",
             Self::Moments => "moments",
+            Self::Files => "files",
             Self::Placement => "placement",
             Self::Roots => "roots",
             Self::Blocks => "blocks",

@@ -6,6 +6,7 @@ use super::index::{Places, about_to_bytes};
 use super::record::Encoder;
 use super::{About, ContainerError, Note, Problem, Reader, Section, Settings, Streams, Writer};
 use crate::convert::convert;
+use crate::files::FileUse;
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes};
 use crate::raw::Raw;
@@ -678,7 +679,7 @@ fn blocks_larger_than_their_window_are_read_in_parts() {
 
 /// Notes by section, stream and place.
 fn notes() -> impl Strategy<Value = Vec<(Option<Rank>, u64, usize, u64, String)>> {
-    let one = (0u32..4, any::<u64>(), 0usize..6, any::<u64>(), "[a-c]{0,3}");
+    let one = (0u32..4, any::<u64>(), 0usize..7, any::<u64>(), "[a-c]{0,3}");
     proptest::collection::vec(one, 0..60).prop_map(|notes| {
         let of = |(task, place, kind, value, name): (u32, u64, usize, u64, String)| {
             ((kind != 5).then_some(Rank(task)), place >> (value % 64), kind, value, name)
@@ -704,6 +705,18 @@ fn told<T>(kind: usize, place: u64, value: u64, name: &str, take: impl FnOnce(&N
         }),
         4 if value.is_multiple_of(2) => take(&Note::Call(name)),
         4 => take(&Note::Phase { begin: value % 4 == 1, name }),
+        6 => take(&Note::File {
+            used: FileUse {
+                opens: value >> 60,
+                calls: value >> 50,
+                reads: !value,
+                read_bytes: value,
+                writes: value >> 3,
+                written_bytes: 1,
+                took: crate::units::Ticks(value >> 9),
+            },
+            name,
+        }),
         _ => take(&Note::Host(name)),
     }
 }

@@ -489,7 +489,7 @@ fn report(run: &Arguments, claimed: &Claimed) -> bool {
     output::remark(format_args!("captured in {}: {}", directory.display(), summary(run, &digest)));
     if run.mix.is_none() {
         output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
-        output::spawned(&capture);
+        output::spawned(&capture.spawned(), &capture.left_out());
     }
     let launched = capture.launched();
     if let Some(asked) = run.ranks.filter(|&asked| asked > launched) {

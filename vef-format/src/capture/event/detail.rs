@@ -66,6 +66,17 @@ pub enum Detail<'a> {
         /// Bytes of the elementary datatype, which is the unit of offsets.
         unit: Bytes,
     },
+    /// A view was set that has gaps.
+    FileViewTiled {
+        /// The file.
+        file: FileId,
+        /// Displacement of the view in bytes.
+        displacement: i64,
+        /// Bytes of the elementary datatype, which is the unit of offsets.
+        unit: Bytes,
+        /// What the view repeats.
+        tile: Tile,
+    },
     /// A file was closed; its number is not used again.
     FileClose(FileId),
     /// A file was read or written.
@@ -77,10 +88,27 @@ impl Detail<'_> {
     pub fn is_in_traces(&self) -> bool {
         match self {
             Self::Window { .. } | Self::WindowFree(_) | Self::Transfer(_) | Self::Sync { .. } => true,
-            Self::FileOpen { .. } | Self::FileView { .. } | Self::FileClose(_) => true,
+            Self::FileOpen { .. }
+            | Self::FileView { .. }
+            | Self::FileViewTiled { .. }
+            | Self::FileClose(_) => true,
             Self::None | Self::Io(_) => false,
         }
     }
+}
+
+/// The file type of a view, which repeats itself: which of its bytes are data is not recorded, only their number and where the first and the
+/// last one are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tile {
+    /// Bytes of data, at least 1.
+    pub size: Bytes,
+    /// Bytes from one tile to the next.
+    pub extent: Bytes,
+    /// Where the first byte of data is in the tile.
+    pub first: Bytes,
+    /// Bytes from there to behind the last byte of data.
+    pub span: Bytes,
 }
 
 /// A one-sided transfer.

@@ -1,0 +1,148 @@
+//! The rule for collective accesses to files in two phases ([`two_phase`](crate::two_phase)): exchanges between members and aggregators, which
+//! access the servers.
+
+use super::builder::{Builder, Lowered};
+use super::creations::collective;
+use super::timeline::Chain;
+use crate::StorageServers;
+use crate::channels::{Channel, Purpose};
+use crate::error::Problem;
+use crate::two_phase::Plan;
+use std::ops::Range;
+use vef_format::account::TimePart;
+use vef_format::capture::event::{Collective, Event};
+use vef_format::ids::{CommId, CommRank, Rank};
+use vef_format::operation::Operation;
+use vef_format::units::Bytes;
+
+/// What an exchange has of each pair of a member and an aggregator.
+enum Exchange {
+    /// Where the member's bytes are: an offset and a length of eight bytes each.
+    Places,
+    /// The bytes of a round.
+    Round(u64),
+}
+
+impl Builder<'_> {
+    /// A collective access to the file with the communicator `of`, whose first stripe is on `first`.
+    pub(super) fn in_two_phases(
+        &mut self,
+        event: &Event<'_>,
+        of: CommId,
+        first: u32,
+        write: bool,
+        plan: &Plan,
+        chain: &mut Chain,
+    ) -> Result<(), Problem> {
+        let own = self.comms.get(of)?.group.rank_of(self.rank).ok_or(Problem::NotAMember(of.0))?;
+        let aggregated = plan.aggregators().find(|&(_, member)| member == own.0).map(|(number, _)| number);
+        self.count_exchanged(event, of, Operation::Alltoall, None, chain)?;
+        self.gather_or_scatter(event, of, own.0, plan, &Exchange::Places, true, chain)?;
+        self.count_exchanged(event, of, Operation::Allreduce, None, chain)?;
+        for round in 0..plan.rounds {
+            let piece = aggregated.map_or(0..0, |number| plan.piece(number, round));
+            let order = (plan.at(own.0), (2 * round) as u32);
+            if !write || plan.has_holes {
+                self.access(event, order, of, first, &piece, false, chain)?;
+            }
+            self.count_exchanged(event, of, Operation::Alltoall, None, chain)?;
+            self.gather_or_scatter(event, of, own.0, plan, &Exchange::Round(round), write, chain)?;
+            if write {
+                self.access(event, (order.0, order.1 + 1), of, first, &piece, true, chain)?;
+            }
+        }
+        if write {
+            let mut aggregators = plan.aggregators();
+            match (aggregators.next(), aggregators.next()) {
+                (Some((_, only)), None) => {
+                    self.count_exchanged(event, of, Operation::Bcast, Some(CommRank(only)), chain)
+                }
+                _ => self.count_exchanged(event, of, Operation::Allreduce, None, chain),
+            }?;
+        }
+        Ok(())
+    }
+
+    /// A collective of an integer of each member, or of each pair of members.
+    fn count_exchanged(
+        &mut self,
+        event: &Event<'_>,
+        of: CommId,
+        operation: Operation,
+        root: Option<CommRank>,
+        chain: &mut Chain,
+    ) -> Result<(), Problem> {
+        const INTEGER: u64 = 4;
+        let group = &self.comms.get(of)?.group;
+        let is_root = root.is_some_and(|root| group.get(root) == Some(self.rank));
+        let all = Bytes(INTEGER * u64::from(group.count()));
+        let own = if operation == Operation::Alltoall { all } else { Bytes(INTEGER) };
+        let amounts = operation.amounts(is_root, own, all);
+        self.add_collective(event, &Collective { root, amounts, ..collective(operation, of) }, chain)
+    }
+
+    /// The messages between members and aggregators, or back, and the wait for them.
+    #[allow(clippy::too_many_arguments)]
+    fn gather_or_scatter(
+        &mut self,
+        event: &Event<'_>,
+        of: CommId,
+        own: u32,
+        plan: &Plan,
+        what: &Exchange,
+        to_aggregators: bool,
+        chain: &mut Chain,
+    ) -> Result<(), Problem> {
+        let local = self.comms.get(of)?;
+        let (index, group) = (local.index, local.group.clone());
+        let size = |member: u32, number: usize| match what {
+            Exchange::Places if plan.share(member, &plan.domain(number)) > Bytes::ZERO => Bytes(16),
+            Exchange::Places => Bytes::ZERO,
+            Exchange::Round(round) => plan.share(member, &plan.piece(number, *round)),
+        };
+        let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
+        for (number, aggregator) in plan.aggregators() {
+            let members = if aggregator == own { plan.members() } else { own..own + 1 };
+            for member in members.filter(|&member| member != aggregator) {
+                let bytes = size(member, number);
+                if bytes == Bytes::ZERO {
+                    continue;
+                }
+                let (from, to) = if to_aggregators { (member, aggregator) } else { (aggregator, member) };
+                let peer = group.get(CommRank(if from == own { to } else { from }));
+                let channel =
+                    Channel::of_window(index, peer.ok_or(Problem::NotAMember(of.0))?, Purpose::Buffering);
+                match from == own {
+                    true => self.post_message(event, channel, bytes, chain)?,
+                    false => awaited.receives.push(self.post_receive(event, channel)?),
+                }
+            }
+        }
+        self.complete_lowered(event, &awaited, chain);
+        Ok(())
+    }
+
+    /// An aggregator accesses a piece of the file, and waits for the servers' answers.
+    #[allow(clippy::too_many_arguments)]
+    fn access(
+        &mut self,
+        event: &Event<'_>,
+        order: (u64, u32),
+        of: CommId,
+        first: u32,
+        piece: &Range<u64>,
+        write: bool,
+        chain: &mut Chain,
+    ) -> Result<(), Problem> {
+        let Some(StorageServers { first: first_task, servers }) = self.options.io else { return Ok(()) };
+        let index = self.comms.get(of)?.index;
+        let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
+        for (server, share) in servers.shares(first, piece.start, Bytes(piece.end - piece.start)) {
+            let moved = if write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
+            let server = Rank(first_task.0 + server);
+            awaited.receives.push(self.ask_at(order, event, index, server, moved, chain)?);
+        }
+        self.complete_lowered(event, &awaited, chain);
+        Ok(())
+    }
+}
