@@ -165,3 +165,72 @@ fn omnetpp_carries_a_trace() {
     let stuck = omnetpp(&trace, &[]).exited(1).stderr();
     assert!(stuck.contains("in a circle"), "{stuck}");
 }
+
+/// The program for CODES on a network where a node sends a byte a nanosecond, and a message has arrived 10 ns after its last byte was sent.
+#[test]
+fn codes_carries_a_trace() {
+    let headers = [
+        "mpi.h",
+        "ross.h",
+        "codes/codes.h",
+        "codes/codes_mapping.h",
+        "codes/configuration.h",
+        "codes/lp-io.h",
+        "codes/lp-type-lookup.h",
+        "codes/model-net.h",
+    ];
+    let Some((work, program)) = built("codes", &headers, "#include \"vef_codes.cpp\"\n") else { return };
+    let configuration = work.path().join("config");
+    let codes = |nodes: u32, synch: u32, trace: &Path, more: &[&str]| {
+        fs::write(&configuration, nodes.to_string()).expect("a configuration");
+        run(Command::new(&program)
+            .args([&format!("--synch={synch}"), "--"])
+            .args([&configuration, trace])
+            .args(more))
+    };
+
+    // An empty message takes a byte.
+    let trace = work.path().join("two.vef");
+    fs::write(&trace, TWO).expect("a trace");
+    let finish = f64::from(10_000 + (1000 + 10) + 5 + (1 + 10)) / 1e6;
+    for synch in [1, 2] {
+        let said = codes(2, synch, &trace, &[]).success().stdout();
+        assert_eq!(said, format!("vef: 2 messages, 1000 bytes, run time {finish:.6} ms\n"));
+    }
+    // Messages within a node do not enter the network: they take the 705 ns of the library's memory model, as in `vef sim`.
+    let placement = work.path().join("placement");
+    fs::write(&placement, "0\n0\n").expect("a placement");
+    let said = codes(1, 1, &trace, &[placement.to_str().expect("a path")]).success().stdout();
+    assert_eq!(said, "vef: 2 messages, 1000 bytes, run time 0.010705 ms\n");
+
+    // The stand-in's network is a model of `vef sim`.
+    let halo = halo(work.path());
+    let said = run(vef()
+        .arg("sim")
+        .arg(&halo)
+        .args("--topology switch:16 --model injection --bandwidth 8Gbit/s --latency 5ns".split(' ')))
+    .success()
+    .stdout();
+    let line = said.lines().find(|line| line.starts_with("run time")).expect("a run time");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert!(words[3].starts_with("µs"), "{line}");
+    let finish = words[2].parse::<f64>().expect("a number") / 1e3;
+    let said = codes(16, 1, &halo, &[]).success().stdout();
+    assert_eq!(said, format!("vef: 320 messages, 2621440 bytes, run time {finish:.6} ms\n"));
+
+    let nowhere = Path::new("/nowhere");
+    for (result, says) in [
+        (codes(8, 1, &halo, &[]), "vef: the trace needs 16 nodes, the configuration has 8 nw-lp"),
+        (codes(16, 3, &halo, &[]), "vef: --synch=1 (sequential) or --synch=2 (conservative)"),
+        (codes(16, 1, &halo, &["/nowhere"]), "/nowhere: No such file"),
+        (codes(16, 1, &halo, &["a", "b"]), "vef: usage: vef-codes"),
+        (codes(16, 1, nowhere, &[]), "/nowhere: No such file"),
+    ] {
+        let said = result.exited(2).stderr();
+        assert!(said.contains(says), "{said}");
+    }
+    fs::write(&trace, CIRCLE).expect("a trace");
+    let stuck = codes(2, 1, &trace, &[]).exited(1);
+    assert!(stuck.stderr().contains("in a circle"), "{}", stuck.stderr());
+    assert_eq!(stuck.stdout(), "");
+}
