@@ -43,7 +43,7 @@ impl IoServers {
         let end = at.saturating_add(bytes.0);
         // In the order of servers: accesses of a loop are alike wherever they begin.
         let stripes = end.div_ceil(stripe) - at / stripe;
-        let begin = if stripes < u64::from(width) { at / stripe % u64::from(width) } else { 0 };
+        let begin = at / stripe % u64::from(width);
         let mut touched: Vec<u32> = (0..stripes.min(width.into()))
             .map(|behind| ((begin + behind) % u64::from(width)) as u32)
             .collect();
@@ -81,6 +81,13 @@ mod tests {
             let shares = servers.shares(first, at, Bytes(bytes)).map(|(server, share)| (server, share.0));
             prop_assert_eq!(shares.collect::<std::collections::BTreeMap<_, _>>(), expected);
         }
+    }
+
+    /// The test vectors of its authors.
+    #[test]
+    fn names_are_hashed_by_fnv_1a() {
+        let known = [("", 0x811c_9dc5), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)];
+        assert_eq!(known.map(|(name, _)| fnv(name)), known.map(|(_, hash)| hash));
     }
 
     #[test]
