@@ -126,15 +126,16 @@ fn transfers_of_one_tag_are_matched_as_they_were_made() {
         };
         program.call(task, Action::Partitioned(Partitioned::Init(init)));
     }
-    for (id, bytes) in [(1, 20), (0, 10)] {
-        let (id, request, bytes) = (PartitionedId(id), RequestId { thread: 0, number: id }, Bytes(bytes));
+    for (number, (id, bytes)) in [(1, 20), (0, 10)].into_iter().enumerate() {
+        let request = RequestId { thread: 0, number: number as u64 };
+        let (id, bytes) = (PartitionedId(id), Bytes(bytes));
         program.call(0, Action::Partitioned(Partitioned::Start { id, request }));
         program.call(0, Action::Partitioned(Partitioned::Ready { id, first: 0, count: 1, bytes }));
     }
     for id in [0, 1] {
-        let request = RequestId { thread: 0, number: id };
+        let request = RequestId { thread: 0, number: id.into() };
         program.call(1, Action::Partitioned(Partitioned::Start { id: PartitionedId(id), request }));
-        program.complete(1, id, Outcome::Done);
+        program.complete(1, id.into(), Outcome::Done);
     }
     program.complete(0, 0, Outcome::Done).complete(0, 1, Outcome::Done).finish();
     let (text, _) = mixed(&program, &Options::default()).unwrap();

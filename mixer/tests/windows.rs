@@ -258,7 +258,7 @@ fn a_local_flush_waits_for_what_is_fetched() {
         [(0, "MPI_Put", transfer(1, 64, 0)), (0, "MPI_Get", transfer(1, 0, 500)), (0, flush, target)]
     };
     let waits =
-        ["1 64, collective", "1 0, own to 1 of 64", "0 0, message of 500 from 1", "0 0, own to 0 of 0"];
+        ["1 64, collective", "1 0, own to 1 of 64", "0 0, own to 1 of 0", "0 0, message of 500 from 1"];
     for flush in ["MPI_Win_flush_local", "MPI_Win_flush_local_all"] {
         assert_eq!(synchronised(&steps(flush))[0], waits, "{flush}");
     }
