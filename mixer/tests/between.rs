@@ -4,6 +4,7 @@ mod capture;
 
 use capture::Program;
 use mixer::{MixError, Options, Problem, Quiet, mix};
+use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
@@ -46,8 +47,16 @@ fn part(
 
 /// The messages, `from to bytes`, and marks, task by task.
 fn mixed(program: &Program) -> Result<Vec<String>, MixError> {
+    mixed_of("", program)
+}
+
+/// [`mixed`] of a library.
+fn mixed_of(library: &str, program: &Program) -> Result<Vec<String>, MixError> {
     let dir = tempfile::tempdir().unwrap();
-    capture::write(dir.path(), &program.tasks);
+    capture::write_with(dir.path(), &program.tasks, |_| RankInfo {
+        library: library.into(),
+        ..RankInfo::default()
+    });
     let trace = dir.path().join("t.vef");
     let summary = mix(dir.path(), &trace, &Options::default(), &Quiet)?;
     assert!(summary.lacks().is_empty());
@@ -84,6 +93,41 @@ fn a_broadcast_goes_to_the_first_of_the_other_group_and_is_spread_there() {
     let of_tasks =
         [["0 1 100", "0 0 0", "0 0 0"], ["1 1 0", "1 2 100", "1 1 0"], ["2 2 0", "2 0 7", "2 2 0"]];
     assert_eq!(mixed(&program).unwrap(), of_tasks.concat());
+}
+
+/// A call that does not block passes on data when it is started, as no call of the task says when it has come.
+#[test]
+fn a_broadcast_that_does_not_block_is_awaited_where_it_completes() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    for rank in 0..3 {
+        let (root, amounts) = if rank == 0 { (CommRank::ROOT, (100, 0)) } else { (CommRank(0), (0, 100)) };
+        program.call(rank, part(Operation::Bcast, Some(root), amounts, Some(0)));
+    }
+    for rank in 0..3 {
+        program.complete(rank, 0, Outcome::Done);
+    }
+    program.finish();
+    let of_tasks = [&["0 1 100", "0 0 0"][..], &["1 2 100", "1 1 0", "1 1 0"], &["2 2 0", "2 2 0"]];
+    assert_eq!(mixed(&program).unwrap(), of_tasks.concat());
+}
+
+/// Open MPI sends parts of a vector: of one element, the whole or nothing.
+#[test]
+fn an_element_of_a_reduction_is_not_divided() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    let id = DatatypeId(3);
+    for rank in 0..3 {
+        let datatype = Datatype { id, size: Bytes(8), contiguous: true, name: "MPI_DOUBLE" };
+        program.call(rank, Action::Datatype(datatype));
+        let Action::Collective(call) = part(Operation::Allreduce, None, (8, 8), None) else { panic!() };
+        program.call(rank, Action::Collective(Collective { datatype: id, ..call }));
+    }
+    program.finish();
+    let records = mixed_of("Open MPI v4.1.4", &program).unwrap();
+    let sizes: Vec<&str> = records.iter().map(|record| record.rsplit(' ').next().unwrap()).collect();
+    assert!(sizes.contains(&"8") && sizes.iter().all(|&size| size == "8" || size == "0"), "{records:?}");
 }
 
 /// The first ranks exchange three messages and spread what they learn; a capture without a library is as MPICH's.

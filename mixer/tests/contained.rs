@@ -112,6 +112,9 @@ fn notes_of_windows_exchanges_and_times_without_a_core() {
     }
     program.call(0, Action::Preempted);
     program.call(0, Action::Phase { begin: true, name: "solve" });
+    for rank in 0..2 {
+        program.collective(rank, Operation::Allreduce, None);
+    }
     program.finish();
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name);
@@ -130,9 +133,9 @@ fn notes_of_windows_exchanges_and_times_without_a_core() {
     let counted = Options::default();
     assert_eq!(said(&counted, Section::Sends), ["1 Detached", "2 Detached"]);
     assert_eq!(said(&counted, Section::Tags), ["3 Tag(9)"]);
-    let calls = ["MPI_Win_create", "MPI_Put", "MPI_Sendrecv", "MPI_Finalize"];
+    let calls = ["MPI_Win_create", "MPI_Put", "MPI_Sendrecv", "MPI_Allreduce", "MPI_Finalize"];
     let calls: Vec<_> =
-        [0, 1, 3, 5].iter().zip(calls).map(|(at, name)| format!("{at} Call({name:?})")).collect();
+        [0, 1, 3, 5, 6].iter().zip(calls).map(|(at, name)| format!("{at} Call({name:?})")).collect();
     assert_eq!(said(&counted, Section::Calls), calls);
     // Rank 0's exchange ends 290 ns before the phase begins; 10 of these are without a core.
     for (keep_preempted, computed) in [(false, 280), (true, 290)] {
@@ -140,6 +143,32 @@ fn notes_of_windows_exchanges_and_times_without_a_core() {
         let before: Vec<_> = phases.iter().filter(|note| note.contains("Before")).collect();
         assert_eq!(before, [&format!("5 BeforePhase(Ticks({computed}))")], "{phases:?}");
     }
+}
+
+/// When a record began is noted where calls took [`Note::LAG`] since the latest such note, and of the last record.
+#[test]
+fn moments_are_noted_as_often_as_calls_take_time() {
+    let mut program = Program::new(2);
+    for _ in 0..7 {
+        program.send(0, 1, 0, 8);
+        let send = program.tasks[0].last_mut().unwrap();
+        send.end = send.start + Note::LAG / 2;
+        program.now = send.end;
+        program.receive(1, 0, 0);
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program.tasks);
+    mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&place("t.vefx")).unwrap();
+    let mut notes = reader.notes(Section::Moments, Rank(0)).unwrap();
+    // Behind MPI_Init and the communicator come the sends and the end.
+    let began = |record: u64| Ticks(program.tasks[0][2 + record as usize].start - program.tasks[0][0].end);
+    for record in [2, 4, 6, 7] {
+        assert_eq!(notes.next(&reader).unwrap(), Some((record, Note::Moment(began(record)))));
+    }
+    assert_eq!(notes.next(&reader).unwrap(), None);
 }
 
 proptest! {

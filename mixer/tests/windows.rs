@@ -157,6 +157,8 @@ fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
     window(&mut program);
     call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
     call(&mut program, 0, "MPI_Put", transfer(0, 32, 0));
+    // Of nothing there is no message.
+    call(&mut program, 0, "MPI_Put", transfer(1, 0, 0));
     call(&mut program, 0, "MPI_Win_unlock_all", sync(None));
     call(&mut program, 0, "MPI_Win_unlock_all", sync(None));
     program.finish();
@@ -166,7 +168,7 @@ fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
         [
             "1 64 at 190, collective",
             "0 32 at 90, own to 1 of 64",
-            "1 0 at 90, own to 0 of 32",
+            "1 0 at 190, own to 0 of 32",
             "0 0 at 0, own to 1 of 0",
             "0 0 at 190, message of 0 from 1",
         ]
@@ -282,6 +284,16 @@ fn all_wait_for_each_other_when_a_window_is_made_and_freed() {
         fields.filter(|fields| fields[0].starts_with('G') && fields[2..4] == ["6", task]).count()
     };
     assert_eq!((barriers("0"), barriers("1")), (2, 2));
+    // Each window has a communicator of its own.
+    let mut program = Program::new(2);
+    for id in [0, 1] {
+        for task in 0..2 {
+            let detail = Detail::Window { id: WindowId(id), comm: WORLD, size: Bytes(0), unit: 1 };
+            call(&mut program, task, "MPI_Win_create", detail);
+        }
+    }
+    let several = mixed(program.finish(), None).unwrap();
+    assert_eq!(several.lines().filter(|line| line.starts_with('C')).count(), 1 + 2, "{several}");
     // Its number is nobody's any more.
     assert_eq!(records(&text, "0").len(), 1, "{text}");
 }

@@ -98,6 +98,7 @@ mod tests {
                 let all: u128 =
                     servers.shares(1, at, Bytes(u64::MAX)).map(|(_, share)| u128::from(share.0)).sum();
                 assert_eq!(all, u128::from(u64::MAX - at), "{stripe} {width} {at}");
+                assert_eq!(servers.shares(1, at, Bytes::ZERO).next(), None);
             }
         }
     }
