@@ -119,15 +119,32 @@ fn an_element_of_a_reduction_is_not_divided() {
     groups(&mut program);
     let id = DatatypeId(3);
     for rank in 0..3 {
-        let datatype = Datatype { id, size: Bytes(8), contiguous: true, name: "MPI_DOUBLE" };
+        let datatype = Datatype { id, size: Bytes(4), contiguous: true, name: "MPI_INT" };
         program.call(rank, Action::Datatype(datatype));
-        let Action::Collective(call) = part(Operation::Allreduce, None, (8, 8), None) else { panic!() };
+        let Action::Collective(call) = part(Operation::Allreduce, None, (4, 4), None) else { panic!() };
         program.call(rank, Action::Collective(Collective { datatype: id, ..call }));
     }
     program.finish();
     let records = mixed_of("Open MPI v4.1.4", &program).unwrap();
     let sizes: Vec<&str> = records.iter().map(|record| record.rsplit(' ').next().unwrap()).collect();
-    assert!(sizes.contains(&"8") && sizes.iter().all(|&size| size == "8" || size == "0"), "{records:?}");
+    assert!(sizes.contains(&"4") && sizes.iter().all(|&size| size == "4" || size == "0"), "{records:?}");
+}
+
+/// Open MPI waits for all members of both groups.
+#[test]
+fn the_groups_wait_for_each_other_when_they_part() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    for rank in 0..3 {
+        program.add(rank, 0, capture::What::By("MPI_Comm_disconnect", Action::CommunicatorFree(INTER)));
+    }
+    program.finish();
+    let records = mixed_of("Open MPI v4.1.4", &program).unwrap();
+    let has = |from: &str, to: [&str; 2]| {
+        to.iter().any(|to| records.iter().any(|record| record.starts_with(&format!("{from} {to} "))))
+    };
+    assert!(has("0", ["1", "2"]) && (has("1", ["0"; 2]) || has("2", ["0"; 2])), "{records:?}");
+    assert_eq!(mixed_of("MPICH Version: 4.0.2", &program).unwrap(), ["0 0 0", "1 1 0", "2 2 0"]);
 }
 
 /// The first ranks exchange three messages and spread what they learn; a capture without a library is as MPICH's.

@@ -125,6 +125,8 @@ fn what_is_no_call_answers_nothing() {
     let with = |action: Option<Action<'static>>| {
         let mut program = Program::new(2);
         window(&mut program);
+        // Before the request there is nothing to answer, and no record.
+        call(&mut program, 1, "MPI_Win_sync", sync(None));
         call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
         if let Some(action) = action {
             program.call(1, action);
@@ -146,9 +148,9 @@ fn what_is_no_call_answers_nothing() {
             "1 0 at 290, own to 0 of 7".to_owned(),
         ]
     };
-    assert_eq!(with(None), expected(290));
-    assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(290));
-    assert_eq!(with(Some(Action::Preempted)), expected(280));
+    assert_eq!(with(None), expected(390));
+    assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(390));
+    assert_eq!(with(Some(Action::Preempted)), expected(380));
 }
 
 #[test]
