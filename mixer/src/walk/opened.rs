@@ -42,10 +42,9 @@ impl IoServers {
         };
         let end = at.saturating_add(bytes.0);
         // In the order of servers: accesses of a loop are alike wherever they begin.
-        let stripes = end.div_ceil(stripe) - at / stripe;
-        let begin = at / stripe % u64::from(width);
-        let mut touched: Vec<u32> = (0..stripes.min(width.into()))
-            .map(|behind| ((begin + behind) % u64::from(width)) as u32)
+        let mut touched: Vec<u32> = (at / stripe..end.div_ceil(stripe))
+            .take(width as usize)
+            .map(|stripe| (stripe % u64::from(width)) as u32)
             .collect();
         touched.sort_unstable();
         touched.into_iter().filter_map(move |nth| {
