@@ -185,7 +185,7 @@ fn synchronised(steps: &[(u32, &'static str, Detail<'static>)]) -> [Vec<String>;
     let mut program = Program::new(2);
     window(&mut program);
     for (task, function, detail) in steps {
-        call(&mut program, *task, function, detail.clone());
+        call(&mut program, *task, function, *detail);
     }
     program.finish();
     let text = mixed(&program, None).unwrap();
