@@ -99,7 +99,8 @@ impl Library {
                 | "MPI_Dist_graph_create",
             ) => &[ID, ID, ID],
             (Self::OpenMpi, "MPI_Comm_split" | "MPI_Cart_sub") => &[(Allgather, 8), ID, ID, ID],
-            (Self::OpenMpi, "MPI_Comm_split_type") => &[(Allgather, 16), ID, ID, ID],
+            // First they make sure that all ask for the same kind.
+            (Self::OpenMpi, "MPI_Comm_split_type") => &[(Allreduce, 16), (Allgather, 8), ID, ID, ID],
             _ => &[],
         }
     }

@@ -251,6 +251,32 @@ mod tests {
         }
     }
 
+    /// A checkpoint has the positions of cursors, not the cursors.
+    #[test]
+    fn a_cursor_moved_to_a_position_goes_on_from_there() {
+        for &operation in Operation::ALL {
+            for algorithm in Algorithm::of(operation) {
+                let sizes = Sizes::Bytes(if operation == Operation::Barrier { 0 } else { 24 });
+                let choice = Choice { segment: 8, ..Choice::plain(algorithm) };
+                for rank in 0..6 {
+                    let member = Member { operation, ranks: 6, rank, root: 4, unit: 8 };
+                    let Ok(begin) = Cursor::new(member, choice, sizes) else { continue };
+                    let mut cursor = begin;
+                    loop {
+                        let mut moved = begin.moved_to(cursor.position()).unwrap();
+                        let step = cursor.next(sizes);
+                        assert_eq!(moved.next(sizes), step, "{member:?} {algorithm}");
+                        assert_eq!(moved.position(), cursor.position(), "{member:?} {algorithm}");
+                        if step.is_none() {
+                            break;
+                        }
+                    }
+                    assert!(begin.moved_to([u32::MAX, 0, 0, 0]).is_none());
+                }
+            }
+        }
+    }
+
     #[test]
     fn an_exchange_is_its_steps() {
         let mut exchanges = 0;

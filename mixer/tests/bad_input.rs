@@ -341,10 +341,30 @@ fn events_that_contradict_the_run() {
     let members = vec![Rank(0), Rank(2)];
     beyond.add(0, 0, What::Communicator { id: CommId(1), origin: Origin::Unseen { ordinal: 0 }, members });
     assert_eq!(problem(beyond.finish()), Problem::Members(1));
-    let mut other = Program::new(2);
-    let outcome = Outcome::Received { source: CommRank(0), tag: 0, bytes: None };
-    other.post(0, Some(1), 0).complete(0, 0, outcome).finish();
-    assert_eq!(problem(&other), Problem::OtherMessage);
+    // What a receive from rank 1, or from any rank, with tag 0 received.
+    for (asked, source, tag) in [(Some(1), 0, 0), (Some(1), 1, 7), (None, 1, 7)] {
+        let mut other = Program::new(2);
+        let outcome = Outcome::Received { source: CommRank(source), tag, bytes: None };
+        other.post(0, asked, 0).complete(0, 0, outcome).finish();
+        assert_eq!(problem(&other), Problem::OtherMessage, "{asked:?} {source} {tag}");
+    }
+    let mut same = Program::new(2);
+    let outcome = Outcome::Received { source: CommRank(1), tag: 0, bytes: None };
+    same.post(0, Some(1), 0).send(1, 0, 0, 1).complete(0, 0, outcome).finish();
+    assert_eq!(same.lines(false).1.matched, 1);
+    // The same communicator may be told twice, another one not by its number.
+    let told = |members: [u32; 2]| {
+        let mut twice = Program::new(3);
+        for members in [[0, 1], members] {
+            let (id, origin) = (CommId(1), Origin::Unseen { ordinal: members[1] });
+            let members = members.map(Rank).to_vec();
+            twice.add(0, 0, What::Communicator { id, origin, members });
+        }
+        twice.finish();
+        twice
+    };
+    assert!(told([0, 1]).lines(false).1.records > 0);
+    assert_eq!(problem(&told([0, 2])), Problem::DescribedTwice(1));
 }
 
 #[test]

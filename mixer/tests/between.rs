@@ -4,6 +4,7 @@ mod capture;
 
 use capture::Program;
 use mixer::{MixError, Options, Problem, Quiet, mix};
+use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
@@ -44,10 +45,18 @@ fn part(
     })
 }
 
-/// The messages, `from to bytes`, and marks of each task.
+/// The messages, `from to bytes`, and marks, task by task.
 fn mixed(program: &Program) -> Result<Vec<String>, MixError> {
+    mixed_of("", program)
+}
+
+/// [`mixed`] of a library.
+fn mixed_of(library: &str, program: &Program) -> Result<Vec<String>, MixError> {
     let dir = tempfile::tempdir().unwrap();
-    capture::write(dir.path(), &program.tasks);
+    capture::write_with(dir.path(), &program.tasks, |_| RankInfo {
+        library: library.into(),
+        ..RankInfo::default()
+    });
     let trace = dir.path().join("t.vef");
     let summary = mix(dir.path(), &trace, &Options::default(), &Quiet)?;
     assert!(summary.lacks().is_empty());
@@ -56,7 +65,7 @@ fn mixed(program: &Program) -> Result<Vec<String>, MixError> {
     let fields = text.lines().skip(1).map(|line| line.split(' ').collect::<Vec<_>>());
     let records = fields.filter(|fields| !fields[0].starts_with('C'));
     let mut records: Vec<String> = records.map(|fields| fields[1..4].join(" ")).collect();
-    records.sort();
+    records.sort_by_key(|record| record[..1].to_owned());
     Ok(records)
 }
 
@@ -80,10 +89,62 @@ fn a_broadcast_goes_to_the_first_of_the_other_group_and_is_spread_there() {
     let at = program.tasks[0].len() - 3;
     program.tasks[0][at].what = capture::What::Plain(blocking);
     program.tasks[0].remove(at + 1);
-    let marks = ["0 0 0", "0 0 0", "1 1 0", "1 1 0", "2 2 0", "2 2 0"];
-    let mut expected = [&["0 1 100", "1 2 100", "2 0 7"][..], &marks].concat();
-    expected.sort_unstable();
-    assert_eq!(mixed(&program).unwrap(), expected);
+    // What is passed on has been received.
+    let of_tasks =
+        [["0 1 100", "0 0 0", "0 0 0"], ["1 1 0", "1 2 100", "1 1 0"], ["2 2 0", "2 0 7", "2 2 0"]];
+    assert_eq!(mixed(&program).unwrap(), of_tasks.concat());
+}
+
+/// A call that does not block passes on data when it is started, as no call of the task says when it has come.
+#[test]
+fn a_broadcast_that_does_not_block_is_awaited_where_it_completes() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    for rank in 0..3 {
+        let (root, amounts) = if rank == 0 { (CommRank::ROOT, (100, 0)) } else { (CommRank(0), (0, 100)) };
+        program.call(rank, part(Operation::Bcast, Some(root), amounts, Some(0)));
+    }
+    for rank in 0..3 {
+        program.complete(rank, 0, Outcome::Done);
+    }
+    program.finish();
+    let of_tasks = [&["0 1 100", "0 0 0"][..], &["1 2 100", "1 1 0", "1 1 0"], &["2 2 0", "2 2 0"]];
+    assert_eq!(mixed(&program).unwrap(), of_tasks.concat());
+}
+
+/// Open MPI sends parts of a vector: of one element, the whole or nothing.
+#[test]
+fn an_element_of_a_reduction_is_not_divided() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    let id = DatatypeId(3);
+    for rank in 0..3 {
+        let datatype = Datatype { id, size: Bytes(4), contiguous: true, name: "MPI_INT" };
+        program.call(rank, Action::Datatype(datatype));
+        let Action::Collective(call) = part(Operation::Allreduce, None, (4, 4), None) else { panic!() };
+        program.call(rank, Action::Collective(Collective { datatype: id, ..call }));
+    }
+    program.finish();
+    let records = mixed_of("Open MPI v4.1.4", &program).unwrap();
+    let sizes: Vec<&str> = records.iter().map(|record| record.rsplit(' ').next().unwrap()).collect();
+    assert!(sizes.contains(&"4") && sizes.iter().all(|&size| size == "4" || size == "0"), "{records:?}");
+}
+
+/// Open MPI waits for all members of both groups.
+#[test]
+fn the_groups_wait_for_each_other_when_they_part() {
+    let mut program = Program::new(3);
+    groups(&mut program);
+    for rank in 0..3 {
+        program.add(rank, 0, capture::What::By("MPI_Comm_disconnect", Action::CommunicatorFree(INTER)));
+    }
+    program.finish();
+    let records = mixed_of("Open MPI v4.1.4", &program).unwrap();
+    let has = |from: &str, to: [&str; 2]| {
+        to.iter().any(|to| records.iter().any(|record| record.starts_with(&format!("{from} {to} "))))
+    };
+    assert!(has("0", ["1", "2"]) && (has("1", ["0"; 2]) || has("2", ["0"; 2])), "{records:?}");
+    assert_eq!(mixed_of("MPICH Version: 4.0.2", &program).unwrap(), ["0 0 0", "1 1 0", "2 2 0"]);
 }
 
 /// The first ranks exchange three messages and spread what they learn; a capture without a library is as MPICH's.
@@ -96,12 +157,13 @@ fn the_groups_agree_on_their_communicator() {
         program.add(rank, 0, capture::What::By("MPI_Intercomm_create", creation));
     }
     program.finish();
-    let messages: Vec<String> =
+    let mut messages: Vec<String> =
         mixed(&program).unwrap().into_iter().filter(|record| record[..1] != record[2..3]).collect();
     let leaders = ["0 1 2", "0 1 4", "0 1 8", "1 0 16", "1 0 2", "1 0 4"];
     let spread = ["1 2 12", "1 2 128", "1 2 132", "1 2 8", "1 2 8", "2 1 128", "2 1 132"];
     let mut expected = [&leaders[..], &spread].concat();
     expected.sort_unstable();
+    messages.sort();
     assert_eq!(messages, expected);
 }
 

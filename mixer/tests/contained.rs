@@ -4,7 +4,7 @@ mod capture;
 #[allow(dead_code, reason = "the truth is looked at elsewhere")]
 mod model;
 
-use capture::{Happened, Program, What, sending};
+use capture::{Happened, Program, What, receiving, sending};
 use mixer::{Options, Progress, Quiet, Stage, Summary, mix};
 use proptest::prelude::*;
 use std::fs;
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use vef_format::capture::event::*;
 use vef_format::container::{About, Note, Reader, Section, Settings};
 use vef_format::convert::convert;
-use vef_format::ids::Rank;
+use vef_format::ids::{CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Ticks};
 
@@ -88,6 +88,87 @@ fn a_container_says_what_text_cannot() {
         .map(|line| format!("{:?}", line.to_record()))
         .collect();
     assert!(times[1].contains("time: Ticks(390)"), "{}", times[1]);
+}
+
+/// Transfers through a window are sends that no call waits for singly; the send of an exchange has a tag; a time without a core is left
+/// out in front of a phase.
+#[test]
+fn notes_of_windows_exchanges_and_times_without_a_core() {
+    let mut program = Program::new(2);
+    let window = WindowId(0);
+    for rank in 0..2 {
+        let detail = Detail::Window { id: window, comm: capture::WORLD, size: Bytes(8), unit: 1 };
+        program.add(rank, 0, What::By("MPI_Win_create", Action::Other { bytes: Bytes(0), detail }));
+    }
+    let (target, sent, fetched) = (CommRank(1), Bytes(8), Bytes(0));
+    let put = Transfer { window, target, displacement: 0, sent, fetched, at_target: sent, request: None };
+    for _ in 0..2 {
+        let put = Action::Other { bytes: sent, detail: Detail::Transfer(put) };
+        program.add(0, 0, What::By("MPI_Put", put));
+    }
+    for (rank, other) in [(0, 1), (1, 0)] {
+        let (send, receive) = (sending(other, 9, 64, None), receiving(other, 9));
+        program.call(rank, Action::Exchange { send, receive });
+    }
+    program.call(0, Action::Preempted);
+    program.call(0, Action::Phase { begin: true, name: "solve" });
+    for rank in 0..2 {
+        program.collective(rank, Operation::Allreduce, None);
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program.tasks);
+    let said = |options: &Options, section| {
+        mix(&place("capture"), &place("t.vefx"), options, &Quiet).unwrap();
+        let reader = Reader::open(&place("t.vefx")).unwrap();
+        let mut notes = reader.notes(section, Rank(0)).unwrap();
+        let mut all = Vec::new();
+        while let Some((place, note)) = notes.next(&reader).unwrap() {
+            all.push(format!("{place} {note:?}"));
+        }
+        all
+    };
+    // The barrier of the window, two puts, the exchange.
+    let counted = Options::default();
+    assert_eq!(said(&counted, Section::Sends), ["1 Detached", "2 Detached"]);
+    assert_eq!(said(&counted, Section::Tags), ["3 Tag(9)"]);
+    let calls = ["MPI_Win_create", "MPI_Put", "MPI_Sendrecv", "MPI_Allreduce", "MPI_Finalize"];
+    let calls: Vec<_> =
+        [0, 1, 3, 5, 6].iter().zip(calls).map(|(at, name)| format!("{at} Call({name:?})")).collect();
+    assert_eq!(said(&counted, Section::Calls), calls);
+    // Rank 0's exchange ends 290 ns before the phase begins; 10 of these are without a core.
+    for (keep_preempted, computed) in [(false, 280), (true, 290)] {
+        let phases = said(&Options { keep_preempted, ..Options::default() }, Section::Moments);
+        let before: Vec<_> = phases.iter().filter(|note| note.contains("Before")).collect();
+        assert_eq!(before, [&format!("5 BeforePhase(Ticks({computed}))")], "{phases:?}");
+    }
+}
+
+/// When a record began is noted where calls took [`Note::LAG`] since the latest such note, and of the last record.
+#[test]
+fn moments_are_noted_as_often_as_calls_take_time() {
+    let mut program = Program::new(2);
+    for _ in 0..7 {
+        program.send(0, 1, 0, 8);
+        let send = program.tasks[0].last_mut().unwrap();
+        send.end = send.start + Note::LAG / 2;
+        program.now = send.end;
+        program.receive(1, 0, 0);
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program.tasks);
+    mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&place("t.vefx")).unwrap();
+    let mut notes = reader.notes(Section::Moments, Rank(0)).unwrap();
+    // Behind MPI_Init and the communicator come the sends and the end.
+    let began = |record: u64| Ticks(program.tasks[0][2 + record as usize].start - program.tasks[0][0].end);
+    for record in [2, 4, 6, 7] {
+        assert_eq!(notes.next(&reader).unwrap(), Some((record, Note::Moment(began(record)))));
+    }
+    assert_eq!(notes.next(&reader).unwrap(), None);
 }
 
 proptest! {

@@ -4,18 +4,27 @@ mod capture;
 
 use capture::{Program, WORLD, What};
 use mixer::{Creations, Options, Quiet, mix};
+use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
 use vef_format::ids::{CommId, Rank};
 
 /// The collectives and marks of a run without their last ones, in which `call` makes the call of each of three ranks.
 fn lines(creations: Creations, call: impl Fn(&mut Program, u32)) -> Vec<String> {
+    lines_of("", creations, call)
+}
+
+/// [`lines`] of a library.
+fn lines_of(library: &str, creations: Creations, call: impl Fn(&mut Program, u32)) -> Vec<String> {
     let mut program = Program::new(3);
     for rank in 0..3 {
         call(&mut program, rank);
     }
     program.finish();
     let dir = tempfile::tempdir().unwrap();
-    capture::write(dir.path(), &program.tasks);
+    capture::write_with(dir.path(), &program.tasks, |_| RankInfo {
+        library: library.into(),
+        ..RankInfo::default()
+    });
     let trace = dir.path().join("t.vef");
     let options = Options { creations, ..Options::default() };
     mix(dir.path(), &trace, &options, &Quiet).unwrap();
@@ -82,4 +91,17 @@ fn a_group_agrees_on_its_communicator_alone() {
         lines(Creations::Collectives, group),
         ["C0 0 1 2", "C1 1 2", "G0 C1 2 1 260 260 0 -1", "G1 C1 0 1 4 0 3 G0", "1 1 1 0 3 G1",]
     );
+}
+
+/// Open MPI waits for all members; MPICH does not.
+#[test]
+fn a_communicator_is_disconnected_by_all() {
+    let disconnect = |program: &mut Program, rank: u32| {
+        program.add(rank, 0, What::By("MPI_Comm_disconnect", Action::CommunicatorFree(WORLD)));
+    };
+    let of = |library, creations| lines_of(library, creations, disconnect);
+    let barrier = ["C0 0 1 2", "G0 C0 6 1 0 0 0 -1", "1 1 1 0 3 G0"];
+    assert_eq!(of("Open MPI v4.1.4", Creations::Collectives), barrier);
+    assert_eq!(of("Open MPI v4.1.4", Creations::Compute), ["C0 0 1 2", "1 1 1 0 0 -1"]);
+    assert_eq!(of("MPICH Version: 4.0.2", Creations::Collectives), ["C0 0 1 2", "1 1 1 0 0 -1"]);
 }

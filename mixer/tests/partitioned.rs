@@ -86,23 +86,60 @@ fn partitions_leave_when_they_are_ready_and_are_awaited_by_the_wait() {
 /// are known only after the first reading, in parts or not, does not matter.
 #[test]
 fn a_receiver_waits_for_the_partitions_of_the_sender() {
+    for half in [0, 1] {
+        let mut program = Program::new(2);
+        init(&mut program, 0, 6, 10);
+        init(&mut program, 1, 2, 30);
+        start(&mut program, 0, 0);
+        start(&mut program, 1, 0);
+        ready(&mut program, 3 * half, 3, 10);
+        arrived(&mut program, half);
+        program.send(1, 0, 9, 7).receive(0, 1, 9);
+        ready(&mut program, 3 - 3 * half, 3, 10);
+        program.complete(1, 0, Outcome::Done).complete(0, 0, Outcome::Done).finish();
+        let (text, summary) = mixed(&program, &Options::default()).unwrap();
+        let after_three = ["1 0", "1 0 after 10", "1 0 after 10", "0 7 after 10"];
+        let after_all = ["1 0", "1 0 after 10", "1 0 after 10", "1 0 after 10"];
+        assert_eq!(records(&text, "1"), [after_three, after_all].concat(), "{half}");
+        assert_eq!((summary.messages, summary.matched, summary.partitioned_sizes), (7, 7, 0));
+        let in_parts = Options { memory: Some(Bytes(1)), ..Options::default() };
+        assert_eq!(mixed(&program, &in_parts).unwrap().0, text);
+    }
+}
+
+/// Two transfers with one tag are matched in the order in which they were made, whatever the order of their starts.
+#[test]
+fn transfers_of_one_tag_are_matched_as_they_were_made() {
     let mut program = Program::new(2);
-    init(&mut program, 0, 6, 10);
-    init(&mut program, 1, 2, 30);
-    start(&mut program, 0, 0);
-    start(&mut program, 1, 0);
-    ready(&mut program, 0, 3, 10);
-    arrived(&mut program, 0);
-    program.send(1, 0, 9, 7).receive(0, 1, 9);
-    ready(&mut program, 3, 3, 10);
-    program.complete(1, 0, Outcome::Done).complete(0, 0, Outcome::Done).finish();
-    let (text, summary) = mixed(&program, &Options::default()).unwrap();
-    let after_three = ["1 0", "1 0 after 10", "1 0 after 10", "0 7 after 10"];
-    let after_all = ["1 0", "1 0 after 10", "1 0 after 10", "1 0 after 10"];
-    assert_eq!(records(&text, "1"), [after_three, after_all].concat());
-    assert_eq!((summary.messages, summary.matched, summary.partitioned_sizes), (7, 7, 0));
-    let in_parts = Options { memory: Some(Bytes(1)), ..Options::default() };
-    assert_eq!(mixed(&program, &in_parts).unwrap().0, text);
+    for (task, id, bytes) in [(0, 0, 10), (0, 1, 20), (1, 0, 10), (1, 1, 20)] {
+        let (id, peer) = (PartitionedId(id), CommRank(1 - task));
+        let (bytes, datatype) = (Bytes(bytes), DatatypeId(0));
+        let init = PartitionedInit {
+            id,
+            sends: task == 0,
+            comm: WORLD,
+            peer,
+            tag: 5,
+            partitions: 1,
+            bytes,
+            datatype,
+        };
+        program.call(task, Action::Partitioned(Partitioned::Init(init)));
+    }
+    for (number, (id, bytes)) in [(1, 20), (0, 10)].into_iter().enumerate() {
+        let request = RequestId { thread: 0, number: number as u64 };
+        let (id, bytes) = (PartitionedId(id), Bytes(bytes));
+        program.call(0, Action::Partitioned(Partitioned::Start { id, request }));
+        program.call(0, Action::Partitioned(Partitioned::Ready { id, first: 0, count: 1, bytes }));
+    }
+    for id in [0, 1] {
+        let request = RequestId { thread: 0, number: id.into() };
+        program.call(1, Action::Partitioned(Partitioned::Start { id: PartitionedId(id), request }));
+        program.complete(1, id.into(), Outcome::Done);
+    }
+    program.complete(0, 0, Outcome::Done).complete(0, 1, Outcome::Done).finish();
+    let (text, _) = mixed(&program, &Options::default()).unwrap();
+    assert_eq!(records(&text, "1"), ["1 0", "1 0 after 10", "1 0 after 20"]);
 }
 
 #[test]

@@ -63,10 +63,12 @@ fn mixed(trace: &Path, polls: Polls) -> Summary {
 
 /// The times of task 1's records but the last, and the duration of awaited polls in the summary.
 fn times(polls: Polls) -> (Vec<u64>, u64) {
-    times_of(Options { polls, ..Options::default() })
+    let (times, awaited, _) = times_of(Options { polls, ..Options::default() });
+    (times, awaited)
 }
 
-fn times_of(options: Options) -> (Vec<u64>, u64) {
+/// The same, and the duration of polls that are kept.
+fn times_of(options: Options) -> (Vec<u64>, u64, u64) {
     let dir = tempfile::tempdir().unwrap();
     let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vef"));
     capture::write(&capture, &program().tasks);
@@ -75,7 +77,7 @@ fn times_of(options: Options) -> (Vec<u64>, u64) {
     let of_task = text.lines().skip(2).filter(|line| line.split(' ').nth(1) == Some("1"));
     let mut times: Vec<u64> = of_task.map(|line| line.split(' ').nth(5).unwrap().parse().unwrap()).collect();
     times.pop();
-    (times, summary.spent.awaited)
+    (times, summary.spent.awaited, summary.spent.polls_kept)
 }
 
 #[test]
@@ -154,7 +156,9 @@ fn own_work_has_a_factor() {
         (1.0, [2790, 890, 500, 0, 30, 940, 2890]),
         (2.0, [2800, 1290, 500, 0, 30, 940, 2890]),
     ] {
-        let (times, awaited) = times_of(Options { own_work: Some(factor), ..Options::default() });
+        let (times, awaited, kept) = times_of(Options { own_work: Some(factor), ..Options::default() });
         assert_eq!((times, awaited), (expected.to_vec(), 6600), "{factor}");
+        // Those in front of the first send, and those for the completion of the other one, which are a part of its wait.
+        assert_eq!(kept, (400.0 * factor) as u64 + 900, "{factor}");
     }
 }

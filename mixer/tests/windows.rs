@@ -6,7 +6,7 @@ use capture::{Program, WORLD, What};
 use mixer::{MixError, Options, Problem, Quiet, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
-use vef_format::ids::CommRank;
+use vef_format::ids::{CommRank, Rank};
 use vef_format::units::Bytes;
 
 const WINDOW: WindowId = WindowId(0);
@@ -125,6 +125,8 @@ fn what_is_no_call_answers_nothing() {
     let with = |action: Option<Action<'static>>| {
         let mut program = Program::new(2);
         window(&mut program);
+        // Before the request there is nothing to answer, and no record.
+        call(&mut program, 1, "MPI_Win_sync", sync(None));
         call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
         if let Some(action) = action {
             program.call(1, action);
@@ -146,9 +148,9 @@ fn what_is_no_call_answers_nothing() {
             "1 0 at 290, own to 0 of 7".to_owned(),
         ]
     };
-    assert_eq!(with(None), expected(290));
-    assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(290));
-    assert_eq!(with(Some(Action::Preempted)), expected(280));
+    assert_eq!(with(None), expected(390));
+    assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(390));
+    assert_eq!(with(Some(Action::Preempted)), expected(380));
 }
 
 #[test]
@@ -157,6 +159,8 @@ fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
     window(&mut program);
     call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
     call(&mut program, 0, "MPI_Put", transfer(0, 32, 0));
+    // Of nothing there is no message.
+    call(&mut program, 0, "MPI_Put", transfer(1, 0, 0));
     call(&mut program, 0, "MPI_Win_unlock_all", sync(None));
     call(&mut program, 0, "MPI_Win_unlock_all", sync(None));
     program.finish();
@@ -166,13 +170,134 @@ fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
         [
             "1 64 at 190, collective",
             "0 32 at 90, own to 1 of 64",
-            "1 0 at 90, own to 0 of 32",
+            "1 0 at 190, own to 0 of 32",
             "0 0 at 0, own to 1 of 0",
             "0 0 at 190, message of 0 from 1",
         ]
     );
     // It answers while it computes, because no call follows but the last: that counts from the request on.
     assert_eq!(records(&text, "1"), ["0 0 at 0, message of 0 from 0", "1 0 at 300, collective"]);
+}
+
+/// Messages and marks of both tasks, without times, of a program that synchronises so on a window; each step is of a task, a function,
+/// and what it is called for.
+fn synchronised(steps: &[(u32, &'static str, Detail<'static>)]) -> [Vec<String>; 2] {
+    let mut program = Program::new(2);
+    window(&mut program);
+    for (task, function, detail) in steps {
+        call(&mut program, *task, function, *detail);
+    }
+    program.finish();
+    let text = mixed(&program, None).unwrap();
+    let without_time = |record: String| {
+        let (message, rest) = record.split_once(" at ").unwrap();
+        format!("{message},{}", rest.split_once(',').unwrap().1)
+    };
+    ["0", "1"].map(|task| records(&text, task).into_iter().map(without_time).collect())
+}
+
+fn with_group(group: &'static [Rank]) -> Detail<'static> {
+    let group = Some(Members::List(group));
+    Detail::Sync { window: WINDOW, target: None, exclusive: false, assert: 0, group }
+}
+
+#[test]
+fn an_access_epoch_waits_for_the_post_and_the_exposure_epoch_for_the_end_of_it() {
+    for end in ["MPI_Win_wait", "MPI_Win_test"] {
+        let [origin, target] = synchronised(&[
+            // Its own rank in a group is nobody to wait for.
+            (1, "MPI_Win_post", with_group(&[Rank(0), Rank(1)])),
+            (0, "MPI_Win_start", with_group(&[Rank(1)])),
+            (0, "MPI_Put", transfer(1, 64, 0)),
+            (0, "MPI_Win_complete", sync(None)),
+            (1, end, sync(None)),
+            // The epoch is over: nothing is left to ask.
+            (0, "MPI_Win_flush_all", sync(None)),
+        ]);
+        let [epoch, put, done] = ["0 0, collective", "1 64, message of 0 from 1", "1 0, own to 1 of 64"];
+        assert_eq!(origin, [epoch, put, done, "0 0, own to 1 of 0"], "{end}");
+        assert_eq!(target, ["0 0, collective", "1 0, own to 0 of 0", "1 0, message of 0 from 0"], "{end}");
+    }
+}
+
+#[test]
+fn a_lock_is_asked_for_and_given_back() {
+    let asserted = |target| Detail::Sync {
+        window: WINDOW,
+        target: Some(CommRank(target)),
+        exclusive: true,
+        assert: 1,
+        group: None,
+    };
+    // Without a transfer, too; by itself a task has its own lock.
+    let [first, wait] = ["1 0, collective", "0 0, own to 1 of 0"];
+    let both = [(0, "MPI_Win_lock", sync(Some(1))), (0, "MPI_Win_unlock", sync(Some(1)))];
+    let asked = [first, wait, "1 0, message of 0 from 1", wait, "0 0, message of 0 from 1"];
+    assert_eq!(synchronised(&both)[0], asked);
+    // The program says that there is nobody to wait for: only the end is asked for.
+    let unchecked = [(0, "MPI_Win_lock", asserted(1)), (0, "MPI_Win_unlock", sync(Some(1)))];
+    assert_eq!(synchronised(&unchecked)[0], [first, wait, "0 0, message of 0 from 1"]);
+    let own = [(0, "MPI_Win_lock", sync(Some(0))), (0, "MPI_Win_unlock", sync(Some(0)))];
+    assert_eq!(synchronised(&own)[0], ["0 0, collective"]);
+}
+
+#[test]
+fn a_fence_waits_for_the_own_transfers_and_for_all_members() {
+    let [origin, target] = synchronised(&[
+        (0, "MPI_Put", transfer(1, 64, 0)),
+        (0, "MPI_Win_fence", sync(None)),
+        (1, "MPI_Win_fence", sync(None)),
+    ]);
+    // The barriers are not among these: the last mark is behind the second one.
+    let asked = ["1 64, collective", "1 0, own to 1 of 64", "0 0, own to 1 of 0", "0 0, collective"];
+    assert_eq!(origin, asked);
+    assert_eq!(target, ["0 0, message of 0 from 0", "1 0, collective"]);
+}
+
+/// The origin's side of a get is complete with its data; a put has no answer to wait for.
+#[test]
+fn a_local_flush_waits_for_what_is_fetched() {
+    let steps = |flush| {
+        let target = if flush == "MPI_Win_flush_local" { sync(Some(1)) } else { sync(None) };
+        [(0, "MPI_Put", transfer(1, 64, 0)), (0, "MPI_Get", transfer(1, 0, 500)), (0, flush, target)]
+    };
+    let waits =
+        ["1 64, collective", "1 0, own to 1 of 64", "0 0, own to 1 of 0", "0 0, message of 500 from 1"];
+    for flush in ["MPI_Win_flush_local", "MPI_Win_flush_local_all"] {
+        assert_eq!(synchronised(&steps(flush))[0], waits, "{flush}");
+    }
+    // Of another target there is nothing.
+    let elsewhere = [(0, "MPI_Get", transfer(1, 0, 500)), (0, "MPI_Win_flush_local", sync(Some(0)))];
+    assert_eq!(synchronised(&elsewhere)[0], ["1 0, collective", "0 0, own to 1 of 0"]);
+}
+
+#[test]
+fn all_wait_for_each_other_when_a_window_is_made_and_freed() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    for task in 0..2 {
+        call(&mut program, task, "MPI_Win_free", Detail::WindowFree(WINDOW));
+    }
+    call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
+    program.finish();
+    let text = mixed(&program, None).unwrap();
+    let barriers = |task: &str| {
+        let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        fields.filter(|fields| fields[0].starts_with('G') && fields[2..4] == ["6", task]).count()
+    };
+    assert_eq!((barriers("0"), barriers("1")), (2, 2));
+    // Each window has a communicator of its own.
+    let mut program = Program::new(2);
+    for id in [0, 1] {
+        for task in 0..2 {
+            let detail = Detail::Window { id: WindowId(id), comm: WORLD, size: Bytes(0), unit: 1 };
+            call(&mut program, task, "MPI_Win_create", detail);
+        }
+    }
+    let several = mixed(program.finish(), None).unwrap();
+    assert_eq!(several.lines().filter(|line| line.starts_with('C')).count(), 1 + 2, "{several}");
+    // Its number is nobody's any more.
+    assert_eq!(records(&text, "0").len(), 1, "{text}");
 }
 
 #[test]

@@ -180,7 +180,7 @@ static void call(const char *op, int n, int root)
 static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_create", "Comm_create_group", "Comm_idup",
     "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent", "File_open", "File_set_view",
     "File_set_size", "File_preallocate", "File_sync", "File_seek_shared", "File_write_at_all", "File_read_at_all",
-    "File_write_ordered", "File_close" };
+    "File_write_ordered", "File_close", "Comm_split_type", "Dist_graph_create", "Comm_disconnect" };
 static MPI_File file;
 static const char *accesses[] = { "Turned_write", "Turned_read", "Far_write", "View_write", "View_read" };
 static char accessed[20000000];
@@ -219,6 +219,16 @@ static void create(const char *name)
         MPI_Graph_create(w, ranks, ca, da, 0, &made);
     } else if (!strcmp(name, "Dist_graph_create_adjacent")) {
         MPI_Dist_graph_create_adjacent(w, 2, sources, weights, 2, neighbours, weights, MPI_INFO_NULL, 0, &made);
+    } else if (!strcmp(name, "Dist_graph_create")) {
+        MPI_Dist_graph_create(w, 1, &rank, &remain, neighbours, weights, MPI_INFO_NULL, 0, &made);
+    } else if (!strcmp(name, "Comm_split_type")) {
+        MPI_Comm_split_type(w, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &made);
+    } else if (!strcmp(name, "Comm_disconnect")) {
+        recording = 0;
+        MPI_Comm_dup(w, &made);
+        MPI_Barrier(w);
+        recording = 1;
+        MPI_Comm_disconnect(&made);
     } else if (!strcmp(name, "File_open")) {
         MPI_File_open(w, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
     } else if (!strcmp(name, "File_set_view")) {

@@ -32,7 +32,7 @@ impl Builder<'_> {
         chain: &mut Chain,
     ) -> Result<(), Problem> {
         let local = self.comms.get(call.comm)?;
-        if local.foreign || local.inter {
+        if local.foreign {
             self.not_representable(event.call, call.amounts.send);
             return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
         }

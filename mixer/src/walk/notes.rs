@@ -223,7 +223,7 @@ impl NoteTaker {
             Action::Receive(_) => return Some(Function::RECEIVE),
             Action::Probe { .. } | Action::PostReceive(_) => return Some(Function::PROBE),
             Action::Exchange { send, .. } => {
-                if records.end > records.start + 1 {
+                if !records.is_empty() {
                     self.send(event.thread, send, records.start);
                 }
                 return Some(Function::EXCHANGE);

@@ -74,10 +74,9 @@ impl IoServers {
         };
         let end = at.saturating_add(bytes.0);
         // In the order of servers: accesses of a loop are alike wherever they begin.
-        let stripes = end.div_ceil(stripe) - at / stripe;
-        let begin = if stripes < u64::from(width) { at / stripe % u64::from(width) } else { 0 };
-        let mut touched: Vec<u32> = (0..stripes.min(width.into()))
-            .map(|behind| ((begin + behind) % u64::from(width)) as u32)
+        let mut touched: Vec<u32> = (at / stripe..end.div_ceil(stripe))
+            .take(width as usize)
+            .map(|stripe| (stripe % u64::from(width)) as u32)
             .collect();
         touched.sort_unstable();
         touched.into_iter().filter_map(move |nth| {
@@ -115,6 +114,13 @@ mod tests {
         }
     }
 
+    /// The test vectors of its authors.
+    #[test]
+    fn names_are_hashed_by_fnv_1a() {
+        let known = [("", 0x811c_9dc5), ("a", 0xe40c_292c), ("foobar", 0xbf9c_f968)];
+        assert_eq!(known.map(|(name, _)| fnv(name)), known.map(|(_, hash)| hash));
+    }
+
     #[test]
     fn views_with_gaps_begin_and_end_where_their_data_do() {
         let tile = Tile { size: Bytes(10), extent: Bytes(100), first: Bytes(20), span: Bytes(55) };
@@ -148,6 +154,7 @@ mod tests {
                 let all: u128 =
                     servers.shares(1, at, Bytes(u64::MAX)).map(|(_, share)| u128::from(share.0)).sum();
                 assert_eq!(all, u128::from(u64::MAX - at), "{stripe} {width} {at}");
+                assert_eq!(servers.shares(1, at, Bytes::ZERO).next(), None);
             }
         }
     }

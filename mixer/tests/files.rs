@@ -1,0 +1,191 @@
+//! Files: what is asked of which storage server, and the collectives by which the ranks agree on a file.
+
+mod capture;
+
+use capture::{Program, WORLD, What};
+use mixer::{IoServers, Options, Quiet, Summary, mix};
+use vef_format::capture::RankInfo;
+use vef_format::capture::event::*;
+use vef_format::units::Bytes;
+
+const FILE: FileId = FileId(3);
+/// FNV-1a of the file's name is 0xe40c292c (its authors' test vector), which is 1 more than a multiple of 3: the first stripe is on the second
+/// server, which is task 3 behind two ranks; the others are on tasks 4 and 3 by turns.
+const NAME: &str = "a";
+const SERVERS: IoServers = IoServers { count: 3, stripe: Bytes(10), width: 2 };
+
+fn call(program: &mut Program, task: u32, function: &'static str, bytes: u64, detail: Detail<'static>) {
+    program.add(task, 0, What::By(function, Action::Other { bytes: Bytes(bytes), detail }));
+}
+
+fn open(program: &mut Program) {
+    for task in 0..program.tasks.len() as u32 {
+        call(
+            program,
+            task,
+            "MPI_File_open",
+            0,
+            Detail::FileOpen { id: FILE, comm: WORLD, mode: 0, name: NAME },
+        );
+    }
+}
+
+fn access(offset: Option<i64>, write: bool, collective: bool, request: Option<u64>) -> Detail<'static> {
+    let request = request.map(|number| RequestId { thread: 0, number });
+    Detail::Io(Io { file: FILE, offset, write, collective, request })
+}
+
+/// The fields of the trace's lines, and the summary.
+fn mixed(program: &Program, io: Option<IoServers>, library: &str) -> (Vec<Vec<String>>, Summary) {
+    let dir = tempfile::tempdir().unwrap();
+    let facts = |_| RankInfo { library: library.into(), ..RankInfo::default() };
+    capture::write_with(dir.path(), &program.tasks, facts);
+    let trace = dir.path().join("t.vef");
+    let summary = mix(dir.path(), &trace, &Options { io, ..Options::default() }, &Quiet).unwrap();
+    let text = std::fs::read_to_string(trace).unwrap();
+    (text.lines().skip(1).map(|line| line.split(' ').map(str::to_owned).collect()).collect(), summary)
+}
+
+/// Source, destination and bytes of the messages between two tasks, in the order of each source.
+fn messages(lines: &[Vec<String>], source: u32) -> Vec<(u32, u64)> {
+    let of_source = |line: &&Vec<String>| {
+        !line[0].starts_with(['C', 'G']) && line[1] == source.to_string() && line[1] != line[2]
+    };
+    lines.iter().filter(of_source).map(|line| (line[2].parse().unwrap(), line[3].parse().unwrap())).collect()
+}
+
+/// Operation, and bytes sent and received, of the collectives of a task.
+fn agreements(lines: &[Vec<String>], task: &str) -> Vec<[u64; 3]> {
+    let of_task = lines.iter().filter(|line| line[0].starts_with('G') && line[3] == task);
+    of_task.map(|line| [2, 4, 5].map(|at| line[at].parse().unwrap())).collect()
+}
+
+#[test]
+fn each_access_is_of_the_servers_of_its_bytes() {
+    let mut program = Program::new(2);
+    open(&mut program);
+    let read = |program: &mut Program, offset, bytes| {
+        call(program, 0, "MPI_File_read", bytes, access(offset, false, false, None));
+    };
+    let view = |program: &mut Program, displacement, unit| {
+        let detail = Detail::FileView { file: FILE, displacement, unit: Bytes(unit) };
+        call(program, 0, "MPI_File_set_view", 0, detail);
+        call(
+            program,
+            1,
+            "MPI_File_set_view",
+            0,
+            Detail::FileView { file: FILE, displacement: 0, unit: Bytes(1) },
+        );
+    };
+    // Bytes 0 to 8, 8 to 25.
+    read(&mut program, None, 8);
+    read(&mut program, None, 17);
+    // Bytes 5 to 12, as the view moves and sets back the position; then 5 + 3·4 = 17 to 27, which moves nothing, and 12 to 13.
+    view(&mut program, 5, 4);
+    read(&mut program, None, 7);
+    call(&mut program, 0, "MPI_File_write_at", 10, access(Some(3), true, false, None));
+    read(&mut program, None, 1);
+    call(&mut program, 0, "MPI_File_close", 0, Detail::FileClose(FILE));
+    call(&mut program, 1, "MPI_File_close", 0, Detail::FileClose(FILE));
+    program.finish();
+    let (lines, summary) = mixed(&program, Some(SERVERS), "");
+    // A request to read is without data, as is the answer to one to write.
+    let asked = [(3, 0), (3, 0), (4, 0), (3, 0), (4, 0), (3, 7), (4, 3), (4, 0)];
+    assert_eq!(messages(&lines, 0), asked);
+    assert_eq!(messages(&lines, 3), [(0, 8), (0, 2 + 5), (0, 5), (0, 0)]);
+    assert_eq!(messages(&lines, 4), [(0, 10), (0, 2), (0, 0), (0, 1)]);
+    assert_eq!((messages(&lines, 1), messages(&lines, 2)), (vec![], vec![]));
+    // MPICH: an id for the file, the view, the end. All ranks make their part.
+    let expected = [[2, 260, 260], [0, 4, 0], [2, 4, 4], [6, 0, 0], [6, 0, 0]];
+    assert_eq!(agreements(&lines, "0"), expected);
+    assert_eq!(agreements(&lines, "1").len(), 5);
+    assert!(summary.not_representable.is_empty(), "{:?}", summary.not_representable);
+}
+
+/// What depends on the answer: the next record if the access blocks, otherwise the mark of the wait for it.
+#[test]
+fn answers_are_awaited_where_the_access_completes() {
+    let mut program = Program::new(2);
+    open(&mut program);
+    call(&mut program, 0, "MPI_File_iread", 8, access(Some(0), false, false, Some(0)));
+    program.send(0, 1, 0, 5).receive(1, 0, 0);
+    program.complete(0, 0, Outcome::Done);
+    program.send(0, 1, 0, 6).receive(1, 0, 0).finish();
+    let (lines, summary) = mixed(&program, Some(SERVERS), "");
+    let own: Vec<_> =
+        lines.iter().filter(|line| !line[0].starts_with(['C', 'G']) && line[1] == "0").collect();
+    let kind = |line: &[String]| line[4].parse::<u32>().unwrap() % 4;
+    let shown: Vec<_> = own.iter().map(|line| format!("{} {}, {}", line[2], line[3], kind(line))).collect();
+    // Destination, bytes, and what is in front: the collectives; records of the task; for the message behind the wait, the answer.
+    assert_eq!(shown[..4], ["3 0, 3", "1 5, 1", "0 0, 1", "1 6, 2"]);
+    let answer = lines.iter().find(|line| line[0] == own[3][6]).unwrap();
+    assert_eq!([1, 2, 3].map(|at| answer[at].as_str()), ["3", "0", "8"]);
+    assert!(summary.not_representable.is_empty());
+}
+
+/// Open MPI gathers where each rank's access begins, unless two ranks have the file. Without servers the bytes are counted.
+#[test]
+fn collective_accesses_are_agreed_on_and_counted() {
+    for (ranks, agreed, counted) in [(2, 0, 2), (3, 1, 2)] {
+        let mut program = Program::new(ranks);
+        open(&mut program);
+        for (task, bytes) in [(0, 8), (1, 8), (2, 0)].into_iter().take(ranks as usize) {
+            call(&mut program, task, "MPI_File_write_all", bytes, access(None, true, true, None));
+        }
+        program.finish();
+        let (lines, summary) = mixed(&program, None, "Open MPI v4.1.4");
+        let gathered =
+            agreements(&lines, "0").into_iter().filter(|&part| part == [5, 32, 32 * u64::from(ranks)]);
+        assert_eq!(gathered.count(), agreed, "{ranks}");
+        let all = summary.not_representable["MPI_File_write_all"];
+        assert_eq!((all.count, all.bytes), (counted, Bytes(16)));
+    }
+}
+
+/// Accesses to a file that the capture does not open, its view and its end, are counted as calls that the trace does not have.
+#[test]
+fn unknown_files_are_counted() {
+    let mut program = Program::new(2);
+    let view = Detail::FileView { file: FILE, displacement: 0, unit: Bytes(1) };
+    for (function, detail) in [
+        ("MPI_File_set_view", view),
+        ("MPI_File_read", access(None, false, false, None)),
+        ("MPI_File_close", Detail::FileClose(FILE)),
+    ] {
+        call(&mut program, 0, function, 8, detail);
+    }
+    program.finish();
+    let (lines, summary) = mixed(&program, Some(SERVERS), "");
+    assert_eq!(agreements(&lines, "0").len(), 0);
+    let counted: Vec<_> = summary.not_representable.values().map(|tally| tally.count).collect();
+    assert_eq!(counted, [1, 1, 1]);
+}
+
+/// The second half of a split collective moves nothing of its own: with servers, the first half is in the trace.
+#[test]
+fn ends_of_split_accesses_are_counted_only_without_servers() {
+    let mut program = Program::new(2);
+    open(&mut program);
+    for function in ["MPI_File_read_all_end", "MPI_File_delete"] {
+        call(&mut program, 0, function, 8, Detail::None);
+    }
+    program.finish();
+    let counted = |io| mixed(&program, io, "").1.not_representable.into_keys().collect::<Vec<_>>();
+    assert_eq!(counted(None), ["MPI_File_delete", "MPI_File_read_all_end"]);
+    assert_eq!(counted(Some(SERVERS)), ["MPI_File_delete"]);
+}
+
+/// The time of waiting for an access is that of files.
+#[test]
+fn waits_for_accesses_are_of_files() {
+    let mut program = Program::new(2);
+    open(&mut program);
+    call(&mut program, 0, "MPI_File_iread", 8, access(Some(0), false, false, Some(0)));
+    let all = Completions::Run { first: RequestId { thread: 0, number: 0 }, count: 1 };
+    program.add(0, 0, What::By("MPI_Wait", Action::Complete(all)));
+    program.finish();
+    let (_, summary) = mixed(&program, Some(SERVERS), "");
+    // Of the two ranks that open it, and of the wait.
+    assert_eq!((summary.spent.times.file, summary.spent.times.window), (10 + 10 + 10, 0));
+}
