@@ -185,7 +185,7 @@ fn what_is_left_out_is_said() {
     let error = goal(alone, &default).unwrap_err();
     assert_eq!(
         error,
-        "t.goal: without a partner: 1 send, 1 receive (--partial leaves them out): rank 0, line 4: send of 3 bytes to 1, tag 2; \
+        "t.goal: without a partner: 1 send, 1 receive (vef import --partial leaves them out): rank 0, line 4: send of 3 bytes to 1, tag 2; \
          rank 1, line 8: receive of 8 bytes from 0, tag 3"
     );
     let (summary, lines) = goal(alone, &partial).unwrap();

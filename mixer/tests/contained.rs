@@ -284,29 +284,38 @@ fn waits_for_own_sends_are_counted() {
     assert_eq!(summary.spent.send_waits, 60);
 }
 
-/// Two sends are complete in calls of their own, and then a receive in one of the same function or another.
+/// Two sends are complete in calls of their own, and then a receive, which was posted before or after, in one of the same function or another.
 #[test]
 fn a_wait_for_some_that_completes_a_send_waits_for_the_receive_of_the_next() {
     let [wait, any, some] = ["MPI_Wait", "MPI_Waitany", "MPI_Waitsome"];
-    for (sends, receive, is_computing) in [
-        (some, some, false),
-        (any, any, false),
-        (wait, wait, true),
-        (some, any, true),
-        (some, wait, true),
-        (wait, some, true),
+    for (sends, receive, posted_before, is_computing) in [
+        (some, some, true, false),
+        (any, any, true, false),
+        (some, some, false, true),
+        (wait, wait, true, true),
+        (some, any, true, true),
+        (some, wait, true, true),
+        (wait, some, true, true),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let place = |name: &str| dir.path().join(name);
         let mut program = Program::new(2);
-        program.post(0, Some(1), 0);
-        for number in 1..3 {
+        let [send, other, receiving] = if posted_before { [1, 2, 0] } else { [0, 1, 2] };
+        if posted_before {
+            program.post(0, Some(1), receiving);
+        }
+        for number in [send, other] {
             program.call(0, Action::Send(sending(1, 7, 64, Some(RequestId { thread: 0, number }))));
         }
         let begin = program.now + 10;
         program.now += 10_000;
         program.receive(1, 0, 7).receive(1, 0, 7).send(1, 0, 0, 64);
-        for (call, (name, number)) in (0..).zip([(sends, 1), (sends, 2), (receive, 0)]) {
+        for (call, (name, number)) in (0..).zip([(sends, send), (sends, other), (receive, receiving)]) {
+            if call == 2 && !posted_before {
+                let now = std::mem::replace(&mut program.now, begin + 3400);
+                program.post(0, Some(1), receiving);
+                program.now = now;
+            }
             let first = RequestId { thread: 0, number };
             let what = What::By(name, Action::Complete(Completions::Run { first, count: 1 }));
             let (start, end) = (begin + call * 1500 + 1000, begin + call * 1500 + 1500);

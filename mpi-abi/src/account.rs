@@ -54,6 +54,7 @@ pub fn part_of(action: &Action<'_>) -> Option<TimePart> {
             Detail::FileOpen { .. }
             | Detail::FileView { .. }
             | Detail::FileViewTiled { .. }
+            | Detail::FileSeek { .. }
             | Detail::FileClose(_) => Some(TimePart::File),
         },
         Action::Init

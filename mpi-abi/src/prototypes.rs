@@ -60,7 +60,7 @@ pub enum Category {
     WinQuery,
     /// `File_open`.
     FileOpen,
-    /// Other collective calls on a file: `File_set_view`, `File_set_size`, `File_sync`; `File_delete`.
+    /// Other collective calls on a file: `File_set_view`, `File_set_size`, `File_sync`; also `File_delete` and `File_seek`.
     FileSync,
     /// `File_close`.
     FileClose,

@@ -31,9 +31,13 @@ int main(int argc, char **argv)
     MPI_File_read_at_all(file, 0, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
 
     MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
-    MPI_File_write_at_all(file, (MPI_Offset)(size - 1 - rank) * BYTES, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
-    /* In order: each rank on its own. */
-    MPI_File_write_at_all(file, (MPI_Offset)rank * BYTES, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+    /* The shared pointer is none of the ranks' own. */
+    MPI_File_write_shared(file, data, 0, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_seek(file, (MPI_Offset)(size - 1 - rank) * BYTES, MPI_SEEK_SET);
+    MPI_File_write_all(file, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
+    /* In order, each where the one before ends: each rank on its own. */
+    MPI_File_seek(file, (MPI_Offset)(2 * rank - size) * BYTES, MPI_SEEK_CUR);
+    MPI_File_write_all(file, data, BYTES, MPI_BYTE, MPI_STATUS_IGNORE);
     MPI_File_close(&file);
     MPI_Type_free(&every);
     if (rank == 0) printf("written %ld\nread %ld\n", 3L * size * BYTES, 1L * size * BYTES);

@@ -542,6 +542,7 @@ static void file(thread *t)
         MPI_File_set_view(fh, 16, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
     }
     /* Writes by the ranks' own pointers must not meet what others have written and read back. */
+    say(t, "seek %d", (600 + rank * 60) * (has_view ? 1 : 4));
     MPI_File_seek(fh, (600 + rank * 60) * (has_view ? 1 : 4), MPI_SEEK_SET);
     for (int k = 0; k < count; k++) {
         int what = draw(t, 11), n = draw(t, 9), bytes = 4 * n;

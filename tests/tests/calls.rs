@@ -44,6 +44,7 @@ fn treatment(call: Call) -> Treatment {
             | Call::MPI_File_close,
             _,
         ) => Event("collectives by which all members agree"),
+        (Call::MPI_File_seek, _) => Event("the own position in the file"),
         (Call::MPI_Comm_join, _) => Other("time"),
         (call, C::Process) if call.position(Name::Comm).is_some() => {
             Event("definition of the communicator, and of the processes that are met")

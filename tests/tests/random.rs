@@ -157,6 +157,7 @@ fn other(bytes: Bytes, detail: &Detail<'_>, world: impl Fn(WindowId, CommRank) -
         Detail::FileView { displacement, unit, .. } | Detail::FileViewTiled { displacement, unit, .. } => {
             format!("view {displacement} {}", unit.0)
         }
+        Detail::FileSeek { position, .. } => format!("seek {position}"),
         Detail::FileClose(_) => "close".to_owned(),
         Detail::Io(io) => {
             let [write, collective, request] = [io.write, io.collective, io.request.is_some()].map(i32::from);

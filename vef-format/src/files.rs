@@ -95,9 +95,9 @@ impl FileUses {
                 self.open.insert(*id, file);
                 Some(file)
             }
-            Detail::FileView { file, .. } | Detail::FileViewTiled { file, .. } => {
-                self.open.get(file).copied()
-            }
+            Detail::FileView { file, .. }
+            | Detail::FileViewTiled { file, .. }
+            | Detail::FileSeek { file, .. } => self.open.get(file).copied(),
             Detail::FileClose(file) => self.open.remove(file),
             Detail::Io(io) => {
                 made.accessed(io, bytes);

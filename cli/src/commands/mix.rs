@@ -296,7 +296,7 @@ fn text(summary: &Summary) -> String {
     }
     if summary.early_receptions > 0 {
         lines.push(format!(
-            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, processes were spawned, one-sided requests are answered in later calls than they were, or collectives that were lowered took their time otherwise",
+            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, processes were spawned, one-sided requests are answered in later calls than they were, or collectives and accesses to files that became messages took their time otherwise",
             Grouped(summary.early_receptions)
         ));
     }

@@ -178,7 +178,7 @@ fn unmatched(
     let first: Vec<String> =
         sends.iter().chain(receives).take(EXAMPLES).map(|&node| graph.shown(node)).collect();
     Err(format!(
-        "without a partner: {}, {} (--partial leaves them out): {}",
+        "without a partner: {}, {} (vef import --partial leaves them out): {}",
         Count(sends.len(), "send"),
         Count(receives.len(), "receive"),
         first.join("; ")

@@ -20,10 +20,10 @@ pub(super) const OPEN: Hook = Hook::after(|call| {
     put(call, Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
 });
 
-/// `MPI_File_set_view`, `MPI_File_set_size` and other collective operations.
+/// `MPI_File_set_view`, `MPI_File_set_size` and other collective operations, and `MPI_File_seek`.
 pub(super) const COLLECTIVE: Hook = Hook {
     after_failure: |call, _| {
-        if call.args.call != Call::MPI_File_delete {
+        if !matches!(call.args.call, Call::MPI_File_delete | Call::MPI_File_seek) {
             agreed(call)
         }
     },
@@ -38,6 +38,14 @@ fn collective(call: &mut Recorded) {
     let args = call.args;
     match args.call {
         Call::MPI_File_delete => put(call, Bytes::ZERO, Detail::None),
+        Call::MPI_File_seek => {
+            let handle = args.file(FILE);
+            // SAFETY: the program has passed the handle to a call that succeeded.
+            let position = unsafe { call.tracer.mpi.file_position(handle) };
+            let sought = call.file(handle).zip(position.ok());
+            let detail = sought.map_or(Detail::None, |(file, position)| Detail::FileSeek { file, position });
+            put(call, Bytes::ZERO, detail);
+        }
         Call::MPI_File_set_view => {
             let file = call.file(args.file(FILE));
             let (displacement, unit) = (args.number(DISPLACEMENT), call.datatype(args.handle(UNIT)).bytes(1));

@@ -46,25 +46,20 @@ pub(super) struct Agreements {
     parts: Vec<&'static [Part]>,
     /// Whether creations are what the library sends, not computing.
     are_sent: bool,
-    /// Whether the rank's positions in files follow from its accesses: no call seeks, or uses shared pointers.
-    positions_are_known: bool,
+    /// Slots of the functions that access files at the shared pointer.
+    shared: Vec<CallSlot>,
 }
 
 impl Agreements {
     /// Of a rank with these functions in its call table; `library`: `None`, if creations are computing.
     pub(super) fn new(library: Option<Library>, functions: &[capture::Function]) -> Self {
         let agreement = |library: Library| functions.iter().map(move |call| library.agreement(&call.name));
-        let moves = |name: &str| {
-            let name = name.strip_suffix("_c").unwrap_or(name);
-            let of_files = name.strip_prefix("MPI_File_").unwrap_or_default();
-            of_files == "seek" || of_files.contains("_ordered") || of_files.ends_with("_shared")
-        };
+        let is_shared = |name: &str| name.contains("_ordered") || name.contains("_shared");
+        let slots = (0..).map(CallSlot).zip(functions);
         Self {
             parts: library.into_iter().flat_map(agreement).collect(),
             are_sent: library.is_some(),
-            positions_are_known: !functions
-                .iter()
-                .any(|function| function.calls > 0 && moves(&function.name)),
+            shared: slots.filter(|(_, call)| is_shared(&call.name)).map(|(slot, _)| slot).collect(),
         }
     }
 
@@ -73,9 +68,9 @@ impl Agreements {
         self.are_sent
     }
 
-    /// Whether the rank's positions in files are those behind its accesses.
-    pub(super) fn positions_are_known(&self) -> bool {
-        self.positions_are_known
+    /// Whether a call accesses a file at the shared pointer.
+    pub(super) fn are_at_shared_pointer(&self, call: CallSlot) -> bool {
+        self.shared.contains(&call)
     }
 
     /// Those of a call; empty, if it creates no communicator.

@@ -33,6 +33,7 @@ impl Builder<'_> {
             displacement: 0,
             unit: 1,
             position: 0,
+            shared: 0,
             tile: None,
             accesses: 0,
         };
@@ -54,7 +55,7 @@ impl Builder<'_> {
             return Ok(());
         };
         let displacement = u64::try_from(displacement).unwrap_or(0);
-        *file = OpenFile { displacement, unit: unit.0, position: 0, tile, ..*file };
+        *file = OpenFile { displacement, unit: unit.0, position: 0, shared: 0, tile, ..*file };
         let comm = file.of;
         self.creation(event, comm, None)
     }
@@ -66,6 +67,13 @@ impl Builder<'_> {
             return Ok(());
         };
         self.creation(event, file.of, None)
+    }
+
+    /// The rank set its own position in a file.
+    pub(super) fn file_sought(&mut self, id: FileId, position: i64) {
+        if let Some(file) = self.files.get_mut(&id) {
+            file.position = u64::try_from(position).unwrap_or(0).saturating_mul(file.unit);
+        }
     }
 
     /// Rule 16: a file is read or written. A collective access is one of each member, behind their agreement, unless they gather pieces in two
@@ -86,18 +94,18 @@ impl Builder<'_> {
             return self.start(io.request, Pending::NoCompletionRecord(TimePart::File));
         };
         let (comm, first_server) = (file.comm, file.first);
+        let is_shared = self.agreements.are_at_shared_pointer(event.call);
         let at = match io.offset {
             Some(offset) => u64::try_from(offset).unwrap_or(0).saturating_mul(file.unit),
             None => {
-                let position = file.position;
-                file.position = position.saturating_add(bytes.0);
-                position
+                let position = if is_shared { &mut file.shared } else { &mut file.position };
+                let at = *position;
+                *position = at.saturating_add(bytes.0);
+                at
             }
         };
         if io.collective && io.request.is_none() && !self.agreements.of(event.call).is_empty() {
-            let is_known =
-                io.offset.is_some() || bytes == Bytes::ZERO || self.agreements.positions_are_known();
-            let place = is_known.then(|| file.place(at, bytes));
+            let place = (!is_shared || bytes == Bytes::ZERO).then(|| file.place(at, bytes));
             let (of, number) = (file.of, file.accesses);
             file.accesses += 1;
             self.task.accesses.push(Access { comm, at: event.start.0, place, bytes });

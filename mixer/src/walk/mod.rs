@@ -190,6 +190,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
             Detail::FileViewTiled { file, displacement, unit, tile } => {
                 return walk.file_viewed(event, *file, *displacement, *unit, Some(*tile));
             }
+            Detail::FileSeek { file, position } => walk.file_sought(*file, *position),
             Detail::FileClose(file) => return walk.file_closed(event, *file),
             Detail::None => walk.not_representable(event.call, *bytes),
         },

@@ -27,6 +27,8 @@ pub(super) struct OpenFile {
     pub(super) unit: u64,
     /// The task's own position behind `displacement`, in bytes.
     pub(super) position: u64,
+    /// Bytes that the task has accessed at the shared pointer.
+    pub(super) shared: u64,
     /// What the view repeats, if it has gaps.
     pub(super) tile: Option<Tile>,
     /// Number of collective accesses so far.
@@ -132,6 +134,7 @@ mod tests {
             displacement: 1000,
             unit: 1,
             position: 0,
+            shared: 0,
             tile: Some(tile),
             accesses: 0,
         };

@@ -7,7 +7,7 @@ use super::timeline::Chain;
 use crate::StorageServers;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
-use crate::two_phase::Plan;
+use crate::two_phase::{Covered, Plan};
 use std::ops::Range;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Collective, Event};
@@ -41,13 +41,15 @@ impl Builder<'_> {
         self.count_exchanged(event, of, Operation::Allreduce, None, chain)?;
         for round in 0..plan.rounds {
             let piece = aggregated.map_or(0..0, |number| plan.piece(number, round));
+            let covered = plan.covers(&piece);
+            // The servers answer in the order of the rounds, the read of a round before its write.
             let order = (plan.at(own.0), (2 * round) as u32);
-            if !write || plan.has_holes {
+            if covered == Covered::WithHoles || !write && covered == Covered::Everywhere {
                 self.access(event, order, of, first, &piece, false, chain)?;
             }
             self.count_exchanged(event, of, Operation::Alltoall, None, chain)?;
             self.gather_or_scatter(event, of, own.0, plan, &Exchange::Round(round), write, chain)?;
-            if write {
+            if write && covered != Covered::Nowhere {
                 self.access(event, (order.0, order.1 + 1), of, first, &piece, true, chain)?;
             }
         }

@@ -14,6 +14,7 @@
 mod collective;
 mod comm;
 mod datatype;
+mod file;
 mod owned;
 mod point_to_point;
 

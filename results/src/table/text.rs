@@ -36,8 +36,11 @@ impl Table {
     /// A line of heads, unless all are empty, and a line for each row: text to the left, numbers to the right.
     pub fn to_text(&self, style: &TextStyle) -> String {
         let rows: Vec<&[Cell]> = self.rows().collect();
-        let shown: Vec<Vec<String>> =
-            rows.iter().take(style.top).map(|row| row.iter().map(Cell::shown).collect()).collect();
+        let shown: Vec<Vec<String>> = rows
+            .iter()
+            .take(style.top)
+            .map(|row| row.iter().map(|cell| on_one_line(cell.shown())).collect())
+            .collect();
         let heads: Vec<String> = self.columns.iter().map(|column| column.head.to_string()).collect();
         let is_text: Vec<bool> =
             (0..heads.len()).map(|at| rows.first().is_some_and(|row| row[at].is_text())).collect();
@@ -76,6 +79,17 @@ impl Table {
     }
 }
 
+/// A field that may have the name of anything: control characters are escaped, so that a row stays one.
+fn on_one_line(field: String) -> String {
+    match field.contains(char::is_control) {
+        true => field
+            .chars()
+            .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.into() })
+            .collect(),
+        false => field,
+    }
+}
+
 /// A bar as long as `value` is of `most`, to an eighth of a character.
 fn bar(value: f64, most: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -90,6 +104,13 @@ fn bar(value: f64, most: f64) -> String {
 mod tests {
     use super::*;
     use crate::table::Column;
+
+    #[test]
+    fn a_row_is_one_line_whatever_its_fields_are() {
+        let mut table = Table::new("files", "", [Column::new("file", "file"), Column::new("calls", "calls")]);
+        table.row([Cell::text("a\nb\r\u{1b}[31m"), Cell::count(1u64)]);
+        assert_eq!(table.to_text(&TextStyle::WHOLE).lines().nth(1), Some("a\\nb\\r\\u{1b}[31m      1"));
+    }
 
     #[test]
     fn bars_are_as_long_as_their_share() {

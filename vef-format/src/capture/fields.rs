@@ -284,6 +284,7 @@ variants! {
         33 FileView { file, displacement, unit },
         34 FileClose(file),
         35 FileViewTiled { file, displacement, unit, tile },
+        36 FileSeek { file, position },
     }
     Outcome {
         0 Done,

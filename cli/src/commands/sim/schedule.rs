@@ -36,7 +36,10 @@ pub(super) fn run(sim: &Sim, input: &Input) -> Result<Option<Outcome>, Failure> 
     let mut report = Schedule::read(&input.path, &interchange::Quiet)
         .map_err(SimError::from)
         .and_then(|schedule| run_schedule(&schedule, &sim.network.settings.loggp))
-        .map_err(|error| input.error(error))?;
+        .map_err(|error| match error {
+            SimError::StuckSchedule(_) => format!("{}: {error}", input.name().display()).into(),
+            error => input.error(error),
+        })?;
     report.jobs.iter_mut().for_each(|job| job.trace = Some(input.name().display().to_string()));
     Ok(Some(report))
 }

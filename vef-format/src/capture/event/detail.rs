@@ -77,6 +77,13 @@ pub enum Detail<'a> {
         /// What the view repeats.
         tile: Tile,
     },
+    /// The rank set its own position in a file.
+    FileSeek {
+        /// The file.
+        file: FileId,
+        /// The position in units of the view.
+        position: i64,
+    },
     /// A file was closed; its number is not used again.
     FileClose(FileId),
     /// A file was read or written.
@@ -91,6 +98,7 @@ impl Detail<'_> {
             Self::FileOpen { .. }
             | Self::FileView { .. }
             | Self::FileViewTiled { .. }
+            | Self::FileSeek { .. }
             | Self::FileClose(_) => true,
             Self::None | Self::Io(_) => false,
         }
