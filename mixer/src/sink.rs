@@ -123,9 +123,9 @@ impl AllNotes {
             };
             let whole = !matches.fates.contains(&Fate::Dropped)
                 && (task.collectives == 0 || task.calls.iter().all(is_whole));
-            // The times in MPI are independent of records.
+            // Times in MPI and of files are independent of records.
             notes.retain(|&(section, _)| {
-                whole || { matches!(section, Section::Spans | Section::Times | Section::Files) }
+                whole || matches!(section, Section::Spans | Section::Times | Section::Files)
             });
             let mut bytes = Vec::new();
             varint::put(&mut bytes, rank.into());

@@ -4,6 +4,7 @@
 use super::builder::{Builder, Lowered, Pending};
 use super::opened::{OF_FILES, OpenFile, fnv};
 use super::timeline::Chain;
+use super::two_phases::Phases;
 use crate::StorageServers;
 use crate::error::Problem;
 use crate::two_phase::Access;
@@ -111,7 +112,8 @@ impl Builder<'_> {
             self.task.accesses.push(Access { comm, at: event.start.0, place, bytes });
             let plan = self.plans.and_then(|all| all.get(&comm)?.get(number)?.as_ref());
             if let Some(plan) = plan {
-                self.in_two_phases(event, of, first_server, io.write, plan, &mut chain)?;
+                let phases = Phases { of, first_server, write: io.write, plan };
+                self.in_two_phases(event, &phases, &mut chain)?;
                 self.timeline.end(event, &chain);
                 return Ok(());
             }

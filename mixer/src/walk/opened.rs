@@ -38,17 +38,10 @@ pub(super) struct OpenFile {
 impl OpenFile {
     /// From the first byte in the file to behind the last of so many `bytes` of data at `at`, which counts in the view's data.
     pub(super) fn place(&self, at: u64, Bytes(bytes): Bytes) -> Range<u64> {
-        let first = self.displacement.saturating_add(self.in_view(at));
-        match bytes {
-            0 => first..first,
-            _ => {
-                first
-                    ..self
-                        .displacement
-                        .saturating_add(self.in_view(at.saturating_add(bytes - 1)))
-                        .saturating_add(1)
-            }
-        }
+        let in_file = |at| self.displacement.saturating_add(self.in_view(at));
+        let first = in_file(at);
+        let end = bytes.checked_sub(1).map(|last| in_file(at.saturating_add(last)).saturating_add(1));
+        first..end.unwrap_or(first)
     }
 
     /// Where a byte of data is behind the displacement. In a tile, data are taken to be spread evenly.

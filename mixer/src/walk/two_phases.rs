@@ -15,6 +15,16 @@ use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
+/// A collective access in two phases, as one of its members.
+pub(super) struct Phases<'p> {
+    /// The communicator of the file.
+    pub(super) of: CommId,
+    /// The server of its first stripe.
+    pub(super) first_server: u32,
+    pub(super) write: bool,
+    pub(super) plan: &'p Plan,
+}
+
 /// What an exchange has of each pair of a member and an aggregator.
 enum Exchange {
     /// Where the member's bytes are: an offset and a length of eight bytes each.
@@ -24,33 +34,31 @@ enum Exchange {
 }
 
 impl Builder<'_> {
-    /// A collective access to the file with the communicator `of`, whose first stripe is on `first`.
+    /// A collective access.
     pub(super) fn in_two_phases(
         &mut self,
         event: &Event<'_>,
-        of: CommId,
-        first: u32,
-        write: bool,
-        plan: &Plan,
+        phases: &Phases<'_>,
         chain: &mut Chain,
     ) -> Result<(), Problem> {
+        let &Phases { of, write, plan, .. } = phases;
         let own = self.comms.get(of)?.group.rank_of(self.rank).ok_or(Problem::NotAMember(of.0))?;
         let aggregated = plan.aggregators().find(|&(_, member)| member == own.0).map(|(number, _)| number);
         self.count_exchanged(event, of, Operation::Alltoall, None, chain)?;
-        self.gather_or_scatter(event, of, own.0, plan, &Exchange::Places, true, chain)?;
+        self.gather_or_scatter(event, phases, &Exchange::Places, true, chain)?;
         self.count_exchanged(event, of, Operation::Allreduce, None, chain)?;
         for round in 0..plan.rounds {
             let piece = aggregated.map_or(0..0, |number| plan.piece(number, round));
             let covered = plan.covers(&piece);
             // The servers answer in the order of the rounds, the read of a round before its write.
-            let order = (plan.at(own.0), (2 * round) as u32);
+            let order = |write| (plan.at(own.0), (2 * round) as u32 + u32::from(write));
             if covered == Covered::WithHoles || !write && covered == Covered::Everywhere {
-                self.access(event, order, of, first, &piece, false, chain)?;
+                self.access(event, phases, order(false), &piece, false, chain)?;
             }
             self.count_exchanged(event, of, Operation::Alltoall, None, chain)?;
-            self.gather_or_scatter(event, of, own.0, plan, &Exchange::Round(round), write, chain)?;
+            self.gather_or_scatter(event, phases, &Exchange::Round(round), write, chain)?;
             if write && covered != Covered::Nowhere {
-                self.access(event, (order.0, order.1 + 1), of, first, &piece, true, chain)?;
+                self.access(event, phases, order(true), &piece, true, chain)?;
             }
         }
         if write {
@@ -84,19 +92,17 @@ impl Builder<'_> {
     }
 
     /// The messages between members and aggregators, or back, and the wait for them.
-    #[allow(clippy::too_many_arguments)]
     fn gather_or_scatter(
         &mut self,
         event: &Event<'_>,
-        of: CommId,
-        own: u32,
-        plan: &Plan,
+        &Phases { of, plan, .. }: &Phases<'_>,
         what: &Exchange,
         to_aggregators: bool,
         chain: &mut Chain,
     ) -> Result<(), Problem> {
         let local = self.comms.get(of)?;
         let (index, group) = (local.index, local.group.clone());
+        let own = group.rank_of(self.rank).ok_or(Problem::NotAMember(of.0))?.0;
         let size = |member: u32, number: usize| match what {
             Exchange::Places if plan.share(member, &plan.domain(number)) > Bytes::ZERO => Bytes(16),
             Exchange::Places => Bytes::ZERO,
@@ -125,13 +131,11 @@ impl Builder<'_> {
     }
 
     /// An aggregator accesses a piece of the file, and waits for the servers' answers.
-    #[allow(clippy::too_many_arguments)]
     fn access(
         &mut self,
         event: &Event<'_>,
+        &Phases { of, first_server, .. }: &Phases<'_>,
         order: (u64, u32),
-        of: CommId,
-        first: u32,
         piece: &Range<u64>,
         write: bool,
         chain: &mut Chain,
@@ -139,7 +143,7 @@ impl Builder<'_> {
         let Some(StorageServers { first: first_task, servers }) = self.options.io else { return Ok(()) };
         let index = self.comms.get(of)?.index;
         let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
-        for (server, share) in servers.shares(first, piece.start, Bytes(piece.end - piece.start)) {
+        for (server, share) in servers.shares(first_server, piece.start, Bytes(piece.end - piece.start)) {
             let moved = if write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
             let server = Rank(first_task.0 + server);
             awaited.receives.push(self.ask_at(order, event, index, server, moved, chain)?);
