@@ -222,10 +222,10 @@ fn a_large_send_waits_for_a_receiver_that_computes() {
                 };
                 (sum(&["late_receiver"]), sum(&["late_receiver", "send"]))
             };
-            // Ten times 20 ms.
+            // Ten times 20 ms, less what the sender itself comes late on a machine with load.
             let (late, sending) = simulated("rendezvous-in-calls:64KiB");
             assert!(captured >= 200.0, "{mpi:?} {way}: {captured} ms in MPI_Send\n{times}");
-            assert!(late >= 190.0 && sending >= late, "{mpi:?} {way}: {late} of {sending} ms");
+            assert!(late >= 150.0 && sending >= late, "{mpi:?} {way}: {late} of {sending} ms");
             // 8 MB take 0.7 ms at 100 Gbit/s.
             let (late, sending) = simulated("rendezvous:64KiB");
             assert!(late == 0.0 && (6.0..10.0).contains(&sending), "{mpi:?} {way}: {late} of {sending} ms");
