@@ -29,7 +29,7 @@ impl Probes {
     }
 
     /// Whether a call waits for any of several requests, so that it may have waited for others than it completed.
-    pub(super) fn are_waited_for_with_others(&self, call: CallSlot) -> bool {
+    pub(super) fn waits_for_any(&self, call: CallSlot) -> bool {
         self.any.contains(&call)
     }
 

@@ -57,7 +57,7 @@ impl Builder<'_> {
     fn completed_sends(&mut self, event: &Event<'_>) {
         let is_for_others = self.options.polls == Polls::Wait
             && !self.task.records.has_threads()
-            && self.probes.are_waited_for_with_others(event.call)
+            && self.probes.waits_for_any(event.call)
             && self.requests.any(|pending| !matches!(pending, Pending::Send { .. }));
         self.timeline.completed_sends(&mut self.task, event, is_for_others);
         if let Some(notes) = &mut self.notes {

@@ -133,6 +133,7 @@ pub struct Head {
     /// The hosts, in the order of their first ranks.
     pub hosts: Vec<Host>,
     /// The worlds that the program spawned: their tasks, and the directories of their captures.
+    #[serde(default)]
     pub spawned: Vec<String>,
     /// Picoseconds of a tick of the trace's computing times.
     pub clock_ps: Exact,
