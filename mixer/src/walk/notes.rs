@@ -302,6 +302,7 @@ impl NoteTaker {
     #[inline(always)]
     fn complete(&mut self, event: &Event<'_>, records: &Range<u64>) {
         // Without sends, the polls waited for requests that the trace cannot represent.
+        let is_for_others = std::mem::take(&mut self.may_be_for_others);
         let since = &mut self.since[usize::from(event.thread)];
         let polled = std::mem::take(&mut since.polled);
         if self.sent.is_empty() {
@@ -317,7 +318,6 @@ impl NoteTaker {
             (before, took) = (before - all, event.end.0.saturating_sub(event.start.0) + kept);
         }
         since.end = event.end.0.max(since.end);
-        let is_for_others = std::mem::take(&mut self.may_be_for_others);
         if self.for_others.as_ref().is_some_and(|&(call, _)| !is_for_others || call != event.call) {
             self.settle(None, event.thread);
         }

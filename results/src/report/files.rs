@@ -50,7 +50,7 @@ pub struct FileOfRank {
 pub struct FileCalls {
     /// How often it was opened.
     pub opens: Exact,
-    /// Calls: to open, view and close it, to read and write, and by which all members set its size or shared pointer.
+    /// Calls: to open, view and close it, to read and write, to seek, to sync, and to set its size.
     pub calls: Exact,
     /// Reads of at least a byte.
     pub reads: Exact,
@@ -67,7 +67,8 @@ pub struct FileCalls {
 impl FileCalls {
     const COLUMNS: [Column; 7] = [
         Column::new("opens", "opens"),
-        Column::new("calls", "calls").means("opening, viewing, closing, reading, writing, setting a size"),
+        Column::new("calls", "calls")
+            .means("opening, viewing, closing, reading, writing, seeking, syncing, setting a size"),
         Column::new("reads", "reads"),
         Column::new("read_bytes", "bytes read").means("bytes that reads asked for"),
         Column::new("writes", "writes"),
