@@ -48,6 +48,8 @@ pub(crate) enum Purpose {
     Post,
     /// `MPI_Win_complete` to `MPI_Win_wait`.
     Complete,
+    /// `MPI_Win_fence` of a task with transfers to that of their target.
+    Fence,
     /// Between the members of a file and their aggregators.
     Buffering,
 }
@@ -61,7 +63,7 @@ impl Channel {
 
 impl Purpose {
     /// All, by number.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::PointToPoint,
         Self::Collective,
         Self::Neighbourhood,
@@ -71,6 +73,7 @@ impl Purpose {
         Self::Answer,
         Self::Post,
         Self::Complete,
+        Self::Fence,
         Self::Buffering,
     ];
 

@@ -242,16 +242,50 @@ fn a_lock_is_asked_for_and_given_back() {
 }
 
 #[test]
-fn a_fence_waits_for_the_own_transfers_and_for_all_members() {
-    let [origin, target] = synchronised(&[
+fn a_fence_waits_for_transfers_to_its_task_and_for_all_members() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    for (task, function, detail) in [
         (0, "MPI_Put", transfer(1, 64, 0)),
         (0, "MPI_Win_fence", sync(None)),
+        (1, "MPI_Put", transfer(0, 32, 0)),
         (1, "MPI_Win_fence", sync(None)),
-    ]);
-    // The barriers are not among these: the last mark is behind the second one.
-    let asked = ["1 64, collective", "1 0, own to 1 of 64", "0 0, own to 1 of 0", "0 0, collective"];
-    assert_eq!(origin, asked);
-    assert_eq!(target, ["0 0, message of 0 from 0", "1 0, collective"]);
+        (1, "MPI_Put", transfer(0, 16, 0)),
+        (1, "MPI_Win_fence", sync(None)),
+        (0, "MPI_Win_fence", sync(None)),
+    ] {
+        call(&mut program, task, function, detail);
+    }
+    program.finish();
+    let text = mixed(&program, None).unwrap();
+    let lines = || text.lines().skip(1).map(|line| line.split(' ').collect::<Vec<_>>());
+    let messages: HashMap<String, String> = lines()
+        .filter(|line| !line[0].starts_with(['C', 'G']) && line[1] != line[2])
+        .map(|line| (line[0].to_owned(), format!("{} to {}", line[3], line[2])))
+        .collect();
+    let of = |task: &str| -> Vec<String> {
+        let own = lines().filter(|line| match line[0].as_bytes()[0] {
+            b'C' => false,
+            b'G' => line[3] == task,
+            _ => line[1] == task && line[2] != task,
+        });
+        let named = own.map(|line| match line[0].starts_with('G') {
+            true => match (line[6], line[8]) {
+                ("2", after) => format!("barrier behind {}", messages[after]),
+                _ => "barrier".to_owned(),
+            },
+            false => match line[4].parse::<u32>().unwrap() % 4 {
+                2 => format!("{} behind {}", messages[line[0]], messages[line[6]]),
+                _ => messages[line[0]].clone(),
+            },
+        });
+        named.collect()
+    };
+    // No transfer waits for one of the other task, also where that was in its fence before: only fences do, each for the transfers before it.
+    let first = ["barrier", "64 to 1", "0 to 1", "barrier behind 0 to 0", "barrier behind 0 to 0"];
+    let second = ["barrier", "32 to 0", "0 to 0", "barrier behind 0 to 1", "16 to 0", "0 to 0", "barrier"];
+    assert_eq!((of("0"), of("1")), (first.map(str::to_owned).to_vec(), second.map(str::to_owned).to_vec()));
+    assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 }
 
 /// The origin's side of a get is complete with its data; a put has no answer to wait for.

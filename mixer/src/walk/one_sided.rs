@@ -8,7 +8,7 @@ use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::index::{CommIndex, ReceiveIndex};
 use crate::records::After;
-use crate::task::{Asked, Fate};
+use crate::task::{Asked, AskedOf, Fate};
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, Members, Transfer, WindowId};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -22,8 +22,8 @@ impl Builder<'_> {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
         };
-        let (posted, started, targets) = Default::default();
-        self.windows.open.insert(id, Window { comm: own, index, group, posted, started, targets });
+        let (posted, started, fences, targets) = Default::default();
+        self.windows.open.insert(id, Window { comm: own, index, group, posted, started, fences, targets });
         let mut chain = Chain::default();
         self.all_wait(event, own, &mut chain)?;
         self.timeline.end(event, &chain);
@@ -143,7 +143,7 @@ impl Builder<'_> {
         chain: &mut Chain,
     ) -> Result<ReceiveIndex, Problem> {
         self.post_message(event, Channel::of_window(comm, target, Purpose::Request), sent, chain)?;
-        self.task.asked.push(Asked { comm, target, at, bytes: fetched, round });
+        self.task.asked.push(Asked { comm, target, of: AskedOf::Answer { at, bytes: fetched, round } });
         self.post_receive(event, Channel::of_window(comm, target, Purpose::Answer))
     }
 
@@ -182,7 +182,18 @@ impl Builder<'_> {
         let channel = |peer, purpose| Channel::of_window(index, peer, purpose);
         match what {
             Nothing => {}
-            Fence => self.flush(event, id, None, false, receives, &mut chain)?,
+            Fence => {
+                let fence = window.fences;
+                window.fences = fence.wrapping_add(1);
+                for target in window.unanswered(|_| true) {
+                    self.post_message(event, channel(target, Purpose::Fence), Bytes::ZERO, &mut chain)?;
+                    self.task.asked.push(Asked { comm: index, target, of: AskedOf::Fence(fence) });
+                }
+                for origin in self.answers.before_fence(index, fence) {
+                    receives.push(self.post_receive(event, channel(origin, Purpose::Fence))?);
+                }
+                self.take_answers(id, None, receives);
+            }
             Flush { unlock } => self.flush(event, id, target, unlock, receives, &mut chain)?,
             FlushLocal => self.take_answers(id, target, receives),
             // With an assertion (MPI_MODE_NOCHECK) nobody else holds the lock.
@@ -209,7 +220,7 @@ impl Builder<'_> {
             }
             Complete => {
                 let started = std::mem::take(&mut window.started);
-                window.targets.values_mut().for_each(|outstanding| outstanding.unanswered = false);
+                window.unanswered(|_| true);
                 self.take_answers(id, None, receives);
                 for target in started {
                     self.post_message(event, channel(target, Purpose::Complete), Bytes::ZERO, &mut chain)?;
@@ -245,14 +256,7 @@ impl Builder<'_> {
         if let Some(target) = target.filter(|&target| unlock && target != own) {
             window.targets.entry(target).or_default().unanswered = true;
         }
-        let of_target = |other: &Rank| target.is_none_or(|target| target == *other);
-        let outstanding = window.targets.iter_mut().filter(|(other, _)| of_target(other));
-        let unanswered: Vec<Rank> = outstanding
-            .filter_map(|(&target, outstanding)| {
-                std::mem::take(&mut outstanding.unanswered).then_some(target)
-            })
-            .collect();
-        for target in unanswered {
+        for target in window.unanswered(|other| target.is_none_or(|target| target == other)) {
             let answer = self.ask(event, index, target, [Bytes::ZERO; 2], chain)?;
             let outstanding = self.outstanding(id, target);
             outstanding.into_iter().for_each(|outstanding| outstanding.answers.push(answer));

@@ -62,8 +62,21 @@ pub(super) struct Window {
     /// The group of the latest `MPI_Win_post`, and that of the latest `MPI_Win_start`.
     pub(super) posted: Vec<Rank>,
     pub(super) started: Vec<Rank>,
+    /// Number of fences so far.
+    pub(super) fences: u32,
     /// What has been done at each target since the last synchronisation.
     pub(super) targets: BTreeMap<Rank, Outstanding>,
+}
+
+impl Window {
+    /// The targets of those for which `of` holds that have transfers without an answer; from now on they have none.
+    pub(super) fn unanswered(&mut self, of: impl Fn(Rank) -> bool) -> Vec<Rank> {
+        let outstanding = self.targets.iter_mut().filter(|(target, _)| of(**target));
+        let taken = outstanding.filter_map(|(&target, outstanding)| {
+            std::mem::take(&mut outstanding.unanswered).then_some(target)
+        });
+        taken.collect()
+    }
 }
 
 /// Transfers between this task and a target that no synchronisation has completed.
