@@ -223,17 +223,28 @@ impl<'a> Reading<'a> {
             }
             let owed = owed.entry(target).or_default();
             match of {
-                AskedOf::Answer { at, bytes, round } => {
+                AskedOf::Answer { at, answered, bytes, round } => {
                     let shift = shifts[origin.index()].saturating_sub(shifts[target.index()]);
-                    let at = at.saturating_add_signed(shift);
-                    owed.answers.push(Answer { comm, origin, at, bytes, round });
+                    let [at, before] = [at, answered].map(|time| time.saturating_add_signed(shift));
+                    owed.answers.push(Answer { comm, origin, at, before, bytes, round });
                 }
                 AskedOf::Fence(fence) => owed.fenced.push(Fenced { comm, fence, origin }),
             }
         }
         for Owed { answers, fenced } in owed.values_mut() {
-            // Stable: those of one task stay in its order.
+            // A task's requests to another on a window come in its order.
+            let mut next: HashMap<(CommIndex, Rank), u64> = HashMap::new();
+            for answer in answers.iter_mut().rev() {
+                let next = next.entry((answer.comm, answer.origin)).or_insert(u64::MAX);
+                *next = answer.at.min(*next);
+                answer.at = *next;
+            }
             answers.sort_by_key(|answer| (answer.at, answer.round));
+            let mut before = u64::MAX;
+            for answer in answers.iter_mut().rev() {
+                before = before.min(answer.before);
+                answer.before = before;
+            }
             fenced.sort_unstable();
         }
         let mut targets: Vec<Rank> = owed.keys().copied().collect();

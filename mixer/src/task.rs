@@ -29,8 +29,10 @@ pub(crate) struct Asked {
 pub(crate) enum AskedOf {
     /// It answers a request.
     Answer {
-        /// Start of the call, on the clock of the task that asks.
+        /// When the request came to its target, about, on the clock of the task that asks.
         at: u64,
+        /// End of the call that waited for the answer; [`u64::MAX`] if none did.
+        answered: u64,
         /// Bytes of the answer.
         bytes: Bytes,
         /// Orders the requests of several tasks that begin together.

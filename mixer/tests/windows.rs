@@ -24,6 +24,12 @@ fn window(program: &mut Program) {
     }
 }
 
+/// The latest call of a task takes so long.
+fn lasts(program: &mut Program, task: usize, time: u64) {
+    let last = program.tasks[task].last_mut().unwrap();
+    last.end = last.start + time;
+}
+
 fn transfer(target: u32, sent: u64, fetched: u64) -> Detail<'static> {
     Detail::Transfer(Transfer {
         window: WINDOW,
@@ -73,6 +79,7 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
     window(&mut program);
     call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
     call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+    lasts(&mut program, 0, 150);
     program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
     let text = mixed(&program, None).unwrap();
     assert_eq!(
@@ -80,7 +87,7 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
         [
             "1 0 at 190, collective",
             "0 0 at 90, own to 1 of 0",
-            "0 0 at 190, message of 500 from 1",
+            "0 0 at 50, message of 500 from 1",
             "0 0 at 90, message of 7 from 1",
         ]
     );
@@ -112,11 +119,40 @@ fn what_the_target_computes_before_it_answers_is_kept() {
         "0 500 at 0, message of 0 from 0",
         "0 500 at 0, message of 0 from 0",
         // What the call takes behind the latest answer, too.
-        "0 7 at 300, own to 1 of 0",
+        "0 7 at 256, own to 1 of 0",
         "1 0 at 290, own to 0 of 7",
     ];
     assert_eq!(records(&text, "1"), expected);
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+}
+
+/// A target that calls MPI without waiting there has not answered yet, if the origin waits until the target waits, too; else the origin had
+/// its answer when its own call returned.
+#[test]
+fn requests_are_answered_where_the_target_waits_unless_the_answer_was_there_before() {
+    let with = |flush: u64| {
+        let mut program = Program::new(2);
+        window(&mut program);
+        call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+        call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        lasts(&mut program, 0, flush);
+        program.send(1, 0, 5, 7).send(1, 0, 5, 8).receive(1, 0, 6);
+        lasts(&mut program, 1, 1000);
+        program.now += 1000;
+        program.send(0, 1, 6, 9).receive(0, 1, 5).receive(0, 1, 5).finish();
+        let text = mixed(&program, None).unwrap();
+        assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+        records(&text, "1")
+            .iter()
+            .map(|record| record.split(" at ").next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let [first, second, answer, mark] = ["0 7", "0 8", "0 500", "1 0"];
+    // The receive of the target begins 300 behind the flush, and the last mark is that of MPI_Finalize.
+    assert_eq!(with(700), [first, second, mark, answer, mark]);
+    assert_eq!(with(250), [first, second, answer, mark, mark]);
+    assert_eq!(with(150), [first, answer, second, mark, mark]);
+    assert_eq!(with(50), [answer, first, second, mark, mark]);
 }
 
 /// Neither the beginning of a phase nor a time without a core is a call, in which requests would be answered.
@@ -136,6 +172,7 @@ fn what_is_no_call_answers_nothing() {
             program.now -= 100;
         }
         call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        lasts(&mut program, 0, 150);
         call(&mut program, 1, "MPI_Win_sync", sync(None));
         program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
         records(&mixed(&program, None).unwrap(), "1")
@@ -176,7 +213,7 @@ fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
         ]
     );
     // It answers while it computes, because no call follows but the last: that counts from the request on.
-    assert_eq!(records(&text, "1"), ["0 0 at 0, message of 0 from 0", "1 0 at 300, collective"]);
+    assert_eq!(records(&text, "1"), ["0 0 at 0, message of 0 from 0", "1 0 at 295, collective"]);
 }
 
 /// Messages and marks of both tasks, without times, of a program that synchronises so on a window; each step is of a task, a function,
@@ -282,8 +319,8 @@ fn a_fence_waits_for_transfers_to_its_task_and_for_all_members() {
         named.collect()
     };
     // No transfer waits for one of the other task, also where that was in its fence before: only fences do, each for the transfers before it.
-    let first = ["barrier", "64 to 1", "0 to 1", "barrier behind 0 to 0", "barrier behind 0 to 0"];
-    let second = ["barrier", "32 to 0", "0 to 0", "barrier behind 0 to 1", "16 to 0", "0 to 0", "barrier"];
+    let first = ["barrier", "64 to 1", "0 to 1", "barrier", "barrier behind 0 to 0"];
+    let second = ["barrier", "32 to 0", "0 to 0", "barrier", "16 to 0 behind 0 to 1", "0 to 0", "barrier"];
     assert_eq!((of("0"), of("1")), (first.map(str::to_owned).to_vec(), second.map(str::to_owned).to_vec()));
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 }

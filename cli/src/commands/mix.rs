@@ -284,7 +284,7 @@ fn text(summary: &Summary) -> String {
     let answering = summary.answering.saturating_sub(summary.io_servers.into());
     if answering > 0 {
         lines.push(format!(
-            "{} answered one-sided requests of others, each where it was in MPI",
+            "{} answered one-sided requests of others, each where it waited in MPI",
             Count(answering, "task")
         ));
     }

@@ -130,7 +130,7 @@ impl Consumer<MixError> for &mut Walk<'_> {
             builder.begin_answering(event);
         }
         builder.leave(event, before, has_record);
-        if !builder.answers.are_given() {
+        if has_record && !builder.answers.are_given() {
             builder.answer_after(event).map_err(|problem| builder.error(problem))?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::builder::{Builder, Lowered, Pending};
 use super::creations::collective;
 use super::timeline::Chain;
-use super::windows::{OF_WINDOWS, Outstanding, Synchronisation, Window};
+use super::windows::{OF_WINDOWS, Outstanding, Request, Synchronisation, Window};
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::index::{CommIndex, ReceiveIndex};
@@ -63,10 +63,13 @@ impl Builder<'_> {
             if moved > Bytes::ZERO {
                 self.post_message(event, Channel::of_window(index, target, Purpose::Put), moved, &mut chain)?;
                 let outstanding = self.outstanding(id, target);
-                outstanding.into_iter().for_each(|outstanding| outstanding.unanswered = true);
+                if let Some(outstanding) = outstanding {
+                    outstanding.unanswered = true;
+                    outstanding.moved[0] = outstanding.moved[0].saturating_add(moved.0);
+                }
             }
         } else {
-            answer = Some(self.ask(event, index, target, [sent, fetched], &mut chain)?);
+            answer = Some(self.request(event, (id, index), target, [sent, fetched], &mut chain)?);
         }
         match (request, answer) {
             (Some(_), Some(answer)) => {
@@ -120,20 +123,27 @@ impl Builder<'_> {
         Ok(self.add_receive(event, channel, Fate::Unawaited, Bytes::ZERO))
     }
 
-    /// Adds a request to a task, which answers it; returns the receive of the answer.
-    pub(super) fn ask(
+    /// Adds a request to the target of a window, which answers it; returns the receive of the answer.
+    fn request(
         &mut self,
         event: &Event<'_>,
-        comm: CommIndex,
+        (id, comm): (WindowId, CommIndex),
         target: Rank,
         moved: [Bytes; 2],
         chain: &mut Chain,
     ) -> Result<ReceiveIndex, Problem> {
-        self.ask_at((event.start.0, 0), event, comm, target, moved, chain)
+        let answer = self.ask((event.start.0, 0), event, comm, target, moved, chain)?;
+        if let Some(outstanding) = self.outstanding(id, target) {
+            let moved = [0, 1].map(|way| outstanding.moved[way].saturating_add(moved[way].0));
+            outstanding.moved = moved;
+            self.windows.requests.insert(answer, Request { index: self.task.asked.len() - 1, moved });
+        }
+        Ok(answer)
     }
 
-    /// [`Builder::ask`] where the target puts the request in the order of others by a time on this task's clock, and a round.
-    pub(super) fn ask_at(
+    /// Adds a request to a task, which answers it; returns the receive of the answer. The target puts the request in the order of others by a
+    /// time on this task's clock, and a round.
+    pub(super) fn ask(
         &mut self,
         (at, round): (u64, u32),
         event: &Event<'_>,
@@ -143,8 +153,18 @@ impl Builder<'_> {
         chain: &mut Chain,
     ) -> Result<ReceiveIndex, Problem> {
         self.post_message(event, Channel::of_window(comm, target, Purpose::Request), sent, chain)?;
-        self.task.asked.push(Asked { comm, target, of: AskedOf::Answer { at, bytes: fetched, round } });
+        let of = AskedOf::Answer { at, answered: u64::MAX, bytes: fetched, round };
+        self.task.asked.push(Asked { comm, target, of });
         self.post_receive(event, Channel::of_window(comm, target, Purpose::Answer))
+    }
+
+    /// The call `event` waited for a receive: if it is an answer, the target has given it by then.
+    pub(super) fn answered(&mut self, event: &Event<'_>, receive: ReceiveIndex) {
+        if let Some(request) = self.windows.requests.remove(&receive)
+            && let AskedOf::Answer { at, answered, .. } = &mut self.task.asked[request.index].of
+        {
+            (*at, *answered) = (request.came(*at, event.end.0), event.end.0);
+        }
     }
 
     /// Rule 14: a synchronisation; `target`: `None`, all.
@@ -193,13 +213,14 @@ impl Builder<'_> {
                     receives.push(self.post_receive(event, channel(origin, Purpose::Fence))?);
                 }
                 self.take_answers(id, None, receives);
+                self.all_wait(event, comm, &mut chain)?;
             }
             Flush { unlock } => self.flush(event, id, target, unlock, receives, &mut chain)?,
             FlushLocal => self.take_answers(id, target, receives),
             // With an assertion (MPI_MODE_NOCHECK) nobody else holds the lock.
             Lock => {
                 if let Some(target) = target.filter(|&target| target != self.rank && assert == 0) {
-                    receives.push(self.ask(event, index, target, [Bytes::ZERO; 2], &mut chain)?);
+                    receives.push(self.request(event, (id, index), target, [Bytes::ZERO; 2], &mut chain)?);
                 }
             }
             Post => {
@@ -233,9 +254,6 @@ impl Builder<'_> {
             }
         }
         self.complete_lowered(event, &awaited, &mut chain);
-        if let Fence = what {
-            self.all_wait(event, comm, &mut chain)?;
-        }
         self.timeline.end(event, &chain);
         Ok(())
     }
@@ -257,7 +275,7 @@ impl Builder<'_> {
             window.targets.entry(target).or_default().unanswered = true;
         }
         for target in window.unanswered(|other| target.is_none_or(|target| target == other)) {
-            let answer = self.ask(event, index, target, [Bytes::ZERO; 2], chain)?;
+            let answer = self.request(event, (id, index), target, [Bytes::ZERO; 2], chain)?;
             let outstanding = self.outstanding(id, target);
             outstanding.into_iter().for_each(|outstanding| outstanding.answers.push(answer));
         }

@@ -11,8 +11,10 @@ pub(crate) struct Answer {
     pub(crate) comm: CommIndex,
     /// The task that asks.
     pub(crate) origin: Rank,
-    /// When it asked, on the clock of this task.
+    /// When the request came, about, on the clock of this task.
     pub(crate) at: u64,
+    /// When it, or one that asked later, had its answer.
+    pub(crate) before: u64,
     /// Bytes of the answer.
     pub(crate) bytes: Bytes,
     /// Orders requests of the same time.
@@ -44,8 +46,8 @@ pub(crate) struct Owed {
 pub(super) struct Answers<'a> {
     pub(super) rest: &'a [Answer],
     fenced: &'a [Fenced],
-    /// When the latest call returned.
-    pub(super) busy_until: u64,
+    /// When the latest call that waited returned.
+    pub(super) waited_until: u64,
 }
 
 impl<'a> Answers<'a> {
@@ -54,7 +56,7 @@ impl<'a> Answers<'a> {
         owed.map_or_else(Self::default, |Owed { answers, fenced }| Self {
             rest: answers,
             fenced,
-            busy_until: 0,
+            waited_until: 0,
         })
     }
 

@@ -146,7 +146,7 @@ impl Builder<'_> {
         for (server, share) in servers.shares(first_server, piece.start, Bytes(piece.end - piece.start)) {
             let moved = if write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
             let server = Rank(first_task.0 + server);
-            awaited.receives.push(self.ask_at(order, event, index, server, moved, chain)?);
+            awaited.receives.push(self.ask(order, event, index, server, moved, chain)?);
         }
         self.complete_lowered(event, &awaited, chain);
         Ok(())

@@ -49,6 +49,8 @@ impl Synchronisation {
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     pub(super) open: HashMap<WindowId, Window>,
+    /// The requests of which no call has awaited the answer yet.
+    pub(super) requests: HashMap<ReceiveIndex, Request>,
     /// By slot of the call table.
     functions: Vec<Option<Synchronisation>>,
 }
@@ -86,6 +88,26 @@ pub(super) struct Outstanding {
     pub(super) unanswered: bool,
     /// The receives of answers.
     pub(super) answers: Vec<ReceiveIndex>,
+    /// Bytes on the way there and back.
+    pub(super) moved: [u64; 2],
+}
+
+/// A request, by its index among those that its task has asked, with all bytes on the way to the target and back when it is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) index: usize,
+    pub(super) moved: [u64; 2],
+}
+
+impl Request {
+    /// What a message takes beside its bytes, as bytes.
+    const FIXED: u64 = 1024;
+
+    /// When the request came to its target, about: the time from `asked` until the origin had the answer is divided as the bytes are.
+    pub(super) fn came(&self, asked: u64, answered: u64) -> u64 {
+        let [there, back] = self.moved.map(|bytes| u128::from(bytes) + u128::from(Self::FIXED));
+        asked + (u128::from(answered.saturating_sub(asked)) * there / (there + back)) as u64
+    }
 }
 
 /// The numbers of the windows' communicators begin here: above those of any task.
