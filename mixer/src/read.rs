@@ -223,10 +223,10 @@ impl<'a> Reading<'a> {
             }
             let owed = owed.entry(target).or_default();
             match of {
-                AskedOf::Answer { at, answered, bytes, round } => {
+                AskedOf::Answer { at, answered, bytes, round, transfer } => {
                     let shift = shifts[origin.index()].saturating_sub(shifts[target.index()]);
                     let [at, before] = [at, answered].map(|time| time.saturating_add_signed(shift));
-                    owed.answers.push(Answer { comm, origin, at, before, bytes, round });
+                    owed.answers.push(Answer { comm, origin, at, before, bytes, round, transfer });
                 }
                 AskedOf::Fence(fence) => owed.fenced.push(Fenced { comm, fence, origin }),
             }

@@ -37,6 +37,8 @@ pub(crate) enum AskedOf {
         bytes: Bytes,
         /// Orders the requests of several tasks that begin together.
         round: u32,
+        /// Whether it is a transfer itself that is answered.
+        transfer: bool,
     },
     /// In its fence with that number, of those on the window, it waits for transfers.
     Fence(u32),

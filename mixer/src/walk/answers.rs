@@ -76,10 +76,11 @@ impl Builder<'_> {
     /// Answers the first requests for which `is_due` holds.
     fn answer(&mut self, event: &Event<'_>, is_due: impl Fn(&Answer) -> bool) -> Result<(), Problem> {
         while let Some((answer, rest)) = self.answers.rest.split_first().filter(|(first, _)| is_due(first)) {
-            let &Answer { comm, origin, at, bytes, .. } = answer;
+            let &Answer { comm, origin, at, bytes, transfer, .. } = answer;
             self.answers.rest = rest;
             self.count_further()?;
-            let request = self.task.receives.channel(Channel::of_window(comm, origin, Purpose::Request));
+            let purpose = if transfer { Purpose::Flush } else { Purpose::Request };
+            let request = self.task.receives.channel(Channel::of_window(comm, origin, purpose));
             let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);
             let answer = self.task.sends.channel(Channel::of_window(comm, origin, Purpose::Answer));
             let (_, body) = self.add_message(answer, bytes);

@@ -19,6 +19,8 @@ pub(crate) struct Answer {
     pub(crate) bytes: Bytes,
     /// Orders requests of the same time.
     pub(crate) round: u32,
+    /// Whether it is a transfer itself that is answered.
+    pub(crate) transfer: bool,
 }
 
 /// A task that has transfers to this one before a fence.

@@ -121,7 +121,7 @@ impl Builder<'_> {
                 let channel =
                     Channel::of_window(index, peer.ok_or(Problem::NotAMember(of.0))?, Purpose::Buffering);
                 match from == own {
-                    true => self.post_message(event, channel, bytes, chain)?,
+                    true => _ = self.post_message(event, channel, bytes, chain)?,
                     false => awaited.receives.push(self.post_receive(event, channel)?),
                 }
             }

@@ -1,6 +1,6 @@
 //! The windows of one task, and what its transfers through them still wait for.
 
-use crate::index::{CommIndex, ReceiveIndex};
+use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,21 +71,18 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The targets of those for which `of` holds that have transfers without an answer; from now on they have none.
-    pub(super) fn unanswered(&mut self, of: impl Fn(Rank) -> bool) -> Vec<Rank> {
+    /// The latest transfer without an answer to each target of those for which `of` holds; from now on there is none.
+    pub(super) fn take_last(&mut self, of: impl Fn(Rank) -> bool) -> BTreeMap<Rank, MessageIndex> {
         let outstanding = self.targets.iter_mut().filter(|(target, _)| of(**target));
-        let taken = outstanding.filter_map(|(&target, outstanding)| {
-            std::mem::take(&mut outstanding.unanswered).then_some(target)
-        });
-        taken.collect()
+        outstanding.filter_map(|(&target, outstanding)| Some((target, outstanding.last.take()?))).collect()
     }
 }
 
 /// Transfers between this task and a target that no synchronisation has completed.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
-    /// Whether there are transfers without an answer.
-    pub(super) unanswered: bool,
+    /// The latest transfer without an answer.
+    pub(super) last: Option<MessageIndex>,
     /// The receives of answers.
     pub(super) answers: Vec<ReceiveIndex>,
     /// Bytes on the way there and back.
