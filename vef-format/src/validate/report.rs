@@ -28,7 +28,8 @@ impl Report {
     pub(super) fn name_records(&mut self, container: &Reader) -> Result<(), ContainerError> {
         let wanted: HashSet<u64> = self.problems.iter().flat_map(Problem::lines).collect();
         let mut places = HashMap::new();
-        let mut records = vec![0u64; container.header().tasks as usize];
+        // Of tasks with records: a header may promise any number.
+        let mut records: HashMap<u32, u64> = HashMap::new();
         let (mut lines, mut line) = (container.lines(), 1);
         while let Some(read) = lines.next()?.filter(|_| places.len() < wanted.len()) {
             line += 1;
@@ -37,7 +38,7 @@ impl Report {
                 Line::Collective(part) => part.task,
                 Line::Communicator { .. } => continue,
             };
-            let record = &mut records[task.index()];
+            let record = records.entry(task.0).or_default();
             if wanted.contains(&line) {
                 places.insert(line, RecordPlace { task: task.0, record: *record });
             }
