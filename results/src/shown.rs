@@ -38,11 +38,6 @@ pub fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// A number of things, of which there may be one.
-pub fn of_them(count: u128, one: &str, several: &str) -> String {
-    format!("{} {}", Grouped(count), if count == 1 { one } else { several })
-}
-
 /// A number, or a range of numbers.
 pub fn range(from: u128, to: u128) -> String {
     if from == to { Grouped(from).to_string() } else { format!("{} … {}", Grouped(from), Grouped(to)) }

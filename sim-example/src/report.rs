@@ -206,6 +206,7 @@ fn job_report(
         computing: ComputingReport::default(),
         times,
         captured_times: None,
+        captured_tasks: None,
         ranks,
         not_in_trace: Vec::new(),
     }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use vef_format::account::TimePart;
 use vef_format::operation::OpCodes;
-use vef_format::units::{Bytes, Count, Grouped};
+use vef_format::units::{Bytes, Count};
 
 /// Convert a capture to a trace
 #[derive(clap::Args)]
@@ -266,12 +266,12 @@ fn text(summary: &Summary) -> String {
         lines.push(format!("{} never completed", Count(summary.never_completed, "request")));
     }
     if summary.found_only > 0 {
-        lines.push(format!("{} probes found messages that were never received", Grouped(summary.found_only)));
+        lines.push(format!("{} found a message that was never received", Count(summary.found_only, "probe")));
     }
     if summary.partitioned_sizes > 0 {
         lines.push(format!(
-            "{} partitioned receives have another size than their sends; the trace has that of the sends",
-            Grouped(summary.partitioned_sizes)
+            "{} of another size than the send; the trace has that of the send",
+            Count(summary.partitioned_sizes, "partitioned receive")
         ));
     }
     lines.extend(summary.lacks().into_iter().map(|lack| format!("not in the trace: {lack}")));
@@ -296,8 +296,8 @@ fn text(summary: &Summary) -> String {
     }
     if summary.early_receptions > 0 {
         lines.push(format!(
-            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, processes were spawned, one-sided requests are answered in later calls than they were, or collectives and accesses to files that became messages took their time otherwise",
-            Grouped(summary.early_receptions)
+            "by the clocks, {} arrived before the send: clocks of hosts disagree, processes were spawned, one-sided requests are answered in later calls than they were, or collectives and accesses to files that became messages took their time otherwise",
+            Count(summary.early_receptions, "message")
         ));
     }
     lines.join("\n")

@@ -72,6 +72,7 @@ impl Builder<'_> {
             };
             self.add_collective(event, &call, chain)?;
         }
+        self.task.counts.agreements += parts.len() as u64;
         Ok(true)
     }
 }

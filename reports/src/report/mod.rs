@@ -23,6 +23,7 @@ pub use model::Report;
 #[cfg(feature = "svg")]
 pub use pictures::{PictureError, network_picture, pictures};
 pub use simulation::{SimulationError, Simulations, read as read_simulation, read_any as read_simulations};
+pub(crate) use text::{Rows, files_text, function_rows, time_rows};
 pub use text::{Section, Shown};
 
 pub(crate) use spent::spent;

@@ -119,7 +119,7 @@ impl Report {
                 dt { "file" } dd { (head.file) ", " (head.kind) ", " (bytes(head.file_bytes)) }
                 dt { "ranks" } dd {
                     (Grouped(head.ranks))
-                    @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Grouped(more)) " more hosts" } }
+                    @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Count(more, "more host")) } }
                 }
                 @if !head.spawned.is_empty() { dt { "spawned" } dd { (head.spawned.join("; ")) } }
                 @if let Some(part) = &head.part { dt { "part" } dd { strong { "only " (part) } } }

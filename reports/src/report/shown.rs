@@ -52,11 +52,6 @@ pub(super) fn spans(captured: &Captured) -> String {
     }
 }
 
-/// A number of things, of which there may be one.
-pub(super) fn of_them(value: Exact, one: &str, several: &str) -> String {
-    format!("{} {}", count(value), if value.0 == 1 { one } else { several })
-}
-
 pub(super) fn range(from: u128, to: u128) -> String {
     if from == to { Grouped(from).to_string() } else { format!("{} … {}", Grouped(from), Grouped(to)) }
 }

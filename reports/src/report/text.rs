@@ -2,9 +2,9 @@
 
 use super::model::Report;
 use super::parts::percent;
-use super::shown::{bytes, count, measure_of_ranks, of_them, range, spans, time};
+use super::shown::{bytes, count, measure_of_ranks, range, spans, time};
 use results::Exact;
-use results::report::{Amount, Files};
+use results::report::{Amount, Files, Spent};
 use results::table::TextStyle;
 use vef_format::units::{Count, Grouped};
 
@@ -113,7 +113,7 @@ const BAR: usize = 24;
 
 /// A table under construction: heads, then rows; the last column may be a bar.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(crate) struct Rows {
     heads: Vec<&'static str>,
     rows: Vec<Vec<String>>,
     /// How many rows there are in all.
@@ -123,19 +123,23 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(heads: &[&'static str]) -> Self {
+    pub(crate) fn new(heads: &[&'static str]) -> Self {
         Self { heads: heads.to_vec(), rows: Vec::new(), all: 0, shares: Vec::new() }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Adds a row with the value of its bar.
-    pub(super) fn row(&mut self, share: Exact, fields: Vec<String>) {
+    pub(crate) fn row(&mut self, share: Exact, fields: Vec<String>) {
         self.rows.push(fields);
         self.all = self.all.max(self.rows.len() as u64);
         self.shares.push(share.0);
     }
 
     /// The text: first column left-aligned, the others right-aligned; no line of heads if all are empty.
-    pub(super) fn write(&self, shown: &Shown, out: &mut String) {
+    pub(crate) fn write(&self, shown: &Shown, out: &mut String) {
         let width = |column: usize| {
             let fields = self.rows.iter().map(|row| row[column].chars().count());
             results::table::width(fields.chain([self.heads[column].chars().count()]))
@@ -276,15 +280,15 @@ impl Report {
             format!(
                 "{} ({}) on {}",
                 count(totals.collectives),
-                of_them(totals.collective_parts, "part", "parts"),
-                of_them(totals.communicators, "communicator", "communicators")
+                Count(totals.collective_parts.0, "part"),
+                Count(totals.communicators.0, "communicator")
             ),
         );
         let after = &totals.after;
         fact(
             "records",
             format!(
-                "{}, {} of them marks; after a send {}, a reception {}, a collective {}",
+                "{}, of which marks {}; after a send {}, a reception {}, a collective {}",
                 count(totals.records),
                 count(totals.marks),
                 count(after.send),
@@ -323,10 +327,13 @@ impl Report {
 
     fn write_section(&self, section: Section, shown: &Shown, out: &mut String) {
         if matches!(section, Section::Files | Section::FileRanks) {
-            return self.write_files(section, shown, out);
+            out.push_str(
+                &self.data.files.as_ref().map_or(String::new(), |files| files_text(files, section, shown)),
+            );
+            return;
         }
         let (title, rows) = self.rows(section);
-        if rows.rows.is_empty() {
+        if rows.is_empty() {
             return;
         }
         out.push_str(&format!("\n{title}\n"));
@@ -343,8 +350,8 @@ impl Report {
             Section::Ranks => self.by_rank(),
             Section::Phases => self.by_phase(),
             Section::Calls => self.by_call(),
-            Section::Time => self.by_time(),
-            Section::Functions => self.by_function(),
+            Section::Time => self.data.spent.as_ref().map(time_rows).unwrap_or_default(),
+            Section::Functions => self.data.spent.as_ref().map(function_rows).unwrap_or_default(),
             // As tables (`write_section`).
             Section::Files | Section::FileRanks => Default::default(),
             Section::Waits => self.by_wait(),
@@ -382,7 +389,7 @@ impl Report {
             .pairs
             .symmetry
             .map_or_else(String::new, |share| format!("; {} of the bytes go both ways", percent(share)));
-        let receivers = if most == 1 { "receiver" } else { "receivers" };
+        let receivers = Count(most, "receiver").agree("receiver", "receivers");
         (
             format!(
                 "Pairs of ranks ({}; {} {receivers} of a sender{symmetry})",
@@ -464,51 +471,6 @@ impl Report {
         ("Phases".to_owned(), rows)
     }
 
-    fn by_time(&self) -> (String, Rows) {
-        let Some(spent) = &self.data.spent else { return Default::default() };
-        let mut rows = Rows::new(&["part", "time", "share", "mean of a rank", "most", "of rank"]);
-        for part in &spent.parts {
-            let fields = vec![
-                part.title().to_owned(),
-                time(part.time_ps),
-                part.share.map_or_else(|| "–".to_owned(), percent),
-                time(part.mean_ps),
-                time(part.max.value),
-                part.max.rank.to_string(),
-            ];
-            rows.row(part.time_ps, fields);
-        }
-        (format!("Time as captured ({} of all ranks behind MPI_Init)", time(spent.run_ps)), rows)
-    }
-
-    fn by_function(&self) -> (String, Rows) {
-        let functions = self.data.spent.iter().flat_map(|spent| &spent.functions);
-        let mut rows =
-            Rows::new(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"]);
-        for function in functions {
-            let fields = vec![
-                function.function.clone(),
-                function.part.to_owned(),
-                count(function.calls),
-                time(function.time_ps),
-                function.share.map_or_else(|| "–".to_owned(), percent),
-                time(function.max.value),
-                function.max.rank.to_string(),
-            ];
-            rows.row(function.time_ps, fields);
-        }
-        ("Time in MPI functions".to_owned(), rows)
-    }
-
-    fn write_files(&self, section: Section, shown: &Shown, out: &mut String) {
-        let Some(files) = &self.data.files else { return };
-        let [files, ranks] = files.clone().with_short_names(FILE_NAME).tables();
-        let (table, who) = if section == Section::Files { (files, "ranks") } else { (ranks, "rank") };
-        let style = TextStyle { top: shown.top, bars: false, more: shown.more, indent: "  " };
-        let columns = [&["file", who][..], &Files::SHORT].concat();
-        out.push_str(&format!("\n{}\n{}", table.title, table.only(&columns).to_text(&style)));
-    }
-
     fn by_wait(&self) -> (String, Rows) {
         let waits = self.data.replayed.iter().flat_map(|replayed| &replayed.waits.places);
         let mut rows = Rows::new(&["cause", "function", "phase", "waits", "time"]);
@@ -551,6 +513,50 @@ impl Report {
         }
         ("MPI functions behind the records".to_owned(), rows)
     }
+}
+
+/// The parts of the captured time.
+pub(crate) fn time_rows(spent: &Spent) -> (String, Rows) {
+    let mut rows = Rows::new(&["part", "time", "share", "mean of a rank", "most", "of rank"]);
+    for part in &spent.parts {
+        let fields = vec![
+            part.title().to_owned(),
+            time(part.time_ps),
+            part.share.map_or_else(|| "–".to_owned(), percent),
+            time(part.mean_ps),
+            time(part.max.value),
+            part.max.rank.to_string(),
+        ];
+        rows.row(part.time_ps, fields);
+    }
+    (format!("Time as captured ({} of all ranks behind MPI_Init)", time(spent.run_ps)), rows)
+}
+
+/// The captured time in MPI functions.
+pub(crate) fn function_rows(spent: &Spent) -> (String, Rows) {
+    let mut rows = Rows::new(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"]);
+    for function in &spent.functions {
+        let fields = vec![
+            function.function.clone(),
+            function.part.to_owned(),
+            count(function.calls),
+            time(function.time_ps),
+            function.share.map_or_else(|| "–".to_owned(), percent),
+            time(function.max.value),
+            function.max.rank.to_string(),
+        ];
+        rows.row(function.time_ps, fields);
+    }
+    ("Time in MPI functions".to_owned(), rows)
+}
+
+/// The table of files, or of files and ranks.
+pub(crate) fn files_text(files: &Files, section: Section, shown: &Shown) -> String {
+    let [files, ranks] = files.clone().with_short_names(FILE_NAME).tables();
+    let (table, who) = if section == Section::Files { (files, "ranks") } else { (ranks, "rank") };
+    let style = TextStyle { top: shown.top, bars: false, more: shown.more, indent: "  " };
+    let columns = [&["file", who][..], &Files::SHORT].concat();
+    format!("\n{}\n{}", table.title, table.only(&columns).to_text(&style))
 }
 
 #[cfg(test)]
