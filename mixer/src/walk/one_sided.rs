@@ -181,7 +181,7 @@ impl Builder<'_> {
         let receives = &mut awaited.receives;
         let channel = |peer, purpose| Channel::of_window(index, peer, purpose);
         match what {
-            Nothing => {}
+            Nothing | SetInfo => {}
             Fence => self.flush(event, id, None, false, receives, &mut chain)?,
             Flush { unlock } => self.flush(event, id, target, unlock, receives, &mut chain)?,
             FlushLocal => self.take_answers(id, target, receives),
@@ -222,7 +222,7 @@ impl Builder<'_> {
             }
         }
         self.complete_lowered(event, &awaited, &mut chain);
-        if let Fence = what {
+        if matches!(what, Fence | SetInfo) {
             self.all_wait(event, comm, &mut chain)?;
         }
         self.timeline.end(event, &chain);
