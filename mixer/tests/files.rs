@@ -147,10 +147,9 @@ fn collective_accesses_are_agreed_on_and_counted() {
 #[test]
 fn the_first_half_of_a_split_access_is_what_the_library_makes_of_it() {
     let own = || vec![(3, 8)];
-    for (library, gathered, expected) in [
-        ("MPICH", 2, [vec![(3, 16)], vec![(0, 16), (0, 8)]]),
-        ("Open MPI v4.1.4", 0, [own(), own()]),
-    ] {
+    for (library, gathered, expected) in
+        [("MPICH", 2, [vec![(3, 16)], vec![(0, 16), (0, 8)]]), ("Open MPI v4.1.4", 0, [own(), own()])]
+    {
         let mut program = Program::new(2);
         open(&mut program);
         for task in [0, 1] {
@@ -170,9 +169,7 @@ fn the_first_half_of_a_split_access_is_what_the_library_makes_of_it() {
 /// Whether accesses are atomic, and hints, are agreed on.
 #[test]
 fn settings_of_a_file_are_agreed_on() {
-    for (library, expected) in
-        [("MPICH", vec![[0, 4, 0], [2, 4, 4]]), ("Open MPI v4.1.4", vec![[0, 4, 0]])]
-    {
+    for (library, expected) in [("MPICH", vec![[0, 4, 0], [2, 4, 4]]), ("Open MPI v4.1.4", vec![[0, 4, 0]])] {
         let mut program = Program::new(2);
         open(&mut program);
         for task in [0, 1] {

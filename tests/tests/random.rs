@@ -257,7 +257,8 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
             }
         }
         // Messages that MPI sends are in the trace alone.
-        let is_call = |line: &String| !["moves ", "gathers ", "serves "].iter().any(|what| line.starts_with(what));
+        let is_call =
+            |line: &String| !["moves ", "gathers ", "serves "].iter().any(|what| line.starts_with(what));
         expected.iter_mut().for_each(|lines| lines.retain(is_call));
         let mut found = captured(&capture, Rank(rank));
         // With several threads, readers deliver communicators and windows before another thread may use them.
