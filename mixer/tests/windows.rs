@@ -347,10 +347,11 @@ fn a_local_flush_waits_for_what_is_fetched() {
 }
 
 #[test]
-fn all_wait_for_each_other_when_a_window_is_made_and_freed() {
+fn all_wait_for_each_other_when_a_window_is_made_and_freed_and_gets_hints() {
     let mut program = Program::new(2);
     window(&mut program);
     for task in 0..2 {
+        call(&mut program, task, "MPI_Win_set_info", sync(None));
         call(&mut program, task, "MPI_Win_free", Detail::WindowFree(WINDOW));
     }
     call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
@@ -360,7 +361,7 @@ fn all_wait_for_each_other_when_a_window_is_made_and_freed() {
         let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         fields.filter(|fields| fields[0].starts_with('G') && fields[2..4] == ["6", task]).count()
     };
-    assert_eq!((barriers("0"), barriers("1")), (2, 2));
+    assert_eq!((barriers("0"), barriers("1")), (3, 3));
     // Each window has a communicator of its own.
     let mut program = Program::new(2);
     for id in [0, 1] {

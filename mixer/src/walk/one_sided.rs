@@ -217,6 +217,7 @@ impl Builder<'_> {
         let channel = |peer, purpose| Channel::of_window(index, peer, purpose);
         match what {
             Nothing => {}
+            SetInfo => self.all_wait(event, comm, &mut chain)?,
             Fence => {
                 let fence = window.fences;
                 window.fences = fence.wrapping_add(1);

@@ -25,6 +25,8 @@ pub(super) enum Synchronisation {
         unlock: bool,
     },
     FlushLocal,
+    /// `MPI_Win_set_info`.
+    SetInfo,
 }
 
 impl Synchronisation {
@@ -40,6 +42,7 @@ impl Synchronisation {
             "MPI_Win_unlock" => Self::Flush { unlock: true },
             "MPI_Win_unlock_all" | "MPI_Win_flush" | "MPI_Win_flush_all" => Self::Flush { unlock: false },
             "MPI_Win_flush_local" | "MPI_Win_flush_local_all" => Self::FlushLocal,
+            "MPI_Win_set_info" => Self::SetInfo,
             _ => return None,
         })
     }
