@@ -116,6 +116,30 @@ fn a_collective_that_is_left_out_waits_as_it_did() {
     assert_eq!(run(container(text, &notes), &selection), (5000 + 2000 + 10 + 20 + 2000, 2, left_out));
 }
 
+/// A part that has the first record, and all that is computed in front of it, has the start-up; another has not.
+#[test]
+fn only_the_beginning_of_a_run_has_the_start_up() {
+    let computed = |nanos| Note::BeforePhase(Ticks(nanos));
+    let starts = |record, before| {
+        let start_up = [(0, 0, Note::StartUp(Ticks(100_000))), (1, 0, Note::StartUp(Ticks(0)))];
+        let phases = [
+            (0, record, phase(true, "x")),
+            (0, record, computed(before)),
+            (0, 2, phase(false, "x")),
+            (0, 2, computed(0)),
+        ];
+        let notes = [&start_up[..], &phases[..]].concat();
+        let selection = Arc::new(container(TEXT, &notes).select(&Part::phase("x").unwrap()).unwrap());
+        let mut job = container(TEXT, &notes);
+        job.from_launch(true).unwrap();
+        run(job, &selection).0
+    };
+    // The Barrier of task 0 with 900 ns, which is left out, and its message of 5 + 2 µs.
+    assert_eq!(starts(0, 0), 100_000 + 900 + 7000);
+    assert_eq!(starts(0, 300), 600 + 7000);
+    assert_eq!(starts(1, 0), 7000);
+}
+
 #[test]
 fn a_phase_within_itself_is_one_entry() {
     let notes = [
