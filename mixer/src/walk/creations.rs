@@ -72,8 +72,8 @@ impl Builder<'_> {
                 ..collective(operation, comm)
             };
             self.add_collective(event, &call, chain)?;
+            self.task.counts.agreements += 1;
         }
-        self.task.counts.agreements += parts.len() as u64;
         Ok(true)
     }
 }
