@@ -1,10 +1,14 @@
 //! The name that a mistyped word stands for probably.
 
-/// The one of `names` that is most like `word`: at most a third of its letters are wrong, missing, too many or swapped with the next.
+/// The one of `names` that is most like `word`, and nearly as long: at most a third of its letters are wrong, missing, too many or swapped with
+/// the next.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let wrong = |name: &&str| strsim::damerau_levenshtein(&word, name);
-    names.into_iter().min_by_key(wrong).filter(|name| 3 * wrong(name) <= name.len())
+    names
+        .into_iter()
+        .min_by_key(|name| (wrong(name), name.len().abs_diff(word.len())))
+        .filter(|name| 3 * wrong(name) <= name.len())
 }
 
 /// `did you mean NAME? `, with the blank, to stand in front of the names; empty if none is like `word`.

@@ -1,6 +1,7 @@
 //! What the rules of the walk share: the task that is being made, its communicators, channels and pending requests.
 
 use super::called::{Agreements, Probes};
+use super::files::MOST_SIEVES;
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
 use super::opened::Files;
@@ -87,6 +88,8 @@ pub(super) struct Builder<'a> {
     pub(super) agreements: Agreements,
     pub(super) windows: Windows,
     pub(super) files: Files,
+    /// How many pieces accesses with gaps may still have.
+    pub(super) sieves_left: usize,
     pub(super) transfers: Transfers<'a>,
     /// The accesses to files in two phases, once they are known.
     pub(super) plans: Option<&'a Plans>,
@@ -200,6 +203,7 @@ impl<'a> Builder<'a> {
             agreements,
             windows,
             files: Files::default(),
+            sieves_left: MOST_SIEVES,
             transfers: Transfers::default(),
             plans: None,
             answers,

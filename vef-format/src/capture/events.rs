@@ -531,11 +531,19 @@ impl Definitions {
 
     /// Takes the next definition if an action with `needs` must come after it.
     fn next_up_to(&mut self, needs: &Needs) -> Option<(u16, Vec<u8>)> {
-        let mut take = |(list, needed): (&mut Vec<Definition>, Option<u32>)| {
-            let next = list.pop_if(|&mut (id, ..)| needed.is_some_and(|needed| id <= needed));
-            next.map(|(_, thread, bytes)| (thread, bytes))
+        let mut take = |(class, (list, needed)): (usize, (&mut Vec<Definition>, Option<u32>))| {
+            let needed = needed?;
+            // A window or a file is made by a call, which must not come before earlier calls of its thread: of two made at the same time by two
+            // threads, the one with the lower number may have begun later.
+            let is_call = [Class::Window as usize, Class::File as usize].contains(&class);
+            let at = match is_call {
+                true => list.binary_search_by_key(&Reverse(needed), |&(id, ..)| Reverse(id)).ok()?,
+                false => list.len().checked_sub(1).filter(|&last| list[last].0 <= needed)?,
+            };
+            let (_, thread, bytes) = list.remove(at);
+            Some((thread, bytes))
         };
-        self.0.iter_mut().zip(needs.highest).find_map(&mut take)
+        self.0.iter_mut().zip(needs.highest).enumerate().find_map(&mut take)
     }
 }
 

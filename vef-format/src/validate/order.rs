@@ -246,7 +246,7 @@ impl<'a> Advance<'a> {
             let (here, needed) = (self.cursors[task as usize], needs[task as usize]);
             let next = graph.nodes[needed as usize].task as usize;
             let Node { dependency, flags, .. } = graph.nodes[here as usize];
-            let what = if flags & DEPENDENCY == 3 { "G" } else { "record " };
+            let what = if flags & DEPENDENCY == 3 { "G" } else { "id " };
             let (needed, before) = (graph.line(needed), graph.line(self.cursors[next]));
             let _ = write!(
                 text,

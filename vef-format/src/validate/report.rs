@@ -147,7 +147,11 @@ impl Problem {
         for behind in parts {
             let line = number(behind);
             match line.parse().ok().and_then(|line: u64| places.get(&line)) {
-                Some(place) => text += &format!("{place}{}", &behind[line.len()..]),
+                Some(place) => {
+                    let rest = &behind[line.len()..];
+                    text += &place.to_string();
+                    text += rest.strip_prefix(&format!(" (task {})", place.task)).unwrap_or(rest);
+                }
                 None => text += &format!("{LINE}{behind}"),
             }
         }
