@@ -518,7 +518,9 @@ mod tests {
                             alone.conflicts_with(Resettable::<Id>::Reset).requires(Resettable::<Id>::Reset);
                         alone.long(argument.get_id().clone())
                     };
-                    let only = Command::new("vef").args([alone(output), alone(input)]);
+                    // A trace's name, which a picture has not.
+                    let written = alone(output).value_parser(Written::any());
+                    let only = Command::new("vef").args([written, alone(input)]);
                     let option = |argument: &Arg| OsString::from(format!("--{}", argument.get_id()));
                     let words = ["vef".into(), option(input), name.into(), option(output), name.into()];
                     let matches = only.clone().try_get_matches_from(words).expect(path);

@@ -235,7 +235,7 @@ fn groups_have_members_of_their_own() {
     assert_eq!([0, 1, 2, 3].map(sent), [8, 8, 0, 0]);
     // The groups name rank 3, which has no file.
     let error = of_files(&files[..3], &options).err().unwrap();
-    assert!(error.contains("rank 3 of 4 is missing; --partial"), "{error}");
+    assert!(error.contains("rank 3 of 4 is missing; vef import --partial"), "{error}");
     let partial = Options { partial: true, ..options };
     // A few bytes do not make memory of millions of ranks.
     let huge = work.path().join("huge.json");

@@ -307,7 +307,7 @@ fn cycles() {
     let report = self::report(3, &ordered);
     assert_eq!(
         report.problems.iter().find(|problem| problem.kind == Kind::Cycle).unwrap().text,
-        "tasks wait for each other: line 4 (task 0) needs record 1 at line 6 (task 1), which needs G0 at line 4"
+        "tasks wait for each other: line 4 (task 0) needs id 1 at line 6 (task 1), which needs G0 at line 4"
     );
     assert_eq!(report.stuck_tasks, 3);
 
