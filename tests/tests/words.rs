@@ -10,13 +10,22 @@ const ONE: &str = "VEF3 2 3 0 0 0 1 1000\n0 0 1 1000 4 10000 -1\n1 1 1 0 2 5 0\n
 
 /// Pairs such as `1 ranks` in a text.
 fn wrong_plurals(text: &str) -> Vec<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    text.lines().flat_map(wrong_plurals_of_line).collect()
+}
+
+fn wrong_plurals_of_line(line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
     let is_one = |at: usize| {
         let number = words[at].trim_start_matches(['(', '[', '×', '=']);
         // No part of a number in groups, and no name as in `rank 1`.
         let before = at.checked_sub(1).map_or("", |before| words[before]);
         let names = ["rank", "task", "record", "line", "message", "node", "job", "for", "to", "from", "→"];
-        number == "1" && !before.ends_with(|last: char| last.is_ascii_digit()) && !names.contains(&before)
+        let begins =
+            words.get(at + 1).is_some_and(|next| next.starts_with(|first: char| first.is_ascii_digit()));
+        number == "1"
+            && !begins
+            && !before.ends_with(|last: char| last.is_ascii_digit())
+            && !names.contains(&before)
     };
     let is_plural = |word: &str| {
         let word = word.trim_end_matches([',', ';', ':', '.', ')']);

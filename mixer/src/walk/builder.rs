@@ -1,10 +1,9 @@
 //! What the rules of the walk share: the task that is being made, its communicators, channels and pending requests.
 
 use super::called::{Agreements, Probes};
-use super::files::MOST_SIEVES;
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
-use super::opened::Files;
+use super::opened::{Files, MOST_SIEVES};
 use super::recent::{Name, Recent};
 use super::requested::Answers;
 use super::requests::Requests;

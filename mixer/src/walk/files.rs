@@ -17,8 +17,6 @@ use vef_format::units::Bytes;
 /// Bytes of the buffers by which ROMIO accesses data with gaps (`ind_wr_buffer_size`, `ind_rd_buffer_size`).
 const WRITE_SIEVE: u64 = 512 << 10;
 const READ_SIEVE: u64 = 4 << 20;
-/// Most pieces of a task's accesses with gaps: few bytes of a capture must not make millions of records. What exceeds them counts as without gaps.
-pub(super) const MOST_SIEVES: usize = 1 << 16;
 
 impl Builder<'_> {
     /// A file is opened.

@@ -173,15 +173,6 @@ impl Builder<'_> {
         self.task.sends.assign(transfer.0, channel);
     }
 
-    /// The call `event` waited for a receive: if it is an answer, the target has given it by then.
-    pub(super) fn answered(&mut self, event: &Event<'_>, receive: ReceiveIndex) {
-        if let Some(request) = self.windows.requests.remove(&receive)
-            && let AskedOf::Answer { at, answered, .. } = &mut self.task.asked[request.index].of
-        {
-            (*at, *answered) = (request.came(*at, event.end.0), event.end.0);
-        }
-    }
-
     /// Rule 14: a synchronisation; `target`: `None`, all.
     pub(super) fn synchronise(
         &mut self,

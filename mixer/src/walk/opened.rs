@@ -35,6 +35,9 @@ pub(super) struct OpenFile {
     pub(super) accesses: usize,
 }
 
+/// Most pieces of a task's accesses with gaps: few bytes of a capture must not make millions of records. What exceeds them counts as without gaps.
+pub(super) const MOST_SIEVES: usize = 1 << 16;
+
 impl OpenFile {
     /// From the first byte in the file to behind the last of so many `bytes` of data at `at`, which counts in the view's data.
     pub(super) fn place(&self, at: u64, Bytes(bytes): Bytes) -> Range<u64> {

@@ -1,12 +1,14 @@
 //! The windows of one task, and what its transfers through them still wait for.
 
 use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
+use crate::task::{Asked, AskedOf};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::capture::event::{CallSlot, WindowId};
 use vef_format::capture::{Function, Group};
 use vef_format::ids::{CommId, Rank};
+use vef_format::units::Nanos;
 
 /// A synchronisation, by its function.
 #[derive(Clone, Copy, Debug)]
@@ -118,6 +120,15 @@ impl Windows {
     pub(super) fn new(functions: &[Function]) -> Self {
         let named = |function: &Function| Synchronisation::named(&function.name);
         Self { functions: functions.iter().map(named).collect(), ..Self::default() }
+    }
+
+    /// A call that returned at `end` waited for a receive: if it is an answer to one of the requests `asked`, the target has given it by then.
+    pub(super) fn answered(&mut self, asked: &mut [Asked], receive: ReceiveIndex, end: Nanos) {
+        if let Some(request) = self.requests.remove(&receive)
+            && let AskedOf::Answer { at, answered, .. } = &mut asked[request.index].of
+        {
+            (*at, *answered) = (request.came(*at, end.0), end.0);
+        }
     }
 
     /// What a call of the function in this slot does, if it is a synchronisation.
