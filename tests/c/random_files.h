@@ -87,14 +87,6 @@ static part part_of(const view *v, long tile, long tiles)
     return (part){ first, tiles > 0 ? last : first - 1, tiles * v->tile };
 }
 
-/* An access of this rank alone: with gaps, all from the first to the last byte is read, and written back. */
-static void alone(part own, int write)
-{
-    long all = own.last - own.first + 1;
-    served[!write] += all;
-    if (write && all > own.bytes) served[1] += all;
-}
-
 /* A collective access, the parts of its members given: what this rank exchanges with the first member, which accesses the file for all if they
  * interleave, and what it moves to or from the server. */
 static void together(thread *t, const open_file *f, const part *parts, int write)
@@ -108,7 +100,7 @@ static void together(thread *t, const open_file *f, const part *parts, int write
         if (parts[i].last > last) last = parts[i].last;
         bytes += parts[i].bytes;
     }
-    if (!interleave) { alone(parts[f->rank], write); return; }
+    if (!interleave) { served[!write] += parts[f->rank].bytes; return; }
     for (int i = 1; i < f->size; i++) {
         if (parts[i].bytes == 0) continue;
         int other = f->rank == 0 ? i : 0, own = f->rank == 0 || f->rank == i;
@@ -245,12 +237,12 @@ static void access_file(thread *t, open_file *f, int k)
     if (way == IMMEDIATE) finish(t, f, &q);
     if (type != MPI_INT) MPI_Type_free(&type);
     if (collective && place != SHARED && (way == BLOCKING || (way == SPLIT && SPLIT_IS_WHOLE))) together(t, f, parts, write);
-    else alone(parts[f->rank], write);
+    else served[!write] += bytes;
     /* Open MPI 4.1 returns from a collective write before the data can be read. */
     if (place == AT && write && !collective && ints > 0) {
         say(t, "io %ld 0 0 %d 0", (long)at, bytes);
         MPI_File_read_at(f->handle, at, in, ints, MPI_INT, MPI_STATUS_IGNORE);
-        alone(parts[f->rank], 0);
+        served[1] += bytes;
         CHECK(in[0] == t->tag);
     }
 }

@@ -3,7 +3,7 @@
 use super::called::{Agreements, Probes};
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
-use super::opened::{Files, MOST_SIEVES};
+use super::opened::Files;
 use super::recent::{Name, Recent};
 use super::requested::Answers;
 use super::requests::Requests;
@@ -87,8 +87,6 @@ pub(super) struct Builder<'a> {
     pub(super) agreements: Agreements,
     pub(super) windows: Windows,
     pub(super) files: Files,
-    /// How many pieces accesses with gaps may still have.
-    pub(super) sieves_left: usize,
     pub(super) transfers: Transfers<'a>,
     /// The accesses to files in two phases, once they are known.
     pub(super) plans: Option<&'a Plans>,
@@ -202,7 +200,6 @@ impl<'a> Builder<'a> {
             agreements,
             windows,
             files: Files::default(),
-            sieves_left: MOST_SIEVES,
             transfers: Transfers::default(),
             plans: None,
             answers,

@@ -8,15 +8,10 @@ use super::two_phases::Phases;
 use crate::StorageServers;
 use crate::error::Problem;
 use crate::two_phase::Access;
-use std::ops::Range;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, FileId, Io, Tile};
 use vef_format::ids::{CommId, Rank};
 use vef_format::units::Bytes;
-
-/// Bytes of the buffers by which ROMIO accesses data with gaps (`ind_wr_buffer_size`, `ind_rd_buffer_size`).
-const WRITE_SIEVE: u64 = 512 << 10;
-const READ_SIEVE: u64 = 4 << 20;
 
 impl Builder<'_> {
     /// A file is opened.
@@ -83,7 +78,7 @@ impl Builder<'_> {
     }
 
     /// Rule 16: a file is read or written. A collective access is one of each member, behind their agreement, unless they gather pieces in two
-    /// phases. An access to data with gaps is one of whole pieces of the file (data sieving), which a write reads first.
+    /// phases.
     pub(super) fn accessed(&mut self, event: &Event<'_>, io: &Io, bytes: Bytes) -> Result<(), Problem> {
         let mut chain = Chain::default();
         let agreed = match self.files.get(&io.file).map(|file| file.of).filter(|_| io.collective) {
@@ -117,30 +112,13 @@ impl Builder<'_> {
             self.task.accesses.push(Access { comm, at: event.start.0, place, bytes });
             let plan = self.plans.and_then(|all| all.get(&comm)?.get(number)?.as_ref());
             if let Some(plan) = plan {
-                let phases = Phases { of, stored: (comm, first_server), write: io.write, plan };
+                let phases = Phases { of, first_server, write: io.write, plan };
                 self.in_two_phases(event, &phases, &mut chain)?;
                 self.timeline.end(event, &chain);
                 return Ok(());
             }
         }
-        let buffer = if io.write { WRITE_SIEVE } else { READ_SIEVE };
-        let left = self.sieves_left;
-        let pieces: Vec<Range<u64>> = file.sieved(at, bytes, buffer).take(left + 1).collect();
         let at = file.displacement.saturating_add(at);
-        if !pieces.is_empty() && pieces.len() <= left {
-            self.sieves_left -= pieces.len();
-            for (round, piece) in (0..).zip(pieces) {
-                // The servers answer in this order.
-                let order = |write| (event.start.0, 2 * round + u32::from(write));
-                let stored = (comm, first_server);
-                self.access(event, stored, order(false), &piece, false, &mut chain)?;
-                if io.write {
-                    self.access(event, stored, order(true), &piece, true, &mut chain)?;
-                }
-            }
-            self.timeline.end(event, &chain);
-            return self.start(io.request, Pending::NoCompletionRecord(TimePart::File));
-        }
         let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
         for (server, share) in servers.shares(first_server, at, bytes) {
             let moved = if io.write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };

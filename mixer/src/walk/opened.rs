@@ -35,9 +35,6 @@ pub(super) struct OpenFile {
     pub(super) accesses: usize,
 }
 
-/// Most pieces of a task's accesses with gaps: few bytes of a capture must not make millions of records. What exceeds them counts as without gaps.
-pub(super) const MOST_SIEVES: usize = 1 << 16;
-
 impl OpenFile {
     /// From the first byte in the file to behind the last of so many `bytes` of data at `at`, which counts in the view's data.
     pub(super) fn place(&self, at: u64, Bytes(bytes): Bytes) -> Range<u64> {
@@ -45,27 +42,6 @@ impl OpenFile {
         let first = in_file(at);
         let end = bytes.checked_sub(1).map(|last| in_file(at.saturating_add(last)).saturating_add(1));
         first..end.unwrap_or(first)
-    }
-
-    /// The pieces of the file by which data sieving accesses so many `bytes` of data at `at`, a buffer at a time, if they have gaps: each begins where
-    /// data are. Without gaps, none.
-    pub(super) fn sieved(&self, at: u64, bytes: Bytes, buffer: u64) -> impl Iterator<Item = Range<u64>> {
-        let place = self.place(at, bytes);
-        let has_gaps = place.end - place.start > bytes.0;
-        let mut next = if has_gaps { place.start } else { place.end };
-        std::iter::from_fn(move || {
-            let piece = next..next.saturating_add(buffer).min(place.end);
-            next = self.next_data(piece.end);
-            (!piece.is_empty()).then_some(piece)
-        })
-    }
-
-    /// The first byte of the file from `place` on that may have data.
-    fn next_data(&self, place: u64) -> u64 {
-        let Some(Tile { extent, first, span, .. }) = self.tile else { return place };
-        let begin = self.displacement.saturating_add(first.0);
-        let rest = place.saturating_sub(begin) % extent.0.max(1);
-        if rest < span.0 { place } else { place.saturating_add(extent.0 - rest) }
     }
 
     /// Where a byte of data is behind the displacement. In a tile, data are taken to be spread evenly.
@@ -164,43 +140,6 @@ mod tests {
         file.tile =
             Some(Tile { size: Bytes(u64::MAX), extent: Bytes(u64::MAX), first: Bytes(u64::MAX), ..tile });
         assert!(file.place(u64::MAX, Bytes(u64::MAX)).end == u64::MAX);
-    }
-
-    /// As MPICH 4.0.2 does by `strace`: 1000 bytes in 4000 or 600 000, from the third tile on.
-    #[test]
-    fn sieves_take_what_a_buffer_holds_from_data_to_data() {
-        let tile =
-            |extent| Tile { size: Bytes(1000), extent: Bytes(extent), first: Bytes(0), span: Bytes(1000) };
-        let file = |extent| OpenFile {
-            of: CommId(0),
-            comm: CommIndex(0),
-            first: 0,
-            displacement: 500,
-            unit: 1,
-            position: 0,
-            shared: 0,
-            tile: Some(tile(extent)),
-            accesses: 0,
-        };
-        let pieces = |extent, bytes, buffer| {
-            let file = file(extent);
-            let pieces = file.sieved(2000, Bytes(bytes), buffer);
-            pieces.map(|piece| (piece.end - piece.start, piece.start)).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            pieces(4000, 300_000, 524_288),
-            [(524_288, 8500), (524_288, 532_788), (148_424, 1_057_076)]
-        );
-        assert_eq!(
-            pieces(4000, 3_000_000, 4_194_304),
-            [(4_194_304, 8500), (4_194_304, 4_204_500), (3_605_000, 8_400_500)]
-        );
-        assert_eq!(
-            pieces(600_000, 3000, 524_288),
-            [(524_288, 1_200_500), (524_288, 1_800_500), (1000, 2_400_500)]
-        );
-        // In one piece of the view.
-        assert_eq!(pieces(4000, 700, 524_288), []);
     }
 
     #[test]

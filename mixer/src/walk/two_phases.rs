@@ -7,7 +7,6 @@ use super::timeline::Chain;
 use crate::StorageServers;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
-use crate::index::CommIndex;
 use crate::two_phase::{Covered, Plan};
 use std::ops::Range;
 use vef_format::account::TimePart;
@@ -20,14 +19,11 @@ use vef_format::units::Bytes;
 pub(super) struct Phases<'p> {
     /// The communicator of the file.
     pub(super) of: CommId,
-    /// The same in the trace, and the server of the file's first stripe.
-    pub(super) stored: Stored,
+    /// The server of its first stripe.
+    pub(super) first_server: u32,
     pub(super) write: bool,
     pub(super) plan: &'p Plan,
 }
-
-/// Where a file is: its communicator in the trace, and the server of its first stripe.
-pub(super) type Stored = (CommIndex, u32);
 
 /// What an exchange has of each pair of a member and an aggregator.
 enum Exchange {
@@ -45,7 +41,7 @@ impl Builder<'_> {
         phases: &Phases<'_>,
         chain: &mut Chain,
     ) -> Result<(), Problem> {
-        let &Phases { of, stored, write, plan } = phases;
+        let &Phases { of, write, plan, .. } = phases;
         let own = self.comms.get(of)?.group.rank_of(self.rank).ok_or(Problem::NotAMember(of.0))?;
         let aggregated = plan.aggregators().find(|&(_, member)| member == own.0).map(|(number, _)| number);
         self.count_exchanged(event, of, Operation::Alltoall, None, chain)?;
@@ -57,12 +53,12 @@ impl Builder<'_> {
             // The servers answer in the order of the rounds, the read of a round before its write.
             let order = |write| (plan.at(own.0), (2 * round) as u32 + u32::from(write));
             if covered == Covered::WithHoles || !write && covered == Covered::Everywhere {
-                self.access(event, stored, order(false), &piece, false, chain)?;
+                self.access(event, phases, order(false), &piece, false, chain)?;
             }
             self.count_exchanged(event, of, Operation::Alltoall, None, chain)?;
             self.gather_or_scatter(event, phases, &Exchange::Round(round), write, chain)?;
             if write && covered != Covered::Nowhere {
-                self.access(event, stored, order(true), &piece, true, chain)?;
+                self.access(event, phases, order(true), &piece, true, chain)?;
             }
         }
         if write {
@@ -134,22 +130,23 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The task accesses a piece of a file, and waits for the servers' answers.
-    pub(super) fn access(
+    /// An aggregator accesses a piece of the file, and waits for the servers' answers.
+    fn access(
         &mut self,
         event: &Event<'_>,
-        (comm, first_server): Stored,
+        &Phases { of, first_server, .. }: &Phases<'_>,
         order: (u64, u32),
         piece: &Range<u64>,
         write: bool,
         chain: &mut Chain,
     ) -> Result<(), Problem> {
         let Some(StorageServers { first: first_task, servers }) = self.options.io else { return Ok(()) };
+        let index = self.comms.get(of)?.index;
         let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
         for (server, share) in servers.shares(first_server, piece.start, Bytes(piece.end - piece.start)) {
             let moved = if write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
             let server = Rank(first_task.0 + server);
-            awaited.receives.push(self.ask(order, event, comm, server, moved, chain)?);
+            awaited.receives.push(self.ask(order, event, index, server, moved, chain)?);
         }
         self.complete_lowered(event, &awaited, chain);
         Ok(())
