@@ -238,7 +238,7 @@ fn a_repair_goes_to_a_file_and_only_if_it_can_be_replayed() {
     fs::write(path("many.vef"), format!("{}\n{rest}", fields.join(" "))).expect("written");
     let refused = run(vef().current_dir(&work).args(["check", "many.vef", "--repair", "out.vef"])).exited(2);
     assert!(
-        refused.stderr().contains("many.vef: ") && refused.stderr().contains("2147483647 tasks"),
+        refused.stderr().contains("many.vef: ") && refused.stderr().contains("2 147 483 647 tasks"),
         "{}",
         refused.stderr()
     );
@@ -583,7 +583,7 @@ fn names_of_files_are_escaped_in_errors() {
         &["sim", "t.vef", "--placement", &option("./")],
         &["sim", "t.vef", &option("--calibration=./")],
         &["run", "-o", &option("t.vef/"), "--", "true"],
-        &["bench", "plot", name, "-o", "x.html"],
+        &["bench", "plot", name, "-o", "x.svg"],
         &[name],
     ] {
         let said = run(vef().current_dir(work.path()).args(line)).exited(2).stderr();

@@ -263,7 +263,7 @@ fn settings_that_cannot_be() {
     assert!(error(&|s| s.jobs[0].compute_scale = ComputeScale::all(-1.0)).contains("time factor"));
     assert!(error(&|s| s.jobs.clear()).contains("no trace"));
     let promised = trace("VEF3 2147483647 0 0 0 0 0 1000\n");
-    assert!(error(&|s| s.jobs[0].trace = promised.path().into()).contains("promises 2147483647 tasks"));
+    assert!(error(&|s| s.jobs[0].trace = promised.path().into()).contains("promises 2 147 483 647 tasks"));
     assert!(error(&|s| s.jobs[0].trace = "/nowhere.vef".into()).contains("/nowhere.vef"));
 }
 

@@ -91,7 +91,7 @@ fn removed_noise_by_hand() {
     assert!(
         text.contains("× 0=0.5\n")
             && text.contains(
-                "noise removed:0.5: 20 computing times at 1 places (0 with several kinds of work), 7 kept"
+                "noise removed:0.5: 20 computing times at 1 place (0 with several kinds of work), 7 kept"
             ),
         "{text}"
     );

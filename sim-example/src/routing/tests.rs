@@ -511,7 +511,7 @@ fn names_read_back() {
     for (text, says) in [
         ("", "unknown routing; write minimal, dor, dmodk, "),
         ("shortest", "unknown routing; write minimal, dor, dmodk, "),
-        ("part", "unknown routing; write minimal, dor, dmodk, "),
+        ("part", "unknown routing; did you mean par? write minimal, dor, dmodk, "),
         ("ecmp:flow", "write ecmp:pair|message|packet"),
         ("valiant:group", "write valiant[:router]"),
         ("ugal:", "write ugal[:global][:router][:BYTES]"),
