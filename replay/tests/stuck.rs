@@ -20,7 +20,7 @@ fn messages_that_were_not_delivered_are_listed() {
     let text = replay.stuck().unwrap().to_string();
     let expected = format!(
         "nothing can happen after {}: 2 tasks wait
-  2 messages were taken and not delivered:
+  taken and not delivered: 2 messages
     id {one}: from task 0 to task 1, message 0
     job 1, id {other}: from task 0 to task 1, message 0
   task 1, record 0 (mark 1) waits for message 0 from task 0 to task 1 (record 0), which is on its way
@@ -98,6 +98,6 @@ fn members_in_other_partitions_are_told() {
     let [Next::Message(message)] = messages[..] else { panic!("{messages:?}") };
     let _ = engines[0].export(message.id).unwrap();
     let text = engines[0].stuck().unwrap().to_string();
-    let end = "waits for G0 (Barrier): 1 messages missing, from task 1 (in another partition)";
+    let end = "waits for G0 (Barrier): 1 message missing, from task 1 (in another partition)";
     assert!(text.ends_with(end), "{text}");
 }

@@ -219,8 +219,8 @@ fn what_cannot_be_built_is_refused() {
     );
     assert!(build(Job::loaded(&trace).time_factor(-1.0)).contains("must be a number from 0"));
     let huge = loaded("VEF3 2000000000 0 0 0 0 0 1\n");
-    assert!(build(Job::loaded(&huge)).contains("promises 2000000000 tasks"));
-    assert!(build(Job::loaded(&huge).nodes(Vec::new())).contains("promises 2000000000 tasks"));
+    assert!(build(Job::loaded(&huge)).contains("promises 2 000 000 000 tasks"));
+    assert!(build(Job::loaded(&huge).nodes(Vec::new())).contains("promises 2 000 000 000 tasks"));
 }
 
 #[test]

@@ -83,7 +83,7 @@ static void a_run_by_hand(void)
     CHECK(vef_replay_describe(replay, first, NULL, sizeof what) == VEF_ERROR_NULL);
     CHECK(vef_replay_next_ready(replay, &at) == 0 && at == 10000);
     CHECK(!vef_replay_is_complete(replay));
-    says(vef_replay_stuck(replay), "messages were taken and not delivered");
+    says(vef_replay_stuck(replay), "taken and not delivered: 1 message");
 
     /* Mistakes change nothing. */
     CHECK(vef_replay_delivered(replay, 0, 10000) == VEF_ERROR_ID);
@@ -552,7 +552,7 @@ static void an_engine_by_hand(void)
     CHECK(vef_engine_describe(engine, next[0].id, &what, sizeof what) == VEF_OK && what.record == 0 && what.dst_rank == 1);
     CHECK(vef_engine_describe(engine, 12345, &what, sizeof what) == VEF_ERROR_ID);
     CHECK(next[0].what == VEF_NEXT_MESSAGE && next[0].at == 10000 && next[0].bytes == 100 && next[0].dst_rank == 1);
-    says(vef_engine_stuck(engine), "were taken and not delivered");
+    says(vef_engine_stuck(engine), "taken and not delivered: ");
     CHECK(vef_engine_delivered(engine, 12345, 20000) == VEF_ERROR_ID && vef_engine_wake(engine, 0, 20000) == VEF_ERROR_ARGUMENT);
     CHECK(vef_engine_report(engine, &strange, 1) == VEF_ERROR_ARGUMENT);
     event.id = next[0].id;
