@@ -155,6 +155,25 @@ fn requests_are_answered_where_the_target_waits_unless_the_answer_was_there_befo
     assert_eq!(with(50), [answer, first, second, mark, mark]);
 }
 
+/// A transfer between `MPI_Win_start` and `MPI_Win_complete` may be made long before the target's `MPI_Win_post`, for which its request waits.
+#[test]
+fn a_request_that_waits_for_its_post_keeps_no_other_from_its_answer() {
+    let mut program = Program::new(3);
+    window(&mut program);
+    call(&mut program, 2, "MPI_Win_start", with_group(&[Rank(0)]));
+    call(&mut program, 2, "MPI_Get", transfer(0, 0, 20_000));
+    call(&mut program, 2, "MPI_Win_complete", sync(None));
+    lasts(&mut program, 2, 2000);
+    call(&mut program, 1, "MPI_Win_lock", sync(Some(0)));
+    call(&mut program, 1, "MPI_Win_unlock", sync(Some(0)));
+    program.send(1, 0, 5, 7).receive(0, 1, 5);
+    call(&mut program, 0, "MPI_Win_post", with_group(&[Rank(2)]));
+    call(&mut program, 0, "MPI_Win_wait", sync(None));
+    program.now += 2000;
+    program.finish();
+    assert_eq!(mixed(&program, None).unwrap(), mixed(&program, Some(Bytes(1))).unwrap());
+}
+
 /// Neither the beginning of a phase nor a time without a core is a call, in which requests would be answered.
 #[test]
 fn what_is_no_call_answers_nothing() {

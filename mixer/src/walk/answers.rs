@@ -10,9 +10,10 @@ use crate::task::Fate;
 use vef_format::capture::event::{Action, CallSlot, Event};
 use vef_format::units::{Bytes, Nanos};
 
-/// The thread of a task that answers: in the trace it is one more thread, which waits for nothing but requests.
+/// The highest of the threads of a task that answer: in the trace they are further threads, which wait for nothing but requests.
 const AGENT: u16 = u16::MAX;
-/// Threads of a storage server. Tasks share them, so that the clock of one which disagrees delays its answers alone.
+/// Threads of a storage server, or of a task, that answer. Origins share them, so that one whose request comes later than it seems to, or whose
+/// clock disagrees, delays its answers alone.
 const SERVING: u32 = 256;
 
 impl Builder<'_> {
@@ -85,11 +86,12 @@ impl Builder<'_> {
             let answer = self.task.sends.channel(Channel::of_window(comm, origin, Purpose::Answer));
             let (_, body) = self.add_message(answer, bytes);
             let serves = self.options.io.is_some_and(|io| self.rank >= io.first);
-            let thread = if serves { (origin.0 % SERVING) as u16 } else { AGENT };
+            let of_origin = (origin.0 % SERVING) as u16;
+            let thread = if serves { of_origin } else { AGENT - of_origin };
             let record = Record { thread, body, after: After::Received(request), time: 0 };
             self.task.records.push(at.min(event.start.0), &record);
             if let Some(notes) = &mut self.notes {
-                notes.answered(AGENT);
+                notes.answered(thread);
             }
         }
         Ok(())
