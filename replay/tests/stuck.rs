@@ -68,7 +68,7 @@ fn the_cause_is_at_the_end_of_a_chain() {
     assert_eq!(text.lines().count(), 1 + 8 + 2);
 }
 
-/// Message 8, for which task 7 waits, goes to that; task 9 waits for it in vain.
+/// Message 8 goes to task 7, so that task 9, which waits for it too, never goes on.
 #[test]
 fn a_message_to_another_task_does_not_come() {
     let text = chain(Some(8));

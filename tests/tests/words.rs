@@ -1,4 +1,4 @@
-//! What users read: numbers with their nouns, the name that a misspelt one stands for, where an error is, and each warning once.
+//! Texts of the commands: nouns agree with their numbers, errors say where they are and propose the nearest name, warnings are told in full once.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The name that a mistyped word stands for probably.
+//! Which of the known names a misspelt word most likely means.
 
 /// The one of `names` that is most like `word`, and nearly as long: at most a third of its letters are wrong, missing, too many or swapped with
 /// the next.

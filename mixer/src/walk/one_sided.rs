@@ -227,7 +227,7 @@ impl Builder<'_> {
             // With an assertion (MPI_MODE_NOCHECK) nobody else holds the lock.
             Lock => {
                 if let Some(target) = target.filter(|&target| target != self.rank && assert == 0) {
-                    receives.push(self.ask_for_lock(event, (id, index), target, &mut chain)?);
+                    receives.push(self.empty_request(event, (id, index), target, &mut chain)?);
                 }
             }
             Post => {
@@ -269,8 +269,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Asks for a lock, or gives it back.
-    fn ask_for_lock(
+    /// A request without data, for a lock or for its return.
+    fn empty_request(
         &mut self,
         event: &Event<'_>,
         (id, index): (WindowId, CommIndex),
@@ -296,7 +296,7 @@ impl Builder<'_> {
         let index = window.index;
         let last = window.take_last(|other| target.is_none_or(|target| target == other));
         if let Some(target) = target.filter(|target| unlock && *target != self.rank && last.is_empty()) {
-            receives.push(self.ask_for_lock(event, (id, index), target, chain)?);
+            receives.push(self.empty_request(event, (id, index), target, chain)?);
         }
         for (target, transfer) in last {
             self.await_transfer(transfer, Channel::of_window(index, target, Purpose::Flush));

@@ -124,7 +124,8 @@ impl Windows {
 
     /// A call that returned at `end` waited for a receive: if it is an answer to one of the requests `asked`, the target has given it by then.
     pub(super) fn answered(&mut self, asked: &mut [Asked], receive: ReceiveIndex, end: Nanos) {
-        if let Some(request) = self.requests.remove(&receive)
+        if !self.requests.is_empty()
+            && let Some(request) = self.requests.remove(&receive)
             && let AskedOf::Answer { at, answered, .. } = &mut asked[request.index].of
         {
             (*at, *answered) = (request.came(*at, end.0), end.0);

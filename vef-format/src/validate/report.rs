@@ -164,7 +164,7 @@ impl Problem {
     }
 }
 
-/// What stands in front of the number of a line.
+/// How the text of a problem names a line: this, then its number.
 const LINE: &str = "line ";
 
 /// The digits with which a text begins.
