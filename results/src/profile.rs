@@ -2,6 +2,7 @@
 
 use crate::Exact;
 use crate::report::{Files, Spent};
+use crate::schema::schema;
 use crate::table::TextStyle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,14 +37,7 @@ pub struct Profile {
     pub pairs: Vec<Pair>,
 }
 
-/// The version of a [`Profile`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ProfileSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-profile/1")]
-    V1,
-}
+schema!(ProfileSchema of Profile: "vef-profile/1");
 
 /// A function in all ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -11,6 +11,7 @@ mod columns;
 mod markdown;
 mod page;
 mod parts;
+mod sections;
 mod text;
 
 mod against;
@@ -23,7 +24,7 @@ pub use model::Report;
 #[cfg(feature = "svg")]
 pub use pictures::{PictureError, network_picture, pictures};
 pub use simulation::{SimulationError, Simulations, read as read_simulation, read_any as read_simulations};
-pub use text::{Section, Shown};
+pub use text::Section;
 
 pub(crate) use spent::spent;
 pub(crate) use who::matrix;
