@@ -2,6 +2,7 @@
 
 use replay::Table;
 use std::io::Read;
+use vef_format::nearest::did_you_mean;
 
 /// Longest table.
 const LONGEST: u64 = 16 << 20;
@@ -16,7 +17,10 @@ pub fn table(text: &str) -> Result<Table, String> {
     }
     let mut file = String::new();
     let read = std::fs::File::open(text).and_then(|table| table.take(LONGEST + 1).read_to_string(&mut file));
-    let read = read.map_err(|error| format!("neither default, openmpi, mpich, nccl nor a file: {error}"))?;
+    let read = read.map_err(|error| {
+        let meant = did_you_mean(text, Table::BUILTIN.iter().copied());
+        format!("{meant}neither default, openmpi, mpich, nccl nor a file: {error}")
+    })?;
     if read as u64 > LONGEST {
         return Err(format!("longer than {LONGEST} bytes"));
     }

@@ -56,8 +56,8 @@ fn translate(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Replaces `-np` before the program by `--np`; clap would parse `-n p`. The program begins at the first word
-/// that is neither an option nor the value of one.
+/// Replaces `-np` before the program by `--np`; clap would parse `-n p`. Divides `-n4` into `-n 4`, which clap would take for the program
+/// of `vef run`. The program begins at the first word that is neither an option nor the value of one.
 fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
     let arguments = Vef::command();
     let Some(command) = words.get(1).and_then(|name| arguments.find_subcommand(name)) else { return words };
@@ -69,18 +69,9 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
     if option("np").is_none() {
         return words;
     }
-    let takes_value = |word: &str| {
-        let found = match word.strip_prefix("--") {
-            Some(long) => option(long),
-            // `-o VALUE`; in `-oVALUE` the value is part of the word.
-            None if word.len() == 2 => command.get_arguments().find(|option| {
-                option
-                    .get_short_and_visible_aliases()
-                    .is_some_and(|all| all.iter().any(|&c| word.ends_with(c)))
-            }),
-            None => None,
-        };
-        found.is_some_and(|option| option.get_action().takes_values())
+    let takes_value = |option: &Arg| option.get_action().takes_values();
+    let is_short = |option: &&Arg, letter: char| {
+        option.get_short_and_visible_aliases().is_some_and(|all| all.contains(&letter))
     };
     let mut at = 2;
     while let Some(word) =
@@ -89,9 +80,24 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
         if word == "-np" {
             words[at] = "--np".into();
             at += 2;
-        } else {
-            at += if takes_value(word) { 2 } else { 1 };
+            continue;
         }
+        if let Some(long) = word.strip_prefix("--") {
+            at += if option(long).is_some_and(takes_value) { 2 } else { 1 };
+            continue;
+        }
+        let letter = word.chars().nth(1);
+        let found = letter.and_then(|letter| command.get_arguments().find(|option| is_short(option, letter)));
+        let Some(letter) = letter.filter(|_| found.is_some_and(takes_value)) else {
+            at += 1;
+            continue;
+        };
+        let value = word[1 + letter.len_utf8()..].to_owned();
+        if !value.is_empty() {
+            words[at] = format!("-{letter}").into();
+            words.insert(at + 1, value.trim_start_matches('=').into());
+        }
+        at += 2;
     }
     words
 }
@@ -193,7 +199,10 @@ mod tests {
         for (typed, read) in [
             ("vef run -np 4 -- ./app -np 3", "vef run --np 4 -- ./app -np 3"),
             ("vef run -o dir --mix=t.vef -np 4 ./app -np 3", "vef run -o dir --mix=t.vef --np 4 ./app -np 3"),
-            ("vef run --compress -odir -np 4 ./app", "vef run --compress -odir --np 4 ./app"),
+            ("vef run --compress -odir -np 4 ./app", "vef run --compress -o dir --np 4 ./app"),
+            ("vef run -n4 ./app -n5", "vef run -n 4 ./app -n5"),
+            ("vef run -n=4 -- ./app", "vef run -n 4 -- ./app"),
+            ("vef run -- mpirun -n4 ./app", "vef run -- mpirun -n4 ./app"),
             ("vef run --tool -np ./app", "vef run --tool -np ./app"),
             ("vef run mpirun -np 4 ./app", "vef run mpirun -np 4 ./app"),
             ("vef run -- mpirun -np 4 ./app", "vef run -- mpirun -np 4 ./app"),

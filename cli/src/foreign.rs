@@ -42,7 +42,9 @@ pub fn convert(
             let mixing = mixer::Options { lenient: options.partial, jobs, ..mixer::Options::default() };
             let mixed = mixer::mix(&directory, output, &mixing, &mixer::Quiet).map_err(|error| {
                 let hint = match error {
-                    mixer::MixError::Unmatched(_) => " (--partial leaves out messages without a partner)",
+                    mixer::MixError::Unmatched(_) => {
+                        " (vef import --partial leaves out messages without a partner)"
+                    }
                     _ => "",
                 };
                 format!("{}: {error}{hint}", files.first().display())

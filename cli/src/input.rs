@@ -14,6 +14,7 @@ use vef_format::container::{About, Reader};
 use vef_format::format::Format;
 use vef_format::new_file::hidden_beside;
 use vef_format::operation::OpCodes;
+use vef_format::units::Count;
 
 /// Standard input.
 const STDIN: &str = "/dev/stdin";
@@ -91,6 +92,10 @@ impl Input {
                 self.mixed()
             } else if self.path.is_dir() {
                 Err(format!("{}: a directory, not a trace", self.path.display()).into())
+            } else if Format::of(&self.path).is_ok_and(|ours| ours == Some(Format::Gzip)) {
+                // What is cut off may be too short to be recognised.
+                Files::check_start(&self.path).map_err(|error| self.error(error))?;
+                Ok(self)
             } else {
                 Ok(self)
             };
@@ -189,9 +194,32 @@ impl Input {
     }
 
     /// Repeats the warnings that a container has about its capture, and what the trace lacks.
-    pub fn warn(&self) {
+    pub fn warn_in_full(&self) {
         output::oversubscribed(self.facts(About::OVERSUBSCRIBED).iter());
         output::lacks(self.lacks().iter());
+    }
+
+    /// The same in one line, for commands other than vef check, which has it in full.
+    pub fn warn(&self) {
+        let mut warnings = Vec::new();
+        if !self.facts(About::OVERSUBSCRIBED).is_empty() {
+            warnings.push("times in MPI include waiting for cores".to_owned());
+        }
+        match &self.lacks()[..] {
+            [] => {}
+            [only] => warnings.push(format!("not in the trace: {only}")),
+            [first, more @ ..] => {
+                let more = Count(more.len(), "more item");
+                warnings.push(format!("not in the trace: {first}, and {more}"));
+            }
+        }
+        if !warnings.is_empty() {
+            let (name, warnings) = (self.shown(), warnings.join("; "));
+            output::remark(format_args!(
+                "warning: {name}: {warnings} (vef check {} has all)",
+                self.name.display()
+            ));
+        }
     }
 
     /// Says how much of the computing times of a container is spent in MPI; `sends`: also waits for the tasks' own sends.

@@ -18,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vef_format::nearest::did_you_mean;
 use vef_format::new_file::{NewFile, is_stdout};
 use vef_format::units::Printable;
 
@@ -150,6 +151,12 @@ pub fn result(text: impl Display) -> Result<(), Failure> {
         Err(error) => Err(format!("cannot write to stdout: {error}").into()),
         Ok(()) => Ok(()),
     }
+}
+
+/// Whether a table on stdout has bars: a terminal shows them.
+pub fn shows_bars() -> bool {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+    io::stdout().is_terminal() && !plain
 }
 
 /// Checks before long work that the result can be written at `path`. Leaves no file.
@@ -318,6 +325,12 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written(PathBuf);
 
+/// The suffixes of timelines.
+pub const TIMELINE: &[&str] = &["pftrace", "json"];
+/// What a timeline is.
+pub const TIMELINE_ADVICE: &str =
+    "a timeline is a .pftrace, or a .json, which ui.perfetto.dev shows; vef report writes a page";
+
 /// The name of a directory to write to, as an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenDirectory(PathBuf);
@@ -338,32 +351,54 @@ impl Written {
 
     /// A trace. Refuses a file that exists and is no trace: it is not replaced by a slip of the keyboard.
     pub fn trace() -> impl TypedValueParser<Value = Self> {
+        const ADVICE: &str = "a trace is .vefx (a container) or .vef (text); vef report and vef timeline show one, vef export writes those \
+                              of other tools";
         Self::result().try_map(|path| match path.is_file() && !is_stdout(&path) && !is_trace(&path) {
-            true => Err("the file exists and is no trace: remove it, or choose another name"),
-            // The name of something else, by a slip.
-            false if ["html", "pdf", "png", "svg", "csv", "md", "pftrace"].contains(&&*path.suffix()) => {
-                Err("a trace is .vefx (a container) or .vef (text); vef report and vef timeline show one")
-            }
-            false if ["goal", "bin", "et", "otf2", "ti"].contains(&&*path.suffix()) => {
-                Err("a trace is .vefx (a container) or .vef (text); vef export writes those of other tools")
-            }
-            false => Ok(path),
+            true => Err("the file exists and is no trace: remove it, or choose another name".to_owned()),
+            false => path.of_kind(&["vefx", "vef", "txt"], ADVICE),
         })
     }
 
-    /// Refuses a name whose suffix promises another kind of file than those of `suffixes`; `advice` says what is written instead.
+    /// A timeline; `-` is standard output.
+    pub fn timeline() -> impl TypedValueParser<Value = Self> {
+        Self::result().try_map(|path| path.of_kind(TIMELINE, TIMELINE_ADVICE))
+    }
+
+    /// A file with one of these suffixes, or another that is of no kind of file; `advice` says what is written.
+    pub fn kind(
+        suffixes: &'static [&'static str],
+        advice: &'static str,
+    ) -> impl TypedValueParser<Value = Self> {
+        Self::any().try_map(move |path| path.of_kind(suffixes, advice))
+    }
+
+    /// The file, unless its suffix promises another kind of file than those of `suffixes`, or is one of these misspelt.
     ///
     /// # Errors
-    /// The name, and the advice.
-    pub fn check_suffix(&self, suffixes: &[&str], advice: &str) -> Result<(), Failure> {
-        const KINDS: [&str; 21] = [
+    /// The suffix that is meant, and `advice`, which says what is written.
+    fn of_kind(self, suffixes: &[&str], advice: &str) -> Result<Self, String> {
+        const KINDS: [&str; 22] = [
             "pdf", "png", "jpg", "svg", "html", "htm", "json", "csv", "md", "txt", "toml", "yaml", "yml",
-            "dot", "vef", "vefx", "pftrace", "goal", "bin", "et", "otf2",
+            "dot", "vef", "vefx", "pftrace", "goal", "bin", "et", "otf2", "ti",
         ];
-        match self.suffix() {
-            suffix if suffixes.contains(&&*suffix) || !KINDS.contains(&&*suffix) => Ok(()),
-            _ => Err(format!("{}: {advice}", self.display()).into()),
+        let suffix = self.suffix();
+        if suffixes.contains(&&*suffix) {
+            return Ok(self);
         }
+        let meant = did_you_mean(&suffix, suffixes.iter().copied());
+        match meant.is_empty() && !KINDS.contains(&&*suffix) {
+            true => Ok(self),
+            false => Err(format!("{meant}{advice}")),
+        }
+    }
+
+    /// Refuses a suffix of another kind, where other arguments say the kind.
+    ///
+    /// # Errors
+    /// The name, with the suffix that is meant, and `advice`.
+    pub fn check_kind(&self, suffixes: &[&str], advice: &str) -> Result<(), Failure> {
+        let wrong = |error| format!("{}: {error}", self.display()).into();
+        self.clone().of_kind(suffixes, advice).map(drop).map_err(wrong)
     }
 
     /// What follows the last point of the name, in lower case.

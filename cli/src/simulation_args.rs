@@ -7,14 +7,15 @@ use clap::{Args, ValueEnum};
 use crate::groups::{CapturedTime, OfRun};
 use crate::input::Input;
 use crate::network::{self, LinkNetwork, Network};
-use crate::output::{Written, WrittenDirectory};
+use crate::output::{TIMELINE, TIMELINE_ADVICE, Written, WrittenDirectory};
 use replay::{Link, Part, SameNode, SendCompletion};
-use sim_example::Collectives;
 use sim_example::model::PACKET_HEADING;
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::{Background, BackgroundError};
 use sim_example::tune::OPERATIONS;
+use sim_example::{Collectives, RULES};
+use vef_format::nearest::did_you_mean;
 use vef_format::operation::Operation;
 
 /// The heading of options that say how simulations run and what of their results is shown: they cannot be swept.
@@ -46,10 +47,9 @@ pub struct Sim {
     /// Further traces, which run beside the first as jobs of their own
     #[arg(value_name = "TRACE", value_parser = Input::argument, help_heading = RUNS_AND_RESULTS)]
     pub others: Vec<PathBuf>,
-    /// Placement of ranks: a placement file, block, block:RANKS_PER_NODE, round-robin:NODES, random or
-    /// random:RANKS_PER_NODE (on nodes that --seed draws), or captured (the hosts of the capture; only for containers).
-    /// With several traces, each gets nodes that no other has, unless placement files say otherwise
-    #[arg(long, default_value = "block", value_name = "FILE|RULE")]
+    #[arg(long, default_value = "block", value_name = "FILE|RULE", help = format!("Placement of ranks: a placement file, or {RULES}: random draws \
+        nodes by --seed, captured are the hosts of the capture (only for containers). With several traces, each gets nodes that no other has, \
+        unless placement files say otherwise"))]
     pub placement: String,
     /// Placement of one of several traces, by name (without directory and suffix) or number (from 0), as --placement;
     /// may be repeated
@@ -128,7 +128,7 @@ pub struct Sim {
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.toml", requires = "sweep")]
     pub cost: Option<PathBuf>,
     /// With --sweep: draw the run times to this file, a curve for each combination of all options but the one with most values
-    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", requires = "sweep", value_parser = Written::any())]
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", requires = "sweep", value_parser = Written::kind(&["svg"], "--plot writes SVG; name it so"))]
     pub plot: Option<Written>,
     /// With --sweep: concurrent points [default: all cores; 1 per process under mpirun or srun]. Else, with --model packet: threads, of
     /// at least 500 ranks each, that divide the network [default: 1]; the result is the same (one thread runs --links,
@@ -148,18 +148,18 @@ pub struct Sim {
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub waits: bool,
     /// Draw the network to this file, with cables coloured by utilisation
-    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep", value_parser = Written::any())]
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.svg", conflicts_with = "sweep", value_parser = Written::kind(&["svg"], "--draw writes SVG; name it so"))]
     pub draw: Option<Written>,
     /// Draw what the ranks do in the simulation to this file for a trace viewer (ui.perfetto.dev; Chrome's events if it ends in .json):
     /// waits by cause, collectives, messages; docs/timeline.md
-    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.pftrace", conflicts_with = "sweep", value_parser = Written::any())]
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "OUT.pftrace", conflicts_with = "sweep", value_parser = Written::kind(TIMELINE, TIMELINE_ADVICE))]
     pub timeline: Option<Written>,
     /// Skip the runs for comparison: the one without contention, which runs concurrently on another core, and with several
     /// traces or background traffic those of each trace alone
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub no_ideal: bool,
     /// Also write a page about the trace and this simulation, as vef report does
-    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.html", conflicts_with = "sweep", value_parser = Written::any())]
+    #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "FILE.html", conflicts_with = "sweep", value_parser = Written::kind(&["html", "htm"], PAGE_ADVICE))]
     pub report: Option<Written>,
     /// Run again what made this result of vef sim --json, with its settings, but for options and traces given beside this
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "RESULT.json", conflicts_with = "sweep")]
@@ -220,6 +220,10 @@ impl Sim {
     }
 }
 
+/// What to do for a `--report` that is no page.
+const PAGE_ADVICE: &str = "--report writes an HTML page; write --json > RESULT.json, then vef report TRACE --sim RESULT.json --pdf FILE \
+                           (or --svg DIR)";
+
 /// When sends are complete: eager, sent, rendezvous:BYTES, rendezvous-in-calls:BYTES.
 ///
 /// # Errors
@@ -245,7 +249,8 @@ fn background(text: &str) -> Result<Option<Background>, BackgroundError> {
 
 fn tuned(text: &str) -> Result<Operation, String> {
     let known = OPERATIONS.into_iter().find(|operation| operation.key() == text);
-    known.ok_or_else(|| format!("write {}", OPERATIONS.map(Operation::key).join(", ")))
+    let keys = OPERATIONS.map(Operation::key);
+    known.ok_or_else(|| format!("{}write {}", did_you_mean(text, keys), keys.join(", ")))
 }
 
 fn saturation_step(text: &str) -> Result<f64, String> {

@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use vef_format::capture::Capture;
+use vef_format::nearest::did_you_mean;
 
 /// Variable from which the library takes the tools.
 const VARIABLE: &str = "VEF_TOOLS";
@@ -121,12 +122,14 @@ fn named_table(name: &OsStr) -> Result<OsString, Failure> {
 }
 
 fn resolve(tool: &Path) -> Result<OsString, Failure> {
-    if ["capture", "profile", "text"].iter().any(|name| tool == Path::new(name)) {
+    const BUILTIN: [&str; 3] = ["capture", "profile", "text"];
+    if BUILTIN.iter().any(|name| tool == Path::new(name)) {
         return Ok(tool.into());
     }
     let path = tool.canonicalize().map_err(|error| {
+        let meant = did_you_mean(&tool.to_string_lossy(), BUILTIN);
         format!(
-            "--tool {}: neither a built-in tool (capture, profile, text, collectives=TABLE) nor a file: {error}",
+            "--tool {}: {meant}neither a built-in tool (capture, profile, text, collectives=TABLE) nor a file: {error}",
             tool.display()
         )
     })?;

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use collectives::{Algorithm, Choice, Operation};
 use mpi_abi::api::{CallForm, CollectiveFunction};
 use sim_example::quantity::parse_bytes;
+use vef_format::nearest::did_you_mean;
 use vef_format::operation::Sizing;
 
 use crate::error::{Error, Result};
@@ -87,7 +88,7 @@ impl Benchmark {
     /// # Errors
     /// [`Error::Invalid`] for unknown names.
     pub fn named(name: &str, algorithm: &str, libraries: &Libraries) -> Result<Benchmark> {
-        let unknown = |reason| Error::setting("operation", name, reason);
+        let unknown = |reason: String| Error::setting("operation", name, reason);
         let collective = Operation::named(name);
         if algorithm == "mpi"
             && let Some(own) = libraries.operation(name)
@@ -102,7 +103,7 @@ impl Benchmark {
         }
         if algorithm != "mpi" {
             let operation = collective.ok_or_else(|| {
-                unknown("there are no schedules for it; algorithms need a collective of MPI")
+                unknown("there are no schedules for it; algorithms need a collective of MPI".to_owned())
             })?;
             return Ok(Benchmark::Schedule(operation, parse_choice(operation, algorithm)?));
         }
@@ -112,7 +113,10 @@ impl Benchmark {
             .or_else(|| known(name.strip_prefix(['i', 'I'])?, CallForm::NonBlocking))
             .or_else(|| known(name.strip_suffix("-init")?, CallForm::Persistent))
             .ok_or_else(|| {
-                unknown("write a collective like allreduce, iallreduce or allreduce-init, or ping-pong, exchange, all-pairs")
+                let collectives = Operation::ALL.iter().map(|operation| operation.key());
+                let meant = did_you_mean(name, collectives.chain(["ping-pong", "exchange", "all-pairs"]));
+                let forms = "write a collective like allreduce, iallreduce or allreduce-init, or ping-pong, exchange, all-pairs";
+                unknown(format!("{meant}{forms}"))
             })
     }
 

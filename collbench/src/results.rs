@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use vef_format::units::Count;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -231,10 +232,10 @@ impl Report {
         let hosts: std::collections::BTreeSet<&String> = self.machine.hosts.iter().collect();
         let _ = writeln!(
             text,
-            "# {}; {} ranks on {} hosts",
+            "# {}; {} on {}",
             self.machine.mpi,
-            self.machine.hosts.len(),
-            hosts.len()
+            Count(self.machine.hosts.len(), "rank"),
+            Count(hosts.len(), "host")
         );
         if let Some(timer) = &self.timer {
             let _ = writeln!(

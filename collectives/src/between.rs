@@ -171,8 +171,8 @@ impl Moves<'_> {
                 self.exchange(1);
                 self.within(Bcast, 1)?;
             }
-            Gather if self.of_all_blocks() >= SHORT => self.collect(false, |_| recv > 0),
-            Scatter if self.of_all_blocks() >= SHORT => self.spread(|_| send / u64::from(others), recv > 0),
+            Gather if self.of_all_blocks() >= SHORT => self.collect(false, |_| true),
+            Scatter if self.of_all_blocks() >= SHORT => self.spread(|_| send / u64::from(others)),
             Alltoall => self.in_turn(|_| send / u64::from(others)),
             // That is Alltoallv's alone.
             Alltoallv if !self.party.blocking => {
@@ -196,7 +196,7 @@ impl Moves<'_> {
             }
             Bcast | Reduce | Allreduce | Gather | Scatter | Allgather => self.by_first_ranks()?,
             Gatherv => self.collect(false, |at| count(recv_counts, at) > 0),
-            Scatterv => self.spread(|at| count(send_counts, at), recv > 0),
+            Scatterv => self.spread(|at| count(send_counts, at)),
             // There are none between groups.
             Scan | Exscan => {}
         }
@@ -205,7 +205,7 @@ impl Moves<'_> {
 
     fn of_openmpi(&mut self) -> Result<(), Error> {
         use Operation::*;
-        let &Party { operation, others, send, recv, send_counts, recv_counts, .. } = self.party;
+        let &Party { operation, others, send, send_counts, recv_counts, .. } = self.party;
         match operation {
             Barrier => self.reduced_and_spread(4)?,
             Alltoall => self.each_to_each(|_| send / u64::from(others), |_| true, true),
@@ -220,7 +220,7 @@ impl Moves<'_> {
             Allgatherv => self.each_to_each(|_| send, |at| count(recv_counts, at) > 0, false),
             Bcast | Reduce | Allreduce | Gather | Scatter | Allgather => self.by_first_ranks()?,
             Gatherv => self.collect(false, |at| count(recv_counts, at) > 0),
-            Scatterv => self.spread(|at| count(send_counts, at), recv > 0),
+            Scatterv => self.spread(|at| count(send_counts, at)),
             Scan | Exscan => {}
         }
         Ok(())
@@ -364,12 +364,12 @@ impl Moves<'_> {
     }
 
     /// The root sends to the opposite group's ranks; empty messages are omitted.
-    fn spread(&mut self, bytes: impl Fn(u32) -> u64, receives: bool) {
+    fn spread(&mut self, bytes: impl Fn(u32) -> u64) {
         match self.party.role {
             Role::Root => {
                 (0..self.party.others).filter(|&at| bytes(at) > 0).for_each(|at| self.send(at, bytes(at)));
             }
-            Role::Opposite(root) if receives => self.receive(root),
+            Role::Opposite(root) if self.party.recv > 0 => self.receive(root),
             _ => {}
         }
     }
@@ -462,21 +462,35 @@ mod tests {
     /// The halves of one element would be half an element each: Open MPI reduces fewer elements than ranks by other means.
     #[test]
     fn an_element_is_not_divided() {
-        let party = Party {
+        let moves = allreduce([2, 1]).moves(Library::OpenMpi, &Table::builtin("openmpi").unwrap()).unwrap();
+        let sends: Vec<_> = moves.into_iter().filter(|step| matches!(step, Move::Send(..))).collect();
+        assert_eq!(sends, [Move::Send(Peer::Own(0), 4)]);
+    }
+
+    #[test]
+    fn with_an_empty_group_nothing_is_sent() {
+        for (library, table) in [(Library::Mpich, "mpich"), (Library::OpenMpi, "openmpi")] {
+            for groups in [[0, 2], [2, 0]] {
+                let moves = allreduce(groups).moves(library, &Table::builtin(table).unwrap()).unwrap();
+                assert_eq!(moves, []);
+            }
+        }
+    }
+
+    /// Rank 1's part of an Allreduce of an element of 4 bytes.
+    fn allreduce([own, others]: [u32; 2]) -> Party<'static> {
+        Party {
             operation: Operation::Allreduce,
             blocking: true,
             rank: 1,
-            own: 2,
-            others: 1,
+            own,
+            others,
             role: Role::Rootless,
             send: 4,
             recv: 4,
             unit: 4,
             send_counts: &[],
             recv_counts: &[],
-        };
-        let moves = party.moves(Library::OpenMpi, &Table::builtin("openmpi").unwrap()).unwrap();
-        let sends: Vec<_> = moves.into_iter().filter(|step| matches!(step, Move::Send(..))).collect();
-        assert_eq!(sends, [Move::Send(Peer::Own(0), 4)]);
+        }
     }
 }

@@ -22,8 +22,8 @@ pub enum Library {
 /// A collective over all members; each contributes this many bytes.
 pub type Part = (Operation, u64);
 
-/// What Open MPI sends before a collective access to a file; if two ranks have opened it, nothing.
-pub const OPENMPI_ACCESS: &[Part] = &[(Operation::Allgather, 32)];
+/// What Open MPI gathers before a collective access to a file that three ranks or more have opened.
+pub const OPENMPI_ACCESS: Part = (Operation::Allgather, 32);
 
 impl Library {
     /// The library that calls itself this ([`MPI_Get_library_version`](https://www.mpi-forum.org/docs/mpi-4.0/mpi40-report.pdf)).
@@ -35,7 +35,7 @@ impl Library {
     /// The collectives of a call of the function `name` (`MPI_Comm_dup`), over the communicator that it creates something from, in
     /// order; empty: none are known. Of a non-blocking call the first one stands for all.
     pub fn agreement(self, name: &str) -> &'static [Part] {
-        use Operation::{Allgather, Allreduce, Barrier, Bcast, ReduceScatterBlock};
+        use Operation::{Allgather, Allreduce, Barrier, Bcast, Gather, ReduceScatterBlock, Scatter};
         const MASK: Part = (Allreduce, 260);
         const WORD: Part = (Bcast, 4);
         const ID: Part = (Allreduce, 4);
@@ -60,21 +60,39 @@ impl Library {
             (Self::Mpich, "MPI_File_set_size") => &[(Allreduce, 8), (Allreduce, 8), WORD],
             (Self::Mpich, "MPI_File_preallocate") => &[(Allreduce, 8), (Allreduce, 8), (Barrier, 0)],
             (Self::Mpich, "MPI_File_seek_shared") => &[WORD, (Bcast, 8), (Barrier, 0)],
+            // And a broadcast of a word for each hint that it knows.
+            (Self::Mpich, "MPI_File_set_info") => &[(Allreduce, 4)],
+            (_, "MPI_File_set_atomicity") => &[WORD],
             (Self::OpenMpi, "MPI_File_set_size") => &[(Bcast, 8), WORD, (Barrier, 0)],
             (Self::OpenMpi, "MPI_File_preallocate") => &[(Bcast, 8), WORD],
             (Self::OpenMpi, "MPI_File_seek_shared" | "MPI_File_sync") => &[(Barrier, 0)],
+            // In the first half of a split access is all of it.
             (
-                _,
+                Self::Mpich,
                 "MPI_File_read_all"
                 | "MPI_File_read_at_all"
                 | "MPI_File_read_ordered"
                 | "MPI_File_write_all"
                 | "MPI_File_write_at_all"
-                | "MPI_File_write_ordered",
-            ) => match self {
-                Self::Mpich => &[(Allgather, 8), (Allgather, 8)],
-                Self::OpenMpi => OPENMPI_ACCESS,
-            },
+                | "MPI_File_write_ordered"
+                | "MPI_File_read_all_begin"
+                | "MPI_File_read_at_all_begin"
+                | "MPI_File_read_ordered_begin"
+                | "MPI_File_write_all_begin"
+                | "MPI_File_write_at_all_begin"
+                | "MPI_File_write_ordered_begin",
+            ) => &[(Allgather, 8), (Allgather, 8)],
+            (
+                Self::OpenMpi,
+                "MPI_File_read_all" | "MPI_File_read_at_all" | "MPI_File_write_all" | "MPI_File_write_at_all",
+            ) => &[OPENMPI_ACCESS],
+            // The first rank gives each one its place. Split accesses are otherwise one of each rank.
+            (Self::OpenMpi, "MPI_File_read_ordered" | "MPI_File_write_ordered") => {
+                &[(Gather, 8), (Scatter, 8), OPENMPI_ACCESS]
+            }
+            (Self::OpenMpi, "MPI_File_read_ordered_begin" | "MPI_File_write_ordered_begin") => {
+                &[(Gather, 8), (Scatter, 8)]
+            }
             // Everybody exchanges empty messages with everybody.
             (Self::OpenMpi, "MPI_Comm_disconnect") => &[(Barrier, 0)],
             (Self::OpenMpi, "MPI_File_open") => &[ID, ID, ID],

@@ -5,6 +5,7 @@ use std::path::Path;
 use vef_format::capture::CaptureError;
 use vef_format::error::Located;
 use vef_format::record::WriteError;
+use vef_format::units::Count;
 
 /// Why a trace of another tool cannot be read, and where.
 pub type ImportError = Located<Problem>;
@@ -46,7 +47,7 @@ pub enum Problem {
     #[error("{0} is too large")]
     TooLarge(String),
     /// Ranks of the run have no file.
-    #[error("rank {rank} of {ranks} is missing{}; --partial imports the others", more(*.missing))]
+    #[error("rank {rank} of {ranks} is missing{}; vef import --partial imports the others", more(*.missing))]
     MissingRank {
         /// The first missing rank.
         rank: u32,
@@ -88,5 +89,5 @@ impl Problem {
 }
 
 fn more(missing: u32) -> String {
-    if missing > 1 { format!(", and {} others", missing - 1) } else { String::new() }
+    if missing > 1 { format!(", and {}", Count(missing - 1, "other")) } else { String::new() }
 }

@@ -74,6 +74,17 @@ impl Files {
     }
 }
 
+impl Files {
+    /// Checks that the first bytes of a file that is compressed by gzip can be unpacked.
+    ///
+    /// # Errors
+    /// The file is cut off or damaged, or it cannot be read.
+    pub fn check_start(path: &Path) -> Result<()> {
+        let read = open(path)?.take(START).read_to_end(&mut Vec::new());
+        read.map(drop).map_err(|error| Problem::from(error).of_file(path))
+    }
+}
+
 /// What a file compressed by gzip contains.
 struct Unpacked<R>(MultiGzDecoder<R>);
 

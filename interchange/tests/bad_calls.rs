@@ -172,7 +172,7 @@ fn wildcards_get_what_remains() {
         sample.import(trace.as_bytes(), &Options::default())
     };
     let summary = of("0 send 2 4 8\n1 send 2 5 8\n").unwrap();
-    assert_eq!(summary.remarks, ["1 receives with a wildcard got the only message that remained for them"]);
+    assert_eq!(summary.remarks, ["1 receive with a wildcard got the only message that remained"]);
     let error = of("0 send 2 4 8\n1 send 2 5 8\n1 send 2 6 8\n").unwrap_err().to_string();
     assert!(error.contains("rank 2") && error.contains("wildcard"), "{error}");
 }

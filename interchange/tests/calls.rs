@@ -159,7 +159,7 @@ fn messages_of_liballprof() {
     assert_eq!((mixed.messages, mixed.matched, mixed.bytes.0), (2, 2, 80));
     // That of the split is one of its own.
     assert_eq!((calls(&summary, "MPI_Allreduce"), mixed.communicators), (2, 2));
-    assert_eq!(summary.remarks, ["1 receives with a wildcard got the only message that remained for them"]);
+    assert_eq!(summary.remarks, ["1 receive with a wildcard got the only message that remained"]);
 }
 
 /// A run is recorded by one tool, in as many directories as there are.

@@ -196,13 +196,27 @@ fn what_is_left_out_is_said() {
     assert!(error.contains("operations depend on each other in a circle (2): rank 0, line"), "{error}");
     let deadlock = "num_ranks 2\nrank 0 {\nr: recv 1b from 1\ns: send 1b to 1\ns requires r\n}\nrank 1 {\nr: recv 1b from 0\ns: send 1b to 0\ns requires r\n}";
     let error = goal(deadlock, &default).unwrap_err();
-    assert!(error.contains("4 operations are not done; rank 0, line 3: receive"), "{error}");
+    assert!(error.contains("4 operations not done; rank 0, line 3: receive"), "{error}");
+    // Once around.
+    assert_eq!(
+        error.matches("rank 0, line 3: receive of 1 byte from 1, tag 0 waits for").count(),
+        1,
+        "{error}"
+    );
+    assert!(
+        error.ends_with("waits for rank 0, line 3: receive of 1 byte from 1, tag 0, in a circle"),
+        "{error}"
+    );
     let overlap = "num_ranks 2\nrank 0 { c: calc 9000 r: recv 1b from 1 s: send 1b to 1 s requires r }\nrank 1 { s: send 1b to 0 r: recv 1b from 0 }";
     let (summary, _) = goal(overlap, &default).unwrap();
-    assert!(summary.remarks[0].starts_with("1 operations start while their task computes"), "{summary:?}");
+    assert!(
+        summary.remarks[0]
+            .starts_with("started while the task computes: 1 operation, which follows in the trace"),
+        "{summary:?}"
+    );
     let larger = "num_ranks 2 rank 0 { s: send 10b to 1 } rank 1 { r: recv 5b from 0 }";
     let (summary, _) = goal(larger, &default).unwrap();
-    assert!(summary.remarks[0].starts_with("1 messages are larger than the room"), "{summary:?}");
+    assert!(summary.remarks[0].starts_with("1 message larger than the room"), "{summary:?}");
     assert!(goal(larger, &Options { strict: true, ..Options::default() }).is_err());
     // Times that a trace cannot hold are refused, also if each one fits.
     let long = "num_ranks 1 rank 0 { a: calc 10000000000000000 b: calc 10000000000000000 }";

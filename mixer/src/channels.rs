@@ -38,16 +38,20 @@ pub(crate) enum Purpose {
     Neighbourhood,
     /// Partitioned communication.
     Partitioned,
-    /// One-sided transfers that are not answered. Nothing receives them.
+    /// One-sided transfers for which nothing waits, because a later one of the same task does for it. Nothing receives them.
     Put,
+    /// Those that are answered before a flush returns.
+    Flush,
     /// One-sided requests.
     Request,
     /// Their answers.
     Answer,
     /// `MPI_Win_post` to `MPI_Win_start`.
     Post,
-    /// `MPI_Win_complete` to `MPI_Win_wait`.
+    /// Those for which `MPI_Win_wait` waits, and messages of `MPI_Win_complete` in their place.
     Complete,
+    /// Those for which the fence of their target waits.
+    Fence,
     /// Between the members of a file and their aggregators.
     Buffering,
 }
@@ -61,16 +65,18 @@ impl Channel {
 
 impl Purpose {
     /// All, by number.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::PointToPoint,
         Self::Collective,
         Self::Neighbourhood,
         Self::Partitioned,
         Self::Put,
+        Self::Flush,
         Self::Request,
         Self::Answer,
         Self::Post,
         Self::Complete,
+        Self::Fence,
         Self::Buffering,
     ];
 

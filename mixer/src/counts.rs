@@ -12,6 +12,7 @@ pub(crate) struct Counts {
     pub(crate) messages: u64,
     pub(crate) marks: u64,
     pub(crate) local_collectives: u64,
+    pub(crate) agreements: u64,
     /// Payload of the messages.
     pub(crate) bytes: u64,
     pub(crate) threaded: u64,
@@ -37,7 +38,7 @@ impl Counts {
         macro_rules! add {
             ($($name:ident)+) => { $(add_to(&mut self.$name, later.$name);)+ };
         }
-        add!(events messages marks local_collectives bytes threaded answering negative_times);
+        add!(events messages marks local_collectives agreements bytes threaded answering negative_times);
         add!(unknown_requests never_completed found_only skipped_unknown torn);
         add!(partitions_not_ready partitions_inactive partitioned_sizes);
         self.spent.add(later.spent);

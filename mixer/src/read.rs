@@ -5,9 +5,9 @@ use crate::error::MixError;
 use crate::index::CommIndex;
 use crate::order::Samples;
 use crate::parts;
-use crate::task::{Asked, PartitionedRequest, Task};
+use crate::task::{Asked, AskedOf, PartitionedRequest, Task};
 use crate::two_phase::{Access, Plans};
-use crate::walk::{Answer, Told, Walk, WalkOptions};
+use crate::walk::{Answer, Fenced, Owed, Told, Walk, WalkOptions};
 use crate::{Creations, Options, Progress, StorageServers};
 use collectives::creations::Library;
 use hashbrown::HashMap;
@@ -33,8 +33,8 @@ pub(crate) struct Reading<'a> {
     progress: &'a dyn Progress,
     lenient: bool,
     walk_options: WalkOptions<'a>,
-    /// The answers that tasks give to one-sided requests of others, once they are known.
-    answers: OnceLock<HashMap<Rank, Vec<Answer>>>,
+    /// What tasks do for one-sided calls of others, once that is known.
+    owed: OnceLock<HashMap<Rank, Owed>>,
     /// The partitioned sends to tasks whose receives have other partitions.
     told: OnceLock<HashMap<Rank, Told>>,
     /// The accesses to files in two phases.
@@ -95,7 +95,7 @@ impl<'a> Reading<'a> {
             progress,
             lenient: options.lenient,
             walk_options,
-            answers: OnceLock::new(),
+            owed: OnceLock::new(),
             told: OnceLock::new(),
             plans: OnceLock::new(),
             expected: AtomicUsize::new(0),
@@ -206,7 +206,7 @@ impl<'a> Reading<'a> {
         receivers
     }
 
-    /// From now on, tasks of `share` give the answers to the one-sided requests of all tasks; returns those that give some. `shifts`
+    /// From now on, tasks of `share` do what one-sided calls of all tasks ask of them; returns those of which something is asked. `shifts`
     /// convert the tasks' clocks to the common one.
     pub(crate) fn answer(
         &self,
@@ -214,22 +214,43 @@ impl<'a> Reading<'a> {
         asked: impl IntoIterator<Item = (Rank, Vec<Asked>)>,
         shifts: &[i64],
     ) -> Vec<Rank> {
-        let mut answers: HashMap<Rank, Vec<Answer>> = HashMap::new();
-        for (origin, Asked { comm, target, at, bytes, round }) in
+        let mut owed: HashMap<Rank, Owed> = HashMap::new();
+        for (origin, Asked { comm, target, of }) in
             asked.into_iter().flat_map(|(origin, list)| list.into_iter().map(move |asked| (origin, asked)))
         {
-            if share.contains(&target.0) {
-                let shift = shifts[origin.index()].saturating_sub(shifts[target.index()]);
-                let at = at.saturating_add_signed(shift);
-                answers.entry(target).or_default().push(Answer { comm, origin, at, bytes, round });
+            if !share.contains(&target.0) {
+                continue;
+            }
+            let owed = owed.entry(target).or_default();
+            match of {
+                AskedOf::Answer { at, answered, bytes, round, transfer } => {
+                    let shift = shifts[origin.index()].saturating_sub(shifts[target.index()]);
+                    let [at, before] = [at, answered].map(|time| time.saturating_add_signed(shift));
+                    owed.answers.push(Answer { comm, origin, at, before, bytes, round, transfer });
+                }
+                AskedOf::Fence(fence) => owed.fenced.push(Fenced { comm, fence, origin }),
             }
         }
-        // Stable: those of one task stay in its order.
-        answers.values_mut().for_each(|list| list.sort_by_key(|answer| (answer.at, answer.round)));
-        let mut targets: Vec<Rank> = answers.keys().copied().collect();
+        for Owed { answers, fenced } in owed.values_mut() {
+            // A task's requests to another on a window come in its order.
+            let mut next: HashMap<(CommIndex, Rank), u64> = HashMap::new();
+            for answer in answers.iter_mut().rev() {
+                let next = next.entry((answer.comm, answer.origin)).or_insert(u64::MAX);
+                *next = answer.at.min(*next);
+                answer.at = *next;
+            }
+            answers.sort_by_key(|answer| (answer.at, answer.round));
+            let mut before = u64::MAX;
+            for answer in answers.iter_mut().rev() {
+                before = before.min(answer.before);
+                answer.before = before;
+            }
+            fenced.sort_unstable();
+        }
+        let mut targets: Vec<Rank> = owed.keys().copied().collect();
         targets.sort_unstable();
         // Set once a mix.
-        let _ = self.answers.set(answers);
+        let _ = self.owed.set(owed);
         targets
     }
 
@@ -249,15 +270,16 @@ impl<'a> Reading<'a> {
         communicators: &'w Communicators,
         options: WalkOptions<'w>,
     ) -> Result<Task, MixError> {
-        let answers = self.answers.get().and_then(|all| all.get(&rank)).map_or(&[][..], Vec::as_slice);
+        let owed = self.owed.get().and_then(|all| all.get(&rank));
         if rank.0 >= self.capture.tasks() {
             let options = WalkOptions { with_notes: false, ..options };
-            return Walk::new(rank, communicators, options, false, &[], answers, answers.len()).serve();
+            let expected = owed.map_or(0, |owed| owed.answers.len());
+            return Walk::new(rank, communicators, options, false, &[], owed, expected).serve();
         }
         let mut events = self.capture.events(rank)?;
         let expected = self.expected.load(Ordering::Relaxed);
         let (threads, functions) = (events.has_many_threads(), events.functions());
-        let mut walk = Walk::new(rank, communicators, options, threads, functions, answers, expected);
+        let mut walk = Walk::new(rank, communicators, options, threads, functions, owed, expected);
         walk.tell(self.told.get().and_then(|all| all.get(&rank)), self.plans.get());
         events.each_to(&mut walk)?;
         self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);

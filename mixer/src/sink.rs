@@ -200,7 +200,7 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     }
     if summary.io_servers > 0 {
         let first = summary.tasks - summary.io_servers;
-        add("storage servers", &format!("tasks {first}–{}", summary.tasks - 1));
+        add(About::STORAGE, &format!("tasks {first}–{}", summary.tasks - 1));
     }
     for lack in summary.lacks() {
         add(About::NOT_IN_TRACE, &lack);

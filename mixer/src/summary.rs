@@ -9,7 +9,7 @@ use std::time::Duration;
 use vef_format::account::ByPart;
 use vef_format::capture::Host;
 use vef_format::ids::Rank;
-use vef_format::units::{Bytes, Grouped, Picos};
+use vef_format::units::{Bytes, Count, Grouped, Picos};
 
 /// The result of a mix.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -36,6 +36,8 @@ pub struct Summary {
     pub collectives: u64,
     /// Lines of collectives: one for each member.
     pub local_collectives: u64,
+    /// Those among them by which MPI agrees on communicators and files.
+    pub agreements: u64,
     /// Communicators written.
     pub communicators: u64,
     /// Payload of all messages.
@@ -94,7 +96,8 @@ impl Summary {
         let moving = self.not_representable.values().filter(|tally| tally.bytes != Bytes::ZERO);
         let other: u64 = moving.map(|tally| tally.count).sum();
         if other > 0 {
-            let all = other + self.messages + self.local_collectives;
+            // No call of the program moves the data of an agreement.
+            let all = other + self.messages + self.local_collectives.saturating_sub(self.agreements);
             let share = 100.0 * other as f64 / all as f64;
             lines.push(format!(
                 "{} of {} calls that move data ({share:.0} %): a trace cannot represent them",
@@ -115,22 +118,23 @@ impl Summary {
             names.iter().map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.count), tally.bytes)),
         );
         let Dropped { sends, cancelled, empty_self, collectives } = self.dropped;
-        for (count, what) in [
-            (sends, "sends without a receive"),
-            (cancelled, "cancelled sends"),
-            (empty_self, "empty messages of a task to itself"),
-            (collectives, "parts of collectives that not all members came to"),
-            (self.partitions_not_ready, "partitions of started sends that were never ready"),
-            (self.partitions_inactive, "partitions that were ready before their send was started"),
-            (self.skipped_unknown, "events of unknown type"),
-            (self.unknown_requests, "completions of requests whose start was not recorded"),
+        for (count, one, what) in [
+            (sends, "send", "without a receive"),
+            (cancelled, "cancelled send", ""),
+            (empty_self, "empty message", "of a task to itself"),
+            (collectives, "part", "of collectives that not all members came to"),
+            (self.partitions_not_ready, "partition", "of started sends, never ready"),
+            (self.partitions_inactive, "partition", "ready before the send was started"),
+            (self.skipped_unknown, "event", "of unknown type"),
+            (self.unknown_requests, "completion", "of requests whose start was not recorded"),
         ] {
             if count > 0 {
-                lines.push(format!("{} {what}", Grouped(count)));
+                lines.push(format!("{} {what}", Count(count, one)).trim_end().to_owned());
             }
         }
         if !self.killed.is_empty() {
-            lines.push(format!("calls of {} tasks after their last complete record", self.killed.len()));
+            let killed = Count(self.killed.len(), "task");
+            lines.push(format!("calls of {killed} after the last complete record"));
         }
         lines
     }
@@ -292,7 +296,8 @@ impl Unmatched {
 
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} sends without receive, {} receives without send", self.sends, self.receives)?;
+        let (sends, receives) = (Count(self.sends, "send"), Count(self.receives, "receive"));
+        write!(f, "{sends} without receive, {receives} without send")?;
         for (at, message) in self.first.iter().enumerate() {
             write!(f, "{}{message}", if at == 0 { ": " } else { "; " })?;
         }
@@ -315,7 +320,7 @@ impl fmt::Display for UnmatchedMessage {
             None => write!(f, " with any tag")?,
         }
         match self.bytes {
-            Some(bytes) => write!(f, ", {} bytes", bytes.0),
+            Some(bytes) => write!(f, ", {}", Count(bytes.0, "byte")),
             None => Ok(()),
         }
     }
@@ -347,7 +352,7 @@ mod tests {
     /// Fences and windows are named, but move nothing.
     #[test]
     fn calls_without_bytes_move_no_data() {
-        let mut summary = Summary { messages: 2, local_collectives: 1, ..Summary::default() };
+        let mut summary = Summary { messages: 2, local_collectives: 4, agreements: 3, ..Summary::default() };
         let mut other = |name: &str, count, bytes| {
             summary.not_representable.insert(name.to_owned(), Tally { count, bytes: Bytes(bytes) });
             summary.lacks()

@@ -13,19 +13,35 @@ use vef_format::container::Section;
 use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Nanos};
 
-/// A one-sided request.
+/// What another task does for a one-sided call of this one.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// The communicator of the window.
     pub(crate) comm: CommIndex,
-    /// The task that answers.
+    /// The other task.
     pub(crate) target: Rank,
-    /// Start of the call, on the clock of the task that asks.
-    pub(crate) at: u64,
-    /// Bytes of the answer.
-    pub(crate) bytes: Bytes,
-    /// Orders the requests of several tasks that begin together.
-    pub(crate) round: u32,
+    /// What it does.
+    pub(crate) of: AskedOf,
+}
+
+/// See [`Asked`].
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum AskedOf {
+    /// It answers a request.
+    Answer {
+        /// When the request came to its target, about, on the clock of the task that asks.
+        at: u64,
+        /// End of the call that waited for the answer; [`u64::MAX`] if none did.
+        answered: u64,
+        /// Bytes of the answer.
+        bytes: Bytes,
+        /// Orders the requests of several tasks that begin together.
+        round: u32,
+        /// Whether it is a transfer itself that is answered.
+        transfer: bool,
+    },
+    /// In its fence with that number, of those on the window, it waits for transfers.
+    Fence(u32),
 }
 
 /// A request of partitioned communication, of which the other side must know.
@@ -60,7 +76,7 @@ pub(crate) struct Task {
     pub(crate) fates: Vec<Fate>,
     /// The messages that probes found.
     pub(crate) found: Vec<Found>,
-    /// The one-sided requests that other tasks answer, in the order of the calls.
+    /// What other tasks do for its one-sided calls, in the order of the calls.
     pub(crate) asked: Vec<Asked>,
     /// Its collective accesses to files, in order, where there are storage servers.
     pub(crate) accesses: Vec<Access>,

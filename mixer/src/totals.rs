@@ -13,7 +13,7 @@ impl Summary {
         macro_rules! set {
             ($($name:ident)+) => { $(self.$name = counts.$name;)+ };
         }
-        set!(events messages marks local_collectives threaded answering negative_times unknown_requests);
+        set!(events messages marks local_collectives agreements threaded answering negative_times unknown_requests);
         set!(never_completed found_only skipped_unknown torn spent not_representable killed);
         set!(partitions_not_ready partitions_inactive partitioned_sizes);
         self.bytes = Bytes(counts.bytes);

@@ -120,7 +120,7 @@ fn a_send_without_receive() {
     let said = program.error().to_string();
     assert_eq!(
         said,
-        "1 sends without receive, 0 receives without send: task 0 sends to 1 with tag 5, 77 bytes"
+        "1 send without receive, 0 receives without send: task 0 sends to 1 with tag 5, 77 bytes"
     );
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.unmatched.sends, summary.dropped.sends, summary.messages), (1, 1, 1));
@@ -136,7 +136,7 @@ fn a_receive_without_send() {
     let said = program.error().to_string();
     assert_eq!(
         said,
-        "0 sends without receive, 1 receives without send: task 1 receives from 0 with tag 3, 64 bytes"
+        "0 sends without receive, 1 receive without send: task 1 receives from 0 with tag 3, 64 bytes"
     );
     let (lines, summary) = program.lines(true);
     assert_eq!(summary.unmatched.receives, 1);

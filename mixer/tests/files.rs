@@ -143,6 +143,47 @@ fn collective_accesses_are_agreed_on_and_counted() {
     }
 }
 
+/// MPICH makes the whole access in its first half, in two phases where ranks interleave; with Open MPI each rank starts an access of its own.
+#[test]
+fn the_first_half_of_a_split_access_is_what_the_library_makes_of_it() {
+    let own = || vec![(3, 8)];
+    for (library, gathered, expected) in
+        [("MPICH", 2, [vec![(3, 16)], vec![(0, 16), (0, 8)]]), ("Open MPI v4.1.4", 0, [own(), own()])]
+    {
+        let mut program = Program::new(2);
+        open(&mut program);
+        for task in [0, 1] {
+            let offset = Some(8 * (1 - i64::from(task)));
+            call(&mut program, task, "MPI_File_write_at_all_begin", 8, access(offset, true, true, None));
+            call(&mut program, task, "MPI_File_write_at_all_end", 0, Detail::None);
+        }
+        program.finish();
+        let (lines, summary) = mixed(&program, Some(IoServers { width: 1, ..SERVERS }), library);
+        let agreed = agreements(&lines, "0").into_iter().filter(|&part| part == [5, 8, 16]).count();
+        assert_eq!(agreed, gathered, "{library}");
+        assert_eq!([0, 1].map(|task| messages(&lines, task)), expected, "{library}");
+        assert!(summary.not_representable.is_empty(), "{:?}", summary.not_representable);
+    }
+}
+
+/// Whether accesses are atomic, and hints, are agreed on.
+#[test]
+fn settings_of_a_file_are_agreed_on() {
+    for (library, expected) in [("MPICH", vec![[0, 4, 0], [2, 4, 4]]), ("Open MPI v4.1.4", vec![[0, 4, 0]])] {
+        let mut program = Program::new(2);
+        open(&mut program);
+        for task in [0, 1] {
+            for function in ["MPI_File_set_atomicity", "MPI_File_set_info"] {
+                call(&mut program, task, function, 0, access(None, true, true, None));
+            }
+        }
+        program.finish();
+        let (lines, _) = mixed(&program, Some(SERVERS), library);
+        let behind_opening = if library == "MPICH" { 2 } else { 3 };
+        assert_eq!(agreements(&lines, "0")[behind_opening..], expected, "{library}");
+    }
+}
+
 /// Accesses to a file that the capture does not open, its view and its end, are counted as calls that the trace does not have.
 #[test]
 fn unknown_files_are_counted() {

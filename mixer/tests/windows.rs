@@ -24,6 +24,12 @@ fn window(program: &mut Program) {
     }
 }
 
+/// The latest call of a task takes so long.
+fn lasts(program: &mut Program, task: usize, time: u64) {
+    let last = program.tasks[task].last_mut().unwrap();
+    last.end = last.start + time;
+}
+
 fn transfer(target: u32, sent: u64, fetched: u64) -> Detail<'static> {
     Detail::Transfer(Transfer {
         window: WINDOW,
@@ -73,6 +79,7 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
     window(&mut program);
     call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
     call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+    lasts(&mut program, 0, 150);
     program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
     let text = mixed(&program, None).unwrap();
     assert_eq!(
@@ -80,7 +87,7 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
         [
             "1 0 at 190, collective",
             "0 0 at 90, own to 1 of 0",
-            "0 0 at 190, message of 500 from 1",
+            "0 0 at 50, message of 500 from 1",
             "0 0 at 90, message of 7 from 1",
         ]
     );
@@ -112,11 +119,40 @@ fn what_the_target_computes_before_it_answers_is_kept() {
         "0 500 at 0, message of 0 from 0",
         "0 500 at 0, message of 0 from 0",
         // What the call takes behind the latest answer, too.
-        "0 7 at 300, own to 1 of 0",
+        "0 7 at 256, own to 1 of 0",
         "1 0 at 290, own to 0 of 7",
     ];
     assert_eq!(records(&text, "1"), expected);
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+}
+
+/// A target that calls MPI without waiting there has not answered yet, if the origin waits until the target waits, too; else the origin had
+/// its answer when its own call returned.
+#[test]
+fn requests_are_answered_where_the_target_waits_unless_the_answer_was_there_before() {
+    let with = |flush: u64| {
+        let mut program = Program::new(2);
+        window(&mut program);
+        call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+        call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        lasts(&mut program, 0, flush);
+        program.send(1, 0, 5, 7).send(1, 0, 5, 8).receive(1, 0, 6);
+        lasts(&mut program, 1, 1000);
+        program.now += 1000;
+        program.send(0, 1, 6, 9).receive(0, 1, 5).receive(0, 1, 5).finish();
+        let text = mixed(&program, None).unwrap();
+        assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+        records(&text, "1")
+            .iter()
+            .map(|record| record.split(" at ").next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let [first, second, answer, mark] = ["0 7", "0 8", "0 500", "1 0"];
+    // The receive of the target begins 300 behind the flush, and the last mark is that of MPI_Finalize.
+    assert_eq!(with(700), [first, second, mark, answer, mark]);
+    assert_eq!(with(250), [first, second, answer, mark, mark]);
+    assert_eq!(with(150), [first, answer, second, mark, mark]);
+    assert_eq!(with(50), [answer, first, second, mark, mark]);
 }
 
 /// Neither the beginning of a phase nor a time without a core is a call, in which requests would be answered.
@@ -136,6 +172,7 @@ fn what_is_no_call_answers_nothing() {
             program.now -= 100;
         }
         call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        lasts(&mut program, 0, 150);
         call(&mut program, 1, "MPI_Win_sync", sync(None));
         program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
         records(&mixed(&program, None).unwrap(), "1")
@@ -170,13 +207,12 @@ fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
         [
             "1 64 at 190, collective",
             "0 32 at 90, own to 1 of 64",
-            "1 0 at 190, own to 0 of 32",
-            "0 0 at 0, own to 1 of 0",
+            "0 0 at 190, own to 0 of 32",
             "0 0 at 190, message of 0 from 1",
         ]
     );
     // It answers while it computes, because no call follows but the last: that counts from the request on.
-    assert_eq!(records(&text, "1"), ["0 0 at 0, message of 0 from 0", "1 0 at 300, collective"]);
+    assert_eq!(records(&text, "1"), ["0 0 at 0, message of 64 from 0", "1 0 at 295, collective"]);
 }
 
 /// Messages and marks of both tasks, without times, of a program that synchronises so on a window; each step is of a task, a function,
@@ -204,7 +240,7 @@ fn with_group(group: &'static [Rank]) -> Detail<'static> {
 #[test]
 fn an_access_epoch_waits_for_the_post_and_the_exposure_epoch_for_the_end_of_it() {
     for end in ["MPI_Win_wait", "MPI_Win_test"] {
-        let [origin, target] = synchronised(&[
+        let steps = [
             // Its own rank in a group is nobody to wait for.
             (1, "MPI_Win_post", with_group(&[Rank(0), Rank(1)])),
             (0, "MPI_Win_start", with_group(&[Rank(1)])),
@@ -213,9 +249,14 @@ fn an_access_epoch_waits_for_the_post_and_the_exposure_epoch_for_the_end_of_it()
             (1, end, sync(None)),
             // The epoch is over: nothing is left to ask.
             (0, "MPI_Win_flush_all", sync(None)),
-        ]);
-        let [epoch, put, done] = ["0 0, collective", "1 64, message of 0 from 1", "1 0, own to 1 of 64"];
-        assert_eq!(origin, [epoch, put, done, "0 0, own to 1 of 0"], "{end}");
+        ];
+        let [epoch, put, last] = ["0 0, collective", "1 64, message of 0 from 1", "0 0, own to 1 of 64"];
+        let [origin, target] = synchronised(&steps);
+        assert_eq!(origin, [epoch, put, last], "{end}");
+        assert_eq!(target, ["0 0, collective", "1 0, own to 0 of 0", "1 0, message of 64 from 0"], "{end}");
+        // Without a transfer there is a message for it.
+        let [origin, target] = synchronised(&[&steps[..2], &steps[3..]].concat());
+        assert_eq!(origin, [epoch, "1 0, message of 0 from 1", "0 0, own to 1 of 0"], "{end}");
         assert_eq!(target, ["0 0, collective", "1 0, own to 0 of 0", "1 0, message of 0 from 0"], "{end}");
     }
 }
@@ -242,16 +283,50 @@ fn a_lock_is_asked_for_and_given_back() {
 }
 
 #[test]
-fn a_fence_waits_for_the_own_transfers_and_for_all_members() {
-    let [origin, target] = synchronised(&[
+fn a_fence_waits_for_transfers_to_its_task_and_for_all_members() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    for (task, function, detail) in [
         (0, "MPI_Put", transfer(1, 64, 0)),
         (0, "MPI_Win_fence", sync(None)),
+        (1, "MPI_Put", transfer(0, 32, 0)),
         (1, "MPI_Win_fence", sync(None)),
-    ]);
-    // The barriers are not among these: the last mark is behind the second one.
-    let asked = ["1 64, collective", "1 0, own to 1 of 64", "0 0, own to 1 of 0", "0 0, collective"];
-    assert_eq!(origin, asked);
-    assert_eq!(target, ["0 0, message of 0 from 0", "1 0, collective"]);
+        (1, "MPI_Put", transfer(0, 16, 0)),
+        (1, "MPI_Win_fence", sync(None)),
+        (0, "MPI_Win_fence", sync(None)),
+    ] {
+        call(&mut program, task, function, detail);
+    }
+    program.finish();
+    let text = mixed(&program, None).unwrap();
+    let lines = || text.lines().skip(1).map(|line| line.split(' ').collect::<Vec<_>>());
+    let messages: HashMap<String, String> = lines()
+        .filter(|line| !line[0].starts_with(['C', 'G']) && line[1] != line[2])
+        .map(|line| (line[0].to_owned(), format!("{} to {}", line[3], line[2])))
+        .collect();
+    let of = |task: &str| -> Vec<String> {
+        let own = lines().filter(|line| match line[0].as_bytes()[0] {
+            b'C' => false,
+            b'G' => line[3] == task,
+            _ => line[1] == task && line[2] != task,
+        });
+        let named = own.map(|line| match line[0].starts_with('G') {
+            true => match (line[6], line[8]) {
+                ("2", after) => format!("barrier behind {}", messages[after]),
+                _ => "barrier".to_owned(),
+            },
+            false => match line[4].parse::<u32>().unwrap() % 4 {
+                2 => format!("{} behind {}", messages[line[0]], messages[line[6]]),
+                _ => messages[line[0]].clone(),
+            },
+        });
+        named.collect()
+    };
+    // No transfer waits for one of the other task, also where that was in its fence before: only fences do, each for the transfers before it.
+    let first = ["barrier", "64 to 1", "barrier", "barrier behind 32 to 0"];
+    let second = ["barrier", "32 to 0", "barrier", "16 to 0 behind 64 to 1", "barrier"];
+    assert_eq!((of("0"), of("1")), (first.map(str::to_owned).to_vec(), second.map(str::to_owned).to_vec()));
+    assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 }
 
 /// The origin's side of a get is complete with its data; a put has no answer to wait for.
@@ -272,10 +347,11 @@ fn a_local_flush_waits_for_what_is_fetched() {
 }
 
 #[test]
-fn all_wait_for_each_other_when_a_window_is_made_and_freed() {
+fn all_wait_for_each_other_when_a_window_is_made_and_freed_and_gets_hints() {
     let mut program = Program::new(2);
     window(&mut program);
     for task in 0..2 {
+        call(&mut program, task, "MPI_Win_set_info", sync(None));
         call(&mut program, task, "MPI_Win_free", Detail::WindowFree(WINDOW));
     }
     call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
@@ -285,7 +361,7 @@ fn all_wait_for_each_other_when_a_window_is_made_and_freed() {
         let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         fields.filter(|fields| fields[0].starts_with('G') && fields[2..4] == ["6", task]).count()
     };
-    assert_eq!((barriers("0"), barriers("1")), (2, 2));
+    assert_eq!((barriers("0"), barriers("1")), (3, 3));
     // Each window has a communicator of its own.
     let mut program = Program::new(2);
     for id in [0, 1] {

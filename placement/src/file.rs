@@ -177,7 +177,7 @@ impl FileLists {
             None => Ok(Placement { nodes, ranks }),
             Some(rank) => {
                 let node = ranks[rank].node;
-                let message = format!("rank {rank} is on node {node}, but there are only {count} nodes");
+                let message = format!("rank {rank} is on node {node}, but the number of nodes is {count}");
                 Err(error_under("ranks", Error::new(message)))
             }
         }
@@ -341,7 +341,7 @@ mod tests {
         );
         assert_eq!(error("", PlacementFormat::Text), "p:1: a placement needs at least one rank");
         let beyond = error("nodes = [\"a\"]\n\nranks = [0, 1]", PlacementFormat::Toml);
-        assert_eq!(beyond, "p:3: rank 1 is on node 1, but there are only 1 nodes");
+        assert_eq!(beyond, "p:3: rank 1 is on node 1, but the number of nodes is 1");
         assert!(error("nodes = [\"a\"]\nranks = [0, \"x\"]", PlacementFormat::Toml).starts_with("p:2: "));
         assert!(error("{\n \"nodes\": [", PlacementFormat::Json).starts_with("p:2: "));
         assert!(error("nodes = [\"a\", \"a\"]\nranks = [0]", PlacementFormat::Toml).contains("same name"));

@@ -48,13 +48,16 @@ impl Placement {
                 if over { "  (oversubscribed)" } else { "" },
             );
         }
+        let plural = |number: usize| if number == 1 { "" } else { "s" };
         let used = ranks_of.iter().filter(|ranks| !ranks.is_empty()).count();
         let _ = writeln!(
             text,
-            "{} ranks on {} of {} nodes, {} of them oversubscribed",
+            "{} rank{} on {} of {} node{}, {} of them oversubscribed",
             count(self.ranks.len()),
+            plural(self.ranks.len()),
             count(used),
             count(self.nodes.len()),
+            plural(self.nodes.len()),
             count(oversubscribed)
         );
         text

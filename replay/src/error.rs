@@ -4,7 +4,7 @@ use crate::message::LiveId;
 use crate::source::SourceError;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCode;
-use vef_format::units::Picos;
+use vef_format::units::{Count, Picos};
 
 /// Why there is no replay of these jobs.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum BuildError {
     #[error("no trace to replay")]
     NoJobs,
     /// A placement that leaves tasks without a node.
-    #[error("job {job} has {tasks} tasks, its placement has nodes for {placed}")]
+    #[error("job {job} has {}, its placement has nodes for {placed}", Count(*.tasks, "task"))]
     Placement {
         /// Which job, from 0.
         job: u32,
@@ -31,7 +31,7 @@ pub enum BuildError {
         factor: f64,
     },
     /// A header that promises more tasks than the trace can have records of.
-    #[error("job {job}: the header promises {tasks} tasks, more than a trace of this length can have")]
+    #[error("job {job}: the header promises {}, more than a trace of this length can have", Count(*.tasks, "task"))]
     Tasks {
         /// Which job.
         job: u32,

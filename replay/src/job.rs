@@ -157,6 +157,12 @@ impl Job {
         Ok(container.reader().spans()?)
     }
 
+    /// The same of the program's tasks: without the storage servers of `vef mix --io-servers`, which are the last ones.
+    pub fn program_spans(&self) -> Result<Option<Vec<Span>>, LoadError> {
+        let Feed::Container(container) = &self.source else { return Ok(None) };
+        Ok(container.reader().program_spans()?)
+    }
+
     /// What is known of these records, tasks and numbers (from 0), as they were captured: nothing, if the trace is no container.
     pub fn captured_records(&self, wanted: &[(Rank, u64)]) -> Result<Vec<CapturedRecord>, LoadError> {
         let Feed::Container(container) = &self.source else {

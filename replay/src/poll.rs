@@ -320,12 +320,9 @@ impl Replay {
         mut take: impl FnMut(Message),
     ) -> Result<(), ReplayError> {
         self.check_time(now)?;
-        self.move_clock(now)?;
-        for nth in 0..most {
+        for _ in 0..most {
             // Messages within a node that follow from the one before come before the next.
-            if nth > 0 {
-                self.move_clock(now)?;
-            }
+            self.move_clock(now)?;
             match self.pop_now()? {
                 Some(message) => take(message),
                 None => break,

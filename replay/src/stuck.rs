@@ -13,7 +13,7 @@ use vef_format::ids::{CollectiveId, MessageId, Rank};
 use vef_format::operation::Operation;
 use vef_format::raw::{KIND, NOTHING};
 use vef_format::text::Line;
-use vef_format::units::Picos;
+use vef_format::units::{Count, Picos};
 
 /// Why nothing happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -370,22 +370,20 @@ impl StuckTask {
 
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = match self.waiting {
-            1 => "1 task waits".to_owned(),
-            more => format!("{more} tasks wait"),
-        };
+        let waiting = Count(self.waiting, "task");
+        let waiting = format!("{waiting} {}", waiting.agree("waits", "wait"));
         match self.clock {
             Some(clock) => write!(f, "nothing can happen after {clock}: {waiting}")?,
             None => write!(f, "nothing more can happen: {waiting}")?,
         }
         if self.live > 0 {
-            write!(f, "\n  {} messages were taken and not delivered:", self.live)?;
+            write!(f, "\n  taken and not delivered: {}", Count(self.live, "message"))?;
             for message in &self.undelivered {
                 write!(f, "\n    {message}")?;
             }
         }
         if let Some(first) = &self.first_refusal {
-            write!(f, "\n  {} reports of the simulator were refused, first: {first}", self.refused)?;
+            write!(f, "\n  refused: {} of the simulator, first: {first}", Count(self.refused, "report"))?;
         }
         if let Some(why) = &self.unsearched {
             write!(f, "\n  the trace could not be searched for the records below: {why}")?;
@@ -481,7 +479,7 @@ impl fmt::Display for WaitsFor {
             Self::Collective { id, operation, missing, missing_messages, unsent } => {
                 write!(f, "{id} ({operation})")?;
                 if *missing_messages > 0 {
-                    write!(f, ": {missing_messages} messages missing, from")?;
+                    write!(f, ": {} missing, from", Count(*missing_messages, "message"))?;
                     for (number, member) in missing.iter().enumerate() {
                         let comma = if number > 0 { "," } else { "" };
                         let entered = match member.entered {
@@ -493,7 +491,7 @@ impl fmt::Display for WaitsFor {
                     }
                 }
                 if *unsent > 0 {
-                    write!(f, ": {unsent} sends not complete")?;
+                    write!(f, ": {} not complete", Count(*unsent, "send"))?;
                 }
                 if *missing_messages == 0 && *unsent == 0 {
                     f.write_str(", which is the simulator's to complete")?;

@@ -54,10 +54,8 @@ pub struct Waits {
 struct Task {
     /// The start of its last record.
     last: Picos,
-    /// Collectives that it has entered and not left.
-    inside: Vec<(u64, Picos)>,
     /// Collectives that it has left: until when it waited for which member.
-    left: Vec<(u64, Picos, Option<Rank>)>,
+    left: Vec<(u64, Picos, Rank)>,
     /// Its sends that have waited for their receiver: when they left, and whose receiver that was.
     met: Vec<(u64, Picos, Rank)>,
 }
@@ -100,7 +98,8 @@ impl Waits {
             }
             3 => {
                 let place = own.left.iter().position(|&(id, ..)| id == after);
-                let (_, late, on) = place.map_or((0, from, None), |place| own.left.remove(place));
+                let left = place.map(|place| own.left.remove(place));
+                let (late, on) = left.map_or((from, None), |(_, late, by)| (late, Some(by)));
                 let late = late.clamp(from, released.max(from));
                 part(Cause::LateMember, on, from, late);
                 part(Cause::Collective, None, late, released);
@@ -117,10 +116,7 @@ impl Waits {
         let Some(record) = record else { return };
         match record.tag & KIND {
             MESSAGE if record.tag & AWAITED != 0 => drop(self.sends.insert((job, record.id), (task, at))),
-            COLLECTIVE => {
-                own.inside.push((record.id, at));
-                self.collectives.entry((job, record.id)).or_default().insert((at, task));
-            }
+            COLLECTIVE => drop(self.collectives.entry((job, record.id)).or_default().insert((at, task))),
             _ => {}
         }
     }
@@ -138,23 +134,18 @@ impl Waits {
     /// A task's part of a collective is complete.
     pub fn left(&mut self, left: &Left) {
         let &Left { job, task, id, at, last: is_over } = left;
-        let own = &mut self.tasks[job as usize][task.index()];
-        let Some(place) = own.inside.iter().position(|&(inside, _)| inside == id.0) else { return };
-        let (_, entered) = own.inside.remove(place);
+        let own = &mut self.tasks[job as usize][task.index()].left;
         let Some(entries) = self.collectives.get(&(job, id.0)) else { return };
-        let last = entries.range(..=(at, Rank(u32::MAX))).next_back();
-        let (late, on) = match last {
-            Some(&(last, by)) if last > entered && by != task => (last, Some(by)),
-            _ => (entered, None),
-        };
+        // Where this is the task itself there is no wait for a member.
+        let Some(&(late, by)) = entries.range(..=(at, Rank(u32::MAX))).next_back() else { return };
         // Members may have left before others enter, such as the root of a broadcast.
         if is_over {
             self.collectives.remove(&(job, id.0));
         }
-        if own.left.len() == MOST_LEFT {
-            own.left.remove(0);
+        if own.len() == MOST_LEFT {
+            own.remove(0);
         }
-        own.left.push((id.0, late, on));
+        own.push((id.0, late, by));
     }
 }
 

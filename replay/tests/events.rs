@@ -88,7 +88,12 @@ fn each_member_enters_and_leaves_by_itself() {
             let member = event.member.unwrap();
             let members = replay.members(event.job, event.id).unwrap();
             assert!(members[member as usize].entered.is_some_and(|(at, _)| at == event.at));
+            assert!(!members[member as usize].complete);
             replay.complete_member((event.job, event.id), member, now).unwrap();
+            // As long as it is not over for all.
+            if let Some(members) = replay.members(event.job, event.id) {
+                assert!(members[member as usize].complete && members[member as usize].entered.is_none());
+            }
         }
     }
     assert!(replay.is_complete(), "{}", replay.stuck().unwrap());
@@ -163,6 +168,7 @@ fn an_engine_refuses_what_cannot_be() {
     ));
     let stuck = engine.stuck().unwrap().to_string();
     assert!(stuck.contains("G0 (Allreduce), which is the simulator's to complete"), "{stuck}");
-    let divided = Engine::builder().job(allreduces()).collective_events(CollectiveEvents::default());
-    assert!(divided.partitions(2, |node| node % 2).unwrap_err().to_string().contains("cannot be events"));
+    let divided = || Engine::builder().job(allreduces()).collective_events(CollectiveEvents::default());
+    assert_eq!(divided().partitions(1, |_| 0).unwrap().len(), 1);
+    assert!(divided().partitions(2, |node| node % 2).unwrap_err().to_string().contains("cannot be events"));
 }

@@ -265,5 +265,6 @@ fn a_report_before_the_start_is_refused() {
     let refused = engine.delivered(first.id, early, &mut nothing).unwrap_err();
     assert!(refused.is_misuse() && matches!(refused, ReplayError::BeforeStart { .. }), "{refused}");
     assert!(matches!(engine.sent(first.id, early, &mut nothing), Err(ReplayError::BeforeStart { .. })));
+    engine.sent(first.id, first.start, &mut nothing).unwrap();
     engine.delivered(first.id, first.start, &mut |_: Next| {}).unwrap();
 }

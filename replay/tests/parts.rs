@@ -1,10 +1,11 @@
 //! Parts of a run: which records are replayed, and what becomes of those that depend on others.
 
 use replay::{
-    Container, Engine, Job, LeftOut, Link, Loaded, Part, PartError, Picos, Selection, Stretch, yardstick,
+    Computing, Container, Engine, Job, LeftOut, Link, Loaded, Part, PartError, Picos, Raw, Selection,
+    SendCompletion, Stretch, yardstick,
 };
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use vef_format::container::{self, About, Note, Settings};
 use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
@@ -46,6 +47,7 @@ fn run(job: Job, selection: &Arc<Selection>) -> (u64, u64, LeftOut) {
     let mut engine = Engine::builder().job(job.part(selection.clone())).engine().unwrap();
     let outcome = yardstick::run(&mut engine, &link()).unwrap();
     assert!(outcome.complete(), "{}", outcome.stuck.unwrap());
+    assert_eq!(engine.part(0).map(Selection::description), Some(selection.description()));
     (outcome.runtime.0 / 1000, engine.stats().total().messages, engine.left_out(0))
 }
 
@@ -70,6 +72,10 @@ fn what_depends_on_other_records_does_not_wait() {
     assert_eq!(selection.stretches(Rank(1)), [Stretch::of(0..3)]);
     assert_eq!((selection.records(), selection.of()), (4, 6));
     assert_eq!(selection.description(), "phase \"late\", 1 entry");
+    assert_eq!(selection.to_string(), "phase \"late\", 1 entry: 4 of 6 records (66.7 %)");
+    assert_eq!(format!("{selection:?}"), "phase \"late\", 1 entry: 4 of 6 records");
+    assert_eq!((selection.count(Rank(0), 0..9), selection.count(Rank(1), 1..9)), (1, 2));
+    assert_eq!(selection.iterations(), None);
     // Task 1: 900 ns in front of the Barrier, which is left out, 7 µs, 100 ns, the message with 3 µs; task 0 waits for it and computes 50 ns.
     let left_out = LeftOut { receptions: 1, collective_parts: 1 };
     assert_eq!(run(job(), &selection), (900 + 7000 + 100 + 3000 + 50, 1, left_out));
@@ -97,6 +103,99 @@ fn a_part_that_is_all_is_the_run() {
         run(job(), &selection),
         (whole.runtime.0 / 1000, engine.stats().total().messages, LeftOut::default())
     );
+}
+
+/// Task 0 waits for a message of 5 + 2 µs in the Barrier that task 1 enters outside of the part, and then sends one of 2 µs.
+#[test]
+fn a_collective_that_is_left_out_waits_as_it_did() {
+    let text = "VEF3 2 2 1 1 2 0 1000\nC0 0 1\n7 1 0 1000 4 5000 -1\nG0 C0 6 0 0 0 2 10 7\n\
+        G0 C0 6 1 0 0 0 900 -1\n8 0 1 1000 3 20 G0\n";
+    let notes = [(0, 0, phase(true, "x")), (1, 0, phase(true, "x")), (1, 1, phase(false, "x"))];
+    let selection = Arc::new(container(text, &notes).select(&Part::phase("x").unwrap()).unwrap());
+    let left_out = LeftOut { receptions: 0, collective_parts: 1 };
+    assert_eq!(run(container(text, &notes), &selection), (5000 + 2000 + 10 + 20 + 2000, 2, left_out));
+}
+
+/// A part that has the first record, and all that is computed in front of it, has the start-up; another has not.
+#[test]
+fn only_the_beginning_of_a_run_has_the_start_up() {
+    let computed = |nanos| Note::BeforePhase(Ticks(nanos));
+    let starts = |record, before| {
+        let start_up = [(0, 0, Note::StartUp(Ticks(100_000))), (1, 0, Note::StartUp(Ticks(0)))];
+        let phases = [
+            (0, record, phase(true, "x")),
+            (0, record, computed(before)),
+            (0, 2, phase(false, "x")),
+            (0, 2, computed(0)),
+        ];
+        let notes = [&start_up[..], &phases[..]].concat();
+        let selection = Arc::new(container(TEXT, &notes).select(&Part::phase("x").unwrap()).unwrap());
+        let mut job = container(TEXT, &notes);
+        job.from_launch(true).unwrap();
+        run(job, &selection).0
+    };
+    // The Barrier of task 0 with 900 ns, which is left out, and its message of 5 + 2 µs.
+    assert_eq!(starts(0, 0), 100_000 + 900 + 7000);
+    assert_eq!(starts(0, 300), 600 + 7000);
+    assert_eq!(starts(1, 0), 7000);
+}
+
+#[test]
+fn a_phase_within_itself_is_one_entry() {
+    let notes = [
+        (0, 0, phase(false, "x")),
+        (0, 0, phase(true, "x")),
+        (0, 1, phase(true, "x")),
+        (0, 2, phase(false, "x")),
+        (0, 3, phase(false, "x")),
+    ];
+    let selection = container(TEXT, &notes).select(&Part::phase("x").unwrap()).unwrap();
+    assert_eq!(selection.stretches(Rank(0)), [Stretch::of(0..3)]);
+    assert_eq!(selection.description(), "phase \"x\", 1 entry");
+}
+
+/// The computing times of the records that it is asked for, by task.
+#[derive(Clone, Debug, Default)]
+struct Asked(Arc<Mutex<[Vec<u64>; 2]>>);
+
+impl Computing for Asked {
+    fn time(&mut self, task: Rank, _: u64, record: &Raw) -> Ticks {
+        self.0.lock().unwrap()[task.index()].push(record.time);
+        Ticks(record.time)
+    }
+
+    fn again(&self) -> Box<dyn Computing> {
+        Box::new(self.clone())
+    }
+}
+
+/// Task 0: the Barrier, which is left out; and behind 30 ns, of which 20 lie in front of a wait for a send, its last record, which has 20 ns behind
+/// the wait. Task 1: its last record.
+#[test]
+fn a_survey_of_a_part_sees_what_its_replay_computes() {
+    let computed = |nanos| Note::BeforePhase(Ticks(nanos));
+    let notes = [
+        (0, 0, phase(true, "x")),
+        (0, 0, computed(0)),
+        (0, 1, phase(false, "x")),
+        (0, 1, computed(0)),
+        (0, 1, Note::Detached),
+        (0, 2, Note::SendWait { send: 1, before: Ticks(20), took: Ticks(10) }),
+        (0, 2, phase(true, "x")),
+        (0, 2, computed(30)),
+        (1, 2, phase(true, "x")),
+        (1, 2, computed(0)),
+    ];
+    let job = || container(TEXT, &notes);
+    let part = Arc::new(job().select(&Part::phase("x").unwrap()).unwrap());
+    let (asked, policy) = (Asked::default(), SendCompletion::WhenSent);
+    let computing = job().part(part.clone()).computing(Box::new(asked.clone()));
+    let mut engine = Engine::builder().job(computing).send_completion(policy).engine().unwrap();
+    assert!(yardstick::run(&mut engine, &link()).unwrap().complete());
+    let mut seen = [vec![], vec![]];
+    job().part(part).survey(policy, &mut |task, record| seen[task.index()].push(record.time)).unwrap();
+    assert_eq!(seen, [vec![900, 0, 10], vec![100]]);
+    assert_eq!(*asked.0.lock().unwrap(), seen);
 }
 
 #[test]
@@ -211,6 +310,27 @@ fn iterations_are_found_and_aligned() {
             assert!(messages >= of_iteration, "{what}");
         }
     }
+}
+
+/// A rank that repeats nothing is cut at the same share of its records.
+#[test]
+fn a_rank_without_a_loop_is_cut_in_proportion() {
+    let ring = ring(3, 12, |_| 5, false);
+    let other: String =
+        (0..11u32).map(|at| format!("{} 3 {} 8 0 1 -1\n", 2_000_000 + at, (at * at * 7 % 11) % 4)).collect();
+    let (head, lines) = ring.text.split_once('\n').unwrap();
+    let messages: u64 = head.split(' ').nth(2).unwrap().parse().unwrap();
+    let head = head.replacen(&format!("VEF3 3 {messages}"), &format!("VEF3 4 {}", messages + 11), 1);
+    let job = loaded(&format!("{head}\n{lines}{other}"));
+    let selection = job.select(&Part::iterations("3-7").unwrap()).unwrap();
+    assert_eq!(selection.iterations(), Some(5));
+    let [Stretch { records: of_reference, .. }] = selection.stretches(Rank(0)) else {
+        panic!("{selection:?}")
+    };
+    let all = ring.iterations[0][12] + 1;
+    let [start, end] = [of_reference.start, of_reference.end].map(|record| 11 * record / all);
+    assert!(0 < start && start < end && end < 11);
+    assert_eq!(selection.stretches(Rank(3)), [Stretch::of(start..end)]);
 }
 
 fn iterations_of(selection: &Selection) -> u64 {

@@ -1,6 +1,6 @@
 //! Containers with a proof, and those whose proof is not theirs.
 
-use replay::{Container, Engine, Job, ReplayError, yardstick};
+use replay::{Container, Engine, Job, Next, ReplayError, yardstick};
 use std::path::Path;
 use vef_format::container::{About, Reader, Settings, Writer};
 use vef_format::ids::{MessageId, Rank};
@@ -53,6 +53,44 @@ fn what_is_right_is_proven() {
     assert!(reader.is_proven().unwrap());
     assert_eq!(reader.section_names().count(), 0);
     assert!(replayed(reader).unwrap().complete());
+}
+
+/// Messages for which no record waits are not kept: the state of a replay does not grow with them.
+#[test]
+fn messages_that_nobody_awaits_are_forgotten() {
+    let size = |messages: u64| {
+        let header = Header { tasks: 2, messages, clock: Picos(1000), ..Header::default() };
+        let mut writer = Writer::new(Vec::new(), &header, &About::default(), Settings::default()).unwrap();
+        for id in 0..messages {
+            let (id, bytes, time) = (MessageId(id), Bytes(8), Ticks(5));
+            let (src, dst, after) = (Rank(0), Rank(1), Dependency::Start);
+            writer.message(&Message { id, src, dst, bytes, awaited: false, after, time }).unwrap();
+        }
+        let reader = Reader::from_bytes(writer.finish().unwrap(), Path::new("test.vefx")).unwrap();
+        assert!(reader.is_proven().unwrap());
+        let mut engines = Engine::builder()
+            .job(Job::container(Container::new(reader).unwrap()))
+            .partitions(2, |node| node)
+            .unwrap();
+        let mut sent: Vec<Next> = Vec::new();
+        engines[0].begin(&mut |next: Next| sent.push(next)).unwrap();
+        engines[1].begin(&mut |next: Next| panic!("{next:?}")).unwrap();
+        while let Some(next) = sent.pop() {
+            match next {
+                Next::Message(message) => {
+                    let parcel = engines[0].export(message.id).unwrap();
+                    let id = engines[1].import(parcel).unwrap();
+                    engines[1].delivered(id, Picos(1 << 40), &mut |next: Next| panic!("{next:?}")).unwrap();
+                }
+                Next::Wake(wake) => {
+                    engines[0].wake(wake, wake.at, &mut |next: Next| sent.push(next)).unwrap()
+                }
+                Next::Inside { .. } => panic!("each task has a node"),
+            }
+        }
+        engines[1].save().unwrap().len()
+    };
+    assert!(size(500) < size(10) + 100);
 }
 
 #[test]

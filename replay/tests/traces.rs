@@ -358,7 +358,7 @@ fn a_stuck_replay_of_a_file_names_lines() {
     assert_eq!((stuck.live, stuck.waiting, stuck.circle), (0, 4, Some(1)));
     let told = stuck.to_string();
     for part in [
-        "task 0, record 1, line 9 (G1) waits for G0 (Barrier): 1 messages missing, from task 2 (not entered)",
+        "task 0, record 1, line 9 (G1) waits for G0 (Barrier): 1 message missing, from task 2 (not entered)",
         "task 2, record 1, line 6 (message 1 to task 3) waits for message 2 from task 3 to task 2 (record 0, line 7), \
          which has not started",
         "in a circle: task 2 waits for task 3 waits for task 2",
@@ -391,8 +391,9 @@ fn a_refused_delivery_is_in_the_report() {
     replay.delivered(message.id, Picos(9)).unwrap_err();
     replay.delivered(LiveId::from_raw(7), Picos(12)).unwrap_err();
     let told = replay.stuck().unwrap().to_string();
-    let refused = "2 reports of the simulator were refused, first: time goes backwards: it is 10 ps, the call is for 9 ps";
-    assert!(told.contains(refused) && told.contains("1 messages were taken and not delivered"), "{told}");
+    let refused =
+        "refused: 2 reports of the simulator, first: time goes backwards: it is 10 ps, the call is for 9 ps";
+    assert!(told.contains(refused) && told.contains("taken and not delivered: 1 message"), "{told}");
 }
 
 /// A trace in text as a container that says more.

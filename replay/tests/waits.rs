@@ -102,6 +102,8 @@ fn each_send_waits_for_its_own_receiver() {
             wait(0, 3, Cause::Send, None, 500_000_000, 502_000_000),
         ]
     );
+    let pairs: Vec<_> = watch.sums.pairs().0.iter().map(|pair| (pair.on_task, pair.time_ps)).collect();
+    assert_eq!(pairs, [(2, 488_000_000), (1, 10_000_000), (0, 2_000_000), (0, 2_000_000)]);
 }
 
 /// What a receiver does is known up to the latest call: earlier ones are refused.

@@ -1,14 +1,10 @@
 //! The profile of a capture: what `vef profile` shows. Times are in nanoseconds (`_ns`).
 
-use crate::Exact;
 use crate::report::{Files, Spent};
 use crate::schema::schema;
-use crate::table::TextStyle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use vef_format::account::{ByPart, TimePart};
-use vef_format::units::{Count, Grouped};
+use vef_format::account::ByPart;
 
 /// A run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,110 +99,4 @@ pub struct Pair {
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-}
-
-/// Pairs and ranks in the text form, at most.
-const SHOWN: usize = 16;
-/// Characters of the name of a file, at most.
-const NAME: usize = 28;
-
-impl fmt::Display for Profile {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
-        let share = |part: u64, whole: u64| format!("{:.1}", 100.0 * part as f64 / whole.max(1) as f64);
-        writeln!(
-            out,
-            "{}, {} ms of all threads from MPI_Init to MPI_Finalize, {} ms of them ({} %) in calls of MPI\n",
-            Count(self.tasks, "rank"),
-            ms(self.thread_ns),
-            ms(self.mpi_ns),
-            share(self.mpi_ns, self.thread_ns)
-        )?;
-        if let Some(spent) = &self.spent {
-            let longest = |picos: Exact| format!("{:.3}", picos.0 as f64 / 1e9);
-            writeln!(out, "{:<28}{:>14}{:>10}{:>14}{:>8}", "part of the time", "ms", "%", "most", "of rank")?;
-            for part in &spent.parts {
-                let share =
-                    part.share.map_or_else(|| "–".to_owned(), |share| format!("{:.1}", 100.0 * share));
-                let [all, most] = [part.time_ps, part.max.value].map(longest);
-                writeln!(out, "{:<28}{all:>14}{share:>10}{most:>14}{:>8}", part.title(), part.max.rank)?;
-            }
-            writeln!(out)?;
-        }
-        writeln!(
-            out,
-            "{:<28}{:>12}{:>14}{:>14}{:>18}{:>8}",
-            "function", "calls", "ms", "longest rank", "bytes", "errors"
-        )?;
-        let mut beyond = Vec::new();
-        for call in &self.calls {
-            let mut name = call.name.clone();
-            let [calls, bytes, errors] = [call.calls, call.bytes, call.errors].map(Grouped);
-            if !call.representable {
-                beyond.push(format!("{calls} × {name}"));
-                name += " *";
-            }
-            let [time, longest] = [call.ns, call.longest_rank_ns].map(ms);
-            writeln!(out, "{name:<28}{calls:>12}{time:>14}{longest:>14}{bytes:>18}{errors:>8}")?;
-        }
-        match beyond.is_empty() {
-            true => writeln!(out, "\nAll of it can be represented in a VEF trace.\n")?,
-            false => writeln!(out, "\n* A VEF trace cannot represent: {}.\n", beyond.join(", "))?,
-        }
-        writeln!(
-            out,
-            "{:>8}{:>12}{:>14}{:>10}{:>12}{:>18}",
-            "rank", "calls", "MPI ms", "%", "messages", "bytes sent"
-        )?;
-        for (number, rank) in self.ranks.iter().enumerate().take(SHOWN) {
-            let [calls, messages, bytes] = [rank.calls, rank.messages, rank.bytes].map(Grouped);
-            let threads = rank.wall_ns.saturating_mul(rank.threads.into()).max(rank.mpi_ns);
-            let (time, share) = (ms(rank.mpi_ns), share(rank.mpi_ns, threads));
-            writeln!(out, "{number:>8}{calls:>12}{time:>14}{share:>10}{messages:>12}{bytes:>18}")?;
-        }
-        more(out, self.ranks.len())?;
-        writeln!(out)?;
-        if !self.phases.is_empty() {
-            writeln!(
-                out,
-                "{:<28}{:>10}{:>14}{:>10}{:>14}{:>8}{:>10}",
-                "phase", "entries", "ms", "in MPI %", "longest rank", "rank", "polling %"
-            )?;
-            for phase in self.phases.iter().take(SHOWN) {
-                let name = if phase.name.is_empty() { "(in no phase)" } else { &phase.name };
-                let [inside, polling] = [phase.times_ns.inside(), phase.times_ns.of(TimePart::Polling)];
-                writeln!(
-                    out,
-                    "{name:<28}{:>10}{:>14}{:>10}{:>14}{:>8}{:>10}",
-                    Grouped(phase.entries),
-                    ms(phase.ns),
-                    share(inside, phase.ns),
-                    ms(phase.max_ns),
-                    phase.max_rank,
-                    share(polling, phase.ns)
-                )?;
-            }
-            more(out, self.phases.len())?;
-            writeln!(out)?;
-        }
-        if let Some(files) = &self.files {
-            let style = TextStyle { top: SHOWN, more: "--json has all", ..TextStyle::WHOLE };
-            for (table, who) in files.clone().with_short_names(NAME).tables().iter().zip(["ranks", "rank"]) {
-                let columns = [&["file", who][..], &Files::SHORT].concat();
-                writeln!(out, "{}\n{}", table.title, table.only(&columns).to_text(&style))?;
-            }
-        }
-        writeln!(out, "{:>8}{:>8}{:>12}{:>18}", "from", "to", "messages", "bytes")?;
-        for &Pair { from, to, messages, bytes } in self.pairs.iter().take(SHOWN) {
-            writeln!(out, "{from:>8}{to:>8}{:>12}{:>18}", Grouped(messages), Grouped(bytes))?;
-        }
-        more(out, self.pairs.len())
-    }
-}
-
-fn more(out: &mut fmt::Formatter<'_>, all: usize) -> fmt::Result {
-    match all.checked_sub(SHOWN) {
-        Some(rest @ 1..) => writeln!(out, "     … and {rest} more (--json has all)"),
-        _ => Ok(()),
-    }
 }

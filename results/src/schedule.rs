@@ -4,7 +4,7 @@ use crate::schema::schema;
 use crate::simulation::{Finish, JobReport, NetworkReport, Performance, Simulation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vef_format::units::{Grouped, Picos};
+use vef_format::units::{Count, Grouped, Picos};
 
 /// The result of a GOAL schedule under model `loggp`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,10 +61,10 @@ impl Schedule {
         });
         format!(
             "run time     {runtime}\nranks        {} (finished from {min} on, in the mean after {mean})\n\
-             operations   {}, {} messages ({} B){lost}\nmodel        loggp, {loggp}",
+             operations   {}, {} ({} B){lost}\nmodel        loggp, {loggp}",
             Grouped(ranks),
             Grouped(operations),
-            Grouped(messages),
+            Count(*messages, "message"),
             Grouped(bytes)
         )
     }

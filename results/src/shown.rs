@@ -45,12 +45,6 @@ pub fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// A number of things, of which there may be one.
-pub fn of_them(number: impl Into<u128>, one: &str, several: &str) -> String {
-    let number = number.into();
-    format!("{} {}", count(number), if number == 1 { one } else { several })
-}
-
 /// A number, or a range of numbers.
 pub fn range(from: impl Into<u128>, to: impl Into<u128>) -> String {
     let (from, to) = (from.into(), to.into());

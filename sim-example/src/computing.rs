@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use vef_format::units::Count;
 
 /// Largest factor.
 const MOST: f64 = 1e6;
@@ -31,7 +32,7 @@ pub enum ScaleError {
         item: String,
     },
     /// A rank that the trace does not have.
-    #[error("compute scale {scale}: the trace has {tasks} tasks, no rank {rank}")]
+    #[error("compute scale {scale}: the trace has {}, no rank {rank}", Count(*.tasks, "task"))]
     Rank {
         /// The factors.
         scale: String,

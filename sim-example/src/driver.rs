@@ -88,6 +88,7 @@ pub fn simulate_followed(
         if let Some(mut spans) = spans {
             spans.delay(Picos(later));
             job.captured_times = spans.times();
+            job.captured_tasks = Some(spans.tasks).filter(|&tasks| tasks < job.tasks);
             job.span = Some(spans.report(&job.finish));
         }
         job.trace = Some(workload.trace.display().to_string());
@@ -143,7 +144,7 @@ impl Prepared {
         }
         for ((mut job, nodes), (number, workload)) in jobs.into_iter().zip(allocated).zip(running(settings)) {
             labels.push(if settings.observe.waits { job.labels()? } else { None });
-            let (captured, accounts) = (job.captured_spans()?, job.captured_accounts()?);
+            let (captured, accounts) = (job.program_spans()?, job.captured_accounts()?);
             let eager = send_completion == replay::SendCompletion::Eager;
             let factors = workload.compute_scale.factors(job.tasks())?;
             let of_job =

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use vef_format::units::Count;
 
 use crate::computing::ScaleError;
 use crate::loggp::StuckSchedule;
@@ -74,7 +75,7 @@ pub enum SimError {
         node: u32,
     },
     /// There are too few nodes that no other job has.
-    #[error("job {job} needs {needed} nodes that no other job has; the topology has {free}")]
+    #[error("job {job} needs {} that no other job has; the topology has {free}", Count(*.needed as u64, "node"))]
     NoRoom {
         /// The job, from 0.
         job: u32,

@@ -94,7 +94,7 @@ pub use driver::{run, run_observed, run_on, simulate, simulate_followed};
 pub use error::SimError;
 pub use noise::{ComputeNoise, UnknownNoise};
 pub use offload::{Collectives, Offload, OffloadError};
-pub use places::{Places, UnknownRule};
+pub use places::{Places, RULES, UnknownRule};
 pub use progress::Progress;
 pub use repeats::Repeat;
 pub use replay::{Link, Picos, SameNode, SendCompletion};

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use replay::{CollectiveEvents, CommId, EventOn, Picos};
+use vef_format::nearest::did_you_mean;
 use vef_format::operation::Operation;
 
 use crate::quantity::{QuantityError, parse_bytes, parse_time};
@@ -44,6 +45,10 @@ impl Offload {
     }
 }
 
+fn keys() -> impl Iterator<Item = &'static str> {
+    Operation::ALL.iter().map(|operation| operation.key())
+}
+
 /// What is wrong with a text of [`Collectives`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OffloadError {
@@ -61,7 +66,7 @@ pub enum OffloadError {
         error: QuantityError,
     },
     /// There is no such operation.
-    #[error("no collective operation is called {0:?}")]
+    #[error("no collective operation is called {:?}; {}write {}", .0, did_you_mean(.0, keys()), keys().collect::<Vec<_>>().join(", "))]
     Operation(String),
     /// A range is none, or it is empty.
     #[error("{0:?}: write FROM-TO, FROM- or -TO, and nothing that is above TO as FROM")]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use placement::Placement;
+use vef_format::nearest::did_you_mean;
 
 /// Where the tasks of a trace run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +39,12 @@ impl Default for Places {
 
 /// An invalid placement rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "placement rule {0:?}: write captured, or block:TASKS_PER_NODE, random:TASKS_PER_NODE or round-robin:NODES, with a number of at least 1"
-)]
+#[error("placement rule {0:?}: {meant}write {RULES}", meant = did_you_mean(.0.split(':').next().unwrap_or_default(), NAMES))]
 pub struct UnknownRule(pub String);
+
+/// The rules of [`Places`], as help and errors show them.
+pub const RULES: &str = "block, block:RANKS_PER_NODE, round-robin:NODES, random, random:RANKS_PER_NODE or captured, with numbers of at least 1";
+const NAMES: [&str; 4] = ["block", "round-robin", "random", "captured"];
 
 impl FromStr for Places {
     type Err = UnknownRule;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::Command;
+use vef_format::nearest::did_you_mean;
 
 /// Settings of a common network.
 #[derive(Debug, PartialEq, Eq)]
@@ -107,14 +108,18 @@ pub fn with_presets(mut command: Command) -> Command {
 
 /// No preset has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown preset; write {}", PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", "))]
-pub struct UnknownPreset;
+#[error("unknown preset; {}write {}", did_you_mean(.0, names()), names().collect::<Vec<_>>().join(", "))]
+pub struct UnknownPreset(pub String);
+
+fn names() -> impl Iterator<Item = &'static str> {
+    PRESETS.iter().map(|preset| preset.name)
+}
 
 impl FromStr for &'static Preset {
     type Err = UnknownPreset;
 
     fn from_str(text: &str) -> Result<Self, UnknownPreset> {
-        PRESETS.iter().find(|preset| preset.name == text).ok_or(UnknownPreset)
+        PRESETS.iter().find(|preset| preset.name == text).ok_or_else(|| UnknownPreset(text.to_owned()))
     }
 }
 

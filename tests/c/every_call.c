@@ -143,6 +143,10 @@ static void synchronised_windows(void)
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_free(&win);
     MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Info hints;
+    MPI_Info_create(&hints);
+    MPI_Win_set_info(win, hints);
+    MPI_Info_free(&hints);
     MPI_Win_lock_all(0, win);
     MPI_Fetch_and_op(&one, &result, MPI_INT, right, 0, MPI_SUM, win);
     MPI_Win_flush(right, win);

@@ -194,6 +194,8 @@ static void SECTION(files)(const char *directory)
     MPI_Status status;
     snprintf(name, sizeof name, "%s/file", directory);
     MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_set_atomicity(file, 0);
+    MPI_File_set_info(file, MPI_INFO_NULL);
     MPI_File_preallocate(file, 16 * size);
     MPI_File_set_size(file, 16 * size);
     MPI_File_set_view(file, 16 * rank, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);

@@ -16,6 +16,8 @@
  *     sync TARGET EXCLUSIVE ASSERT GROUP    -1 without a target or a group; else the size of the group
  *     open MODE, view PLACE UNIT, close     of a file
  *     io PLACE WRITE COLLECTIVE BYTES REQUEST     -1 at a file pointer
+ *     gathers DEST BYTES            with storage servers, messages of collective accesses in two phases
+ *     serves WRITTEN READ           and bytes to and from a single server
  *     other                         a call on a file that moves nothing, or of the service of names
  *     # NAME                        a class of random_classes.h begins; no call
  *
@@ -474,6 +476,12 @@ static void one_sided(thread *t)
     MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, comm, &win);
     MPI_Group group;
     MPI_Comm_group(comm, &group);
+    if (draw(t, 3) == 0) {
+        MPI_Info info;
+        MPI_Info_create(&info);
+        MPI_Win_set_info(win, info), say_sync(t, -1, 0, 0, -1);
+        MPI_Info_free(&info);
+    }
     if (way == 0) MPI_Win_fence(MPI_MODE_NOPRECEDE, win), say_sync(t, -1, 0, MPI_MODE_NOPRECEDE, -1);
     if (way == 1) MPI_Win_lock_all(0, win), say_sync(t, -1, 0, 0, -1);
     if (way == 2) {
@@ -510,74 +518,6 @@ static void one_sided(thread *t)
 #endif
 }
 
-static const char *directory;
-
-/* Open MPI 4.1 never completes a request of a file in MPI_Testany. */
-static void finish(thread *t, MPI_Request *q)
-{
-    if (draw(t, 2)) MPI_Wait(q, MPI_STATUS_IGNORE);
-    else MPI_Waitall(1, q, MPI_STATUSES_IGNORE);
-}
-
-/* A file that the members of a communicator write and read: each its own part of it. */
-static void file(thread *t)
-{
-    MPI_Comm comm = choose(t);
-    static __thread int out[8], in[8];
-    char name[4096];
-    int rank, size, mode = MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, has_view = draw(t, 2), count = 1 + draw(t, 6);
-    MPI_File fh;
-    MPI_Request q;
-    if (comm == MPI_COMM_NULL) return;
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &size);
-    snprintf(name, sizeof name, "%s/file.%d.%d", directory, t->tag, world_rank_of(comm, 0));
-    say(t, "open %d", mode);
-    CHECK(MPI_File_open(comm, name, mode, MPI_INFO_NULL, &fh) == MPI_SUCCESS);
-    /* Open MPI 4.1 never completes an immediate read behind the end. */
-    say(t, "io -1 1 1 0 0");
-    MPI_File_set_size(fh, 4096);
-    if (has_view) {
-        say(t, "view 16 4");
-        MPI_File_set_view(fh, 16, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
-    }
-    /* Writes by the ranks' own pointers must not meet what others have written and read back. */
-    say(t, "seek %d", (600 + rank * 60) * (has_view ? 1 : 4));
-    MPI_File_seek(fh, (600 + rank * 60) * (has_view ? 1 : 4), MPI_SEEK_SET);
-    for (int k = 0; k < count; k++) {
-        int what = draw(t, 11), n = draw(t, 9), bytes = 4 * n;
-        MPI_Offset at = (rank * 8 + 100 * k) * (has_view ? 1 : 4);
-        for (int i = 0; i < 8; i++) out[i] = t->tag + i, in[i] = -1;
-        switch (what) {
-        case 0: case 1: case 2:
-            say(t, "io %d 1 %d %d %d", (int)at, what == 1, bytes, what == 2);
-            if (what == 0) MPI_File_write_at(fh, at, out, n, MPI_INT, MPI_STATUS_IGNORE);
-            if (what == 1) MPI_File_write_at_all(fh, at, out, n, MPI_INT, MPI_STATUS_IGNORE);
-            if (what == 2) MPI_File_iwrite_at(fh, at, out, n, MPI_INT, &q), finish(t, &q);
-            say(t, "io %d 0 0 %d 0", (int)at, bytes);
-            MPI_File_read_at(fh, at, in, n, MPI_INT, MPI_STATUS_IGNORE);
-            /* Open MPI 4.1 returns from a collective write before the data can be read. */
-            CHECK(what == 1 || n == 0 || in[n - 1] == out[n - 1]);
-            break;
-        case 3: say(t, "io %d 0 1 %d 0", (int)at, bytes), MPI_File_read_at_all(fh, at, in, n, MPI_INT, MPI_STATUS_IGNORE); break;
-        case 4: say(t, "io %d 0 0 %d 1", (int)at, bytes), MPI_File_iread_at(fh, at, in, n, MPI_INT, &q), finish(t, &q); break;
-        case 5: say(t, "io -1 1 0 %d 0", bytes), MPI_File_write(fh, out, n, MPI_INT, MPI_STATUS_IGNORE); break;
-        case 6: say(t, "io -1 0 1 %d 0", bytes), MPI_File_read_all(fh, in, n, MPI_INT, MPI_STATUS_IGNORE); break;
-        case 7: say(t, "io -1 0 0 %d 1", bytes), MPI_File_iread(fh, in, n, MPI_INT, &q), finish(t, &q); break;
-        case 8:
-            say(t, "io %d 1 1 %d 0", (int)at, bytes);
-            MPI_File_write_at_all_begin(fh, at, out, n, MPI_INT);
-            say(t, "other");
-            MPI_File_write_at_all_end(fh, out, MPI_STATUS_IGNORE);
-            break;
-        case 9: say(t, "io -1 1 1 0 0"), MPI_File_sync(fh); break;
-        default: say(t, "io -1 1 1 0 0"), MPI_File_set_size(fh, 4096);
-        }
-    }
-    say(t, "close");
-    MPI_File_close(&fh);
-}
-
 /* A receive that is cancelled, and completed, freed or left. */
 static void cancel(thread *t)
 {
@@ -610,6 +550,7 @@ static void errors(thread *t)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
 }
 
+#include "random_files.h"
 #include "random_classes.h"
 
 static void *carry_out(void *of)
@@ -632,7 +573,7 @@ static void *carry_out(void *of)
         else if (what >= 22 && threads > 1) continue; /* over UCX, errors and cancels in several threads crash */
 #endif
         else if (what < 20) one_sided(t);
-        else if (what < 22) file(t);
+        else if (what < 22) files(t);
         else if (what == 22) cancel(t);
         else errors(t);
     }

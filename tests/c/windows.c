@@ -38,7 +38,7 @@ static void fetch(int from, long sent, long fetched)
 static void flush(int to)
 {
     if (to == rank || !open_at[to]) return;
-    fetch(to, 0, 0);
+    moved(to, rank, 0);
     open_at[to] = 0;
 }
 
@@ -67,9 +67,9 @@ static void on(MPI_Comm comm, int first_is_world)
     MPI_Get(b, 7, MPI_INT, left, 512, 7, MPI_INT, win), fetch(WORLD(left), 0, 28);
     MPI_Get(b, 0, MPI_INT, left, 512, 0, MPI_INT, win);
     MPI_Accumulate(a, 3, MPI_INT, next, 16 * own + 8, 3, MPI_INT, MPI_SUM, win), put(WORLD(next), 12);
-    MPI_Win_fence(0, win), flush_all();
+    MPI_Win_fence(0, win), memset(open_at, 0, sizeof open_at);
     MPI_Get(b, 2, MPI_INT, own, 512, 2, MPI_INT, win), fetch(rank, 0, 8);
-    MPI_Win_fence(0, win), flush_all();
+    MPI_Win_fence(0, win), memset(open_at, 0, sizeof open_at);
 
     MPI_Group all, near;
     int members[2] = { left, right }, done = 0;
@@ -80,7 +80,7 @@ static void on(MPI_Comm comm, int first_is_world)
         MPI_Win_start(near, 0, win);
         MPI_Put(a, 4, MPI_INT, right, 16 * own, 4, MPI_INT, win), put(WORLD(right), 16);
         MPI_Get(b, 6, MPI_INT, left, 512, 6, MPI_INT, win), fetch(WORLD(left), 0, 24);
-        MPI_Win_complete(win), moved(rank, WORLD(left), 0), moved(rank, WORLD(right), 0);
+        MPI_Win_complete(win), moved(rank, WORLD(left), 0); /* The put tells the other that the epoch is over. */
         memset(open_at, 0, sizeof open_at);
         if (round) MPI_Win_wait(win);
         else while (!done) MPI_Win_test(win, &done);

@@ -234,3 +234,16 @@ fn codes_carries_a_trace() {
     assert!(stuck.stderr().contains("in a circle"), "{}", stuck.stderr());
     assert_eq!(stuck.stdout(), "");
 }
+
+/// Where the simulator is not installed, the script that builds its adapter says so in one line.
+#[test]
+fn build_scripts_say_what_is_missing() {
+    let work = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink("/usr/bin/dirname", work.path().join("dirname")).expect("a link");
+    for (adapter, says) in [("sst", "no sst-config on PATH"), ("omnetpp", "no opp_makemake on PATH")] {
+        let mut build = Command::new("/bin/sh");
+        build.arg(root().join("adapters").join(adapter).join("build")).arg(work.path().join("out"));
+        let told = run(build.env("PATH", work.path())).exited(2).stderr();
+        assert!(told.contains(says) && told.lines().count() == 1, "{told}");
+    }
+}

@@ -523,9 +523,10 @@ fn a_file_of_another_kind_is_named() {
     piped.arg("-c").arg("gzip -c t.vef | \"$0\" check -").arg(vef().get_program()).current_dir(work.path());
     says(run(&mut piped), &["/dev/stdin: not a VEF trace, but compressed by gzip: zcat FILE | vef … -"]);
     says(run(vef().args(["check", ""])), &["<TRACE>", "a file's name is not empty"]);
-    for (placement, part) in
-        [("nofile", "there is no file of that name"), ("missing.toml", "missing.toml: No such file")]
-    {
+    for (placement, part) in [
+        ("nofile", "or name a placement file: there is none of this name"),
+        ("missing.toml", "missing.toml: No such file"),
+    ] {
         says(run(vef().args(["sim", "t.vef", "--placement", placement])), &[part]);
     }
     run(vef().args(["gen", "ring", "-n", "4", "-o", "g.vefx"])).success();

@@ -148,9 +148,18 @@ fn more_ranks_than_cores() {
         // What a trace can carry of it is repeated.
         let mixed = run(vef().current_dir(work).args(["mix", "-i", "capture", "-o", "out.vefx"])).success();
         assert!(mixed.stderr().contains(&warning), "{}", mixed.stderr());
-        for command in ["check", "sim"] {
-            let ended = run(vef().current_dir(work).args([command, "out.vefx"])).success();
-            assert!(ended.stderr().contains(&warning), "{command}: {}", ended.stderr());
+        let ended = run(vef().current_dir(work).args(["check", "out.vefx"])).success();
+        assert!(ended.stderr().contains(&warning), "{}", ended.stderr());
+        // In one line by all others.
+        for command in [&["sim"][..], &["cut", "--ranks", "0", "-o", "part.vefx"], &["stats", "--by", "rank"]]
+        {
+            let (command, more) = command.split_first().expect("a command");
+            let ended = run(vef().current_dir(work).args([command, "out.vefx"]).args(more)).success();
+            let short = "vef: warning: out.vefx: times in MPI include waiting for cores";
+            let told: Vec<String> =
+                ended.stderr().lines().filter(|line| line.contains("warning")).map(str::to_owned).collect();
+            assert!(matches!(&told[..], [one] if one.starts_with(short)), "{command}: {told:?}");
+            assert!(told[0].contains("vef check out.vefx"), "{told:?}");
         }
         let ended = run(vef().current_dir(work).args(["report", "out.vefx", "--format", "md"])).success();
         assert!(ended.stdout().contains("ranks waited for each other's cores"), "{}", ended.stdout());
@@ -382,6 +391,17 @@ fn a_name_that_promises_another_kind_of_file_is_refused() {
         ("timeline t.vefx -o out.html", "a timeline is a .pftrace"),
         ("place -n 2 --nodes 2 --slots 1 -o out.svg", "a placement file is .toml"),
         ("convert t.vefx out.html", "a trace is .vefx"),
+        ("sim t.vefx --timeline out.svg", "a timeline is a .pftrace"),
+        ("report t.vefx --pdf out.html", "--pdf writes a PDF file"),
+        // Misspelt, of any command.
+        ("convert t.vefx out.vexf", "did you mean vefx? a trace is .vefx"),
+        ("gen ring -n 2 -o out.VEFF", "did you mean vef"),
+        ("timeline t.vefx -o out.pftrac", "did you mean pftrace? a timeline"),
+        ("report t.vefx -o out.hmtl", "did you mean html? a report"),
+        ("sim t.vefx --draw out.sgv", "did you mean svg? --draw"),
+        ("export --to goal t.vefx -o out.gaol", "did you mean goal?"),
+        ("place -n 2 --nodes 2 --slots 1 -o out.tmol", "did you mean toml?"),
+        ("bench coll -o out.jsn", "did you mean json?"),
     ] {
         let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
         assert!(refused.contains(says), "{words}: {refused}");

@@ -63,7 +63,7 @@ fn calls_are_checked_before_they_are_converted() {
         check(&[])
             .exited(2)
             .stdout()
-            .contains("trace.txt:2: an amount of computing needs --flops-per-second")
+            .contains("trace.txt:2: an amount of computing becomes a time by vef import --flops-per-second")
     );
     let told = check(&["--flops-per-second", "1e9"]).success().stdout();
     assert!(

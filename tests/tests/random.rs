@@ -192,16 +192,16 @@ const CLASSES: usize = 11;
 /// Whether the program comes to its end, without the recorder, too.
 fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u64>>) -> bool {
     let work = tempfile::tempdir().expect("a directory");
-    let (plan, capture, trace) =
+    let (plan, recorded, trace) =
         (work.path().join("plan"), work.path().join("capture"), work.path().join("trace.vef"));
     let attempt = || {
-        for leftover in [&plan, &capture] {
+        for leftover in [&plan, &recorded] {
             let _ = std::fs::remove_dir_all(leftover);
         }
         std::fs::create_dir(&plan).expect("a directory");
         let mut command = vef();
         command.args(["run", "-n", &RANKS.to_string(), "--mpirun", &mpi.launcher().join(" "), "-o"]);
-        command.arg(&capture).arg("--").arg(program).arg(seed.to_string()).arg(&plan);
+        command.arg(&recorded).arg("--").arg(program).arg(seed.to_string()).arg(&plan);
         run_within(&mut command, Duration::from_secs(60))
     };
     // An MPI may hang now and then, without the recorder, too, as MPICH 4.0.2 where two ranks have several edges, which random.c avoids there.
@@ -223,17 +223,18 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
         return false;
     }
     count_classes(&plan, classes);
-    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
-    let capture = Capture::open(&capture).expect("a capture");
-    let (mut traffic, mut has_windows) = (Traffic::new(), false);
+    run(vef().args(["mix", "-i"]).arg(&recorded).arg("-o").arg(&trace)).success();
+    let capture = Capture::open(&recorded).expect("a capture");
+    let (mut traffic, mut has_windows, mut with_server) = (Traffic::new(), false, Traffic::new());
     for rank in 0..RANKS {
         let mut expected = planned(&plan, rank);
         for line in expected.iter().flatten() {
             let number = |text: &str| text.parse::<u64>().expect("a number");
-            let mut add = |from: u32, to: u32, messages: u64, bytes: u64| {
+            let add_to = |traffic: &mut Traffic, from: u32, to: u32, messages: u64, bytes: u64| {
                 let pair = traffic.entry((from, to)).or_default();
                 *pair = (pair.0 + messages, pair.1 + bytes);
             };
+            let mut add = |from, to, messages, bytes| add_to(&mut traffic, from, to, messages, bytes);
             match line.split(' ').collect::<Vec<_>>()[..] {
                 ["send", to, _, bytes, _] | ["near" | "part", to, bytes] => {
                     add(rank, number(to) as u32, 1, number(bytes));
@@ -247,11 +248,18 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
                     add(rank, target, 0, number(sent));
                     add(target, rank, 0, number(fetched));
                 }
+                ["gathers", to, bytes] => add_to(&mut with_server, rank, number(to) as u32, 0, number(bytes)),
+                ["serves", written, read] => {
+                    add_to(&mut with_server, rank, RANKS, 0, number(written));
+                    add_to(&mut with_server, RANKS, rank, 0, number(read));
+                }
                 _ => {}
             }
         }
         // Messages that MPI sends are in the trace alone.
-        expected.iter_mut().for_each(|lines| lines.retain(|line| !line.starts_with("moves ")));
+        let is_call =
+            |line: &String| !["moves ", "gathers ", "serves "].iter().any(|what| line.starts_with(what));
+        expected.iter_mut().for_each(|lines| lines.retain(is_call));
         let mut found = captured(&capture, Rank(rank));
         // With several threads, readers deliver communicators and windows before another thread may use them.
         if expected.len() > 1 {
@@ -279,6 +287,13 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
     if !has_windows {
         assert_eq!(found, traffic, "{mpi:?} seed {seed}");
     }
+    // With a storage server, the same messages and those of files.
+    let mut command = vef();
+    run(command.args(["mix", "--io-servers", "1", "-i"]).arg(&recorded).arg("-o").arg(&trace)).success();
+    for (pair, (_, bytes)) in with_server {
+        traffic.entry(pair).or_default().1 += bytes;
+    }
+    assert_eq!(bytes(&counts::of_trace(&trace).traffic), bytes(&traffic), "{mpi:?} seed {seed}: files");
     let digest = Digest::of(&capture, |_| {}).expect("readable");
     assert_eq!(digest.never_completed, 0, "{mpi:?} seed {seed}");
     true

@@ -103,7 +103,21 @@ fn each_server_has_the_bytes_of_its_stripes() {
             );
         }
         let model = ["--topology", "switch:7", "--model", "packet"];
-        run(vef().arg("sim").arg(&container).args(model)).success();
+        // Compared with the capture is what the program's ranks did.
+        let told = run(vef().arg("sim").arg(&container).args(model).arg("--json")).success().stdout();
+        let job = &serde_json::from_str::<Value>(&told).expect("JSON")["jobs"][0];
+        assert_eq!(
+            (&job["captured_tasks"], &job["tasks"]),
+            (&RANKS.into(), &(RANKS + SERVERS).into()),
+            "{mpi:?}"
+        );
+        assert!(job["captured_times"].is_object() && job["span"]["captured_ps"].is_number(), "{mpi:?}");
+        let told = run(vef().args(["stats", "--json"]).arg(&container)).success().stdout();
+        let spent = &serde_json::from_str::<Value>(&told).expect("JSON")["spent"];
+        for part in spent["parts"].as_array().expect("a list") {
+            let number = |key: &str| part[key].as_f64().expect("a number");
+            assert!((number("mean_ps") * f64::from(RANKS) - number("time_ps")).abs() < 1e6, "{part}");
+        }
         // Without servers accesses are counted.
         let counted = run(vef().args(["mix", "-i"]).arg(place("capture")).arg("-o").arg(place("none.vefx")));
         assert!(counted.success().stdout().contains("MPI_File_write_at_all"));

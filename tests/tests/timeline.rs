@@ -222,7 +222,7 @@ fn a_capture_s_calls_are_drawn_when_they_were_made() {
     assert_eq!(sorted(full.slices.iter().map(call).collect()), sorted(expected.clone()));
     assert_eq!(sorted(arrows(&full.slices)), sorted(messages.clone()));
     assert!(
-        messages.len() > 100 && told.contains(&format!("{} messages at their senders", messages.len())),
+        messages.len() > 100 && told.contains(&format!("{} messages at the senders", messages.len())),
         "{told}"
     );
     let capture = Capture::open(Path::new(&demo())).expect("a capture");
@@ -319,7 +319,7 @@ fn what_does_not_fit_is_put_together() {
                 }
             }
             assert!(left.is_empty(), "{left:?}");
-            assert!(told.contains(&format!("{merged} slices shorter than ")), "{told}");
+            assert!(told.contains(&format!("put together: {merged} slices, each shorter than ")), "{told}");
         }
         let told = timeline(work, &[&demo(), "-o", "none", "--max-size", "300", "--format", format])
             .exited(2)
@@ -690,7 +690,7 @@ fn links_of_a_simulation_are_curves() {
         let bytes = std::fs::metadata(work.join("out")).expect("a timeline").len();
         let less = (bytes - 1).to_string();
         let told = timeline(work, &["result.json", "-o", "out", "--format", format, "--max-size", &less]);
-        assert!(told.success().stdout().contains("1 links that were busy for less time are left out"));
+        assert!(told.success().stdout().contains("left out: 1 link, busy for less time"));
         assert_eq!(seen(python, &work.join("out"), false).counters, vec![busiest.clone()]);
         let window = ["--from", "1500ns", "--to", "2us"];
         timeline(work, &[&["result.json", "-o", "out", "--format", format], &window[..]].concat()).success();

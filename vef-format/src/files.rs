@@ -9,7 +9,7 @@ use std::collections::HashMap;
 pub struct FileUse {
     /// How often it opened the file.
     pub opens: u64,
-    /// Calls on it: to open, view and close it, to read and write, to seek, to sync, and to set its size.
+    /// Calls on it: to open, view and close it, to read and write, to seek, to sync, and to set its size, hints and atomicity.
     pub calls: u64,
     /// Reads of at least a byte.
     pub reads: u64,

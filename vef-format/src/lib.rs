@@ -45,6 +45,7 @@
 //! text, container        the two forms of a trace; trace.rs opens either, convert.rs turns one into the other
 //! validate               what single lines cannot show: ids that exist, members that agree; repairs
 //! capture                calls of each rank: event.rs has the events, layout.rs the file, events.rs reads, writer.rs writes
+//! nearest                the name that a mistyped word stands for
 //! account, state         the parts of a task's time
 //! ```
 //!
@@ -58,6 +59,7 @@ pub mod error;
 pub mod files;
 pub mod id_table;
 pub mod ids;
+pub mod nearest;
 pub mod new_file;
 pub mod operation;
 pub mod prefetch;

@@ -11,7 +11,7 @@
 
 use crate::ids::{CollectiveId, CommId, MessageId, Rank};
 use crate::operation::{Amounts, OpCode};
-use crate::units::{Bytes, Picos, Ticks};
+use crate::units::{Bytes, Count, Picos, Ticks};
 use std::io;
 
 /// The version of a trace's grammar.
@@ -90,7 +90,7 @@ pub enum WriteError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// A rank outside of the header's tasks.
-    #[error("task {task} in a trace of {tasks} tasks")]
+    #[error("task {task} in a trace of {}", Count(*.tasks, "task"))]
     Rank {
         /// The rank.
         task: u32,

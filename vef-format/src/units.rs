@@ -169,10 +169,17 @@ impl<N: fmt::Display> fmt::Display for Grouped<N> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count<N>(pub N, pub &'static str);
 
+impl<N: Copy + PartialEq + From<u8>> Count<N> {
+    /// The words that agree with the number, such as a verb: `one` of one thing, else `several`.
+    pub fn agree(self, one: &'static str, several: &'static str) -> &'static str {
+        if self.0 == N::from(1) { one } else { several }
+    }
+}
+
 impl<N: Copy + fmt::Display + PartialEq + From<u8>> fmt::Display for Count<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(number, one) = *self;
-        write!(f, "{} {one}{}", Grouped(number), if number == N::from(1) { "" } else { "s" })
+        write!(f, "{} {one}{}", Grouped(number), self.agree("", "s"))
     }
 }
 

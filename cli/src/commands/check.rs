@@ -82,7 +82,11 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for problem in finding.problems(Severity::Error) {
-        output::remark(format_args!("{}:{}: {}", check.trace.display(), problem.line, problem.text));
+        let place = match problem.place {
+            Some(place) => format!(" {place}"),
+            None => problem.line.to_string(),
+        };
+        output::remark(format_args!("{}:{place}: {}", check.trace.display(), problem.text));
     }
     Ok(ExitCode::from(EXIT_BAD_INPUT))
 }
@@ -132,7 +136,11 @@ fn find_faults(check: &Arguments) -> Result<Checked, Failure> {
         Some(trace) if is_sound && check.json => Ok(Checked::Trace(trace, Some(foreign))),
         _ if check.json => {
             let errors = foreign.findings.iter().filter(|finding| finding.is_error).count();
-            output::json(&failed(check, Some(format!("{errors} kinds of errors")), Some(&foreign)))?;
+            output::json(&failed(
+                check,
+                Some(format!("{} of errors", Count(errors as u64, "kind"))),
+                Some(&foreign),
+            ))?;
             Ok(Checked::Unusable)
         }
         trace => {
@@ -187,7 +195,8 @@ fn faults(
         found.extend(summary.faults());
         let interchange::Unmatched { sends, receives, first } = summary.unmatched;
         if sends + receives > 0 {
-            let what = format!("without a partner: {sends} sends and {receives} receives");
+            let what =
+                format!("without a partner: {} and {}", Count(sends, "send"), Count(receives, "receive"));
             found.push(interchange::Finding { what, is_error: true, count: sends + receives, first });
         }
     }
@@ -228,7 +237,7 @@ fn examine<'a>(
     let replayed = replayed.map_err(|error| trace.error(error))?;
     let mut lacks = trace.lacks();
     match &foreign {
-        None => trace.warn(),
+        None => trace.warn_in_full(),
         Some(foreign) => {
             // What the findings name is not said again.
             let is_named = |lack: &String| {
@@ -412,31 +421,32 @@ impl Finding<'_> {
                 .map(|part| format!("  the numbers above are of the whole trace; replayed is only {part}"));
             lines.extend(only);
             lines.push(format!(
-                "  replayed on a network of {} + bytes / {}: run time {}, {} messages with {} (collectives included)",
+                "  replayed on a network of {} + bytes / {}: run time {}, {} with {} (collectives included)",
                 self.check.yardstick.latency(),
                 self.check.yardstick.bandwidth(),
                 replayed.runtime,
-                Grouped(replayed.messages),
+                Count(replayed.messages, "message"),
                 replayed.bytes
             ));
             if replayed.split_evenly > 0 {
                 lines.push(format!(
-                    "    of {} collectives (Alltoallv, Alltoallw) the trace has only what each task sends and receives in sum: \
+                    "    of {} (Alltoallv, Alltoallw) the trace has only what each task sends and receives in sum: \
                      each sum was split evenly; a container (vef mix -o X.vefx) has the counts",
-                    Grouped(replayed.split_evenly)
+                    Count(replayed.split_evenly, "collective")
                 ));
             }
             lines.extend(replayed.stuck.iter().map(|stuck| format!("  {stuck}")));
         }
         if self.report.stuck_tasks > 0 {
-            lines.push(format!("  {} tasks never come to their end", Grouped(self.report.stuck_tasks)));
+            let stuck = Count(self.report.stuck_tasks, "task");
+            lines.push(format!("  {stuck} never {} to the end", stuck.agree("comes", "come")));
         }
         lines.extend(self.kinds(Severity::Error));
         if self.report.warnings > 0 {
             lines.extend(self.kinds(Severity::Warning));
             lines.extend(
                 self.problems(Severity::Warning)
-                    .map(|problem| format!("    line {}: {}", problem.line, problem.text)),
+                    .map(|problem| format!("    {}: {}", problem.shown_place(), problem.text)),
             );
         }
         let is_part = self.replayed.as_ref().is_some_and(|replayed| replayed.part.is_some());
@@ -449,7 +459,7 @@ impl Finding<'_> {
                 format!("complete: {replays}; not in the trace: {}", self.lacks[0])
             }
             true => format!("complete: {replays}"),
-            false => format!("NOT complete: {} errors", Grouped(self.report.errors)),
+            false => format!("NOT complete: {}", Count(self.report.errors, "error")),
         });
         lines.join("\n")
     }
@@ -462,10 +472,10 @@ impl Finding<'_> {
         let (from, to) = (self.check.trace.display(), to.display());
         let mut lines = vec![match (repair.report.is_complete(), changes) {
             (true, 0) => format!("{from}: nothing to repair; {to} is the same trace"),
-            (true, _) => format!("{from} repaired as {to}: {} changes", Grouped(changes)),
+            (true, _) => format!("{from} repaired as {to}: {}", Count(changes, "change")),
             (false, _) => format!(
-                "{from}: {} changes are certain, but other errors cannot be repaired: {to} is not written",
-                Grouped(changes)
+                "{from}: certain: {}; other errors cannot be repaired: {to} is not written",
+                Count(changes, "change")
             ),
         }];
         lines.extend(told);
@@ -514,16 +524,14 @@ impl Finding<'_> {
         let of_severity = move |(kind, _): &(&Kind, &u64)| kind.severity() == severity;
         let name = if severity == Severity::Error { "error" } else { "warning" };
         let kinds = self.report.kinds.iter().filter(of_severity);
-        kinds.map(move |(kind, count)| {
-            format!("  {} {name}{}: {}", Grouped(*count), if *count == 1 { "" } else { "s" }, kind.meaning())
-        })
+        kinds.map(move |(kind, count)| format!("  {}: {}", Count(*count, name), kind.meaning()))
     }
 }
 
 fn operation(name: &str, tally: &OperationTally) -> String {
     format!(
-        "    {name}: {} operations, {} contributed, {} obtained",
-        Grouped(tally.operations),
+        "    {name}: {}, {} contributed, {} obtained",
+        Count(tally.operations, "operation"),
         tally.send,
         tally.recv
     )

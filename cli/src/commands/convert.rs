@@ -7,7 +7,7 @@ use crate::progress::Bar;
 use std::path::{Path, PathBuf};
 use vef_format::container::About;
 use vef_format::convert::{convert, convert_from_init};
-use vef_format::units::Grouped;
+use vef_format::units::Count;
 
 /// Convert a trace: text (.vef) to container (.vefx), or back
 #[derive(clap::Args)]
@@ -42,7 +42,7 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     drop(bar);
     // Of a pipe the size is not known, and a directory is no trace.
     let size = |path: &Path| match std::fs::metadata(path) {
-        Ok(file) if file.is_file() => format!(" ({} bytes)", Grouped(file.len())),
+        Ok(file) if file.is_file() => format!(" ({})", Count(file.len(), "byte")),
         _ => String::new(),
     };
     let (of_input, of_output) = (size(&options.from), size(&options.to));

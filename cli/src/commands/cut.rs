@@ -7,7 +7,7 @@ use crate::progress::Bar;
 use std::path::PathBuf;
 use vef_format::ids::Rank;
 use vef_format::trace::Trace;
-use vef_format::units::{Count, Grouped};
+use vef_format::units::Count;
 use workloads::{Cut, LeftOut, Stretch, cut};
 
 /// Write a part of a trace: some ranks, a phase, iterations, or a time of the run
@@ -79,13 +79,13 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
         Count(header.collectives, "collective"),
         Count(records, "record")
     )];
-    for (count, what) in [
-        (messages, "messages to ranks outside became local marks"),
-        (receptions, "receptions of messages from outside are not waited for"),
-        (collectives, "collectives that not all members enter in the part became local marks"),
+    for (count, one, what) in [
+        (messages, "message", "to ranks outside: now local marks"),
+        (receptions, "reception", "of messages from outside: not waited for"),
+        (collectives, "collective", "that not all members enter in the part: now local marks"),
     ] {
         if count > 0 {
-            lines.push(format!("  {} {what}", Grouped(count)));
+            lines.push(format!("  {} {what}", Count(count, one)));
         }
     }
     output::about(to, lines.join("\n"))

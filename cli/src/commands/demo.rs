@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Count};
 
 /// Run a bundled capture through mix, check and sim, with explanations
 #[derive(clap::Args)]
@@ -124,8 +124,8 @@ fn bundled(capture: &Path) -> Result<(), Failure> {
         fs::write(capture.join(name), bytes)?;
     }
     output::result(format_args!(
-        "  {} files, {}\n",
-        CAPTURE.len(),
+        "  {}, {}\n",
+        Count(CAPTURE.len(), "file"),
         Bytes(CAPTURE.iter().map(|(_, bytes)| bytes.len() as u64).sum())
     ))
 }

@@ -9,7 +9,7 @@ use crate::progress::Bar;
 use interchange::{ExportOptions, Exported, Format, export};
 use replay::Table;
 use std::path::PathBuf;
-use vef_format::units::{Bytes, Count, Grouped};
+use vef_format::units::{Bytes, Count};
 
 /// Write a trace in the format of another tool
 #[derive(clap::Args)]
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let format = arguments.to.info();
     let advice =
         format!("--to {} writes another kind of file ({}): choose another name", format.name, format.what);
-    arguments.output.check_suffix(format.suffixes, &advice)?;
+    arguments.output.check_kind(format.suffixes, &advice)?;
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?.unwrap_or_default();
     trace.warn();
@@ -84,7 +84,7 @@ fn text(arguments: &Arguments, trace: &Input, exported: &Exported) -> String {
         Bytes(exported.bytes)
     )];
     if exported.expanded > 0 {
-        lines.push(format!("  {} collectives became messages (--algorithms)", Grouped(exported.expanded)));
+        lines.push(format!("  {} became messages (--algorithms)", Count(exported.expanded, "collective")));
     }
     lines.extend(exported.remarks.iter().map(|remark| format!("  {remark}")));
     lines.join("\n")

@@ -146,8 +146,8 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
         let ranks: Vec<String> = summary.missing_ranks.iter().take(5).map(ToString::to_string).collect();
         let more = if summary.missing_ranks.len() > 5 { ", …" } else { "" };
         lines.push(format!(
-            "  {} ranks are missing: {}{more}",
-            Grouped(summary.missing_ranks.len() as u64),
+            "  missing: {}: {}{more}",
+            Count(summary.missing_ranks.len() as u64, "rank"),
             ranks.join(", ")
         ));
     }
@@ -173,8 +173,8 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
     }
     if let Some(early) = mixed.map(|mixed| mixed.early_receptions).filter(|&early| early > 0) {
         lines.push(format!(
-            "  by the clocks of their ranks, at least {} messages were received before they were sent; this does not matter",
-            Grouped(early)
+            "  received before they were sent, by the clocks of their ranks: at least {}; this does not matter",
+            Count(early, "message")
         ));
     }
     lines.extend(summary.told().map(|told| format!("  {told}")));

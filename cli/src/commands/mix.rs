@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use vef_format::account::TimePart;
 use vef_format::operation::OpCodes;
-use vef_format::units::{Bytes, Count, Grouped};
+use vef_format::units::{Bytes, Count};
 
 /// Convert a capture to a trace
 #[derive(clap::Args)]
@@ -200,11 +200,9 @@ fn time(spent: &Spent) -> Option<String> {
         (spent.send_waits, "waits for own sends as computing"),
         (spent.calls_kept, "calls without a record as computing"),
     ];
-    let kept: Vec<String> = kept
-        .iter()
-        .filter(|&&(time, _)| time > 0)
-        .map(|(time, what)| format!("{} {what}", share(*time)))
-        .collect();
+    // Not those of which the share is shown as 0.
+    let kept = kept.map(|(time, what)| (share(time), what)).into_iter().filter(|(share, _)| share != "0.0 %");
+    let kept: Vec<String> = kept.map(|(share, what)| format!("{share} {what}")).collect();
     let kept =
         if kept.is_empty() { String::new() } else { format!("; of that, the trace has {}", kept.join(", ")) };
     (running > 0).then(|| format!("of the tasks' time: {}{kept}", parts.join(", ")))
@@ -266,12 +264,12 @@ fn text(summary: &Summary) -> String {
         lines.push(format!("{} never completed", Count(summary.never_completed, "request")));
     }
     if summary.found_only > 0 {
-        lines.push(format!("{} probes found messages that were never received", Grouped(summary.found_only)));
+        lines.push(format!("{} found a message that was never received", Count(summary.found_only, "probe")));
     }
     if summary.partitioned_sizes > 0 {
         lines.push(format!(
-            "{} partitioned receives have another size than their sends; the trace has that of the sends",
-            Grouped(summary.partitioned_sizes)
+            "{} of another size than the send; the trace has that of the send",
+            Count(summary.partitioned_sizes, "partitioned receive")
         ));
     }
     lines.extend(summary.lacks().into_iter().map(|lack| format!("not in the trace: {lack}")));
@@ -284,7 +282,7 @@ fn text(summary: &Summary) -> String {
     let answering = summary.answering.saturating_sub(summary.io_servers.into());
     if answering > 0 {
         lines.push(format!(
-            "{} answered one-sided requests of others, each where it was in MPI",
+            "{} answered one-sided requests of others, each where it waited in MPI",
             Count(answering, "task")
         ));
     }
@@ -296,9 +294,28 @@ fn text(summary: &Summary) -> String {
     }
     if summary.early_receptions > 0 {
         lines.push(format!(
-            "by the clocks, {} messages were received before they were sent: clocks of hosts disagree, processes were spawned, one-sided requests are answered in later calls than they were, or collectives and accesses to files that became messages took their time otherwise",
-            Grouped(summary.early_receptions)
+            "by the clocks, {} arrived before the send: clocks of hosts disagree, processes were spawned, one-sided requests are answered in later calls than they were, or collectives and accesses to files that became messages took their time otherwise",
+            Count(summary.early_receptions, "message")
         ));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_that_are_shown_as_0_are_left_out() {
+        let mut spent = Spent::default();
+        spent.times.outside = 1_000_000;
+        spent.calls_kept = 499;
+        assert_eq!(time(&spent).as_deref(), Some("of the tasks' time: outside MPI 100.0 %"));
+        spent.calls_kept = 501;
+        let told = time(&spent).unwrap_or_default();
+        assert!(
+            told.ends_with("; of that, the trace has 0.1 % calls without a record as computing"),
+            "{told}"
+        );
+    }
 }

@@ -56,7 +56,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = Shown::Table, value_name = "FORMAT")]
     pub format: Shown,
     /// Also write a placement file: .toml, .json, .rankfile (Open MPI's), or text with one node per line
-    #[arg(short, long, value_name = "FILE", value_parser = Written::any())]
+    #[arg(short, long, value_name = "FILE", value_parser = Written::kind(&["toml", "json", "txt", "rankfile"], "a placement file is .toml, .json, .rankfile or .txt"))]
     pub output: Option<Written>,
 }
 
@@ -82,8 +82,6 @@ pub enum Shown {
 
 pub fn run(place: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &place.output {
-        let advice = "a placement file is .toml, .json, .rankfile or .txt";
-        path.check_suffix(&["toml", "json", "txt"], advice)?;
         output::can_all_be_written(&[path], &[])?;
     }
     let placement = match (&place.optimise, &place.topology) {

@@ -4,6 +4,7 @@ use crate::groups::{CapturedTime, OpCodesFile, Threads, Yardstick};
 use crate::input::Input;
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::progress::Bar;
+use crate::session;
 use crate::simulation_args::Sim;
 use replay::{Extent, Link};
 use reports::report::{Report, Simulations, read_simulations};
@@ -11,7 +12,6 @@ use reports::stats::Stats;
 use reports::yardstick;
 use results::simulation::Simulation;
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", value_parser = WrittenDirectory::any())]
     pub svg: Option<WrittenDirectory>,
     /// Also print the page to a PDF file, by the Chromium that is installed (or that $CHROMIUM names)
-    #[arg(long, value_name = "FILE", value_parser = Written::any())]
+    #[arg(long, value_name = "FILE", value_parser = Written::kind(&["pdf"], "--pdf writes a PDF file; name it so"))]
     pub pdf: Option<Written>,
     /// Leave out what takes a replay: everything over time, what ranks wait for, efficiency
     #[arg(long, conflicts_with_all = ["latency", "bandwidth"])]
@@ -159,14 +159,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::can_all_be_written(&files.iter().map(|(path, _)| path.as_path()).collect::<Vec<_>>(), &inputs)?;
     output::files(&files)?;
     directories.iter().try_for_each(|(directory, suffix)| name_others(directory, suffix, &files))?;
-    // On a terminal alone: others see the exit code.
-    if std::io::stderr().is_terminal() {
-        let written = files.iter().map(|(path, _)| path.as_path()).filter(|path| {
-            !directories.iter().any(|(directory, _)| path.parent() == Some(directory.as_path()))
-        });
-        for path in written.chain(directories.iter().map(|(directory, _)| directory.as_path())) {
-            output::remark(format_args!("{} written", path.display()));
-        }
+    let written = files
+        .iter()
+        .map(|(path, _)| path.as_path())
+        .filter(|path| !directories.iter().any(|(directory, _)| path.parent() == Some(directory.as_path())));
+    let all = written.chain(directories.iter().map(|(directory, _)| directory.as_path()));
+    // A program that calls this knows what it asked for.
+    for path in all.filter(|_| !session::is_embedded()) {
+        output::remark(format_args!("{} written", path.display()));
     }
     printed.map_or(Ok(()), |text| output::result(text.trim_end()))
 }
@@ -180,7 +180,7 @@ fn format(arguments: &Arguments) -> Result<Format, Failure> {
         (None, "md") => Ok(Format::Md),
         (None, _) => {
             let advice = "a report is an HTML page; --pdf FILE prints it, --svg DIR writes its figures, --format csv -o DIR its tables";
-            output.check_suffix(&["html", "htm"], advice)?;
+            output.check_kind(&["html", "htm"], advice)?;
             Ok(Format::Html)
         }
     }

@@ -9,9 +9,9 @@ use reports::report::{Report, Section};
 use reports::stats::Stats;
 use reports::yardstick;
 use results::table::TextStyle;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use vef_format::format::Format;
+use vef_format::nearest::did_you_mean;
 use vef_format::operation::OpCodes;
 
 /// Show statistics of a trace: sizes, pairs, collectives, ranks, phases
@@ -82,7 +82,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let Some(table) = tables.iter().find(|table| table.name == wanted) else {
             let with_rows = tables.iter().filter(|table| !table.is_empty());
             let names: Vec<&str> = with_rows.map(|table| table.name).collect();
-            return Err(format!("--csv {wanted}: no such table; this trace has {}", names.join(", ")).into());
+            let meant = did_you_mean(wanted, names.iter().copied());
+            let names = names.join(", ");
+            return Err(format!("--csv {wanted}: no such table; {meant}this trace has {names}").into());
         };
         if table.is_empty() {
             output::remark(format_args!("{}: has no rows in the table {wanted}", trace.shown()));
@@ -96,10 +98,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.by.is_some() {
         trace.warn();
     }
-    let terminal = std::io::stdout().is_terminal();
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
     let top = arguments.top as usize;
-    let style = TextStyle { top, bars: terminal && !plain, more: "--top, --csv", indent: "  " };
+    let style = TextStyle { top, bars: output::shows_bars(), more: "--top, --csv", indent: "  " };
     let mut report = named(&trace, Report::with_top(&trace.path, &stats, top));
     report.data.replayed = replayed;
     let text = report.to_text(arguments.by, &style);

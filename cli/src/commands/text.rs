@@ -6,7 +6,7 @@ use reports::text::{aggregate, write};
 use results::text::Aggregated;
 use std::path::PathBuf;
 use vef_format::capture::{Capture, CaptureError};
-use vef_format::units::Grouped;
+use vef_format::units::Count;
 
 /// Write a capture as text traces, one call per line, with the summaries of MinI Parser
 #[derive(clap::Args)]
@@ -35,8 +35,8 @@ pub fn run(text: &Arguments) -> Result<(), Failure> {
     drop(bar);
     if summary.incomplete > 0 {
         output::remark(format_args!(
-            "warning: {} collective operations are left out: not all members of the communicator show them",
-            Grouped(summary.incomplete as u64)
+            "warning: left out: {} that not all members of the communicator show",
+            Count(summary.incomplete as u64, "collective operation")
         ));
     }
     if text.json {
@@ -44,11 +44,14 @@ pub fn run(text: &Arguments) -> Result<(), Failure> {
     }
     let Aggregated { ranks, phases, messages, bytes, collectives, communicators, output, .. } = &summary;
     output::result(format_args!(
-        "{}: {ranks} ranks, {phases} phases, {communicators} communicators, {} messages with {} bytes, {} collective operations (barriers are not counted)",
+        "{}: {}, {}, {}, {} with {}, {} (barriers are not counted)",
         output.display(),
-        Grouped(*messages),
-        Grouped(*bytes),
-        Grouped(*collectives)
+        Count(*ranks, "rank"),
+        Count(*phases, "phase"),
+        Count(*communicators, "communicator"),
+        Count(*messages, "message"),
+        Count(*bytes, "byte"),
+        Count(*collectives, "collective operation")
     ))
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vef_format::capture::{Capture, legacy};
 use vef_format::new_file::{NewFile, is_stdout};
-use vef_format::units::{Bytes, Grouped};
+use vef_format::units::{Bytes, Count, Grouped};
 
 /// Write a timeline of all ranks for a trace viewer (Perfetto, Chrome)
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(value_name = "CAPTURE|TRACE|RESULT", value_parser = Input::argument)]
     pub input: PathBuf,
     /// File to write; - is standard output
-    #[arg(short, long, value_name = "OUT", value_parser = Written::result())]
+    #[arg(short, long, value_name = "OUT", value_parser = Written::timeline())]
     pub output: Written,
     /// File format: perfetto (protocol buffers) or json (Chrome trace events)
     /// [default: json if the file's name ends in .json, else perfetto]
@@ -63,9 +63,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if window.is_empty() {
         return Err("--from must be before --to".into());
     }
-    let advice =
-        "a timeline is a .pftrace, or a .json, which ui.perfetto.dev shows; vef report writes a page";
-    arguments.output.check_suffix(&["pftrace", "json"], advice)?;
     let settings = Settings {
         format: format(arguments),
         window,
@@ -174,12 +171,12 @@ fn told(arguments: &Arguments, summary: &Summary) -> String {
     let [curves, left_out] = summary.curves;
     let what = match curves {
         0 => format!(
-            "{} slices, {} messages at their senders, {} at their receivers",
-            Grouped(summary.slices + summary.merged_slices),
-            Grouped(summary.arrows[0]),
+            "{}, {} at the senders, {} at the receivers",
+            Count(summary.slices + summary.merged_slices, "slice"),
+            Count(summary.arrows[0], "message"),
             Grouped(summary.arrows[1])
         ),
-        _ => format!("{} links", Grouped(curves)),
+        _ => Count(curves, "link").to_string(),
     };
     let mut lines = vec![format!(
         "{} → {}: {what}, up to {}, {}",
@@ -191,15 +188,15 @@ fn told(arguments: &Arguments, summary: &Summary) -> String {
     if left_out > 0 {
         let most = &arguments.max_size;
         lines.push(format!(
-            "  {} links that were busy for less time are left out: all are more than {most}",
-            Grouped(left_out)
+            "  left out: {}, busy for less time; all are more than {most}",
+            Count(left_out, "link")
         ));
     }
     if let Some(length) = summary.shorter_than {
         lines.push(format!(
-            "  {} slices shorter than {} were put together as {}, without their messages: the whole is more than {}. \
+            "  put together: {}, each shorter than {}, as {}, without their messages; the whole is more than {}. \
              --from, --to and --ranks draw a part in full",
-            Grouped(summary.merged),
+            Count(summary.merged, "slice"),
             Picos(length.saturating_mul(1000)),
             Grouped(summary.merged_slices),
             arguments.max_size

@@ -12,7 +12,7 @@ use results::traffic::{Batch, Load, TrafficSchema};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::{run_batch, run_traffic};
 use sim_example::{NetworkSettings, Picos, SimError};
-use vef_format::units::Grouped;
+use vef_format::units::Count;
 
 pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
@@ -132,9 +132,9 @@ fn text(result: &results::traffic::Traffic) -> String {
         let congestion = congestion.as_ref().map_or(String::new(), |all| format!("\ncongestion: {all}"));
         let [last, first, mean] = [*runtime_ps, *first_node_ps, latency.mean_ps].map(Picos);
         return format!(
-            "{pattern} traffic on {topology}, {routing}, {model}\n{} messages a node arrived within {last}, of the first node within {first}; \
+            "{pattern} traffic on {topology}, {routing}, {model}\n{} a node arrived within {last}, of the first node within {first}; \
              throughput {throughput:.4}, latency mean {mean}, p99 {}{congestion}",
-            Grouped(messages),
+            Count(*messages, "message"),
             Picos(latency.p99_ps)
         );
     }

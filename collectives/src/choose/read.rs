@@ -4,6 +4,7 @@ use super::rule::Rule;
 use crate::{Algorithm, Operation};
 use std::collections::BTreeMap;
 use toml::Spanned;
+use vef_format::nearest::did_you_mean;
 
 /// What is wrong with a table's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,8 +45,9 @@ fn fault(operation: Operation, rule: &Rule) -> Option<String> {
     let algorithm = rule.algorithm;
     if algorithm.program(operation).is_none() {
         let names: Vec<_> = Algorithm::of(operation).map(Algorithm::name).collect();
+        let meant = did_you_mean(&algorithm.to_string(), names.iter().copied());
         let (operation, names) = (operation.key(), names.join(", "));
-        return Some(format!("{operation} has no algorithm '{algorithm}'; it has {names}"));
+        return Some(format!("{operation} has no algorithm '{algorithm}'; {meant}it has {names}"));
     }
     let bounds = [
         ("ranks", rule.min_ranks.into(), rule.max_ranks.into()),

@@ -14,7 +14,7 @@
  *     record between FIRST [pairs]
  *     record phases
  *
- * The second does so for the functions that create communicators, and that open, view and close files; bytes and root are 0. The third
+ * The second does so for the functions that create communicators, and that open, view, access and close files; bytes and root are 0. The third
  * does so for collectives between the first FIRST ranks and the others, blocking and (I…) not, with some sizes, and roots in both groups. Ranks are
  * those of MPI_COMM_WORLD. The fourth, of MPICH alone, prints what members of a file exchange with aggregators in collective accesses that interleave, collectives left
  * out.
@@ -180,7 +180,8 @@ static void call(const char *op, int n, int root)
 static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_create", "Comm_create_group", "Comm_idup",
     "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent", "File_open", "File_set_view",
     "File_set_size", "File_preallocate", "File_sync", "File_seek_shared", "File_write_at_all", "File_read_at_all",
-    "File_write_ordered", "File_close", "Comm_split_type", "Dist_graph_create", "Comm_disconnect" };
+    "File_write_ordered", "File_write_at_all_begin", "File_write_at_all_end", "File_write_ordered_begin", "File_write_ordered_end",
+    "File_set_atomicity", "File_set_info", "Win_set_info", "File_close", "Comm_split_type", "Dist_graph_create", "Comm_disconnect" };
 static MPI_File file;
 static const char *accesses[] = { "Turned_write", "Turned_read", "Far_write", "View_write", "View_read" };
 static char accessed[20000000];
@@ -195,6 +196,8 @@ static void create(const char *name)
     MPI_Request request;
     MPI_Group group;
     MPI_Datatype every;
+    MPI_Info info;
+    MPI_Win window;
     int i, periodic = 1, remain = 1, sources[2], neighbours[2], weights[2] = { 1, 1 };
     sources[0] = neighbours[1] = (rank + ranks - 1) % ranks;
     sources[1] = neighbours[0] = (rank + 1) % ranks;
@@ -253,6 +256,30 @@ static void create(const char *name)
         MPI_File_read_at_all(file, 4 * rank, &i, 4, MPI_BYTE, MPI_STATUS_IGNORE);
     } else if (!strcmp(name, "File_write_ordered")) {
         MPI_File_write_ordered(file, &rank, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "File_write_at_all_begin")) {
+        MPI_File_write_at_all_begin(file, 4 * rank, accessed, 4, MPI_BYTE);
+    } else if (!strcmp(name, "File_write_at_all_end")) {
+        MPI_File_write_at_all_end(file, accessed, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "File_write_ordered_begin")) {
+        MPI_File_write_ordered_begin(file, accessed, 4, MPI_BYTE);
+    } else if (!strcmp(name, "File_write_ordered_end")) {
+        MPI_File_write_ordered_end(file, accessed, MPI_STATUS_IGNORE);
+    } else if (!strcmp(name, "File_set_atomicity")) {
+        MPI_File_set_atomicity(file, 0);
+    } else if (!strcmp(name, "File_set_info")) {
+        MPI_File_set_info(file, MPI_INFO_NULL);
+    } else if (!strcmp(name, "Win_set_info")) {
+        recording = 0;
+        MPI_Win_create(accessed, 4, 1, MPI_INFO_NULL, w, &window);
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "no_locks", "true");
+        MPI_Barrier(w);
+        recording = 1;
+        MPI_Win_set_info(window, info);
+        recording = 0;
+        MPI_Barrier(w);
+        MPI_Info_free(&info);
+        MPI_Win_free(&window);
     } else if (!strcmp(name, "Turned_write")) {
         MPI_File_write_at_all(file, 1000 * (ranks - 1 - rank), accessed, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
     } else if (!strcmp(name, "Turned_read")) {

@@ -7,7 +7,8 @@
 #   record.sh mpich RANKS phases
 #
 # tests/data was made by `record.sh MPI RANKS 600000` for 2 to 17 ranks, `record.sh MPI RANKS 2200000 600000` for 18, 20 and 24, and
-# `record.sh MPI RANKS 2200000 150000` for 31, 32, 33, 48, 63 and 64.
+# `record.sh MPI RANKS 2200000 150000` for 31, 32, 33, 48, 63 and 64; MPI-creations.txt by `record.sh MPI RANKS creations` for 2, 5 and 8, and
+# MPI-between.txt by `record.sh MPI RANKS between FIRST | sed "s/^/FIRST /"` for 2 and 1, 5 and 2, 6 and 5, 9 and 4.
 set -eu
 
 mpi=$1

@@ -161,7 +161,7 @@ impl Process {
         };
         if why == Why::Unknown && !self.partial {
             return Err(Problem::Invalid(format!(
-                "communicator {handle} {}; --partial leaves its calls out",
+                "communicator {handle} {}; vef import --partial leaves its calls out",
                 why.as_str()
             )));
         }

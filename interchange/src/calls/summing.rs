@@ -9,6 +9,7 @@ use crate::summary::Summary;
 use std::path::Path;
 use vef_format::capture::{RankInfo, RankWriter};
 use vef_format::ids::Rank;
+use vef_format::units::Count;
 
 /// Missing ranks for each rank that is there: more say that the number of ranks is wrong.
 const MISSING: u64 = 1000;
@@ -61,7 +62,8 @@ impl Sum {
         let (told, dropped) = resolved.map_err(|problem| problem.of_file(files))?;
         if told > 0 {
             self.remark(format!(
-                "{told} receives with a wildcard got the only message that remained for them"
+                "{} with a wildcard got the only message that remained",
+                Count(told, "receive")
             ));
         }
         self.findings.many(

@@ -83,7 +83,7 @@ pub(crate) fn resolve(directory: &Path, unresolved: &[u32], partial: bool) -> Re
             let any = |what: Option<String>| what.unwrap_or_else(|| "any".to_owned());
             return Err(Problem::Invalid(format!(
                 "rank {rank}: the trace does not tell which message {unknown} receives with a wildcard got, and it does not \
-                 follow from the others (the first: source {}, tag {}); --partial leaves them out",
+                 follow from the others (the first: source {}, tag {}); vef import --partial leaves them out",
                 any(first.source.map(|source| source.to_string())),
                 any(first.tag.map(|tag| tag.to_string())),
             )));

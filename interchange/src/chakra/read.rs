@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use vef_format::operation::Operation;
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Count};
 
 /// Reads the files of all ranks.
 pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
@@ -124,7 +124,7 @@ fn load(
     }
     if loader.uneven > 0 {
         let uneven =
-            format!("{} collectives have sizes that their ranks do not divide: rounded", loader.uneven);
+            format!("rounded, as the ranks do not divide the size: {}", Count(loader.uneven, "collective"));
         loader.summary.remarks.push(uneven);
     }
     let graph = loader.graph;
@@ -279,7 +279,8 @@ impl Loader<'_> {
             Some(members) => members.clone(),
             None => {
                 if !groups.is_empty() && !name.is_empty() {
-                    self.findings.error("groups without members (--groups)", || format!("{name:?}"));
+                    self.findings
+                        .error("groups without members (vef import --groups)", || format!("{name:?}"));
                 }
                 (0..self.graph.ranks).collect()
             }

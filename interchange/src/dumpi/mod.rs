@@ -125,7 +125,8 @@ impl Run {
                 sibling = file.parts;
             }
             if !whole && !options.partial {
-                let what = "has no index: it was cut; --partial imports the records that are whole";
+                let what =
+                    "has no index: it was cut; vef import --partial imports the records that are whole";
                 return Err(Problem::Invalid(what.to_owned()).of_file(path));
             }
         }

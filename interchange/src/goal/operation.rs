@@ -1,7 +1,7 @@
 //! The operations of GOAL.
 
 use std::fmt;
-use vef_format::units::{Bytes, Picos};
+use vef_format::units::{Bytes, Count, Picos};
 
 /// Most operations of all ranks, so that their numbers fit.
 pub(super) const MOST_OPERATIONS: usize = 1 << 31;
@@ -81,9 +81,11 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let any = |number: Option<u32>| number.map_or("any".to_owned(), |number| number.to_string());
         match *self {
-            Self::Send { bytes, to, tag } => write!(f, "send of {} bytes to {to}, tag {tag}", bytes.0),
+            Self::Send { bytes, to, tag } => {
+                write!(f, "send of {} to {to}, tag {tag}", Count(bytes.0, "byte"))
+            }
             Self::Receive { bytes, from, tag } => {
-                write!(f, "receive of {} bytes from {}, tag {}", bytes.0, any(from), any(tag))
+                write!(f, "receive of {} from {}, tag {}", Count(bytes.0, "byte"), any(from), any(tag))
             }
             Self::Compute { time } => write!(f, "computing for {time}"),
         }

@@ -6,6 +6,7 @@ use crate::decimal::number;
 use crate::error::{Problem, Result};
 use hashbrown::DefaultHashBuilder;
 use hashbrown::hash_table::{Entry, HashTable};
+use memchr::memchr;
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
@@ -13,9 +14,23 @@ use std::path::{Path, PathBuf};
 use vef_format::error::Located;
 use vef_format::units::{Bytes, Picos};
 
-/// Whether a text is a schedule: its first word is `num_ranks`.
+/// Whether a text is a schedule: its first words are `num_ranks` or, by mistake, `rank N {`; perhaps behind lines with `#`, which are no
+/// comments of GOAL.
 pub(super) fn is_text(start: &[u8]) -> bool {
-    matches!(Words::new(start).next(), Some((b"num_ranks", _)))
+    let mut rest = start.trim_ascii_start();
+    while rest.starts_with(b"#") {
+        let line = memchr(b'\n', rest).unwrap_or(rest.len());
+        rest = rest[line..].trim_ascii_start();
+    }
+    let mut words = Words::new(rest);
+    match words.next() {
+        Some((b"num_ranks", _)) => true,
+        Some((b"rank", _)) => {
+            words.next().is_some_and(|(number, _)| number.iter().all(u8::is_ascii_digit))
+                && matches!(words.next(), Some((b"{", _)))
+        }
+        _ => false,
+    }
 }
 
 /// Reads a text.
@@ -82,7 +97,18 @@ struct Parser<'a, 'g> {
 impl<'a> Parser<'a, '_> {
     /// The number of ranks, and its line.
     fn header(&mut self) -> Parsed<(u32, u32)> {
-        self.expect(b"num_ranks", "num_ranks")?;
+        let wrong = match self.words.next() {
+            Some((b"num_ranks", _)) => None,
+            Some((word, line)) if word.starts_with(b"#") => {
+                Some((line, "its comments are // and /* */, not #".to_owned()))
+            }
+            Some((word, line)) => Some((line, format!("found `{}`", word_of(word)))),
+            None => Some((self.words.line, "found the end".to_owned())),
+        };
+        if let Some((line, found)) = wrong {
+            let what = format!("a GOAL schedule begins with num_ranks and their number: {found}");
+            return Err((line, Problem::Invalid(what)));
+        }
         let (ranks, line) = self.number("the number of ranks")?;
         match u32::try_from(ranks) {
             Ok(ranks @ 1..) => Ok((ranks, line)),

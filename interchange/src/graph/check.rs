@@ -4,6 +4,7 @@ use super::matching;
 use super::model::Graph;
 use super::yardstick;
 use crate::findings::Findings;
+use vef_format::units::Count;
 
 /// Finds circles, sends and receives without a partner, and operations that never end.
 pub(crate) fn check(mut graph: Graph, findings: &mut Findings) {
@@ -12,7 +13,7 @@ pub(crate) fn check(mut graph: Graph, findings: &mut Findings) {
         Err(circle) => {
             let shown: Vec<String> = circle.iter().take(5).map(|&node| graph.shown(node)).collect();
             findings.error("circles of dependencies", || {
-                format!("of {} operations: {}", circle.len(), shown.join(" → "))
+                format!("of {}: {}", Count(circle.len(), "operation"), shown.join(" → "))
             });
             return;
         }

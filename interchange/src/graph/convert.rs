@@ -59,10 +59,13 @@ pub(crate) fn convert(
         yardstick::order(&graph, &dependencies, &mut pairs, tasks, options.partial).map_err(invalid)?;
     drop_wildcards(&graph, &pairs, &mut order, options, summary).map_err(invalid)?;
     if order.overlapping > 0 {
-        let streams = if options.streams.is_none() { "; --streams makes a task of each stream" } else { "" };
+        let overlapping = Count(order.overlapping, "operation");
+        let streams =
+            if options.streams.is_none() { "; vef import --streams makes a task of each stream" } else { "" };
         summary.remarks.push(format!(
-            "{} operations start while their task computes: in the trace they follow{streams}",
-            order.overlapping
+            "started while the task computes: {}, which {} in the trace{streams}",
+            overlapping,
+            overlapping.agree("follows", "follow")
         ));
     }
     let mut dropped = vec![false; graph.nodes.len()];
@@ -136,8 +139,8 @@ fn report(
 ) -> std::result::Result<(), String> {
     if let Some(&(send, receive)) = pairs.too_large.first() {
         let text = format!(
-            "{} messages are larger than the room of their receives: {} to {}",
-            pairs.too_large.len(),
+            "{} larger than the room of the receive: {} to {}",
+            Count(pairs.too_large.len(), "message"),
             graph.shown(send),
             graph.shown(receive)
         );
@@ -148,8 +151,8 @@ fn report(
     }
     if pairs.wildcards > 0 {
         summary.remarks.push(format!(
-            "{} receives from any source or with any tag: each takes the first message left on a network of 1us and 10Gbit/s",
-            pairs.wildcards
+            "{} from any source or with any tag: each takes the first message left on a network of 1us and 10Gbit/s",
+            Count(pairs.wildcards, "receive")
         ));
     }
     // Messages without a receive may be for wildcards.

@@ -3,6 +3,7 @@
 use std::mem::take;
 use vef_format::operation::{Amounts, Operation};
 use vef_format::prefetch::prefetch;
+use vef_format::units::Count;
 
 /// Index of a node that is none.
 pub(super) const NONE: u32 = u32::MAX;
@@ -102,9 +103,9 @@ impl Graph {
         let Node { act, task, place, .. } = self.nodes[node as usize];
         let any = |number: Option<u32>| number.map_or("any".to_owned(), |number| number.to_string());
         let what = match act {
-            Act::Send { bytes, to, tag } => format!("send of {bytes} bytes to {to}, tag {tag}"),
+            Act::Send { bytes, to, tag } => format!("send of {} to {to}, tag {tag}", Count(bytes, "byte")),
             Act::Receive { bytes, from, tag } => {
-                format!("receive of {bytes} bytes from {}, tag {}", any(from), any(tag))
+                format!("receive of {} from {}, tag {}", Count(bytes, "byte"), any(from), any(tag))
             }
             Act::Compute { time } => format!("computing for {time} ns"),
             Act::Collective { call } => {

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use vef_format::prefetch::prefetch;
+use vef_format::units::Count;
 
 /// Latency of the yardstick, ns.
 const LATENCY: u64 = 1000;
@@ -325,8 +326,9 @@ impl Run<'_> {
     /// Why nothing goes on: the chain of nodes from the first that has not ended.
     fn stuck(&self) -> String {
         let left = self.ended.iter().filter(|&&ended| !ended).count();
-        let mut text = format!("the schedule cannot end: {left} operations are not done");
+        let mut text = format!("the schedule cannot end: {} not done", Count(left, "operation"));
         let mut node = self.ended.iter().position(|&ended| !ended).map_or(0, |node| node as u32);
+        let mut seen = vec![node];
         for _ in 0..5 {
             let started = self.at[node as usize] != NOT_YET;
             let next = match self.graph.nodes[node as usize].act {
@@ -360,6 +362,11 @@ impl Run<'_> {
             };
             let Some(next) = next else { return text };
             text.push_str(&format!("; {} waits for {}", self.graph.shown(node), self.graph.shown(next)));
+            if seen.contains(&next) {
+                text.push_str(", in a circle");
+                return text;
+            }
+            seen.push(next);
             node = next;
         }
         text

@@ -32,6 +32,7 @@ use meaning::{Location, Posted, RankCalls};
 use std::path::{Path, PathBuf};
 use vef_format::capture::RankInfo;
 use vef_format::ids::Rank;
+use vef_format::units::Count;
 
 /// The format.
 pub(crate) const INFO: Info = Info::calls(
@@ -128,7 +129,8 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     }
     if as_they_are > 0 {
         sum.remark(format!(
-            "{as_they_are} amounts of collectives stand as in the archive, because how its program counts is not known"
+            "as in the archive, because how its program counts is not known: {} of collectives",
+            Count(as_they_are, "amount")
         ));
     }
     sum.finish(directory, &path, options)

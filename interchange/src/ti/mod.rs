@@ -25,7 +25,7 @@ use vef_format::capture::RankInfo;
 use vef_format::capture::event::SendMode;
 use vef_format::ids::Rank;
 use vef_format::operation::Amounts;
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Count};
 
 /// The format.
 pub(crate) const INFO: Info = Info::calls(
@@ -34,7 +34,7 @@ pub(crate) const INFO: Info = Info::calls(
     recognises,
     import,
 )
-.written_by(write::write, &["txt"]);
+.written_by(write::write, &["txt", "ti"]);
 
 /// Ranks whose files are open at once, if one file has the lines of all.
 const AT_ONCE: usize = 128;
@@ -181,10 +181,8 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         write_missing(directory, rank, tasks).map_err(of_file)?;
     }
     if found.unterminated > 0 {
-        let count = found.unterminated;
-        sum.remark(format!(
-            "{count} files have a last line without a line end, which SimGrid would not replay"
-        ));
+        let files = Count(found.unterminated, "file");
+        sum.remark(format!("the last line of {files} has no line end: SimGrid would not replay it"));
     }
     if options.old_ti {
         sum.remark("tags are 0, and a wait without a request is for the last one of its rank".to_owned());
@@ -253,7 +251,7 @@ impl Process {
             _ if flops == 0.0 => Ok(()),
             Some(speed) => self.pass(flops / speed),
             None => Err(Problem::Invalid(
-                "an amount of computing needs --flops-per-second to become a time".to_owned(),
+                "an amount of computing becomes a time by vef import --flops-per-second N".to_owned(),
             )),
         }
     }
@@ -261,7 +259,7 @@ impl Process {
     fn line(&mut self, me: u32, line: &str) -> std::result::Result<(), Problem> {
         let (name, action) = action::parse(line, me, &self.context).map_err(|problem| match problem {
             Problem::Expected { expected, found } if !self.context.old => Problem::Invalid(format!(
-                "expected {expected}, found {found} (--old-ti reads versions before 3.20)"
+                "expected {expected}, found {found} (vef import --old-ti reads versions before 3.20)"
             )),
             problem => problem,
         })?;

@@ -16,15 +16,16 @@ const AGENT: u16 = u16::MAX;
 const SERVING: u32 = 256;
 
 impl Builder<'_> {
-    /// Rule 15, before `event`: a request is answered at once if it came while the task was in a call. The last call answers all.
+    /// Rule 15, before `event`: requests that came while the task waited are answered, and those whose answers came before `event`. The
+    /// last call answers all.
     #[cold]
     pub(super) fn answer_before(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         let until = match event.action {
             Action::Finalize => u64::MAX,
             _ if self.several_threads => event.start.0,
-            _ => self.answers.busy_until.min(event.start.0),
+            _ => self.answers.waited_until.min(event.start.0),
         };
-        self.answer(event, until)
+        self.answer(event, |answer| answer.at <= until || answer.before <= event.start.0)
     }
 
     /// A call of windows, files and the like without a record, in which requests are answered, gets a mark, so that what its thread computed in
@@ -39,26 +40,21 @@ impl Builder<'_> {
         }
     }
 
-    /// Rule 15, behind `event`: a request that came while the task was computing is answered in its next call.
+    /// Rule 15, behind `event`, which has records: if it waits, requests that came before it are answered in it.
     #[cold]
     pub(super) fn answer_after(&mut self, event: &Event<'_>) -> Result<(), Problem> {
-        use Action::{Communicator, Datatype, Forget, Meeting, Phase, Preempted, Topology};
-        let is_call = !matches!(
-            event.action,
-            Communicator(_) | Meeting(_) | Datatype(_) | Topology(_) | Forget(_) | Phase { .. } | Preempted
-        );
-        if is_call {
-            self.answer(event, event.start.0)?;
-            self.answers.busy_until = self.answers.busy_until.max(event.end.0);
+        if self.timeline.waits(event.thread) && !self.several_threads {
+            self.answer(event, |answer| answer.at <= event.start.0)?;
+            self.answers.waited_until = self.answers.waited_until.max(event.end.0);
         }
         Ok(())
     }
 
     /// Answers what is left when the events end without `MPI_Finalize`.
     pub(super) fn answer_rest(&mut self) -> Result<(), Problem> {
-        let now = Nanos(self.answers.busy_until);
+        let now = Nanos(self.answers.waited_until);
         let event = Event { start: now, end: now, thread: 0, call: CallSlot::NONE, action: Action::Finalize };
-        self.answer(&event, u64::MAX)
+        self.answer(&event, |_| true)
     }
 
     /// Answers each request when it comes, between a mark at the beginning and one at the end.
@@ -71,21 +67,20 @@ impl Builder<'_> {
             let now = Nanos(first.at);
             let event =
                 Event { start: now, end: now, thread: 0, call: CallSlot::NONE, action: Action::Finalize };
-            self.answer(&event, now.0)?;
+            self.answer(&event, |answer| answer.at <= now.0)?;
         }
         self.task.records.push(end, &mark(After::Sent));
         Ok(())
     }
 
-    /// Answers the requests up to `until`.
-    fn answer(&mut self, event: &Event<'_>, until: u64) -> Result<(), Problem> {
-        while let Some((&Answer { comm, origin, at, bytes, .. }, rest)) = self.answers.rest.split_first() {
-            if at > until {
-                break;
-            }
+    /// Answers the first requests for which `is_due` holds.
+    fn answer(&mut self, event: &Event<'_>, is_due: impl Fn(&Answer) -> bool) -> Result<(), Problem> {
+        while let Some((answer, rest)) = self.answers.rest.split_first().filter(|(first, _)| is_due(first)) {
+            let &Answer { comm, origin, at, bytes, transfer, .. } = answer;
             self.answers.rest = rest;
             self.count_further()?;
-            let request = self.task.receives.channel(Channel::of_window(comm, origin, Purpose::Request));
+            let purpose = if transfer { Purpose::Flush } else { Purpose::Request };
+            let request = self.task.receives.channel(Channel::of_window(comm, origin, purpose));
             let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);
             let answer = self.task.sends.channel(Channel::of_window(comm, origin, Purpose::Answer));
             let (_, body) = self.add_message(answer, bytes);

@@ -144,6 +144,7 @@ impl Builder<'_> {
         let later = if part.marks_at_end { event.end } else { event.start };
         for &receive in &part.receives {
             self.completed_receive(event, receive);
+            self.answered(event, receive);
             let after = After::Received(receive);
             self.timeline.record(&mut self.task, event, later, chain, Body::Mark, after);
         }

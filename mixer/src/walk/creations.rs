@@ -54,13 +54,14 @@ impl Builder<'_> {
         let parts = if request.is_some() { parts.get(..1).unwrap_or_default() } else { parts };
         let rank = self.rank;
         let local = self.comms.get(comm)?;
-        if parts.is_empty() || local.foreign || local.inter {
-            return Ok(false);
-        }
-        if parts == OPENMPI_ACCESS && local.group.count() < 3 {
+        if local.foreign || local.inter {
             return Ok(false);
         }
         let (size, is_first) = (local.group.count(), local.group.get(CommRank(0)) == Some(rank));
+        let mut parts = parts.iter().filter(|&&part| part != OPENMPI_ACCESS || size > 2).peekable();
+        if parts.peek().is_none() {
+            return Ok(false);
+        }
         for &(operation, bytes) in parts {
             let is_root = operation.is_rooted() && is_first;
             let sum = Bytes(bytes.saturating_mul(size.into()));
@@ -71,6 +72,7 @@ impl Builder<'_> {
                 ..collective(operation, comm)
             };
             self.add_collective(event, &call, chain)?;
+            self.task.counts.agreements += 1;
         }
         Ok(true)
     }

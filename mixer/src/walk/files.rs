@@ -122,7 +122,14 @@ impl Builder<'_> {
         let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
         for (server, share) in servers.shares(first_server, at, bytes) {
             let moved = if io.write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
-            awaited.receives.push(self.ask(event, comm, Rank(first.0 + server), moved, &mut chain)?);
+            awaited.receives.push(self.ask(
+                (event.start.0, 0),
+                event,
+                comm,
+                Rank(first.0 + server),
+                moved,
+                &mut chain,
+            )?);
         }
         match io.request {
             Some(_) => self.start_lowered(io.request, awaited)?,

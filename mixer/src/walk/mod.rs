@@ -54,8 +54,8 @@ pub(crate) use builder::WalkOptions;
 use called::{Agreements, Probes};
 use mpi_abi::account::Clock;
 use notes::NoteTaker;
-pub(crate) use requested::Answer;
 use requested::Answers;
+pub(crate) use requested::{Answer, Fenced, Owed};
 pub(crate) use transfers::Told;
 use vef_format::capture::event::{Action, Creation, Detail, Event};
 use vef_format::capture::{Consumer, Function};
@@ -67,18 +67,18 @@ use windows::Windows;
 pub(crate) struct Walk<'a>(Builder<'a>);
 
 impl<'a> Walk<'a> {
-    /// Begins before the first event of `rank`, whose call table is `functions`; `threads`: several threads make calls. The task gives
-    /// `answers`. About so many records are `expected`.
+    /// Begins before the first event of `rank`, whose call table is `functions`; `threads`: several threads make calls. What the task does
+    /// for others is `owed`. About so many records are `expected`.
     pub(crate) fn new(
         rank: Rank,
         communicators: &'a Communicators,
         options: WalkOptions<'a>,
         threads: bool,
         functions: &[Function],
-        answers: &'a [Answer],
+        owed: Option<&'a Owed>,
         expected: usize,
     ) -> Self {
-        let answers = Answers::new(answers);
+        let answers = Answers::new(owed);
         let WalkOptions { polls, keep_init, keep_preempted, .. } = options;
         let notes = options.with_notes.then(|| {
             let threads = threads || !answers.are_given();
@@ -130,7 +130,7 @@ impl Consumer<MixError> for &mut Walk<'_> {
             builder.begin_answering(event);
         }
         builder.leave(event, before, has_record);
-        if !builder.answers.are_given() {
+        if has_record && !builder.answers.are_given() {
             builder.answer_after(event).map_err(|problem| builder.error(problem))?;
         }
         Ok(())
@@ -224,7 +224,7 @@ mod tests {
         let (comm, table) = (CommId(0), Table::builtin("default").unwrap());
         let communicators = Communicators::new(1000);
         let options = WalkOptions { lower: Some(&table), ..WalkOptions::default() };
-        let mut walk = Walk::new(Rank(0), &communicators, options, false, &[], &[], 0);
+        let mut walk = Walk::new(Rank(0), &communicators, options, false, &[], None, 0);
         walk.0.most = 3500;
         let world = Communicator {
             id: comm,

@@ -3,12 +3,12 @@
 use super::builder::{Builder, Lowered, Pending};
 use super::creations::collective;
 use super::timeline::Chain;
-use super::windows::{OF_WINDOWS, Outstanding, Synchronisation, Window};
+use super::windows::{OF_WINDOWS, Outstanding, Request, Synchronisation, Window};
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
-use crate::index::{CommIndex, ReceiveIndex};
+use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
 use crate::records::After;
-use crate::task::{Asked, Fate};
+use crate::task::{Asked, AskedOf, Fate};
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, Members, Transfer, WindowId};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -22,8 +22,8 @@ impl Builder<'_> {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
         };
-        let (posted, started, targets) = Default::default();
-        self.windows.open.insert(id, Window { comm: own, index, group, posted, started, targets });
+        let (posted, started, fences, targets) = Default::default();
+        self.windows.open.insert(id, Window { comm: own, index, group, posted, started, fences, targets });
         let mut chain = Chain::default();
         self.all_wait(event, own, &mut chain)?;
         self.timeline.end(event, &chain);
@@ -61,12 +61,16 @@ impl Builder<'_> {
         if target == self.rank || fetched == Bytes::ZERO {
             // A copy within the task is complete at once.
             if moved > Bytes::ZERO {
-                self.post_message(event, Channel::of_window(index, target, Purpose::Put), moved, &mut chain)?;
-                let outstanding = self.outstanding(id, target);
-                outstanding.into_iter().for_each(|outstanding| outstanding.unanswered = true);
+                let put = Channel::of_window(index, target, Purpose::Put);
+                let message = self.post_message(event, put, moved, &mut chain)?;
+                if let Some(outstanding) = self.outstanding(id, target) {
+                    outstanding.last = Some(message);
+                    outstanding.moved[0] = outstanding.moved[0].saturating_add(moved.0);
+                }
             }
         } else {
-            answer = Some(self.ask(event, index, target, [sent, fetched], &mut chain)?);
+            self.post_message(event, Channel::of_window(index, target, Purpose::Request), sent, &mut chain)?;
+            answer = Some(self.request(event, (id, index), target, [sent, fetched], false)?);
         }
         match (request, answer) {
             (Some(_), Some(answer)) => {
@@ -90,23 +94,23 @@ impl Builder<'_> {
         Some(window.targets.entry(target).or_default())
     }
 
-    /// Adds a message of the call.
+    /// Adds a message of the call; returns it.
     pub(super) fn post_message(
         &mut self,
         event: &Event<'_>,
         channel: Channel,
         bytes: Bytes,
         chain: &mut Chain,
-    ) -> Result<(), Problem> {
+    ) -> Result<MessageIndex, Problem> {
         self.count_further()?;
         let record = self.next_record();
         if let Some(notes) = &mut self.notes {
             notes.detached(record);
         }
         let channel = self.task.sends.channel(channel);
-        let (_, body) = self.add_message(channel, bytes);
+        let (message, body) = self.add_message(channel, bytes);
         self.timeline.record(&mut self.task, event, event.start, chain, body, After::Sent);
-        Ok(())
+        Ok(message)
     }
 
     /// Posts a receive of the call.
@@ -120,20 +124,30 @@ impl Builder<'_> {
         Ok(self.add_receive(event, channel, Fate::Unawaited, Bytes::ZERO))
     }
 
-    /// Adds a request to a task, which answers it; returns the receive of the answer.
-    pub(super) fn ask(
+    /// The target of a window answers the latest message to it, a request or a `transfer`, with which so many bytes more are under way there and
+    /// back; returns the receive of the answer.
+    fn request(
         &mut self,
         event: &Event<'_>,
-        comm: CommIndex,
+        (id, comm): (WindowId, CommIndex),
         target: Rank,
         moved: [Bytes; 2],
-        chain: &mut Chain,
+        transfer: bool,
     ) -> Result<ReceiveIndex, Problem> {
-        self.ask_at((event.start.0, 0), event, comm, target, moved, chain)
+        let (at, answered, bytes) = (event.start.0, u64::MAX, moved[1]);
+        let of = AskedOf::Answer { at, answered, bytes, round: 0, transfer };
+        let answer = self.awaited_answer(event, Asked { comm, target, of })?;
+        if let Some(outstanding) = self.outstanding(id, target) {
+            let moved = [0, 1].map(|way| outstanding.moved[way].saturating_add(moved[way].0));
+            outstanding.moved = moved;
+            self.windows.requests.insert(answer, Request { index: self.task.asked.len() - 1, moved });
+        }
+        Ok(answer)
     }
 
-    /// [`Builder::ask`] where the target puts the request in the order of others by a time on this task's clock, and a round.
-    pub(super) fn ask_at(
+    /// Adds a request to a task, which answers it; returns the receive of the answer. The target puts the request in the order of others by a
+    /// time on this task's clock, and a round.
+    pub(super) fn ask(
         &mut self,
         (at, round): (u64, u32),
         event: &Event<'_>,
@@ -143,8 +157,29 @@ impl Builder<'_> {
         chain: &mut Chain,
     ) -> Result<ReceiveIndex, Problem> {
         self.post_message(event, Channel::of_window(comm, target, Purpose::Request), sent, chain)?;
-        self.task.asked.push(Asked { comm, target, at, bytes: fetched, round });
-        self.post_receive(event, Channel::of_window(comm, target, Purpose::Answer))
+        let of = AskedOf::Answer { at, answered: u64::MAX, bytes: fetched, round, transfer: false };
+        self.awaited_answer(event, Asked { comm, target, of })
+    }
+
+    fn awaited_answer(&mut self, event: &Event<'_>, asked: Asked) -> Result<ReceiveIndex, Problem> {
+        let answer = Channel::of_window(asked.comm, asked.target, Purpose::Answer);
+        self.task.asked.push(asked);
+        self.post_receive(event, answer)
+    }
+
+    /// From now on, something waits for a transfer.
+    fn await_transfer(&mut self, transfer: MessageIndex, channel: Channel) {
+        let channel = self.task.sends.channel(channel);
+        self.task.sends.assign(transfer.0, channel);
+    }
+
+    /// The call `event` waited for a receive: if it is an answer, the target has given it by then.
+    pub(super) fn answered(&mut self, event: &Event<'_>, receive: ReceiveIndex) {
+        if let Some(request) = self.windows.requests.remove(&receive)
+            && let AskedOf::Answer { at, answered, .. } = &mut self.task.asked[request.index].of
+        {
+            (*at, *answered) = (request.came(*at, event.end.0), event.end.0);
+        }
     }
 
     /// Rule 14: a synchronisation; `target`: `None`, all.
@@ -182,13 +217,26 @@ impl Builder<'_> {
         let channel = |peer, purpose| Channel::of_window(index, peer, purpose);
         match what {
             Nothing => {}
-            Fence => self.flush(event, id, None, false, receives, &mut chain)?,
+            SetInfo => self.all_wait(event, comm, &mut chain)?,
+            Fence => {
+                let fence = window.fences;
+                window.fences = fence.wrapping_add(1);
+                for (target, last) in window.take_last(|_| true) {
+                    self.await_transfer(last, channel(target, Purpose::Fence));
+                    self.task.asked.push(Asked { comm: index, target, of: AskedOf::Fence(fence) });
+                }
+                for origin in self.answers.before_fence(index, fence) {
+                    receives.push(self.post_receive(event, channel(origin, Purpose::Fence))?);
+                }
+                self.take_answers(id, None, receives);
+                self.all_wait(event, comm, &mut chain)?;
+            }
             Flush { unlock } => self.flush(event, id, target, unlock, receives, &mut chain)?,
             FlushLocal => self.take_answers(id, target, receives),
             // With an assertion (MPI_MODE_NOCHECK) nobody else holds the lock.
             Lock => {
                 if let Some(target) = target.filter(|&target| target != self.rank && assert == 0) {
-                    receives.push(self.ask(event, index, target, [Bytes::ZERO; 2], &mut chain)?);
+                    receives.push(self.ask_for_lock(event, (id, index), target, &mut chain)?);
                 }
             }
             Post => {
@@ -209,10 +257,14 @@ impl Builder<'_> {
             }
             Complete => {
                 let started = std::mem::take(&mut window.started);
-                window.targets.values_mut().for_each(|outstanding| outstanding.unanswered = false);
+                let last = window.take_last(|_| true);
                 self.take_answers(id, None, receives);
                 for target in started {
-                    self.post_message(event, channel(target, Purpose::Complete), Bytes::ZERO, &mut chain)?;
+                    let complete = channel(target, Purpose::Complete);
+                    match last.get(&target) {
+                        Some(&transfer) => self.await_transfer(transfer, complete),
+                        None => _ = self.post_message(event, complete, Bytes::ZERO, &mut chain)?,
+                    }
                 }
             }
             Wait => {
@@ -222,14 +274,24 @@ impl Builder<'_> {
             }
         }
         self.complete_lowered(event, &awaited, &mut chain);
-        if let Fence = what {
-            self.all_wait(event, comm, &mut chain)?;
-        }
         self.timeline.end(event, &chain);
         Ok(())
     }
 
-    /// Asks targets with unanswered transfers, or a lock to give back, whether all is done, and adds all pending answers to `receives`.
+    /// Asks for a lock, or gives it back.
+    fn ask_for_lock(
+        &mut self,
+        event: &Event<'_>,
+        (id, index): (WindowId, CommIndex),
+        target: Rank,
+        chain: &mut Chain,
+    ) -> Result<ReceiveIndex, Problem> {
+        let request = Channel::of_window(index, target, Purpose::Request);
+        self.post_message(event, request, Bytes::ZERO, chain)?;
+        self.request(event, (id, index), target, [Bytes::ZERO; 2], false)
+    }
+
+    /// Targets answer the latest transfer, or the return of a lock; adds all pending answers to `receives`.
     fn flush(
         &mut self,
         event: &Event<'_>,
@@ -239,23 +301,15 @@ impl Builder<'_> {
         receives: &mut Vec<ReceiveIndex>,
         chain: &mut Chain,
     ) -> Result<(), Problem> {
-        let own = self.rank;
         let Some(window) = self.windows.open.get_mut(&id) else { return Ok(()) };
         let index = window.index;
-        if let Some(target) = target.filter(|&target| unlock && target != own) {
-            window.targets.entry(target).or_default().unanswered = true;
+        let last = window.take_last(|other| target.is_none_or(|target| target == other));
+        if let Some(target) = target.filter(|target| unlock && *target != self.rank && last.is_empty()) {
+            receives.push(self.ask_for_lock(event, (id, index), target, chain)?);
         }
-        let of_target = |other: &Rank| target.is_none_or(|target| target == *other);
-        let outstanding = window.targets.iter_mut().filter(|(other, _)| of_target(other));
-        let unanswered: Vec<Rank> = outstanding
-            .filter_map(|(&target, outstanding)| {
-                std::mem::take(&mut outstanding.unanswered).then_some(target)
-            })
-            .collect();
-        for target in unanswered {
-            let answer = self.ask(event, index, target, [Bytes::ZERO; 2], chain)?;
-            let outstanding = self.outstanding(id, target);
-            outstanding.into_iter().for_each(|outstanding| outstanding.answers.push(answer));
+        for (target, transfer) in last {
+            self.await_transfer(transfer, Channel::of_window(index, target, Purpose::Flush));
+            receives.push(self.request(event, (id, index), target, [Bytes::ZERO; 2], true)?);
         }
         self.take_answers(id, target, receives);
         Ok(())
@@ -269,6 +323,6 @@ impl Builder<'_> {
                 receives.append(&mut outstanding.answers);
             }
         }
-        window.targets.retain(|_, outstanding| outstanding.unanswered);
+        window.targets.retain(|_, outstanding| outstanding.last.is_some());
     }
 }

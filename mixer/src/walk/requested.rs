@@ -1,4 +1,4 @@
-//! The answers that a task gives to one-sided requests of others.
+//! What a task does for one-sided calls of others: the requests that it answers, and the transfers that its fences wait for.
 
 use crate::index::CommIndex;
 use vef_format::ids::Rank;
@@ -11,26 +11,62 @@ pub(crate) struct Answer {
     pub(crate) comm: CommIndex,
     /// The task that asks.
     pub(crate) origin: Rank,
-    /// When it asked, on the clock of this task.
+    /// When the request came, about, on the clock of this task.
     pub(crate) at: u64,
+    /// When it, or one that asked later, had its answer.
+    pub(crate) before: u64,
     /// Bytes of the answer.
     pub(crate) bytes: Bytes,
     /// Orders requests of the same time.
     pub(crate) round: u32,
+    /// Whether it is a transfer itself that is answered.
+    pub(crate) transfer: bool,
+}
+
+/// A task that has transfers to this one before a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fenced {
+    /// The communicator of the window.
+    pub(crate) comm: CommIndex,
+    /// Number of the fence among those on the window.
+    pub(crate) fence: u32,
+    /// The task.
+    pub(crate) origin: Rank,
+}
+
+/// What a task does for others.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    /// In the order of the requests.
+    pub(crate) answers: Vec<Answer>,
+    /// In order.
+    pub(crate) fenced: Vec<Fenced>,
 }
 
 /// The answers that a task has not given yet, in the order of the requests.
 #[derive(Debug, Default)]
 pub(super) struct Answers<'a> {
     pub(super) rest: &'a [Answer],
-    /// When the latest call returned.
-    pub(super) busy_until: u64,
+    fenced: &'a [Fenced],
+    /// When the latest call that waited returned.
+    pub(super) waited_until: u64,
 }
 
 impl<'a> Answers<'a> {
-    /// All answers of a task.
-    pub(super) fn new(all: &'a [Answer]) -> Self {
-        Self { rest: all, busy_until: 0 }
+    /// All that a task does for others.
+    pub(super) fn new(owed: Option<&'a Owed>) -> Self {
+        owed.map_or_else(Self::default, |Owed { answers, fenced }| Self {
+            rest: answers,
+            fenced,
+            waited_until: 0,
+        })
+    }
+
+    /// The tasks whose transfers that fence waits for.
+    pub(super) fn before_fence(&self, comm: CommIndex, fence: u32) -> impl Iterator<Item = Rank> + use<'a> {
+        let begins = self.fenced.partition_point(|other| (other.comm, other.fence) < (comm, fence));
+        let of_fence = move |other: &&Fenced| (other.comm, other.fence) == (comm, fence);
+        self.fenced[begins..].iter().take_while(of_fence).map(|other| other.origin)
     }
 
     /// Whether all are given.

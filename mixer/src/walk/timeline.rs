@@ -109,6 +109,13 @@ impl Timeline {
         true
     }
 
+    /// Whether the thread's latest call that made a record waited for something.
+    #[cold]
+    pub(super) fn waits(&self, thread: u16) -> bool {
+        let previous = self.previous.get(usize::from(thread)).copied().flatten();
+        previous.is_some_and(|previous| matches!(previous.after, After::Received(_) | After::Collective(_)))
+    }
+
     /// Rule 7: `event` ends MPI for all threads; the others' previous events get a mark each.
     pub(super) fn join(&mut self, task: &mut Task, event: &Event<'_>) {
         for thread in 0..self.previous.len() as u16 {

@@ -121,7 +121,7 @@ impl Builder<'_> {
                 let channel =
                     Channel::of_window(index, peer.ok_or(Problem::NotAMember(of.0))?, Purpose::Buffering);
                 match from == own {
-                    true => self.post_message(event, channel, bytes, chain)?,
+                    true => _ = self.post_message(event, channel, bytes, chain)?,
                     false => awaited.receives.push(self.post_receive(event, channel)?),
                 }
             }
@@ -146,7 +146,7 @@ impl Builder<'_> {
         for (server, share) in servers.shares(first_server, piece.start, Bytes(piece.end - piece.start)) {
             let moved = if write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
             let server = Rank(first_task.0 + server);
-            awaited.receives.push(self.ask_at(order, event, index, server, moved, chain)?);
+            awaited.receives.push(self.ask(order, event, index, server, moved, chain)?);
         }
         self.complete_lowered(event, &awaited, chain);
         Ok(())

@@ -1,6 +1,6 @@
 //! The windows of one task, and what its transfers through them still wait for.
 
-use crate::index::{CommIndex, ReceiveIndex};
+use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub(super) enum Synchronisation {
         unlock: bool,
     },
     FlushLocal,
+    /// `MPI_Win_set_info`.
+    SetInfo,
 }
 
 impl Synchronisation {
@@ -40,6 +42,7 @@ impl Synchronisation {
             "MPI_Win_unlock" => Self::Flush { unlock: true },
             "MPI_Win_unlock_all" | "MPI_Win_flush" | "MPI_Win_flush_all" => Self::Flush { unlock: false },
             "MPI_Win_flush_local" | "MPI_Win_flush_local_all" => Self::FlushLocal,
+            "MPI_Win_set_info" => Self::SetInfo,
             _ => return None,
         })
     }
@@ -49,6 +52,8 @@ impl Synchronisation {
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     pub(super) open: HashMap<WindowId, Window>,
+    /// The requests of which no call has awaited the answer yet.
+    pub(super) requests: HashMap<ReceiveIndex, Request>,
     /// By slot of the call table.
     functions: Vec<Option<Synchronisation>>,
 }
@@ -62,17 +67,47 @@ pub(super) struct Window {
     /// The group of the latest `MPI_Win_post`, and that of the latest `MPI_Win_start`.
     pub(super) posted: Vec<Rank>,
     pub(super) started: Vec<Rank>,
+    /// Number of fences so far.
+    pub(super) fences: u32,
     /// What has been done at each target since the last synchronisation.
     pub(super) targets: BTreeMap<Rank, Outstanding>,
+}
+
+impl Window {
+    /// The latest transfer without an answer to each target of those for which `of` holds; from now on there is none.
+    pub(super) fn take_last(&mut self, of: impl Fn(Rank) -> bool) -> BTreeMap<Rank, MessageIndex> {
+        let outstanding = self.targets.iter_mut().filter(|(target, _)| of(**target));
+        outstanding.filter_map(|(&target, outstanding)| Some((target, outstanding.last.take()?))).collect()
+    }
 }
 
 /// Transfers between this task and a target that no synchronisation has completed.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
-    /// Whether there are transfers without an answer.
-    pub(super) unanswered: bool,
+    /// The latest transfer without an answer.
+    pub(super) last: Option<MessageIndex>,
     /// The receives of answers.
     pub(super) answers: Vec<ReceiveIndex>,
+    /// Bytes on the way there and back.
+    pub(super) moved: [u64; 2],
+}
+
+/// A request, by its index among those that its task has asked, with all bytes on the way to the target and back when it is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) index: usize,
+    pub(super) moved: [u64; 2],
+}
+
+impl Request {
+    /// What a message takes beside its bytes, as bytes.
+    const FIXED: u64 = 1024;
+
+    /// When the request came to its target, about: the time from `asked` until the origin had the answer is divided as the bytes are.
+    pub(super) fn came(&self, asked: u64, answered: u64) -> u64 {
+        let [there, back] = self.moved.map(|bytes| u128::from(bytes) + u128::from(Self::FIXED));
+        asked + (u128::from(answered.saturating_sub(asked)) * there / (there + back)) as u64
+    }
 }
 
 /// The numbers of the windows' communicators begin here: above those of any task.

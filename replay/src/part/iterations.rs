@@ -16,7 +16,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
-use vef_format::units::Grouped;
+use vef_format::units::{Count, Grouped};
 
 /// What a message that crosses a cut costs; 1 where the record that waits for it is the first behind the cut.
 const MESSAGE_COST: i64 = 2;
@@ -80,11 +80,11 @@ pub(crate) fn iterations(
     let range = |(begin, end): (u64, u64)| Stretch::of(begin..end.max(begin));
     let stretches = cut(first.get() - 1).into_iter().zip(cut(to)).map(|cuts| vec![range(cuts)]).collect();
     let described = format!(
-        "iterations {} to {} of {} of rank {reference} (mostly {} records each)",
+        "iterations {} to {} of {} of rank {reference} (mostly {} each)",
         Grouped(first),
         Grouped(to),
         Grouped(iterations),
-        Grouped(pattern.period)
+        Count(pattern.period, "record")
     );
     Ok((stretches, described, to + 1 - first.get()))
 }

@@ -201,6 +201,17 @@ mod tests {
         assert!(found.starts.len() >= 40, "{found:?}");
     }
 
+    /// Iterations that begin within the word, with another one in front of the first occurrence or behind the last if its rest is there.
+    #[test]
+    fn incomplete_occurrences_complete_iterations() {
+        let sequence = [9, 3, 1, 2, 3, 1, 2, 3, 1, 2];
+        let found = Pattern { starts: vec![2, 5], period: 3, regular: 3 };
+        for (offset, begins) in [(0, &[2, 5, 8][..]), (1, &[3, 6, 9]), (2, &[1, 4, 7, 10])] {
+            assert_eq!(found.begins(&sequence, offset), begins, "{offset}");
+        }
+        assert_eq!([-2, -1, 0, 1, 2, 3].map(|at| found.start(at)), [-4, -1, 2, 5, 8, 11]);
+    }
+
     #[test]
     fn noise_has_no_pattern_and_short_sequences_neither() {
         for seed in 0..20 {

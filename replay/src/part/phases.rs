@@ -43,7 +43,7 @@ pub(crate) fn phase(
         while let Some(mark) = marks.next(reader).map_err(LoadError::from)? {
             let PhaseMark { record: place, computed: Ticks(computed), begin, name: its } = mark;
             if its != name {
-                if known.len() < MOST_NAMES && !known.contains(its) {
+                if known.len() < MOST_NAMES {
                     known.insert(its.to_owned());
                 }
                 continue;

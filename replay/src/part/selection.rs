@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, Raw};
-use vef_format::units::{Grouped, Ticks};
+use vef_format::units::{Count, Grouped, Ticks};
 
 /// Records of a task that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl fmt::Display for Selection {
     /// What it is, and how much of the run.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = 100.0 * self.records as f64 / self.of.max(1) as f64;
-        let (records, of) = (Grouped(self.records), Grouped(self.of));
-        write!(f, "{}: {records} of {of} records ({share:.1} %)", self.description)
+        let (records, of) = (Grouped(self.records), Count(self.of, "record"));
+        write!(f, "{}: {records} of {of} ({share:.1} %)", self.description)
     }
 }
 

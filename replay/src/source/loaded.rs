@@ -14,6 +14,7 @@ use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
 use vef_format::record::{Header, LocalCollective, Message, Record};
 use vef_format::text::{Line, Reader, TextError};
+use vef_format::units::Count;
 
 /// A trace in memory. [`Job::loaded`](crate::Job::loaded) starts a reading of it; any number of them can be in progress at once.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub enum LoadError {
         error: io::Error,
     },
     /// A rank that the header does not know.
-    #[error("record {record} names task {task} in a trace of {tasks} tasks")]
+    #[error("record {record} names task {task} in a trace of {}", Count(*.tasks, "task"))]
     Rank {
         /// Number of the record in the trace, from 0.
         record: u64,

@@ -80,11 +80,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Records read and not yet taken by their tasks.
-    pub fn waiting(&self) -> usize {
-        self.waiting.count()
-    }
-
     /// Puts the next record of a task into `next`.
     #[inline(always)]
     pub(crate) fn next(&mut self, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
@@ -220,12 +215,6 @@ impl Waiting {
     fn meet(&mut self, task: Rank, at: u32) {
         self.queues.resize(task.index(), (NIL, NIL));
         self.queues.push((at, at));
-    }
-
-    /// How many wait.
-    fn count(&self) -> usize {
-        let free = std::iter::successors(Some(self.free), |&at| Some(self.records[at as usize].next));
-        self.records.len() - free.take_while(|&at| at != NIL).count()
     }
 }
 

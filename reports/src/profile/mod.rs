@@ -5,7 +5,10 @@
 //! blocks). Peers are those that a rank sends to. What a persistent request moves counts where it is started. Shares of MPI are of the time
 //! between the end of `MPI_Init` and the start of `MPI_Finalize`, of all threads that make calls.
 
+mod text;
 mod time;
+
+pub use text::{SECTIONS, text};
 
 use crate::flow::{Channels, Place};
 use crate::report::spent;

@@ -26,5 +26,6 @@ pub use pictures::{PictureError, network_picture, pictures};
 pub use simulation::{SimulationError, Simulations, read as read_simulation, read_any as read_simulations};
 pub use text::Section;
 
+pub(crate) use sections::{file_ranks_table, files_table, functions_table, time_table};
 pub(crate) use spent::spent;
 pub(crate) use who::matrix;

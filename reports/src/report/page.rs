@@ -4,7 +4,8 @@
 use super::model::Report;
 use super::parts::{explorable_figure, figure, first_of, mean_of, share};
 use super::sections::{
-    after_table, collective_times_table, common_sizes_table, kinds_table, locality_table, quantiles_table,
+    after_table, collective_times_table, common_sizes_table, functions_table, kinds_table, locality_table,
+    quantiles_table, time_table,
 };
 use super::shown::{rate, spans};
 use super::{against, simulation};
@@ -121,7 +122,7 @@ impl Report {
                 dt { "file" } dd { (head.file) ", " (head.kind) ", " (bytes(head.file_bytes)) }
                 dt { "ranks" } dd {
                     (Grouped(head.ranks))
-                    @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Grouped(more)) " more hosts" } }
+                    @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Count(more, "more host")) } }
                 }
                 @if !head.spawned.is_empty() { dt { "spawned" } dd { (head.spawned.join("; ")) } }
                 @if let Some(part) = &head.part { dt { "part" } dd { strong { "only " (part) } } }
@@ -189,11 +190,11 @@ impl Report {
                 "Start-up comes before it and belongs to no share. Nothing here is replayed."
             }
             (figure("spent", &format!("How each rank spent the captured run.{}", mean_of(per_row))))
-            @if let Some(times) = self.time_table() { (times.to_html(None)) }
+            (time_table(spent).to_html(None))
             @if !spent.functions.is_empty() {
                 h3 { "Time in MPI functions" }
                 (figure("function-ranks", &format!("Time in the functions with most of it, by rank. The scale of colours is logarithmic.{}", mean_of(per_row))))
-                @if let Some(functions) = self.functions_table() { (with_csv(&functions)) }
+                (with_csv(&functions_table(spent)))
             }
         })
     }

@@ -3,10 +3,10 @@
 use super::model::Report;
 use super::shown::{measure, share};
 use super::text::Section;
-use results::report::{After, Amount, CollectiveTimes, Files, Locality, Pair, Replayed, Sizes};
+use results::report::{After, Amount, CollectiveTimes, Files, Locality, Pair, Replayed, Sizes, Spent};
 use results::shown::{percent, range};
 use results::table::{Cell, Table};
-use vef_format::units::Grouped;
+use vef_format::units::{Count, Grouped};
 
 /// Characters of the name of a file, at most.
 const FILE_NAME: usize = 28;
@@ -26,16 +26,10 @@ impl Report {
             Section::Ranks => self.ranks_table(),
             Section::Phases => self.phases_table(),
             Section::Calls => self.calls_table(),
-            Section::Time => self.time_table()?,
-            Section::Functions => self.functions_table()?,
-            Section::Files => {
-                let [files, _] = self.data.files.clone()?.with_short_names(FILE_NAME).tables();
-                files.only(&[&["file", "ranks"][..], &Files::SHORT].concat())
-            }
-            Section::FileRanks => {
-                let [_, ranks] = self.data.files.clone()?.with_short_names(FILE_NAME).tables();
-                ranks.only(&[&["file", "rank"][..], &Files::SHORT].concat())
-            }
+            Section::Time => time_table(self.data.spent.as_ref()?),
+            Section::Functions => functions_table(self.data.spent.as_ref()?),
+            Section::Files => files_table(self.data.files.as_ref()?),
+            Section::FileRanks => file_ranks_table(self.data.files.as_ref()?),
             Section::Waits => self.waits_table()?,
             Section::WaitPairs => self.wait_pairs_table()?,
         };
@@ -53,7 +47,8 @@ impl Report {
         table.fact(messages, Cell::count(totals.messages));
         table.fact("in them", Cell::Bytes(totals.bytes.0));
         table.fact("collective operations", Cell::count(totals.collectives));
-        let communicators = if totals.communicators.0 == 1 { "communicator" } else { "communicators" };
+        let communicators =
+            Count(totals.communicators.0, "communicator").agree("communicator", "communicators");
         table.fact(communicators, Cell::count(totals.communicators));
         table.fact("records", Cell::count(totals.records));
         if totals.messages.0 > 0 {
@@ -86,7 +81,7 @@ impl Report {
         let partners = pairs.partners.iter().filter(|row| row.partners > 0);
         let (least, most) = partners
             .fold((u32::MAX, 0), |(least, most), row| (least.min(row.partners), most.max(row.partners)));
-        let receivers = if most == 1 { "receiver" } else { "receivers" };
+        let receivers = Count(most, "receiver").agree("receiver", "receivers");
         let symmetry = pairs
             .symmetry
             .map_or_else(String::new, |share| format!("; {} of the bytes go both ways", percent(share)));
@@ -196,39 +191,6 @@ impl Report {
         table.with_bars(&[1])
     }
 
-    /// Time of the captured run, by part.
-    pub(super) fn time_table(&self) -> Option<Table> {
-        let spent = self.data.spent.as_ref()?;
-        let run = Cell::Time(spent.run_ps.0).shown();
-        let title = format!("Time as captured ({run} of all ranks behind MPI_Init)");
-        let heads = ["part", "time", "share", "mean of a rank", "most", "of rank"];
-        let mut table = Table::of_heads("times", title, &heads);
-        for part in &spent.parts {
-            let time = Cell::Time(part.time_ps.0);
-            let cells = [Cell::text(part.title()), time, share(part.share), Cell::Time(part.mean_ps.0)];
-            table.row(cells.into_iter().chain(part.max.time_cells()));
-        }
-        Some(table.with_bars(&[1]))
-    }
-
-    /// The same by MPI function.
-    pub(super) fn functions_table(&self) -> Option<Table> {
-        let spent = self.data.spent.as_ref()?;
-        let heads = ["function", "part", "calls", "time", "share", "most of a rank", "of rank"];
-        let mut table = Table::of_heads("functions", "Time in MPI functions", &heads);
-        for function in &spent.functions {
-            let cells = [
-                Cell::text(&function.function),
-                Cell::text(&function.part),
-                Cell::count(function.calls),
-                Cell::Time(function.time_ps.0),
-                share(function.share),
-            ];
-            table.row(cells.into_iter().chain(function.max.time_cells()));
-        }
-        Some(table.with_bars(&[3]))
-    }
-
     /// Waits in the replay, by cause, function and phase.
     pub(super) fn waits_table(&self) -> Option<Table> {
         let waits = &self.data.replayed.as_ref()?.waits;
@@ -255,6 +217,49 @@ impl Report {
         "Who waits for whom in the replay".clone_into(&mut table.title);
         Some(table)
     }
+}
+
+/// Time of the captured run, by part.
+pub(crate) fn time_table(spent: &Spent) -> Table {
+    let run = Cell::Time(spent.run_ps.0).shown();
+    let title = format!("Time as captured ({run} of all ranks behind MPI_Init)");
+    let heads = ["part", "time", "share", "mean of a rank", "most", "of rank"];
+    let mut table = Table::of_heads("times", title, &heads);
+    for part in &spent.parts {
+        let time = Cell::Time(part.time_ps.0);
+        let cells = [Cell::text(part.title()), time, share(part.share), Cell::Time(part.mean_ps.0)];
+        table.row(cells.into_iter().chain(part.max.time_cells()));
+    }
+    table.with_bars(&[1])
+}
+
+/// The same by MPI function.
+pub(crate) fn functions_table(spent: &Spent) -> Table {
+    let heads = ["function", "part", "calls", "time", "share", "most of a rank", "of rank"];
+    let mut table = Table::of_heads("functions", "Time in MPI functions", &heads);
+    for function in &spent.functions {
+        let cells = [
+            Cell::text(&function.function),
+            Cell::text(function.part_title()),
+            Cell::count(function.calls),
+            Cell::Time(function.time_ps.0),
+            share(function.share),
+        ];
+        table.row(cells.into_iter().chain(function.max.time_cells()));
+    }
+    table.with_bars(&[3])
+}
+
+/// Use of files in the captured run.
+pub(crate) fn files_table(files: &Files) -> Table {
+    let [files, _] = files.clone().with_short_names(FILE_NAME).tables();
+    files.only(&[&["file", "ranks"][..], &Files::SHORT].concat())
+}
+
+/// The same by file and rank.
+pub(crate) fn file_ranks_table(files: &Files) -> Table {
+    let [_, ranks] = files.clone().with_short_names(FILE_NAME).tables();
+    ranks.only(&[&["file", "rank"][..], &Files::SHORT].concat())
 }
 
 /// A table of messages and bytes.

@@ -10,7 +10,7 @@ use results::table::{Cell, Table};
 use results::{ByState, Exact, Kind};
 use std::fs;
 use std::path::{Path, PathBuf};
-use vef_format::units::Grouped;
+use vef_format::units::{Count, Grouped};
 
 /// Links of a simulation that keep their load over time in a report, at most: the busiest.
 const MOST_LINKS_OVER_TIME: usize = 256;
@@ -202,7 +202,7 @@ pub(super) fn section(simulated: &Simulated) -> Markup {
     html! {
         p {
             "Topology " code { (network.topology) } ", routing " (network.routing) ", model " (network.model)
-            ", " (Grouped(network.nodes)) " nodes, " (Grouped(network.links)) " links."
+            ", " (Count(network.nodes, "node")) ", " (Count(network.links, "link")) "."
             @if !network.failures.is_empty() { " Failures: " code { (network.failures.join("; ")) } "." }
         }
         p .small {

@@ -16,6 +16,8 @@ pub(crate) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
     let picos = |ticks: u64| Exact(u128::from(ticks) * u128::from(clock.0));
     let (all, tasks) = (accounts.all(), accounts.tasks.len());
     let running = all.running();
+    // A storage server of vef mix is a task without an account.
+    let recorded = accounts.tasks.iter().filter(|task| **task != ByPart::default()).count() as u64;
     let share = |ticks: u64| if running == 0 { 0.0 } else { ticks as f64 / running as f64 };
     let part = |&part: &TimePart| {
         let times = || accounts.tasks.iter().map(|task| task.of(part));
@@ -25,7 +27,7 @@ pub(crate) fn spent(accounts: &Accounts, clock: Picos) -> Spent {
             part: part.name().to_owned(),
             time_ps: picos(all.of(part)),
             share: (part != TimePart::StartUp).then(|| share(all.of(part))),
-            mean_ps: picos(all.of(part) / tasks.max(1) as u64),
+            mean_ps: picos(all.of(part) / recorded.max(1)),
             max: OfRank { rank, value: picos(most) },
         }
     };

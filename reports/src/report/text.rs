@@ -2,7 +2,7 @@
 
 use super::model::Report;
 use super::shown::spans;
-use results::shown::{bytes, count, of_them, time};
+use results::shown::{bytes, count, time};
 use results::table::TextStyle;
 use vef_format::units::Count;
 
@@ -169,15 +169,15 @@ impl Report {
             format!(
                 "{} ({}) on {}",
                 count(totals.collectives),
-                of_them(totals.collective_parts, "part", "parts"),
-                of_them(totals.communicators, "communicator", "communicators")
+                Count(totals.collective_parts.0, "part"),
+                Count(totals.communicators.0, "communicator")
             ),
         );
         let after = &totals.after;
         fact(
             "records",
             format!(
-                "{}, {} of them marks; after a send {}, a reception {}, a collective {}",
+                "{}, of which marks {}; after a send {}, a reception {}, a collective {}",
                 count(totals.records),
                 count(totals.marks),
                 count(after.send),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use vef_format::capture::CaptureError;
+use vef_format::units::Count;
 
 /// Why there are no traces, or no aggregation.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +18,7 @@ pub enum TextError {
     #[error("{0} is missing")]
     Missing(PathBuf),
     /// There are files of more ranks than the run had.
-    #[error("{path} is of another run: this one had {ranks} ranks")]
+    #[error("{path} is of another run: this one had {}", Count(*.ranks, "rank"))]
     OfAnotherRun {
         /// The first of them.
         path: PathBuf,

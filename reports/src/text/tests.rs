@@ -130,8 +130,7 @@ fn the_number_of_ranks_is_held_against_the_files() {
     assert_eq!(with("2\n"), Ok(2));
     assert!(with("3\n").is_err_and(|said| said.ends_with("ti_trace2.txt is missing")));
     assert!(
-        with("1\n")
-            .is_err_and(|said| said.ends_with("ti_trace1.txt is of another run: this one had 1 ranks"))
+        with("1\n").is_err_and(|said| said.ends_with("ti_trace1.txt is of another run: this one had 1 rank"))
     );
     assert!(with("x").is_err_and(|said| said.ends_with("ranks:1: not a number of ranks")));
 }

@@ -208,6 +208,9 @@ pub struct JobReport {
     /// task with several threads counts once for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_times: Option<ByState<u64>>,
+    /// To how many of the tasks, the first ones, `captured_times` belongs, if the others are storage servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured_tasks: Option<u32>,
     /// Times of each task, by rank; empty if the model does not record them. They add up to its finishing time.
     pub ranks: Vec<ByState<u64>>,
     /// Calls of the program that the trace does not hold, as counted by the mixer; empty for a text trace.

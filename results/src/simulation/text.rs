@@ -32,7 +32,9 @@ impl Simulation {
     fn write_text(&self, out: &mut String) -> fmt::Result {
         let NetworkReport { topology, routing, nodes, links, model, loggp, .. } = &self.network;
         match loggp {
-            Some(parameters) => writeln!(out, "network       {nodes} nodes, {model}, {parameters}")?,
+            Some(parameters) => {
+                writeln!(out, "network       {}, {model}, {parameters}", Count(*nodes, "node"))?;
+            }
             None => {
                 let network = &self.network;
                 let of_all = |range: Option<[u64; 2]>, setting| range.unwrap_or([setting; 2]);
@@ -41,7 +43,9 @@ impl Simulation {
                     range(of_all(network.range_latency_ps, network.latency_ps), |ps| Picos(ps).to_string());
                 writeln!(
                     out,
-                    "network       {topology}: {nodes} nodes, {links} links of {rate} and {latency}, {model}, {routing}"
+                    "network       {topology}: {}, {} of {rate} and {latency}, {model}, {routing}",
+                    Count(*nodes, "node"),
+                    Count(*links, "link")
                 )?;
             }
         }
@@ -62,6 +66,14 @@ impl Simulation {
                 writeln!(out)?;
             }
             None => writeln!(out)?,
+        }
+        let finished = self.jobs.iter().map(|job| job.finish.max_ps).max();
+        if let Some(finished) = finished.filter(|&finished| finished < self.runtime_ps) {
+            let finished = Picos(finished);
+            writeln!(
+                out,
+                "              all tasks have finished after {finished}; later only messages arrive that no task waits for"
+            )?;
         }
         for (number, job) in self.jobs.iter().enumerate() {
             if self.jobs.len() > 1 {
@@ -89,15 +101,13 @@ impl Simulation {
             }
         }
         if self.collectives_offloaded > 0 {
-            let (all, offloaded) = (Grouped(self.collectives), Grouped(self.collectives_offloaded));
-            writeln!(out, "  {offloaded} of {all} collectives carried out by the network, without messages")?;
+            let all = Count(self.collectives, "collective");
+            let offloaded = Grouped(self.collectives_offloaded);
+            writeln!(out, "  {offloaded} of {all} carried out by the network, without messages")?;
         }
         if self.collectives_split_evenly > 0 {
-            let split = self.collectives_split_evenly;
-            writeln!(
-                out,
-                "  {split} collectives split evenly: the trace has only sums; a container has the counts"
-            )?;
+            let split = Count(self.collectives_split_evenly, "collective");
+            writeln!(out, "  {split} split evenly: the trace has only sums; a container has the counts")?;
         }
         if self.same_node.messages > 0 {
             writeln!(out, "  of which in a node    {}", self.same_node)?;
@@ -123,7 +133,7 @@ impl Simulation {
             self.write_waits(out, waits)?;
         }
         let Performance { wall_ps, events, events_per_s, .. } = self.performance;
-        write!(out, "simulated in  {:.3} s, {} events", Picos(wall_ps).seconds(), Grouped(events))?;
+        write!(out, "simulated in  {:.3} s, {}", Picos(wall_ps).seconds(), Count(events, "event"))?;
         match events_per_s {
             Some(rate) => writeln!(out, ", {:.2} million per second", rate * 1e-6),
             None => writeln!(out),
@@ -174,12 +184,12 @@ impl Simulation {
             write!(out, "  {}  {}", percent(*time_ps, all), cause.name())?;
             function.iter().try_for_each(|function| write!(out, " in {}", Printable(function)))?;
             phase.iter().try_for_each(|phase| write!(out, ", phase {}", Printable(phase)))?;
-            writeln!(out, ": {} waits, {}", Grouped(waits), Picos(*time_ps))?;
+            writeln!(out, ": {}, {}", Count(*waits, "wait"), Picos(*time_ps))?;
         }
         for WaitingFor { job, task, on_task, cause, waits, time_ps } in waits.pairs.iter().take(NAMED) {
             let job = of_job(*job);
-            let (waits, time) = (Grouped(waits), Picos(*time_ps));
-            writeln!(out, "  {job}rank {task} for rank {on_task}: {time}, {waits} waits, {}", cause.name())?;
+            let (waits, time) = (Count(*waits, "wait"), Picos(*time_ps));
+            writeln!(out, "  {job}rank {task} for rank {on_task}: {time}, {waits}, {}", cause.name())?;
         }
         Ok(())
     }
@@ -197,7 +207,7 @@ impl Simulation {
         for level in &path.levels {
             let CriticalLevel { level: name, links, transmission_ps, queueing_ps, .. } = level;
             let (sent, queued) = (share(*transmission_ps), share(*queueing_ps));
-            write!(out, "  {name} ({} links)  transmission {sent}, queueing {queued}", Grouped(links))?;
+            write!(out, "  {name} ({})  transmission {sent}, queueing {queued}", Count(*links, "link"))?;
             match level.runtime_if_twice_as_fast_ps {
                 Some(then) => {
                     let change = 100.0 * (then as f64 / self.runtime_ps.max(1) as f64 - 1.0);
@@ -271,7 +281,7 @@ impl JobReport {
             match self.runs {
                 Some(RunsReport { runs, min_ps, mean_ps, max_ps }) if runs > 1 => {
                     let [min, mean, max] = [min_ps, mean_ps, max_ps].map(Picos);
-                    writeln!(out, "; {} runs from {min} to {max}, mean {mean}", Grouped(runs))?;
+                    writeln!(out, "; {} from {min} to {max}, mean {mean}", Count(runs, "run"))?;
                 }
                 _ => writeln!(out)?,
             }
@@ -281,9 +291,9 @@ impl JobReport {
             let share = percent(*records, *of_records);
             write!(
                 out,
-                "  only {description}: {} of {} records ({share})",
+                "  only {description}: {} of {} ({share})",
                 Grouped(records),
-                Grouped(of_records)
+                Count(*of_records, "record")
             )?;
             if let Some(iterations) = part.iterations.filter(|&iterations| iterations > 0) {
                 let each = Picos(self.runtime_ps / iterations);
@@ -293,9 +303,9 @@ impl JobReport {
                 (0, 0) => writeln!(out)?,
                 (receptions, parts) => writeln!(
                     out,
-                    "; sent or entered outside of it, and not waited for: {} messages, {} parts of collectives",
-                    Grouped(receptions),
-                    Grouped(parts)
+                    "; sent or entered outside of it, and not waited for: {}, {} of collectives",
+                    Count(receptions, "message"),
+                    Count(parts, "part")
                 )?,
             }
         }
@@ -319,14 +329,22 @@ impl JobReport {
     /// How far the times are from those captured, most first, without those that are 0 in both.
     fn write_apart(&self, out: &mut String) -> fmt::Result {
         let Some(captured) = &self.captured_times else { return Ok(()) };
-        let pairs = self.times.iter().map(|(state, &time)| (state, time, captured[state]));
+        let of_first = |tasks: u32| {
+            let first = self.ranks.iter().take(tasks as usize);
+            first.fold(ByState::default(), |sum: ByState<u64>, times| {
+                ByState::from_fn(|state| sum[state].saturating_add(times[state]))
+            })
+        };
+        let times = self.captured_tasks.map_or(self.times, of_first);
+        let pairs = times.iter().map(|(state, &time)| (state, time, captured[state]));
         let mut pairs: Vec<_> = pairs.filter(|(_, time, captured)| time.max(captured) > &0).collect();
         pairs.sort_by_key(|&(_, time, captured)| Reverse(time.abs_diff(captured)));
         let pairs = pairs.into_iter().map(|(state, time, captured)| {
             format!("{} {} (captured {})", name(state), Picos(time), Picos(captured))
         });
         let pairs: Vec<String> = pairs.collect();
-        write!(out, "  all tasks together, furthest from the capture first: {}", pairs.join(", "))?;
+        let whose = if self.captured_tasks.is_some() { "tasks of the program" } else { "all tasks" };
+        write!(out, "  {whose} together, furthest from the capture first: {}", pairs.join(", "))?;
         let all = captured.0.iter().fold(0u64, |sum, time| sum.saturating_add(*time));
         if self.times[State::Send] == 0 && captured[State::Send] > all / NOTABLE {
             write!(
@@ -348,9 +366,9 @@ impl ComputingReport {
         };
         writeln!(
             out,
-            "  noise {model}: {} computing times at {} places ({} with several kinds of work), {} kept; time over the typical time:",
-            Grouped(*replaced),
-            Grouped(*places),
+            "  noise {model}: {} at {} ({} with several kinds of work), {} kept; time over the typical time:",
+            Count(*replaced, "computing time"),
+            Count(*places, "place"),
             Grouped(*divided),
             Grouped(*kept)
         )?;

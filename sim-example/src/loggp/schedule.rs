@@ -549,7 +549,7 @@ impl<'a> Run<'a> {
         let mut operation = start;
         while circle.len() < NAMED {
             let Some(&next) = awaited.get(&operation) else { break };
-            let why = format!("requires that of {}, which requires it in turn", self.schedule.place(next));
+            let why = format!("requires that of {}, in a circle", self.schedule.place(next));
             circle.push(Waiting { operation: self.name(operation), why });
             operation = next;
             if operation == start {

@@ -1,6 +1,7 @@
 //! The error for a GOAL schedule that cannot end.
 
 use std::fmt;
+use vef_format::units::Count;
 
 /// An operation that never starts or completes, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(super) const NAMED: usize = 5;
 
 impl fmt::Display for StuckSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the schedule cannot end: {} operations are not done", self.operations)?;
+        write!(f, "the schedule cannot end: {} not done", Count(self.operations, "operation"))?;
         for Waiting { operation, why } in &self.first {
             write!(f, "; {operation} {why}")?;
         }

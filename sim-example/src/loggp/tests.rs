@@ -126,7 +126,7 @@ static MANY_PLACES: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
 #[test]
 fn files_that_are_no_schedules() {
     for (text, line, problem) in [
-        ("", 1, "expected num_ranks, found the end of the file"),
+        ("", 1, "a GOAL schedule begins with num_ranks and their number: found the end"),
         ("num_ranks 0", 1, "num_ranks is 0"),
         ("num_ranks 4000000000", 0, "num_ranks 4000000000 is too large"),
         ("num_ranks 5000000000", 1, "is too large"),
@@ -179,7 +179,7 @@ fn schedules_that_cannot_end_say_why() {
     for (text, why) in [
         (
             "num_ranks 2 rank 0 { a: recv 8b from 1 tag 7\nb: calc 1 b requires a }",
-            "2 operations are not done; rank 0, line 1: receive of 8 bytes from 1, tag 7 waits for a message that is never sent",
+            "2 operations not done; rank 0, line 1: receive of 8 bytes from 1, tag 7 waits for a message that is never sent",
         ),
         (
             "num_ranks 2 rank 0 { r: recv 8b from 1 tag 7\ns: send 8b to 1 tag 7 s requires r } \
@@ -189,7 +189,7 @@ fn schedules_that_cannot_end_say_why() {
         ),
         (
             "num_ranks 2 rank 0 { a: send 100000b to 1 tag 7 }",
-            "rank 0, line 1: send of 100000 bytes to 1, tag 7 waits for a receive that never comes",
+            "rank 0, line 1: send of 100 000 bytes to 1, tag 7 waits for a receive that never comes",
         ),
         (
             "num_ranks 1 rank 0 { a: calc 1 a requires b\nb: calc 2 b requires a }",

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::builder::PossibleValue;
+use vef_format::nearest::did_you_mean;
 
 use super::kind::ModelInfo;
 use super::{flow, loggp, message, packet};
@@ -50,8 +51,12 @@ models! {
 
 /// An unknown model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown model {:?}; write {}", .0, Model::ALL.map(|model| model.info().name).join(", "))]
+#[error("unknown model {:?}; {}write {}", .0, did_you_mean(.0, names()), names().join(", "))]
 pub struct UnknownModel(pub String);
+
+fn names() -> [&'static str; Model::ALL.len()] {
+    Model::ALL.map(|model| model.info().name)
+}
 
 impl FromStr for Model {
     type Err = UnknownModel;

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use vef_format::nearest::did_you_mean;
+
 use super::form::{Form, RoutingSpec};
 use super::minimal::Minimal;
 use super::{adaptive, ecmp, minimal, par, table, ugal, valiant};
@@ -19,9 +21,10 @@ impl Default for RoutingSpec {
 
 /// An unknown routing, or a known one with parameters that it does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}write {forms}", if *.is_known { "" } else { "unknown routing; " })]
+#[error("{unknown}write {forms}")]
 pub struct UnknownRouting {
-    is_known: bool,
+    /// That the name is unknown, with the one that is like it; empty, if it is known.
+    unknown: String,
     /// What can be written, all of it or with this name.
     forms: String,
 }
@@ -31,7 +34,13 @@ impl UnknownRouting {
         let has_name = |form: &&str| form.split(['[', ':']).next() == text.split(':').next();
         let named: Vec<&str> = FORMS.iter().flat_map(|form| form.form.split(", ")).filter(has_name).collect();
         let all = || FORMS.iter().map(|form| form.form).collect::<Vec<_>>();
-        Self { is_known: !named.is_empty(), forms: if named.is_empty() { all() } else { named }.join(", ") }
+        if !named.is_empty() {
+            return Self { unknown: String::new(), forms: named.join(", ") };
+        }
+        let names = FORMS.iter().flat_map(|form| form.form.split(", "));
+        let names = names.filter_map(|form| form.split(['[', ':']).next());
+        let meant = did_you_mean(text.split(':').next().unwrap_or_default(), names);
+        Self { unknown: format!("unknown routing; {meant}"), forms: all().join(", ") }
     }
 }
 

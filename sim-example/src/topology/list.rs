@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use vef_format::nearest::nearest;
+
 use super::error::{TopologyError, TopologyProblem};
 use super::fabric::Fabric;
 use super::form::{Form, TopologySpec};
@@ -38,10 +40,8 @@ impl FromStr for TopologySpec {
 fn unknown(kind: &str) -> TopologyProblem {
     let all = || FORMS.iter().copied().flatten();
     let forms: Vec<&str> = all().map(|form| form.form).collect();
-    // At most a third of the letters are wrong.
-    let wrong = |form: &&Form| strsim::damerau_levenshtein(kind, form.kind);
-    let similar = all().min_by_key(wrong).filter(|form| 3 * wrong(form) <= form.kind.len());
-    TopologyProblem::Kind { similar: similar.map(|form| form.kind), forms: forms.join(", ") }
+    let similar = nearest(kind, all().map(|form| form.kind).chain(["auto"]));
+    TopologyProblem::Kind { similar, forms: forms.join(", ") }
 }
 
 impl TopologySpec {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use vef_format::nearest::did_you_mean;
+use vef_format::units::Count;
 
 use super::destinations::{self, Choose, Destinations};
 use crate::topology::Fabric;
@@ -58,8 +60,13 @@ patterns! {
 
 /// An unknown pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown pattern {:?}; write {}", .0, Pattern::ALL.map(|pattern| pattern.info().name).join(", "))]
+#[error("unknown pattern {:?}; {}write {}", .0, did_you_mean(.0, names()), names().join(", "))]
 pub struct UnknownPattern(pub String);
+
+/// The names of all patterns.
+pub(super) fn names() -> [&'static str; Pattern::ALL.len()] {
+    Pattern::ALL.map(|pattern| pattern.info().name)
+}
 
 /// A pattern that is not defined for a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +82,7 @@ pub enum PatternError {
         nodes: u32,
     },
     /// It has a node that the network does not have.
-    #[error("{what}: there is no node {node}; this network has {nodes} nodes, from 0")]
+    #[error("{what}: there is no node {node}; this network has {}, from 0", Count(*.nodes, "node"))]
     NoNode {
         /// The pattern, or the line of a file.
         what: String,

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use vef_format::nearest::did_you_mean;
+
 use super::destinations::Destinations;
 use super::matrix::{Matrix, MatrixError};
-use super::pattern::{Pattern, PatternError};
+use super::pattern::{Pattern, PatternError, names};
 use crate::topology::Fabric;
 
 /// Where nodes send.
@@ -36,8 +38,9 @@ enum To {
 pub enum SendsError {
     /// The pattern is unknown.
     #[error(
-        "unknown pattern; write {}, hotspot:NODE=SHARE,… or file:MATRIX, or several as 0.8*uniform+0.2*incast",
-        names()
+        "unknown pattern; {}write {}, hotspot:NODE=SHARE,… or file:MATRIX, or several as 0.8*uniform+0.2*incast",
+        did_you_mean(text, names()),
+        names().join(", ")
     )]
     Unknown {
         /// The text.
@@ -54,10 +57,6 @@ pub enum SendsError {
     /// The matrix is invalid.
     #[error(transparent)]
     Matrix(#[from] MatrixError),
-}
-
-fn names() -> String {
-    Pattern::ALL.map(|pattern| pattern.info().name).join(", ")
 }
 
 impl From<Pattern> for Sends {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use vef_format::nearest::did_you_mean;
 use vef_format::units::Bytes;
 
 use crate::quantity::parse_bytes;
@@ -56,11 +57,15 @@ pub const PUBLISHED: [Published; 2] = [
     ] },
 ];
 
+fn published() -> [&'static str; PUBLISHED.len()] {
+    PUBLISHED.map(|published| published.name)
+}
+
 /// Text that is not a size or a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
     /// Neither.
-    #[error("write a size such as 2KiB, {names}, or file:DISTRIBUTION", names = PUBLISHED.map(|published| published.name).join(", "))]
+    #[error("{}write a size such as 2KiB, {names}, or file:DISTRIBUTION", did_you_mean(.0, published()), names = published().join(", "))]
     Unknown(String),
     /// The file cannot be read.
     #[error("{0}: {1}")]

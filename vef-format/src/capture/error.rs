@@ -2,6 +2,7 @@
 
 use crate::error::Place;
 use crate::ids::Rank;
+use crate::units::Count;
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub enum CaptureError {
         what: &'static str,
     },
     /// The file of a rank is missing.
-    #[error("{}: the capture is of {tasks} tasks, but the file of rank {rank} is missing", path.display())]
+    #[error("{}: the capture is of {}, but the file of rank {rank} is missing", path.display(), Count(*.tasks, "task"))]
     MissingRank {
         /// The expected file.
         path: PathBuf,
@@ -55,7 +56,7 @@ pub enum CaptureError {
     #[error("{0}: no call was recorded in it: its process was killed in MPI_Init")]
     Killed(Place),
     /// The process that writes the file is still running, so the file is incomplete.
-    #[error("{0}: its process still runs; wait for its end, or mix what is there (--lenient)")]
+    #[error("{0}: its process still runs; wait for its end, or mix what is there (vef mix --lenient)")]
     InUse(Place),
     /// The file has another format.
     #[error("{0}: not a capture file (wrong magic)")]

@@ -10,7 +10,7 @@ use super::layout::{
 use super::word::COMPLETERS;
 use crate::error::Place;
 use crate::ids::Rank;
-use crate::units::Nanos;
+use crate::units::{Count, Nanos};
 use std::path::{Path, PathBuf};
 
 /// The fixed fields of a header.
@@ -87,7 +87,7 @@ impl Header {
         let rank = Rank(u32_at(bytes, field::RANK));
         let tasks = u32_at(bytes, field::TASKS);
         if rank.0 >= tasks {
-            return Err(damaged(path, field::RANK, format!("rank {rank} of {tasks} tasks")));
+            return Err(damaged(path, field::RANK, format!("rank {rank} of {}", Count(tasks, "task"))));
         }
         let state = match u32_at(bytes, field::STATE) {
             1 => State::Running,

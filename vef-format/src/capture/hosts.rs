@@ -2,6 +2,7 @@
 
 use super::Capture;
 use crate::ids::Rank;
+use crate::units::Count;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -25,8 +26,7 @@ impl Host {
 
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cores = if self.cores == 1 { "core" } else { "cores" };
-        write!(f, "{} ranks on {} {cores} of {}", self.ranks, self.cores, self.name)
+        write!(f, "{} on {} of {}", Count(self.ranks, "rank"), Count(self.cores, "core"), self.name)
     }
 }
 

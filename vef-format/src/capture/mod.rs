@@ -39,7 +39,7 @@ pub use writer::RankWriter;
 
 use crate::error::Place;
 use crate::ids::Rank;
-use crate::units::Nanos;
+use crate::units::{Count, Nanos};
 use event::Event;
 use layout::spawned_number;
 use rustix::fs::{FlockOperation, flock};
@@ -267,7 +267,7 @@ fn read_ranks(dir: &Path) -> Result<(Vec<RankInfo>, Vec<u64>), CaptureError> {
     };
     let tasks = file::Header::read(first)?.info.tasks;
     if let Some((&beyond, file)) = found.range(Rank(tasks)..).next() {
-        let what = format!("rank {beyond} in a capture of {tasks} tasks");
+        let what = format!("rank {beyond} in a capture of {}", Count(tasks, "task"));
         return Err(CaptureError::Mixed { place: Place::file(file), what });
     }
     let (mut ranks, mut lengths) = (Vec::new(), Vec::new());

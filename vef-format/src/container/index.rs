@@ -36,6 +36,8 @@ impl About {
     pub const POLLS: &str = "failed polls";
     /// Name of the fact how long calls took that wait for no other task, within computing times.
     pub const OWN_WORK: &str = "own work of MPI";
+    /// Name of the fact which tasks stand for storage servers, the last ones: `tasks FIRST–LAST`.
+    pub const STORAGE: &str = "storage servers";
     /// Name of the fact that the program did something that the trace lacks.
     pub const NOT_IN_TRACE: &str = "not in the trace";
 

@@ -6,7 +6,7 @@
 use super::block::{Kind, MOST_RAW};
 use super::code::{Garbled, Packed};
 use super::error::ContainerError;
-use super::index::Places;
+use super::index::{About, Places};
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
 use crate::account::{Account, Entry, TimePart};
@@ -504,6 +504,17 @@ impl Reader {
 
     /// The span of each task in MPI, by rank; `None` if the container lacks the return of `MPI_Init` of some task.
     pub fn spans(&self) -> Result<Option<Vec<Span>>, ContainerError> {
+        self.spans_of_first(self.header().tasks)
+    }
+
+    /// The same of the program's tasks: without storage servers, which no program ran as.
+    pub fn program_spans(&self) -> Result<Option<Vec<Span>>, ContainerError> {
+        let servers = self.about().facts(About::STORAGE).next();
+        let first = servers.and_then(|tasks| tasks.strip_prefix("tasks ")?.split('–').next()?.parse().ok());
+        self.spans_of_first(first.unwrap_or(self.header().tasks))
+    }
+
+    fn spans_of_first(&self, tasks: u32) -> Result<Option<Vec<Span>>, ContainerError> {
         let mut spans: Vec<Span> = Vec::new();
         for (task, mut notes) in self.notes_of_all(Section::Spans)? {
             let (mut initialised, mut in_records, mut finalised) = (None, false, None);
@@ -520,7 +531,7 @@ impl Reader {
             };
             spans.push(Span { initialised, in_records, finalised });
         }
-        Ok((spans.len() == self.header().tasks as usize).then_some(spans))
+        Ok((spans.len() == tasks as usize).then_some(spans))
     }
 
     /// The accounts of the tasks, as captured, by task; none if the container does not tell.

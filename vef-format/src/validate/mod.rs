@@ -15,13 +15,14 @@ mod tests;
 
 pub use records::{Options, Validator};
 pub use repair::{Change, Mended, Repair, repair};
-pub use report::{Kind, OperationTally, Problem, Report, Severity, Tallies};
+pub use report::{Kind, OperationTally, Problem, RecordPlace, Report, Severity, Tallies};
 
+use crate::container::Reader;
 use crate::trace::{Trace, TraceError};
 use std::path::Path;
 
-/// Validates the trace in the file `path`. A container has its own table of operation codes, and its problems have the lines
-/// of the trace in text.
+/// Validates the trace in the file `path`. A container has its own table of operation codes, and its problems name records of tasks in
+/// place of lines.
 ///
 /// An error means that a line, or a part of a container, cannot be read.
 pub fn validate(path: &Path, options: &Options) -> Result<Report, TraceError> {
@@ -38,9 +39,14 @@ pub fn validate(path: &Path, options: &Options) -> Result<Report, TraceError> {
             (Trace::Container(reader), validator)
         }
     };
+    let is_container = matches!(trace, Trace::Container(_));
     trace.each(|number, line| {
         validator.add(number, &line);
         Ok::<(), TraceError>(())
     })?;
-    Ok(validator.finish())
+    let mut report = validator.finish();
+    if is_container && !report.problems.is_empty() {
+        report.name_records(&Reader::open(path)?)?;
+    }
+    Ok(report)
 }

@@ -7,6 +7,7 @@
 use super::records::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, Validator, WAITED};
 use super::report::{Kind, Log, Report};
 use crate::id_table::NONE;
+use crate::units::Count;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -261,8 +262,11 @@ impl<'a> Advance<'a> {
             lines.extend([graph.line(here), needed]);
         }
         if tasks.len() > MAX_STEPS {
-            let _ =
-                write!(text, ", and so on over {} more tasks back to line {home}", tasks.len() - MAX_STEPS);
+            let _ = write!(
+                text,
+                ", and so on over {} back to line {home}",
+                Count(tasks.len() - MAX_STEPS, "more task")
+            );
         }
         (text, lines)
     }

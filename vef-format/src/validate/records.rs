@@ -7,7 +7,7 @@ use crate::id_table::{IdTable, NONE};
 use crate::ids::{CommId, Rank};
 use crate::operation::{Amounts, OpCode, OpCodes, Operation, Root};
 use crate::record::{Counts, Dependency, Header, Line, LocalCollective, Message, Version, WrongCount};
-use crate::units::{Bytes, Picos, Ticks};
+use crate::units::{Bytes, Count, Picos, Ticks};
 use std::collections::{HashMap, HashSet};
 
 /// Options of validation.
@@ -562,7 +562,8 @@ impl Validator {
         if silent > 0 {
             let absent = (0..self.header.tasks).find(|&rank| graph.task_of_rank.get(rank.into()).is_none());
             let first = absent.map_or(String::new(), |rank| format!("; the first is task {rank}"));
-            self.log.add(Kind::EndsEarly, 1, || format!("{silent} tasks have no record{first}"));
+            self.log
+                .add(Kind::EndsEarly, 1, || format!("{} without any record{first}", Count(silent, "task")));
         }
     }
 }

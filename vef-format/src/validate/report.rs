@@ -1,7 +1,9 @@
 //! The result of validation: counts of records, and problems with their lines.
 
+use crate::container::{ContainerError, Reader};
+use crate::record::Line;
 use crate::units::{Bytes, Picos};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 /// The result of validation.
@@ -22,6 +24,30 @@ pub struct Report {
 }
 
 impl Report {
+    /// Names the records of the container that was checked in place of lines.
+    pub(super) fn name_records(&mut self, container: &Reader) -> Result<(), ContainerError> {
+        let wanted: HashSet<u64> = self.problems.iter().flat_map(Problem::lines).collect();
+        let mut places = HashMap::new();
+        // Of tasks with records: a header may promise any number.
+        let mut records: HashMap<u32, u64> = HashMap::new();
+        let (mut lines, mut line) = (container.lines(), 1);
+        while let Some(read) = lines.next()?.filter(|_| places.len() < wanted.len()) {
+            line += 1;
+            let task = match read {
+                Line::Message(message) => message.src,
+                Line::Collective(part) => part.task,
+                Line::Communicator { .. } => continue,
+            };
+            let record = records.entry(task.0).or_default();
+            if wanted.contains(&line) {
+                places.insert(line, RecordPlace { task: task.0, record: *record });
+            }
+            *record += 1;
+        }
+        self.problems.iter_mut().for_each(|problem| problem.name_records(&places));
+        Ok(())
+    }
+
     /// Whether a replay completes.
     pub fn is_complete(&self) -> bool {
         self.errors == 0 && self.stuck_tasks == 0
@@ -85,6 +111,61 @@ pub struct Problem {
     pub text: String,
     /// Other lines involved, in the order of the text.
     pub related: Vec<u64>,
+    /// The record of the main line, if the trace is a container, which has no lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<RecordPlace>,
+}
+
+/// A record of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecordPlace {
+    /// Its task.
+    pub task: u32,
+    /// Its number among those of the task, from 0.
+    pub record: u64,
+}
+
+impl fmt::Display for RecordPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "record {} of task {}", self.record, self.task)
+    }
+}
+
+impl Problem {
+    /// The lines that it names, several of them perhaps more than once.
+    fn lines(&self) -> impl Iterator<Item = u64> {
+        let behind = self.text.split(LINE).skip(1).filter_map(|behind| number(behind).parse().ok());
+        std::iter::once(self.line).chain(self.related.iter().copied()).chain(behind)
+    }
+
+    /// Names records of a container in place of the lines that the trace would have as text.
+    fn name_records(&mut self, places: &HashMap<u64, RecordPlace>) {
+        self.place = places.get(&self.line).copied();
+        let mut parts = self.text.split(LINE);
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for behind in parts {
+            let line = number(behind);
+            match line.parse().ok().and_then(|line: u64| places.get(&line)) {
+                Some(place) => text += &format!("{place}{}", &behind[line.len()..]),
+                None => text += &format!("{LINE}{behind}"),
+            }
+        }
+        self.text = text;
+    }
+
+    /// Where it is: the record of a container, or the line.
+    pub fn shown_place(&self) -> String {
+        self.place.map_or_else(|| format!("line {}", self.line), |place| place.to_string())
+    }
+}
+
+/// What stands in front of the number of a line.
+const LINE: &str = "line ";
+
+/// The digits with which a text begins.
+fn number(text: &str) -> &str {
+    &text[..text.bytes().take_while(u8::is_ascii_digit).count()]
 }
 
 impl fmt::Display for Problem {
@@ -93,7 +174,7 @@ impl fmt::Display for Problem {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "line {}: {severity}: {}", self.line, self.text)
+        write!(f, "{}: {severity}: {}", self.shown_place(), self.text)
     }
 }
 
@@ -199,7 +280,7 @@ impl Log {
         *count += 1;
         if *count <= self.keep {
             let (text, related) = describe();
-            self.problems.push(Problem { line, kind, severity: kind.severity(), text, related });
+            self.problems.push(Problem { line, kind, severity: kind.severity(), text, related, place: None });
         }
     }
 

@@ -102,7 +102,7 @@ fn a_header_that_lies() {
             "line 1: error: the header promises 2 communicators, the file has 1",
             "line 1: error: the header promises 2 collectives, the file has 1",
             "line 1: error: the header promises 3 lines of collectives, the file has 2",
-            "line 1: warning: 1 tasks have no record; the first is task 2",
+            "line 1: warning: 1 task without any record; the first is task 2",
         ]
     );
     assert_eq!((report.errors, report.warnings, report.kinds[&Kind::HeaderCount]), (4, 1, 4));
@@ -367,7 +367,7 @@ fn a_header_of_very_many_tasks_costs_nothing() {
     let text = "VEF3 2147483647 2 1 0 0 0 1\nC0 0 2147483646\n0 2147483646 0 8 0 1 -1\n1 2147483646 2147483646 0 1 1 0\n";
     let report = check_with(text, &Options::default());
     assert_eq!(report.problems.len(), 1);
-    assert_eq!(report.problems[0].text, "2147483646 tasks have no record; the first is task 0");
+    assert_eq!(report.problems[0].text, "2 147 483 646 tasks without any record; the first is task 0");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod together;
 mod training;
 
 use crate::workload::Pattern;
+use vef_format::nearest::did_you_mean;
 
 /// All patterns.
 pub static PATTERNS: [Pattern; 11] = [
@@ -30,7 +31,7 @@ pub static PATTERNS: [Pattern; 11] = [
 
 /// No pattern has the name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown pattern {0:?}; write {names}", names = names())]
+#[error("unknown pattern {0:?}; {meant}write {names}", meant = did_you_mean(.0, PATTERNS.iter().map(|pattern| pattern.name)), names = names())]
 pub struct UnknownPattern(pub String);
 
 /// `a, b or c`.

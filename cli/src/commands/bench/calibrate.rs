@@ -10,7 +10,7 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The file to write
-    #[arg(short, long, value_name = "FILE.toml", value_parser = Written::any())]
+    #[arg(short, long, value_name = "FILE.toml", value_parser = Written::kind(&["toml"], "the file is a .toml"))]
     pub output: Written,
     #[command(flatten)]
     pub plan: MessagePlan,

@@ -12,10 +12,10 @@ pub struct Arguments {
     #[command(flatten)]
     pub plan: Plan,
     /// Write all samples and what they were measured on as JSON, brought up to date after every size
-    #[arg(short, long, value_name = "FILE.json", value_parser = Written::any())]
+    #[arg(short, long, value_name = "FILE.json", value_parser = Written::kind(&["json"], "the file is a .json"))]
     pub output: Option<Written>,
     /// Write the table as CSV
-    #[arg(long, value_name = "FILE.csv", value_parser = Written::any())]
+    #[arg(long, value_name = "FILE.csv", value_parser = Written::kind(&["csv"], "the file is a .csv"))]
     pub csv: Option<Written>,
 }
 

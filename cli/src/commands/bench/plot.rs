@@ -14,7 +14,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.json")]
     pub simulated: Option<PathBuf>,
     /// The picture
-    #[arg(short, long, value_name = "FILE.svg", value_parser = Written::any())]
+    #[arg(short, long, value_name = "FILE.svg", value_parser = Written::kind(&["svg"], "the file is a .svg"))]
     pub output: Written,
 }
 

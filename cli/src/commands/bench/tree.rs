@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(long, value_name = "BYTES", default_value = "1K", value_parser = parse_bytes)]
     pub bytes: Bytes,
     /// The graph [default: standard output]
-    #[arg(short, long, value_name = "FILE.dot", value_parser = Written::any())]
+    #[arg(short, long, value_name = "FILE.dot", value_parser = Written::kind(&["dot"], "the file is a .dot"))]
     pub output: Option<Written>,
 }
 

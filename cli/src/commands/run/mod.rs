@@ -530,7 +530,7 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
         Count(digest.collectives, "collective call")
     );
     if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
-        text.push_str(&format!("; {} ranks were not to be recorded", digest.stopped.len()));
+        text.push_str(&format!("; {} not recorded, as asked", Count(digest.stopped.len(), "rank")));
     } else if !digest.stop_reasons.is_empty()
         && digest.stop_reasons.keys().all(|reason| reason.ends_with(ASKED))
     {

@@ -6,6 +6,7 @@ use sim_example::model::{Members, TrafficClasses};
 use sim_example::quantity::parse_time;
 use sim_example::{Repeat, Workload};
 use std::path::Path;
+use vef_format::nearest::did_you_mean;
 
 /// The name of a job: that of its file, without directory and suffix.
 fn name(trace: &Path) -> String {
@@ -32,7 +33,11 @@ impl<'a> Jobs<'a> {
             (0, None) => {
                 let names: Vec<String> = self.0.iter().map(|trace| name(trace)).collect();
                 let last = self.0.len() - 1;
-                Err(format!("no job {text:?}; write {}, or a number from 0 to {last}", names.join(", ")))
+                let meant = did_you_mean(text, names.iter().map(String::as_str));
+                Err(format!(
+                    "no job {text:?}; {meant}write {}, or a number from 0 to {last}",
+                    names.join(", ")
+                ))
             }
             (several, _) => {
                 Err(format!("{several} traces are called {text:?}; write the number of the job, from 0"))

@@ -36,13 +36,6 @@ pub fn run(sim: &Sim) -> Result<(), Failure> {
     if let Some(option) = sim.class_without_effect() {
         return Err(format!("{option}: no effect with --model {}", sim.network.settings.model).into());
     }
-    if let Some(file) = &sim.draw {
-        file.check_suffix(&["svg"], "--draw writes SVG; name it so")?;
-    }
-    if let Some(file) = &sim.report {
-        let advice = "--report writes an HTML page; write --json > RESULT.json, then vef report TRACE --sim RESULT.json --pdf FILE (or --svg DIR)";
-        file.check_suffix(&["html", "htm"], advice)?;
-    }
     let written: Vec<&Path> =
         [&sim.draw, &sim.report, &sim.timeline].into_iter().flatten().map(|file| file.as_path()).collect();
     output::can_all_be_written(&written, &[])?;

@@ -22,7 +22,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use vef_format::operation::OpCodes;
-use vef_format::units::{Grouped, Picos};
+use vef_format::units::{Count, Grouped, Picos};
 
 /// Runs a simulation, and the one without contention, which ends early and gives the amount of work: concurrently, or first if the simulation
 /// has several threads. They need all cores, and may miss what makes a trace invalid, which this run finds. Its error is shown without a time,
@@ -125,9 +125,9 @@ fn warn_of_other_placements(settings: &Settings, report: &Simulation) {
         if let Places::Given(placement) = &workload.places
             && placement.ranks.len() > job.tasks as usize
         {
-            let (given, trace) = (Grouped(placement.ranks.len()), workload.trace.display());
+            let (given, trace) = (Count(placement.ranks.len(), "rank"), workload.trace.display());
             output::remark(format_args!(
-                "warning: the placement is of {given} ranks, but {trace} has {}: only the nodes of the first {} are used",
+                "warning: the placement is of {given}, but {trace} has {}: only the nodes of the first {} are used",
                 Grouped(job.tasks),
                 Grouped(job.tasks)
             ));
@@ -312,7 +312,7 @@ fn places(text: &str) -> Result<Places, Failure> {
     match text.parse() {
         Ok(rule) => Ok(rule),
         Err(rule) if !Path::new(text).exists() && !text.contains(['.', '/']) => {
-            Err(format!("{rule}; and there is no file of that name").into())
+            Err(format!("{rule}, or name a placement file: there is none of this name").into())
         }
         Err(_) => Ok(Places::Given(Placement::read(Path::new(text))?)),
     }

@@ -27,6 +27,8 @@ use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+use vef_format::nearest::nearest;
+use vef_format::units::Count;
 
 /// A point.
 struct Point {
@@ -43,9 +45,6 @@ type Outcome = Result<Simulation, String>;
 pub fn execute(sim: &Sim) -> Result<(), Failure> {
     if let Some(table) = sim.csv.filter(|table| *table != Table::Points) {
         return Err(format!("--csv {}: a sweep has one table; write --csv alone", table.name()).into());
-    }
-    if let Some(file) = &sim.plot {
-        file.check_suffix(&["svg"], "--plot writes SVG; name it so")?;
     }
     let options = sim.sweep.iter().map(|text| text.parse()).collect::<Result<Vec<Swept>, _>>()?;
     let points = points(&options)?;
@@ -112,7 +111,8 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     match failed.first() {
         None => Ok(()),
         Some(first) => {
-            Err(format!("{} of {} points have no result; {first}", failed.len(), rows.len()).into())
+            Err(format!("{} of {} without a result; {first}", failed.len(), Count(rows.len(), "point"))
+                .into())
         }
     }
 }
@@ -164,8 +164,7 @@ fn has_no_default(option: &Arg) -> bool {
 /// The option that can be swept whose name is most like one that there is not.
 fn similar(name: &str, known: &Command) -> Option<String> {
     let names = known.get_arguments().filter(|option| can_be_swept(option)).filter_map(Arg::get_long);
-    let alike = |known: &&str| (strsim::jaro_winkler(name, known) * 1e6) as u64;
-    names.max_by_key(alike).filter(|known| alike(known) > 850_000).map(str::to_owned)
+    nearest(name, names).map(str::to_owned)
 }
 
 /// The arguments of this process with options set to the values of a point.

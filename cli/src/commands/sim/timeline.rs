@@ -66,10 +66,10 @@ pub(super) fn drawn(sim: &Sim, settings: &Settings, trace: &Input, to: &Path) ->
             file.finish().map_err(written)?;
             if let Some(length) = summary.shorter_than {
                 output::remark(format_args!(
-                    "{}: {} waits and messages shorter than {} were put together: the whole is more than {MOST}",
+                    "{}: waits and messages shorter than {} put together: {}; the whole is more than {MOST}",
                     to.display(),
-                    Grouped(summary.merged),
-                    Picos(length.saturating_mul(1000))
+                    Picos(length.saturating_mul(1000)),
+                    Grouped(summary.merged)
                 ));
             }
             report
