@@ -2,9 +2,10 @@
 //!
 //! ```
 //! use replay::{Extent, yardstick::default_link};
-//! use reports::report::{Report, Section, Shown};
+//! use reports::report::{Report, Section};
 //! use reports::stats::Stats;
 //! use reports::yardstick;
+//! use results::table::TextStyle;
 //!
 //! // Task 0 computes for 1 µs and sends 1250 bytes, for which task 1 waits.
 //! let directory = tempfile::tempdir()?;
@@ -22,8 +23,8 @@
 //! report.data.replayed = Some(replayed);
 //!
 //! // The same data as text, Markdown, CSV, JSON and a page.
-//! let shown = Shown { top: 10, bars: true, more: "--top 0" };
-//! assert!(report.to_text(Some(Section::Pairs), &shown).contains("1 250"));
+//! let style = TextStyle { bars: true, ..TextStyle::WHOLE };
+//! assert!(report.to_text(Some(Section::Pairs), &style).contains("1 250"));
 //! assert!(report.to_page()?.starts_with("<!DOCTYPE html>"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+pub mod classes;
 pub mod profile;
 pub mod report;
 pub mod schedule;
@@ -30,6 +31,7 @@ mod by_state;
 mod exact;
 mod interval;
 mod kind;
+mod schema;
 
 pub use by_state::ByState;
 pub use exact::Exact;

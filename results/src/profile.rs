@@ -1,6 +1,7 @@
 //! The profile of a capture: what `vef profile` shows. Times are in nanoseconds (`_ns`).
 
 use crate::report::{Files, Spent};
+use crate::schema::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vef_format::account::ByPart;
@@ -32,14 +33,7 @@ pub struct Profile {
     pub pairs: Vec<Pair>,
 }
 
-/// The version of a [`Profile`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ProfileSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-profile/1")]
-    V1,
-}
+schema!(ProfileSchema of Profile: "vef-profile/1");
 
 /// A function in all ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,6 @@
 //! The result of `vef sim` for a GOAL schedule.
 
+use crate::schema::schema;
 use crate::simulation::{Finish, JobReport, NetworkReport, Performance, Simulation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,14 +49,7 @@ pub struct ScheduledJob {
     pub runtime_ps: u64,
 }
 
-/// The version of a [`Schedule`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ScheduleSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-schedule/1")]
-    V1,
-}
+schema!(ScheduleSchema of Schedule: "vef-schedule/1");
 
 impl Schedule {
     /// The result as text.

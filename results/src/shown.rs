@@ -2,15 +2,22 @@
 
 use vef_format::units::{Bytes, Grouped, Picos};
 
+/// A number of things, in groups of three digits.
+pub fn count(value: impl Into<u128>) -> String {
+    Grouped(value.into()).to_string()
+}
+
 /// An amount of data, with a unit that fits.
-pub fn bytes(bytes: u128) -> String {
-    let of_large = |_| format!("{} EB", Grouped(bytes / 1_000_000_000_000_000_000));
+pub fn bytes(bytes: impl Into<u128>) -> String {
+    let bytes = bytes.into();
+    let of_large = |_| format!("{} EB", count(bytes / 1_000_000_000_000_000_000));
     u64::try_from(bytes).map_or_else(of_large, |bytes| Bytes(bytes).to_string())
 }
 
 /// A time in picoseconds, with a unit that fits.
-pub fn time(picos: u128) -> String {
-    let of_large = |_| format!("{} s", Grouped(picos / 1_000_000_000_000));
+pub fn time(picos: impl Into<u128>) -> String {
+    let picos = picos.into();
+    let of_large = |_| format!("{} s", count(picos / 1_000_000_000_000));
     u64::try_from(picos).map_or_else(of_large, |picos| Picos(picos).to_string())
 }
 
@@ -39,8 +46,9 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A number, or a range of numbers.
-pub fn range(from: u128, to: u128) -> String {
-    if from == to { Grouped(from).to_string() } else { format!("{} … {}", Grouped(from), Grouped(to)) }
+pub fn range(from: impl Into<u128>, to: impl Into<u128>) -> String {
+    let (from, to) = (from.into(), to.into());
+    if from == to { count(from) } else { format!("{} … {}", count(from), count(to)) }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod seeds;
 pub use prices::Prices;
 pub use seeds::OverSeeds;
 
+use crate::schema::schema;
 use crate::simulation::{JobReport, Simulation, WaitsReport};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
@@ -37,14 +38,7 @@ pub struct Sweep {
     pub answers: Vec<String>,
 }
 
-/// The version of a [`Sweep`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum SweepSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-sweep/2")]
-    V2,
-}
+schema!(SweepSchema of Sweep: "vef-sweep/2");
 
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,14 +65,7 @@ pub struct StoredPoint {
     pub report: Simulation,
 }
 
-/// The version of a [`StoredPoint`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StoredPointSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-sweep-point/2")]
-    V2,
-}
+schema!(StoredPointSchema of StoredPoint: "vef-sweep-point/2");
 
 /// Most points of a sweep.
 pub const MOST_POINTS: usize = 100_000;

@@ -1,6 +1,7 @@
 //! The result of `vef traffic`.
 
 use crate::Mean;
+use crate::schema::schema;
 use crate::simulation::{CongestionReport, Latency, OfSize};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
@@ -50,14 +51,7 @@ pub struct Batch {
     pub congestion: Option<CongestionReport>,
 }
 
-/// The version of a [`Traffic`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum TrafficSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-traffic/3")]
-    V3,
-}
+schema!(TrafficSchema of Traffic: "vef-traffic/3");
 
 /// The result for one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -236,7 +230,7 @@ mod tests {
         let measured = Latency { messages: 2, ..Latency::default() };
         let something = Load { latency: measured, network_latency: measured, ..nothing.clone() };
         let traffic = Traffic {
-            schema: TrafficSchema::V3,
+            schema: TrafficSchema::default(),
             settings: BTreeMap::new(),
             topology: String::new(),
             routing: String::new(),

@@ -40,10 +40,7 @@ pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>
         let mut free: Vec<u32> = match is_random(&workload.places) {
             true => {
                 let mut free: Vec<u32> = (0..all).filter(|node| !taken.contains(node)).collect();
-                let mut random = Random::new(settings.network.seed, DRAWS + u64::from(job));
-                for last in (1..free.len()).rev() {
-                    free.swap(last, random.below(last as u32 + 1) as usize);
-                }
+                Random::new(settings.network.seed, DRAWS + u64::from(job)).shuffle(&mut free);
                 free
             }
             false => (0..).filter(|node| !taken.contains(node)).take(count).collect(),

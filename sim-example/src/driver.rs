@@ -19,7 +19,7 @@ use crate::allocation::allocate;
 use crate::computing::ComputeScale;
 use crate::critical::Causes;
 use crate::error::SimError;
-use crate::event_loop::{Follower, Run};
+use crate::event_loop::{EngineOutput, Run};
 use crate::in_network::InNetwork;
 use crate::latencies::Latencies;
 use crate::loggp;
@@ -459,8 +459,8 @@ fn run_with(
     let mut run = Run::begin(engine, network, accounts, causes, waits, in_network, follow)?;
     run.repeats = repeats;
     run.run(progress)?;
-    let Run { engine, latencies, repeats, follower, .. } = run;
-    let Follower { mut network, accounts, causes, waits, in_network, .. } = follower;
+    let Run { engine, latencies, repeats, output, .. } = run;
+    let EngineOutput { mut network, accounts, causes, waits, in_network, .. } = output;
     let collectives_offloaded = in_network.map_or(0, |in_network| in_network.carried_out);
     let path = |causes: Box<Causes<'_>>| {
         causes.finish(accounts.all_reached().into_iter(), engine.finish(), accounts.first_tasks())
@@ -497,13 +497,4 @@ fn run_with(
 }
 
 #[cfg(test)]
-mod jobs;
-
-#[cfg(test)]
-mod offload;
-
-#[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod threads;

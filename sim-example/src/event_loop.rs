@@ -17,7 +17,7 @@ use crate::repeats::Repeats;
 pub(crate) struct Run<'a, N, F = ()> {
     pub(crate) engine: Engine,
     pub(crate) latencies: Latencies,
-    pub(crate) follower: Follower<'a, N, F>,
+    pub(crate) output: EngineOutput<'a, N, F>,
     /// Set if jobs run more than once.
     pub(crate) repeats: Option<Box<Repeats>>,
     until_progress: u32,
@@ -36,12 +36,21 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     ) -> Result<Self, SimError> {
         follow.begins(&engine);
         let (events, cells) = (Queue::new(), Vec::new());
-        let mut follower =
-            Follower { network, refused: None, events, cells, accounts, causes, waits, in_network, follow };
-        engine.begin(&mut follower)?;
-        follower.called(false)?;
+        let mut output = EngineOutput {
+            network,
+            refused: None,
+            events,
+            cells,
+            accounts,
+            causes,
+            waits,
+            in_network,
+            follow,
+        };
+        engine.begin(&mut output)?;
+        output.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
-        Ok(Self { engine, latencies, follower, repeats: None, until_progress })
+        Ok(Self { engine, latencies, output, repeats: None, until_progress })
     }
 
     /// Runs to the end, jobs as often as they are to.
@@ -49,21 +58,21 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     /// Terminates: jobs that run until another is over do not begin again when that is stuck.
     pub(crate) fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), SimError> {
         loop {
-            if let Self { engine, follower, repeats: Some(repeats), .. } = self {
-                repeats.note(engine, &follower.accounts);
+            if let Self { engine, output, repeats: Some(repeats), .. } = self {
+                repeats.note(engine, &output.accounts);
             }
             let begins = self.repeats.as_ref().and_then(|repeats| repeats.next());
             let stopped = self.run_until(begins.unwrap_or(Picos::MAX), progress)?;
-            let Self { engine, follower, repeats: Some(repeats), .. } = self else { return Ok(()) };
+            let Self { engine, output, repeats: Some(repeats), .. } = self else { return Ok(()) };
             if stopped {
                 continue;
             }
             if begins.is_none() {
                 return Ok(());
             }
-            if let Some((job, at)) = repeats.begin(engine, &mut follower.accounts) {
-                engine.repeat(job, at, follower)?;
-                follower.called(false)?;
+            if let Some((job, at)) = repeats.begin(engine, &mut output.accounts) {
+                engine.repeat(job, at, output)?;
+                output.called(false)?;
             }
         }
     }
@@ -77,49 +86,49 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
         limit: Picos,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, SimError> {
-        let Self { engine, latencies, follower, repeats, until_progress } = self;
+        let Self { engine, latencies, output, repeats, until_progress } = self;
         loop {
-            let mut next = follower.events.next().map_or(limit, |next| next.min(limit));
-            if let Some(complete) = follower.in_network.as_ref().and_then(|in_network| in_network.next()) {
+            let mut next = output.events.next().map_or(limit, |next| next.min(limit));
+            if let Some(complete) = output.in_network.as_ref().and_then(|in_network| in_network.next()) {
                 next = next.min(complete);
             }
-            let now = match follower.network.run_until(next)? {
+            let now = match output.network.run_until(next)? {
                 Some((now, Happened::Sent { tag })) => {
                     let id = LiveId::from_raw(tag);
-                    if let Some(causes) = &mut follower.causes {
+                    if let Some(causes) = &mut output.causes {
                         causes.sent(id, now);
                     }
-                    engine.sent(id, now, follower)?;
-                    follower.called(false)?;
+                    engine.sent(id, now, output)?;
+                    output.called(false)?;
                     now
                 }
                 Some((now, Happened::Delivered { tag, latency, queued })) => {
                     let id = LiveId::from_raw(tag);
-                    latencies.add(follower.cells[id.slot() as usize], latency.0);
-                    if let Some(causes) = &mut follower.causes {
-                        let way = follower.network.watch().map_or(&[][..], |watch| watch.way(id));
+                    latencies.add(output.cells[id.slot() as usize], latency.0);
+                    if let Some(causes) = &mut output.causes {
+                        let way = output.network.watch().map_or(&[][..], |watch| watch.way(id));
                         causes.delivered(id, now, queued, way);
                     }
-                    engine.delivered(id, now, follower)?;
-                    follower.called(false)?;
+                    engine.delivered(id, now, output)?;
+                    output.called(false)?;
                     now
                 }
-                None => match follower.events.pop(next) {
+                None => match output.events.pop(next) {
                     Some((now, event)) => {
                         match event {
                             Next::Inside { message, .. } => {
-                                if let Some(causes) = &mut follower.causes {
+                                if let Some(causes) = &mut output.causes {
                                     causes.delivered_inside(message.id, now);
                                 }
-                                engine.delivered(message.id, now, follower)?;
-                                follower.called(false)?;
+                                engine.delivered(message.id, now, output)?;
+                                output.called(false)?;
                             }
                             Next::Wake(wake) => {
-                                if let Some(causes) = &mut follower.causes {
+                                if let Some(causes) = &mut output.causes {
                                     causes.wakes(&wake, now);
                                 }
-                                engine.wake(wake, now, follower)?;
-                                follower.called(true)?;
+                                engine.wake(wake, now, output)?;
+                                output.called(true)?;
                             }
                             // Submitted to the network by `take`.
                             Next::Message(_) => {}
@@ -127,15 +136,15 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
                         now
                     }
                     None => {
-                        let Some(in_network) = &mut follower.in_network else { return Ok(false) };
+                        let Some(in_network) = &mut output.in_network else { return Ok(false) };
                         let nodes = |job, id| {
                             let members = engine.members(job, id).into_iter().flatten();
                             members.map(|member| member.node).collect()
                         };
                         let Some((now, completed)) = in_network.step(next, nodes)? else { return Ok(false) };
                         if let Some(Completed { collective, member }) = completed {
-                            engine.complete_member(collective, member, now, follower)?;
-                            follower.called(false)?;
+                            engine.complete_member(collective, member, now, output)?;
+                            output.called(false)?;
                         }
                         now
                     }
@@ -157,7 +166,7 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
 
 /// Receives the results of the engine's calls. Messages are submitted to the network at once, with the time of their start;
 /// messages within a node and wake-ups are queued here.
-pub(crate) struct Follower<'a, N, F = ()> {
+pub(crate) struct EngineOutput<'a, N, F = ()> {
     pub(crate) network: N,
     /// The first error of [`Network::submit`].
     refused: Option<OutOfTime>,
@@ -175,7 +184,7 @@ pub(crate) struct Follower<'a, N, F = ()> {
     pub(crate) follow: F,
 }
 
-impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
+impl<N: Network, F: Follow> Sink for EngineOutput<'_, N, F> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(causes) = &mut self.causes {
@@ -222,7 +231,7 @@ impl<N: Network, F: Follow> Sink for Follower<'_, N, F> {
     }
 }
 
-impl<N: Network, F: Follow> Follower<'_, N, F> {
+impl<N: Network, F: Follow> EngineOutput<'_, N, F> {
     /// Keeps the cell of a message.
     #[inline(always)]
     pub(crate) fn note(&mut self, id: LiveId, cell: Cell) {

@@ -3,11 +3,12 @@
 //! Each message is added to one histogram, of its kind and size; sums are computed at the end.
 
 use replay::Kind;
+use results::classes::{ends, power};
 use vef_format::units::Bytes;
 
 use crate::histogram::Histogram;
 
-/// Sizes by powers of two: 0, 1, 2–3, 4–7, …
+/// Sizes by [`power`]s of two: 0, 1, 2–3, 4–7, …
 const CLASSES: usize = 65;
 
 /// A histogram for each kind and size class.
@@ -25,7 +26,7 @@ pub(crate) struct Cell(u16);
 impl Cell {
     #[inline]
     pub(crate) fn of(kind: Kind, bytes: Bytes) -> Self {
-        let class = (u64::BITS - bytes.0.leading_zeros()) as usize;
+        let class = power(bytes.0) as usize;
         Self((kind.index() * CLASSES + class) as u16)
     }
 }
@@ -68,8 +69,8 @@ impl Latencies {
         let class = |class: usize| merged(self.cells.iter().skip(class).step_by(CLASSES));
         (0..CLASSES).map(move |at| (at, class(at))).filter(|(_, histogram)| histogram.count() > 0).map(
             |(at, histogram)| {
-                let most = u64::MAX.checked_shr((CLASSES - 1 - at) as u32).unwrap_or(0);
-                (Bytes(most / 2 + u64::from(at > 0)), Bytes(most), histogram)
+                let (from, to) = ends(at as u32);
+                (Bytes(from), Bytes(to), histogram)
             },
         )
     }

@@ -5,7 +5,7 @@
 //! if they also come in a regular order: the length of a run of shorter ones then tells when a longer one follows. Noise has
 //! no such order: a time slice is lost after any number of undisturbed repetitions.
 
-use crate::histogram::bucket;
+use results::classes::fine;
 
 /// The means (of logarithms) of two kinds of work differ by 2^(200/128), about a factor of 3.
 const APART: f64 = 200.0;
@@ -13,7 +13,7 @@ const APART: f64 = 200.0;
 const HALVINGS: u32 = 3;
 /// Longer runs are not distinguished.
 const LONGEST: usize = 64;
-/// Fewer longer (or shorter) times after runs of one length are chance.
+/// Of longer (or shorter) times after runs of one length, fewer than three are ignored.
 const NO_CHANCE: u64 = 3;
 
 /// Times of a place.
@@ -38,7 +38,7 @@ pub(crate) struct Bucket {
 impl Times {
     pub(crate) fn add(&mut self, time: u64) {
         self.count += 1;
-        let at = bucket(time) as u16;
+        let at = fine(time) as u16;
         match self.buckets.binary_search_by_key(&at, |bucket| bucket.at) {
             Ok(found) => {
                 let bucket = &mut self.buckets[found];
@@ -114,7 +114,7 @@ fn halve(buckets: &[Bucket], fewest: u64, halvings: u32, cuts: &mut Vec<u16>) {
 }
 
 fn bucket_log(time: u64) -> u64 {
-    bucket(time.clamp(1, u64::MAX >> 7) << 7) as u64
+    fine(time.clamp(1, u64::MAX >> 7) << 7) as u64
 }
 
 /// A time at which a place may be divided, and in which order the times below it and from it on have come.
@@ -130,7 +130,7 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// The next time of the place.
     pub(crate) fn follow(&mut self, time: u64) {
-        let is_long = bucket(time) >= usize::from(self.at);
+        let is_long = fine(time) >= usize::from(self.at);
         if let Some((of, length)) = self.run {
             let after = &mut self.after[usize::from(of)];
             after.resize(after.len().max(length), [0; 2]);
@@ -166,7 +166,7 @@ pub(crate) struct Modes<T> {
 impl<T> Modes<T> {
     /// That of a time's mode.
     pub(crate) fn at(&self, time: u64) -> &T {
-        &self.of[self.cuts.partition_point(|&cut| usize::from(cut) <= bucket(time))]
+        &self.of[self.cuts.partition_point(|&cut| usize::from(cut) <= fine(time))]
     }
 
     /// From the shortest mode on.

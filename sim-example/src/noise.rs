@@ -1,7 +1,7 @@
 //! Noise of computing times: removed, or drawn again, from the repetitions that a trace has.
 //!
 //! A *place* of a task is a record together with the records before it, by kind, partner, operation and size class: what a
-//! loop repeats. Of the last eight, four and two records, the place is by the most that have occurred at least ten times. The
+//! loop repeats. A place is the longest context, of the last eight, four or two records, seen ten times or more. The
 //! times of a place vary because the machine disturbs the program, or because the work differs; a trace cannot
 //! tell the two apart, but for kinds of work that come in a regular order (`modes.rs`). `docs/simulator.md` states what is assumed.
 //!
@@ -14,12 +14,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use replay::{Computing, Job, Raw, SendCompletion};
+use results::classes::{fine, power};
 use results::simulation::{Deviations, NoiseReport};
 use vef_format::ids::Rank;
 use vef_format::units::{Picos, Ticks};
 
 use crate::error::SimError;
-use crate::histogram::bucket;
 use crate::modes::{Candidate, Modes, Times};
 use crate::random::{Random, combine};
 
@@ -159,7 +159,7 @@ impl Computing for Noise {
         let Some((typical, class)) = place.and_then(|modes| *modes.at(record.time)) else {
             return Ticks(record.time);
         };
-        // Of the nearest class, the shorter of two.
+        // Of the nearest class; on a tie, the shorter class.
         let Some(pool) = pools.iter().min_by_key(|pool| pool.class.abs_diff(class)) else {
             return Ticks(typical);
         };
@@ -251,7 +251,7 @@ impl Survey {
             let pool = classes.entry(class).or_default();
             for times in &times.buckets {
                 let deviation = over(times.sum / times.count, typical);
-                let cell = pool.entry(bucket(deviation)).or_default();
+                let cell = pool.entry(fine(deviation)).or_default();
                 cell.0 += times.count;
                 cell.1 += u128::from(times.sum) * u128::from(ONE) / u128::from(typical);
             }
@@ -348,9 +348,11 @@ impl Histories {
 
 /// What a record does, but for ids and times.
 fn shape(record: &Raw) -> u64 {
-    let class = |bytes: u64| u64::from(64 - bytes.leading_zeros());
     let kind = u64::from(record.tag) | u64::from(record.op) << 8;
-    combine(kind | class(record.bytes) << 24 | class(record.recv) << 32, u64::from(record.to))
+    combine(
+        kind | u64::from(power(record.bytes)) << 24 | u64::from(power(record.recv)) << 32,
+        u64::from(record.to),
+    )
 }
 
 #[cfg(test)]

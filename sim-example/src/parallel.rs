@@ -13,7 +13,7 @@ use results::simulation::Simulation;
 use vef_format::units::Picos;
 
 use crate::error::SimError;
-use crate::event_loop::{Follower, Run};
+use crate::event_loop::{EngineOutput, Run};
 use crate::latencies::{Cell, Latencies};
 use crate::model::{Announced, Crossed, Model, Network, Packets, WithProtocol};
 use crate::offload::Collectives;
@@ -150,12 +150,12 @@ fn run_parts<'a>(
     });
     let mut runs = runs.ok()?.into_iter();
     let first = runs.next()?;
-    let Run { engine, mut latencies, follower: Follower { network, mut accounts, .. }, .. } = first;
+    let Run { engine, mut latencies, output: EngineOutput { network, mut accounts, .. }, .. } = first;
     let (mut engines, mut network) = (vec![engine], network.network);
-    for Run { engine, latencies: other, follower, .. } in runs {
+    for Run { engine, latencies: other, output, .. } in runs {
         latencies.merge(&other);
-        accounts.adopt(&follower.accounts, |job, task| engine.has_task(job, task));
-        network.merge(&follower.network.network);
+        accounts.adopt(&output.accounts, |job, task| engine.has_task(job, task));
+        network.merge(&output.network.network);
         engines.push(engine);
     }
     let is_complete = engines.iter().all(Engine::is_complete);
@@ -183,12 +183,12 @@ fn run_part<'a>(
     let mut run = Run::begin(engine, network, accounts, None, None, None, ())?;
     let (mut counted, mut told) = (0, 0);
     loop {
-        let Run { engine, follower, .. } = &mut run;
-        let network = &mut follower.network.network;
-        let mut first = [network.next_event(), follower.events.next()].into_iter().flatten().min();
+        let Run { engine, output, .. } = &mut run;
+        let network = &mut output.network.network;
+        let mut first = [network.next_event(), output.events.next()].into_iter().flatten().min();
         for (part, message) in network.announced() {
             let id = LiveId::from_raw(message.tag);
-            let cell = follower.cells[id.slot() as usize];
+            let cell = output.cells[id.slot() as usize];
             seat.letters_to(part.into()).push(Letter::Message(message, engine.export(id)?, cell));
         }
         for (part, crossed) in network.crossed() {
@@ -209,10 +209,10 @@ fn run_part<'a>(
                 match letter {
                     Letter::Message(message, parcel, cell) => {
                         let id = run.engine.import(parcel)?;
-                        run.follower.note(id, cell);
-                        run.follower.network.network.expect(&message, id.to_raw());
+                        run.output.note(id, cell);
+                        run.output.network.network.expect(&message, id.to_raw());
                     }
-                    Letter::Crossed(crossed) => run.follower.network.network.enter(crossed),
+                    Letter::Crossed(crossed) => run.output.network.network.enter(crossed),
                 }
             }
         }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use results::shown;
 use vef_format::units::{Bytes, Picos};
 
 /// The error in a quantity. The caller names the text.
@@ -227,21 +227,7 @@ impl FromStr for Bandwidth {
 impl fmt::Display for Bandwidth {
     /// In the largest decimal unit that gives a whole number: `12500Mbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut value = self.bits_per_second;
-        let mut prefix = "";
-        for larger in ["k", "M", "G", "T"] {
-            if !value.is_multiple_of(1000) {
-                break;
-            }
-            (value, prefix) = (value / 1000, larger);
-        }
-        write!(f, "{value}{prefix}bit/s")
-    }
-}
-
-impl Serialize for Bandwidth {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.bits_per_second)
+        f.write_str(&shown::rate(self.bits_per_second))
     }
 }
 

@@ -44,6 +44,13 @@ impl Random {
         below((self.bits() >> 32) as u32, limit)
     }
 
+    /// Puts items into a random order.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u32 + 1) as usize);
+        }
+    }
+
     /// A number in (0, 1].
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {

@@ -2,14 +2,14 @@
 
 mod links;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use replay::{Accounts, Count, Engine, Kind, LeftOut};
 use results::ByState;
 use results::simulation::{
-    Amount, ComputingReport, CongestionReport, CriticalPath, Finish, JobReport, Latency, NetworkReport,
-    OfKind, OfSize, PartReport, Performance, Simulation, SimulationSchema, WaitsReport,
+    Amount, CongestionReport, CriticalPath, Finish, JobReport, Latency, NetworkReport, OfKind, OfSize,
+    PartReport, Performance, Simulation, WaitsReport,
 };
 use vef_format::units::{Bytes, Grouped, Picos};
 
@@ -83,23 +83,17 @@ impl Outcome<'_> {
             latency: latency(&histogram),
         };
         Simulation {
-            schema: SimulationSchema::default(),
-            settings: BTreeMap::new(),
             complete: engines.iter().all(Engine::is_complete),
             runtime_ps: runtime.0,
-            ideal: None,
-            own_interfaces: None,
             tasks: jobs.iter().map(|job| u64::from(job.tasks)).sum(),
             messages: total.messages,
             bytes: total.bytes.0,
             marks: stats.marks,
             collectives: stats.collectives,
             collectives_split_evenly: stats.split_evenly,
-            collectives_offloaded: 0,
             same_node: amount(stats.inside),
             kinds: stats.kinds().map(of_kind).collect(),
             jobs,
-            background: None,
             network: NetworkReport {
                 drawing: run
                     .watch
@@ -110,10 +104,10 @@ impl Outcome<'_> {
             latency: latency(&run.latencies.all()),
             sizes: run.latencies.sizes().map(of_size).collect(),
             links: used.report(),
-            congestion: None,
             critical_path: run.critical_path,
             waits: run.waits,
             performance: Performance::new(run.wall, total.messages, run.events),
+            ..Simulation::default()
         }
     }
 }
@@ -193,22 +187,16 @@ fn job_report(
         }
     });
     JobReport {
-        trace: None,
         part,
         tasks: tasks.len() as u32,
         nodes: nodes.len() as u32,
         start_ps: first.map_or(0, |first| first.start.0),
         runtime_ps: tasks.iter().max().map_or(0, |at| at.0),
-        alone: None,
         runs: repeats.map(|repeats| repeats.report(job)),
         finish: Finish::of(tasks.into_iter().map(|at| at.0).collect()),
-        span: None,
-        computing: ComputingReport::default(),
         times,
-        captured_times: None,
-        captured_tasks: None,
         ranks,
-        not_in_trace: Vec::new(),
+        ..JobReport::default()
     }
 }
 

@@ -67,23 +67,10 @@ pub const OPERATIONS: [Operation; 6] = [
 fn candidates(operation: Operation) -> Vec<Candidate> {
     use Algorithm::*;
     let open = |number, name, choice| Candidate { library: Library::OpenMpi, name, number, choice };
-    let mpich = |name, algorithm| Candidate {
-        library: Library::Mpich,
-        name,
-        number: 0,
-        choice: Choice::plain(algorithm),
-    };
-    let throttled = |name, fanout| Candidate {
-        library: Library::Mpich,
-        name,
-        number: 0,
-        choice: Choice { fanout, ..Choice::plain(Linear) },
-    };
-    let nccl = |name, algorithm, fanout| Candidate {
-        library: Library::Nccl,
-        name,
-        number: 0,
-        choice: Choice { fanout, ..Choice::plain(algorithm).segmented(CHUNK) },
+    let of = |library, name, choice| Candidate { library, name, number: 0, choice };
+    let mpich = |name, algorithm| of(Library::Mpich, name, Choice::plain(algorithm));
+    let nccl = |name, algorithm, fanout| {
+        of(Library::Nccl, name, Choice { fanout, ..Choice::plain(algorithm).segmented(CHUNK) })
     };
     let plain = Choice::plain;
     let fanned = |algorithm, fanout| Choice { fanout, ..Choice::plain(algorithm) };
@@ -106,7 +93,7 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
             open(3, "modified_bruck", plain(Bruck)),
             mpich("MPIR_Alltoall_intra_brucks", Bruck),
             mpich("MPIR_Alltoall_intra_pairwise", Pairwise),
-            throttled("MPIR_Alltoall_intra_scattered", 32),
+            of(Library::Mpich, "MPIR_Alltoall_intra_scattered", fanned(Linear, 32)),
         ],
         Operation::Allgather => vec![
             open(2, "bruck", plain(Bruck)),
@@ -156,17 +143,7 @@ fn candidates(operation: Operation) -> Vec<Candidate> {
             open(6, "tree", plain(Binomial)),
             mpich("MPIR_Barrier_intra_dissemination", Dissemination),
         ],
-        Operation::Gather
-        | Operation::Scatter
-        | Operation::Gatherv
-        | Operation::Scatterv
-        | Operation::Allgatherv
-        | Operation::Alltoallv
-        | Operation::Alltoallw
-        | Operation::ReduceScatter
-        | Operation::ReduceScatterBlock
-        | Operation::Scan
-        | Operation::Exscan => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
@@ -413,22 +390,12 @@ impl Library {
 fn open_mpi_number(operation: Operation) -> u32 {
     match operation {
         Operation::Allgather => 0,
-        Operation::Allgatherv => 1,
         Operation::Allreduce => 2,
         Operation::Alltoall => 3,
-        Operation::Alltoallv => 4,
-        Operation::Alltoallw => 5,
         Operation::Barrier => 6,
         Operation::Bcast => 7,
-        Operation::Exscan => 8,
-        Operation::Gather => 9,
-        Operation::Gatherv => 10,
         Operation::Reduce => 11,
-        Operation::ReduceScatter => 12,
-        Operation::ReduceScatterBlock => 13,
-        Operation::Scan => 14,
-        Operation::Scatter => 15,
-        Operation::Scatterv => 16,
+        _ => unreachable!("an operation without candidates"),
     }
 }
 

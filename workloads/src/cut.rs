@@ -385,11 +385,8 @@ impl Part<'_> {
                 while let Some((place, note)) = notes.next(reader)? {
                     while let Some(begin) = begins.next_if(|&begin| begin < place) {
                         let at = self.place(task, begin).unwrap_or(0);
-                        if let Some(tag) = tag {
-                            writer.note(Some(own), at, &Note::Tag(tag)).map_err(failed)?;
-                        }
-                        if let Some(call) = &call {
-                            writer.note(Some(own), at, &Note::Call(call)).map_err(failed)?;
+                        for note in holding(tag, &call) {
+                            writer.note(Some(own), at, &note).map_err(failed)?;
                         }
                     }
                     match note {
@@ -410,15 +407,17 @@ impl Part<'_> {
                 }
                 for begin in begins {
                     let at = self.place(task, begin).unwrap_or(0);
-                    if let Some(tag) = tag {
-                        writer.note(Some(own), at, &Note::Tag(tag)).map_err(failed)?;
-                    }
-                    if let Some(call) = &call {
-                        writer.note(Some(own), at, &Note::Call(call)).map_err(failed)?;
+                    for note in holding(tag, &call) {
+                        writer.note(Some(own), at, &note).map_err(failed)?;
                     }
                 }
             }
         }
         Ok(())
     }
+}
+
+/// What was noted in front of a record and holds from it on.
+fn holding(tag: Option<i32>, call: &Option<String>) -> impl Iterator<Item = Note<'_>> {
+    tag.map(Note::Tag).into_iter().chain(call.as_deref().map(Note::Call))
 }

@@ -77,24 +77,22 @@ pub fn join(traces: &[Joined], to: &Path, settings: Settings) -> Result<Vec<u32>
     }
     header.tasks = next.task;
     let opened: Vec<Trace> = traces.iter().map(|trace| Trace::open(&trace.path)).collect::<Result<_, _>>()?;
-    let codes: Vec<OpCodes> = opened
+    let containers: Vec<Option<&Reader>> = opened
         .iter()
-        .zip(traces)
-        .map(|(opened, trace)| match opened {
-            Trace::Container(reader) => reader.about().op_codes.clone(),
-            Trace::Text(_) => trace.codes.clone(),
+        .map(|trace| match trace {
+            Trace::Container(reader) => Some(&**reader),
+            Trace::Text(_) => None,
         })
         .collect();
+    let codes = |(container, trace): (&Option<&Reader>, &Joined)| match container {
+        Some(reader) => reader.about().op_codes.clone(),
+        None => trace.codes.clone(),
+    };
+    let codes: Vec<OpCodes> = containers.iter().zip(traces).map(codes).collect();
     let mut about = About { op_codes: codes.first().cloned().unwrap_or_default(), ..About::default() };
-    let readers = opened.iter().filter_map(|trace| match trace {
-        Trace::Container(reader) => Some(reader),
-        Trace::Text(_) => None,
-    });
-    about.origin = readers.flat_map(|reader| reader.about().origin.clone()).collect();
-    let has_hosts = opened.iter().all(|trace| match trace {
-        Trace::Container(reader) => matches!(reader.hosts(), Ok(Some(_))),
-        Trace::Text(_) => false,
-    });
+    about.origin = containers.iter().flatten().flat_map(|reader| reader.about().origin.clone()).collect();
+    let has_hosts =
+        containers.iter().all(|reader| reader.is_some_and(|reader| matches!(reader.hosts(), Ok(Some(_)))));
     write(to, &header, &about, settings, |writer| {
         let failed = |error: WriteError| RewriteError::Write(Located::file(to, error));
         // Communicators come first in text, and the records of each trace in its order.

@@ -200,11 +200,9 @@ fn time(spent: &Spent) -> Option<String> {
         (spent.send_waits, "waits for own sends as computing"),
         (spent.calls_kept, "calls without a record as computing"),
     ];
-    let kept: Vec<String> = kept
-        .iter()
-        .filter(|&&(time, _)| time > 0)
-        .map(|(time, what)| format!("{} {what}", share(*time)))
-        .collect();
+    // Not those of which the share is shown as 0.
+    let kept = kept.map(|(time, what)| (share(time), what)).into_iter().filter(|(share, _)| share != "0.0 %");
+    let kept: Vec<String> = kept.map(|(share, what)| format!("{share} {what}")).collect();
     let kept =
         if kept.is_empty() { String::new() } else { format!("; of that, the trace has {}", kept.join(", ")) };
     (running > 0).then(|| format!("of the tasks' time: {}{kept}", parts.join(", ")))
@@ -301,4 +299,23 @@ fn text(summary: &Summary) -> String {
         ));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_that_are_shown_as_0_are_left_out() {
+        let mut spent = Spent::default();
+        spent.times.outside = 1_000_000;
+        spent.calls_kept = 499;
+        assert_eq!(time(&spent).as_deref(), Some("of the tasks' time: outside MPI 100.0 %"));
+        spent.calls_kept = 501;
+        let told = time(&spent).unwrap_or_default();
+        assert!(
+            told.ends_with("; of that, the trace has 0.1 % calls without a record as computing"),
+            "{told}"
+        );
+    }
 }

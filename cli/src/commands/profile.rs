@@ -3,7 +3,8 @@
 use crate::groups::one_of;
 use crate::output::{self, Failure};
 use reports::profile::{SECTIONS, text};
-use reports::report::{Section, Shown};
+use reports::report::Section;
+use results::table::TextStyle;
 use std::path::PathBuf;
 use vef_format::capture::Capture;
 use vef_format::format::Format;
@@ -46,8 +47,9 @@ pub fn run(profile: &Arguments) -> Result<(), Failure> {
     if profile.json {
         return output::json(&report);
     }
-    let shown = Shown { top: profile.top as usize, bars: output::shows_bars(), more: "--top, --json" };
-    let text = text(&report, profile.by, &shown);
+    let top = profile.top as usize;
+    let style = TextStyle { top, bars: output::shows_bars(), more: "--top, --json", indent: "  " };
+    let text = text(&report, profile.by, &style);
     if let Some(section) = profile.by.filter(|_| text.is_empty()) {
         output::remark(format_args!("{}: has nothing by {}", directory.display(), section.name()));
         return Ok(());

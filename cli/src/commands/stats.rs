@@ -5,9 +5,10 @@ use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
 use replay::Extent;
-use reports::report::{Report, Section, Shown};
+use reports::report::{Report, Section};
 use reports::stats::Stats;
 use reports::yardstick;
+use results::table::TextStyle;
 use std::path::PathBuf;
 use vef_format::format::Format;
 use vef_format::nearest::did_you_mean;
@@ -30,7 +31,7 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Show only this table
-    #[arg(long, value_name = "WHAT", value_parser = one_of(Section::ALL.map(|section| (section.name(), section))), conflicts_with_all = ["json", "csv"])]
+    #[arg(long, value_name = "WHAT", value_parser = one_of(Section::ALL.map(|(section, name)| (name, section))), conflicts_with_all = ["json", "csv"])]
     pub by: Option<Section>,
     /// Maximum number of rows per table
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["json", "csv"])]
@@ -97,10 +98,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.by.is_some() {
         trace.warn();
     }
-    let shown = Shown { top: arguments.top as usize, bars: output::shows_bars(), more: "--top, --csv" };
-    let mut report = named(&trace, Report::with_top(&trace.path, &stats, shown.top));
+    let top = arguments.top as usize;
+    let style = TextStyle { top, bars: output::shows_bars(), more: "--top, --csv", indent: "  " };
+    let mut report = named(&trace, Report::with_top(&trace.path, &stats, top));
     report.data.replayed = replayed;
-    let text = report.to_text(arguments.by, &shown);
+    let text = report.to_text(arguments.by, &style);
     match arguments.by {
         Some(section) if text.is_empty() => {
             let why = match (&extent.part, Format::is_container(&trace.path)) {

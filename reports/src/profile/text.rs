@@ -1,10 +1,11 @@
 //! A profile for people on a terminal: the tables of `vef stats`, in its words.
 
-use crate::report::{Rows, Section, Shown, files_text, function_rows, time_rows};
-use results::Exact;
+use crate::report::{Section, file_ranks_table, files_table, functions_table, time_table};
 use results::profile::{Pair, Profile};
+use results::shown::{percent, time};
+use results::table::{Cell, Table, TextStyle};
 use vef_format::account::TimePart;
-use vef_format::units::{Count, Grouped, Picos};
+use vef_format::units::{Count, Grouped};
 
 /// The parts of a profile, in the order in which they are shown.
 pub const SECTIONS: [Section; 8] = [
@@ -19,35 +20,30 @@ pub const SECTIONS: [Section; 8] = [
 ];
 
 /// The whole profile, or `only` a part of it; empty if there is nothing of that.
-pub fn text(profile: &Profile, only: Option<Section>, shown: &Shown) -> String {
+pub fn text(profile: &Profile, only: Option<Section>, style: &TextStyle) -> String {
     let mut out = String::new();
     if only.is_none() {
         out.push_str(&format!(
             "{}: {} in calls of MPI ({}), of {} between MPI_Init and MPI_Finalize, of all threads\n",
             Count(profile.tasks, "rank"),
-            time(profile.mpi_ns),
-            share(profile.mpi_ns, profile.thread_ns),
-            time(profile.thread_ns)
+            time(picos(profile.mpi_ns)),
+            percent(share(profile.mpi_ns, profile.thread_ns)),
+            time(picos(profile.thread_ns))
         ));
     }
     for section in SECTIONS.into_iter().filter(|section| only.is_none_or(|only| only == *section)) {
-        let (title, rows) = match section {
-            Section::Files | Section::FileRanks => {
-                out.push_str(
-                    &profile.files.as_ref().map_or(String::new(), |files| files_text(files, section, shown)),
-                );
-                continue;
-            }
-            Section::Time => profile.spent.as_ref().map(time_rows).unwrap_or_default(),
-            Section::Functions => profile.spent.as_ref().map(function_rows).unwrap_or_default(),
-            Section::Calls => calls(profile),
-            Section::Ranks => ranks(profile),
-            Section::Phases => phases(profile),
-            _ => pairs(profile),
+        let table = match section {
+            Section::Time => profile.spent.as_ref().map(time_table),
+            Section::Functions => profile.spent.as_ref().map(functions_table),
+            Section::Files => profile.files.as_ref().map(files_table),
+            Section::FileRanks => profile.files.as_ref().map(file_ranks_table),
+            Section::Calls => Some(calls(profile)),
+            Section::Ranks => Some(ranks(profile)),
+            Section::Phases => Some(phases(profile)),
+            _ => Some(pairs(profile)),
         };
-        if !rows.is_empty() {
-            out.push_str(&format!("\n{title}\n"));
-            rows.write(shown, &mut out);
+        if let Some(table) = table.filter(|table| !table.is_empty()) {
+            out.push_str(&format!("\n{}\n{}", table.title, table.to_text(style)));
         }
         if section == Section::Calls {
             out.push_str(&representable(profile));
@@ -56,34 +52,33 @@ pub fn text(profile: &Profile, only: Option<Section>, shown: &Shown) -> String {
     out
 }
 
-/// A time in nanoseconds, with its unit.
-fn time(ns: u64) -> String {
-    Picos(ns.saturating_mul(1000)).to_string()
+fn picos(ns: u64) -> u128 {
+    u128::from(ns) * 1000
 }
 
-fn share(part: u64, whole: u64) -> String {
-    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+fn time_of(ns: u64) -> Cell {
+    Cell::Time(picos(ns))
 }
 
-fn grouped(count: u64) -> String {
-    Grouped(count).to_string()
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
 }
 
-fn calls(profile: &Profile) -> (String, Rows) {
-    let mut rows = Rows::new(&["function", "calls", "time", "most of a rank", "bytes", "errors"]);
+fn calls(profile: &Profile) -> Table {
+    let heads = ["function", "calls", "time", "most of a rank", "bytes", "errors"];
+    let mut table = Table::of_heads("calls", "Calls of MPI functions", &heads);
     for call in &profile.calls {
         let mark = if call.representable { "" } else { " *" };
-        let fields = vec![
-            format!("{}{mark}", call.name),
-            grouped(call.calls),
-            time(call.ns),
-            time(call.longest_rank_ns),
-            grouped(call.bytes),
-            grouped(call.errors),
-        ];
-        rows.row(Exact(call.ns.into()), fields);
+        table.row([
+            Cell::text(format!("{}{mark}", call.name)),
+            Cell::count(call.calls),
+            time_of(call.ns),
+            time_of(call.longest_rank_ns),
+            Cell::count(call.bytes),
+            Cell::count(call.errors),
+        ]);
     }
-    ("Calls of MPI functions".to_owned(), rows)
+    table.with_bars(&[2])
 }
 
 /// Which calls a trace has no records for.
@@ -96,45 +91,45 @@ fn representable(profile: &Profile) -> String {
     }
 }
 
-fn ranks(profile: &Profile) -> (String, Rows) {
-    let mut rows = Rows::new(&["rank", "calls", "time in MPI", "share", "messages sent", "bytes sent"]);
-    for (number, rank) in profile.ranks.iter().enumerate() {
+fn ranks(profile: &Profile) -> Table {
+    let heads = ["rank", "calls", "time in MPI", "share", "messages sent", "bytes sent"];
+    let mut table = Table::of_heads("ranks", "Ranks", &heads);
+    for (number, rank) in (0u64..).zip(&profile.ranks) {
         let threads = rank.wall_ns.saturating_mul(rank.threads.into()).max(rank.mpi_ns);
-        let fields = vec![
-            number.to_string(),
-            grouped(rank.calls),
-            time(rank.mpi_ns),
-            share(rank.mpi_ns, threads),
-            grouped(rank.messages),
-            grouped(rank.bytes),
-        ];
-        rows.row(Exact(rank.mpi_ns.into()), fields);
+        table.row([
+            Cell::Id(number),
+            Cell::count(rank.calls),
+            time_of(rank.mpi_ns),
+            Cell::Share(share(rank.mpi_ns, threads)),
+            Cell::count(rank.messages),
+            Cell::count(rank.bytes),
+        ]);
     }
-    ("Ranks".to_owned(), rows)
+    table.with_bars(&[2])
 }
 
-fn phases(profile: &Profile) -> (String, Rows) {
-    let mut rows = Rows::new(&["phase", "entries", "time", "in MPI", "polling", "most of a rank", "of rank"]);
+fn phases(profile: &Profile) -> Table {
+    let heads = ["phase", "entries", "time", "in MPI", "polling", "most of a rank", "of rank"];
+    let mut table = Table::of_heads("phases", "Phases", &heads);
     for phase in &profile.phases {
         let [inside, polling] = [phase.times_ns.inside(), phase.times_ns.of(TimePart::Polling)];
-        let fields = vec![
-            if phase.name.is_empty() { "(in no phase)".to_owned() } else { phase.name.clone() },
-            grouped(phase.entries),
-            time(phase.ns),
-            share(inside, phase.ns),
-            share(polling, phase.ns),
-            time(phase.max_ns),
-            phase.max_rank.to_string(),
-        ];
-        rows.row(Exact(phase.ns.into()), fields);
+        table.row([
+            Cell::text(if phase.name.is_empty() { "(in no phase)" } else { &phase.name }),
+            Cell::count(phase.entries),
+            time_of(phase.ns),
+            Cell::Share(share(inside, phase.ns)),
+            Cell::Share(share(polling, phase.ns)),
+            time_of(phase.max_ns),
+            Cell::Id(phase.max_rank.into()),
+        ]);
     }
-    ("Phases".to_owned(), rows)
+    table.with_bars(&[2])
 }
 
-fn pairs(profile: &Profile) -> (String, Rows) {
-    let mut rows = Rows::new(&["from → to", "messages", "bytes"]);
+fn pairs(profile: &Profile) -> Table {
+    let mut table = Table::of_heads("pairs", "Pairs of ranks", &["from → to", "messages", "bytes"]);
     for &Pair { from, to, messages, bytes } in &profile.pairs {
-        rows.row(Exact(bytes.into()), vec![format!("{from} → {to}"), grouped(messages), grouped(bytes)]);
+        table.row([Cell::text(format!("{from} → {to}")), Cell::count(messages), Cell::count(bytes)]);
     }
-    ("Pairs of ranks".to_owned(), rows)
+    table.with_bars(&[2])
 }

@@ -1,12 +1,11 @@
 //! The comparison of a report with another.
 
 use super::model::Report;
-use super::parts::{Cell, figure, table};
-use super::shown::{bytes, count, time};
-use super::text::Rows;
+use super::parts::figure;
 use maud::{Markup, html};
 use results::Exact;
 use results::report::{Against, Difference, Replayed, Sizes};
+use results::table::{Cell, Table};
 use vef_format::units::Grouped;
 
 impl Report {
@@ -50,47 +49,38 @@ impl Report {
     }
 }
 
-/// The name of a measure, and how its values are shown.
-fn measure(name: &str) -> (&str, fn(Exact) -> String) {
+/// The name of a measure, and the cells of its values.
+fn measure(name: &str) -> (&str, fn(u128) -> Cell) {
     match name {
-        "bytes" => ("bytes", bytes),
-        "mean_size" => ("mean size", bytes),
-        "median_size" => ("median size", bytes),
-        "computing_ps" => ("computing, all ranks", time),
-        "computing_max_ps" => ("computing, rank with most", time),
-        "runtime_ps" => ("replayed run time", time),
-        "ideal_runtime_ps" => ("run time on an ideal network", time),
-        "pairs" => ("pairs of ranks", count),
-        other => (other, count),
+        "bytes" => ("bytes", Cell::Bytes),
+        "mean_size" => ("mean size", Cell::Bytes),
+        "median_size" => ("median size", Cell::Bytes),
+        "computing_ps" => ("computing, all ranks", Cell::Time),
+        "computing_max_ps" => ("computing, rank with most", Cell::Time),
+        "runtime_ps" => ("replayed run time", Cell::Time),
+        "ideal_runtime_ps" => ("run time on an ideal network", Cell::Time),
+        "pairs" => ("pairs of ranks", Cell::Count),
+        other => (other, Cell::Count),
     }
 }
 
-const HEADS: [&str; 4] = ["measure", "this", "the other", "this is"];
-
-/// The comparison as text.
-pub(super) fn rows(against: &Against) -> Rows {
-    let mut rows = Rows::new(&HEADS);
-    for &Difference { measure: ref name, this, other, .. } in &against.differences {
-        let (name, shown) = measure(name);
-        rows.row(Exact(0), vec![name.to_owned(), shown(this), shown(other), compared(this, other)]);
+/// The measures of both.
+pub(super) fn table(against: &Against) -> Table {
+    let heads = ["measure", "this", "the other", "this is"];
+    let mut table = Table::of_heads("against", "Comparison", &heads);
+    for &Difference { measure: ref name, this, other, change } in &against.differences {
+        let (name, cell) = measure(name);
+        let change = Cell::Worded(change.unwrap_or_default(), compared(this, other));
+        table.row([Cell::text(name), cell(this.0), cell(other.0), change]);
     }
-    rows
+    table
 }
 
 pub(super) fn section(against: &Against) -> Markup {
-    let row = |&Difference { measure: ref name, this, other, change }: &Difference| {
-        let (name, shown) = measure(name);
-        vec![
-            Cell::text(name),
-            Cell::shown(this, shown),
-            Cell::shown(other, shown),
-            Cell::number(change.unwrap_or_default(), compared(this, other)),
-        ]
-    };
     let title = against.head.command.as_deref().unwrap_or(&against.head.file);
     html! {
         p { "Compared with " strong { (title) } " (" (against.head.file) ")." }
-        (table(&HEADS, against.differences.iter().map(row).collect()))
+        (table(against).to_html(None))
         (figure("against-sizes", "Messages by powers of two of their size: this one filled, the other a line."))
     }
 }

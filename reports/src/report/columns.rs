@@ -16,8 +16,8 @@ impl Report {
 
     fn over_time_table(&self) -> Option<Table> {
         let over = &self.data.replayed.as_ref()?.over_time;
-        let columns = ["kind", "from_ps", "messages", "bytes"].map(|name| Column::new(name, name));
-        let mut table = Table::new("time", "Messages by when they start", columns);
+        let heads = ["kind", "from_ps", "messages", "bytes"];
+        let mut table = Table::of_heads("time", "Messages by when they start", &heads);
         for ((kind, messages), bytes) in over.kinds.iter().zip(&over.messages).zip(&over.bytes) {
             for (bin, (messages, bytes)) in (0..).zip(messages.iter().zip(bytes)) {
                 let from = Cell::Time(bin * over.bin_ps.0);

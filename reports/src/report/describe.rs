@@ -3,8 +3,9 @@
 use super::model::Report;
 use super::spent::spent;
 use super::who;
-use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume, size_class};
+use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume};
 use results::Exact;
+use results::classes::{ends, power};
 use results::report::Report as Data;
 use results::report::{
     After, Call, Captured, Collectives, CommonSize, Communicator, Distance, Head, Host, Locality, OfRank,
@@ -148,7 +149,7 @@ fn sizes(counts: &SizeCounts, top: usize) -> Sizes {
     let mut classes: BTreeMap<u32, Volume> = BTreeMap::new();
     let mut all = Volume::default();
     for &(size, volume) in &counts.sizes {
-        classes.entry(size_class(size)).or_default().add(volume);
+        classes.entry(power(size)).or_default().add(volume);
         all.add(volume);
     }
     let mut common: Vec<&(u64, Volume)> = counts.sizes.iter().filter(|_| counts.exact).collect();
@@ -172,26 +173,19 @@ fn sizes(counts: &SizeCounts, top: usize) -> Sizes {
 }
 
 fn size_classes(classes: &BTreeMap<u32, Volume>) -> Vec<SizeClass> {
-    let bounds = |class: u32| match class {
-        0 => (0u64, 0u64),
-        class => (1 << (class - 1), u64::MAX >> (u64::BITS - class)),
-    };
     let class = |(&class, &volume): (&u32, &Volume)| {
-        let (from, to) = bounds(class);
+        let (from, to) = ends(class);
         SizeClass { from: from.into(), to: to.into(), amount: volume.into() }
     };
     classes.iter().map(class).collect()
 }
 
 fn distances(stats: &Stats) -> Vec<Distance> {
-    let class = |(class, &volume): (usize, &Volume)| {
-        let (from, to) = match class {
-            0 => (0, 0),
-            class => (1u32 << (class - 1), u32::MAX >> (u32::BITS as usize - class)),
-        };
-        Distance { from, to, amount: volume.into() }
+    let class = |(class, &volume): (u32, &Volume)| {
+        let (from, to) = ends(class);
+        Distance { from: from as u32, to: to as u32, amount: volume.into() }
     };
-    let used = stats.pairs.by_distance.iter().enumerate().filter(|(_, volume)| volume.messages > 0);
+    let used = (0..).zip(&stats.pairs.by_distance).filter(|(_, volume)| volume.messages > 0);
     used.map(class).collect()
 }
 

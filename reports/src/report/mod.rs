@@ -11,6 +11,7 @@ mod columns;
 mod markdown;
 mod page;
 mod parts;
+mod sections;
 mod text;
 
 mod against;
@@ -23,8 +24,8 @@ pub use model::Report;
 #[cfg(feature = "svg")]
 pub use pictures::{PictureError, network_picture, pictures};
 pub use simulation::{SimulationError, Simulations, read as read_simulation, read_any as read_simulations};
-pub(crate) use text::{Rows, files_text, function_rows, time_rows};
-pub use text::{Section, Shown};
+pub use text::Section;
 
+pub(crate) use sections::{file_ranks_table, files_table, functions_table, time_table};
 pub(crate) use spent::spent;
 pub(crate) use who::matrix;

@@ -2,16 +2,19 @@
 //! carries from the data that it carries.
 
 use super::model::Report;
-use super::parts::{
-    Cell, explorable_figure, figure, first_of, mean_of, percent, rate, share, table, table_of, tile,
+use super::parts::{explorable_figure, figure, first_of, mean_of, share};
+use super::sections::{
+    after_table, collective_times_table, common_sizes_table, functions_table, kinds_table, locality_table,
+    quantiles_table, time_table,
 };
-use super::shown::{bytes, count, measure_of_ranks, spans, time};
+use super::shown::{rate, spans};
 use super::{against, simulation};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flate2::{Compression, GzBuilder};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use results::Exact;
+use results::shown::{bytes, count, percent, time};
 use results::table::Table;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
@@ -145,26 +148,9 @@ impl Report {
     }
 
     fn summary(&self) -> Markup {
-        let (totals, sizes) = (&self.data.totals, &self.data.sizes);
         let efficiency = self.data.replayed.as_ref().and_then(|replayed| replayed.efficiency);
         html! {
-            div .tiles {
-                (tile(&count(totals.messages), match &self.data.head.part {
-                    None => "messages in the trace",
-                    Some(_) => "messages in this part",
-                }))
-                (tile(&bytes(totals.bytes), "in them"))
-                (tile(&count(totals.collectives), "collective operations"))
-                (tile(&count(totals.communicators), if totals.communicators.0 == 1 { "communicator" } else { "communicators" }))
-                (tile(&count(totals.records), "records"))
-                @if totals.messages.0 > 0 {
-                    (tile(&bytes(sizes.mean), "mean size"))
-                    (tile(&bytes(sizes.p50), "median size"))
-                    (tile(&bytes(sizes.p99), "99th percentile of sizes"))
-                }
-                (tile(&time(totals.computing_ps), "computing, all ranks"))
-                @if let Some(replayed) = &self.data.replayed { (tile(&time(replayed.runtime_ps), "run time on the yardstick network")) }
-            }
+            (self.totals_table().to_tiles())
             @if let Some(efficiency) = efficiency {
                 h3 { "Efficiency" }
                 p .small { "Parallel efficiency = load balance × serialisation × transfer. From 80 % on is good." }
@@ -179,14 +165,10 @@ impl Report {
                     p .small { (percent(initialising)) " of the computing time is MPI_Init, which counts as computing in these numbers." }
                 }
             }
-            (table(
-                &["records that wait for", "records"],
-                [("nothing", totals.after.nothing), ("a send of the rank", totals.after.send), ("a message", totals.after.reception), ("a collective", totals.after.collective)]
-                    .into_iter().map(|(name, value)| vec![Cell::text(name), Cell::count(value)]).collect(),
-            ))
+            (after_table(&self.data.totals.after).to_html(None))
             @if !self.data.calls.is_empty() {
                 h3 { "MPI functions behind the records" }
-                (table_of(&["function", "records"], self.data.calls.iter().map(|call| vec![Cell::text(&call.function), Cell::count(call.records)]).collect(), self.data.calls.len(), "calls"))
+                (with_csv(&self.calls_table()))
             }
         }
     }
@@ -208,17 +190,11 @@ impl Report {
                 "Start-up comes before it and belongs to no share. Nothing here is replayed."
             }
             (figure("spent", &format!("How each rank spent the captured run.{}", mean_of(per_row))))
-            (table(&["part", "time", "share", "mean of a rank", "most", "of rank"], spent.parts.iter().map(|part| vec![
-                Cell::text(part.title()), Cell::shown(part.time_ps, time), Cell::maybe_share(part.share),
-                Cell::shown(part.mean_ps, time), Cell::shown(part.max.value, time), Cell::plain(part.max.rank),
-            ]).collect()))
+            (time_table(spent).to_html(None))
             @if !spent.functions.is_empty() {
                 h3 { "Time in MPI functions" }
                 (figure("function-ranks", &format!("Time in the functions with most of it, by rank. The scale of colours is logarithmic.{}", mean_of(per_row))))
-                (table_of(&["function", "part", "calls", "time", "share", "most of a rank", "of rank"], spent.functions.iter().map(|row| vec![
-                    Cell::text(&row.function), Cell::text(&row.part), Cell::count(row.calls.0), Cell::shown(row.time_ps, time), Cell::maybe_share(row.share),
-                    Cell::shown(row.max.value, time), Cell::plain(row.max.rank),
-                ]).collect(), spent.functions.len(), "functions"))
+                (with_csv(&functions_table(spent)))
             }
         })
     }
@@ -226,7 +202,7 @@ impl Report {
     fn files_section(&self) -> Option<Markup> {
         let [files, ranks] = self.data.files.as_ref()?.tables();
         let all = |table: &Table| {
-            table.to_html(&format!("vef report --format csv writes all to {}.csv", table.name))
+            table.to_html(Some(html! { "vef report --format csv writes all to " (table.name) ".csv" }))
         };
         Some(html! {
             p {
@@ -241,10 +217,6 @@ impl Report {
 
     fn over_time(&self) -> Option<Markup> {
         let replayed = self.data.replayed.as_ref()?;
-        let kinds = replayed.kinds.iter().map(|kind| {
-            let [messages, bytes] = Cell::amount(&kind.amount);
-            vec![Cell::text(&kind.kind), messages, bytes]
-        });
         Some(html! {
             div #zoom .no-print hidden {}
             (figure("over-time", "Traffic by the moment at which messages start, in the replay, by what they belong to; the messages of collectives by their default algorithms."))
@@ -254,48 +226,28 @@ impl Report {
                 p { "No message is on the network in the replay." }
             } @else {
                 h3 { "Messages on the network" }
-                (table(&["kind", "messages", "bytes"], kinds.collect()))
+                (kinds_table(replayed).to_html(None))
             }
         })
     }
 
     fn waits_section(&self) -> Option<Markup> {
-        let waits = &self.data.replayed.as_ref()?.waits;
-        let name = |name: &Option<String>| Cell::text(name.as_deref().unwrap_or("–"));
-        let of = |waits: u64, picos: u64| [Cell::count(waits), Cell::shown(Exact(picos.into()), time)];
-        let places = waits.places.iter().map(|place| {
-            let [waits, time] = of(place.waits, place.time_ps);
-            vec![Cell::text(place.cause.name()), name(&place.function), name(&place.phase), waits, time]
-        });
-        let pairs = waits.pairs.iter().map(|pair| {
-            let [waits, time] = of(pair.waits, pair.time_ps);
-            vec![
-                Cell::plain(pair.task),
-                Cell::plain(pair.on_task),
-                Cell::text(pair.cause.name()),
-                waits,
-                time,
-            ]
-        });
-        (!waits.places.is_empty()).then(|| html! {
+        let (places, pairs) = (self.waits_table()?, self.wait_pairs_table()?);
+        (!places.is_empty()).then(|| html! {
             p {
                 "In the replay. A message or a collective is late until its sender, or the last member, has come to it; from then on it is under way. "
                 "vef sim --waits has the same for a network of your choice."
             }
-            (table_of(&["cause", "function", "phase", "waits", "time"], places.collect(), waits.places.len(), "wait-causes"))
-            @if !waits.pairs.is_empty() {
+            (with_csv(&places))
+            @if !pairs.is_empty() {
                 h3 { "By pair of ranks" }
-                (table_of(&["rank", "waits for rank", "cause", "waits", "time"], pairs.collect(), waits.pairs.len(), "wait-pairs"))
+                (with_csv(&pairs))
             }
         })
     }
 
     fn who_to_whom(&self) -> Markup {
         let pairs = &self.data.pairs;
-        let row = |pair: &results::report::Pair| {
-            let [messages, bytes] = Cell::amount(&pair.amount);
-            vec![Cell::plain(pair.src), Cell::plain(pair.dst), messages, bytes]
-        };
         let mean = mean_of(self.data.ranks.ranks_per_row.into());
         let added = match pairs.matrix.ranks_per_row {
             0..2 => String::new(),
@@ -321,7 +273,7 @@ impl Report {
             (figure("partners", "How many ranks have so many different receivers."))
             @if !pairs.top.is_empty() {
                 h3 { "Pairs with most bytes" }
-                (table_of(&["from", "to", "messages", "bytes"], pairs.top.iter().map(row).collect(), pairs.different.unwrap_or(0) as usize, "pairs"))
+                (with_csv(&self.pairs_table()))
             }
         }
     }
@@ -336,10 +288,7 @@ impl Report {
             }
             (figure("distances", "How far the numbers of sender and receiver are apart, in powers of two. Ranks of near numbers are mostly placed near each other."))
             @if let Some(locality) = &self.data.locality {
-                (table(&["messages as captured", "messages", "bytes"], [("within a host", &locality.same_host), ("between hosts", &locality.between_hosts)].into_iter().map(|(name, amount)| {
-                    let [messages, bytes] = Cell::amount(amount);
-                    vec![Cell::text(name), messages, bytes]
-                }).collect()))
+                (locality_table(locality).to_html(None))
             } @else { p .small { "The trace does not tell on which hosts its ranks ran." } }
         }
     }
@@ -351,20 +300,10 @@ impl Report {
         }
         html! {
             (figure("sizes", "Above, messages by powers of two of their size; below, the share of all bytes in messages smaller than that size."))
-            (table(
-                &["", "least", "median", "90 %", "99 %", "greatest", "mean"],
-                vec![[("size", sizes.min), ("", sizes.p50), ("", sizes.p90), ("", sizes.p99), ("", sizes.max), ("", sizes.mean)]
-                    .into_iter().enumerate().flat_map(|(at, (name, value))| {
-                        let name = (at == 0).then(|| Cell::text(name));
-                        name.into_iter().chain([Cell::shown(value, bytes)])
-                    }).collect()],
-            ))
+            (quantiles_table(sizes).to_html(None))
             @if !sizes.common.is_empty() {
                 h3 { "Most frequent sizes" }
-                (table_of(&["bytes a message", "messages", "bytes"], sizes.common.iter().map(|common| {
-                    let [messages, bytes] = Cell::amount(&common.amount);
-                    vec![Cell::count(common.size), messages, bytes]
-                }).collect(), sizes.different.unwrap_or(0) as usize, "sizes"))
+                (with_csv(&common_sizes_table(sizes)))
             } @else if sizes.different.is_none() {
                 p .small { "There are too many different sizes to list them; quantiles are at most 1/128 too large." }
             }
@@ -378,28 +317,17 @@ impl Report {
         }
         html! {
             (figure("collectives", &format!("Bytes that the members contribute to collective operations, or obtain, whichever is more; all members together. A root\u{2019}s block for itself is left out, a member\u{2019}s block for itself in Allgather and Alltoall is not.{}", first_of(20, collectives.operations.len(), "with most bytes"))))
-            (table_of(&["operation", "members", "communicators", "operations", "parts", "contributed, bytes", "obtained, bytes"], collectives.operations.iter().map(|row| vec![
-                Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.communicators), Cell::count(row.operations.0), Cell::count(row.parts.0),
-                Cell::count(row.sent_bytes.0), Cell::count(row.received_bytes.0),
-            ]).collect(), collectives.operations.len(), "collectives"))
+            (with_csv(&self.collectives_table()))
             @if let Some(replayed) = &self.data.replayed {
                 h3 { "Time in collectives" }
                 p .small {
                     "In the replay: from when a member enters an operation until its part is complete, all members together, and that as a share of all ranks' run time; "
                     "how long after the first member the last one enters. The messages are those of the default algorithms."
                 }
-                (table(&["operation", "members", "operations", "time inside", "share", "mean time inside", "mean gap of entries", "longest gap"], replayed.collectives.operations.iter().map(|row| {
-                    let parts = (row.operations.0 * u128::from(row.members)).max(1);
-                    vec![
-                        Cell::text(&row.operation), Cell::count(row.members), Cell::count(row.operations.0), Cell::shown(row.inside_ps, time), Cell::number(row.share, percent(row.share)),
-                        Cell::shown(Exact(row.inside_ps.0 / parts), time), Cell::shown(row.entry_gap_mean_ps, time), Cell::shown(row.entry_gap_max_ps, time),
-                    ]
-                }).collect()))
+                (collective_times_table(&replayed.collectives).to_html(None))
             }
             h3 { "Communicators with most operations" }
-            (table_of(&["communicator", "members", "operations"], collectives.communicators.iter().map(|row| vec![
-                Cell::text(&format!("C{}", row.id)), Cell::count(row.members), Cell::count(row.operations.0),
-            ]).collect(), collectives.different as usize, "collectives"))
+            (with_csv(&self.communicators_table()))
         }
     }
 
@@ -413,22 +341,9 @@ impl Report {
             .replayed
             .as_ref()
             .map_or(self.data.ranks.ranks_per_row, |replayed| replayed.ranks.ranks_per_row);
-        let row = |spread: &results::report::Spread| {
-            let (name, shown) = measure_of_ranks(&spread.measure);
-            let value = |value: Exact| Cell::shown(value, shown);
-            vec![
-                Cell::text(name),
-                value(spread.min.value),
-                Cell::plain(spread.min.rank),
-                value(Exact(spread.mean.round() as u128)),
-                value(spread.max.value),
-                Cell::plain(spread.max.rank),
-                Cell::number(spread.variation, percent(spread.variation)),
-            ]
-        };
         html! {
             (figure("ranks", &format!("{caption}{}", mean_of(per_row.into()))))
-            (table(&["measure", "least", "of rank", "mean", "greatest", "of rank", "variation"], self.data.ranks.spread.iter().map(row).collect()))
+            (self.ranks_table().to_html(None))
             p .small { "Variation: the standard deviation over ranks, over their mean." }
         }
     }
@@ -451,10 +366,7 @@ impl Report {
         (!self.data.phases.is_empty()).then(|| html! {
             (figure("phases", &format!("The program's phases, all ranks together; a record, and computing, counts for the innermost phase that it is in.{}", first_of(20, self.data.phases.len(), "with most computing"))))
             (figure("phase-sizes", "Messages of each phase by powers of two of their size; the eight phases with most messages, each on a scale of its own."))
-            (table_of(&["phase", "entries", "messages", "bytes", "collective parts", "computing"], self.data.phases.iter().map(|phase| vec![
-                Cell::text(&phase.name), Cell::count(phase.entries.0), Cell::count(phase.messages.0), Cell::count(phase.bytes.0), Cell::count(phase.collectives.0),
-                Cell::shown(phase.computing_ps, time),
-            ]).collect(), self.data.phases.len(), "phases"))
+            (with_csv(&self.phases_table()))
         })
     }
 
@@ -494,6 +406,11 @@ impl Report {
 
 fn bits(bits: f64) -> String {
     format!("{bits:.2} bits")
+}
+
+/// A table of which the CSV of the report has all rows.
+fn with_csv(table: &Table) -> Markup {
+    table.to_html(Some(html! { code { "vef report --format csv" } " writes all to " (table.name) ".csv" }))
 }
 
 /// The word of a content security policy that allows a script.

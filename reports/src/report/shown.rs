@@ -1,39 +1,24 @@
-//! Numbers and foreign text as people read them, in the terminal and on the page.
+//! How people see a report's values, in the terminal and on the page.
 
-use results::Exact;
 use results::report::Captured;
-use vef_format::units::{Bytes, Grouped, Picos};
+use results::shown::time;
+use results::table::Cell;
 
-pub(super) fn count(value: Exact) -> String {
-    Grouped(value).to_string()
-}
-
-/// With a unit that fits.
-pub(super) fn bytes(value: Exact) -> String {
-    let of_large = |_| format!("{} EB", Grouped(value.0 / 1_000_000_000_000_000_000));
-    u64::try_from(value.0).map_or_else(of_large, |value| Bytes(value).to_string())
-}
-
-/// The name of a measure of ranks, and how its values are shown.
-pub(super) fn measure_of_ranks(measure: &str) -> (&'static str, fn(Exact) -> String) {
-    match measure {
-        "computing_ps" => ("computing", time),
-        "sent_bytes" => ("bytes sent", bytes),
-        "received_bytes" => ("bytes received", bytes),
-        "sent_messages" => ("messages sent", count),
-        "received_messages" => ("messages received", count),
-        _ => ("parts of collectives", count),
+/// The name of a measure of ranks, and the cells of its values.
+pub(super) fn measure(name: &str) -> (&'static str, fn(u128) -> Cell) {
+    match name {
+        "computing_ps" => ("computing", Cell::Time),
+        "sent_bytes" => ("bytes sent", Cell::Bytes),
+        "received_bytes" => ("bytes received", Cell::Bytes),
+        "sent_messages" => ("messages sent", Cell::Count),
+        "received_messages" => ("messages received", Cell::Count),
+        _ => ("parts of collectives", Cell::Count),
     }
 }
 
-pub(super) fn time(value: Exact) -> String {
-    let of_large = |_| format!("{} s", Grouped(value.0 / 1_000_000_000_000));
-    u64::try_from(value.0).map_or_else(of_large, |value| Picos(value).to_string())
-}
-
-/// Text of a program or a file for a terminal: control characters but the end of a line are escaped.
-pub(super) fn printable(text: &str) -> String {
-    vef_format::units::Printable(text).to_string()
+/// A share, if there is one; else it is sorted as 0.
+pub(super) fn share(share: Option<f64>) -> Cell {
+    share.map_or_else(|| Cell::Worded(0.0, "–".to_owned()), Cell::Share)
 }
 
 /// How long a captured run took.
@@ -52,6 +37,12 @@ pub(super) fn spans(captured: &Captured) -> String {
     }
 }
 
-pub(super) fn range(from: u128, to: u128) -> String {
-    if from == to { Grouped(from).to_string() } else { format!("{} … {}", Grouped(from), Grouped(to)) }
+/// A bandwidth.
+pub(super) fn rate(bits_per_second: u64) -> String {
+    let (factor, unit) = match bits_per_second {
+        0..1_000_000 => (1e3, "kbit/s"),
+        1_000_000..1_000_000_000 => (1e6, "Mbit/s"),
+        _ => (1e9, "Gbit/s"),
+    };
+    format!("{} {unit}", bits_per_second as f64 / factor)
 }

@@ -211,12 +211,12 @@ pub(super) fn section(simulated: &Simulated) -> Markup {
         (sums(run).to_tiles())
         h3 { "Latency of messages" }
         (figure("sim-latency", "How long messages of a size took on the simulated network, from being handed over to their last byte: the median, and the band from the least up to 99 %."))
-        (run.latency_table().to_html(""))
+        (run.latency_table().to_html(None))
         h3 { "Links" }
         (figure("sim-topology", "The simulated network: each line is a cable, coloured by the share of the run time during which it was busy, the busier direction of two. Where nodes are left out, the colour of a switch is that of its nodes' busiest link."))
         (figure("sim-links", &format!("The share of the run time during which links were busy, the busiest first{}.", of_all(utilisations.len(), run.links.used))))
         (figure("sim-link-time", &format!("When links were busy: the busiest above{}; the lighter, the busier.", of_all(over_time, run.links.used))))
-        (busiest(run).to_html(""))
+        (busiest(run).to_html(None))
         p .small {
             "The ten busiest links. Time waited for a link: of all its messages or packets together. How long messages wait for the link that leads from their node, and in model flow for any, "
             "is not counted by link: it is part of their latency."
@@ -226,8 +226,8 @@ pub(super) fn section(simulated: &Simulated) -> Markup {
         @if let Some(path) = &run.critical_path {
             h3 { "Critical path" }
             p .small { "Where the run time goes along the chain of computing and messages that ends last." }
-            (path.parts_table(run.runtime_ps).to_html(""))
-            (path.links_table().to_html(""))
+            (path.parts_table(run.runtime_ps).to_html(None))
+            (path.links_table().to_html(None))
         }
     }
 }
@@ -244,6 +244,6 @@ pub(super) fn sweep_section(sweep: &Sweep) -> Markup {
     html! {
         @if !sweep.answers.is_empty() { ul { @for answer in &sweep.answers { li { (answer) } } } }
         @if let Ok(picture) = sweep.plot() { figure { div .picture { (PreEscaped(picture)) } } }
-        (sweep.table().to_html("the JSON of the sweep has them"))
+        (sweep.table().to_html(Some(html! { "the JSON of the sweep has them" })))
     }
 }

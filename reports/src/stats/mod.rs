@@ -16,8 +16,8 @@ pub use accounts::{Accounts, InAll, OfFunction};
 pub use bounded::Volume;
 pub use collector::{CollectiveTally, TaskTally};
 pub use files::Files;
-pub use pairs::{DISTANCES, MATRIX, Pair, Sums, distance_class};
-pub use phases::{PhaseTally, size_class};
+pub use pairs::{DISTANCES, MATRIX, Pair, Sums};
+pub use phases::PhaseTally;
 pub use read::{Progress, StatsError};
 pub use sizes::SizeCounts;
 
@@ -96,7 +96,7 @@ impl Stats {
             files,
             dependencies,
             awaited,
-            to_self: pairs.by_distance[distance_class(0, 0)].messages,
+            to_self: pairs.by_distance[0].messages,
             pairs,
             exact_pairs,
             sizes: sums.sizes.finish(),

@@ -1,6 +1,7 @@
 //! Messages by sender and receiver.
 
 use super::bounded::{Bounded, MOST_KEYS, Volume};
+use results::classes::power;
 
 /// Rows and columns of a matrix, at most: with more ranks, several share one.
 pub const MATRIX: u32 = 512;
@@ -106,11 +107,6 @@ fn ends(key: u64) -> (u32, u32) {
     ((key >> 32) as u32, key as u32)
 }
 
-/// The class of a distance between ranks: 0 for none, k for 2^(k−1) up to 2^k − 1.
-pub fn distance_class(src: u32, dst: u32) -> usize {
-    (u32::BITS - src.abs_diff(dst).leading_zeros()) as usize
-}
-
 impl Sums {
     /// No messages yet.
     pub fn new(tasks: u32) -> Self {
@@ -133,7 +129,7 @@ impl Sums {
         self.cells[(row(src) * self.rows + row(dst)) as usize].add(volume);
         self.sent[src as usize].add(volume);
         self.received[dst as usize].add(volume);
-        self.by_distance[distance_class(src, dst)].add(volume);
+        self.by_distance[power(src.abs_diff(dst).into()) as usize].add(volume);
     }
 
     fn merge(&mut self, other: &Self) {

@@ -2,6 +2,7 @@
 
 use super::bounded::Volume;
 use hashbrown::HashMap;
+use results::classes::power;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use vef_format::container::{ContainerError, PhaseMarks, Reader};
@@ -18,13 +19,8 @@ pub struct PhaseTally {
     pub collectives: u64,
     /// Computing time without `MPI_Init`, in ticks.
     pub ticks: u64,
-    /// Messages by the power of two of their size: class 0 is no bytes, class k up to 2^k − 1.
+    /// Messages by the [`power`] of two of their size.
     pub by_size: BTreeMap<u32, Volume>,
-}
-
-/// The power of two of a size: class 0 is no bytes, class k up to 2^k − 1.
-pub fn size_class(bytes: u64) -> u32 {
-    u64::BITS - bytes.leading_zeros()
 }
 
 impl PhaseTally {
@@ -35,7 +31,7 @@ impl PhaseTally {
             RawKind::Message => {
                 let volume = Volume { messages: 1, bytes: raw.bytes };
                 self.sent.add(volume);
-                self.by_size.entry(size_class(raw.bytes)).or_default().add(volume);
+                self.by_size.entry(power(raw.bytes)).or_default().add(volume);
             }
             RawKind::Collective => self.collectives += 1,
         }

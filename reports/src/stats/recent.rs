@@ -8,7 +8,7 @@ const WAYS: usize = 8;
 const MOST_ROWS: usize = 1 << 17;
 /// Rows of a sender, at most.
 const MOST_ROWS_OF_SENDER: usize = 1 << 4;
-/// Rows where no more of a sender would be too few.
+/// Minimum number of rows.
 const FEW_ROWS: usize = 1 << 11;
 /// One in so many messages without a place takes the place of another kind.
 const PATIENCE: u32 = 8;

@@ -1,15 +1,13 @@
 //! Sizes of messages.
 
 use super::bounded::{Bounded, MOST_KEYS, Volume};
+use results::classes::{fine, greatest};
 
-/// Bins per power of two, where there are too many sizes to count each.
-const BINS: u32 = 128;
-
-/// Messages by size or, with too many different sizes, by bins that are 1/128 wide.
+/// Messages by size or, with too many different sizes, by [`fine`] classes, which are 1/128 wide.
 #[derive(Debug, Clone)]
 pub(super) struct Sizes {
     exact: Option<Bounded>,
-    /// By [`bin`], once there were too many.
+    /// By class, once there were too many.
     bins: Vec<Volume>,
     /// The least and the greatest size in the bins.
     range: (u64, u64),
@@ -51,7 +49,7 @@ impl Sizes {
     #[cold]
     fn add_inexact(&mut self, size: u64, volume: Volume) {
         if let Some(mut exact) = self.exact.take() {
-            self.bins = vec![Volume::default(); bin(u64::MAX) + 1];
+            self.bins = vec![Volume::default(); fine(u64::MAX) + 1];
             exact.drain().for_each(|(size, volume)| self.add_to_bin(size, volume));
         }
         self.add_to_bin(size, volume);
@@ -59,7 +57,7 @@ impl Sizes {
 
     fn add_to_bin(&mut self, size: u64, volume: Volume) {
         if volume.messages > 0 {
-            self.bins[bin(size)].add(volume);
+            self.bins[fine(size)].add(volume);
             self.range = (self.range.0.min(size), self.range.1.max(size));
         }
     }
@@ -70,7 +68,7 @@ impl Sizes {
         }
         for (at, volume) in other.bins.into_iter().enumerate() {
             if volume.messages > 0 {
-                self.add_inexact(largest(at).clamp(other.range.0, other.range.1), volume);
+                self.add_inexact(greatest(at).clamp(other.range.0, other.range.1), volume);
             }
         }
         if other.range.0 <= other.range.1 {
@@ -92,33 +90,14 @@ impl Sizes {
         }
         let used = self.bins.into_iter().enumerate().filter(|(_, volume)| volume.messages > 0);
         let (least, most) = self.range;
-        let sizes = used.map(|(at, volume)| (largest(at).min(most), volume)).collect();
+        let sizes = used.map(|(at, volume)| (greatest(at).min(most), volume)).collect();
         SizeCounts { sizes, least, most, exact: false }
-    }
-}
-
-/// The bin of a size: sizes below 256 have their own, then there are [`BINS`] a power of two.
-fn bin(size: u64) -> usize {
-    let bits = u64::BITS - size.leading_zeros();
-    match bits.checked_sub(BINS.ilog2() + 1) {
-        None | Some(0) => size as usize,
-        Some(shift) => (shift * BINS) as usize + (size >> shift) as usize,
     }
 }
 
 /// The smallest size of the bin of a size.
 pub(super) fn smallest_beside(size: u64) -> u64 {
-    bin(size).checked_sub(1).map_or(0, |before| largest(before) + 1)
-}
-
-/// The largest size of a bin.
-fn largest(bin: usize) -> u64 {
-    let bins = u64::from(BINS);
-    let bin = bin as u64;
-    match (bin / bins).saturating_sub(1) {
-        0 => bin,
-        shift => (((bin - shift * bins + 1) as u128) << shift).wrapping_sub(1) as u64,
-    }
+    fine(size).checked_sub(1).map_or(0, |before| greatest(before) + 1)
 }
 
 impl SizeCounts {
@@ -149,17 +128,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn a_bin_ends_at_most_a_hundredth_above_its_sizes(size in any::<u64>(), shift in 0u32..64) {
-            let size = size >> shift;
-            let end = largest(bin(size));
-            prop_assert!(end >= size && end - size <= size / 128, "{size} {end}");
-            prop_assert_eq!(bin(end), bin(size));
-            if end < u64::MAX {
-                prop_assert_eq!(bin(end + 1), bin(end) + 1);
-            }
-        }
-
         #[test]
         fn least_and_greatest_are_exact(sizes in proptest::collection::vec(any::<u64>(), 1..60), most in 1usize..50) {
             let counts = counted(&sizes, most);

@@ -2,6 +2,7 @@
 
 use super::sizes::smallest_beside;
 use super::{Accounts, Stats, Volume};
+use results::classes::ends;
 use results::table::{Cell, Column, Table};
 use vef_format::account::TimePart;
 
@@ -88,10 +89,10 @@ impl Stats {
         let columns =
             [Column::new("distance_from", "from"), Column::new("distance_to", "to"), MESSAGES, BYTES];
         let mut table = Table::new("distances", "Distances of the ranks' numbers", columns);
-        let used = self.pairs.by_distance.iter().enumerate().filter(|(_, sent)| sent.messages > 0);
+        let used = (0..).zip(&self.pairs.by_distance).filter(|(_, sent)| sent.messages > 0);
         for (class, sent) in used {
-            let to = (1u64 << class) - 1;
-            table.row([to.div_ceil(2), to].map(Cell::count).into_iter().chain(volume(sent)));
+            let (from, to) = ends(class);
+            table.row([from, to].map(Cell::count).into_iter().chain(volume(sent)));
         }
         table
     }

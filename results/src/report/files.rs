@@ -102,9 +102,8 @@ impl Files {
             [&[file.clone(), Column::new("ranks", "ranks")][..], &FileCalls::COLUMNS, &of_all].concat();
         let mut files = Table::new("files", "Files", columns);
         for row in &self.files {
-            let ends = [Cell::Time(row.max.value.0), Cell::Id(row.max.rank.into())];
             let begin = [shown(&row.file), Cell::count(row.ranks)];
-            files.row(begin.into_iter().chain(row.calls.cells()).chain(ends));
+            files.row(begin.into_iter().chain(row.calls.cells()).chain(row.max.time_cells()));
         }
         let columns = [&[file, Column::new("rank", "rank")][..], &FileCalls::COLUMNS].concat();
         let mut ranks = Table::new("file-ranks", "Files by rank", columns);

@@ -1,6 +1,7 @@
 //! Measures that several parts of a report have.
 
 use crate::Exact;
+use crate::table::Cell;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,11 @@ impl Amount {
             messages: Exact(self.messages.0 + other.messages.0),
             bytes: Exact(self.bytes.0 + other.bytes.0),
         }
+    }
+
+    /// Cells of a table: messages, bytes.
+    pub fn cells(&self) -> [Cell; 2] {
+        [Cell::count(self.messages), Cell::count(self.bytes)]
     }
 }
 
@@ -56,4 +62,11 @@ pub struct OfRank {
     pub rank: u32,
     /// The value.
     pub value: Exact,
+}
+
+impl OfRank {
+    /// Cells of a table: a time, the rank.
+    pub fn time_cells(&self) -> [Cell; 2] {
+        [Cell::Time(self.value.0), Cell::Id(self.rank.into())]
+    }
 }

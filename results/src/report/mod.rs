@@ -15,6 +15,7 @@ pub use replayed::{
 pub use spent::{FunctionRanks, InFunction, Part, Spent};
 
 use crate::Exact;
+use crate::schema::schema;
 use crate::simulation::Simulation;
 use crate::sweep::Sweep;
 use schemars::JsonSchema;
@@ -59,14 +60,7 @@ pub struct Report {
     pub against: Option<Against>,
 }
 
-/// The version of a [`Report`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ReportSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-report/2")]
-    V2,
-}
+schema!(ReportSchema of Report: "vef-report/2");
 
 /// A simulation of the trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -269,7 +263,7 @@ pub struct Pairs {
     pub matrix: Matrix,
 }
 
-/// The entropy of the destinations of a rank's messages, in bits: as even as over 2 to the power of that many receivers.
+/// The entropy of the destinations of a rank's messages, in bits: that of 2^bits equal receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entropy {
     /// The least of a rank that sends.

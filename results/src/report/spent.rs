@@ -68,6 +68,17 @@ pub struct FunctionRanks {
 impl Part {
     /// Its name for people.
     pub fn title(&self) -> &str {
-        TimePart::ALL.iter().find(|part| part.name() == self.part).map_or(&self.part, |part| part.title())
+        title(&self.part)
     }
+}
+
+impl InFunction {
+    /// The name of its part for people.
+    pub fn part_title(&self) -> &str {
+        title(&self.part)
+    }
+}
+
+fn title(name: &str) -> &str {
+    TimePart::ALL.iter().find(|part| part.name() == name).map_or(name, |part| part.title())
 }

@@ -16,6 +16,7 @@ pub use waits::WaitsReport;
 
 use crate::by_state::ByState;
 use crate::kind::Kind;
+use crate::schema::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -86,14 +87,7 @@ pub struct Simulation {
     pub performance: Performance,
 }
 
-/// The version of a [`Simulation`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum SimulationSchema {
-    /// This version.
-    #[default]
-    #[serde(rename = "vef-sim/2")]
-    V2,
-}
+schema!(SimulationSchema of Simulation: "vef-sim/2");
 
 /// The runs of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,8 +8,8 @@ use vef_format::units::Grouped;
 const ROWS: usize = 50;
 
 impl Table {
-    /// At most fifty rows; `all` names what has the others.
-    pub fn to_html(&self, all: &str) -> Markup {
+    /// At most fifty rows; `others` says where the others are, if that is to be said.
+    pub fn to_html(&self, others: Option<Markup>) -> Markup {
         let first = self.rows().next().unwrap_or_default();
         let is_text = |at: usize| first.get(at).is_some_and(Cell::is_text);
         let shown = self.len().min(ROWS) as u64;
@@ -24,7 +24,7 @@ impl Table {
                 tbody { @for row in self.rows().take(ROWS) { tr { @for cell in row { (of_cell(cell)) } } } }
             } }
             @if self.all > shown {
-                p .small { (Grouped(shown)) " of " (Grouped(self.all)) @if !all.is_empty() { "; " (all) } "." }
+                p .small { (Grouped(shown)) " of " (Grouped(self.all)) @if let Some(others) = others { "; " (others) } "." }
             }
         }
     }

@@ -8,7 +8,6 @@ pub use text::{TextStyle, width};
 
 use crate::shown;
 use std::borrow::Cow;
-use vef_format::units::Grouped;
 
 /// A table: columns with a name, a head and a meaning, and rows of typed cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +53,8 @@ pub enum Cell {
     Share(f64),
     /// A number without a unit, and its decimals for people.
     Real(f64, usize),
+    /// A number that people see in words.
+    Worded(f64, String),
     /// A value that is unknown or does not exist.
     Missing,
 }
@@ -75,6 +76,11 @@ impl Table {
     /// A table without rows.
     pub fn new(name: &'static str, title: impl Into<String>, columns: impl Into<Vec<Column>>) -> Self {
         Self { name, title: title.into(), all: 0, columns: columns.into(), cells: Vec::new(), bars: &[] }
+    }
+
+    /// A table without rows whose columns have their heads for names.
+    pub fn of_heads(name: &'static str, title: impl Into<String>, heads: &[&'static str]) -> Self {
+        Self::new(name, title, heads.iter().map(|head| Column::new(head, head)).collect::<Vec<_>>())
     }
 
     /// A table of names and values, without heads.
@@ -149,9 +155,9 @@ impl Cell {
     /// The text that people see.
     pub fn shown(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Worded(_, text) => text.clone(),
             Self::Id(id) => id.to_string(),
-            Self::Count(count) => Grouped(count).to_string(),
+            Self::Count(count) => shown::count(*count),
             Self::Bytes(bytes) => shown::bytes(*bytes),
             Self::Time(picos) => shown::time(*picos),
             Self::Share(share) => shown::percent(*share),
@@ -166,7 +172,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Id(id) => id.to_string(),
             Self::Count(value) | Self::Bytes(value) | Self::Time(value) => value.to_string(),
-            Self::Share(value) | Self::Real(value, _) => value.to_string(),
+            Self::Share(value) | Self::Real(value, _) | Self::Worded(value, _) => value.to_string(),
             Self::Missing => String::new(),
         }
     }

@@ -1,5 +1,9 @@
 //! Whole simulations: small traces by hand, real ones against another way to replay them.
 
+mod jobs;
+mod offload;
+mod threads;
+
 use super::*;
 use crate::computing::ComputeScale;
 use crate::model::{Buffers, Model, OutOfTime, PacketSettings, Packets, Setup};

@@ -4,11 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::builder::PossibleValue;
-use serde::{Serialize, Serializer};
 use vef_format::nearest::did_you_mean;
 
 use super::kind::ModelInfo;
-use super::{cut_through, flow, injection, latency, loggp, packet, store_and_forward};
+use super::{flow, loggp, message, packet};
 
 macro_rules! models {
     ($($(#[$attribute:meta])* $model:ident => $info:path,)*) => {
@@ -35,13 +34,13 @@ macro_rules! models {
 models! {
     /// A switch forwards a message from its first byte; messages queue for links.
     #[default]
-    CutThrough => cut_through::INFO,
+    CutThrough => message::CUT_THROUGH,
     /// A switch forwards a message after its last byte; messages queue for links.
-    StoreAndForward => store_and_forward::INFO,
+    StoreAndForward => message::STORE_AND_FORWARD,
     /// Cut-through without contention.
-    Latency => latency::INFO,
+    Latency => message::LATENCY,
     /// Cut-through with contention for injection links alone.
-    Injection => injection::INFO,
+    Injection => message::INJECTION,
     /// Packets, finite buffers and credits.
     Packet => packet::INFO,
     /// Concurrent messages share the bandwidth of links.
@@ -71,12 +70,6 @@ impl FromStr for Model {
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info().name)
-    }
-}
-
-impl Serialize for Model {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.info().name)
     }
 }
 

@@ -8,7 +8,9 @@ use std::hint::black_box;
 use slab::Slab;
 use vef_format::units::{Bytes, Picos};
 
-use super::links::{Serial, Times, Usage};
+use super::error::ModelError;
+use super::kind::{Carrier, ModelInfo};
+use super::links::{self, Serial, Times, Usage};
 use super::network::stranded;
 use super::{Carried, Happened, Hops, Network, OutOfTime, Setup};
 use crate::quantity::Bandwidth;
@@ -17,10 +19,49 @@ use crate::topology::{LinkId, Outages, Route};
 use crate::watch::{Crossing, Watch};
 use replay::Queue;
 
+/// A switch forwards a message from its first byte; messages queue for links.
+pub(super) const CUT_THROUGH: ModelInfo = ModelInfo {
+    name: "cut-through",
+    help: "links, one message at a time; infinite buffers",
+    options: &[links::HEADING, links::GROUPS_HEADING],
+    is_bounded_by_latency: true,
+    has_packets: false,
+    shares_bandwidth: false,
+    carrier: Carrier::Links(|setup| Messages::build(setup, Waits::Everywhere, false)),
+};
+
+/// A switch forwards a message after its last byte; messages queue for links.
+pub(super) const STORE_AND_FORWARD: ModelInfo = ModelInfo {
+    name: "store-and-forward",
+    help: "the same, but a switch receives the whole message before it sends",
+    carrier: Carrier::Links(|setup| Messages::build(setup, Waits::Everywhere, true)),
+    ..CUT_THROUGH
+};
+
+/// Cut-through without contention: the bound of the other models.
+pub(super) const LATENCY: ModelInfo = ModelInfo {
+    name: "latency",
+    help: "nothing: the bound without contention",
+    is_bounded_by_latency: false,
+    carrier: Carrier::Links(|setup| Messages::build(setup, Waits::Nowhere, false)),
+    ..CUT_THROUGH
+};
+
+/// Cut-through with contention for the links from nodes to their switches alone: what a sender does to itself.
+pub(super) const INJECTION: ModelInfo = ModelInfo {
+    name: "injection",
+    help: "links from nodes to switches, one message at a time; nothing else",
+    carrier: Carrier::Links(|setup| Messages::build(setup, Waits::ForInjection, false)),
+    ..CUT_THROUGH
+};
+
 /// A network of whole messages.
 pub(crate) struct Messages<'a> {
     router: Router<'a>,
-    rule: Rule,
+    /// The links for which messages wait.
+    waits: Waits,
+    /// Whether a switch forwards a message only after its last byte.
+    whole: bool,
     /// Whether to report [`Happened::Sent`].
     report_sent: bool,
     switch_delay: Picos,
@@ -47,15 +88,6 @@ struct Held<'a> {
     times: Vec<Picos>,
     /// The switch and the destination of a message that cannot go on.
     stranded: Option<(u32, u32)>,
-}
-
-/// How messages cross links and switches.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rule {
-    /// The links for which messages wait.
-    pub(super) waits: Waits,
-    /// Whether a switch forwards a message only after its last byte.
-    pub(super) whole: bool,
 }
 
 /// The links for which messages wait; the others carry any number at once.
@@ -132,11 +164,12 @@ impl Load for Backlog<'_> {
 
 impl<'a> Messages<'a> {
     /// An empty network.
-    pub(super) fn new(setup: &Setup<'a>, rule: Rule) -> Self {
-        let &Setup { router, links, report_sent, .. } = setup;
+    fn build(setup: Setup<'a>, waits: Waits, whole: bool) -> Result<Box<dyn Network + 'a>, ModelError> {
+        let Setup { router, links, report_sent, .. } = setup;
         let fabric = router.fabric();
-        Self {
-            rule,
+        Ok(Box::new(Self {
+            waits,
+            whole,
             report_sent,
             switch_delay: links.switch_delay,
             overhead: links.overhead,
@@ -151,14 +184,14 @@ impl<'a> Messages<'a> {
             watch: None,
             outages: fabric.outages().map(|outages| Held { outages, times: Vec::new(), stranded: None }),
             router,
-        }
+        }))
     }
 
     /// Sends a message over its injection link.
     #[inline]
     fn start(&mut self, slot: u32, link: LinkId, now: Picos) -> Result<(), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
-        let turn = if self.rule.waits == Waits::Nowhere { now } else { now.max(self.links.free(link)) };
+        let turn = if self.waits == Waits::Nowhere { now } else { now.max(self.links.free(link)) };
         let first_byte = turn.checked_add(self.overhead).ok_or(OutOfTime { bytes: flight.bytes })?;
         flight.last_byte = first_byte;
         if self.outages.is_some()
@@ -175,7 +208,7 @@ impl<'a> Messages<'a> {
             self.flights[slot as usize].unsent = true;
             self.queue.push(end, Event { slot, link, what: What::Sent });
         }
-        if self.rule.waits != Waits::Everywhere {
+        if self.waits != Waits::Everywhere {
             // Without contention behind its injection, no other event affects the message: compute its whole route at once.
             while then.1.what != What::Delivered {
                 match self.pass_on(then.1, then.0)? {
@@ -238,12 +271,12 @@ impl<'a> Messages<'a> {
         let Some(Held { outages, .. }) = self.outages else { return Ok(None) };
         let Flight { bytes, last_byte, .. } = self.flights[slot as usize];
         let out_of_time = OutOfTime { bytes };
-        let waits = self.rule.waits == Waits::Everywhere;
+        let waits = self.waits == Waits::Everywhere;
         let Times { ready, time, end, .. } =
             self.links.times(over, bytes, ready, last_byte, waits).ok_or(out_of_time)?;
         let fails = outages.cut(over, ready.max(end.saturating_sub(time)), end).is_some();
         let Some(cut) = outages.cut(over, now, end).filter(|_| fails) else { return Ok(None) };
-        if self.rule.waits != Waits::Nowhere {
+        if self.waits != Waits::Nowhere {
             // Those behind do not overtake it.
             self.links.keep_until(over, cut).ok_or(out_of_time)?;
         }
@@ -287,7 +320,7 @@ impl<'a> Messages<'a> {
     ) -> Result<(Picos, (Picos, Event)), OutOfTime> {
         let flight = &mut self.flights[slot as usize];
         let out_of_time = OutOfTime { bytes: flight.bytes };
-        let waits = self.rule.waits == Waits::Everywhere;
+        let waits = self.waits == Waits::Everywhere;
         let times = self.links.times(over, flight.bytes, now, flight.last_byte, waits).ok_or(out_of_time)?;
         let Times { waited, time, end, free, .. } = times;
         let (link, latency) = self.links.at(over);
@@ -310,7 +343,7 @@ impl<'a> Messages<'a> {
             return Ok((end, (there, Event { slot, link: over, what: What::Delivered })));
         }
         flight.last_byte = there.checked_add(self.switch_delay).ok_or(out_of_time)?;
-        let passed_on = match self.rule.whole {
+        let passed_on = match self.whole {
             true => flight.last_byte,
             // Cannot overflow: not later than `last_byte`, as a message that waits is delayed as a whole.
             false => Picos(now.0 + waited.0 + latency.0 + self.switch_delay.0),

@@ -32,16 +32,12 @@
 //! The latency model is cut-through without contention: `startᵢ = readyᵢ`. The injection model has contention for the first link
 //! alone: `startᵢ = readyᵢ` for `i > 1`.
 
-mod cut_through;
 mod flow;
-mod injection;
-mod latency;
 mod loggp;
+mod message;
 mod packet;
-mod store_and_forward;
 
 mod list;
-mod message;
 mod protocol;
 
 mod error;
@@ -67,7 +63,5 @@ pub use packet::{
 pub(crate) use protocol::WithProtocol;
 pub use protocol::{Delay, Protocol};
 
-#[cfg(test)]
-mod failures;
 #[cfg(test)]
 mod tests;

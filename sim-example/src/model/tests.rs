@@ -1,5 +1,7 @@
 //! Times by hand, and the running network against a slow one that keeps its queues and counts every picosecond.
 
+mod failures;
+
 use super::*;
 use crate::quantity::Bandwidth;
 use crate::routing::tests::router;

@@ -92,23 +92,10 @@ pub enum FaultError {
     },
     /// Nodes that are used cannot reach each other.
     #[error(
-        "failed links leave no route from {from} to {to}{}; {count} of {all} nodes in use are cut off from {base}",
-        if *.begin > Picos::ZERO { format!(" from {begin} on") } else { String::new() }
+        "failed links leave no route from {} to {}{}; {} of {} nodes in use are cut off from {}",
+        .0.from, .0.to, .0.since(), .0.count, .0.all, .0.base
     )]
-    CutOff {
-        /// A node.
-        from: String,
-        /// A node that it cannot reach.
-        to: String,
-        /// One of the two.
-        base: String,
-        /// How many nodes cannot reach that one, or cannot be reached from it.
-        count: usize,
-        /// Nodes that are used.
-        all: usize,
-        /// From when on.
-        begin: Picos,
-    },
+    CutOff(CutOff),
     /// The network is too large for a table of distances, which failures need.
     #[error("--fail: {0}")]
     Graph(#[from] GraphProblem),
@@ -242,10 +229,7 @@ impl Fault {
             }
             What::Share(percent, seed) => {
                 let mut cables = cables(fabric);
-                let mut random = Random::new(*seed, 0);
-                for last in (1..cables.len()).rev() {
-                    cables.swap(last, random.below(last as u32 + 1) as usize);
-                }
+                Random::new(*seed, 0).shuffle(&mut cables);
                 cables.truncate((cables.len() as f64 * percent / 100.0).round() as usize);
                 Ok(cables.concat())
             }
@@ -323,7 +307,7 @@ impl Fabric {
             }
             let fabric = self.without(&failed)?;
             return match fabric.cut_off(&failed, &used, 0) {
-                Some(pair) => Err(pair.for_ever(Picos::ZERO)),
+                Some(pair) => Err(FaultError::CutOff(pair)),
                 None => Ok((fabric, slower)),
             };
         }
@@ -340,7 +324,7 @@ impl Fabric {
             };
             match outages.next(begin) {
                 Some(end) => cut_off.push(CutOff { begin, end, ..pair }),
-                None => return Err(pair.for_ever(begin)),
+                None => return Err(FaultError::CutOff(CutOff { begin, ..pair })),
             }
         }
         fabric.outages = Some(Arc::new(outages.with_cut_off(cut_off)));
@@ -363,14 +347,6 @@ impl Fabric {
         let (count, all) = (1 + missing.count(), used.len());
         let [from, to, base] = [from, to, base].map(|node| self.vertex_name(Vertex::Node(node)));
         Some(CutOff { from, to, base, count, all, begin: Picos::ZERO, end: Picos::MAX })
-    }
-}
-
-impl CutOff {
-    /// As an error, from a time on.
-    fn for_ever(self, begin: Picos) -> FaultError {
-        let Self { from, to, base, count, all, .. } = self;
-        FaultError::CutOff { from, to, base, count, all, begin }
     }
 }
 

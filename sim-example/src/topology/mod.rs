@@ -44,6 +44,7 @@ pub use form::{Form, TopologySpec};
 pub use interface::{Level, Topology};
 pub use limits::{GraphProblem, MAX_LINKS};
 pub use list::FORMS;
+pub use outages::CutOff;
 pub use route::{Adaptivity, Choice, Hop, Policy, Route, other_than};
 pub use wiring::{LinkClass, LinkId, Vertex, Wiring};
 

@@ -19,10 +19,11 @@ pub(crate) struct Outages {
     cut_off: Vec<CutOff>,
 }
 
-/// Nodes in use that cannot reach each other for a time.
+/// Nodes in use that cannot reach each other, for a time or for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CutOff {
+pub struct CutOff {
     pub(super) from: String,
+    /// A node that it cannot reach.
     pub(super) to: String,
     /// One of the two.
     pub(super) base: String,
@@ -32,6 +33,13 @@ pub(crate) struct CutOff {
     pub(super) all: usize,
     pub(crate) begin: Picos,
     pub(super) end: Picos,
+}
+
+impl CutOff {
+    /// From when on, unless from the beginning.
+    pub(super) fn since(&self) -> String {
+        if self.begin > Picos::ZERO { format!(" from {} on", self.begin) } else { String::new() }
+    }
 }
 
 impl std::fmt::Display for CutOff {

@@ -107,10 +107,7 @@ pub(super) const INCAST: Choose = |network, _| table(network, |_| 0);
 
 pub(super) const PERMUTATION: Choose = |network, seed| {
     let mut to: Vec<u32> = (0..network.nodes()).collect();
-    let mut random = Random::new(seed, 0);
-    for last in (1..to.len()).rev() {
-        to.swap(last, random.below(last as u32 + 1) as usize);
-    }
+    Random::new(seed, 0).shuffle(&mut to);
     Ok(Destinations::One(to))
 };
 

@@ -18,6 +18,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use results::Mean;
+use results::classes::{ends, power};
 use results::simulation::OfSize;
 use results::traffic::{Batch, Load};
 use vef_format::units::{Bytes, Picos};
@@ -508,7 +509,7 @@ impl Measure {
             self.open -= 1;
             self.latency.add(latency);
             self.network_latency.add(latency - queued);
-            self.sizes.entry(u64::BITS - bytes.0.leading_zeros()).or_default().add(latency);
+            self.sizes.entry(power(bytes.0)).or_default().add(latency);
             let at = now - latency - self.begin;
             let part = (at as u128 * PARTS as u128 / u128::from(self.end - self.begin)) as usize;
             self.parts[part].0 += latency as f64;
@@ -534,10 +535,9 @@ impl Measure {
 
     fn point(&self, load: f64, seen: &Seen, saturated: bool, window: f64) -> Load {
         let per_node = |slots: f64| slots / window / self.senders.len() as f64;
-        let of_size = |(&class, latencies): (&u32, &Histogram)| OfSize {
-            from_bytes: if class == 0 { 0 } else { 1 << (class - 1) },
-            to_bytes: if class == 0 { 0 } else { u64::MAX >> (u64::BITS - class) },
-            latency: latency(latencies),
+        let of_size = |(&class, latencies): (&u32, &Histogram)| {
+            let (from_bytes, to_bytes) = ends(class);
+            OfSize { from_bytes, to_bytes, latency: latency(latencies) }
         };
         let means: Vec<f64> =
             self.parts.iter().filter(|part| part.1 > 0).map(|part| part.0 / part.1 as f64).collect();

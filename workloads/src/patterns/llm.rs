@@ -18,8 +18,7 @@ pub(super) const LLM: Pattern = Pattern {
         let [data, tensor, pipeline] = [0, 1, 2].map(|dimension| workload.sizes[dimension]);
         let model = &workload.model;
         model.check(data, pipeline)?;
-        let mut llm = Llm { workload, model, data, tensor, pipeline, ..Llm::new(workload, model) };
-        llm.groups(out)?;
+        let llm = Llm::new(workload, [data, tensor, pipeline], out)?;
         (0..workload.iterations).try_for_each(|_| llm.step(out))
     },
 };
@@ -51,28 +50,24 @@ struct Pass {
 }
 
 impl<'a> Llm<'a> {
-    fn new(workload: &'a Workload, model: &'a Model) -> Self {
-        let none = || Vec::new();
-        let (tensors, replicas, experts, same_experts) = (none(), none(), none(), none());
-        Self { workload, model, data: 1, tensor: 1, pipeline: 1, tensors, replicas, experts, same_experts }
-    }
-
-    fn task(&self, stage: u32, replica: u32, tensor: u32) -> u32 {
-        tensor + self.tensor * (replica + self.data * stage)
-    }
-
-    fn groups(&mut self, out: &mut Emitter<'_>) -> Result<(), WorkloadError> {
-        let (data, tensor, pipeline, experts) =
-            (self.data, self.tensor, self.pipeline, self.model.expert_ranks);
+    /// With its communicators.
+    fn new(
+        workload: &'a Workload,
+        [data, tensor, pipeline]: [u32; 3],
+        out: &mut Emitter<'_>,
+    ) -> Result<Self, WorkloadError> {
+        let model = &workload.model;
+        let experts = model.expert_ranks;
+        let task = |stage: u32, replica: u32, t: u32| t + tensor * (replica + data * stage);
         let (mut tensors, mut replicas) = (Vec::new(), Vec::new());
         let (mut shared, mut same) = (Vec::new(), Vec::new());
         for stage in 0..pipeline {
             for replica in 0..data {
-                tensors.push((0..tensor).map(|t| self.task(stage, replica, t)).collect());
+                tensors.push((0..tensor).map(|t| task(stage, replica, t)).collect());
             }
             for t in 0..tensor {
                 let of = |list: &mut dyn Iterator<Item = u32>| -> Vec<u32> {
-                    list.map(|replica| self.task(stage, replica, t)).collect()
+                    list.map(|replica| task(stage, replica, t)).collect()
                 };
                 replicas.push(of(&mut (0..data)));
                 shared.extend(
@@ -82,13 +77,12 @@ impl<'a> Llm<'a> {
             }
         }
         let many = |groups: Vec<Vec<u32>>| groups.into_iter().filter(|members| members.len() > 1);
-        self.tensors = out.communicators(many(tensors))?;
-        self.replicas = out.communicators(many(replicas))?;
-        if self.model.experts > 1 {
-            self.experts = out.communicators(many(shared))?;
-            self.same_experts = out.communicators(many(same))?;
-        }
-        Ok(())
+        let (tensors, replicas) = (out.communicators(many(tensors))?, out.communicators(many(replicas))?);
+        let (experts, same_experts) = match model.experts {
+            0..=1 => (Vec::new(), Vec::new()),
+            _ => (out.communicators(many(shared))?, out.communicators(many(same))?),
+        };
+        Ok(Self { workload, model, data, tensor, pipeline, tensors, replicas, experts, same_experts })
     }
 
     fn step(&self, out: &mut Emitter<'_>) -> Result<(), WorkloadError> {

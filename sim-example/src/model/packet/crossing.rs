@@ -61,7 +61,7 @@ impl<'a> Packets<'a> {
     /// A message of another part that its tag names here.
     pub(crate) fn expect(&mut self, announced: &Announced, tag: u64) {
         let &Announced { dst, src, number, submitted, bytes, .. } = announced;
-        let message = Message { tag, ..Message::sent_elsewhere((src, number), dst, submitted, bytes.0) };
+        let message = Message { tag, ..Message::arriving((src, number), dst, submitted, bytes.0) };
         let slot = self.messages.insert(message) as u32;
         if let Some(border) = &mut self.border {
             border.arriving.insert((src, number), slot);
@@ -75,9 +75,8 @@ impl<'a> Packets<'a> {
             Crossed::Packet { buffer, ready, last_byte, route, bytes, message: (src, number, submitted) } => {
                 let known = self.border.as_ref().and_then(|border| border.arriving.get(&(src, number)));
                 let message = known.copied().unwrap_or_else(|| {
-                    let message = Message::sent_elsewhere((src, number), route.dst, submitted, bytes.into());
-                    let passing = Message { passing: true, ..message };
-                    self.messages.insert(passing) as u32
+                    let message = Message::arriving((src, number), route.dst, submitted, bytes.into());
+                    self.messages.insert(Message { in_transit: true, ..message }) as u32
                 });
                 let packet = Packet {
                     ready,
@@ -113,7 +112,7 @@ impl<'a> Packets<'a> {
             message: (source, number, message.submitted),
         };
         border.crossed.push((border.parts.of_receiver(LinkId(room / self.vcs)), packet));
-        if !message.passing && !border.is_elsewhere(message.dst) {
+        if !message.in_transit && !border.is_elsewhere(message.dst) {
             // It will come back.
             border.arriving.insert((source, number), at);
             return;

@@ -96,27 +96,17 @@ impl Network for Packets<'_> {
             true => source.count as u32,
             false => self.router.key(src, dst, source.count),
         };
+        let number = source.count as u32;
         let slot = self.messages.insert(Message {
             tag,
-            submitted: at,
-            entered: at,
             to_send: bytes.0,
-            to_arrive: bytes.0,
-            src,
-            dst,
             class: self.settings.classes.of(origin) as u8,
             key,
-            packets: 0,
             prepared: false,
-            number: source.count as u32,
-            report_sent: false,
-            told_sent: false,
-            delivered: false,
-            passing: false,
+            ..Message::arriving((src, number), dst, at, bytes.0)
         });
         self.queue.push(at, Event::new(START, slot as u32, 0));
         if let Some(border) = &mut self.border {
-            let number = source.count as u32;
             border.announce(Announced { tag, dst, src, number, submitted: at, bytes });
         }
         Ok(())

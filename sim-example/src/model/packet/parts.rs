@@ -170,12 +170,12 @@ pub(super) struct Message {
     /// Whether all of it has arrived, or left for another thread's part of the network.
     pub(super) delivered: bool,
     /// Whether it is only known for one packet that passes this part of the network.
-    pub(super) passing: bool,
+    pub(super) in_transit: bool,
 }
 
 impl Message {
-    /// Message `number` of a source in another thread's part of the network, of which `bytes` come to this part.
-    pub(super) fn sent_elsewhere((src, number): (u32, u32), dst: u32, submitted: Picos, bytes: u64) -> Self {
+    /// Message `number` of a source, of which `bytes` come to this thread's part of the network and none are sent from there.
+    pub(super) fn arriving((src, number): (u32, u32), dst: u32, submitted: Picos, bytes: u64) -> Self {
         Self {
             tag: 0,
             submitted,
@@ -193,7 +193,7 @@ impl Message {
             report_sent: false,
             told_sent: false,
             delivered: false,
-            passing: false,
+            in_transit: false,
         }
     }
 }

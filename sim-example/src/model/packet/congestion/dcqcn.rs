@@ -15,7 +15,7 @@ use std::fmt;
 
 use vef_format::units::{Bytes, Picos};
 
-use super::parameters::{CongestionError, parameters, share, size};
+use super::parameters::{CongestionError, parameters, share, size, write_given};
 use crate::quantity::{Bandwidth, exact_time, parse_time};
 
 /// The slowest rate of a flow, in bits per second.
@@ -112,6 +112,23 @@ impl DcqcnSettings {
         }
     }
 
+    /// The parameters as they are written.
+    fn values(&self) -> [(&'static str, String); 11] {
+        [
+            ("Kmin", format!("{}B", self.k_min.0)),
+            ("Kmax", format!("{}B", self.k_max.0)),
+            ("Pmax", self.p_max.to_string()),
+            ("g", self.gain.to_string()),
+            ("AI", self.additive.to_string()),
+            ("HAI", self.hyper.to_string()),
+            ("timer", exact_time(self.timer)),
+            ("bytes", format!("{}B", self.bytes.0)),
+            ("alpha", exact_time(self.alpha)),
+            ("cnp", exact_time(self.cnp)),
+            ("F", self.stages.to_string()),
+        ]
+    }
+
     /// The probability with which a packet is marked that finds so many bytes in a queue.
     pub(in super::super) fn marked(&self, queue: u64) -> f64 {
         let (from, to) = (self.k_min.0 as f64, self.k_max.0 as f64);
@@ -124,28 +141,8 @@ impl DcqcnSettings {
 
 impl fmt::Display for DcqcnSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Self::DEFAULT;
-        let mut given = Vec::new();
-        let mut show = |key: &str, differs: bool, value: String| {
-            if differs {
-                given.push(format!("{key}={value}"));
-            }
-        };
-        show("Kmin", self.k_min != default.k_min, format!("{}B", self.k_min.0));
-        show("Kmax", self.k_max != default.k_max, format!("{}B", self.k_max.0));
-        show("Pmax", self.p_max != default.p_max, self.p_max.to_string());
-        show("g", self.gain != default.gain, self.gain.to_string());
-        show("AI", self.additive != default.additive, self.additive.to_string());
-        show("HAI", self.hyper != default.hyper, self.hyper.to_string());
-        show("timer", self.timer != default.timer, exact_time(self.timer));
-        show("bytes", self.bytes != default.bytes, format!("{}B", self.bytes.0));
-        show("alpha", self.alpha != default.alpha, exact_time(self.alpha));
-        show("cnp", self.cnp != default.cnp, exact_time(self.cnp));
-        show("F", self.stages != default.stages, self.stages.to_string());
-        match given.is_empty() {
-            true => f.write_str("dcqcn"),
-            false => write!(f, "dcqcn:{}", given.join(",")),
-        }
+        let own = self.values().into_iter().zip(Self::DEFAULT.values());
+        write_given(f, "dcqcn", own.filter(|(own, default)| own != default).map(|(own, _)| own))
     }
 }
 

@@ -14,7 +14,7 @@ use std::fmt;
 
 use vef_format::units::Bytes;
 
-use super::parameters::{CongestionError, parameters, share, size};
+use super::parameters::{CongestionError, parameters, share, size, write_given};
 use crate::quantity::Bandwidth;
 
 /// Packets of a new flow's window (RFC 6928).
@@ -54,13 +54,9 @@ impl DctcpSettings {
 
 impl fmt::Display for DctcpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threshold = self.threshold.map(|threshold| format!("K={}B", threshold.0));
-        let gain = (self.gain != Self::DEFAULT.gain).then(|| format!("g={}", self.gain));
-        let given: Vec<String> = threshold.into_iter().chain(gain).collect();
-        match given.is_empty() {
-            true => f.write_str("dctcp"),
-            false => write!(f, "dctcp:{}", given.join(",")),
-        }
+        let threshold = self.threshold.map(|threshold| ("K", format!("{}B", threshold.0)));
+        let gain = (self.gain != Self::DEFAULT.gain).then(|| ("g", self.gain.to_string()));
+        write_given(f, "dctcp", threshold.into_iter().chain(gain))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The parameters of congestion controls, which all read alike: `NAME`, or `NAME:KEY=VALUE,…`.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use vef_format::units::Bytes;
 
@@ -37,6 +38,19 @@ pub(super) fn parameters(
         done.map_err(|problem| CongestionError::Parameter { item: item.to_owned(), problem })?;
     }
     Ok(())
+}
+
+/// Writes `NAME`, or `NAME:KEY=VALUE,…` with the values that are given.
+pub(super) fn write_given(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    given: impl Iterator<Item = (&'static str, String)>,
+) -> fmt::Result {
+    let given: Vec<String> = given.map(|(key, value)| format!("{key}={value}")).collect();
+    match given.is_empty() {
+        true => f.write_str(name),
+        false => write!(f, "{name}:{}", given.join(",")),
+    }
 }
 
 /// A number in (0, 1].

@@ -1,6 +1,6 @@
 //! Messages around links that fail at times, and over links that are slower for a time: times by hand, in each model with links.
 
-use super::*;
+use super::super::*;
 use crate::settings::NetworkSettings;
 use crate::topology::tests::build;
 use crate::topology::{Fabric, LinkId};

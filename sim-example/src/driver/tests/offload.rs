@@ -6,7 +6,7 @@ use replay::{Bytes, Picos};
 use tempfile::NamedTempFile;
 use vef_format::operation::Operation;
 
-use super::*;
+use super::super::*;
 use crate::model::Model;
 
 const RANKS: u64 = 5;

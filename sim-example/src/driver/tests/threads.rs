@@ -1,6 +1,6 @@
 //! Several threads against one: the same report, to the picosecond.
 
-use super::*;
+use super::super::*;
 use crate::model::{Arbiter, Buffers, Delay, Members, Model, PacketSettings, TrafficClasses};
 use crate::places::Places;
 use crate::settings::Workload;

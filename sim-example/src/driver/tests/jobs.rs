@@ -6,7 +6,7 @@ use placement::{Location, Node, Placement};
 use replay::{Job, Picos};
 use tempfile::NamedTempFile;
 
-use super::*;
+use super::super::*;
 use crate::model::{Members, Model};
 use crate::places::Places;
 use crate::settings::Workload;
