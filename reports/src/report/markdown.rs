@@ -1,8 +1,8 @@
 //! The data of a report as Markdown, to be put into notes and reviews.
 
 use super::model::Report;
+use super::sections::Section;
 use super::shown::rate;
-use super::text::Section;
 use super::{against, simulation};
 use results::report::Replayed;
 use results::table::{Cell, Table, TextStyle};

@@ -23,8 +23,8 @@ mod pictures;
 pub use model::Report;
 #[cfg(feature = "svg")]
 pub use pictures::{PictureError, network_picture, pictures};
+pub use sections::Section;
 pub use simulation::{SimulationError, Simulations, read as read_simulation, read_any as read_simulations};
-pub use text::Section;
 
 pub(crate) use sections::{file_ranks_table, files_table, functions_table, time_table};
 pub(crate) use spent::spent;

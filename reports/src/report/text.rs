@@ -1,81 +1,11 @@
 //! A report for people on a terminal: at most a hundred columns, numbers to the right, units in the heads.
 
 use super::model::Report;
+use super::sections::Section;
 use super::shown::spans;
 use results::shown::{bytes, count, time};
 use results::table::TextStyle;
 use vef_format::units::Count;
-
-/// A part of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
-    /// By rank.
-    Ranks,
-    /// By pair of ranks.
-    Pairs,
-    /// By the distance of the ranks' numbers.
-    Distances,
-    /// By size.
-    Sizes,
-    /// By collective operation.
-    Collectives,
-    /// By communicator.
-    Communicators,
-    /// By phase.
-    Phases,
-    /// By MPI function.
-    Calls,
-    /// Time of the captured run, by part.
-    Time,
-    /// The same by MPI function.
-    Functions,
-    /// Use of files in the captured run.
-    Files,
-    /// The same by file and rank.
-    FileRanks,
-    /// Waits in the replay, by cause, function and phase.
-    Waits,
-    /// Waits in the replay, by pair of ranks.
-    WaitPairs,
-}
-
-impl Section {
-    /// Whether it takes a replay.
-    pub const fn is_replayed(self) -> bool {
-        matches!(self, Self::Waits | Self::WaitPairs)
-    }
-
-    /// Whether text traces have no room for what it shows.
-    pub const fn is_of_containers(self) -> bool {
-        matches!(
-            self,
-            Self::Phases | Self::Calls | Self::Time | Self::Functions | Self::Files | Self::FileRanks
-        )
-    }
-
-    /// Every section with its name on the command line, in the order in which they are shown.
-    pub const ALL: [(Self, &'static str); 14] = [
-        (Self::Time, "time"),
-        (Self::Functions, "function"),
-        (Self::Files, "file"),
-        (Self::FileRanks, "file-rank"),
-        (Self::Waits, "wait"),
-        (Self::WaitPairs, "wait-pair"),
-        (Self::Sizes, "size"),
-        (Self::Pairs, "pair"),
-        (Self::Distances, "distance"),
-        (Self::Collectives, "collective"),
-        (Self::Communicators, "communicator"),
-        (Self::Ranks, "rank"),
-        (Self::Phases, "phase"),
-        (Self::Calls, "call"),
-    ];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(section, _)| *section == self).map_or("", |(_, name)| name)
-    }
-}
 
 impl Report {
     /// The whole report, or `only` a part of it.
