@@ -126,6 +126,35 @@ fn what_the_target_computes_before_it_answers_is_kept() {
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 }
 
+/// A failed poll, in which a target answers that waits nowhere: what it computes before the poll is in front of the answer, and the polls before it
+/// are no computing.
+#[test]
+fn a_target_that_polls_answers_behind_what_it_computed() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    let begin = program.now;
+    call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+    call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+    lasts(&mut program, 0, 5000);
+    for (start, end) in [(1000, 1100), (4000, 4100), (9000, 9100)] {
+        program.call(1, Action::Polls { count: 1 });
+        let last = program.tasks[1].last_mut().unwrap();
+        (last.start, last.end) = (begin + start, begin + end);
+    }
+    program.now = begin + 10_000;
+    program.send(0, 1, 5, 7).receive(1, 0, 5).finish();
+    let text = mixed(&program, None).unwrap();
+    // The request comes at 40 % of the flush, so in the second poll. The window was made at 10, and the receive begins at 10 200.
+    let expected = [
+        "1 0 at 3890, collective",
+        "0 500 at 0, message of 0 from 0",
+        "1 0 at 6000, own to 1 of 0",
+        "1 0 at 190, message of 7 from 0",
+    ];
+    assert_eq!(records(&text, "1"), expected);
+    assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+}
+
 /// A target that calls MPI without waiting there has not answered yet, if the origin waits until the target waits, too; else the origin had
 /// its answer when its own call returned.
 #[test]

@@ -2,7 +2,6 @@
 
 use super::builder::Builder;
 use super::requested::Answer;
-use super::timeline::Chain;
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::records::{After, Body, Record};
@@ -29,15 +28,14 @@ impl Builder<'_> {
         self.answer(event, |answer| answer.at <= until || answer.before <= event.start.0)
     }
 
-    /// A call of windows, files and the like without a record, in which requests are answered, gets a mark, so that what its thread computed in
-    /// front of the call is in front of the answers. What the call itself takes is in the next record, as without the mark.
+    /// Failed polls, and a call of windows, files and the like without a record, in which requests are answered, get a mark, so that what their
+    /// thread computed in front of them is in front of the answers. What they take themselves is in the next record, as without the mark.
     #[cold]
     pub(super) fn begin_answering(&mut self, event: &Event<'_>) {
         let answers = self.answers.rest.first().is_some_and(|first| first.at <= event.end.0);
-        if answers && !self.several_threads && matches!(event.action, Action::Other { .. }) {
-            let mut chain = Chain::default();
-            self.timeline.record(&mut self.task, event, event.start, &mut chain, Body::Mark, After::Sent);
-            self.timeline.end(&Event { end: event.start, ..event.clone() }, &chain);
+        let may_answer = matches!(event.action, Action::Other { .. } | Action::Polls { .. });
+        if answers && may_answer && !self.several_threads {
+            self.timeline.mark_computed(&mut self.task, event);
         }
     }
 

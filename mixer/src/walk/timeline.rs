@@ -149,6 +149,24 @@ impl Timeline {
         previous.end.0 = previous.end.0.saturating_add(took);
     }
 
+    /// What the thread has computed before `event` gets a mark. Its failed polls so far are left to its next record, which says what they were.
+    #[cold]
+    pub(super) fn mark_computed(&mut self, task: &mut Task, event: &Event<'_>) {
+        let thread = usize::from(event.thread);
+        let polled = self.polled.get_mut(thread).map(std::mem::take);
+        let previous =
+            self.previous.get(thread).copied().flatten().map_or(event.start, |previous| previous.end);
+        let polls = polled.map_or(0, |polled| polled.all);
+        let start = Nanos(event.start.0.saturating_sub(polls).max(previous.0.min(event.start.0)));
+        let computed = Event { start, end: start, ..event.clone() };
+        let mut chain = Chain::default();
+        self.record(task, &computed, start, &mut chain, Body::Mark, After::Sent);
+        self.end(&computed, &chain);
+        if let Some(polled) = polled {
+            self.polled[thread] = polled;
+        }
+    }
+
     /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message; in front
     /// of others, only what they take beyond the usual time of so many.
     pub(super) fn polled(&mut self, event: &Event<'_>) {
