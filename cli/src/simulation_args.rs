@@ -116,9 +116,12 @@ pub struct Sim {
     /// ranks, by message size, and show which is the fastest in Open MPI, MPICH and NCCL
     #[arg(long, value_name = "OPERATION,…", help_heading = RUNS_AND_RESULTS, value_delimiter = ',', value_parser = tuned, conflicts_with_all = ["sweep", "output", "cost", "plot", "json", "again"])]
     pub tune: Vec<Operation>,
-    /// With --tune: directory for openmpi.rules and nccl.csv, by which these use the fastest
+    /// With --tune: directory for openmpi.rules, nccl.csv and mpich.json, by which these use the fastest
     #[arg(long, value_name = "DIR", help_heading = RUNS_AND_RESULTS, requires = "tune", value_parser = WrittenDirectory::any())]
     pub tuned: Option<WrittenDirectory>,
+    /// With --tuned: MPICH's library (libmpich.so.12, libmpi.so.12), of which mpich.json has the rules for all else
+    #[arg(long, value_name = "FILE", help_heading = RUNS_AND_RESULTS, requires = "tuned")]
+    pub mpich_library: Option<PathBuf>,
     /// With --sweep: directory for the results. Points with a result are not run again; processes that use
     /// the same directory (under mpirun, srun, or started by hand) share the points
     #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::any())]

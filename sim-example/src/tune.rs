@@ -1,6 +1,8 @@
 //! Which algorithm of collectives is the fastest on a network: those of the libraries, by message size, between the nodes of a trace, with
 //! the contention of the algorithm itself. All ranks enter at once; a time is that of the last one.
 
+mod mpich;
+
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;

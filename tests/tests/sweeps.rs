@@ -450,6 +450,38 @@ fn collectives_are_tuned() {
     }
 }
 
+/// MPICH sends by the rules of `mpich.json`, as recorded in its own sends.
+#[test]
+fn mpich_uses_what_is_tuned() {
+    if !Mpi::installed().contains(&Mpi::Mpich) {
+        return;
+    }
+    let work = tempfile::tempdir().expect("a directory");
+    let (trace, rules) = (work.path().join("six.vefx"), work.path().join("rules"));
+    run(vef().args(["gen", "halo2d", "-n", "6", "--iterations", "1", "-o"]).arg(&trace)).success();
+    let file = run(Command::new("mpicc.mpich").arg("-print-file-name=libmpich.so")).success().stdout();
+    let tune = |library: &str| {
+        let mut tune = sim(&trace, &["--tune", "allreduce,barrier", "--mpich-library", library], &[]);
+        run(tune.arg("--tuned").arg(&rules))
+    };
+    let refused = tune("/bin/sh").exited(2).stderr();
+    assert!(refused.contains("/bin/sh: no rules for collectives"), "{refused}");
+    tune(file.trim()).success();
+    let sent = |rules: Option<&Path>| {
+        let record = vef_tests::root().join("collectives/tests/record/record.sh");
+        let mut record = Command::new(record);
+        record.args(["mpich", "6", "6000"]);
+        rules.map(|rules| record.env("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", rules));
+        let lines = run(&mut record).success().stdout();
+        let allreduce = lines.lines().find(|line| line.starts_with("allreduce 1500 "));
+        // Number and bytes of the messages.
+        allreduce.map(|line| line.split(' ').skip(4).take(2).collect::<Vec<_>>().join(" "))
+    };
+    // Reduce-scatter and allgather among four, and two outside; recursive doubling sends the whole vector.
+    assert_eq!(sent(None).as_deref(), Some("20 15000"));
+    assert_eq!(sent(Some(&rules.join("mpich.json"))).as_deref(), Some("12 18000"));
+}
+
 #[test]
 fn results_conform_to_their_schema() {
     let work = tempfile::tempdir().expect("a directory");

@@ -6,8 +6,9 @@ use crate::output::{self, Failure};
 use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
 use results::table::TextStyle;
-use sim_example::tune::tune;
+use sim_example::tune::{Tuning, tune};
 use std::fs;
+use std::path::Path;
 use vef_format::operation::OpCodes;
 
 /// What says how a trace runs and matters here, too.
@@ -34,14 +35,26 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
     if let Some(directory) = &sim.tuned {
         let directory = directory.as_path();
         fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        output::files(&[
+        let mut files = vec![
             (directory.join("openmpi.rules"), tuned.openmpi_rules()),
             (directory.join("nccl.csv"), tuned.nccl_csv()),
-        ])?;
+        ];
+        if let Some(library) = &sim.mpich_library {
+            files.push((directory.join("mpich.json"), mpich_rules(&tuned, library)?));
+        }
+        output::files(&files)?;
     }
     let table = tuned.table();
     match sim.csv {
         Some(_) => output::result(table.to_csv().trim_end()),
         None => output::result(table.to_text(&TextStyle::WHOLE).trim_end()),
     }
+}
+
+fn mpich_rules(tuned: &Tuning, library: &Path) -> Result<String, Failure> {
+    let bytes = fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
+    let none = || {
+        format!("{}: no rules for collectives in it; not a library of MPICH 4.0 or later", library.display())
+    };
+    Ok(tuned.mpich_rules(&bytes).ok_or_else(none)?)
 }
