@@ -98,8 +98,12 @@ mod tests {
     fn parts_are_told_from_a_hundredth_on() {
         let times = ByPart { outside: 900, message: 100, start_up: 5000, ..ByPart::default() };
         let spent = Spent { times, ..Spent::default() };
-        assert_eq!(spent.notable(9), None);
-        assert_eq!(spent.notable(10).unwrap(), "10.000 ns (1.0 % of the tasks' time)");
+        assert_eq!(spent.notable(8), None);
+        assert_eq!(spent.notable(9).unwrap(), "9.000 ns (1.0 % of computing, 0.9 % of the tasks' time)");
+        // Of little computing, the most may be polls, however long the tasks wait.
+        let spent =
+            Spent { polls_kept: 60, times: ByPart { outside: 40, message: 99_900, ..times }, ..spent };
+        assert_eq!(spent.notable(60).unwrap(), "60.000 ns (60.0 % of computing, 0.1 % of the tasks' time)");
         // A capture without clocks.
         assert_eq!(Spent::default().notable(1), None);
     }

@@ -185,13 +185,18 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// A part of the tasks' time, if it is at least a hundredth.
+    /// A part of the tasks' time, if it is at least a hundredth of what the trace has as computing.
     pub(crate) fn notable(&self, nanos: u64) -> Option<String> {
-        let running = self.times.running();
-        let share = nanos as f64 / running as f64;
-        (running > 0 && share >= 0.01).then(|| {
-            let time = Picos(nanos.saturating_mul(1000));
-            format!("{time} ({:.1} % of the tasks' time)", 100.0 * share)
+        let kept = [self.polls_kept, self.calls_kept, self.preempted_kept, self.send_waits];
+        let computing = kept.into_iter().fold(self.times.outside, u64::saturating_add);
+        let share = |of: u64| 100.0 * nanos as f64 / of as f64;
+        (computing > 0 && share(computing) >= 1.0).then(|| {
+            let (time, running) = (Picos(nanos.saturating_mul(1000)), self.times.running());
+            format!(
+                "{time} ({:.1} % of computing, {:.1} % of the tasks' time)",
+                share(computing),
+                share(running)
+            )
         })
     }
 }

@@ -211,6 +211,16 @@ impl Clock {
 
     /// The entries of the functions in the call table.
     fn named(&self, functions: &[Function], entries: &mut Vec<Entry>) {
+        // A run of failed polls has the name of its first one, and the others' time, too: what it has beside all of them is between them.
+        let of_runs = |slot: usize| self.waits.get(slot).map_or(0, |(times, _)| times.polling);
+        let polls = functions
+            .iter()
+            .enumerate()
+            .filter(|(_, function)| time_part(&function.name) == TimePart::Polling);
+        let (runs, calls) = polls.fold((0, 0), |(runs, calls): (u64, u64), (slot, function)| {
+            (runs.saturating_add(of_runs(slot)), calls.saturating_add(function.time.0))
+        });
+        let mut between = runs.saturating_sub(calls);
         for (slot, Function { name, calls, time, .. }) in functions.iter().enumerate() {
             let part = time_part(name);
             if part == TimePart::StartUp {
@@ -221,7 +231,9 @@ impl Clock {
             entries.push(of(part, *calls, time.0));
             let (times, calls) = self.waits.get(slot).copied().unwrap_or_default();
             if part == TimePart::Polling {
-                entries[first].took.0 = times.polling.max(time.0);
+                let gaps = times.polling.saturating_sub(time.0).min(between);
+                entries[first].took.0 = time.0.saturating_add(gaps);
+                between -= gaps;
             }
             if part == TimePart::Message {
                 for &part in TimePart::ALL {
@@ -242,6 +254,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vef_format::capture::event::CallSlot;
 
     /// Calls within calls, and tables with any numbers: no part is negative.
     #[test]
@@ -253,6 +266,15 @@ mod tests {
             let account = Clock::new(&functions).account(&functions, (Nanos(5), Nanos(105)));
             assert_eq!(account.by_part().outside, outside);
             assert_eq!(account.by_part().own, times[1]);
+        }
+        // Two functions that poll in turn, in runs that have the name of the first one.
+        let functions = [function("MPI_Iprobe", 30), function("MPI_Test", 50)];
+        for (run, polling) in [(90, 90), (70, 80)] {
+            let mut clock = Clock::new(&functions);
+            let (start, end, call) = (Nanos(5), Nanos(5 + run), CallSlot(0));
+            clock.polled(&Event { start, end, thread: 0, call, action: Action::Polls { count: 4 } });
+            let account = clock.account(&functions, (Nanos(5), Nanos(105)));
+            assert_eq!((account.by_part().polling, account.by_part().outside), (polling, 100 - polling));
         }
         // A clock that went backwards.
         let functions = [function("MPI_Recv", 3)];
