@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A SAMPLE is a file, or the directory of a run of several ranks. Each has at most SECONDS, PREFIXES, which are spread evenly over all of
-//! its files if it has more, and MUTATIONS of one to four bytes, numbers or stretches. Half of the imports accept parts; some are mixed or
+//! its files if it has more, besides those that end within 2 KiB of the beginning or the end of a file, and MUTATIONS of one to four bytes, numbers or stretches. Half of the imports accept parts; some are mixed or
 //! validated, too. An input that fails is kept, and the exit code is 1.
 
 #![allow(clippy::print_stdout, reason = "a command")]
@@ -24,17 +24,19 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use vef_format::validate::{Kind, Problem, Severity, validate};
 
-/// What an import may take.
+/// What an import may take of processor time. Beside other programs it may last longer.
 const LONGEST: Duration = Duration::from_secs(20);
 /// One import of this many is also mixed, or validated.
 const WHOLE: u64 = 16;
+/// Bytes at both ends of each file of which every prefix is imported.
+const ENDS: usize = 2048;
 /// Values at which readers decide.
 const BYTES: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, b'-'];
 const NUMBERS: [&str; 6] =
     ["0", "-1", "4294967295", "4294967296", "18446744073709551615", "99999999999999999999"];
 
-/// What is imported now, and since when.
-static NOW: Mutex<Option<(String, Instant)>> = Mutex::new(None);
+/// What is imported now, since when, and the processor time until then.
+static NOW: Mutex<Option<(String, Instant, Duration)>> = Mutex::new(None);
 
 /// A copy of a sample, one file of which is replaced by another content at a time.
 struct Sample {
@@ -89,7 +91,7 @@ impl Sample {
     fn import(&mut self, file: usize, bytes: &[u8], what: &str) -> Result<(), Box<dyn Error>> {
         fs::write(&self.files[file].0, bytes)?;
         *NOW.lock().map_err(|_| "a lock")? =
-            Some((format!("{what} of {}", self.files[file].0.display()), Instant::now()));
+            Some((format!("{what} of {}", self.files[file].0.display()), Instant::now(), used()));
         let done = catch_unwind(AssertUnwindSafe(|| self.imported()));
         *NOW.lock().map_err(|_| "a lock")? = None;
         self.imports += 1;
@@ -137,26 +139,37 @@ impl Sample {
         }
     }
 
-    /// Prefixes, in an order that covers the files evenly; how many.
+    /// Prefixes that end within [`ENDS`] bytes of the beginning or the end of their file, then `most` that cover all files evenly; or all
+    /// prefixes; how many.
     fn prefixes(&mut self, most: u64, until: Instant) -> Result<u64, Box<dyn Error>> {
-        let total: u64 = self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        let lengths: Vec<usize> = self.files.iter().map(|(_, bytes)| bytes.len()).collect();
+        let total: u64 = lengths.iter().map(|&length| length as u64).sum();
+        let mut places = Vec::new();
+        if (1..total).contains(&most) {
+            for (file, &length) in lengths.iter().enumerate() {
+                let ends = (0..length.min(ENDS)).chain(length.saturating_sub(ENDS).max(ENDS)..length);
+                places.extend(ends.map(|at| (file, at)));
+            }
+        }
         let step = (1 + total * 618 / 1000..).find(|&step| gcd(step, total) == 1).unwrap_or(1);
-        let most = most.min(total);
-        for number in 0..most {
+        for number in 0..most.min(total) {
             let mut at = ((u128::from(number) * u128::from(step)) % u128::from(total)) as usize;
             let mut file = 0;
-            while at >= self.files[file].1.len() {
-                at -= self.files[file].1.len();
+            while at >= lengths[file] {
+                at -= lengths[file];
                 file += 1;
             }
+            places.push((file, at));
+        }
+        for (number, &(file, at)) in (1..).zip(&places) {
             let whole = self.files[file].1.clone();
             self.import(file, &whole[..at], &format!("prefix {at}"))?;
             fs::write(&self.files[file].0, &whole)?;
             if Instant::now() > until {
-                return Ok(number + 1);
+                return Ok(number);
             }
         }
-        Ok(most)
+        Ok(places.len() as u64)
     }
 
     fn mutations(&mut self, most: u64, until: Instant) -> Result<u64, Box<dyn Error>> {
@@ -229,13 +242,19 @@ fn watch() {
     loop {
         std::thread::sleep(Duration::from_secs(1));
         if let Ok(now) = NOW.lock()
-            && let Some((what, since)) = &*now
-            && since.elapsed() > LONGEST
+            && let Some((what, since, processor)) = &*now
+            && (used().saturating_sub(*processor) > LONGEST || since.elapsed() > 30 * LONGEST)
         {
             println!("HANG: {what}: more than {} s", LONGEST.as_secs());
             std::process::exit(1);
         }
     }
+}
+
+/// Processor time of the first thread, which imports; 0 where the system does not say it.
+fn used() -> Duration {
+    let text = fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -147,6 +147,50 @@ fn records(lines: &[Message], rank: u32) -> Vec<(Option<u32>, Dependency, u64)> 
         .collect()
 }
 
+/// 40 operations of a rank, each of which requires the one before; the first dependency is on what is defined below.
+fn labelled(label: &dyn Fn(u64) -> String) -> String {
+    let mut text = format!("num_ranks 1\nrank 0 {{\n{} requires {}\n", label(39), label(0));
+    for number in 0..40 {
+        text += &format!("{}: calc {number}\n", label(number));
+        if number > 0 {
+            text += &format!("{} requires {}\n", label(number), label(number - 1));
+        }
+    }
+    text + "}\n"
+}
+
+#[test]
+fn labels_of_any_kind_name_the_same_operations() {
+    let read = |text: String| Schedule::from_bytes(Path::new("t.goal"), text.into_bytes());
+    let numbered = read(labelled(&|number| format!("l{number}"))).unwrap();
+    assert_eq!((numbered.requires.len(), numbered.requires[0]), (40, (0, 39)));
+    let labels: [(&str, &dyn Fn(u64) -> String); 9] = [
+        ("they count on from other ranks", &|number| format!("l{}", 1_000_000 + number)),
+        ("backwards", &|number| format!("l{}", 99 - number)),
+        ("far from each other", &|number| format!("l{}", number * 99_999_999_999)),
+        ("numbers beyond 64 bits", &|number| format!("l{}{number}", "9".repeat(20))),
+        ("zeros in front are another label", &|number| {
+            format!("l{}{}", "0".repeat(1 + number as usize % 2), number / 2)
+        }),
+        ("two prefixes", &|number| format!("{}{}", ["send", "l_1_"][number as usize % 2], number / 2)),
+        ("no numbers", &|number| "x".repeat(1 + number as usize)),
+        ("a few numbers", &|number| {
+            if number < 30 { "x".repeat(31 - number as usize) } else { format!("l{number}") }
+        }),
+        ("numbers only", &|number| number.to_string()),
+    ];
+    for (kind, label) in labels {
+        assert_eq!(read(labelled(label)).unwrap(), numbered, "{kind}");
+        // Labels of another number, or of none, are not there.
+        for (number, wanted) in [(7, "was there before, on line 17"), (41, "no operation")] {
+            let text = labelled(label)
+                .replace(&format!("{}: calc 20\n", label(20)), &format!("{}: calc 20\n", label(number)));
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{kind}: {error}");
+        }
+    }
+}
+
 #[test]
 fn records_of_a_ping_pong() {
     let text = "num_ranks 2

@@ -17,6 +17,8 @@
 //! LogGOPSim's simulator reads a binary form, which its `txt2bin` makes of the text ([`binary`]).
 
 mod operation;
+
+mod labels;
 mod words;
 
 mod binary;

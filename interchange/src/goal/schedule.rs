@@ -144,6 +144,8 @@ impl Schedule {
         // allocate per-rank memory on the number in the header alone.
         let mut found: Vec<Option<(u32, u32, u32)>> = Vec::new();
         let (mut in_order, mut before, mut from) = (true, 0, 0);
+        // Most processors, or interfaces, of a rank.
+        let mut places = 0;
         while let Some(rank) = reader.append(&mut graph)? {
             progress(reader.read());
             let place = rank as usize;
@@ -160,6 +162,8 @@ impl Schedule {
             before = rank;
             let to = graph.operations.len() as u32;
             found[place] = Some((reader.line(), from, to));
+            let of_rank = graph.operations[from as usize..].iter();
+            places = of_rank.fold(places, |most, operation| most.max(operation.cpu).max(operation.nic));
             if from == 0 {
                 graph.reserve((length / reader.read().max(1)) as usize);
             }
@@ -171,7 +175,12 @@ impl Schedule {
         if u64::from(ranks) > reader.read().max(1 << 10) && !is_binary {
             return Err(Problem::TooLarge(format!("num_ranks {ranks}")).of_file(&reader.path));
         }
-        schedule.check_places().map_err(|problem| problem.of_file(&reader.path))?;
+        // All ranks have as many as the largest.
+        let places = u64::from(places + 1) * u64::from(ranks);
+        if places > MOST_PLACES.max(ranks.into()) {
+            let what = format!("{places} processors or interfaces of all ranks");
+            return Err(Problem::TooLarge(what).of_file(&reader.path));
+        }
         if !in_order {
             schedule.sort(&found);
         }
@@ -182,16 +191,6 @@ impl Schedule {
             schedule.ends.push(end);
         }
         Ok(schedule)
-    }
-
-    /// All ranks have as many processors and interfaces as the largest.
-    fn check_places(&self) -> std::result::Result<(), Problem> {
-        let places = self.operations.iter().map(|operation| operation.cpu.max(operation.nic));
-        let places = u64::from(places.max().unwrap_or(0) + 1) * u64::from(self.ranks);
-        match places > MOST_PLACES.max(self.ranks.into()) {
-            true => Err(Problem::TooLarge(format!("{places} processors or interfaces of all ranks"))),
-            false => Ok(()),
-        }
     }
 
     /// Sorts operations by rank.

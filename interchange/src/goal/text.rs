@@ -1,14 +1,12 @@
 //! Reads and writes GOAL in text, a rank at a time.
 
+use super::labels::Labels;
 use super::operation::{MOST_OPERATIONS, Operation, RankGraph, What};
 use super::words::{Blocks, Words};
 use crate::decimal::number;
 use crate::error::{Problem, Result};
-use hashbrown::DefaultHashBuilder;
-use hashbrown::hash_table::{Entry, HashTable};
 use memchr::memchr;
 use std::borrow::Cow;
-use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use vef_format::error::Located;
@@ -24,10 +22,9 @@ pub(super) fn is_text(start: &[u8]) -> bool {
     }
     let mut words = Words::new(rest);
     match words.next() {
-        Some((b"num_ranks", _)) => true,
-        Some((b"rank", _)) => {
-            words.next().is_some_and(|(number, _)| number.iter().all(u8::is_ascii_digit))
-                && matches!(words.next(), Some((b"{", _)))
+        Some(b"num_ranks") => true,
+        Some(b"rank") => {
+            words.next().is_some_and(|number| number.iter().all(u8::is_ascii_digit)) && words.pass(b"{")
         }
         _ => false,
     }
@@ -54,7 +51,7 @@ impl TextReader {
         let length = blocks.load().map_err(|error| Problem::from(error).of_file(path))?;
         let mut parser = Parser { words: blocks.words(length), ranks: 0, graph: &mut RankGraph::default() };
         let header = parser.header();
-        let (ranks, _) = header.map_err(|(line, problem)| Located::line(path, line.into(), problem))?;
+        let ranks = header.map_err(|(line, problem)| Located::line(path, line.into(), problem))?;
         Ok(Self { path: path.to_path_buf(), blocks, loaded: Some(length), ranks, line: 1 })
     }
 
@@ -95,146 +92,137 @@ struct Parser<'a, 'g> {
 }
 
 impl<'a> Parser<'a, '_> {
-    /// The number of ranks, and its line.
-    fn header(&mut self) -> Parsed<(u32, u32)> {
-        let wrong = match self.words.next() {
-            Some((b"num_ranks", _)) => None,
-            Some((word, line)) if word.starts_with(b"#") => {
-                Some((line, "its comments are // and /* */, not #".to_owned()))
-            }
-            Some((word, line)) => Some((line, format!("found `{}`", word_of(word)))),
-            None => Some((self.words.line, "found the end".to_owned())),
+    /// The number of ranks.
+    fn header(&mut self) -> Parsed<u32> {
+        let found = match self.words.next() {
+            Some(b"num_ranks") => None,
+            Some(word) if word.starts_with(b"#") => Some("its comments are // and /* */, not #".to_owned()),
+            Some(word) => Some(format!("found `{}`", word_of(word))),
+            None => Some("found the end".to_owned()),
         };
-        if let Some((line, found)) = wrong {
+        if let Some(found) = found {
             let what = format!("a GOAL schedule begins with num_ranks and their number: {found}");
-            return Err((line, Problem::Invalid(what)));
+            return Err(self.wrong(Problem::Invalid(what)));
         }
-        let (ranks, line) = self.number("the number of ranks")?;
+        let ranks = self.number("the number of ranks")?;
         match u32::try_from(ranks) {
-            Ok(ranks @ 1..) => Ok((ranks, line)),
-            Ok(0) => Err((line, Problem::Invalid("num_ranks is 0".to_owned()))),
-            Err(_) => Err((line, Problem::TooLarge(format!("num_ranks {ranks}")))),
+            Ok(ranks @ 1..) => Ok(ranks),
+            Ok(0) => Err(self.wrong(Problem::Invalid("num_ranks is 0".to_owned()))),
+            Err(_) => Err(self.wrong(Problem::TooLarge(format!("num_ranks {ranks}")))),
         }
     }
 
     /// `rank N { … }`: the rank and its line; `None` at the end.
     fn rank(&mut self) -> Parsed<Option<(u32, u32)>> {
-        if self.words.peek().is_none() {
+        if !self.words.any() {
             return Ok(None);
         }
         self.expect(b"rank", "rank")?;
-        let (rank, line) = self.number("a rank")?;
-        let rank = self.checked_rank(rank, line)?;
+        let rank = self.number("a rank")?;
+        let (rank, line) = (self.checked_rank(rank)?, self.words.line);
+        self.expect(b"{", "{")?;
         self.operations(rank)?;
         Ok(Some((rank, line)))
     }
 
     fn operations(&mut self, rank: u32) -> Parsed<()> {
-        self.expect(b"{", "{")?;
-        let mut labels = Labels::new(self.words.len());
+        let mut labels = Labels::of(self.words.len());
         // A label may be used before its operation.
         let mut named = Vec::new();
         loop {
-            let Some((word, line)) = self.words.next() else {
-                return Err((self.words.line, expected("} or an operation", None)));
+            let Some(label) = labels.read(&mut self.words) else {
+                return Err(self.expected("} or an operation"));
             };
-            match word {
-                [b'}'] => break,
-                b"send" | b"recv" | b"calc" => self.operation(rank, word, line)?,
-                label => match self.words.next() {
-                    Some(([b':'], _)) => {
-                        let operation = self.graph.operations.len() as u32;
-                        if let Some(before) = labels.insert(label, operation) {
-                            let before = self.graph.operations[before as usize].place;
-                            let twice =
-                                format!("label {:?} was there before, on line {before}", word_of(label));
-                            return Err((line, Problem::Invalid(twice)));
-                        }
-                        let Some((word, line)) = self.words.next() else {
-                            return Err((line, expected("send, recv or calc", None)));
-                        };
-                        self.operation(rank, word, line)?;
-                    }
-                    Some((word @ (b"requires" | b"irequires"), line)) => {
-                        let Some((other, _)) = self.words.next() else {
-                            return Err((line, expected("a label", None)));
-                        };
-                        let requires = word == b"requires";
-                        match (labels.get(other), labels.get(label)) {
-                            (Some(first), Some(second)) => self.edge(requires, (first, second)),
-                            _ => {
-                                // Edges keep the order of the file.
-                                named.push((label, other, requires, line, self.edges(requires).len()));
-                                self.edge(requires, (u32::MAX, u32::MAX));
-                            }
-                        }
-                    }
-                    other => return Err((line, expected("a colon, requires or irequires", other))),
-                },
+            match label.word {
+                b"}" => break,
+                b"send" | b"recv" | b"calc" => {
+                    self.operation(rank, label.word)?;
+                    continue;
+                }
+                _ => {}
             }
+            let line = self.words.line;
+            if self.words.pass(b":") {
+                if let Some(before) = labels.insert(label, self.graph.operations.len() as u32) {
+                    let before = self.graph.operations[before as usize].place;
+                    let twice = format!("label {:?} was there before, on line {before}", word_of(label.word));
+                    return Err((line, Problem::Invalid(twice)));
+                }
+                let Some(word) = self.words.next() else { return Err(self.expected("send, recv or calc")) };
+                self.operation(rank, word)?;
+                continue;
+            }
+            let requires = self.words.pass(b"requires");
+            if !requires && !self.words.pass(b"irequires") {
+                let (_, problem) = self.expected("a colon, requires or irequires");
+                return Err((line, problem));
+            }
+            let line = self.words.line;
+            let Some(other) = labels.read(&mut self.words) else { return Err(self.expected("a label")) };
+            let edges = if requires { &mut self.graph.requires } else { &mut self.graph.starts };
+            edges.push(match (labels.get(other), labels.get(label)) {
+                (Some(first), Some(second)) => (first, second),
+                _ => {
+                    // Edges keep the order of the file.
+                    named.push((label.word, other.word, requires, line, edges.len()));
+                    (u32::MAX, u32::MAX)
+                }
+            });
         }
         for (label, other, requires, line, at) in named {
-            let find = |label: &[u8]| {
-                let missing = || format!("this rank has no operation {:?}", word_of(label));
-                labels.get(label).ok_or_else(|| (line, Problem::Invalid(missing())))
+            let find = |word| {
+                let missing = || format!("this rank has no operation {:?}", word_of(word));
+                labels.find(word).ok_or_else(|| (line, Problem::Invalid(missing())))
             };
-            let pair = (find(other)?, find(label)?);
-            self.edges(requires)[at] = pair;
+            let edges = if requires { &mut self.graph.requires } else { &mut self.graph.starts };
+            edges[at] = (find(other)?, find(label)?);
         }
         Ok(())
     }
 
-    fn edges(&mut self, requires: bool) -> &mut Vec<(u32, u32)> {
-        if requires { &mut self.graph.requires } else { &mut self.graph.starts }
-    }
-
-    fn edge(&mut self, requires: bool, pair: (u32, u32)) {
-        self.edges(requires).push(pair);
-    }
-
-    fn operation(&mut self, rank: u32, word: &[u8], line: u32) -> Parsed<()> {
+    fn operation(&mut self, rank: u32, word: &[u8]) -> Parsed<()> {
+        let line = self.words.line;
         let what = match word {
             b"calc" => {
-                let (time, line) = self.number("a time")?;
-                let time = time.checked_mul(1000).ok_or((line, Problem::TooLarge(time.to_string())))?;
-                What::Compute { time: Picos(time) }
+                let time = self.number("a time")?;
+                match time.checked_mul(1000) {
+                    Some(time) => What::Compute { time: Picos(time) },
+                    None => return Err(self.wrong(Problem::TooLarge(time.to_string()))),
+                }
             }
             b"send" => {
                 let bytes = self.bytes()?;
                 self.expect(b"to", "to")?;
-                let (to, line) = self.number("a rank")?;
-                let to = self.checked_rank(to, line)?;
+                let to = self.number("a rank")?;
+                let to = self.checked_rank(to)?;
                 What::Send { bytes, to, tag: self.tag()?.unwrap_or(0) }
             }
             b"recv" => {
                 let bytes = self.bytes()?;
                 self.expect(b"from", "from")?;
-                let from = match self.words.peek() {
-                    Some((b"-1", _)) => {
-                        self.words.next();
-                        None
-                    }
-                    _ => {
-                        let (from, line) = self.number("a rank or -1")?;
-                        Some(self.checked_rank(from, line)?)
-                    }
+                let from = if self.words.pass(b"-1") {
+                    None
+                } else {
+                    let from = self.number("a rank or -1")?;
+                    Some(self.checked_rank(from)?)
                 };
                 What::Receive { bytes, from, tag: self.tag()? }
             }
-            _ => return Err((line, expected("send, recv or calc", Some((word, line))))),
+            _ => return Err((line, wanted("send, recv or calc", Some(word)))),
         };
         let (mut cpu, mut nic) = (0, 0);
         loop {
-            let place = match self.words.peek() {
-                Some((b"cpu", _)) => &mut cpu,
-                Some((b"nic", _)) => &mut nic,
-                _ => break,
+            let place = if self.words.pass(b"cpu") {
+                &mut cpu
+            } else if self.words.pass(b"nic") {
+                &mut nic
+            } else {
+                break;
             };
-            self.words.next();
-            let (number, line) = self.number("a number")?;
+            let number = self.number("a number")?;
             // Each one takes memory in all ranks.
             if number >= 1024 {
-                return Err((line, Problem::TooLarge(number.to_string())));
+                return Err(self.wrong(Problem::TooLarge(number.to_string())));
             }
             *place = number as u32;
         }
@@ -246,106 +234,62 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// Parses `tag N`: `None` for -1, and 0 by default.
+    #[inline]
     fn tag(&mut self) -> Parsed<Option<u32>> {
-        if !matches!(self.words.peek(), Some((b"tag", _))) {
+        if !self.words.pass(b"tag") {
             return Ok(Some(0));
         }
-        self.words.next();
-        if let Some((b"-1", _)) = self.words.peek() {
-            self.words.next();
+        if self.words.pass(b"-1") {
             return Ok(None);
         }
-        let (tag, line) = self.number("a tag or -1")?;
-        u32::try_from(tag).map(Some).map_err(|_| (line, Problem::TooLarge(format!("tag {tag}"))))
+        let tag = self.number("a tag or -1")?;
+        match u32::try_from(tag) {
+            Ok(tag) => Ok(Some(tag)),
+            Err(_) => Err(self.wrong(Problem::TooLarge(format!("tag {tag}")))),
+        }
     }
 
     /// Parses `100b`.
+    #[inline]
     fn bytes(&mut self) -> Parsed<Bytes> {
-        let wanted = "a size like 100b";
-        let Some((word, line)) = self.words.next() else {
-            return Err((self.words.line, expected(wanted, None)));
-        };
-        let bytes = word.strip_suffix(b"b").and_then(parse_number);
-        bytes.map(Bytes).ok_or_else(|| (line, expected(wanted, Some((word, line)))))
-    }
-
-    fn checked_rank(&self, rank: u64, line: u32) -> Parsed<u32> {
-        let ranks = self.ranks;
-        let checked = u32::try_from(rank).ok().filter(|&rank| rank < ranks);
-        checked.ok_or((line, Problem::NoRank { rank, ranks }))
-    }
-
-    fn number(&mut self, wanted: &'static str) -> Parsed<(u64, u32)> {
-        let Some((word, line)) = self.words.next() else {
-            return Err((self.words.line, expected(wanted, None)));
-        };
-        let number = parse_number(word);
-        number.map(|number| (number, line)).ok_or_else(|| (line, expected(wanted, Some((word, line)))))
-    }
-
-    fn expect(&mut self, word: &[u8], wanted: &'static str) -> Parsed<()> {
-        match self.words.next() {
-            Some((found, _)) if found == word => Ok(()),
-            found => Err((found.map_or(self.words.line, |(_, line)| line), expected(wanted, found))),
+        match self.words.number(b"b") {
+            Some(bytes) => Ok(Bytes(bytes)),
+            None => Err(self.expected("a size like 100b")),
         }
     }
-}
 
-/// The operations of a rank by their labels.
-struct Labels<'a> {
-    /// Places in `named`.
-    places: HashTable<u32>,
-    named: Vec<(&'a [u8], u32)>,
-    hasher: DefaultHashBuilder,
-}
-
-impl<'a> Labels<'a> {
-    /// For a block of so many bytes.
-    fn new(length: usize) -> Self {
-        // A labelled operation and its dependencies, as they are usually written.
-        const BYTES: usize = 40;
-        let places = HashTable::with_capacity(length / BYTES);
-        Self { places, named: Vec::with_capacity(length / BYTES), hasher: DefaultHashBuilder::default() }
-    }
-
-    fn get(&self, label: &[u8]) -> Option<u32> {
-        // Dependencies are usually written below their operation.
-        if let Some(&(last, operation)) = self.named.last()
-            && last == label
-        {
-            return Some(operation);
-        }
-        let is = |&place: &u32| self.named[place as usize].0 == label;
-        let place = *self.places.find(self.hasher.hash_one(label), is)?;
-        Some(self.named[place as usize].1)
-    }
-
-    /// Adds a label; the operation that has it already, if there is one.
-    fn insert(&mut self, label: &'a [u8], operation: u32) -> Option<u32> {
-        let Self { places, named, hasher } = self;
-        let is = |&place: &u32| named[place as usize].0 == label;
-        let hash = |&place: &u32| hasher.hash_one(named[place as usize].0);
-        match places.entry(hasher.hash_one(label), is, hash) {
-            Entry::Occupied(there) => Some(named[*there.get() as usize].1),
-            Entry::Vacant(free) => {
-                free.insert(named.len() as u32);
-                named.push((label, operation));
-                None
-            }
+    #[inline]
+    fn checked_rank(&self, rank: u64) -> Parsed<u32> {
+        match u32::try_from(rank) {
+            Ok(rank) if rank < self.ranks => Ok(rank),
+            _ => Err(self.wrong(Problem::NoRank { rank, ranks: self.ranks })),
         }
     }
-}
 
-fn parse_number(word: &[u8]) -> Option<u64> {
-    let value = |digit: &u8| match digit.wrapping_sub(b'0') {
-        value @ 0..10 => Some(u64::from(value)),
-        _ => None,
-    };
-    match word.len() {
-        0 => None,
-        // It cannot overflow.
-        1..20 => word.iter().try_fold(0, |sum, digit| Some(sum * 10 + value(digit)?)),
-        _ => word.iter().try_fold(0u64, |sum, digit| sum.checked_mul(10)?.checked_add(value(digit)?)),
+    #[inline]
+    fn number(&mut self, what: &'static str) -> Parsed<u64> {
+        match self.words.number(b"") {
+            Some(number) => Ok(number),
+            None => Err(self.expected(what)),
+        }
+    }
+
+    #[inline]
+    fn expect<const N: usize>(&mut self, word: &[u8; N], what: &'static str) -> Parsed<()> {
+        if self.words.pass(word) { Ok(()) } else { Err(self.expected(what)) }
+    }
+
+    /// Something else is wanted than the next word.
+    #[cold]
+    fn expected(&mut self, what: &'static str) -> (u32, Problem) {
+        let found = self.words.next();
+        self.wrong(wanted(what, found))
+    }
+
+    /// A problem of the word that was read last.
+    #[cold]
+    fn wrong(&self, problem: Problem) -> (u32, Problem) {
+        (self.words.line, problem)
     }
 }
 
@@ -353,8 +297,8 @@ fn word_of(word: &[u8]) -> String {
     String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned()
 }
 
-fn expected(expected: &'static str, found: Option<(&[u8], u32)>) -> Problem {
-    let found = found.map_or("the end of the file".to_owned(), |(word, _)| format!("{:?}", word_of(word)));
+fn wanted(expected: &'static str, found: Option<&[u8]>) -> Problem {
+    let found = found.map_or("the end of the file".to_owned(), |word| format!("{:?}", word_of(word)));
     Problem::Expected { expected, found }
 }
 

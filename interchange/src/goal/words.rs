@@ -82,7 +82,7 @@ impl Blocks {
 
     /// The words of the block that is loaded.
     pub(super) fn words(&self, length: usize) -> Words<'_> {
-        Words { text: &self.rest()[..length], at: 0, line: self.line, ahead: None }
+        Words { text: &self.rest()[..length], at: 0, line: self.line }
     }
 
     /// Leaves the block, which ends on `line`.
@@ -121,19 +121,24 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
-/// Words of a text with their lines, without comments.
+/// The class of the byte at an index; that of a blank behind the end.
+#[inline]
+fn class_at(text: &[u8], at: usize) -> u8 {
+    text.get(at).map_or(class::BLANK, |&byte| CLASSES[byte as usize])
+}
+
+/// Words of a text, without comments.
 pub(super) struct Words<'a> {
     text: &'a [u8],
-    /// Index of the next byte, and its line.
+    /// Index of the next byte.
     at: usize,
+    /// Line of the word that was read, or looked at, last.
     pub(super) line: u32,
-    /// The next word, if it was peeked at.
-    ahead: Option<(&'a [u8], u32)>,
 }
 
 impl<'a> Words<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, line: 1, ahead: None }
+        Self { text, at: 0, line: 1 }
     }
 
     /// Bytes of the text.
@@ -141,50 +146,114 @@ impl<'a> Words<'a> {
         self.text.len()
     }
 
+    /// Goes to the next word; whether there is one.
     #[inline]
-    pub(super) fn peek(&mut self) -> Option<(&'a [u8], u32)> {
-        if self.ahead.is_none() {
-            self.ahead = self.read();
-        }
-        self.ahead
-    }
-
-    #[inline]
-    pub(super) fn next(&mut self) -> Option<(&'a [u8], u32)> {
-        match self.ahead.take() {
-            Some(word) => Some(word),
-            None => self.read(),
-        }
-    }
-
-    #[inline]
-    fn read(&mut self) -> Option<(&'a [u8], u32)> {
+    pub(super) fn any(&mut self) -> bool {
         while let Some(&byte) = self.text.get(self.at) {
-            let begin = self.at;
-            self.at += 1;
             match CLASSES[byte as usize] {
                 class::BLANK => {}
                 class::LINE_END => self.line += 1,
-                class::SLASH if matches!(self.text.get(self.at), Some(b'/' | b'*')) => self.comment(),
-                class::SIGN => return Some((&self.text[begin..self.at], self.line)),
-                _ => {
-                    let rest = &self.text[self.at..];
-                    let end = rest.iter().position(|&byte| CLASSES[byte as usize] > class::SLASH);
-                    self.at += end.unwrap_or(rest.len());
-                    return Some((&self.text[begin..self.at], self.line));
+                class::SLASH if matches!(self.text.get(self.at + 1), Some(b'/' | b'*')) => {
+                    self.comment();
+                    continue;
                 }
+                _ => return true,
             }
+            self.at += 1;
         }
-        None
+        false
     }
 
-    /// Goes to the end of a comment, of which the first byte has been read.
+    /// Reads the next word.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<&'a [u8]> {
+        if !self.any() {
+            return None;
+        }
+        let begin = self.at;
+        self.at += 1;
+        if CLASSES[self.text[begin] as usize] != class::SIGN {
+            while class_at(self.text, self.at) <= class::SLASH {
+                self.at += 1;
+            }
+        }
+        Some(&self.text[begin..self.at])
+    }
+
+    /// Reads the next word if it is this one.
+    #[inline]
+    pub(super) fn pass<const N: usize>(&mut self, word: &[u8; N]) -> bool {
+        let passes = self.any()
+            && self.text[self.at..].first_chunk() == Some(word)
+            && (CLASSES[word[N - 1] as usize] == class::SIGN
+                || class_at(self.text, self.at + N) > class::SLASH);
+        self.at += if passes { N } else { 0 };
+        passes
+    }
+
+    /// Reads the next word if it is a number, of digits only, with this unit behind it.
+    #[inline]
+    pub(super) fn number<const N: usize>(&mut self, unit: &[u8; N]) -> Option<u64> {
+        if !self.any() {
+            return None;
+        }
+        let (end, mut value) = self.digits(self.at);
+        let digits = &self.text[self.at..end];
+        let behind = end + N;
+        if digits.is_empty()
+            || self.text.get(end..behind) != Some(unit)
+            || class_at(self.text, behind) <= class::SLASH
+        {
+            return None;
+        }
+        if digits.len() >= 20 {
+            // It may be too large.
+            value = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        }
+        self.at = behind;
+        Some(value)
+    }
+
+    /// Reads the next word; and its number, if it is `prefix` and a number without zeros in front, of 18 digits at most.
+    #[inline]
+    pub(super) fn label(&mut self, prefix: &[u8]) -> Option<(&'a [u8], Option<u64>)> {
+        if !self.any() {
+            return None;
+        }
+        let (begin, from) = (self.at, self.at + prefix.len());
+        if self.text[begin..].iter().zip(prefix).all(|(byte, other)| byte == other) {
+            let (end, number) = self.digits(from);
+            let fits = match end - from {
+                0 => false,
+                1 => true,
+                digits => digits <= 18 && self.text[from] != b'0',
+            };
+            if fits && class_at(self.text, end) > class::SLASH {
+                self.at = end;
+                return Some((&self.text[begin..end], Some(number)));
+            }
+        }
+        self.next().map(|word| (word, None))
+    }
+
+    /// Where digits end that begin at an index, and the number that they are, if it fits.
+    #[inline]
+    fn digits(&self, begin: usize) -> (usize, u64) {
+        let (mut end, mut value) = (begin, 0u64);
+        while let Some(digit @ 0..10) = self.text.get(end).map(|byte| byte.wrapping_sub(b'0')) {
+            value = value.wrapping_mul(10).wrapping_add(digit.into());
+            end += 1;
+        }
+        (end, value)
+    }
+
+    /// Goes to the end of a comment.
     #[cold]
     fn comment(&mut self) {
         let rest = &self.text[self.at..];
-        let length = match rest[0] {
+        let length = match rest[1] {
             b'/' => memchr(b'\n', rest),
-            _ => memmem::find(&rest[1..], b"*/").map(|end| end + 3),
+            _ => memmem::find(&rest[2..], b"*/").map(|end| end + 4),
         };
         let comment = &rest[..length.unwrap_or(rest.len())];
         self.line += comment.iter().filter(|&&byte| byte == b'\n').count() as u32;
