@@ -262,9 +262,7 @@ pub(crate) fn record<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut l
         RecordingWay::ShortShapes(keys) => keys.find_short(frame, lane.get().shapes),
         RecordingWay::Shapes(keys) => keys.find(frame, lane.get().shapes),
         RecordingWay::WaitForAll(wait) => {
-            if !lane.get().tracer.multiple
-                && let Some(run) = find_run(plan, wait, frame, lane.get())
-            {
+            if let Some(run) = find_run(plan, wait, frame, lane.get()) {
                 return record_run(plan, wait, frame, lane, run, next);
             }
             None
@@ -385,11 +383,17 @@ impl Drop for CallGuard {
 struct UnwindGuard(&'static CallPlan, Frame, Lane, u64);
 
 impl Drop for UnwindGuard {
+    // So short that it is inlined, and ordinary calls need not store the guard.
     #[inline(always)]
     fn drop(&mut self) {
-        let Self(plan, frame, lane, start) = *self;
-        finish_unusual(plan, frame, lane, Ended::Thrown, (start, clock::now()));
+        finish_thrown(self.0, self.1, self.2, self.3);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn finish_thrown(plan: &'static CallPlan, frame: Frame, lane: Lane, start: u64) {
+    finish_unusual(plan, frame, lane, Ended::Thrown, (start, clock::now()));
 }
 
 /// Makes a call that is recorded without a hook. Returns its error code, its start and its end.
@@ -439,15 +443,16 @@ fn record_by_shape<N: CallTarget>(
     code
 }
 
-/// Finds the requests of a wait, if they are recent, consecutive and of this thread.
+/// Finds the requests of a wait, if they are recent, consecutive and of the only thread.
 #[inline(always)]
 fn find_run(plan: &CallPlan, wait: &WaitPlan, frame: Frame, lane: &ThreadLane) -> Option<RequestRun> {
+    // SAFETY: used in this function alone.
+    let known = unsafe { lane.tracer.known_alone() }?;
     let count = wait.count.map_or(1, |slot| frame.at(slot) as u32 as usize);
     let address = frame.at(wait.requests);
     let next = lane.writer.next_request();
     // SAFETY: the program passed `count` handles.
-    lane.tracer
-        .known(|known| known.requests.find_run(count, next, |i| unsafe { plan.request_at(address, i) }))
+    known.requests.find_run(count, next, |i| unsafe { plan.request_at(address, i) })
 }
 
 /// Records a wait for consecutive requests.

@@ -435,6 +435,16 @@ impl Tracer {
         with(unsafe { &mut *self.known.get() })
     }
 
+    /// The state of handles; `None`: it must be locked.
+    ///
+    /// # Safety
+    /// [`Tracer::known`] must not be called, nor MPI, while the reference is used.
+    #[inline(always)]
+    pub(crate) unsafe fn known_alone(&'static self) -> Option<&'static KnownObjects> {
+        // SAFETY: calls of MPI do not overlap, and the contract.
+        (!self.multiple).then(|| unsafe { &*self.known.get() })
+    }
+
     /// Counts a call, its time and its failure.
     #[inline(always)]
     pub(crate) fn count(&'static self, call: Call, ticks: u64, failed: bool) {
