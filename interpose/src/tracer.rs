@@ -313,6 +313,21 @@ impl Tracer {
         with(unsafe { &mut *self.known.get() })
     }
 
+    /// [`Tracer::known`] for the most frequent calls: the path without a lock has code of its own.
+    #[inline(always)]
+    pub(crate) fn known_fast<T>(&'static self, with: impl FnOnce(&mut KnownObjects) -> T) -> T {
+        #[cold]
+        #[inline(never)]
+        fn locked<T>(tracer: &'static Tracer, with: impl FnOnce(&mut KnownObjects) -> T) -> T {
+            tracer.known(with)
+        }
+        if self.multiple {
+            return locked(self, with);
+        }
+        // SAFETY: calls of MPI do not overlap; `with` does not get here again.
+        with(unsafe { &mut *self.known.get() })
+    }
+
     /// The state of handles; `None`: it must be locked.
     ///
     /// # Safety

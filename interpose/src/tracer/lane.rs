@@ -31,7 +31,7 @@ impl ThreadLane {
         times: (u64, u64),
     ) {
         match handle {
-            Some(handle) => self.tracer.known(|known| known.requests.insert(handle, made)),
+            Some(handle) => self.tracer.known_fast(|known| known.requests.insert(handle, made)),
             None if made.has(PendingRequest::UNRECORDED) => {}
             None => self.put_done(made, call, times),
         }
