@@ -190,9 +190,19 @@ fn texts<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> String {
 /// Programs look these names up to test whether an MPI is loaded, so this library must not export them.
 const PROBES: [&str; 2] = ["MPI_Get_version", "MPI_Get_library_version"];
 
+/// A name under which programs call a function.
+struct Export {
+    text: String,
+    /// The number of its function.
+    call: usize,
+    form: &'static str,
+    /// The text with a star for the function's name.
+    style: &'static str,
+}
+
 /// The table of exported names, and a macro that expands another one for each name.
 fn exports(functions: &[Function]) -> String {
-    let mut exports: Vec<(String, usize, &str)> = Vec::new();
+    let mut exports: Vec<Export> = Vec::new();
     for (number, function) in functions.iter().enumerate() {
         let Function { name, group, category, timing, parameters, .. } = function;
         let in_c_only = *group == "COnly" && !["Lifecycle", "Pcontrol"].contains(&category.as_str());
@@ -202,33 +212,47 @@ fn exports(functions: &[Function]) -> String {
         let has_buffer = parameters.iter().any(|(name, kind)| {
             kind == "Buffer" || kind == "Pointer" && ["base", "buffer", "location"].contains(&name.as_str())
         });
-        let mut add = |name: &str, with_descriptors: bool| {
-            let (stem, suffixes, of_descriptors) = match *group {
-                "Large" => (name.trim_end_matches("_c"), &["_f08_large_"][..], "_f08ts_large_"),
-                _ => (name, &["_", "_f08_"][..], "_f08ts_"),
+        let is_large = *group == "Large";
+        let mut add = |style: &'static str, form| {
+            let stem = match form {
+                "C" => name["MPI_".len()..].to_owned(),
+                _ if is_large => name["MPI_".len()..].trim_end_matches("_c").to_lowercase(),
+                _ => name["MPI_".len()..].to_lowercase(),
             };
-            let fortran = |suffix: &&str| format!("{}{suffix}", stem.to_lowercase());
-            exports.push((name.to_owned(), number, "C"));
-            exports.extend(suffixes.iter().map(|suffix| (fortran(suffix), number, "Fortran")));
-            if with_descriptors {
-                exports.push((fortran(&of_descriptors), number, "Descriptors"));
-            }
+            exports.push(Export { text: style.replace('*', &stem), call: number, form, style });
         };
-        add(name, has_buffer);
+        add("MPI_*", "C");
+        if is_large {
+            add("mpi_*_f08_large_", "Fortran");
+        } else {
+            add("mpi_*_", "Fortran");
+            add("mpi_*_f08_", "Fortran");
+        }
+        if has_buffer {
+            add(if is_large { "mpi_*_f08ts_large_" } else { "mpi_*_f08ts_" }, "Descriptors");
+        }
         if *group == "Plain" && *timing == "Persistent" && category.ends_with("Collective") {
-            add(&name.replace("MPI_", "MPIX_"), false);
+            add("MPIX_*", "C");
+            add("mpix_*_", "Fortran");
+            add("mpix_*_f08_", "Fortran");
         }
     }
-    let mut out = texts("EXPORT_NAMES", exports.iter().map(|(name, ..)| name.as_str()));
-    let row = |(_, call, form): &(String, usize, &str)| {
-        format!("Export {{ call: {call}, form: Convention::{form} }}")
+    let mut styles: Vec<_> = exports.iter().map(|export| export.style).collect();
+    styles.sort_unstable();
+    styles.dedup();
+    let mut out = texts("STYLES", styles.iter().copied());
+    let longest = exports.iter().map(|export| export.text.len()).max().unwrap_or_default();
+    out += &format!("/// The length of the longest symbol.\nconst LONGEST: usize = {longest};\n");
+    let row = |Export { call, form, style, .. }: &Export| {
+        let style = styles.binary_search(style).expect("one of the styles");
+        format!("Export {{ call: {call}, form: Convention::{form}, style: {style} }}")
     };
     out += &array("EXPORTS", "Export", exports.iter().map(row));
     out += "/// Hands every name under which programs call MPI to `$callback!`, with its number and, where some MPIs lack the C function, \
             `optional`.\n#[macro_export]\nmacro_rules! for_each_export {\n    ($callback:ident) => {\n";
-    for (number, (name, call, form)) in exports.iter().enumerate() {
+    for (number, Export { text, call, form, .. }) in exports.iter().enumerate() {
         let optional = if *form == "C" && functions[*call].optional { "optional " } else { "" };
-        out += &format!("        $callback! {{ {name:?} {number} {optional}}}\n");
+        out += &format!("        $callback! {{ {text:?} {number} {optional}}}\n");
     }
     out + "    };\n}\n"
 }

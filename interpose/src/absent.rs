@@ -12,35 +12,14 @@ use mpi_abi::symbols::{SymbolTable, search_loaded_objects};
 use rustix::mm::{MprotectFlags, mprotect};
 use std::ffi::c_void;
 
-// An indirect function that this library refers to: the loader calls it after the other relocations of this library.
-std::arch::global_asm!(
-    ".pushsection .text.vef_early,\"ax\",%progbits",
-    ".globl vef_early",
-    ".hidden vef_early",
-    ".type vef_early, %gnu_indirect_function",
-    #[cfg(target_arch = "x86_64")]
-    "vef_early: jmp {change}",
-    #[cfg(target_arch = "aarch64")]
-    "vef_early: b {change}",
-    ".popsection",
-    change = sym change_types,
-);
-
-/// The reference to it: an entry in the list of constructors, which linkers keep.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static KEEP: unsafe extern "C" fn() = vef_early;
-
 unsafe extern "C" {
     /// Defined by the linker: the start of this object and of its dynamic section.
     static __ehdr_start: libc::Elf64_Ehdr;
     static _DYNAMIC: u8;
-    /// The indirect function defined above.
-    fn vef_early();
 }
 
-/// The function to which `vef_early` resolves; called as a constructor, when all that the program is linked to is relocated.
-extern "C" fn hide_at_start() {
+/// Hides names at the program's start, when all that it is linked to is relocated.
+pub(crate) extern "C" fn hide_at_start() {
     // Only an MPI has this name. Without one the names stay: what is loaded later may have it.
     if search_loaded_objects(b"PMPI_Init").is_some() {
         hide_missing_names();
@@ -52,7 +31,7 @@ const FUNCTION: u8 = 2;
 const INDIRECT: u8 = 10;
 
 /// Changes the type of symbols whose stubs have a mark. Called by the loader: calls no function outside this library.
-extern "C" fn change_types() -> extern "C" fn() {
+pub(crate) fn change_types() {
     each_symbol(FUNCTION, |base, _, symbol| {
         let code = (base + symbol.st_value as usize) as *const u8;
         // SAFETY: a function of this object, longer than the mark and the distance.
@@ -63,7 +42,6 @@ extern "C" fn change_types() -> extern "C" fn() {
             }
         }
     });
-    hide_at_start
 }
 
 /// Removes the names that MPI lacks from the symbol table, once MPI is loaded: at the program's start, or when it

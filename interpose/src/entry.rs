@@ -13,13 +13,44 @@ use std::sync::atomic::Ordering;
 
 macro_rules! stub_of {
     ($symbol:literal $number:literal) => {
-        stub! { $symbol $number $crate::entry::enter_first }
+        stub! { $symbol $number }
     };
     ($symbol:literal $number:literal optional) => {
-        optional_stub! { $symbol $number $crate::entry::enter_first }
+        optional_stub! { $symbol $number }
     };
 }
 mpi_abi::for_each_export!(stub_of);
+
+// An indirect function that this library refers to: the loader calls it after the other relocations of this library.
+std::arch::global_asm!(
+    ".pushsection .text.vef_early,\"ax\",%progbits",
+    ".globl vef_early",
+    ".hidden vef_early",
+    ".type vef_early, %gnu_indirect_function",
+    #[cfg(target_arch = "x86_64")]
+    "vef_early: jmp {early}",
+    #[cfg(target_arch = "aarch64")]
+    "vef_early: b {early}",
+    ".popsection",
+    early = sym early,
+);
+
+/// The reference to it: an entry in the list of constructors, which linkers keep.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static KEEP: unsafe extern "C" fn() = vef_early;
+
+unsafe extern "C" {
+    /// The indirect function defined above.
+    fn vef_early();
+}
+
+/// Prepares the stubs before anything can call them, and returns the constructor that `vef_early` stands for.
+extern "C" fn early() -> extern "C" fn() {
+    machine::lead_to(enter_first);
+    absent::change_types();
+    absent::hide_at_start
+}
 
 trampoline! {
     /// The entry of calls by a name that has no destination: not yet, or, for a few, never.

@@ -7,8 +7,9 @@
 //!
 //! While a name has no destination, its stub leads to a trampoline, too.
 //!
-//! A stub is a load, a test and a jump. It preserves all registers that pass arguments, so one form serves functions
-//! with any arguments. Neither stubs nor [`NEXT`], which is initially zero, need a relocation.
+//! A stub loads its number and jumps. It preserves all registers that pass arguments, so one form serves functions
+//! with any arguments. Neither stubs nor [`NEXT`] need a relocation: [`lead_to`] fills it, first when the loader
+//! relocates this library, which is before anything can call a stub.
 
 use mpi_abi::prototypes::{Call, Convention, Export};
 use mpi_abi::symbols::Words;
@@ -17,23 +18,33 @@ use std::ffi::c_void;
 use std::ptr::{NonNull, null};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The destination of calls by a name, by export number; 0: none yet.
+/// The destination of calls by a name, by export number.
 pub(crate) static NEXT: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
 
 /// The real function of a name, by export number; 0: not looked up yet.
 static REAL: [AtomicUsize; Export::COUNT] = [const { AtomicUsize::new(0) }; Export::COUNT];
 
+/// The trampoline for calls by names that have no destination.
+static FIRST: AtomicUsize = AtomicUsize::new(0);
+
+/// Leads all names to the trampoline for calls by names that have no destination. Called by the loader: calls no function outside
+/// this library.
+pub(crate) fn lead_to(first: unsafe extern "C" fn()) {
+    FIRST.store(first as usize, Ordering::Release);
+    forget_destinations();
+}
+
 /// All names get their destinations anew, because other calls are recorded now.
 pub(crate) fn forget_destinations() {
-    NEXT.iter().for_each(|next| next.store(0, Ordering::Release));
+    let first = FIRST.load(Ordering::Acquire);
+    NEXT.iter().for_each(|next| next.store(first, Ordering::Release));
 }
 
 /// The real function of a name; `None`: no loaded library has it.
 pub(crate) fn real(number: usize) -> Option<NonNull<c_void>> {
     let known = REAL[number].load(Ordering::Acquire) as *mut c_void;
     NonNull::new(known).or_else(|| {
-        let name = std::ffi::CString::new(Export::symbol(number)).ok()?;
-        let found = mpi_abi::symbols::function(&name)?;
+        let found = mpi_abi::symbols::function(&Export::symbol(number))?;
         REAL[number].store(found.as_ptr() as usize, Ordering::Release);
         Some(found)
     })
@@ -42,7 +53,7 @@ pub(crate) fn real(number: usize) -> Option<NonNull<c_void>> {
 /// The address of an optional stub if MPI has its function, else null. Called by the loader, which holds its locks and may be in
 /// the middle of loading the program.
 pub(crate) extern "C" fn resolve(number: usize, stub: *const c_void) -> *const c_void {
-    let found = mpi_abi::symbols::search_loaded_objects(Export::symbol(number).as_bytes());
+    let found = mpi_abi::symbols::search_loaded_objects(Export::symbol(number).to_bytes());
     if found.is_some() { stub } else { null() }
 }
 
@@ -269,31 +280,24 @@ pub(crate) fn thread() -> &'static ThreadData {
     unsafe { &*place }
 }
 
-/// Defines the stub of a name: `stub! { "MPI_Send" 17 first }`, where `first` is the trampoline for calls by names that have no
-/// destination yet. Stubs and trampolines preserve the number of the name in a register.
+/// Defines the stub of a name: `stub! { "MPI_Send" 17 }`. Stubs and trampolines preserve the number of the name in a register.
 macro_rules! stub {
-    ($symbol:literal $number:literal $first:path) => {
+    ($symbol:literal $number:literal) => {
         const _: () = {
             #[unsafe(naked)]
             #[unsafe(export_name = $symbol)]
             unsafe extern "C" fn stub() {
                 ::std::arch::naked_asm!(
                     #[cfg(target_arch = "x86_64")]
-                    "mov r11, qword ptr [rip + {next} + 8 * {number}]
-                    mov r10d, {number}
-                    test r11, r11
-                    jz {first}
-                    jmp r11",
+                    "mov r10d, {number}
+        jmp qword ptr [rip + {next} + 8 * {number}]",
                     #[cfg(target_arch = "aarch64")]
                     "adrp x16, {next} + 8 * {number}
                     ldr x16, [x16, :lo12:{next} + 8 * {number}]
                     mov w17, {number}
-                    cbz x16, 2f
-                    br x16
-                    2: b {first}",
+                    br x16",
                     next = sym $crate::machine::NEXT,
                     number = const $number,
-                    first = sym $first,
                 )
             }
         };
@@ -304,7 +308,7 @@ macro_rules! stub {
 /// for `dlsym`. The stub begins with a mark, which `absent` looks for, and the distance to the function that the
 /// loader calls when it binds a reference; that returns null or the stub's address.
 macro_rules! optional_stub {
-    ($symbol:literal $number:literal $first:path) => {
+    ($symbol:literal $number:literal) => {
         const _: () = {
             #[unsafe(naked)]
             #[unsafe(export_name = $symbol)]
@@ -314,11 +318,8 @@ macro_rules! optional_stub {
                     #[cfg(target_arch = "x86_64")]
                     "2: .byte 0x0f, 0x1f, 0x80
                     .long 3f - 2b
-                    mov r11, qword ptr [rip + {next} + 8 * {number}]
                     mov r10d, {number}
-                    test r11, r11
-                    jz {first}
-                    jmp r11
+                    jmp qword ptr [rip + {next} + 8 * {number}]
                     3: mov edi, {number}
                     lea rsi, [rip + 2b]
                     jmp {resolve}",
@@ -328,16 +329,13 @@ macro_rules! optional_stub {
                     4: adrp x16, {next} + 8 * {number}
                     ldr x16, [x16, :lo12:{next} + 8 * {number}]
                     mov w17, {number}
-                    cbz x16, 5f
                     br x16
-                    5: b {first}
                     3: mov w0, {number}
                     adr x1, 2b
                     b {resolve}",
                     next = sym $crate::machine::NEXT,
                     number = const $number,
                     resolve = sym $crate::machine::resolve,
-                    first = sym $first,
                 )
             }
         };

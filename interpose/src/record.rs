@@ -57,11 +57,10 @@ pub(crate) struct CallPlan {
 enum RecordingWay {
     /// By shape if one is found, else by the hook; keys are short.
     ShortShapes(KeyPlan),
-    /// The same for other keys.
-    Shapes(KeyPlan),
     /// As a run if its requests are consecutive, else by the hook.
     WaitForAll(WaitPlan),
-    Hook,
+    /// By the hook; with other keys by shape if one is found.
+    Hook(Option<KeyPlan>),
 }
 
 /// Slots of the arguments of a wait for all of its requests.
@@ -115,9 +114,8 @@ impl CallPlan {
         });
         let way = match (KeyPlan::new(number, abi), wait) {
             (Some(keys), _) if keys.are_short() => RecordingWay::ShortShapes(keys),
-            (Some(keys), _) => RecordingWay::Shapes(keys),
             (None, Some(wait)) => RecordingWay::WaitForAll(wait),
-            (None, None) => RecordingWay::Hook,
+            (keys, _) => RecordingWay::Hook(keys),
         };
         let (words, real) = (words_of(export), machine::real(number));
         let plan: &'static Self = Box::leak(Box::new(Self {
@@ -260,16 +258,13 @@ pub(crate) fn record<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut l
     }
     let shape = match &plan.way {
         RecordingWay::ShortShapes(keys) => keys.find_short(frame, lane.get().shapes),
-        RecordingWay::Shapes(keys) => keys.find(frame, lane.get().shapes),
         RecordingWay::WaitForAll(wait) => {
-            if !lane.get().tracer.multiple
-                && let Some(run) = find_run(plan, wait, frame, lane.get())
-            {
+            if let Some(run) = find_run(plan, wait, frame, lane.get()) {
                 return record_run(plan, wait, frame, lane, run, next);
             }
             None
         }
-        RecordingWay::Hook => None,
+        RecordingWay::Hook(keys) => keys.as_ref().and_then(|keys| keys.find(frame, lane.get().shapes)),
     };
     if let Some(shape) = shape {
         return record_by_shape(plan, frame, lane, shape, next);
@@ -299,8 +294,8 @@ fn record_nested<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane:
 #[inline(never)]
 fn record_by_hook<N: CallTarget>(plan: &'static CallPlan, frame: Frame, mut lane: Lane, next: N) -> i32 {
     let key = match &plan.way {
-        RecordingWay::ShortShapes(keys) | RecordingWay::Shapes(keys) => Some(keys.key(frame)),
-        RecordingWay::WaitForAll(_) | RecordingWay::Hook => None,
+        RecordingWay::ShortShapes(keys) | RecordingWay::Hook(Some(keys)) => Some(keys.key(frame)),
+        RecordingWay::WaitForAll(_) | RecordingWay::Hook(None) => None,
     };
     let mut call = CallGuard::begin(plan, frame, lane, key);
     let before = || {
@@ -385,11 +380,17 @@ impl Drop for CallGuard {
 struct UnwindGuard(&'static CallPlan, Frame, Lane, u64);
 
 impl Drop for UnwindGuard {
+    // So short that it is inlined, and ordinary calls need not store the guard.
     #[inline(always)]
     fn drop(&mut self) {
-        let Self(plan, frame, lane, start) = *self;
-        finish_unusual(plan, frame, lane, Ended::Thrown, (start, clock::now()));
+        finish_thrown(self.0, self.1, self.2, self.3);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn finish_thrown(plan: &'static CallPlan, frame: Frame, lane: Lane, start: u64) {
+    finish_unusual(plan, frame, lane, Ended::Thrown, (start, clock::now()));
 }
 
 /// Makes a call that is recorded without a hook. Returns its error code, its start and its end.
@@ -439,15 +440,16 @@ fn record_by_shape<N: CallTarget>(
     code
 }
 
-/// Finds the requests of a wait, if they are recent, consecutive and of this thread.
+/// Finds the requests of a wait, if they are recent, consecutive and of the only thread.
 #[inline(always)]
 fn find_run(plan: &CallPlan, wait: &WaitPlan, frame: Frame, lane: &ThreadLane) -> Option<RequestRun> {
+    // SAFETY: used in this function alone.
+    let known = unsafe { lane.tracer.known_alone() }?;
     let count = wait.count.map_or(1, |slot| frame.at(slot) as u32 as usize);
     let address = frame.at(wait.requests);
     let next = lane.writer.next_request();
     // SAFETY: the program passed `count` handles.
-    lane.tracer
-        .known(|known| known.requests.find_run(count, next, |i| unsafe { plan.request_at(address, i) }))
+    known.requests.find_run(count, next, |i| unsafe { plan.request_at(address, i) })
 }
 
 /// Records a wait for consecutive requests.
@@ -473,7 +475,7 @@ fn record_run<N: CallTarget>(
     if is_completed {
         let count = run.len() as u64;
         let next = own.writer.next_request();
-        let after = own.tracer.known(|known| known.requests.take_run(run, next));
+        let after = own.tracer.known_fast(|known| known.requests.take_run(run, next));
         match Head::run(wait.completer, count, after) {
             Some(head) => own.put_word((start, end), head, plan.call),
             None => own.put_run((start, end), count, after, plan.call),

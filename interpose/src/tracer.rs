@@ -3,46 +3,34 @@
 //! There is one recorder, or several in a chain of tools. They are never freed, because threads may be inside a call
 //! when recording ends.
 
+mod begin;
+mod describe;
+mod lane;
+
 use crate::clock;
-use crate::comms::{self, Comm, Meets, Membership, Outsiders};
+use crate::comms::Outsiders;
 use crate::guard::warn;
-use crate::identity;
 use crate::known::KnownObjects;
 use crate::machine::{self, RECORDERS};
-use crate::mapped;
 use crate::output::{CallEntry, Output};
 use crate::pending::RequestRun;
-use crate::preempted::LONG_CALL;
-use crate::requests::PendingRequest;
-use crate::settings::{Settings, StopAfter};
+use crate::settings::StopAfter;
 use crate::shapes::{ShapeTable, UsedObject};
 use crate::writer::{Mark, Writer};
 use mpi_abi::api::Mpi;
 use mpi_abi::detect::Abi;
 use mpi_abi::handles;
 use mpi_abi::prototypes::Call;
-use mpi_abi::tables::Flavour;
-use rustix::thread::CpuSet;
 use std::cell::UnsafeCell;
-use std::error::Error;
 use std::ffi::c_void;
-use std::io::ErrorKind;
-use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Instant;
-use vef_format::account::TimePart;
 use vef_format::capture::encode::Content;
-use vef_format::capture::event::{
-    Action, CallSlot, Completion, Completions, Datatype, Meeting, MeetingWay, Origin, Outcome, RequestId,
-    Split, Tile,
-};
-use vef_format::capture::layout::{CALL_SLOTS, ClockPair};
-use vef_format::capture::word::Head;
-use vef_format::capture::{RankInfo, rank_path};
-use vef_format::ids::{CommId, Rank};
-use vef_format::units::Bytes;
+use vef_format::capture::event::{Action, CallSlot, Completion};
+use vef_format::capture::layout::CALL_SLOTS;
+use vef_format::ids::Rank;
 
 /// Held while MPI is opened or closed, because threads may begin and end sessions at the same time.
 pub(crate) static OPENING: Mutex<()> = Mutex::new(());
@@ -173,83 +161,6 @@ impl Tracer {
         (0..RECORDERS).filter_map(Self::at)
     }
 
-    /// Starts recorder number `place`, which writes to a directory, at the end of an `MPI_Init` or of the call that began a session.
-    /// `alone`: there is no chain of tools. `zero`: time 0 of the capture.
-    ///
-    /// # Errors
-    /// The reason why this process is not recorded.
-    pub(crate) fn begin(
-        settings: &Settings,
-        (place, directory): (usize, &Path),
-        alone: bool,
-        session: Option<handles::Session>,
-        zero: ClockPair,
-    ) -> Result<&'static Self, Box<dyn Error>> {
-        let mpi = Mpi::loaded()?;
-        let of_session = session.map(|session| mpi.clone().in_session(session)).transpose()?;
-        let world = of_session.as_ref().unwrap_or(&mpi);
-        let rank = Rank(world.world_rank()?.try_into()?);
-        let tasks = world.world_size()?.try_into()?;
-        // A later session may have a higher thread level.
-        let multiple = session.is_some() || mpi.query_thread() == Ok(mpi.abi().constants.thread_multiple);
-        let spawned = session.is_none() && mpi.parent().is_ok_and(|parent| parent.is_some());
-        let in_the_way = |error: std::io::Error| match error.kind() {
-            ErrorKind::AlreadyExists => format!(
-                "another process records, or has recorded, as rank {rank} in {} (was the program started by the launcher of another \
-                 MPI, or twice in one run?)",
-                directory.display()
-            ),
-            _ => format!("{}: {error}", directory.display()),
-        };
-        let mut directory = directory.to_owned();
-        if spawned {
-            // Every process derives the number by itself, because the recorder must not communicate.
-            let number =
-                identity::spawned().ok_or("it was spawned, and the number of its world is unknown")?;
-            directory.push(format!("spawned-{number}"));
-        }
-        let directory = &directory;
-        std::fs::create_dir_all(directory).map_err(|error| match directory.metadata() {
-            Ok(there) if !there.is_dir() => format!("{}: is not a directory", directory.display()),
-            _ => format!("{}: {error}", directory.display()),
-        })?;
-        if rank.0 == 0 && !settings.fresh {
-            remove_leftovers(directory, tasks);
-        }
-        let run = identity::identity(directory.file_name().filter(|_| spawned));
-        let info = rank_info(&mpi, rank, tasks, run, zero);
-        let path = rank_path(directory, rank);
-        let output =
-            Output::create(&path, &info, zero, settings.max_size, settings.fresh).map_err(in_the_way)?;
-        output.set_pair(1, clock::pair());
-        for given in settings.invalid.iter().filter(|_| rank.0 == 0 && place == 0) {
-            warn(&format!("{given} is invalid and ignored"));
-        }
-        let tracer: &'static Self = Box::leak(Box::new(Self {
-            place,
-            alone,
-            state: AtomicU8::new(State::Closed as u8),
-            session: Mutex::new(of_session),
-            opens: AtomicU32::new(1),
-            entries: [const { AtomicPtr::new(null_mut()) }; Call::COUNT],
-            known: UnsafeCell::new(KnownObjects::default()),
-            lanes: Mutex::default(),
-            outsiders: Mutex::default(),
-            lock: Mutex::default(),
-            rank,
-            tasks,
-            multiple,
-            phase: settings.phase.clone().map(|name| (name, AtomicU32::new(0))),
-            stop_after: settings.stop_after.map(|after| (after, Instant::now())),
-            output,
-            mpi,
-        }));
-        mapped::survive_truncation();
-        TRACERS[place].store(std::ptr::from_ref(tracer).cast_mut(), Ordering::Release);
-        stop_in_children();
-        Ok(tracer)
-    }
-
     #[inline(always)]
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::Relaxed) {
@@ -279,39 +190,6 @@ impl Tracer {
     fn world(&self) -> Mpi {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.as_ref().unwrap_or(&self.mpi).clone()
-    }
-
-    /// The members of a communicator; `meets`: processes meet by it.
-    pub(crate) fn membership(&self, comm: usize, meets: bool) -> Membership {
-        // SAFETY: a valid handle: MPI returned it to the program or accepted it from it.
-        Membership::ask(&self.world(), unsafe { handles::Comm::from_word(comm) }, &self.outsiders(), meets)
-    }
-
-    /// The known members of a group.
-    pub(crate) fn group_members(&self, group: usize) -> Vec<Rank> {
-        // SAFETY: a handle that MPI has accepted from the program.
-        comms::group_members(&self.world(), unsafe { handles::Group::from_word(group) }, &self.outsiders())
-    }
-
-    /// Gives ranks to members that are not known; returns the first of them and their number.
-    fn name_outsiders(&'static self, members: &mut Membership, comm: handles::Comm) -> Option<(Rank, u32)> {
-        let count = members.unknown();
-        if count == 0 {
-            return None;
-        }
-        let next = self.known(|known| {
-            let next = self.tasks.saturating_add(known.comms.outside);
-            known.comms.outside += count;
-            next
-        });
-        let outsiders = members.name(&self.world(), comm, next);
-        self.outsiders.lock().unwrap_or_else(PoisonError::into_inner).extend(outsiders);
-        Some((Rank(next), count))
-    }
-
-    /// A copy of the list, because MPI may call the program while it is asked about a group.
-    fn outsiders(&self) -> Vec<Outsiders> {
-        self.outsiders.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// `MPI_Init` or `MPI_Session_init` has succeeded in a process with a recorder.
@@ -435,6 +313,31 @@ impl Tracer {
         with(unsafe { &mut *self.known.get() })
     }
 
+    /// [`Tracer::known`] for the most frequent calls: the path without a lock has code of its own.
+    #[inline(always)]
+    pub(crate) fn known_fast<T>(&'static self, with: impl FnOnce(&mut KnownObjects) -> T) -> T {
+        #[cold]
+        #[inline(never)]
+        fn locked<T>(tracer: &'static Tracer, with: impl FnOnce(&mut KnownObjects) -> T) -> T {
+            tracer.known(with)
+        }
+        if self.multiple {
+            return locked(self, with);
+        }
+        // SAFETY: calls of MPI do not overlap; `with` does not get here again.
+        with(unsafe { &mut *self.known.get() })
+    }
+
+    /// The state of handles; `None`: it must be locked.
+    ///
+    /// # Safety
+    /// [`Tracer::known`] must not be called, nor MPI, while the reference is used.
+    #[inline(always)]
+    pub(crate) unsafe fn known_alone(&'static self) -> Option<&'static KnownObjects> {
+        // SAFETY: calls of MPI do not overlap, and the contract.
+        (!self.multiple).then(|| unsafe { &*self.known.get() })
+    }
+
     /// Counts a call, its time and its failure.
     #[inline(always)]
     pub(crate) fn count(&'static self, call: Call, ticks: u64, failed: bool) {
@@ -514,245 +417,10 @@ impl Tracer {
         Some(lane)
     }
 
-    /// Records the begin or end of a phase.
-    pub(crate) fn mark_phase(&'static self, begin: bool, name: &str) {
-        let Some(mut lane) = self.lane() else { return };
-        let only = self.phase.as_ref().filter(|(only, _)| only == name);
-        let lane = lane.get();
-        if begin && only.is_some_and(|(_, depth)| depth.fetch_add(1, Ordering::AcqRel) == 0) {
-            self.change_state(State::Paused, State::Recording);
-            _ = lane.writer.look();
-        }
-        if self.state() == State::Recording {
-            let now = lane.begin_call(Call::MPI_Pcontrol);
-            lane.writer.put((now, now), Content::Action(&Action::Phase { begin, name }), CallSlot::NONE);
-            lane.check();
-        }
-        let ended = |depth: u32| depth.checked_sub(1);
-        // An end without a begin is ignored.
-        if let Some((_, depth)) = only.filter(|_| !begin)
-            && depth.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended) == Ok(1)
-        {
-            self.change_state(State::Recording, State::Paused);
-        }
-    }
-
     /// Changes the state if it is `from`.
     pub(crate) fn change_state(&self, from: State, to: State) {
         if self.state() == from {
             self.set_state(to);
-        }
-    }
-
-    /// Describes `MPI_COMM_WORLD`, even for programs that only use sessions: other communicators are described by its ranks.
-    pub(crate) fn describe_world(&'static self, lane: &mut ThreadLane) -> CommId {
-        let members = Membership::world(self.tasks, self.rank);
-        let handle = self.abi().predefined.comm_world;
-        let (comm, origin) = self.known(|known| known.comms.add(handle, &members, Origin::World));
-        members.describe(comm.id, origin, None, self.tasks, &mut |described| {
-            lane.writer.define(described, CallSlot::NONE);
-        });
-        comm.id
-    }
-
-    /// Describes the communicator with the processes that spawned this one, if there is one; returns it.
-    pub(crate) fn describe_parents(&'static self, lane: &mut ThreadLane, world: CommId) -> Option<CommId> {
-        let handle = self.mpi.parent().ok().flatten()?.word();
-        // Open MPI's port of the root that spawned it.
-        let root = std::env::var("OMPI_PARENT_PORT").unwrap_or_default();
-        let meets = (MeetingWay::Parents, world, &*root);
-        let origin = Origin::Unseen { ordinal: 0 };
-        Some(lane.describe_comm((handle, handle), origin, None, CallSlot::NONE, Some(meets)).id)
-    }
-
-    /// Queries the properties of a datatype; its number is assigned later.
-    pub(crate) fn ask_datatype(&'static self, handle: usize) -> Datatype<'static> {
-        let abi = self.abi();
-        let name = abi.basic.named().find(|(_, word)| **word == Some(handle)).map_or("", |(name, _)| name);
-        let (size, contiguous) = if handle == abi.predefined.datatype_null {
-            // Passed where a datatype is not significant.
-            (0, true)
-        } else {
-            // SAFETY: the program passed the handle to a call that succeeded.
-            let datatype = unsafe { handles::Datatype::from_word(handle) };
-            let layout = self.mpi.type_layout(datatype).ok().flatten();
-            layout.map_or((0, false), |layout| (layout.size, layout.is_contiguous()))
-        };
-        Datatype { id: Default::default(), size: Bytes(size), contiguous, name }
-    }
-
-    /// What a view with this file type repeats, if that has gaps.
-    pub(crate) fn ask_tile(&'static self, handle: usize) -> Option<Tile> {
-        // SAFETY: the program passed the handle to a call that succeeded.
-        let datatype = unsafe { handles::Datatype::from_word(handle) };
-        let layout = self.mpi.type_layout(datatype).ok().flatten()?;
-        let bytes = |number| u64::try_from(number).ok().map(Bytes);
-        let [extent, first, span] = [layout.extent, layout.true_lower, layout.true_extent].map(bytes);
-        let tile = Tile { size: Bytes(layout.size), extent: extent?, first: first?, span: span? };
-        let has_gaps = !layout.is_contiguous() || tile.first > Bytes::ZERO;
-        (has_gaps && layout.size > 0).then_some(tile)
-    }
-}
-
-impl ThreadLane {
-    /// Numbers and describes the communicator of a handle, which `call` made. The second handle is of a communicator with the same members,
-    /// because a duplicate that is still being made must not be used. `meets`: how processes meet by it that have not met before.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn describe_comm(
-        &mut self,
-        (handle, asked): (usize, usize),
-        origin: Origin,
-        split: Option<Split>,
-        call: CallSlot,
-        meets: Option<Meets<'_>>,
-    ) -> Comm {
-        let (tracer, mut members) = (self.tracer, self.tracer.membership(asked, meets.is_some()));
-        // SAFETY: a valid handle: MPI returned it to the program or accepted it from it.
-        let comm = unsafe { handles::Comm::from_word(asked) };
-        while let Some(met) = tracer.name_outsiders(&mut members, comm) {
-            let (way, comm, name) = meets.unwrap_or((MeetingWay::Unseen, CommId(0), ""));
-            let meeting = Meeting { first: met.0, count: met.1, way, comm, name };
-            self.writer.define(&Action::Meeting(meeting), CallSlot::NONE);
-        }
-        let (comm, added) = tracer.known(|known| match known.comms.known.get(handle) {
-            // Another thread has added it meanwhile.
-            Some(comm) => (comm, None),
-            None => {
-                let (comm, origin) = known.comms.add(handle, &members, origin);
-                (comm, Some(origin))
-            }
-        });
-        if let Some(origin) = added {
-            members.describe(comm.id, origin, split, tracer.tasks, &mut |described| {
-                self.writer.define(described, call);
-            });
-        }
-        comm
-    }
-
-    /// Keeps the handles of the run, because a nested call may change the list that it refers to.
-    pub(crate) fn park_run(&mut self) {
-        if let Some(run) = self.run.take() {
-            self.parked = Some(self.tracer.known(|known| known.requests.handles_of(run).to_vec()));
-        }
-    }
-
-    /// Registers a request that a call has made, under its handle; `None`: the call has completed it. If the request has no
-    /// record, its handle is marked, too. If another thread gets the same handle before the completion is recorded, the
-    /// handle has both requests.
-    #[inline(always)]
-    pub(crate) fn insert_request(
-        &mut self,
-        made: PendingRequest,
-        handle: Option<usize>,
-        call: Call,
-        times: (u64, u64),
-    ) {
-        match handle {
-            Some(handle) => self.tracer.known(|known| known.requests.insert(handle, made)),
-            None if made.has(PendingRequest::UNRECORDED) => {}
-            None => self.put_done(made, call, times),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn put_done(&mut self, made: PendingRequest, call: Call, times: (u64, u64)) {
-        let done = Completion { request: made.request(), outcome: Outcome::Done };
-        self.put_completed(times, &[done], None, call);
-    }
-
-    /// Records what a word with this head says.
-    #[inline(always)]
-    pub(crate) fn put_word(&mut self, times: (u64, u64), head: Head, call: Call) {
-        if !self.writer.put_word(times, head) {
-            self.put(times, Content::Word(head), call);
-        }
-    }
-
-    /// Records the completion of `count` consecutive requests of the thread, which made `after` more before this call.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn put_run(&mut self, times: (u64, u64), count: u64, after: u64, call: Call) {
-        let next = self.writer.next_request().request();
-        let first = RequestId { number: next.number - count - after, ..next };
-        self.put(times, Content::Completions(Completions::Run { first, count }), call);
-    }
-
-    /// Records completions of the thread. `completer`: the function's code in records of one word, if it has one.
-    pub(crate) fn put_completed(
-        &mut self,
-        times: (u64, u64),
-        list: &[Completion],
-        completer: Option<u8>,
-        call: Call,
-    ) {
-        let next = self.writer.next_request().request();
-        match Content::completed(Completions::List(list), completer, next) {
-            Content::Word(head) => self.put_word(times, head, call),
-            content => self.put(times, content, call),
-        }
-    }
-
-    #[inline(never)]
-    fn put(&mut self, times: (u64, u64), content: Content<'_>, call: Call) {
-        self.writer.put(times, content, self.tracer.slot(call));
-        self.check();
-    }
-
-    /// This call begins now. Returns the tick.
-    #[inline(always)]
-    pub(crate) fn begin_call(&mut self, call: Call) -> u64 {
-        let start = clock::now();
-        if self.writer.is_long_gap(start) { self.end_gap(start, call) } else { start }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end_gap(&mut self, start: u64, call: Call) -> u64 {
-        match self.tracer.state() {
-            State::Recording => self.writer.end_gap(start, || call.time_part() == TimePart::Polling),
-            _ => start,
-        }
-    }
-
-    /// This call, which began at `start`, ends now. Returns the tick; what the recorder looks up belongs to the call.
-    #[inline(always)]
-    pub(crate) fn end_call(&mut self, call: Call, start: u64) -> u64 {
-        let end = clock::now();
-        if end.wrapping_sub(start) < LONG_CALL { end } else { self.end_long_call(call, (start, end)) }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end_long_call(&mut self, call: Call, times: (u64, u64)) -> u64 {
-        match call.time_part() {
-            TimePart::Own => self.writer.end_own_call(times),
-            _ => self.writer.look(),
-        }
-    }
-
-    /// Records a poll that found nothing.
-    #[inline(always)]
-    pub(crate) fn poll(&mut self, call: Call, times: (u64, u64)) {
-        let tracer = self.tracer;
-        if tracer.state() == State::Recording {
-            self.writer.poll(times, || tracer.slot(call));
-            self.check();
-        }
-    }
-
-    /// Stops the recording if a write has failed, or as it was asked to. Records of one word do without: their windows are soon full.
-    #[inline(always)]
-    pub(crate) fn check(&mut self) {
-        if let Some(reason) = self.writer.failed.take() {
-            self.tracer.stop(self, &reason);
-        }
-        if let Some(after) = self.tracer.stop_after
-            && let Some(reason) = self.tracer.asked_to_stop(after)
-        {
-            self.tracer.stop_quietly(self, reason);
         }
     }
 }
@@ -783,56 +451,4 @@ fn return_lanes_at_end() {
         // SAFETY: a key that was made above.
         unsafe { libc::pthread_setspecific(key, std::ptr::from_ref(machine::thread()).cast()) };
     }
-}
-
-/// Stops recording in children of `fork`, which share the mapping.
-fn stop_in_children() {
-    extern "C" fn in_child() {
-        Tracer::all().for_each(|tracer| _ = tracer.set_state(State::Over));
-    }
-    static ONCE: Once = Once::new();
-    // SAFETY: a function that is never unloaded.
-    ONCE.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
-}
-
-/// Removes rank files of an earlier, larger run, which would make this capture unreadable.
-fn remove_leftovers(dir: &Path, tasks: u32) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let rank = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u32>().ok());
-        if let Some(rank) = rank.filter(|&rank| rank >= tasks)
-            && path == rank_path(dir, Rank(rank))
-        {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair) -> RankInfo {
-    let abi = mpi.abi();
-    let local = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
-    RankInfo {
-        rank,
-        tasks,
-        run,
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        local_rank: local.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()),
-        cores: cores(),
-        mpi: match abi.flavour {
-            Flavour::Mpich => "mpich",
-            Flavour::OpenMpi => "openmpi",
-            Flavour::Standard => "standard",
-        }
-        .to_owned(),
-        library: abi.version.lines().next().unwrap_or_default().trim().to_owned(),
-        program: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
-        pid: std::process::id(),
-        realtime: clock::realtime_at(start),
-    }
-}
-
-/// The CPUs on which this process may run.
-fn cores() -> Vec<u32> {
-    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
-    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
 }

@@ -46,7 +46,10 @@ _start:
     str x8, [x20, 16]
     sub sp, sp, 16
     mov x21, sp
-    // Without a destination, then with the trampoline.
+    // With the first destination, then with the one that it sets.
+    adr x9, first
+    adrp x8, NEXT + 8 * 17
+    str x9, [x8, :lo12:NEXT + 8 * 17]
     call stub
     cmp x0, 42
     check 1
@@ -95,7 +98,7 @@ resolve:
     cmp w24, 0
     csel x0, x1, xzr, ne
     ret
-// The trampoline of names without a destination: sets it.
+// The first destination: sets another one.
 first:
     adrp x8, firsts
     ldr x9, [x8, :lo12:firsts]
@@ -169,17 +172,16 @@ fn program() -> String {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut text = PROGRAM.to_owned();
     let mut names = Vec::new();
-    for file in ["machine.rs", "absent.rs", "chain/catch.rs"] {
+    for file in ["machine.rs", "entry.rs", "chain/catch.rs"] {
         let source = std::fs::read_to_string(sources.join(file)).expect("a source");
         for (name, code) in items(&source) {
             let operands = [
                 ("next", "NEXT"),
                 ("number", "17"),
-                ("first", "first"),
                 ("function", "entered"),
                 ("resolve", "resolve"),
                 ("personality", "personality"),
-                ("change", "resolve"),
+                ("early", "resolve"),
                 ("place", "x9"),
                 ("thread", "x8"),
             ];

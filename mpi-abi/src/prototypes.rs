@@ -5,6 +5,8 @@
 //! lower half; the upper half is undefined. A handle is an `int` under MPICH and a pointer under Open MPI.
 //! [`Kind::width`] gives the significant part of a word.
 
+use std::ffi::CStr;
+use std::ops::Deref;
 use vef_format::capture::event::SendMode;
 use vef_format::operation::Operation;
 
@@ -305,6 +307,20 @@ pub struct Export {
     call: u16,
     /// The convention for its arguments.
     pub form: Convention,
+    /// Index of the symbol's text with a star for the function's name.
+    style: u8,
+}
+
+/// The symbol of a name under which programs call an MPI function.
+#[derive(Clone, Copy, Debug)]
+pub struct Symbol([u8; LONGEST + 1]);
+
+impl Deref for Symbol {
+    type Target = CStr;
+
+    fn deref(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
+    }
 }
 
 struct FunctionRow {
@@ -453,14 +469,19 @@ impl Export {
         unsafe { std::mem::transmute(self.call) }
     }
 
-    /// The symbol at `index`.
-    pub fn symbol(index: usize) -> &'static str {
-        EXPORT_NAMES.get(index)
-    }
-
-    /// The index of a symbol.
-    pub fn find(symbol: &str) -> Option<usize> {
-        EXPORT_NAMES.find(symbol)
+    /// The symbol at `index`. Does not allocate.
+    pub fn symbol(index: usize) -> Symbol {
+        let export = Self::get(index);
+        let (call, is_c) = (export.call(), export.form == Convention::C);
+        let (prefix, suffix) = STYLES.get(export.style.into()).split_once('*').unwrap_or_default();
+        let stem = call.name().strip_prefix("MPI_").unwrap_or_default();
+        let large = if call.group() == Group::Large && !is_c { "_c" } else { "" };
+        let stem = stem.strip_suffix(large).unwrap_or(stem).bytes();
+        let stem = stem.map(|byte| if is_c { byte } else { byte.to_ascii_lowercase() });
+        let mut symbol = [0; LONGEST + 1];
+        let text = prefix.bytes().chain(stem).chain(suffix.bytes());
+        symbol.iter_mut().zip(text).for_each(|(byte, of)| *byte = of);
+        Symbol(symbol)
     }
 }
 
@@ -477,9 +498,25 @@ mod tests {
             assert_eq!(parameters.len(), call.parameters().len(), "{}", call.name());
         }
         assert_eq!((Call::from_number(Call::COUNT as u16), Call::from_name("MPI_Sendd")), (None, None));
-        assert!((0..Export::COUNT).all(|index| Export::find(Export::symbol(index)) == Some(index)));
+    }
+
+    #[test]
+    fn symbols_are_the_names_of_the_stubs() {
+        let mut names = Vec::new();
+        macro_rules! name {
+            ($symbol:literal $number:literal $($optional:ident)?) => {
+                names.push(($number, $symbol))
+            };
+        }
+        for_each_export!(name);
+        assert_eq!(names.len(), Export::COUNT);
+        for (number, name) in &names {
+            assert_eq!(Export::symbol(*number).to_str(), Ok(*name));
+        }
+        let distinct: HashSet<&str> = names.iter().map(|(_, name)| *name).collect();
+        assert_eq!(distinct.len(), names.len());
         for name in ["mpi_send_", "mpi_send_f08ts_large_", "MPIX_Bcast_init", "mpi_init_thread_f08_"] {
-            assert!(Export::find(name).is_some(), "{name}");
+            assert!(distinct.contains(name), "{name}");
         }
     }
 }

@@ -121,6 +121,8 @@ macro_rules! by_flavour {
 
             /// Applies `change` to every field; returns the first error.
             pub fn try_map<U, E>(self, mut change: impl FnMut(T) -> Result<U, E>) -> Result<$struct<U>, E> {
+                // Not inlined for each field.
+                let change: &mut dyn FnMut(T) -> Result<U, E> = &mut change;
                 Ok($struct { $($field: change(self.$field)?),* })
             }
         }

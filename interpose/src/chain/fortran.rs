@@ -9,7 +9,7 @@ use crate::arguments::{abi, c_value, words_of};
 use crate::call::SUCCESS;
 use crate::fortran::{base, c_address, c_handle, contiguous, fortran_handle, has_converters, text};
 use crate::machine::{Frame, MOST, RECORDERS};
-use crate::record::{CallTarget, pass};
+use crate::record::pass;
 use mpi_abi::detect::Abi;
 use mpi_abi::prototypes::{Call, Category, Convention, Export, Kind, Name, Parameter};
 use mpi_abi::tool::ChainCell;
@@ -59,22 +59,14 @@ pub(super) fn go_through(head: ChainCell, number: usize, frame: Frame) -> i32 {
             return enter_tools_ending_in(&real, head, &shown.words, call);
         }
     }
-    Recorders { number, place: 0 }.call(frame)
+    record_from(0, number, frame)
 }
 
-/// The recorders from `place` on, then MPI, with Fortran's arguments.
-#[derive(Clone, Copy)]
-struct Recorders {
-    number: usize,
-    place: usize,
-}
-
-impl CallTarget for Recorders {
-    fn call(self, frame: Frame) -> i32 {
-        match self.place {
-            RECORDERS => pass(self.number, frame),
-            place => record_with(place, self.number, frame, Self { place: place + 1, ..self }),
-        }
+/// Passes a call through the recorders from `place` on, then to MPI, with Fortran's arguments.
+fn record_from(place: usize, number: usize, frame: Frame) -> i32 {
+    match place {
+        RECORDERS => pass(number, frame),
+        _ => record_with(place, number, frame, &|frame| record_from(place + 1, number, frame)),
     }
 }
 

@@ -177,13 +177,15 @@ impl Handler {
     /// # Safety
     /// As [`Handler::call_mpi`].
     unsafe fn record(&self, at: (usize, &Path), behind: &[ChainCell], words: &[usize]) -> i32 {
-        let next = ToCell { cell: behind[self.call as usize], call: self.call };
+        let (cell, call) = (behind[self.call as usize], self.call);
+        // SAFETY: the arguments of the function.
+        let next = |frame: Frame| unsafe { call_cell(cell, &frame.words(call.parameters().len()), call) };
         // SAFETY: the contract.
         let mut own = unsafe { OwnFrame::new(words) };
         let frame = own.frame();
         match is_beginning(self.call) {
-            true => hooks::begin(self.number, frame, at, false, || next.call(frame)),
-            false => record_with(at.0, self.number, frame, next),
+            true => hooks::begin(self.number, frame, at, false, || next(frame)),
+            false => record_with(at.0, self.number, frame, &next),
         }
     }
 }
@@ -193,26 +195,22 @@ pub(crate) fn is_beginning(call: Call) -> bool {
     matches!(call, Call::MPI_Init | Call::MPI_Init_thread | Call::MPI_Session_init)
 }
 
-/// Makes a call by the name with this number, and records it if recorder number `place` currently records such calls.
-pub(super) fn record_with<N: CallTarget>(place: usize, number: usize, frame: Frame, next: N) -> i32 {
+/// Makes a call by the name with this number by `next`, and records it if recorder number `place` currently records such calls.
+pub(super) fn record_with(place: usize, number: usize, frame: Frame, next: &dyn Fn(Frame) -> i32) -> i32 {
     let recorded = Tracer::at(place).filter(|tracer| hooks::record(tracer, Export::get(number).call()));
     match recorded.and_then(|tracer| tracer.lane().zip(CallPlan::of(number, tracer.abi()))) {
-        Some((lane, plan)) => record(plan, frame, lane, next),
-        None => next.call(frame),
+        Some((lane, plan)) => record(plan, frame, lane, ToRest(next)),
+        None => next(frame),
     }
 }
 
-/// The call goes to the next tool.
+/// The call goes to the rest of a chain of tools.
 #[derive(Clone, Copy)]
-struct ToCell {
-    cell: ChainCell,
-    call: Call,
-}
+struct ToRest<'a>(&'a dyn Fn(Frame) -> i32);
 
-impl CallTarget for ToCell {
+impl CallTarget for ToRest<'_> {
     fn call(self, frame: Frame) -> i32 {
-        // SAFETY: the arguments of the function.
-        unsafe { call_cell(self.cell, &frame.words(self.call.parameters().len()), self.call) }
+        (self.0)(frame)
     }
 }
 
