@@ -262,8 +262,8 @@ impl<T: Versioned> Out<T> {
             let element = self.first.byte_add(at * self.size);
             if self.size < size_of::<T>() {
                 // Of a copy, so that `value` itself needs no place in memory.
-                let value = value;
-                element.cast::<u8>().copy_from_nonoverlapping((&raw const value).cast(), self.size);
+                let copy = value;
+                element.cast::<u8>().copy_from_nonoverlapping((&raw const copy).cast(), self.size);
                 return;
             }
             element.write(value);
