@@ -247,9 +247,7 @@ impl<T: Versioned> Out<T> {
         present(first, name)?;
         match size >= T::FIRST && size.is_multiple_of(align_of::<T>()) {
             true => Ok(Self { first, size }),
-            false => {
-                Err(Failure::new(VEF_ERROR_ARGUMENT, format_args!("{name}: no element has {size} bytes")))
-            }
+            false => Err(wrong_size(name, size)),
         }
     }
 
@@ -263,7 +261,9 @@ impl<T: Versioned> Out<T> {
         unsafe {
             let element = self.first.byte_add(at * self.size);
             if self.size < size_of::<T>() {
-                element.cast::<u8>().copy_from_nonoverlapping((&raw const value).cast(), self.size);
+                // Of a copy, so that `value` itself needs no place in memory.
+                let copy = value;
+                element.cast::<u8>().copy_from_nonoverlapping((&raw const copy).cast(), self.size);
                 return;
             }
             element.write(value);
@@ -279,8 +279,18 @@ impl<T: Versioned> Out<T> {
 pub(crate) fn present<T>(pointer: *const T, name: &str) -> Result<(), Failure> {
     match pointer.is_null() {
         false => Ok(()),
-        true => Err(Failure::new(VEF_ERROR_NULL, format_args!("{name} is null"))),
+        true => Err(null(name)),
     }
+}
+
+#[cold]
+fn null(name: &str) -> Failure {
+    Failure::new(VEF_ERROR_NULL, format_args!("{name} is null"))
+}
+
+#[cold]
+fn wrong_size(name: &str, size: usize) -> Failure {
+    Failure::new(VEF_ERROR_ARGUMENT, format_args!("{name}: no element has {size} bytes"))
 }
 
 /// An array that is handed in; null is an array of nothing.

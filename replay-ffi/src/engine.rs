@@ -50,6 +50,10 @@ impl Sink for TakenIn {
     }
 
     #[inline(always)]
+    fn watches(&self) -> bool {
+        self.accounts.is_some()
+    }
+
     fn started(&mut self, started: &Started) {
         if let Some(accounts) = &mut self.accounts {
             accounts.started(accounts.number(started.job, started.task.0), started);

@@ -42,8 +42,9 @@ impl Faults {
     }
 
     /// The error that has ended the replay, if one has.
+    #[inline(always)]
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.ended.clone().map_or(Ok(()), Err)
+        self.ended.as_ref().map_or(Ok(()), |ended| Err(ended.clone()))
     }
 
     /// Why it does not go on, if it does not; null otherwise.

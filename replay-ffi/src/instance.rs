@@ -49,11 +49,8 @@ impl Instance {
     }
 
     #[inline(always)]
-    fn pop(&mut self, now: Picos) -> Result<Option<Message>, Failure> {
-        match self.engine.pop_ready(now) {
-            Ok(message) => Ok(message.map(Message::from)),
-            Err(error) => Err(self.refusal(error)),
-        }
+    fn pop(&mut self, now: Picos) -> Result<Option<replay::Message>, Failure> {
+        self.engine.pop_ready(now).map_err(|error| self.refusal(error))
     }
 
     #[inline(always)]
@@ -61,6 +58,7 @@ impl Instance {
         self.engine.delivered(LiveId::from_raw(id), Picos(at)).map_err(|error| self.refusal(error))
     }
 
+    #[inline(always)]
     fn next_ready(&self) -> Result<Option<Picos>, Failure> {
         self.faults.check()?;
         Ok(self.engine.next_ready())
@@ -148,11 +146,11 @@ pub unsafe extern "C" fn vef_replay_pop_ready(
     unsafe {
         with(replay, |replay| {
             let message = Out::new(message, size, "message")?;
-            let popped = replay.pop(Picos(now))?;
-            if let Some(popped) = popped {
-                message.write(0, popped);
+            match replay.pop(Picos(now))? {
+                Some(popped) => message.write(0, popped.into()),
+                None => return Ok(0),
             }
-            Ok(popped.is_some().into())
+            Ok(1)
         })
     }
 }
@@ -362,7 +360,7 @@ pub unsafe extern "C" fn vef_replay_hand_out(
         };
         // SAFETY: the caller's promise; a callback that frees the replay leaves it until the end of this function.
         let status = unsafe { with(replay, take) };
-        let Some(message) = taken else { break if count > 0 { count } else { status } };
+        let Some(message) = taken.map(Message::from) else { break if count > 0 { count } else { status } };
         count += 1;
         // No reference to the replay is held here. SAFETY: the caller's promise on `inject`.
         if unsafe { inject(user, &raw const message) } != 0 {

@@ -28,6 +28,8 @@ use vef_format::raw::{KIND, NOTHING, Raw};
 
 /// How a checkpoint begins.
 const MAGIC: &[u8; 8] = b"VEFSTATE";
+/// Number of the layout of the state within a version of the library, in the digest.
+const LAYOUT: u32 = 2;
 
 /// Why a replay cannot be saved, or does not take a checkpoint; the replay is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -255,7 +257,7 @@ impl Engine {
     fn digest(&self) -> u32 {
         let mut digest = Digest(crc32fast::Hasher::new());
         let live = &self.live;
-        let _ = write!(digest, "{} {:?} ", env!("CARGO_PKG_VERSION"), live.nodes);
+        let _ = write!(digest, "{} {LAYOUT} {:?} ", env!("CARGO_PKG_VERSION"), live.nodes);
         let _ = write!(digest, "{:?} {:?} {} ", live.send_completion, live.same_node, live.run_ahead);
         let _ = write!(digest, "{:?} {:?} ", self.collectives.table, self.collectives.events);
         let _ = write!(digest, "{:?} ", self.partition.as_ref().map(|partition| partition.number));

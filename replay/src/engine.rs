@@ -16,7 +16,7 @@ use crate::departure::Departure;
 use crate::error::{EngineResult, ReplayError};
 use crate::events::EventMember;
 use crate::job::Running;
-use crate::live::{Completes, Flight, Live, Of, Refused, order, short};
+use crate::live::{Completes, Flight, Live, Of, Refused, order};
 use crate::message::{Called, LiveId, Sink, Started, Wake, WakeTarget};
 use crate::options::SendCompletion;
 use crate::parcels::Partition;
@@ -154,12 +154,17 @@ impl Engine {
         self.note_moment(at)?;
         match wake.target.who() {
             Called::Task(task) => {
-                let sequence = self.sequences.get(task as usize);
-                if sequence.is_none_or(|sequence| sequence.wait != Wait::Turn) {
+                let Self { sequences, jobs, live, collectives, .. } = self;
+                let Some(sequence) = sequences.get_mut(task as usize).filter(|task| task.wait == Wait::Turn)
+                else {
                     return Err(self.refuse(ReplayError::NotWaiting));
+                };
+                if at < sequence.last_call {
+                    let clock = sequence.last_call;
+                    return Err(self.refuse(ReplayError::Backwards { clock, at }));
                 }
-                self.note_call(task, at)?;
-                let halt = self.task(task).resume(at, out);
+                sequence.last_call = at;
+                let halt = Task::new(task, sequence, jobs, live, collectives).resume(at, out);
                 self.carry_out(task, halt, out)
             }
             Called::Part(part) => {
@@ -218,10 +223,11 @@ impl Engine {
         self.player().members(job, id)
     }
 
-    /// The order of the message that a task, or a part of a collective, waits to start.
+    /// The order of the message that a task, or a part of a collective, waits to start. Of a task all earlier records' come first.
+    #[inline(always)]
     pub(crate) fn order_of(&self, target: WakeTarget) -> u64 {
         match target.who() {
-            Called::Task(task) => order(task, short(self.sequences[task as usize].records)),
+            Called::Task(task) => order(task, u32::MAX),
             Called::Part(part) => {
                 let part = &self.collectives.parts[part as usize];
                 order(part.task, part.record)

@@ -68,11 +68,11 @@ impl InCalls {
     }
 
     /// Keeps a message that starts if its receiver computes at that moment.
-    pub(crate) fn keep(&mut self, id: LiveId, departure: &Departure) -> bool {
+    pub(crate) fn keep(&mut self, id: LiveId, departure: Departure) -> bool {
         let receiver = departure.first_task + departure.dst.0;
         let computes = self.computes_from[receiver as usize] <= departure.start;
         if computes && departure.bytes > self.above {
-            self.waiting.entry(receiver).or_default().push((id, departure.clone()));
+            self.waiting.entry(receiver).or_default().push((id, departure));
             return true;
         }
         false

@@ -70,23 +70,30 @@ impl Lines {
     }
 
     /// A message is delivered for which its receiver does not wait, or not yet; `awaited` says whether it will, as far as the trace says so.
+    /// `early` counts those of its receiver that are kept.
     #[inline(always)]
-    pub(crate) fn deliver_early(&mut self, id: u64, awaited: bool) {
+    pub(crate) fn deliver_early(&mut self, id: u64, awaited: bool, early: &mut u8) {
         match &mut self.arrived {
-            Arrived::Early(early) => {
+            Arrived::Early(ids) => {
                 if awaited {
-                    early.insert(id);
+                    ids.insert(id);
+                    *early = early.saturating_add(1);
                 }
             }
             Arrived::Checked(lines) => drop(lines.set(id, State::Over)),
         }
     }
 
-    /// Whether a message has been delivered for which a record is about to wait.
+    /// Whether a message has been delivered for which a record is about to wait; `early` is the count of its task.
     #[inline(always)]
-    pub(crate) fn has_received(&mut self, id: u64) -> bool {
+    pub(crate) fn has_received(&mut self, id: u64, early: &mut u8) -> bool {
         match &mut self.arrived {
-            Arrived::Early(early) => !early.is_empty() && early.remove(&id),
+            Arrived::Early(ids) => {
+                let has_come = *early > 0 && ids.remove(&id);
+                // A count that is full may be of more.
+                *early -= u8::from(has_come && *early < u8::MAX);
+                has_come
+            }
             Arrived::Checked(lines) => lines.get(id) == State::Over,
         }
     }

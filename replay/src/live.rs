@@ -144,7 +144,7 @@ impl Live {
         self.stats.start(departure.kind, departure.bytes);
         let id = self.insert(flight);
         if let Some(in_calls) = &mut self.in_calls
-            && in_calls.keep(id, departure)
+            && in_calls.keep(id, departure.clone())
         {
             return Some(());
         }

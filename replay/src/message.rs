@@ -51,6 +51,12 @@ pub trait Sink {
         let _ = collective;
     }
 
+    /// Whether [`Sink::started`] does anything at present: where it is `false`, the engine makes no reports.
+    #[inline(always)]
+    fn watches(&self) -> bool {
+        true
+    }
+
     /// Takes note of a record that starts. Timelines and statistics are made from this; a simulator needs none of it. For each task the
     /// records come in their order, for a task's last one [`Sink::left`] may follow.
     #[inline(always)]

@@ -10,12 +10,10 @@ use crate::engine::{Engine, TaskProgress};
 use crate::error::ReplayError;
 use crate::events::{Collective, EventMember};
 use crate::message::{LiveId, Message, Next, Sink, Started, Wake, WakeTarget};
-use crate::queue::Queue;
+use crate::queue::{Numbered, Numbers, Queue};
 use crate::stats::Stats;
 use crate::stuck::Stuck;
 use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use vef_format::ids::CollectiveId;
 use vef_format::units::Picos;
 
@@ -32,9 +30,8 @@ pub struct Replay {
 /// What is to happen at a time.
 #[derive(Debug)]
 struct Queues {
-    /// Messages for the simulator.
-    ready: Queue<WakeTarget>,
-    moment: Moment,
+    /// Messages for the simulator, by time and [`Message::order`].
+    ready: Queue<WakeTarget, Numbered<Engine>>,
     /// Messages within a node, which are carried here.
     inside: Queue<Inside>,
     /// Collectives for the simulator, by time.
@@ -43,50 +40,10 @@ struct Queues {
     accounts: Option<Box<Accounts>>,
 }
 
-/// Messages for the simulator that became ready at one moment, the first of `ready`, where there is more than one: by [`Message::order`].
-#[derive(Debug, Serialize, Deserialize)]
-struct Moment {
-    /// [`Picos::MAX`] if there are none.
-    at: Picos,
-    /// In order; the first `taken` were taken.
-    calls: Vec<(u64, WakeTarget)>,
-    taken: usize,
-    /// Those that have been added since.
-    late: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Added and not ordered yet.
-    added: Vec<WakeTarget>,
-}
-
-impl Moment {
-    const NONE: Picos = Picos::MAX;
-
-    fn new() -> Self {
-        let (calls, late, added) = (Vec::new(), BinaryHeap::new(), Vec::new());
-        Self { at: Self::NONE, calls, taken: 0, late, added }
-    }
-
-    /// Takes the first call.
-    fn pop(&mut self, engine: &Engine) -> Option<(Picos, WakeTarget)> {
-        for target in self.added.drain(..) {
-            self.late.push(Reverse((engine.order_of(target), target.0)));
-        }
-        let at = self.at;
-        let first = self.calls.get(self.taken).copied();
-        let target = match (first, self.late.peek()) {
-            (Some((order, _)), Some(&Reverse((late, target)))) if late < order => {
-                self.late.pop();
-                WakeTarget(target)
-            }
-            (Some((_, target)), _) => {
-                self.taken += 1;
-                target
-            }
-            (None, _) => WakeTarget(self.late.pop()?.0.1),
-        };
-        if self.taken == self.calls.len() && self.late.is_empty() {
-            self.at = Self::NONE;
-        }
-        Some((at, target))
+impl Numbers<WakeTarget> for Engine {
+    #[inline(always)]
+    fn number(&self, target: WakeTarget) -> u64 {
+        self.order_of(target)
     }
 }
 
@@ -99,26 +56,17 @@ enum Inside {
 
 /// Queues in a checkpoint, their events in order.
 type SavedQueues =
-    (Vec<(Picos, WakeTarget)>, Moment, Vec<(Picos, Inside)>, Vec<(Picos, Collective)>, Option<Accounts>);
+    (Vec<(Picos, WakeTarget)>, Vec<(Picos, Inside)>, Vec<(Picos, Collective)>, Option<Accounts>);
 
 impl Queues {
     fn new(accounts: Option<Box<Accounts>>) -> Self {
-        Self {
-            ready: Queue::new(),
-            moment: Moment::new(),
-            inside: Queue::new(),
-            collectives: Queue::new(),
-            accounts,
-        }
+        Self { ready: Queue::default(), inside: Queue::new(), collectives: Queue::new(), accounts }
     }
 
     /// Keeps what is for later; returns a message that starts.
     #[inline(always)]
     fn add(&mut self, next: Next) -> Option<Message> {
         match next {
-            Next::Wake(Wake { at, target, inside: false }) if at == self.moment.at => {
-                self.moment.added.push(target)
-            }
             Next::Wake(Wake { at, target, inside: false }) => self.ready.push(at, target),
             Next::Wake(Wake { at, target, inside: true }) => self.inside.push(at, Inside::Start(target)),
             Next::Inside { message, arrives } => self.inside.push(arrives, Inside::Arrival(message.id)),
@@ -127,45 +75,6 @@ impl Queues {
         None
     }
 
-    /// When the next message is ready.
-    #[inline(always)]
-    fn next_ready(&self) -> Option<Picos> {
-        if self.moment.at != Moment::NONE { Some(self.moment.at) } else { self.ready.next() }
-    }
-
-    /// The next call for a message that is ready at `now`.
-    #[inline(always)]
-    fn pop_ready(&mut self, now: Picos, engine: &Engine) -> Option<(Picos, WakeTarget)> {
-        if self.moment.at != Moment::NONE {
-            return self.moment.pop(engine);
-        }
-        let (at, target) = self.ready.pop(now)?;
-        if self.ready.next() == Some(at) && at != Moment::NONE {
-            return self.pop_of_several(at, target, engine);
-        }
-        Some((at, target))
-    }
-
-    /// Collects the calls of the moment `at`, of which the first is popped; takes the first by order.
-    fn pop_of_several(
-        &mut self,
-        at: Picos,
-        first: WakeTarget,
-        engine: &Engine,
-    ) -> Option<(Picos, WakeTarget)> {
-        let Self { ready, moment, .. } = self;
-        moment.at = at;
-        moment.taken = 0;
-        moment.calls.clear();
-        moment.calls.push((engine.order_of(first), first));
-        while let Some((_, target)) = ready.pop(at) {
-            moment.calls.push((engine.order_of(target), target));
-        }
-        moment.calls.sort_unstable_by_key(|&(order, _)| order);
-        moment.pop(engine)
-    }
-
-    #[inline(always)]
     fn account(&mut self, started: &Started) {
         if let Some(accounts) = &mut self.accounts {
             accounts.started(accounts.number(started.job, started.task.0), started);
@@ -185,6 +94,10 @@ impl Sink for Queues {
     }
 
     #[inline(always)]
+    fn watches(&self) -> bool {
+        self.accounts.is_some()
+    }
+
     fn started(&mut self, started: &Started) {
         self.account(started);
     }
@@ -193,14 +106,14 @@ impl Sink for Queues {
 /// The same, and the message that was called for.
 struct Called<'a> {
     queues: &'a mut Queues,
-    message: Option<Message>,
+    message: &'a mut Option<Message>,
 }
 
 impl Sink for Called<'_> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(message) = self.queues.add(next) {
-            self.message = Some(message);
+            *self.message = Some(message);
         }
     }
 
@@ -209,6 +122,10 @@ impl Sink for Called<'_> {
     }
 
     #[inline(always)]
+    fn watches(&self) -> bool {
+        self.queues.watches()
+    }
+
     fn started(&mut self, started: &Started) {
         self.queues.account(started);
     }
@@ -243,8 +160,9 @@ impl Replay {
     /// # Errors
     /// [`CheckpointError::Ended`].
     pub fn save(&self) -> Result<Vec<u8>, CheckpointError> {
-        let Queues { ready, moment, inside, collectives, accounts } = &self.queues;
-        let queues = (ready.to_vec(), moment, inside.to_vec(), collectives.to_vec(), accounts.as_deref());
+        let Queues { ready, inside, collectives, accounts } = &self.queues;
+        let queues =
+            (ready.to_vec_by(&self.engine), inside.to_vec(), collectives.to_vec(), accounts.as_deref());
         self.engine.save_with(&(queues, self.clock))
     }
 
@@ -254,11 +172,10 @@ impl Replay {
     /// The bytes are no checkpoint of this replay, or the trace cannot be read again; the replay is as it was.
     pub fn restore(&mut self, checkpoint: &[u8]) -> Result<(), CheckpointError> {
         let (saved, clock): (SavedQueues, Picos) = self.engine.restore_with(checkpoint)?;
-        let (ready, moment, inside, collectives, accounts) = saved;
+        let (ready, inside, collectives, accounts) = saved;
         let keeps_times = self.queues.accounts.is_some();
         self.queues = Queues {
             ready: ready.into_iter().collect(),
-            moment,
             inside: inside.into_iter().collect(),
             collectives: collectives.into_iter().collect(),
             accounts: accounts.filter(|_| keeps_times).map(Box::new),
@@ -278,7 +195,7 @@ impl Replay {
     /// ([`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls)). `None`: nothing will happen without a delivery.
     #[inline]
     pub fn next_ready(&self) -> Option<Picos> {
-        let next = match (self.queues.next_ready(), self.queues.inside.next()) {
+        let next = match (self.queues.ready.next(), self.queues.inside.next()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
@@ -294,21 +211,24 @@ impl Replay {
     /// Order: by the time at which they became ready; at equal times by [`Message::order`].
     #[inline]
     pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
-        // Fast path for the empty poll that ends every loop.
-        if now == self.clock
-            && !self.engine.ended
-            && self.queues.inside.is_empty()
-            && self.queues.next_ready().is_none_or(|next| next > now)
-        {
-            return Ok(None);
-        }
-        self.pop(now)
+        let mut message = None;
+        self.pop(now, &mut message)?;
+        Ok(message)
     }
 
-    fn pop(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
+    /// Puts the next message that is ready at `now`, if there is one, into `message`, which is empty.
+    fn pop(&mut self, now: Picos, message: &mut Option<Message>) -> Result<(), ReplayError> {
         self.check_time(now)?;
-        self.move_clock(now)?;
-        self.pop_now()
+        loop {
+            // Messages within a node that follow from the one before come before the next.
+            self.move_clock(now)?;
+            let Some((at, target)) = self.queues.ready.pop_by(now, &self.engine) else { return Ok(()) };
+            self.call(Wake { at, target, inside: false }, now, message)?;
+            // Without one it waits for its receiver.
+            if message.is_some() {
+                return Ok(());
+            }
+        }
     }
 
     /// Gives `take` the next messages that are ready at `now`, one after the other and at most so many: the same as
@@ -321,9 +241,7 @@ impl Replay {
     ) -> Result<(), ReplayError> {
         self.check_time(now)?;
         for _ in 0..most {
-            // Messages within a node that follow from the one before come before the next.
-            self.move_clock(now)?;
-            match self.pop_now()? {
+            match self.pop_ready(now)? {
                 Some(message) => take(message),
                 None => break,
             }
@@ -331,26 +249,9 @@ impl Replay {
         Ok(())
     }
 
-    /// As [`Replay::pop_ready`] at the present.
-    #[inline(always)]
-    fn pop_now(&mut self) -> Result<Option<Message>, ReplayError> {
-        loop {
-            let next = self.queues.pop_ready(self.clock, &self.engine);
-            let Some((at, target)) = next else { return Ok(None) };
-            if let Some(message) = self.call(Wake { at, target, inside: false }, self.clock)? {
-                return Ok(Some(message));
-            }
-            // It waits for its receiver. What stays within a node comes before the next one, as always.
-            self.move_clock(self.clock)?;
-        }
-    }
-
-    /// Calls a task; returns the message that it then starts.
-    #[inline(always)]
-    fn call(&mut self, wake: Wake, at: Picos) -> Result<Option<Message>, ReplayError> {
-        let mut called = Called { queues: &mut self.queues, message: None };
-        self.engine.wake(wake, at, &mut called)?;
-        Ok(called.message)
+    /// Calls a task; the message that it then starts goes to `message`.
+    fn call(&mut self, wake: Wake, at: Picos, message: &mut Option<Message>) -> Result<(), ReplayError> {
+        self.engine.wake(wake, at, &mut Called { queues: &mut self.queues, message })
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -451,7 +352,7 @@ impl Replay {
         while let Some((at, step)) = self.queues.inside.pop(now) {
             self.clock = self.clock.max(at);
             match step {
-                Inside::Start(target) => drop(self.call(Wake { at, target, inside: true }, at)?),
+                Inside::Start(target) => self.call(Wake { at, target, inside: true }, at, &mut None)?,
                 Inside::Arrival(id) => self.engine.delivered(id, at, &mut self.queues)?,
             }
         }

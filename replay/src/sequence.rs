@@ -31,6 +31,8 @@ pub(crate) struct Sequence {
     /// Messages that it has started since the simulator last called for it.
     pub(crate) ahead: u8,
     last_part: LastPart,
+    /// Messages to it in [`Lines`](crate::lines::Lines) that have come early; [`u8::MAX`] of so many or more.
+    pub(crate) early: u8,
 }
 
 /// Bit of the tag of a record that depends on a send of its task: the record does not wait for its completion.
@@ -81,6 +83,7 @@ impl Sequence {
             wait: Wait::Nothing,
             ahead: 0,
             last_part: LastPart::None,
+            early: 0,
         }
     }
 

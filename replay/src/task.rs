@@ -72,7 +72,7 @@ impl Task<'_> {
         out: &mut impl Sink,
     ) -> EngineResult<Halt> {
         if !self.sequence.waits_for(Wait::Received, line) {
-            self.job.lines.deliver_early(line, awaited);
+            self.job.lines.deliver_early(line, awaited, &mut self.sequence.early);
             return Ok(Halt::Waiting);
         }
         self.job.lines.deliver(line);
@@ -161,7 +161,7 @@ impl Task<'_> {
     fn start_mark(&mut self, start: Picos, out: &mut impl Sink) -> EngineResult<Option<u64>> {
         let Raw { id, tag, .. } = self.sequence.next;
         let is_record = tag & PAUSE == 0;
-        out.started(&started(self.sequence, is_record.then_some(self.sequence.next), start));
+        tell(self.sequence, is_record.then_some(self.sequence.next), start, out);
         self.sequence.at = start;
         if !is_record {
             return Ok(None);
@@ -182,7 +182,7 @@ impl Task<'_> {
         let bytes = Bytes(bytes);
         let completes = self.live.completes(bytes);
         let complete = completes == Completes::AtStart;
-        out.started(&started(self.sequence, Some(self.sequence.next), start));
+        tell(self.sequence, Some(self.sequence.next), start, out);
         if !self.job.lines.start(id, complete) {
             return Err(self.duplicate(id));
         }
@@ -241,7 +241,7 @@ impl Task<'_> {
                 let Some(start) = self.job.scale.after(self.sequence.at, Ticks(mark.time), rank) else {
                     return Err(self.overflow());
                 };
-                out.started(&started(self.sequence, Some(mark.raw(rank)), start));
+                tell(self.sequence, Some(mark.raw(rank)), start, out);
                 self.sequence.at = start;
                 *complete = Some(mark.id);
                 return self.pass(mark.id);
@@ -280,7 +280,7 @@ impl Task<'_> {
     fn must_wait(&mut self, complete: Option<u64>) -> Option<Wait> {
         let Raw { after, tag, .. } = self.sequence.next;
         let (over, wait) = match tag & DEPENDENCY {
-            2 => (self.job.lines.has_received(after), Wait::Received),
+            2 => (self.job.lines.has_received(after, &mut self.sequence.early), Wait::Received),
             1 => {
                 let over = complete == Some(after) || self.job.lines.is_complete(after);
                 (over || tag & STARTED != 0, Wait::Sent)
@@ -321,9 +321,17 @@ fn end_of_lines(sequence: &mut Sequence, start: Picos, out: &mut impl Sink) -> H
     }
     // It does not wait any more, so that what it enters does not release it.
     sequence.wait = Wait::Nothing;
-    out.started(&started(sequence, Some(sequence.next), start));
+    tell(sequence, Some(sequence.next), start, out);
     sequence.at = start;
     Halt::Collective
+}
+
+/// Reports a record that starts, if anybody watches.
+#[inline(always)]
+fn tell(sequence: &Sequence, record: Option<Raw>, at: Picos, out: &mut impl Sink) {
+    if out.watches() {
+        out.started(&started(sequence, record, at));
+    }
 }
 
 /// The report of a record that starts.
