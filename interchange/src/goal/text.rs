@@ -12,6 +12,7 @@ use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use vef_format::error::Located;
+use vef_format::nearest::nearest;
 use vef_format::units::{Bytes, Picos};
 
 /// Whether a text is a schedule: its first words are `num_ranks` or, by mistake, `rank N {`; perhaps behind lines with `#`, which are no
@@ -24,7 +25,7 @@ pub(super) fn is_text(start: &[u8]) -> bool {
     }
     let mut words = Words::new(rest);
     match words.next() {
-        Some((b"num_ranks", _)) => true,
+        Some((word, _)) if nearest(&word_of(word), ["num_ranks"]).is_some() => true,
         Some((b"rank", _)) => {
             words.next().is_some_and(|(number, _)| number.iter().all(u8::is_ascii_digit))
                 && matches!(words.next(), Some((b"{", _)))
@@ -32,6 +33,9 @@ pub(super) fn is_text(start: &[u8]) -> bool {
         _ => false,
     }
 }
+
+/// Words that a label may be, misspelt.
+const WORDS: [&str; 6] = ["send", "recv", "calc", "tag", "cpu", "nic"];
 
 /// Reads a text.
 pub(super) struct TextReader {
@@ -102,8 +106,11 @@ impl<'a> Parser<'a, '_> {
             Some((word, line)) if word.starts_with(b"#") => {
                 Some((line, "its comments are // and /* */, not #".to_owned()))
             }
-            Some((word, line)) => Some((line, format!("found `{}`", word_of(word)))),
-            None => Some((self.words.line, "found the end".to_owned())),
+            Some((word, line)) => {
+                let meant = misspelt(word, &["num_ranks"]);
+                Some((line, meant.unwrap_or_else(|| format!("found `{}`", word_of(word)))))
+            }
+            None => Some((self.words.last_line(), "found the end of the file".to_owned())),
         };
         if let Some((line, found)) = wrong {
             let what = format!("a GOAL schedule begins with num_ranks and their number: {found}");
@@ -136,7 +143,7 @@ impl<'a> Parser<'a, '_> {
         let mut named = Vec::new();
         loop {
             let Some((word, line)) = self.words.next() else {
-                return Err((self.words.line, expected("} or an operation", None)));
+                return Err((self.words.last_line(), expected("} or an operation", None)));
             };
             match word {
                 [b'}'] => break,
@@ -147,7 +154,7 @@ impl<'a> Parser<'a, '_> {
                         if let Some(before) = labels.insert(label, operation) {
                             let before = self.graph.operations[before as usize].place;
                             let twice =
-                                format!("label {:?} was there before, on line {before}", word_of(label));
+                                format!("label `{}` was there before, on line {before}", word_of(label));
                             return Err((line, Problem::Invalid(twice)));
                         }
                         let Some((word, line)) = self.words.next() else {
@@ -169,13 +176,20 @@ impl<'a> Parser<'a, '_> {
                             }
                         }
                     }
-                    other => return Err((line, expected("a colon, requires or irequires", other))),
+                    other => {
+                        let edge = || misspelt(other?.0, &["requires", "irequires"]);
+                        let problem = misspelt(label, &WORDS).or_else(edge).map(Problem::Invalid);
+                        return Err((
+                            line,
+                            problem.unwrap_or_else(|| expected("a colon, requires or irequires", other)),
+                        ));
+                    }
                 },
             }
         }
         for (label, other, requires, line, at) in named {
             let find = |label: &[u8]| {
-                let missing = || format!("this rank has no operation {:?}", word_of(label));
+                let missing = || format!("this rank has no operation `{}`", word_of(label));
                 labels.get(label).ok_or_else(|| (line, Problem::Invalid(missing())))
             };
             let pair = (find(other)?, find(label)?);
@@ -263,7 +277,7 @@ impl<'a> Parser<'a, '_> {
     fn bytes(&mut self) -> Parsed<Bytes> {
         let wanted = "a size like 100b";
         let Some((word, line)) = self.words.next() else {
-            return Err((self.words.line, expected(wanted, None)));
+            return Err((self.words.last_line(), expected(wanted, None)));
         };
         let bytes = word.strip_suffix(b"b").and_then(parse_number);
         bytes.map(Bytes).ok_or_else(|| (line, expected(wanted, Some((word, line)))))
@@ -277,7 +291,7 @@ impl<'a> Parser<'a, '_> {
 
     fn number(&mut self, wanted: &'static str) -> Parsed<(u64, u32)> {
         let Some((word, line)) = self.words.next() else {
-            return Err((self.words.line, expected(wanted, None)));
+            return Err((self.words.last_line(), expected(wanted, None)));
         };
         let number = parse_number(word);
         number.map(|number| (number, line)).ok_or_else(|| (line, expected(wanted, Some((word, line)))))
@@ -286,7 +300,9 @@ impl<'a> Parser<'a, '_> {
     fn expect(&mut self, word: &[u8], wanted: &'static str) -> Parsed<()> {
         match self.words.next() {
             Some((found, _)) if found == word => Ok(()),
-            found => Err((found.map_or(self.words.line, |(_, line)| line), expected(wanted, found))),
+            found => {
+                Err((found.map_or_else(|| self.words.last_line(), |(_, line)| line), expected(wanted, found)))
+            }
         }
     }
 }
@@ -349,12 +365,19 @@ fn parse_number(word: &[u8]) -> Option<u64> {
     }
 }
 
+/// What one of `names`, misspelt, is meant to be.
+fn misspelt(word: &[u8], names: &[&str]) -> Option<String> {
+    let word = word_of(word);
+    let meant = nearest(&word, names.iter().copied()).filter(|name| *name != word)?;
+    Some(format!("found `{word}`: did you mean {meant}?"))
+}
+
 fn word_of(word: &[u8]) -> String {
     String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned()
 }
 
 fn expected(expected: &'static str, found: Option<(&[u8], u32)>) -> Problem {
-    let found = found.map_or("the end of the file".to_owned(), |(word, _)| format!("{:?}", word_of(word)));
+    let found = found.map_or("the end of the file".to_owned(), |(word, _)| format!("`{}`", word_of(word)));
     Problem::Expected { expected, found }
 }
 
