@@ -82,9 +82,9 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for problem in finding.problems(Severity::Error) {
-        let place = match problem.place {
-            Some(place) => format!(" {place}"),
-            None => problem.line.to_string(),
+        let place = match problem.place.record {
+            Some(record) => format!(" {record}"),
+            None => problem.place.line.to_string(),
         };
         output::remark(format_args!("{}:{place}: {}", check.trace.display(), problem.text));
     }
@@ -446,7 +446,7 @@ impl Finding<'_> {
             lines.extend(self.kinds(Severity::Warning));
             lines.extend(
                 self.problems(Severity::Warning)
-                    .map(|problem| format!("    {}: {}", problem.shown_place(), problem.text)),
+                    .map(|problem| format!("    {}: {}", problem.place, problem.text)),
             );
         }
         let is_part = self.replayed.as_ref().is_some_and(|replayed| replayed.part.is_some());
