@@ -118,12 +118,22 @@ fn in_one_line(words: &[OsString], said: &str) -> String {
         }
         None => line,
     };
+    let line = match stray_capture(words, said) {
+        Some(capture) => format!("{line}; write vef mix -i {capture} -o FILE.vefx"),
+        None => line,
+    };
     // The message for an invalid value has no usage; its option may belong to any command.
     let known = |word: &&OsString| Vef::command().find_subcommand(word).is_some();
     match words.get(1).filter(known) {
         Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
         None => format!("{line}; see 'vef --help'"),
     }
+}
+
+/// The capture for `vef mix` that is no value of `-i`.
+fn stray_capture<'a>(words: &[OsString], said: &'a str) -> Option<&'a str> {
+    let (word, _) = said.split_once("unexpected argument '")?.1.split_once('\'')?;
+    (words.get(1)? == "mix" && !word.starts_with('-')).then_some(word)
 }
 
 /// An option and the word behind it, if that begins like a negative number: to the parser it is an option, too.
@@ -167,7 +177,8 @@ const NUMBERS: [(&str, &str); 5] = [
 pub fn one_line(said: &str) -> String {
     let joined = |text: &str| {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        NUMBERS.iter().fold(text, |text, (said, instead)| text.replace(said, instead))
+        let text = NUMBERS.iter().fold(text, |text, (said, instead)| text.replace(said, instead));
+        range_in_words(&text).unwrap_or(text)
     };
     let (what, rest) = said.split_once("\n\n").unwrap_or((said, ""));
     let mut line = joined(what);
@@ -175,6 +186,18 @@ pub fn one_line(said: &str) -> String {
         line += &format!("; {}", joined(tip));
     }
     line
+}
+
+/// What clap says of a number that is out of range, such as `0 is not in 1..=65535`, of which the end may be that of the type alone.
+fn range_in_words(said: &str) -> Option<String> {
+    let (before, range) = said.split_once(" is not in ")?;
+    let (before, _) = before.rsplit_once(' ')?;
+    let (least, most) = range.split_once("..=")?;
+    let most: u64 = most.parse().ok()?;
+    Some(match [u16::MAX.into(), u32::MAX.into(), i64::MAX as u64, u64::MAX].contains(&most) {
+        true => format!("{before} must be at least {least}"),
+        false => format!("{before} must be from {least} to {most}"),
+    })
 }
 
 #[cfg(test)]
@@ -333,7 +356,7 @@ mod tests {
             ),
             (
                 &["vef", "run", "-n", "0", "x"],
-                "error: invalid value '0' for '--ranks <N>': 0 is not in 1..=4294967295; see 'vef run --help'",
+                "error: invalid value '0' for '--ranks <N>': must be at least 1; see 'vef run --help'",
             ),
             (
                 &["vef", "place", "--captured", "DIR", "-n", "3"],

@@ -3,7 +3,7 @@
 use crate::command_line::one_line;
 use crate::input::Input;
 use crate::output::{self, Failure, Written};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser};
 use replay::{Extent, Link, Part, Picos};
 use sim_example::Workload;
@@ -56,6 +56,35 @@ pub fn one_of<T: Clone + Send + Sync + 'static>(
         found.map(|(_, value)| value.clone()).ok_or("unknown")
     };
     PossibleValuesParser::new(names).try_map(value)
+}
+
+/// Parses the name of one of these tables, also in the plural, which --csv has.
+pub fn table_of<T: Clone + Send + Sync + 'static>(
+    choices: impl IntoIterator<Item = (&'static str, T)>,
+) -> impl TypedValueParser<Value = T> {
+    AlsoPlural(one_of(choices))
+}
+
+#[derive(Clone)]
+struct AlsoPlural<P>(P);
+
+impl<P: TypedValueParser> TypedValueParser for AlsoPlural<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        let singular = value.to_str().and_then(|value| value.strip_suffix('s'));
+        let found = singular.map(|value| self.0.parse_ref(command, argument, value.as_ref()));
+        found.and_then(Result::ok).map_or_else(|| self.0.parse_ref(command, argument, value), Ok)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 /// Parses the arguments of a command that is run as a step of another; the last value of an option counts.

@@ -4,6 +4,7 @@ use crate::foreign::convert;
 use crate::mixing;
 use crate::output::{self, Failure};
 use interchange::{Files, Options, Summary};
+use results::captured::{computing_times, too_few_cores};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -195,16 +196,13 @@ impl Input {
 
     /// Repeats the warnings that a container has about its capture, and what the trace lacks.
     pub fn warn_in_full(&self) {
-        output::oversubscribed(self.facts(About::OVERSUBSCRIBED).iter());
+        output::oversubscribed(&self.name, self.facts(About::OVERSUBSCRIBED));
         output::lacks(self.lacks().iter());
     }
 
     /// The same in one line, for commands other than vef check, which has it in full.
     pub fn warn(&self) {
-        let mut warnings = Vec::new();
-        if !self.facts(About::OVERSUBSCRIBED).is_empty() {
-            warnings.push("times in MPI include waiting for cores".to_owned());
-        }
+        let mut warnings = Vec::from_iter(too_few_cores(self.facts(About::OVERSUBSCRIBED)));
         match &self.lacks()[..] {
             [] => {}
             [only] => warnings.push(format!("not in the trace: {only}")),
@@ -222,28 +220,18 @@ impl Input {
         }
     }
 
-    /// Says how much of the computing times of a container is spent in MPI; `sends`: also waits for the tasks' own sends.
+    /// Says what the computing times of a container contain, and are without; `sends`: also waits for the tasks' own sends.
     pub fn tell_time_in_mpi(&self, sends: bool) {
-        let kept = [
-            (
-                About::SEND_WAITS,
-                "waits for the tasks' own sends",
-                " (`vef sim --send-completion sent`, rendezvous:SIZE or rendezvous-in-calls:SIZE, has the network decide)",
-            ),
-            (About::POLLS, "failed polls", ""),
-            (About::OWN_WORK, "calls of MPI without a record (MPI_Irecv, windows, files)", ""),
-        ];
-        for (name, what, otherwise) in
-            kept.into_iter().filter(|&(name, ..)| sends || name != About::SEND_WAITS)
-        {
-            for time in self.facts(name) {
-                output::remark(format_args!(
-                    "of the computing times, {time} are {what}, as long as captured{otherwise}"
-                ));
+        let about = self.about();
+        let waits = sends && about.facts(About::SEND_WAITS).next().is_some();
+        let otherwise = match waits {
+            true => {
+                "; `vef sim --send-completion sent`, rendezvous:SIZE or rendezvous-in-calls:SIZE, has the network decide on sends"
             }
-        }
-        for time in self.facts(About::PREEMPTED) {
-            output::remark(format_args!("computing times are without {time} in which the tasks had no core"));
+            false => "",
+        };
+        if let Some(told) = computing_times(&about, sends) {
+            output::remark(format_args!("{}: {told}{otherwise}", self.shown()));
         }
     }
 
@@ -254,9 +242,12 @@ impl Input {
 
     /// The entries of this name in a container's description of its origin.
     fn facts(&self, name: &str) -> Vec<String> {
-        // An invalid file is reported by the command that reads it.
-        let Ok(reader) = Reader::open(&self.path) else { return Vec::new() };
-        reader.about().facts(name).cloned().collect()
+        self.about().facts(name).cloned().collect()
+    }
+
+    /// A container's description of its origin. An invalid file is reported by the command that reads it.
+    fn about(&self) -> About {
+        Reader::open(&self.path).map(|reader| reader.about().clone()).unwrap_or_default()
     }
 
     /// An error in reading the trace, with the name that the user gave.

@@ -7,6 +7,7 @@
 use crate::session;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgMatches, ValueHint};
+use results::captured::too_few_cores;
 use std::any::TypeId;
 use std::error::Error;
 use std::ffi::OsStr;
@@ -91,12 +92,10 @@ pub fn error_of_all_ranks(text: impl Display) {
     }
 }
 
-/// Warns of hosts with more ranks than cores.
-pub fn oversubscribed(hosts: impl Iterator<Item = impl Display>) {
-    for host in hosts {
-        remark(format_args!(
-            "warning: {host}: ranks waited for each other's cores, and times in MPI measure the scheduler, too"
-        ));
+/// Warns of hosts of the capture or trace `name` with more ranks than cores.
+pub fn oversubscribed(name: &Path, hosts: impl IntoIterator<Item = impl Display>) {
+    if let Some(warning) = too_few_cores(hosts) {
+        remark(format_args!("warning: {}: {warning}", name.display()));
     }
 }
 
@@ -325,6 +324,8 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written(PathBuf);
 
+/// Suffixes of files that `vef` writes, apart from those of three letters that others have, too.
+const OURS: [&str; 9] = ["vefx", "html", "pdf", "svg", "json", "csv", "toml", "pftrace", "goal"];
 /// The suffixes of timelines.
 pub const TIMELINE: &[&str] = &["pftrace", "json"];
 /// What a timeline is.
@@ -349,13 +350,26 @@ impl Written {
         Self::any().try_map(Self::uncompressed)
     }
 
-    /// A trace. Refuses a file that exists and is no trace: it is not replaced by a slip of the keyboard.
+    /// A trace.
     pub fn trace() -> impl TypedValueParser<Value = Self> {
         const ADVICE: &str = "a trace is .vefx (a container) or .vef (text); vef report and vef timeline show one, vef export writes those \
                               of other tools";
-        Self::result().try_map(|path| match path.is_file() && !is_stdout(&path) && !is_trace(&path) {
+        Self::trace_of(&["vefx", "vef", "txt"], ADVICE)
+    }
+
+    /// A trace in text.
+    pub fn text() -> impl TypedValueParser<Value = Self> {
+        Self::trace_of(&["vef", "txt"], "--repair writes text, FILE.vef; vef convert makes a container of it")
+    }
+
+    /// Refuses a file that exists and is no trace: it is not replaced by a slip of the keyboard.
+    fn trace_of(
+        suffixes: &'static [&'static str],
+        advice: &'static str,
+    ) -> impl TypedValueParser<Value = Self> {
+        Self::result().try_map(move |path| match path.is_file() && !is_stdout(&path) && !is_trace(&path) {
             true => Err("the file exists and is no trace: remove it, or choose another name".to_owned()),
-            false => path.of_kind(&["vefx", "vef", "txt"], ADVICE),
+            false => path.of_kind(suffixes, advice),
         })
     }
 
@@ -372,21 +386,23 @@ impl Written {
         Self::any().try_map(move |path| path.of_kind(suffixes, advice))
     }
 
-    /// The file, unless its suffix promises another kind of file than those of `suffixes`, or is one of these misspelt.
+    /// The file, unless its suffix promises another kind of file than those of `suffixes`, or is one of these, or of [`OURS`], misspelt.
     ///
     /// # Errors
     /// The suffix that is meant, and `advice`, which says what is written.
     fn of_kind(self, suffixes: &[&str], advice: &str) -> Result<Self, String> {
-        const KINDS: [&str; 22] = [
-            "pdf", "png", "jpg", "svg", "html", "htm", "json", "csv", "md", "txt", "toml", "yaml", "yml",
-            "dot", "vef", "vefx", "pftrace", "goal", "bin", "et", "otf2", "ti",
-        ];
-        let suffix = self.suffix();
-        if suffixes.contains(&&*suffix) {
+        const KINDS: [&str; 13] =
+            ["png", "jpg", "htm", "md", "txt", "yaml", "yml", "dot", "vef", "bin", "et", "otf2", "ti"];
+        let suffix = &*self.suffix();
+        if suffixes.contains(&suffix) {
             return Ok(self);
         }
-        let meant = did_you_mean(&suffix, suffixes.iter().copied());
-        match meant.is_empty() && !KINDS.contains(&&*suffix) {
+        let is_kind = KINDS.iter().chain(&OURS).any(|kind| *kind == suffix);
+        let mut meant = did_you_mean(suffix, suffixes.iter().copied());
+        if meant.is_empty() && !is_kind {
+            meant = did_you_mean(suffix, OURS);
+        }
+        match meant.is_empty() && !is_kind {
             true => Ok(self),
             false => Err(format!("{meant}{advice}")),
         }
@@ -426,6 +442,16 @@ impl WrittenDirectory {
     /// Any name, as given.
     pub fn any() -> impl TypedValueParser<Value = Self> {
         Written::any().map(|Written(path)| Self(path))
+    }
+
+    /// A directory that is there, or a new one without the suffix of a file; `advice` says what is written.
+    pub fn of(advice: &'static str) -> impl TypedValueParser<Value = Self> {
+        Written::any()
+            .try_map(|path| match path.is_dir() {
+                true => Ok(path),
+                false => path.of_kind(&[], advice),
+            })
+            .map(|Written(path)| Self(path))
     }
 }
 

@@ -117,14 +117,14 @@ pub struct Sim {
     #[arg(long, value_name = "OPERATION,…", help_heading = RUNS_AND_RESULTS, value_delimiter = ',', value_parser = tuned, conflicts_with_all = ["sweep", "output", "cost", "plot", "json", "again"])]
     pub tune: Vec<Operation>,
     /// With --tune: directory for openmpi.rules, nccl.csv and mpich.json, by which these use the fastest
-    #[arg(long, value_name = "DIR", help_heading = RUNS_AND_RESULTS, requires = "tune", value_parser = WrittenDirectory::any())]
+    #[arg(long, value_name = "DIR", help_heading = RUNS_AND_RESULTS, requires = "tune", value_parser = WrittenDirectory::of("--tuned names a directory, which gets openmpi.rules, nccl.csv and mpich.json"))]
     pub tuned: Option<WrittenDirectory>,
     /// With --tuned: MPICH's library (libmpich.so.12, libmpi.so.12), of which mpich.json has the rules for all else
     #[arg(long, value_name = "FILE", help_heading = RUNS_AND_RESULTS, requires = "tuned")]
     pub mpich_library: Option<PathBuf>,
     /// With --sweep: directory for the results. Points with a result are not run again; processes that use
     /// the same directory (under mpirun, srun, or started by hand) share the points
-    #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::any())]
+    #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::of("-o names a directory for the results; --csv prints the table"))]
     pub output: Option<WrittenDirectory>,
     /// With --sweep: prices of the network's parts, for a column of costs: a TOML file with switch, port, cable (between switches),
     /// node_cable and interface
@@ -180,6 +180,11 @@ impl Sim {
     /// The part of the run that is given.
     pub fn part(&self) -> Option<Part> {
         self.of_run.part(&self.captured_time)
+    }
+
+    /// Whether waits for sends that the trace has as computing stay: a calibration has an eager limit.
+    pub fn counts_send_waits(&self) -> bool {
+        self.send_completion == SendCompletion::Eager && self.calibration.is_none()
     }
 
     /// `--class`, if it is given to a model that has no classes.
@@ -241,7 +246,10 @@ pub fn send_completion(text: &str) -> Result<SendCompletion, String> {
         ("sent", None) => Ok(SendCompletion::WhenSent),
         ("rendezvous", Some(above)) => Ok(SendCompletion::Rendezvous { above }),
         ("rendezvous-in-calls", Some(above)) => Ok(SendCompletion::RendezvousInCalls { above }),
-        _ => Err("write eager, sent, rendezvous:BYTES or rendezvous-in-calls:BYTES".into()),
+        _ => {
+            let meant = did_you_mean(policy, ["eager", "sent", "rendezvous", "rendezvous-in-calls"]);
+            Err(format!("{meant}write eager, sent, rendezvous:BYTES or rendezvous-in-calls:BYTES"))
+        }
     }
 }
 

@@ -196,7 +196,8 @@ pub fn to_text(cells: &[ComparedCell]) -> String {
     for cell in cells {
         let ComparedCell { operation, algorithm, ranks, bytes, measured_ns, simulated_ns } = cell;
         let measured = measured_ns.map_or("-".into(), |ns| format!("{:.1}", ns / 1e3));
-        let error = cell.error().map_or("-".into(), |error| format!("{:+.1}", error * 100.0));
+        let error =
+            cell.error().map_or("-".into(), |error| format!("{:+.1}", (error * 1000.0).round() / 10.0 + 0.0));
         let simulated = simulated_ns / 1e3;
         let _ = writeln!(
             text,

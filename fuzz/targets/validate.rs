@@ -21,7 +21,7 @@ vef_fuzz::target!(|bytes| {
         assert!(none.problems.is_empty());
         let lines = bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
         for problem in &all.problems {
-            assert!((1..=lines).contains(&problem.line), "{problem}");
+            assert!((1..=lines).contains(&problem.place.line), "{problem}");
         }
         vef_fuzz::with_directory(|directory| {
             let (from, to) = (directory.join("damaged.vef"), directory.join("repaired.vef"));

@@ -93,27 +93,31 @@ impl Summary {
     pub fn lacks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         // Fences, creations of windows and the like move nothing.
-        let moving = self.not_representable.values().filter(|tally| tally.bytes != Bytes::ZERO);
-        let other: u64 = moving.map(|tally| tally.count).sum();
-        if other > 0 {
-            // No call of the program moves the data of an agreement.
-            let all = other + self.messages + self.local_collectives.saturating_sub(self.agreements);
-            let share = 100.0 * other as f64 / all as f64;
-            lines.push(format!(
-                "{} of {} calls that move data ({share:.0} %): a trace cannot represent them",
-                Grouped(other),
-                Grouped(all)
-            ));
+        let moving = self.not_representable.iter().filter(|(_, tally)| tally.bytes != Bytes::ZERO);
+        let (accesses, others): (Vec<_>, Vec<_>) =
+            moving.partition(|(name, _)| self.io_servers == 0 && name.starts_with("MPI_File_"));
+        let [accesses, others] =
+            [accesses, others].map(|calls| calls.iter().map(|(_, tally)| tally.count).sum::<u64>());
+        // No call of the program moves the data of an agreement.
+        let all = accesses + others + self.messages + self.local_collectives.saturating_sub(self.agreements);
+        for (calls, what) in [
+            (others, "a trace cannot represent them"),
+            (accesses, "accesses to files, which are in it only with vef mix --io-servers K"),
+        ] {
+            if calls > 0 {
+                let share = match 100.0 * calls as f64 / all as f64 {
+                    ..0.5 => "less than 1 %".to_owned(),
+                    share => format!("{share:.0} %"),
+                };
+                lines.push(format!(
+                    "{} of {} calls that move data ({share}): {what}",
+                    Grouped(calls),
+                    Grouped(all)
+                ));
+            }
         }
         let mut names: Vec<_> = self.not_representable.iter().collect();
         names.sort_by_key(|(_, tally)| Reverse(tally.count));
-        if self.io_servers == 0
-            && names.iter().any(|(name, tally)| name.starts_with("MPI_File_") && tally.bytes != Bytes::ZERO)
-        {
-            lines.push(
-                "accesses to files; vef mix --io-servers K makes them messages to K storage servers".into(),
-            );
-        }
         lines.extend(
             names.iter().map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.count), tally.bytes)),
         );
@@ -370,6 +374,12 @@ mod tests {
                 "8 × MPI_Win_fence (0 B)",
                 "1 × MPI_Put (500 B)"
             ]
+        );
+        let accesses = other("MPI_File_write", 6, 1);
+        let told = "6 of 10 calls that move data (60 %): accesses to files, which are in it only with vef mix --io-servers K";
+        assert_eq!(
+            accesses[..2],
+            ["1 of 10 calls that move data (10 %): a trace cannot represent them", told]
         );
     }
 }

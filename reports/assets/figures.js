@@ -11,7 +11,7 @@ const Figures = (() => {
     { key: "computing", name: "computing", colour: COLOURS[2] },
     { key: "collective", name: "in collectives", colour: COLOURS[1] },
     { key: "reception", name: "waiting for messages", colour: COLOURS[5] },
-    { key: "send", name: "waiting for sends", colour: COLOURS[3] },
+    { key: "send", name: "sending", colour: COLOURS[3] },
     { key: "finished", name: "finished", colour: "#BBBBBB" },
   ];
 

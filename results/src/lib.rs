@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod captured;
 pub mod check;
 pub mod classes;
 pub mod profile;

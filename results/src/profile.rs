@@ -50,7 +50,7 @@ pub struct Function {
     pub bytes: u64,
     /// How many returned an error.
     pub errors: u64,
-    /// Whether a VEF trace has records for it.
+    /// Whether a VEF trace has records for it; of accesses to files, only with `vef mix --io-servers`.
     pub representable: bool,
 }
 
@@ -69,6 +69,9 @@ pub struct Rank {
     pub messages: u64,
     /// Bytes that it sent in them.
     pub bytes: u64,
+    /// One-sided transfers that it made (`MPI_Put`, `MPI_Get` …), which are not among the messages.
+    #[serde(default)]
+    pub transfers: u64,
 }
 
 /// A phase of the program; a call counts for the innermost one that it is in.

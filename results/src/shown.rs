@@ -45,6 +45,13 @@ pub fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
+/// A change as a share with a sign and one decimal, without `-0.0`.
+pub fn signed_percent(share: f64) -> String {
+    // A sum with 0.0 is not -0.0.
+    let percent = (1000.0 * share).round() / 10.0 + 0.0;
+    format!("{percent:+.1} %")
+}
+
 /// A number, or a range of numbers.
 pub fn range(from: impl Into<u128>, to: impl Into<u128>) -> String {
     let (from, to) = (from.into(), to.into());
@@ -53,7 +60,12 @@ pub fn range(from: impl Into<u128>, to: impl Into<u128>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::percent;
+    use super::{percent, signed_percent};
+
+    #[test]
+    fn no_change_has_no_minus() {
+        assert_eq!([-0.0004, 0.0, -0.0006].map(signed_percent), ["+0.0 %", "+0.0 %", "-0.1 %"]);
+    }
 
     #[test]
     fn small_shares_keep_two_digits_and_only_all_is_100() {

@@ -314,6 +314,7 @@ pub fn run_for(command: &mut Command, limit: Duration) -> Ended {
 ///
 /// # Panics
 /// When it cannot be started.
+#[expect(clippy::print_stderr, reason = "told beside what the test says")]
 pub fn run_within(command: &mut Command, limit: Duration) -> Option<Ended> {
     let line = format!("{command:?}");
     let launches = ["mpiexec", "mpirun", "\"run\""].iter().any(|word| line.contains(word));

@@ -226,11 +226,18 @@ fn a_repair_goes_to_a_file_and_only_if_it_can_be_replayed() {
     let mut mix = vef();
     mix.args(["mix", "-i"]).arg(root().join("cli/demo/capture")).arg("-o").arg(path("t.vef"));
     run(&mut mix).success();
-    for to in ["-", "fixed.vefx"] {
+    for (to, says) in [
+        ("-", "not a file"),
+        ("fixed.vefx", "did you mean vef? --repair writes text, FILE.vef;"),
+        ("fixed.vexf", "did you mean vef? --repair writes text, FILE.vef;"),
+    ] {
         let refused = run(vef().current_dir(&work).args(["check", "t.vef", "--repair", to])).exited(2);
-        assert!(refused.stderr().contains("name a text file"), "{}", refused.stderr());
+        assert!(refused.stderr().contains(says), "{}", refused.stderr());
         assert!(!path(to).exists());
     }
+    run(vef().current_dir(&work).args(["convert", "t.vef", "t.vefx"])).success();
+    let refused = run(vef().current_dir(&work).args(["check", "t.vefx", "--repair", "out.vef"])).exited(2);
+    assert!(refused.stderr().contains("vef convert t.vefx FILE.vef"), "{}", refused.stderr());
     let text = fs::read_to_string(path("t.vef")).expect("text");
     let (first, rest) = text.split_once('\n').expect("lines");
     let mut fields: Vec<&str> = first.split(' ').collect();
@@ -253,6 +260,28 @@ fn names_that_promise_what_is_not_written() {
     let refused = run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(path("t.vef.gz"))).exited(2);
     assert!(refused.stderr().contains(".gz names a compressed file"), "{}", refused.stderr());
     assert!(!path("t.vef.gz").exists());
+    for (words, says) in [
+        ("report demo -o r.pfd", "r.pfd: did you mean pdf? a report is an HTML page; --pdf FILE prints it"),
+        (
+            "run -o x.vexf -- true",
+            "did you mean vefx? -o names the directory of the capture; --mix FILE.vefx",
+        ),
+        (
+            "sim demo --sweep latency=1us,2us -o s.cvs",
+            "did you mean csv? -o names a directory for the results",
+        ),
+        (
+            "sim demo --sweep latency=1us,2us -o s.csv",
+            "'--output <DIR>': -o names a directory for the results",
+        ),
+        ("convert demo t.gaol", "did you mean goal? a trace is .vefx"),
+    ] {
+        let words =
+            words.split(' ').map(|word| if word == "demo" { capture.as_os_str() } else { word.as_ref() });
+        let refused = run(vef().current_dir(work.path()).args(words)).exited(2).stderr();
+        assert!(refused.contains(says), "{refused}");
+        assert!(["r.pfd", "x.vexf", "s.cvs", "s.csv", "t.gaol"].iter().all(|name| !path(name).exists()));
+    }
     // A pipe through which it goes to a program that does compress.
     run(Command::new("mkfifo").arg(path("pipe.gz"))).success();
     let reader = std::thread::spawn({

@@ -55,7 +55,7 @@ fn functions_of_mpi_4_1_and_5_do_what_they_do_without() {
     command.current_dir(work.path()).args(["run", "-n", "2", "-o", "capture", "--mix", "trace.vef", "--"]);
     let ended = run(command.arg(&program)).success();
     assert!(ended.stdout().starts_with("ABI 1\n"), "{}", ended.stdout());
-    let said = ended.stderr();
+    let said = ended.stderr() + &ended.stdout();
     assert!(!said.contains("never completed") && said.contains("2 messages with 8 B"), "{said}");
     let traffic = counts::of_trace(&work.path().join("trace.vef")).traffic;
     assert_eq!(traffic.values().map(|pair| pair.0).sum::<u64>(), 2, "{traffic:?}");

@@ -122,6 +122,50 @@ fn one_captured_thing_is_no_plural() {
     }
 }
 
+/// One-sided transfers are no messages of the program; accesses to files are in a trace with storage servers, and told once.
+#[test]
+fn transfers_and_accesses_to_files_are_named() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let source = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); int r, m; MPI_Win w; MPI_File f;\n\
+                      MPI_Comm_rank(MPI_COMM_WORLD, &r);\n\
+                      MPI_Win_create(&m, sizeof m, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w); MPI_Win_fence(0, w);\n\
+                      MPI_Put(&r, 1, MPI_INT, 1 - r, 0, 1, MPI_INT, w); MPI_Win_fence(0, w); MPI_Win_free(&w);\n\
+                      MPI_File_open(MPI_COMM_WORLD, \"out\", MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &f);\n\
+                      MPI_File_write_at(f, 4 * r, &r, 1, MPI_INT, MPI_STATUS_IGNORE); MPI_File_close(&f); MPI_Finalize(); }\n";
+        fs::write(work.path().join("put.c"), source).expect("a source");
+        let program = work.path().join("put");
+        run(mpi.compiler().arg(work.path().join("put.c")).arg("-o").arg(&program)).success();
+        let capture = |options: &[&str]| {
+            let mut vef = vef();
+            vef.current_dir(work.path()).args(["run", "-n2", "--mpirun", &mpi.launcher().join(" ")]);
+            run(vef.args(options).arg("--").arg(&program)).success()
+        };
+        let told = capture(&["-o", "capture"]).stderr();
+        for says in [
+            "0 messages with 0 B, 0 collective calls, 2 one-sided transfers with 8 B",
+            "not in a trace without vef mix --io-servers: 2 × MPI_File_write_at (8 B)",
+        ] {
+            assert!(told.contains(says), "{mpi:?}: {told}");
+        }
+        let accesses = "accesses to files, which are in it only with vef mix --io-servers K";
+        let told = capture(&["-o", "other", "--mix", "other.vefx"]);
+        assert!(!told.stderr().contains("MPI_File_write_at"), "{mpi:?}: {}", told.stderr());
+        assert!(told.stdout().contains(accesses), "{mpi:?}: {}", told.stdout());
+        for (words, says) in [
+            ("profile capture", "Not among the messages: 2 one-sided transfers"),
+            ("profile capture", "Not in a trace without vef mix --io-servers: 2 × MPI_File_write_at"),
+            ("mix -i capture -o t.vefx", accesses),
+            ("mix -i capture -o t.vefx --io-servers 2", "storage servers: tasks 2 to 3"),
+            ("stats t.vefx", "  captured      "),
+        ] {
+            let told = self::told(work.path(), words);
+            assert!(told.contains(says), "{mpi:?}: {words}: {told}");
+            assert!(!told.contains("a trace cannot represent"), "{mpi:?}: {words}: {told}");
+        }
+    }
+}
+
 /// Wherever a value comes from a list, the nearest one is offered.
 #[test]
 fn the_nearest_name_is_offered() {
@@ -151,10 +195,38 @@ fn the_nearest_name_is_offered() {
         ("export --to gaol one.vef -o one.goal", "goal"),
         ("report one.vef --format jsn", "json"),
         ("run --tool captrue -- true", "capture"),
+        ("run --oversubcribe -n 2 true", "--oversubscribe"),
+        ("sim one.vef --send-completion snt", "sent"),
+        ("sim one.vef --send-completion rendevous:8K", "rendezvous"),
     ] {
         let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
         let offers = [format!("did you mean {name}?"), format!("a similar value exists: '{name}'")];
         assert!(offers.iter().any(|offer| refused.contains(offer)), "{words}: {refused}");
+    }
+}
+
+/// What is told of a command line says what to write instead, once.
+#[test]
+fn errors_of_command_lines_say_what_to_write() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    fs::write(work.join("one.vef"), ONE).expect("a trace");
+    for (words, says, not) in [
+        ("mix capture", "write vef mix -i capture -o FILE.vefx", "--nothing"),
+        ("stats one.vef --top 0", "'--top <N>': must be at least 1;", "4294967295"),
+        ("stats one.vef -j 2000", "must be from 1 to 1024", " is not in "),
+        ("check /bin/sh", "not a VEF trace, but a program: capture it with vef run", "program, not a trace"),
+        ("run --oversubcribe -n 2 true", "--oversubcribe: no option of vef run;", "no program"),
+        ("sim one.vef --placement block:0", "with numbers of at least 1", "did you mean block"),
+    ] {
+        let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
+        assert!(refused.contains(says) && !refused.contains(not), "{words}: {refused}");
+    }
+    // The tables of --by and --csv have one name, in the singular or plural.
+    for words in ["--by pair", "--by pairs", "--csv pair", "--csv pairs"] {
+        let mut stats = vef();
+        stats.current_dir(work).args(["stats", "one.vef"]).args(words.split(' '));
+        assert!(run(&mut stats).success().stdout().contains("bytes"), "{words}");
     }
 }
 
@@ -190,6 +262,31 @@ fn errors_of_goal_name_goal() {
             "none.goal",
             "rank 0 {\na: calc 1\n}\n".to_owned(),
             "none.goal:1: a GOAL schedule begins with num_ranks and their number: found `rank`",
+        ),
+        (
+            "singular.goal",
+            "num_rank 2\n".to_owned(),
+            "singular.goal:1: a GOAL schedule begins with num_ranks and their number: found `num_rank`: did you mean num_ranks?",
+        ),
+        (
+            "tga.goal",
+            "num_ranks 2\nrank 0 {\nl1: send 8b to 1 tga 5\n}\n".to_owned(),
+            "tga.goal:3: found `tga`: did you mean tag?",
+        ),
+        (
+            "edge.goal",
+            "num_ranks 1\nrank 0 {\nl1: calc 1\nl2: calc 1\nl2 requries l1\n}\n".to_owned(),
+            "edge.goal:5: found `requries`: did you mean requires?",
+        ),
+        (
+            "quoted.goal",
+            "num_ranks 1\nrnak 0 {\n}\n".to_owned(),
+            "quoted.goal:2: expected rank, found `rnak`",
+        ),
+        (
+            "end.goal",
+            "num_ranks 1\nrank 0 {\nl1: calc 1\n\n".to_owned(),
+            "end.goal:3: expected } or an operation, found the end of the file",
         ),
     ] {
         fs::write(work.join(name), text).expect("a schedule");

@@ -38,7 +38,7 @@ formats! {
     Capture, [capture::layout::MAGIC],
         "the file of one rank of a capture: convert the capture with vef mix -i DIR -o OUT.vefx";
     /// A program, or a library.
-    Elf, [*b"\x7fELF"], "a program, not a trace: capture it with vef run -- PROGRAM";
+    Elf, [*b"\x7fELF"], "a program: capture it with vef run -- PROGRAM";
     /// Compressed by gzip.
     Gzip, [*b"\x1f\x8b"], "compressed by gzip: zcat FILE | vef … -";
     /// Compressed by zstd.

@@ -11,9 +11,12 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|name| 3 * wrong(name) <= name.len())
 }
 
-/// `did you mean NAME? `, with the blank, to stand in front of the names; empty if none is like `word`.
+/// `did you mean NAME? `, with the blank, to stand in front of the names; empty if none is like `word`, or `word` is one.
 pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(word, names).map(|name| format!("did you mean {name}? ")).unwrap_or_default()
+    nearest(word, names)
+        .filter(|name| *name != word)
+        .map(|name| format!("did you mean {name}? "))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -37,5 +40,6 @@ mod tests {
         }
         assert_eq!(did_you_mean("torsu", names), "did you mean torus? ");
         assert_eq!(did_you_mean("mesh", names), "");
+        assert_eq!(did_you_mean("torus", names), "");
     }
 }

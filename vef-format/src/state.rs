@@ -1,5 +1,6 @@
 //! What a task does at any moment of a run: the states to which its time is accounted.
 
+use crate::account::TimePart;
 use crate::raw::DEPENDENCY;
 
 /// A state of a task, from the start of its job to its end.
@@ -37,6 +38,16 @@ impl State {
             Self::Send => "send",
             Self::Reception => "reception",
             Self::Collective => "collective",
+        }
+    }
+
+    /// Name for people, that of the part of the captured time.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Computing => "computing",
+            Self::Send => TimePart::Send.title(),
+            Self::Reception => TimePart::Message.title(),
+            Self::Collective => TimePart::Collective.title(),
         }
     }
 }

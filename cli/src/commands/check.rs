@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Repair what the rest of the trace determines (text only), and write the result if it is valid
-    #[arg(long, value_name = "OUT.vef", value_parser = Written::trace())]
+    #[arg(long, value_name = "OUT.vef", value_parser = Written::text())]
     pub repair: Option<Written>,
     #[command(flatten, next_help_heading = "Traces of other tools")]
     pub settings: Settings,
@@ -82,9 +82,9 @@ pub fn run(check: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for problem in finding.problems(Severity::Error) {
-        let place = match problem.place {
-            Some(place) => format!(" {place}"),
-            None => problem.line.to_string(),
+        let place = match problem.place.record {
+            Some(record) => format!(" {record}"),
+            None => problem.place.line.to_string(),
         };
         output::remark(format_args!("{}:{place}: {}", check.trace.display(), problem.text));
     }
@@ -277,15 +277,11 @@ fn repair(
     if trace.is_container()? {
         let trace = trace.path.display();
         return Err(format!(
-            "{trace}: a container cannot be repaired; convert it to text first (`vef convert`)"
+            "{trace}: only text can be repaired: vef convert {trace} FILE.vef makes it of this container"
         )
         .into());
     }
-    if is_stdout(to) || to.extension().is_some_and(|suffix| suffix == "vefx") {
-        let what = "--repair writes text, and reads its output again: name a text file";
-        return Err(format!("{}: {what}", to.display()).into());
-    }
-    if fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+    if is_stdout(to) || fs::metadata(to).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return Err(format!("{}: not a file; --repair reads its output again", to.display()).into());
     }
     // Refuse a trace that no replay would start.
@@ -446,7 +442,7 @@ impl Finding<'_> {
             lines.extend(self.kinds(Severity::Warning));
             lines.extend(
                 self.problems(Severity::Warning)
-                    .map(|problem| format!("    {}: {}", problem.shown_place(), problem.text)),
+                    .map(|problem| format!("    {}: {}", problem.place, problem.text)),
             );
         }
         let is_part = self.replayed.as_ref().is_some_and(|replayed| replayed.part.is_some());

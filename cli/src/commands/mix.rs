@@ -181,7 +181,7 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
         false => text(summary),
     };
     output::about(&mix.output, text)?;
-    output::oversubscribed(summary.oversubscribed());
+    output::oversubscribed(&mix.input, summary.oversubscribed());
     output::spawned(&summary.spawned, &summary.left_out);
     Ok(())
 }
@@ -190,9 +190,13 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
 fn time(spent: &Spent) -> Option<String> {
     let running = spent.times.running();
     let share = |time: u64| format!("{:.1} %", 100.0 * time as f64 / running as f64);
+    let shows = |share: &str| share != "0.0 %";
     let used = TimePart::ALL.iter().filter(|part| **part != TimePart::StartUp && spent.times.of(**part) > 0);
-    let parts: Vec<String> =
-        used.map(|&part| format!("{} {}", part.title(), share(spent.times.of(part)))).collect();
+    let parts: Vec<String> = used
+        .map(|&part| (part.title(), share(spent.times.of(part))))
+        .filter(|(_, share)| shows(share))
+        .map(|(part, share)| format!("{part} {share}"))
+        .collect();
     let kept = [
         (spent.awaited, "waiting by failed polls"),
         (spent.polls_kept, "failed polls as computing"),
@@ -200,8 +204,7 @@ fn time(spent: &Spent) -> Option<String> {
         (spent.send_waits, "waits for own sends as computing"),
         (spent.calls_kept, "calls without a record as computing"),
     ];
-    // Not those of which the share is shown as 0.
-    let kept = kept.map(|(time, what)| (share(time), what)).into_iter().filter(|(share, _)| share != "0.0 %");
+    let kept = kept.map(|(time, what)| (share(time), what)).into_iter().filter(|(share, _)| shows(share));
     let kept: Vec<String> = kept.map(|(share, what)| format!("{share} {what}")).collect();
     let kept =
         if kept.is_empty() { String::new() } else { format!("; of that, the trace has {}", kept.join(", ")) };

@@ -1,6 +1,6 @@
 //! `vef profile`: the sums of all ranks' profiles.
 
-use crate::groups::one_of;
+use crate::groups::table_of;
 use crate::output::{self, Failure};
 use reports::profile::{SECTIONS, text};
 use reports::report::Section;
@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Show only this table
-    #[arg(long, value_name = "WHAT", value_parser = one_of(SECTIONS.map(|section| (section.name(), section))), conflicts_with = "json")]
+    #[arg(long, value_name = "WHAT", value_parser = table_of(SECTIONS.map(|section| (section.name(), section))), conflicts_with = "json")]
     pub by: Option<Section>,
     /// Maximum number of rows per table
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "json")]
@@ -43,7 +43,7 @@ pub fn run(profile: &Arguments) -> Result<(), Failure> {
     })?;
     // A chain of tools may have written the profile alone.
     let hosts = Capture::open(&profile.directory).map(|capture| capture.hosts()).unwrap_or_default();
-    output::oversubscribed(hosts.iter().filter(|host| host.is_oversubscribed()));
+    output::oversubscribed(directory, hosts.iter().filter(|host| host.is_oversubscribed()));
     if profile.json {
         return output::json(&report);
     }

@@ -56,7 +56,7 @@ pub struct Arguments {
     #[arg(long, value_name = "OTHER", value_parser = Input::argument)]
     pub against: Option<PathBuf>,
     /// Also write each figure as an SVG file into a directory
-    #[arg(long, value_name = "DIR", value_parser = WrittenDirectory::any())]
+    #[arg(long, value_name = "DIR", value_parser = WrittenDirectory::of("--svg names a directory, which gets a file for each figure"))]
     pub svg: Option<WrittenDirectory>,
     /// Also print the page to a PDF file, by the Chromium that is installed (or that $CHROMIUM names)
     #[arg(long, value_name = "FILE", value_parser = Written::kind(&["pdf"], "--pdf writes a PDF file; name it so"))]

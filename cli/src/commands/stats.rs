@@ -1,6 +1,6 @@
 //! `vef stats`: statistics of a trace, read once, without a replay.
 
-use crate::groups::{CapturedTime, OpCodesFile, Threads, Yardstick, one_of};
+use crate::groups::{CapturedTime, OpCodesFile, Threads, Yardstick, table_of};
 use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
     /// Show only this table
-    #[arg(long, value_name = "WHAT", value_parser = one_of(Section::ALL.map(|(section, name)| (name, section))), conflicts_with_all = ["json", "csv"])]
+    #[arg(long, value_name = "WHAT", value_parser = table_of(Section::ALL.map(|(section, name)| (name, section))), conflicts_with_all = ["json", "csv"])]
     pub by: Option<Section>,
     /// Maximum number of rows per table
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["json", "csv"])]
@@ -79,7 +79,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(wanted) = &arguments.csv {
         let mut tables = stats.tables();
         tables.extend(replayed.iter().flat_map(|replayed| replayed.waits.tables()));
-        let Some(table) = tables.iter().find(|table| table.name == wanted) else {
+        // --by names them in the singular.
+        let is_wanted = |name: &str| name == wanted || name.strip_suffix('s') == Some(wanted);
+        let Some(table) = tables.iter().find(|table| is_wanted(table.name)) else {
             let with_rows = tables.iter().filter(|table| !table.is_empty());
             let names: Vec<&str> = with_rows.map(|table| table.name).collect();
             let meant = did_you_mean(wanted, names.iter().copied());

@@ -74,7 +74,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         true => {
             is_for_traces(arguments)?;
             let capture = Capture::open(&arguments.input)?;
-            output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
+            let hosts = capture.hosts();
+            output::oversubscribed(&arguments.input, hosts.iter().filter(|host| host.is_oversubscribed()));
             draw(Source::Capture(&capture), &settings, arguments)?
         }
         false => {

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use vef_format::error::Located;
+use vef_format::nearest::nearest;
 use vef_format::units::{Bytes, Picos};
 
 /// Whether a text is a schedule: its first words are `num_ranks` or, by mistake, `rank N {`; perhaps behind lines with `#`, which are no
@@ -22,13 +23,16 @@ pub(super) fn is_text(start: &[u8]) -> bool {
     }
     let mut words = Words::new(rest);
     match words.next() {
-        Some(b"num_ranks") => true,
+        Some(word) if nearest(&word_of(word), ["num_ranks"]).is_some() => true,
         Some(b"rank") => {
             words.next().is_some_and(|number| number.iter().all(u8::is_ascii_digit)) && words.pass(b"{")
         }
         _ => false,
     }
 }
+
+/// Words that a label may be, misspelt.
+const WORDS: [&str; 6] = ["send", "recv", "calc", "tag", "cpu", "nic"];
 
 /// Reads a text.
 pub(super) struct TextReader {
@@ -97,8 +101,14 @@ impl<'a> Parser<'a, '_> {
         let found = match self.words.next() {
             Some(b"num_ranks") => None,
             Some(word) if word.starts_with(b"#") => Some("its comments are // and /* */, not #".to_owned()),
-            Some(word) => Some(format!("found `{}`", word_of(word))),
-            None => Some("found the end".to_owned()),
+            Some(word) => {
+                let found = || format!("found `{}`", word_of(word));
+                Some(misspelt(word, &["num_ranks"]).unwrap_or_else(found))
+            }
+            None => {
+                self.words.line = self.words.last_line();
+                Some("found the end of the file".to_owned())
+            }
         };
         if let Some(found) = found {
             let what = format!("a GOAL schedule begins with num_ranks and their number: {found}");
@@ -145,7 +155,7 @@ impl<'a> Parser<'a, '_> {
             if self.words.pass(b":") {
                 if let Some(before) = labels.insert(label, self.graph.operations.len() as u32) {
                     let before = self.graph.operations[before as usize].place;
-                    let twice = format!("label {:?} was there before, on line {before}", word_of(label.word));
+                    let twice = format!("label `{}` was there before, on line {before}", word_of(label.word));
                     return Err((line, Problem::Invalid(twice)));
                 }
                 let Some(word) = self.words.next() else { return Err(self.expected("send, recv or calc")) };
@@ -154,7 +164,10 @@ impl<'a> Parser<'a, '_> {
             }
             let requires = self.words.pass(b"requires");
             if !requires && !self.words.pass(b"irequires") {
-                let (_, problem) = self.expected("a colon, requires or irequires");
+                let found = self.words.next();
+                let edge = || misspelt(found?, &["requires", "irequires"]);
+                let meant = misspelt(label.word, &WORDS).or_else(edge).map(Problem::Invalid);
+                let problem = meant.unwrap_or_else(|| wanted("a colon, requires or irequires", found));
                 return Err((line, problem));
             }
             let line = self.words.line;
@@ -171,7 +184,7 @@ impl<'a> Parser<'a, '_> {
         }
         for (label, other, requires, line, at) in named {
             let find = |word| {
-                let missing = || format!("this rank has no operation {:?}", word_of(word));
+                let missing = || format!("this rank has no operation `{}`", word_of(word));
                 labels.find(word).ok_or_else(|| (line, Problem::Invalid(missing())))
             };
             let edges = if requires { &mut self.graph.requires } else { &mut self.graph.starts };
@@ -283,6 +296,9 @@ impl<'a> Parser<'a, '_> {
     #[cold]
     fn expected(&mut self, what: &'static str) -> (u32, Problem) {
         let found = self.words.next();
+        if found.is_none() {
+            self.words.line = self.words.last_line();
+        }
         self.wrong(wanted(what, found))
     }
 
@@ -293,12 +309,19 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
+/// What one of `names`, misspelt, is meant to be.
+fn misspelt(word: &[u8], names: &[&str]) -> Option<String> {
+    let word = word_of(word);
+    let meant = nearest(&word, names.iter().copied()).filter(|name| *name != word)?;
+    Some(format!("found `{word}`: did you mean {meant}?"))
+}
+
 fn word_of(word: &[u8]) -> String {
     String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned()
 }
 
 fn wanted(expected: &'static str, found: Option<&[u8]>) -> Problem {
-    let found = found.map_or("the end of the file".to_owned(), |word| format!("{:?}", word_of(word)));
+    let found = found.map_or("the end of the file".to_owned(), |word| format!("`{}`", word_of(word)));
     Problem::Expected { expected, found }
 }
 

@@ -141,6 +141,12 @@ impl<'a> Words<'a> {
         Self { text, at: 0, line: 1 }
     }
 
+    /// The last line of the text that has more than blanks, after its last word.
+    pub(super) fn last_line(&self) -> u32 {
+        let blanks = &self.text[self.text.trim_ascii_end().len()..];
+        self.line - blanks.iter().filter(|&&byte| byte == b'\n').count() as u32
+    }
+
     /// Bytes of the text.
     pub(super) fn len(&self) -> usize {
         self.text.len()

@@ -22,7 +22,7 @@ use std::path::Path;
 use time::{InPhase, TimeOfRank};
 use vef_format::account::Account;
 use vef_format::capture::event::{
-    Action, Collective, DatatypeId, Event, Neighbourhood, Partitioned, PartitionedId, Send,
+    Action, Collective, DatatypeId, Detail, Event, Neighbourhood, Partitioned, PartitionedId, Send,
 };
 use vef_format::capture::{Capture, CaptureError, Group};
 use vef_format::files::FileUses;
@@ -74,6 +74,7 @@ fn add(
         tasks: capture.tasks(),
         bytes: vec![0; events.functions().len()],
         sent: BTreeMap::new(),
+        transfers: 0,
         comms: HashMap::default(),
         between: HashSet::default(),
         destinations: HashMap::default(),
@@ -128,7 +129,8 @@ fn add(
     }
     let sum = |of: fn(&(u64, u64)) -> u64| moved.sent.values().map(of).fold(0, u64::saturating_add);
     let (messages, bytes) = (sum(|sent| sent.0), sum(|sent| sent.1));
-    profile.ranks.push(Rank { calls: made, mpi_ns, wall_ns, threads, messages, bytes });
+    let transfers = moved.transfers;
+    profile.ranks.push(Rank { calls: made, mpi_ns, wall_ns, threads, messages, bytes, transfers });
     profile.mpi_ns = profile.mpi_ns.saturating_add(mpi_ns);
     profile.wall_ns = profile.wall_ns.saturating_add(wall_ns);
     profile.thread_ns = profile.thread_ns.saturating_add(thread_ns);
@@ -196,6 +198,8 @@ struct Moved<'a> {
     bytes: Vec<u64>,
     /// Messages and bytes by receiver.
     sent: BTreeMap<Task, (u64, u64)>,
+    /// One-sided transfers.
+    transfers: u64,
     comms: HashMap<u32, Group>,
     /// Those of two groups.
     between: HashSet<u32>,
@@ -291,7 +295,10 @@ impl Moved<'_> {
                 }
                 bytes
             }
-            Action::Other { bytes, .. } => *bytes,
+            Action::Other { bytes, detail } => {
+                self.transfers += u64::from(matches!(detail, Detail::Transfer(_)));
+                *bytes
+            }
             _ => return,
         };
         if let Some(sum) = event.call.index().and_then(|slot| self.bytes.get_mut(slot)) {

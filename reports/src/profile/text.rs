@@ -48,6 +48,9 @@ pub fn text(profile: &Profile, only: Option<Section>, style: &TextStyle) -> Stri
         if section == Section::Calls {
             out.push_str(&representable(profile));
         }
+        if section == Section::Ranks || only == Some(Section::Pairs) {
+            out.push_str(&transfers(profile));
+        }
     }
     out
 }
@@ -81,13 +84,24 @@ fn calls(profile: &Profile) -> Table {
     table.with_bars(&[2])
 }
 
-/// Which calls a trace has no records for.
+/// Which calls a trace has no records for: accesses to files, unless it has storage servers.
 fn representable(profile: &Profile) -> String {
     let beyond = profile.calls.iter().filter(|call| !call.representable);
     let beyond: Vec<String> = beyond.map(|call| format!("{} × {}", Grouped(call.calls), call.name)).collect();
     match beyond.is_empty() {
         true => "  All of it can be represented in a VEF trace.\n".to_owned(),
-        false => format!("  * A VEF trace cannot represent: {}.\n", beyond.join(", ")),
+        false => format!("  * Not in a trace without vef mix --io-servers: {}.\n", beyond.join(", ")),
+    }
+}
+
+/// What is not among the messages.
+fn transfers(profile: &Profile) -> String {
+    match profile.ranks.iter().map(|rank| rank.transfers).sum() {
+        0u64 => String::new(),
+        made => format!(
+            "  Not among the messages: {} (MPI_Put, MPI_Get …); a trace has them and their synchronisation as messages.\n",
+            Count(made, "one-sided transfer")
+        ),
     }
 }
 

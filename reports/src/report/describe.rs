@@ -5,6 +5,7 @@ use super::spent::spent;
 use super::who;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume};
 use results::Exact;
+use results::captured::{computing_times, too_few_cores};
 use results::classes::{ends, power};
 use results::report::Report as Data;
 use results::report::{
@@ -64,21 +65,8 @@ fn head(path: &Path, stats: &Stats) -> Head {
         });
         hosts[place].ranks += 1;
     }
-    let oversubscribed = stats.about.facts(About::OVERSUBSCRIBED).map(|host| {
-        format!("{host}: ranks waited for each other's cores, and times in MPI measure the scheduler, too")
-    });
-    let kept = [
-        (About::SEND_WAITS, "waits for the ranks' own sends (MPI_Wait and the like)"),
-        (About::POLLS, "failed polls (MPI_Test and the like)"),
-        (About::OWN_WORK, "calls of MPI without a record (MPI_Irecv, windows, files)"),
-    ];
-    let kept = kept.iter().flat_map(|&(name, what)| {
-        let told = move |time| format!("{time} of the computing are {what}, as long as captured");
-        stats.about.facts(name).map(told)
-    });
-    let preempted = stats.about.facts(About::PREEMPTED);
-    let kept =
-        kept.chain(preempted.map(|time| format!("computing is without {time} in which ranks had no core")));
+    let warnings =
+        [too_few_cores(stats.about.facts(About::OVERSUBSCRIBED)), computing_times(&stats.about, true)];
     Head {
         file: path.display().to_string(),
         kind: if stats.is_container { "container" } else { "text" }.to_owned(),
@@ -94,7 +82,7 @@ fn head(path: &Path, stats: &Stats) -> Head {
         hosts,
         spawned: stats.about.facts(About::SPAWNED).cloned().collect(),
         clock_ps: stats.header.clock.0.into(),
-        warnings: oversubscribed.chain(kept).collect(),
+        warnings: warnings.into_iter().flatten().collect(),
         not_in_trace: stats.about.facts(About::NOT_IN_TRACE).cloned().collect(),
     }
 }

@@ -128,7 +128,7 @@ fn read_container(path: &Path, extent: &Extent, progress: Progress<'_>) -> Resul
     let notes = |section| NotesByTask::new(&reader, section);
     let (calls, phases, moments) =
         (notes(Section::Calls)?, notes(Section::Phases)?, notes(Section::Moments)?);
-    let spans = reader.spans()?;
+    let spans = reader.program_spans()?;
     let part = extent.part.as_deref();
     let span = |task: Rank| spans.as_ref()?.get(task.index()).copied();
     let next = AtomicUsize::new(0);

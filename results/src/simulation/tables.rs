@@ -60,11 +60,9 @@ impl Simulation {
     pub fn ranks_table(&self) -> Table {
         let ids = ["job", "rank"].map(|name| Column::new(name, name));
         let finish = Column::new("finish_ps", "finished");
-        let states = State::ALL.map(|state| match state {
-            State::Computing => Column::new("computing_ps", "computing"),
-            State::Send => Column::new("send_ps", "waiting for sends"),
-            State::Reception => Column::new("reception_ps", "waiting for messages"),
-            State::Collective => Column::new("collective_ps", "in collectives"),
+        let states = State::ALL.map(|state| Column {
+            name: format!("{}_ps", state.name()).into(),
+            ..Column::new("", state.title())
         });
         let columns = [&ids[..], &[finish], &states].concat();
         let mut table = Table::new("ranks", "Ranks", columns);

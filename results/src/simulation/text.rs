@@ -210,9 +210,13 @@ impl Simulation {
             write!(out, "  {name} ({})  transmission {sent}, queueing {queued}", Count(*links, "link"))?;
             match level.runtime_if_twice_as_fast_ps {
                 Some(then) => {
-                    let change = 100.0 * (then as f64 / self.runtime_ps.max(1) as f64 - 1.0);
+                    let change = then as f64 / self.runtime_ps.max(1) as f64 - 1.0;
                     let then = Picos(then);
-                    writeln!(out, "; with twice their bandwidth the run takes {then} ({change:+.1} %)")?;
+                    writeln!(
+                        out,
+                        "; with twice their bandwidth the run takes {then} ({})",
+                        shown::signed_percent(change)
+                    )?;
                 }
                 None => writeln!(out)?,
             }
@@ -340,7 +344,7 @@ impl JobReport {
         let mut pairs: Vec<_> = pairs.filter(|(_, time, captured)| time.max(captured) > &0).collect();
         pairs.sort_by_key(|&(_, time, captured)| Reverse(time.abs_diff(captured)));
         let pairs = pairs.into_iter().map(|(state, time, captured)| {
-            format!("{} {} (captured {})", name(state), Picos(time), Picos(captured))
+            format!("{} {} (captured {})", state.title(), Picos(time), Picos(captured))
         });
         let pairs: Vec<String> = pairs.collect();
         let whose = if self.captured_tasks.is_some() { "tasks of the program" } else { "all tasks" };
@@ -401,17 +405,8 @@ fn states(times: &ByState<u64>) -> String {
     let total = times.0.iter().fold(0u64, |sum, time| sum.saturating_add(*time));
     let shown = times.iter().filter(|(state, time)| **time > 0 || *state == State::Computing);
     let shares: Vec<String> =
-        shown.map(|(state, time)| format!("{} {}", name(state), percent(*time, total))).collect();
+        shown.map(|(state, time)| format!("{} {}", state.title(), percent(*time, total))).collect();
     shares.join(", ")
-}
-
-fn name(state: State) -> &'static str {
-    match state {
-        State::Computing => "computing",
-        State::Send => "sending",
-        State::Reception => "waiting",
-        State::Collective => "in collectives",
-    }
 }
 
 fn percent(time: u64, of: u64) -> String {

@@ -316,7 +316,8 @@ impl Quantity {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    // A sum with 0.0 is not -0.0.
+    format!("{:.1} %", (1000.0 * share).round() / 10.0 + 0.0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Statistics of a capture, from one pass over its events.
 
 use super::encode::makes_request;
-use super::event::{Action, Communicator, Partitioned};
+use super::event::{Action, Communicator, Detail, Partitioned, Transfer};
 use super::{Capture, CaptureError, Ending};
 use crate::ids::{CommId, Rank};
 use crate::units::Bytes;
@@ -27,6 +27,8 @@ pub struct Digest {
     pub calls: BTreeMap<String, u64>,
     /// Number of messages.
     pub messages: u64,
+    /// One-sided transfers (`MPI_Put`, `MPI_Get` …), which are not among the messages, and their bytes both ways.
+    pub transfers: Tally,
     /// Payload of the messages.
     pub bytes: Bytes,
     /// Collective calls: one for each member.
@@ -120,6 +122,11 @@ impl Digest {
             Action::Partitioned(Partitioned::Ready { count, bytes, .. }) => {
                 self.messages += u64::from(*count);
                 self.bytes.0 = self.bytes.0.saturating_add(bytes.0.saturating_mul((*count).into()));
+            }
+            Action::Other { detail: Detail::Transfer(Transfer { sent, fetched, .. }), .. } => {
+                self.transfers.calls += 1;
+                let bytes = sent.0.saturating_add(fetched.0);
+                self.transfers.bytes.0 = self.transfers.bytes.0.saturating_add(bytes);
             }
             Action::Collective(_) => self.collectives += 1,
             Action::Stopped { reason } => {

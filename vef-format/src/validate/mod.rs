@@ -15,9 +15,8 @@ mod tests;
 
 pub use records::{Options, Validator};
 pub use repair::{Change, Mended, Repair, repair};
-pub use report::{Kind, OperationTally, Problem, RecordPlace, Report, Severity, Tallies};
+pub use report::{Kind, OperationTally, Place, Problem, RecordPlace, Report, Severity, Tallies};
 
-use crate::container::Reader;
 use crate::trace::{Trace, TraceError};
 use std::path::Path;
 
@@ -35,18 +34,13 @@ pub fn validate(path: &Path, options: &Options) -> Result<Report, TraceError> {
             reader.check_sections()?;
             let options = Options { op_codes: reader.about().op_codes.clone(), ..options.clone() };
             let mut validator = Validator::new(reader.header(), &options);
-            validator.container_version(reader.version());
+            validator.is_container(reader.version());
             (Trace::Container(reader), validator)
         }
     };
-    let is_container = matches!(trace, Trace::Container(_));
     trace.each(|number, line| {
         validator.add(number, &line);
         Ok::<(), TraceError>(())
     })?;
-    let mut report = validator.finish();
-    if is_container && !report.problems.is_empty() {
-        report.name_records(&Reader::open(path)?)?;
-    }
-    Ok(report)
+    Ok(validator.finish())
 }

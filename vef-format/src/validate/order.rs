@@ -5,7 +5,7 @@
 //! real.
 
 use super::records::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, Validator, WAITED};
-use super::report::{Kind, Log, Report};
+use super::report::{Kind, Log, Place, Report};
 use crate::id_table::NONE;
 use crate::units::Count;
 use std::collections::HashMap;
@@ -228,46 +228,48 @@ impl<'a> Advance<'a> {
         // Begin with the record that is first in the file.
         let lowest = (0..tasks.len()).min_by_key(|&at| self.cursors[tasks[at] as usize]).unwrap_or(0);
         tasks.rotate_left(lowest);
-        let line = self.graph.line(self.cursors[tasks[0] as usize]);
-        log.add_with(Kind::Cycle, line, || self.describe(&tasks, needs));
+        log.add_with(Kind::Cycle, || self.describe(&tasks, needs));
     }
 
-    fn describe(&self, tasks: &[u32], needs: &[u32]) -> (String, Vec<u64>) {
+    fn describe(&self, tasks: &[u32], needs: &[u32]) -> (Place, String, Vec<u64>) {
         let graph = &self.graph;
         let mut lines = Vec::new();
         let mut text = "tasks wait for each other: ".to_owned();
         if tasks.len() == 1 {
             text = "a task waits for itself: ".to_owned();
         }
-        let home = graph.line(self.cursors[tasks[0] as usize]);
-        // Writing to a string cannot fail.
-        let _ = write!(text, "line {home} (task {})", graph.tasks[tasks[0] as usize].rank);
+        let first = self.cursors[tasks[0] as usize];
+        let home = graph.place(first);
+        text += &graph.place_with_task(first);
         for (step, &task) in tasks.iter().take(MAX_STEPS).enumerate() {
             let (here, needed) = (self.cursors[task as usize], needs[task as usize]);
             let next = graph.nodes[needed as usize].task as usize;
             let Node { dependency, flags, .. } = graph.nodes[here as usize];
             let what = if flags & DEPENDENCY == 3 { "G" } else { "id " };
-            let (needed, before) = (graph.line(needed), graph.line(self.cursors[next]));
+            let before = self.cursors[next];
+            let last = match step + 1 < tasks.len() {
+                true => graph.place_with_task(before),
+                false => graph.place(before).to_string(),
+            };
+            // Writing to a string cannot fail.
             let _ = write!(
                 text,
-                "{} needs {what}{dependency} at line {needed}",
-                if step > 0 { ", which" } else { "" }
+                "{} needs {what}{dependency} at {}{last}",
+                if step > 0 { ", which" } else { "" },
+                match needed == before {
+                    true => String::new(),
+                    false => format!("{}, which comes after ", graph.place(needed)),
+                }
             );
-            if needed != before {
-                let _ = write!(text, ", which comes after line {before}");
-            }
-            if step + 1 < tasks.len() {
-                let _ = write!(text, " (task {})", graph.tasks[next].rank);
-            }
-            lines.extend([graph.line(here), needed]);
+            lines.extend([graph.line(here), graph.line(needed)]);
         }
         if tasks.len() > MAX_STEPS {
             let _ = write!(
                 text,
-                ", and so on over {} back to line {home}",
+                ", and so on over {} back to {home}",
                 Count(tasks.len() - MAX_STEPS, "more task")
             );
         }
-        (text, lines)
+        (home, text, lines)
     }
 }

@@ -1,7 +1,7 @@
 //! Checks records: counts, local errors, and the graph for the check of dependencies.
 
 use super::communicators::{Communicators, Wrong};
-use super::report::{Kind, Log, OperationTally, Tallies};
+use super::report::{Kind, Log, OperationTally, Place, RecordPlace, Tallies};
 use crate::container::VERSION;
 use crate::id_table::{IdTable, NONE};
 use crate::ids::{CommId, Rank};
@@ -55,6 +55,8 @@ pub(super) struct Graph {
     /// From the id of a collective to its index in `collectives`.
     pub(super) collective_ids: IdTable,
     lines: Vec<(u32, u64)>,
+    /// Places are records, not lines.
+    is_container: bool,
 }
 
 /// A record: 24 bytes.
@@ -157,6 +159,24 @@ impl Graph {
         line + u64::from(node - first)
     }
 
+    /// The place of a node: of a container, found by a walk along the records of its task.
+    pub(super) fn place(&self, node: u32) -> Place {
+        let task = &self.tasks[self.nodes[node as usize].task as usize];
+        let mut records = std::iter::successors(Some(task.first), |&at| Some(self.nodes[at as usize].next));
+        let mut record = || records.position(|at| at == node).unwrap_or(0) as u64;
+        let record = self.is_container.then(|| RecordPlace { task: task.rank.0, record: record() });
+        Place { line: self.line(node), record }
+    }
+
+    /// The place of a node with its task, which a record has.
+    pub(super) fn place_with_task(&self, node: u32) -> String {
+        let place = self.place(node);
+        match place.record {
+            Some(record) => record.to_string(),
+            None => format!("{place} (task {})", self.rank(node)),
+        }
+    }
+
     /// The rank of a node's task.
     pub(super) fn rank(&self, node: u32) -> Rank {
         self.tasks[self.nodes[node as usize].task as usize].rank
@@ -249,12 +269,13 @@ impl Validator {
         }
     }
 
-    /// Sets the version of the container that the records come from.
-    pub(super) fn container_version(&mut self, (major, minor): (u8, u16)) {
+    /// The records come from a container of this version.
+    pub(super) fn is_container(&mut self, (major, minor): (u8, u16)) {
+        self.graph.is_container = true;
         if minor > VERSION.1 {
             let text =
                 format!("version {major}.{minor}: what it has beyond {major}.{} was passed by", VERSION.1);
-            self.log.add(Kind::LaterVersion, 1, || text);
+            self.log.add(Kind::LaterVersion, || (1, text));
         }
     }
 
@@ -265,9 +286,8 @@ impl Validator {
         }
         if self.graph.nodes.len() >= NONE as usize {
             if !self.too_many {
-                self.log.add(Kind::TooMany, number, || {
-                    "more than 2^32 - 1 records: dependencies are not checked".to_owned()
-                });
+                let text = "more than 2^32 - 1 records: dependencies are not checked".to_owned();
+                self.log.add(Kind::TooMany, || (number, text));
             }
             self.too_many = true;
             return;
@@ -283,12 +303,12 @@ impl Validator {
         match self.graph.communicators.add(id, members) {
             Ok(()) => {}
             Err(Wrong::DuplicateId) => {
-                let text = || format!("communicator {id} is there already");
-                self.log.add(Kind::DuplicateCommunicator, line, text);
+                let text = || (line, format!("communicator {id} is there already"));
+                self.log.add(Kind::DuplicateCommunicator, text);
             }
             Err(Wrong::DuplicateMember(task)) => {
-                let text = || format!("task {task} is in communicator {id} twice");
-                self.log.add(Kind::DuplicateMember, line, text);
+                let text = || (line, format!("task {task} is in communicator {id} twice"));
+                self.log.add(Kind::DuplicateMember, text);
             }
         }
         self.tallies.communicators += 1;
@@ -310,17 +330,24 @@ impl Validator {
             flags |= AWAITED;
         }
         let index = self.graph.nodes.len() as u32;
-        if let Some(other) = self.graph.ids.insert(message.id.0, index) {
-            let other = self.graph.line(other);
-            let text = || (format!("id {} is that of line {other} already", message.id), vec![other]);
-            self.log.add_with(Kind::DuplicateId, line, text);
-        } else if matches!(message.after, Dependency::Sent(id) | Dependency::Received(id) if id == message.id)
-        {
+        let other = self.graph.ids.insert(message.id.0, index);
+        let on_itself =
+            matches!(message.after, Dependency::Sent(id) | Dependency::Received(id) if id == message.id);
+        if on_itself && other.is_none() {
             flags |= BROKEN;
-            let text = || format!("record {} waits for itself", message.id);
-            self.log.add(Kind::SelfDependency, line, text);
         }
         self.record(line, message.src, message.dst.0, flags, message.after, message.time);
+        let graph = &self.graph;
+        if let Some(other) = other {
+            self.log.add_with(Kind::DuplicateId, || {
+                let other = graph.place(other);
+                let text = format!("id {} is that of {other} already", message.id);
+                (graph.place(index), text, vec![other.line])
+            });
+        } else if on_itself {
+            let text = || format!("record {} waits for itself", message.id);
+            self.log.add(Kind::SelfDependency, || (graph.place(index), text()));
+        }
     }
 
     fn collective(&mut self, line: u64, part: &LocalCollective) {
@@ -330,7 +357,6 @@ impl Validator {
         let mut flags = PART;
         if part.after == Dependency::Collective(part.id) {
             flags |= BROKEN;
-            self.log.add(Kind::SelfDependency, line, || format!("{} waits for itself", part.id));
         }
         let next = graph.collectives.len() as u32;
         let number = graph.collective_ids.insert(part.id.0, next).unwrap_or(next);
@@ -395,13 +421,18 @@ impl Validator {
         }
 
         let graph = &mut self.graph;
+        if flags & BROKEN != 0 {
+            self.log.add(Kind::SelfDependency, || (graph.place(index), format!("{id} waits for itself")));
+        }
         if let Some((kind, text)) = problem {
-            let (other, of) = (graph.line(first), graph.rank(first));
-            let text = match kind {
-                Kind::Disagreement => format!("{text} of task {of} at line {other}"),
-                _ => text,
-            };
-            self.log.add_with(kind, line, || (text, vec![other]));
+            self.log.add_with(kind, || {
+                let other = graph.place(first);
+                let text = match kind {
+                    Kind::Disagreement => format!("{text} of task {} at {other}", graph.rank(first)),
+                    _ => text,
+                };
+                (graph.place(index), text, vec![other.line])
+            });
         }
         let collective = &mut graph.collectives[number as usize];
         let is_root = match collective.flow {
@@ -411,13 +442,13 @@ impl Validator {
         };
         if is_root && operation.is_some_and(Operation::is_rooted) {
             let slot = graph.nodes[index as usize].task;
-            if collective.root != NONE && collective.root != slot {
-                let other = graph.tasks[collective.root as usize].rank;
-                let text = || format!("{id} has two roots by its sizes: tasks {other} and {task}");
-                self.log.add(Kind::Disagreement, line, text);
+            let before = std::mem::replace(&mut collective.root, slot);
+            if before != NONE && before != slot {
                 collective.broken = true;
+                let other = graph.tasks[before as usize].rank;
+                let text = || format!("{id} has two roots by its sizes: tasks {other} and {task}");
+                self.log.add(Kind::Disagreement, || (graph.place(index), text()));
             }
-            collective.root = slot;
         }
 
         if operation.is_none() {
@@ -425,8 +456,7 @@ impl Validator {
                 Some(name) => format!("operation code {} ({name}) is not one that this program knows", op.0),
                 None => format!("operation code {} is not in the table", op.0),
             };
-            let text = || text;
-            self.log.add(Kind::UnknownOperation, line, text);
+            self.log.add(Kind::UnknownOperation, || (self.graph.place(index), text));
         }
         let tally = self.operations.entry(op).or_default();
         tally.operations += u64::from(number == next);
@@ -445,19 +475,20 @@ impl Validator {
             Dependency::Collective(id) => id.0,
         };
         let node = Node { dependency, task: 0, other, next: NONE, flags: flags | u16::from(after.code()) };
+        let index = self.graph.nodes.len() as u32;
         let first = self.graph.push(line, rank, node);
         // A later record without dependency is the first of a thread.
         if first && after != Dependency::Start {
-            self.log
-                .add(Kind::Start, line, || format!("the first record of task {rank} waits for something"));
+            let text = || format!("the first record of task {rank} waits for something");
+            self.log.add(Kind::Start, || (self.graph.place(index), text()));
         }
-        let slot = self.graph.nodes[self.graph.nodes.len() - 1].task as usize;
+        let slot = self.graph.nodes[index as usize].task as usize;
         let task = &mut self.graph.tasks[slot];
         match time.to_picos(self.header.clock).and_then(|time| task.computing.checked_add(time)) {
             Some(sum) => task.computing = sum,
             None => {
                 let text = || format!("the computing time of task {rank} exceeds 2^64 ps");
-                self.log.add(Kind::TimeRange, line, text);
+                self.log.add(Kind::TimeRange, || (self.graph.place(index), text()));
             }
         }
     }
@@ -491,14 +522,14 @@ impl Validator {
         };
         for WrongCount { kind, promised, found } in header.wrong_counts(&found) {
             let text = || format!("the header promises {promised} {kind}, the file has {found}");
-            self.log.add(Kind::HeaderCount, 1, text);
+            self.log.add(Kind::HeaderCount, || (1, text()));
         }
         if header.version == Version::V2 && header.received != tallies.awaited {
             let (promised, found) = (header.received, tallies.awaited);
             let text = || {
                 format!("the header promises {promised} messages that are waited for, the file has {found}")
             };
-            self.log.add(Kind::HeaderCount, 1, text);
+            self.log.add(Kind::HeaderCount, || (1, text()));
         }
     }
 
@@ -510,7 +541,7 @@ impl Validator {
                 if kind != Kind::NotAwaited {
                     graph.nodes[index].flags |= BROKEN;
                 }
-                self.log.add(kind, graph.line(index as u32), || text);
+                self.log.add(kind, || (graph.place(index as u32), text));
             }
         }
         for (index, node) in (0..).zip(graph.nodes.iter()) {
@@ -518,7 +549,7 @@ impl Validator {
                 let text = || {
                     "the message is marked as awaited (dep with +4), but no record waits for it".to_owned()
                 };
-                self.log.add(Kind::AwaitedByNobody, graph.line(index), text);
+                self.log.add(Kind::AwaitedByNobody, || (graph.place(index), text()));
             }
         }
     }
@@ -534,11 +565,11 @@ impl Validator {
             }
             let communicator = graph.communicators.get(comm);
             if parts < communicator.size() {
-                let of = format!("of {} members of {}", communicator.size(), communicator.id);
-                let absent = communicator.behind(position);
-                let who = absent.map_or(String::new(), |task| format!(": task {task} makes fewer calls"));
-                self.log.add(Kind::MissingMember, graph.line(first), || {
-                    format!("G{id} has lines of {parts} {of}{who}")
+                self.log.add(Kind::MissingMember, || {
+                    let of = format!("of {} members of {}", communicator.size(), communicator.id);
+                    let absent = communicator.behind(position);
+                    let who = absent.map_or(String::new(), |task| format!(": task {task} makes fewer calls"));
+                    (graph.place(first), format!("G{id} has lines of {parts} {of}{who}"))
                 });
             }
             if root == NONE && matches!(flow, Flow::FromRoot | Flow::ToRoot) {
@@ -555,15 +586,15 @@ impl Validator {
             if graph.nodes[task.last as usize].flags & MARK == 0 {
                 let rank = task.rank;
                 let text = || format!("task {rank} ends here, without the local mark of MPI_Finalize");
-                self.log.add(Kind::EndsEarly, graph.line(task.last), text);
+                self.log.add(Kind::EndsEarly, || (graph.place(task.last), text()));
             }
         }
         let silent = u64::from(self.header.tasks) - graph.tasks.len() as u64;
         if silent > 0 {
             let absent = (0..self.header.tasks).find(|&rank| graph.task_of_rank.get(rank.into()).is_none());
             let first = absent.map_or(String::new(), |rank| format!("; the first is task {rank}"));
-            self.log
-                .add(Kind::EndsEarly, 1, || format!("{} without any record{first}", Count(silent, "task")));
+            let text = format!("{} without any record{first}", Count(silent, "task"));
+            self.log.add(Kind::EndsEarly, || (1, text));
         }
     }
 }

@@ -1,9 +1,7 @@
 //! The result of validation: counts of records, and problems with their lines.
 
-use crate::container::{ContainerError, Reader};
-use crate::record::Line;
 use crate::units::{Bytes, Picos};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The result of validation.
@@ -24,30 +22,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Names the records of the container that was checked in place of lines.
-    pub(super) fn name_records(&mut self, container: &Reader) -> Result<(), ContainerError> {
-        let wanted: HashSet<u64> = self.problems.iter().flat_map(Problem::lines).collect();
-        let mut places = HashMap::new();
-        // Of tasks with records: a header may promise any number.
-        let mut records: HashMap<u32, u64> = HashMap::new();
-        let (mut lines, mut line) = (container.lines(), 1);
-        while let Some(read) = lines.next()?.filter(|_| places.len() < wanted.len()) {
-            line += 1;
-            let task = match read {
-                Line::Message(message) => message.src,
-                Line::Collective(part) => part.task,
-                Line::Communicator { .. } => continue,
-            };
-            let record = records.entry(task.0).or_default();
-            if wanted.contains(&line) {
-                places.insert(line, RecordPlace { task: task.0, record: *record });
-            }
-            *record += 1;
-        }
-        self.problems.iter_mut().for_each(|problem| problem.name_records(&places));
-        Ok(())
-    }
-
     /// Whether a replay completes.
     pub fn is_complete(&self) -> bool {
         self.errors == 0 && self.stuck_tasks == 0
@@ -101,8 +75,9 @@ pub struct OperationTally {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// The main line, 1-based.
-    pub line: u64,
+    /// The main line.
+    #[serde(flatten)]
+    pub place: Place,
     /// The kind of problem.
     pub kind: Kind,
     /// Whether a replay tolerates it.
@@ -111,13 +86,36 @@ pub struct Problem {
     pub text: String,
     /// Other lines involved, in the order of the text.
     pub related: Vec<u64>,
-    /// The record of the main line, if the trace is a container, which has no lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<RecordPlace>,
+}
+
+/// Where a problem is. Shown is the record, if there is one, else the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Place {
+    /// The line, 1-based; of a container, the one that it would be as text.
+    pub line: u64,
+    /// The record of that line, if the trace is a container, which has no lines.
+    #[serde(default, rename = "place", skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordPlace>,
+}
+
+impl From<u64> for Place {
+    fn from(line: u64) -> Self {
+        Self { line, record: None }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.record {
+            Some(record) => record.fmt(f),
+            None => write!(f, "line {}", self.line),
+        }
+    }
 }
 
 /// A record of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordPlace {
     /// Its task.
@@ -132,53 +130,13 @@ impl fmt::Display for RecordPlace {
     }
 }
 
-impl Problem {
-    /// The lines that it names, several of them perhaps more than once.
-    fn lines(&self) -> impl Iterator<Item = u64> {
-        let behind = self.text.split(LINE).skip(1).filter_map(|behind| number(behind).parse().ok());
-        std::iter::once(self.line).chain(self.related.iter().copied()).chain(behind)
-    }
-
-    /// Names records of a container in place of the lines that the trace would have as text.
-    fn name_records(&mut self, places: &HashMap<u64, RecordPlace>) {
-        self.place = places.get(&self.line).copied();
-        let mut parts = self.text.split(LINE);
-        let mut text = parts.next().unwrap_or_default().to_owned();
-        for behind in parts {
-            let line = number(behind);
-            match line.parse().ok().and_then(|line: u64| places.get(&line)) {
-                Some(place) => {
-                    let rest = &behind[line.len()..];
-                    text += &place.to_string();
-                    text += rest.strip_prefix(&format!(" (task {})", place.task)).unwrap_or(rest);
-                }
-                None => text += &format!("{LINE}{behind}"),
-            }
-        }
-        self.text = text;
-    }
-
-    /// Where it is: the record of a container, or the line.
-    pub fn shown_place(&self) -> String {
-        self.place.map_or_else(|| format!("line {}", self.line), |place| place.to_string())
-    }
-}
-
-/// How the text of a problem names a line: this, then its number.
-const LINE: &str = "line ";
-
-/// The digits with which a text begins.
-fn number(text: &str) -> &str {
-    &text[..text.bytes().take_while(u8::is_ascii_digit).count()]
-}
-
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{}: {severity}: {}", self.shown_place(), self.text)
+        write!(f, "{}: {severity}: {}", self.place, self.text)
     }
 }
 
@@ -271,25 +229,33 @@ impl Log {
         Self { keep: keep as u64, kinds: BTreeMap::new(), problems: Vec::new() }
     }
 
-    /// Adds a problem; calls `describe` for the text only if the problem is kept.
+    /// Adds a problem; calls `describe` for its place and text only if the problem is kept.
     #[cold]
-    pub(super) fn add(&mut self, kind: Kind, line: u64, describe: impl FnOnce() -> String) {
-        self.add_with(kind, line, || (describe(), Vec::new()));
+    pub(super) fn add<P: Into<Place>>(&mut self, kind: Kind, describe: impl FnOnce() -> (P, String)) {
+        self.add_with(kind, || {
+            let (place, text) = describe();
+            (place, text, Vec::new())
+        });
     }
 
     /// [`Log::add`] of a problem that has other lines, too.
     #[cold]
-    pub(super) fn add_with(&mut self, kind: Kind, line: u64, describe: impl FnOnce() -> (String, Vec<u64>)) {
+    pub(super) fn add_with<P: Into<Place>>(
+        &mut self,
+        kind: Kind,
+        describe: impl FnOnce() -> (P, String, Vec<u64>),
+    ) {
         let count = self.kinds.entry(kind).or_default();
         *count += 1;
         if *count <= self.keep {
-            let (text, related) = describe();
-            self.problems.push(Problem { line, kind, severity: kind.severity(), text, related, place: None });
+            let (place, text, related) = describe();
+            let (place, severity) = (place.into(), kind.severity());
+            self.problems.push(Problem { place, kind, severity, text, related });
         }
     }
 
     pub(super) fn report(mut self, tallies: Tallies, stuck_tasks: u64) -> Report {
-        self.problems.sort_by_key(|problem| (problem.line, problem.kind));
+        self.problems.sort_by_key(|problem| (problem.place.line, problem.kind));
         let count = |severity| {
             self.kinds.iter().filter(|(kind, _)| kind.severity() == severity).map(|(_, count)| count).sum()
         };

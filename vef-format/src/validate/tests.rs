@@ -81,7 +81,7 @@ fn real_traces_are_good() {
 fn a_container_has_the_problems_of_its_text() {
     let folder = tempfile::tempdir().unwrap();
     let (text, packed) = (folder.path().join("t.vef"), folder.path().join("t.vefx"));
-    let cyclic = "VEF3 2 4 0 0 0 0 1\n0 0 0 0 0 1 -1\n1 1 1 0 0 1 -1\n2 0 1 8 6 1 3\n3 1 0 8 6 1 2\n";
+    let cyclic = "VEF3 2 6 0 0 0 0 1\n0 0 0 0 0 1 -1\n1 1 1 0 0 1 -1\n2 0 1 8 6 1 3\n3 1 0 8 6 1 2\n4 0 0 0 1 1 2\n5 1 1 0 1 1 3\n";
     std::fs::write(&text, cyclic).unwrap();
     let about = About { op_codes: OpCodes::verified(), origin: vec![] };
     convert(&text, &packed, &about, Settings::default()).unwrap();
@@ -384,5 +384,5 @@ fn a_header_of_very_many_tasks_costs_nothing() {
 #[test]
 fn lines_are_right_among_empty_ones() {
     let text = "VEF3 1 3 1 0 0 0 1\n\n0 0 0 0 0 1 -1\n\n\n1 0 0 0 1 1 0\nC0 0\n2 0 0 0 1 1 77\n";
-    assert_eq!(check_with(text, &Options::default()).problems[0].line, 8);
+    assert_eq!(check_with(text, &Options::default()).problems[0].place.line, 8);
 }

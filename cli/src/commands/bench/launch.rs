@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_name = "CMD", default_value = "mpirun")]
     pub mpirun: String,
     /// Directory for each launch's JSON
-    #[arg(short, long, value_name = "DIR", value_parser = WrittenDirectory::any())]
+    #[arg(short, long, value_name = "DIR", value_parser = WrittenDirectory::of("-o names the directory of the launches' results"))]
     pub output: WrittenDirectory,
     /// Seed of the order in which each launch measures the operations
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -23,8 +23,9 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
-use vef_format::capture::{Capture, CaptureError, Digest, rank_file, spawned_worlds, world_size};
+use vef_format::capture::{Capture, CaptureError, Digest, Tally, rank_file, spawned_worlds, world_size};
 use vef_format::ids::Rank;
+use vef_format::nearest::did_you_mean;
 use vef_format::new_file::is_stdout;
 use vef_format::units::{Bytes, Count, Grouped};
 
@@ -61,7 +62,7 @@ pub struct Arguments {
     pub ranks: Option<u32>,
     /// Directory for the capture [default: vef-PROGRAM, vef-capture for a launcher line; with a number if
     /// that exists]
-    #[arg(short, long, value_name = "DIR", value_parser = WrittenDirectory::any())]
+    #[arg(short, long, value_name = "DIR", value_parser = WrittenDirectory::of("-o names the directory of the capture; --mix FILE.vefx writes a trace, too"))]
     pub output: Option<WrittenDirectory>,
     /// Launcher, optionally with options [default: that of the program's MPI, else mpirun, mpiexec, srun]
     #[arg(long, value_name = "CMD")]
@@ -146,9 +147,14 @@ pub struct Ended {
 pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
     let library = library::find()?;
     if let Some(first) = run.program.first().filter(|first| first.as_encoded_bytes().starts_with(b"-")) {
+        let word = first.display().to_string();
+        let command = <Arguments as clap::Args>::augment_args(clap::Command::new("run"));
+        let names = command.get_arguments().filter_map(clap::Arg::get_long);
+        let options: Vec<String> = names.map(|name| format!("--{name}")).collect();
+        let meant =
+            did_you_mean(word.split('=').next().unwrap_or_default(), options.iter().map(String::as_str));
         return Err(format!(
-            "{}: no option of vef run (--help lists them), and no program; a launcher's options: --mpirun 'mpirun OPTION …'",
-            Path::new(first).display()
+            "{word}: no option of vef run; {meant}vef run --help lists them; a launcher's options: --mpirun 'mpirun OPTION …'"
         )
         .into());
     }
@@ -488,7 +494,7 @@ fn report(run: &Arguments, claimed: &Claimed) -> bool {
     };
     output::remark(format_args!("captured in {}: {}", directory.display(), summary(run, &digest)));
     if run.mix.is_none() {
-        output::oversubscribed(capture.hosts().iter().filter(|host| host.is_oversubscribed()));
+        output::oversubscribed(directory, capture.hosts().iter().filter(|host| host.is_oversubscribed()));
         output::spawned(&capture.spawned(), &capture.left_out());
     }
     let launched = capture.launched();
@@ -529,6 +535,10 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
         digest.bytes,
         Count(digest.collectives, "collective call")
     );
+    if digest.transfers.calls > 0 {
+        let Tally { calls, bytes } = digest.transfers;
+        text.push_str(&format!(", {} with {bytes}", Count(calls, "one-sided transfer")));
+    }
     if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
         text.push_str(&format!("; {} not recorded, as asked", Count(digest.stopped.len(), "rank")));
     } else if !digest.stop_reasons.is_empty()
@@ -550,13 +560,21 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
     } else if digest.not_representable.is_empty() {
         text.push_str("; all can be represented in a trace");
     }
-    if !digest.not_representable.is_empty() {
-        let kinds: Vec<String> = digest
-            .not_representable
-            .iter()
-            .map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.calls), tally.bytes))
-            .collect();
-        text.push_str(&format!("; not representable in a trace: {}", kinds.join(", ")));
+    // The summary of --mix has the rest.
+    if run.mix.is_some() {
+        return text;
+    }
+    let (accesses, others): (Vec<_>, Vec<_>) =
+        digest.not_representable.iter().partition(|(name, _)| name.starts_with("MPI_File_"));
+    for (calls, what) in
+        [(others, "not representable in a trace"), (accesses, "not in a trace without vef mix --io-servers")]
+    {
+        if !calls.is_empty() {
+            let calls = calls.iter();
+            let calls =
+                calls.map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.calls), tally.bytes));
+            text.push_str(&format!("; {what}: {}", calls.collect::<Vec<_>>().join(", ")));
+        }
     }
     if digest.never_completed > 0 {
         text.push_str(&format!("; {} never completed", Count(digest.never_completed, "request")));

@@ -17,7 +17,7 @@ use crate::repeated;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
 use setup::{calibration, name_traces, named, observed, others, settings};
-use sim_example::{MOST_CABLES, Picos, SameNode, SendCompletion, Simulation};
+use sim_example::{MOST_CABLES, Picos, SameNode, Simulation};
 use std::path::Path;
 use vef_format::operation::OpCodes;
 use vef_format::units::Grouped;
@@ -86,8 +86,7 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
     {
         output::remark(warning);
     }
-    // A calibration has an eager limit.
-    trace.tell_time_in_mpi(sim.send_completion == SendCompletion::Eager && sim.calibration.is_none());
+    trace.tell_time_in_mpi(sim.counts_send_waits());
     if sim.compute_scale == "1" {
         initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
     }

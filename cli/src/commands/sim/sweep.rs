@@ -53,7 +53,9 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     for Point { sim, .. } in traced {
         let input = Input::file(&sim.trace)?;
         if !schedule::is_wanted(sim, &input)? {
-            input.converted()?.warn();
+            let trace = input.converted()?;
+            trace.warn();
+            trace.tell_time_in_mpi(sim.counts_send_waits());
         }
     }
     let launched = Launched::here();
