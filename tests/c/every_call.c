@@ -67,6 +67,13 @@ static void without_counts(void)
     /* never received: cancelled */
     int y;
     MPI_Irecv(&y, 1, MPI_INT, left, 4711, MPI_COMM_WORLD, &q);
+    int told;
+    MPI_Request_get_status(q, &told, MPI_STATUS_IGNORE);
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+    int which;
+    MPI_Request_get_status_all(1, &q, &told, MPI_STATUSES_IGNORE);
+    MPI_Request_get_status_any(1, &q, &which, &told, MPI_STATUS_IGNORE);
+#endif
     MPI_Cancel(&q);
     MPI_Wait(&q, MPI_STATUS_IGNORE);
     MPI_Datatype pair;

@@ -52,13 +52,16 @@ static void await(const char *how)
         else if (!strcmp(how, "testsome")) {
             MPI_Testsome(1, &request, &count, &index, MPI_STATUSES_IGNORE);
             flag = count > 0;
-        } else
+        } else if (!strcmp(how, "get_status"))
+            MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+        else
             MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         if (!flag && !strcmp(how, "overlap"))
             compute(0.00005);
         if (!flag && !strcmp(how, "sleepy"))
             usleep(500);
     }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 static void steps(int rank)

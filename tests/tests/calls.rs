@@ -52,6 +52,12 @@ fn treatment(call: Call) -> Treatment {
             Event("definition of the communicator, and of the processes that are met")
         }
         (_, C::Process) => Counted("local"),
+        (
+            Call::MPI_Request_get_status
+            | Call::MPI_Request_get_status_all
+            | Call::MPI_Request_get_status_any,
+            _,
+        ) => Event("poll, if nothing has completed"),
         (Call::MPI_Win_test, _) => Event("synchronisation of a window, if the flag is set"),
         (_, category) => match (category, call.timing()) {
             (C::Send | C::Recv | C::Collective | C::NeighborCollective, Timing::Persistent) => {

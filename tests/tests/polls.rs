@@ -5,7 +5,8 @@ use std::time::Duration;
 use vef_tests::{Mpi, run, run_for, vef};
 
 /// How rank 1 of `tests/c/polls.c` awaits a message that rank 0 sends after 0.8 s.
-const WAYS: [&str; 8] = ["test", "testany", "testall", "testsome", "iprobe", "improbe", "overlap", "sleepy"];
+const WAYS: [&str; 9] =
+    ["test", "testany", "testall", "testsome", "get_status", "iprobe", "improbe", "overlap", "sleepy"];
 
 /// Seconds in front of rank 1's receptions, mixed with `polls`.
 fn computing(capture: &Path, polls: &str) -> Vec<f64> {

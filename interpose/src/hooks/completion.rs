@@ -16,6 +16,13 @@ use vef_format::units::Bytes;
 pub(super) const WAIT: Hook =
     Hook { before: prepare_wait, after: |call| waited(call, Ended::Success), after_failure: waited };
 
+/// `MPI_Request_get_status` and its variants.
+pub(super) const ASK: Hook = Hook::after(|call| {
+    if call.is_failed_poll() {
+        call.record_failed_poll();
+    }
+});
+
 /// Reads the handles, and supplies statuses if the program ignores them and the recorder needs them.
 fn prepare_wait(call: &mut Recorded) {
     read_handles(call);

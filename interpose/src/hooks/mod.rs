@@ -29,9 +29,10 @@ pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
     let is_needed_later = || {
         call.timing() == Timing::Persistent
             || is_end(call)
+            || call == Call::MPI_Grequest_start
             || matches!(
                 call.category(),
-                CommCreate | CommFree | Process | TypeCreate | TypeFree | Request | RequestFree | Wait
+                CommCreate | CommFree | Process | TypeCreate | TypeFree | RequestFree | Wait
             )
     };
     let is_recording = match tracer.state() {
@@ -42,13 +43,19 @@ pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
     is_recording && of(call).is_some()
 }
 
+/// Whether a call tells of requests, which it does not complete. `MPI_Request_get_status_some` tells it without a flag.
+fn asks(call: Call) -> bool {
+    use Call as C;
+    matches!(call, C::MPI_Request_get_status | C::MPI_Request_get_status_all | C::MPI_Request_get_status_any)
+}
+
 fn is_end(call: Call) -> bool {
     matches!(call, Call::MPI_Finalize | Call::MPI_Session_finalize)
 }
 
 /// Whether [`record`](crate::record) counts the calls of a function. Hooks of the category `Lifecycle` count their own calls.
 pub(crate) fn are_counted(call: Call) -> bool {
-    !matches!(call.category(), Category::TypeCreate | Category::Request | Category::Lifecycle)
+    !matches!(call.category(), Category::TypeCreate | Category::Lifecycle) && call != Call::MPI_Grequest_start
 }
 
 /// The hook of a function; `None`: its calls are not recorded.
@@ -66,6 +73,7 @@ pub(crate) fn of(call: Call) -> Option<&'static Hook> {
         (RequestFree, _) => &completion::FREE,
         // Its request has no record.
         (Request, _) if call == Call::MPI_Grequest_start => &Hook::NONE,
+        (Request, _) if asks(call) => &completion::ASK,
         (Collective, _) => &collective::COLLECTIVE,
         (NeighborCollective, _) => &neighbourhood::NEIGHBOURHOOD,
         (Partitioned, Timing::Persistent) => &partitioned::INIT,
