@@ -145,6 +145,47 @@ fn notes_of_windows_exchanges_and_times_without_a_core() {
     }
 }
 
+/// What a task does next may wait in the call in which it gave an answer.
+#[test]
+fn answers_have_the_name_of_the_call_in_which_they_are_given() {
+    let mut program = Program::new(2);
+    let window = WindowId(0);
+    for rank in 0..2 {
+        let detail = Detail::Window { id: window, comm: capture::WORLD, size: Bytes(8), unit: 1 };
+        program.add(rank, 0, What::By("MPI_Win_create", Action::Other { bytes: Bytes(0), detail }));
+    }
+    let (target, sent, fetched) = (CommRank(1), Bytes(0), Bytes(8));
+    let get = Transfer { window, target, displacement: 0, sent, fetched, at_target: fetched, request: None };
+    let flush = Detail::Sync { window, target: Some(target), exclusive: false, assert: 0, group: None };
+    for polls in [true, false] {
+        let get = Action::Other { bytes: fetched, detail: Detail::Transfer(get) };
+        program.add(0, 0, What::By("MPI_Get", get));
+        let flush = Action::Other { bytes: Bytes(0), detail: flush.clone() };
+        program.add(0, 0, What::By("MPI_Win_flush", flush));
+        let last = program.tasks[0].last_mut().unwrap();
+        last.end = last.start + 150;
+        if polls {
+            program.add(1, 0, What::By("MPI_Iprobe", Action::Polls { count: 1 }));
+        }
+        for rank in [1, 0] {
+            program.collective(rank, Operation::Allreduce, None);
+        }
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program.tasks);
+    mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&place("t.vefx")).unwrap();
+    let (mut notes, mut calls) = (reader.notes(Section::Calls, Rank(1)).unwrap(), Vec::new());
+    while let Some((place, note)) = notes.next(&reader).unwrap() {
+        calls.push(format!("{place} {note:?}"));
+    }
+    // A mark in front of the poll, and the answer; then a collective, and the other answer.
+    let expected = [(0, "MPI_Win_create"), (1, "MPI_Iprobe"), (3, "MPI_Allreduce"), (6, "MPI_Finalize")];
+    assert_eq!(calls, expected.map(|(at, name)| format!("{at} Call({name:?})")));
+}
+
 /// When a record began is noted where calls took [`Note::LAG`] since the latest such note, and of the last record.
 #[test]
 fn moments_are_noted_as_often_as_calls_take_time() {

@@ -112,12 +112,12 @@ fn numbers_without_a_bound() {
             "4294967295 ranks; at most 16777216",
         ),
         (&["gen", "random", "-n", "2147483647", "-o", "-"], "ranks: at most 16777216"),
-        (&["bench", "tree", "--op", "bcast", "--algorithm", "binomial", "-n", huge], "is not in 1..=4096"),
+        (&["bench", "tree", "--op", "bcast", "--algorithm", "binomial", "-n", huge], "must be from 1 to 4096"),
         (
             &["bench", "check", "--calibration", "none.toml", "--op", "bcast", "-n", huge],
-            "is not in 1..=1048576",
+            "must be from 1 to 1048576",
         ),
-        (&["traffic", "--topology", "torus:2x2", "--window", huge], "is not in 1..=1000000000"),
+        (&["traffic", "--topology", "torus:2x2", "--window", huge], "must be from 1 to 1000000000"),
         (
             &[
                 "traffic",

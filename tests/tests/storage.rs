@@ -275,7 +275,7 @@ fn accesses_that_interleave_are_gathered_by_an_aggregator() {
 #[test]
 fn servers_that_make_no_sense_are_refused() {
     for (wrong, why) in [
-        (&["--io-servers", "0"][..], "0 is not in 1..="),
+        (&["--io-servers", "0"][..], "must be from 1 to 65536"),
         (&["--io-servers", "2", "--io-stripe", "1MiB:3"], "3 servers keep a file, but there are 2"),
         (&["--io-servers", "2", "--io-stripe", "0:1"], "at least one byte"),
         (&["--io-servers", "2", "--io-stripe", "1MiB"], "SIZE:COUNT"),

@@ -421,9 +421,6 @@ impl<'a> Builder<'a> {
     /// Failed polls have no record: the next record's time contains them, unless they were waiting.
     pub(super) fn polled(&mut self, event: &Event<'_>) {
         self.clock.polled(event);
-        if !self.answers.are_given() {
-            self.begin_answering(event);
-        }
         if self.options.polls == Polls::Wait {
             self.timeline.polled(event);
         }

@@ -173,7 +173,12 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Creation(Creation { comm, request }) => return walk.creation(event, *comm, *request),
         Action::CommunicatorFree(comm) => return walk.communicator_freed(event, *comm),
         Action::Forget(request) => walk.forget(*request),
-        Action::Polls { .. } => walk.polled(event),
+        Action::Polls { .. } => {
+            if !walk.answers.are_given() {
+                walk.begin_answering(event);
+            }
+            walk.polled(event);
+        }
         Action::Preempted => walk.preempted(event),
         Action::Other { bytes, detail } => match detail {
             Detail::Window { id, comm, .. } => return walk.window(event, *id, *comm),

@@ -88,12 +88,18 @@ impl NoteTaker {
         self.sent.push(record);
     }
 
-    /// The task's answer to a one-sided request, by the thread `agent`, is the latest record.
+    /// The task's answer to a one-sided request, by the thread `agent`, is the latest record. It is given in the latest call.
     pub(super) fn answered(&mut self, agent: u16) {
         if let Some(threads) = &mut self.threads {
             threads.made(agent);
-            threads.made_by(Function::GET);
+            threads.made_by(self.call.unwrap_or(Function::GET));
         }
+    }
+
+    /// The function of an event that makes records: that in the call table, else the one that follows from its kind.
+    fn function(&self, event: &Event<'_>, of_kind: Function) -> Function {
+        let called = event.call.index().and_then(|slot| *self.called.get(slot)?);
+        called.unwrap_or(of_kind)
     }
 
     /// The current event completes sends alone, and may have waited for others.
@@ -160,20 +166,31 @@ impl NoteTaker {
             },
         };
         if !records.is_empty() {
-            let called = event.call.index().and_then(|slot| *self.called.get(slot)?);
-            let function = called.unwrap_or(function);
+            let function = self.function(event, function);
             self.since[thread] = Since { end: event.end.0, polled: Polled::default(), recorded: event.end.0 };
             if self.threads.is_none() {
                 self.moment(event, records.start);
             }
+            let before = self.call.replace(function);
             match &mut self.threads {
                 Some(threads) => threads.made_by(function),
-                None if self.call == Some(function) => {}
+                None if before == Some(function) => {}
                 None => {
-                    self.call = Some(function);
                     self.notes.call(records.start, function.number(), || function.name());
                 }
             }
+        }
+    }
+
+    /// What the task computed in front of failed polls is in a mark; those before stay for its next record.
+    fn marked(&mut self, event: &Event<'_>) {
+        let function = self.function(event, Function::PROBE);
+        let since = &mut self.since[usize::from(event.thread)];
+        since.end = event.start.0.saturating_sub(since.polled.all).max(since.end);
+        since.recorded = event.start.0;
+        self.call = Some(function);
+        if let Some(threads) = &mut self.threads {
+            threads.made_by(function);
         }
     }
 
@@ -247,7 +264,13 @@ impl NoteTaker {
                 self.complete(event, records);
                 return Some(Function::GET);
             }
-            Action::Polls { .. } if self.polls == Polls::Wait => {
+            Action::Polls { .. } => {
+                if !records.is_empty() {
+                    self.marked(event);
+                }
+                if self.polls == Polls::Compute {
+                    return None;
+                }
                 let polled = self.usual_poll.take(event);
                 self.since[thread].polled.add(polled);
                 self.lag = self.lag.saturating_add(polled.all);

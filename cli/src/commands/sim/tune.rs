@@ -34,14 +34,13 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
     drop(bar);
     if let Some(directory) = &sim.tuned {
         let directory = directory.as_path();
+        let mpich = sim.mpich_library.as_deref().map(|library| mpich_rules(&tuned, library)).transpose()?;
         fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let mut files = vec![
             (directory.join("openmpi.rules"), tuned.openmpi_rules()),
             (directory.join("nccl.csv"), tuned.nccl_csv()),
         ];
-        if let Some(library) = &sim.mpich_library {
-            files.push((directory.join("mpich.json"), mpich_rules(&tuned, library)?));
-        }
+        files.extend(mpich.map(|rules| (directory.join("mpich.json"), rules)));
         output::files(&files)?;
     }
     let table = tuned.table();
