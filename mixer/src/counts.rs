@@ -104,6 +104,8 @@ mod tests {
         let spent =
             Spent { polls_kept: 60, times: ByPart { outside: 40, message: 99_900, ..times }, ..spent };
         assert_eq!(spent.notable(60).unwrap(), "60.000 ns (60.0 % of computing, 0.1 % of the tasks' time)");
+        assert_eq!(spent.notably_left_out(1000).unwrap(), "1.000 µs (1.0 % of the tasks' time)");
+        assert_eq!(spent.notably_left_out(900), None);
         // A capture without clocks.
         assert_eq!(Spent::default().notable(1), None);
     }

@@ -187,16 +187,14 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     }
     let Spent { send_waits, polls_kept, calls_kept, preempted_kept, .. } = summary.spent;
     let without_core = summary.spent.times.preempted.saturating_sub(preempted_kept);
-    let kept = [
-        (About::SEND_WAITS, send_waits),
-        (About::POLLS, polls_kept),
-        (About::OWN_WORK, calls_kept),
-        (About::PREEMPTED, without_core),
-    ];
+    let kept = [(About::SEND_WAITS, send_waits), (About::POLLS, polls_kept), (About::OWN_WORK, calls_kept)];
     for (name, nanos) in kept {
         if let Some(time) = summary.spent.notable(nanos) {
             add(name, &time);
         }
+    }
+    if let Some(time) = summary.spent.notably_left_out(without_core) {
+        add(About::PREEMPTED, &time);
     }
     if summary.io_servers > 0 {
         let first = summary.tasks - summary.io_servers;

@@ -189,19 +189,23 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// A part of the tasks' time, if it is at least a hundredth of what the trace has as computing.
+    /// A part of what the trace has as computing, if it is at least a hundredth.
     pub(crate) fn notable(&self, nanos: u64) -> Option<String> {
         let kept = [self.polls_kept, self.calls_kept, self.preempted_kept, self.send_waits];
         let computing = kept.into_iter().fold(self.times.outside, u64::saturating_add);
         let share = |of: u64| 100.0 * nanos as f64 / of as f64;
         (computing > 0 && share(computing) >= 1.0).then(|| {
-            let (time, running) = (Picos(nanos.saturating_mul(1000)), self.times.running());
-            format!(
-                "{time} ({:.1} % of computing, {:.1} % of the tasks' time)",
-                share(computing),
-                share(running)
-            )
+            let time = Picos(nanos.saturating_mul(1000));
+            let (of_computing, of_run) = (share(computing), share(self.times.running()));
+            format!("{time} ({of_computing:.1} % of computing, {of_run:.1} % of the tasks' time)")
         })
+    }
+
+    /// A part of the tasks' time that the trace leaves out, if it is at least a hundredth.
+    pub(crate) fn notably_left_out(&self, nanos: u64) -> Option<String> {
+        let share = 100.0 * nanos as f64 / self.times.running() as f64;
+        let time = Picos(nanos.saturating_mul(1000));
+        (share >= 1.0).then(|| format!("{time} ({share:.1} % of the tasks' time)"))
     }
 }
 

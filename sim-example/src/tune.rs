@@ -3,6 +3,8 @@
 
 mod mpich;
 
+pub use mpich::OwnRules;
+
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;

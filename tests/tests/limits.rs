@@ -112,7 +112,10 @@ fn numbers_without_a_bound() {
             "4294967295 ranks; at most 16777216",
         ),
         (&["gen", "random", "-n", "2147483647", "-o", "-"], "ranks: at most 16777216"),
-        (&["bench", "tree", "--op", "bcast", "--algorithm", "binomial", "-n", huge], "must be from 1 to 4096"),
+        (
+            &["bench", "tree", "--op", "bcast", "--algorithm", "binomial", "-n", huge],
+            "must be from 1 to 4096",
+        ),
         (
             &["bench", "check", "--calibration", "none.toml", "--op", "bcast", "-n", huge],
             "must be from 1 to 1048576",

@@ -1,7 +1,7 @@
 //! The rule for answers to requests of other tasks, of which the target's own calls say nothing.
 
 use super::builder::Builder;
-use super::requested::Answer;
+use super::requested::{Answer, LatestPolls};
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::records::{After, Body, Record};
@@ -28,20 +28,34 @@ impl Builder<'_> {
         self.answer(event, |answer| answer.at <= until || answer.before <= event.start.0)
     }
 
-    /// Failed polls, and a call of windows, files and the like without a record, in which requests are answered, get a mark, so that what their
-    /// thread computed in front of them is in front of the answers. What they take themselves is in the next record, as without the mark.
+    /// A call of windows, files and the like without a record, in which requests are answered, gets a mark, so that what its thread computed in
+    /// front of the call is in front of the answers. What the call itself takes is in the next record, as without the mark.
     #[cold]
     pub(super) fn begin_answering(&mut self, event: &Event<'_>) {
-        let answers = self.answers.rest.first().is_some_and(|first| first.at <= event.end.0);
-        let may_answer = matches!(event.action, Action::Other { .. } | Action::Polls { .. });
-        if answers && may_answer && !self.several_threads {
-            self.timeline.mark_computed(&mut self.task, event);
+        if self.comes_before_the_end_of(event) && matches!(event.action, Action::Other { .. }) {
+            let polls = self.timeline.polls(event.thread);
+            self.timeline.mark_computed(&mut self.task, event.thread, event.start, polls);
         }
+    }
+
+    /// Requests may be answered in failed polls, too. The latest ones before the answer get such a mark.
+    #[cold]
+    pub(super) fn may_answer_in(&mut self, event: &Event<'_>) {
+        if self.comes_before_the_end_of(event) {
+            let polls = self.timeline.polls(event.thread);
+            let (thread, call, start) = (event.thread, event.call, event.start);
+            self.answers.polled = Some(LatestPolls { thread, call, start, polls });
+        }
+    }
+
+    fn comes_before_the_end_of(&self, event: &Event<'_>) -> bool {
+        !self.several_threads && self.answers.rest.first().is_some_and(|first| first.at <= event.end.0)
     }
 
     /// Rule 15, behind `event`, which has records: if it waits, requests that came before it are answered in it.
     #[cold]
     pub(super) fn answer_after(&mut self, event: &Event<'_>) -> Result<(), Problem> {
+        self.answers.polled = None;
         if self.timeline.waits(event.thread) && !self.several_threads {
             self.answer(event, |answer| answer.at <= event.start.0)?;
             self.answers.waited_until = self.answers.waited_until.max(event.end.0);
@@ -77,6 +91,12 @@ impl Builder<'_> {
         while let Some((answer, rest)) = self.answers.rest.split_first().filter(|(first, _)| is_due(first)) {
             let &Answer { comm, origin, at, bytes, transfer, .. } = answer;
             self.answers.rest = rest;
+            if let Some(LatestPolls { thread, call, start, polls }) = self.answers.polled.take() {
+                self.timeline.mark_computed(&mut self.task, thread, start, polls);
+                if let Some(notes) = &mut self.notes {
+                    notes.marked((thread, call), start, polls);
+                }
+            }
             self.count_further()?;
             let purpose = if transfer { Purpose::Flush } else { Purpose::Request };
             let request = self.task.receives.channel(Channel::of_window(comm, origin, purpose));

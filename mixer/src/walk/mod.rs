@@ -175,7 +175,7 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         Action::Forget(request) => walk.forget(*request),
         Action::Polls { .. } => {
             if !walk.answers.are_given() {
-                walk.begin_answering(event);
+                walk.may_answer_in(event);
             }
             walk.polled(event);
         }

@@ -11,7 +11,7 @@ use vef_format::capture;
 use vef_format::capture::event::{Action, CallSlot, Collective, Event, Send, SendMode};
 use vef_format::container::{Note, Section, TaskNotes};
 use vef_format::files::FileUses;
-use vef_format::units::Ticks;
+use vef_format::units::{Nanos, Ticks};
 
 /// Makes the notes of one task, which refer to records by their index in the walk.
 #[derive(Debug, Default)]
@@ -97,8 +97,8 @@ impl NoteTaker {
     }
 
     /// The function of an event that makes records: that in the call table, else the one that follows from its kind.
-    fn function(&self, event: &Event<'_>, of_kind: Function) -> Function {
-        let called = event.call.index().and_then(|slot| *self.called.get(slot)?);
+    fn function(&self, call: CallSlot, of_kind: Function) -> Function {
+        let called = call.index().and_then(|slot| *self.called.get(slot)?);
         called.unwrap_or(of_kind)
     }
 
@@ -166,7 +166,7 @@ impl NoteTaker {
             },
         };
         if !records.is_empty() {
-            let function = self.function(event, function);
+            let function = self.function(event.call, function);
             self.since[thread] = Since { end: event.end.0, polled: Polled::default(), recorded: event.end.0 };
             if self.threads.is_none() {
                 self.moment(event, records.start);
@@ -182,14 +182,15 @@ impl NoteTaker {
         }
     }
 
-    /// What the task computed in front of failed polls is in a mark; those before stay for its next record.
-    fn marked(&mut self, event: &Event<'_>) {
-        let function = self.function(event, Function::PROBE);
-        let since = &mut self.since[usize::from(event.thread)];
-        since.end = event.start.0.saturating_sub(since.polled.all).max(since.end);
-        since.recorded = event.start.0;
+    /// What a thread computed in front of failed polls of this function is in a mark; they and the `polls` before stay for its next record.
+    pub(super) fn marked(&mut self, (thread, call): (u16, CallSlot), start: Nanos, polls: u64) {
+        let function = self.function(call, Function::PROBE);
+        let since = &mut self.since[usize::from(thread)];
+        since.end = start.0.saturating_sub(polls).max(since.end);
+        since.recorded = start.0;
         self.call = Some(function);
         if let Some(threads) = &mut self.threads {
+            threads.made(thread);
             threads.made_by(function);
         }
     }
@@ -264,13 +265,7 @@ impl NoteTaker {
                 self.complete(event, records);
                 return Some(Function::GET);
             }
-            Action::Polls { .. } => {
-                if !records.is_empty() {
-                    self.marked(event);
-                }
-                if self.polls == Polls::Compute {
-                    return None;
-                }
+            Action::Polls { .. } if self.polls == Polls::Wait => {
                 let polled = self.usual_poll.take(event);
                 self.since[thread].polled.add(polled);
                 self.lag = self.lag.saturating_add(polled.all);

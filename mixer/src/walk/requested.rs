@@ -1,8 +1,9 @@
 //! What a task does for one-sided calls of others: the requests that it answers, and the transfers that its fences wait for.
 
 use crate::index::CommIndex;
+use vef_format::capture::event::CallSlot;
 use vef_format::ids::Rank;
-use vef_format::units::Bytes;
+use vef_format::units::{Bytes, Nanos};
 
 /// A request of another task, which this one answers.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,16 @@ pub(crate) struct Owed {
     pub(crate) fenced: Vec<Fenced>,
 }
 
+/// Failed polls in which a task may have answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LatestPolls {
+    pub(super) thread: u16,
+    pub(super) call: CallSlot,
+    pub(super) start: Nanos,
+    /// Time of the thread's failed polls before these, since its latest record.
+    pub(super) polls: u64,
+}
+
 /// The answers that a task has not given yet, in the order of the requests.
 #[derive(Debug, Default)]
 pub(super) struct Answers<'a> {
@@ -50,6 +61,8 @@ pub(super) struct Answers<'a> {
     fenced: &'a [Fenced],
     /// When the latest call that waited returned.
     pub(super) waited_until: u64,
+    /// The latest failed polls since the latest record, if requests may have been answered there.
+    pub(super) polled: Option<LatestPolls>,
 }
 
 impl<'a> Answers<'a> {
@@ -58,7 +71,7 @@ impl<'a> Answers<'a> {
         owed.map_or_else(Self::default, |Owed { answers, fenced }| Self {
             rest: answers,
             fenced,
-            waited_until: 0,
+            ..Self::default()
         })
     }
 

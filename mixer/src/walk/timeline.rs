@@ -149,22 +149,27 @@ impl Timeline {
         previous.end.0 = previous.end.0.saturating_add(took);
     }
 
-    /// What the thread has computed before `event` gets a mark. Its failed polls so far are left to its next record, which says what they were.
+    /// The thread's failed polls since its latest record.
+    pub(super) fn polls(&self, thread: u16) -> u64 {
+        self.polled.get(usize::from(thread)).map_or(0, |polled| polled.all)
+    }
+
+    /// What a thread has computed before `at` gets a mark there. Its `polls` until then, and those since, are left to its next record, which says
+    /// what they were.
     #[cold]
-    pub(super) fn mark_computed(&mut self, task: &mut Task, event: &Event<'_>) {
-        let thread = usize::from(event.thread);
-        let polled = self.polled.get_mut(thread).map(std::mem::take);
-        let previous =
-            self.previous.get(thread).copied().flatten().map_or(event.start, |previous| previous.end);
-        let polls = polled.map_or(0, |polled| polled.all);
-        let start = Nanos(event.start.0.saturating_sub(polls).max(previous.0.min(event.start.0)));
-        let computed = Event { start, end: start, ..event.clone() };
-        let mut chain = Chain::default();
-        self.record(task, &computed, start, &mut chain, Body::Mark, After::Sent);
-        self.end(&computed, &chain);
-        if let Some(polled) = polled {
-            self.polled[thread] = polled;
+    pub(super) fn mark_computed(&mut self, task: &mut Task, thread: u16, at: Nanos, polls: u64) {
+        let slot = usize::from(thread);
+        if slot >= self.previous.len() {
+            self.previous.resize(slot + 1, None);
         }
+        let zero = Previous { end: *self.zero.get_or_insert(at), after: After::Start };
+        let Previous { end, after } = self.previous[slot].unwrap_or(zero);
+        // As much earlier as the thread polled.
+        let computed = at.0.saturating_sub(polls).max(end.0);
+        let record = Record { thread, body: Body::Mark, after, time: computed - end.0 };
+        let event = Event { start: at, end: at, thread, call: CallSlot::NONE, action: Action::Preempted };
+        self.add(task, &event, at, record);
+        self.previous[slot] = Some(Previous { end: Nanos(computed), after: After::Sent });
     }
 
     /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message; in front

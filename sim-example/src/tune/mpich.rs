@@ -9,10 +9,7 @@ use std::fmt::Write;
 use serde_json::value::RawValue;
 use vef_format::operation::Operation;
 
-use super::{Candidate, Library, Tuning};
-
-/// A level of the rules, each condition as it is written.
-type Level<'a> = BTreeMap<&'a str, &'a RawValue>;
+use super::{Candidate, Library, OPERATIONS, Tuning};
 
 /// What a rule of an operation compares: of Allgather the bytes of all blocks, of others those of a vector or block.
 fn compared(operation: Operation) -> &'static str {
@@ -22,35 +19,60 @@ fn compared(operation: Operation) -> &'static str {
     }
 }
 
-impl Tuning {
-    /// Rules for MPICH, `MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE`, from the bytes of its library; `None`: they have no rules of
-    /// MPICH 4.0 or later.
-    pub fn mpich_rules(&self, library: &[u8]) -> Option<String> {
+/// The rules of a library of MPICH: for each collective, and of those that can be tuned, for each kind of communicator.
+#[derive(Debug)]
+pub struct OwnRules {
+    all: BTreeMap<String, Box<RawValue>>,
+    tuned: BTreeMap<Operation, BTreeMap<String, Box<RawValue>>>,
+}
+
+impl OwnRules {
+    /// From the bytes of the library; `None`: they have no rules of MPICH 4.0 or later.
+    pub fn find(library: &[u8]) -> Option<Self> {
         let texts = library.split(|&byte| byte == 0).filter(|text| text.starts_with(br#"{"collective="#));
-        let parsed = texts.filter_map(|text| serde_json::from_slice::<Level<'_>>(text).ok());
+        let parsed =
+            texts.filter_map(|text| serde_json::from_slice::<BTreeMap<String, Box<RawValue>>>(text).ok());
         // Others are for parts of communicators, and leave collectives out.
-        let own = parsed.max_by_key(Level::len).filter(|own| own.contains_key("collective=ibarrier"))?;
-        let mut of_ranks = BTreeMap::new();
-        for (operation, choices) in self.choices(Library::Mpich) {
-            let key = format!("collective={}", operation.key());
-            let before = own.get_key_value(key.as_str());
-            // A collective with one algorithm keeps its rules.
-            if let Some((key, rules)) = before.filter(|_| operation != Operation::Barrier) {
-                let rules: Level<'_> = serde_json::from_str(rules.get()).ok()?;
-                let intra = rules.get("comm_type=intra")?.get();
-                let tuned = self.rules(operation, &choices, intra);
-                let other = rules.iter().filter(|(kind, _)| **kind != "comm_type=intra");
-                let other: String = other.map(|(kind, rules)| format!(",\"{kind}\":{rules}")).collect();
-                of_ranks.insert(*key, format!("{{\"comm_type=intra\":{tuned}{other}}}"));
+        let all = parsed.max_by_key(BTreeMap::len).filter(|all| all.contains_key("collective=ibarrier"))?;
+        let mut tuned = BTreeMap::new();
+        // A barrier has one algorithm, and keeps its rules.
+        for operation in OPERATIONS.into_iter().filter(|operation| *operation != Operation::Barrier) {
+            let rules = all.get(&key(operation))?.get();
+            let rules: BTreeMap<String, Box<RawValue>> = serde_json::from_str(rules).ok()?;
+            if !rules.get(INTRA)?.get().starts_with('{') {
+                return None;
             }
+            tuned.insert(operation, rules);
         }
-        let level: Vec<String> = own
-            .iter()
-            .map(|(key, rules)| {
-                format!("\"{key}\":{}", of_ranks.get(key).map_or(rules.get(), String::as_str))
-            })
-            .collect();
-        Some(format!("{{{}}}\n", level.join(",\n")))
+        Some(Self { all, tuned })
+    }
+}
+
+/// Communicators that are no inter-communicators.
+const INTRA: &str = "comm_type=intra";
+
+fn key(operation: Operation) -> String {
+    format!("collective={}", operation.key())
+}
+
+impl Tuning {
+    /// Rules for MPICH, `MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE`.
+    pub fn mpich_rules(&self, own: &OwnRules) -> String {
+        let mut changed = BTreeMap::new();
+        for (operation, choices) in self.choices(Library::Mpich) {
+            let Some(rules) = own.tuned.get(&operation) else { continue };
+            let of_kind = |(kind, rules): (&String, &Box<RawValue>)| match kind.as_str() {
+                INTRA => format!("\"{kind}\":{}", self.rules(operation, &choices, rules.get())),
+                _ => format!("\"{kind}\":{rules}"),
+            };
+            let kinds: Vec<String> = rules.iter().map(of_kind).collect();
+            changed.insert(key(operation), format!("{{{}}}", kinds.join(",")));
+        }
+        let of_collective = |(key, rules): (&String, &Box<RawValue>)| {
+            format!("\"{key}\":{}", changed.get(key).map_or(rules.get(), String::as_str))
+        };
+        let all: Vec<String> = own.all.iter().map(of_collective).collect();
+        format!("{{{}}}\n", all.join(",\n"))
     }
 
     /// The rules of an operation, which are `own` for other numbers of ranks, and where an algorithm does not work.
@@ -90,9 +112,16 @@ mod tests {
     use super::*;
     use vef_format::units::Picos;
 
-    /// A library with rules for two collectives, and with those that are for parts of communicators.
-    fn library() -> Vec<u8> {
-        let all = r#"{"collective=allgather":{"comm_type=intra":{"algorithm=A":{}},"comm_type=inter":{"algorithm=B":{}}},"collective=ibarrier":{"algorithm=C":{}}}"#;
+    /// A library whose collectives have the rules A, and with those that are for parts of communicators.
+    fn library(intra: &str) -> Vec<u8> {
+        let of = |operation: &Operation| {
+            format!(
+                r#""collective={}":{{{intra},"comm_type=inter":{{"algorithm=B":{{}}}}}}"#,
+                operation.key()
+            )
+        };
+        let all: Vec<String> = OPERATIONS.iter().map(of).collect();
+        let all = format!(r#"{{{},"collective=ibarrier":{{"algorithm=C":{{}}}}}}"#, all.join(","));
         let part = r#"{"collective=allgather":{"algorithm=D":{}}}"#;
         [b"\x7fELF\0", part.as_bytes(), b"\0collective=\0", all.as_bytes(), b"\0"].concat()
     }
@@ -111,18 +140,25 @@ mod tests {
 
     #[test]
     fn the_librarys_own_rules_hold_for_all_else() {
-        let rules = tuning(5).mpich_rules(&library()).unwrap();
-        let expected = r#"{"collective=allgather":{"comm_type=intra":{"comm_size<=4":{"algorithm=A":{}},"comm_size<=5":{"total_msg_size<=159":{"algorithm=MPIR_Allgather_intra_brucks":{}},"total_msg_size=any":{"algorithm=MPIR_Allgather_intra_ring":{}}},"comm_size=any":{"algorithm=A":{}}},"comm_type=inter":{"algorithm=B":{}}},
-"collective=ibarrier":{"algorithm=C":{}}}
-"#;
-        assert_eq!(rules, expected);
+        let own = OwnRules::find(&library(r#""comm_type=intra":{"algorithm=A":{}}"#)).unwrap();
+        let rules = tuning(5).mpich_rules(&own);
+        let allgather = r#""collective=allgather":{"comm_type=inter":{"algorithm=B":{}},"comm_type=intra":{"comm_size<=4":{"algorithm=A":{}},"comm_size<=5":{"total_msg_size<=159":{"algorithm=MPIR_Allgather_intra_brucks":{}},"total_msg_size=any":{"algorithm=MPIR_Allgather_intra_ring":{}}},"comm_size=any":{"algorithm=A":{}}}}"#;
+        let bcast = r#""collective=bcast":{"comm_type=intra":{"algorithm=A":{}},"comm_type=inter":{"algorithm=B":{}}}"#;
+        for expected in [allgather, bcast, r#""collective=ibarrier":{"algorithm=C":{}}"#] {
+            assert!(rules.lines().any(|line| line.contains(expected)), "{expected}: {rules}");
+        }
+        assert_eq!(rules.lines().count(), 7);
     }
 
     #[test]
     fn what_has_no_rules_is_no_library_of_mpich() {
-        for bytes in [&b""[..], b"\x7fELF", br#"{"collective=allgather":{}}"#, br#"{"collective=ibarrier":{"#]
+        let wrong = [&b""[..], b"\x7fELF", br#"{"collective=allgather":{}}"#, br#"{"collective=ibarrier":{"#];
+        for bytes in wrong
+            .map(<[u8]>::to_vec)
+            .into_iter()
+            .chain([library(r#""comm_type=intra":7"#), library(r#""a":{}"#)])
         {
-            assert_eq!(tuning(5).mpich_rules(bytes), None);
+            assert!(OwnRules::find(&bytes).is_none(), "{}", String::from_utf8_lossy(&bytes));
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::output::{self, Failure};
 use crate::progress::Bar;
 use crate::simulation_args::{Sim, Table};
 use results::table::TextStyle;
-use sim_example::tune::{Tuning, tune};
+use sim_example::tune::{OwnRules, tune};
 use std::fs;
 use std::path::Path;
 use vef_format::operation::OpCodes;
@@ -25,6 +25,7 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
     }
     let calibration = calibration(sim)?;
     let settings = settings(sim, trace, &[], codes, calibration.as_ref())?;
+    let mpich = sim.mpich_library.as_deref().map(own_rules).transpose()?;
     let bar = Bar::new("simulating");
     let mut operations = sim.tune.clone();
     operations.sort_unstable();
@@ -34,13 +35,12 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
     drop(bar);
     if let Some(directory) = &sim.tuned {
         let directory = directory.as_path();
-        let mpich = sim.mpich_library.as_deref().map(|library| mpich_rules(&tuned, library)).transpose()?;
         fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let mut files = vec![
             (directory.join("openmpi.rules"), tuned.openmpi_rules()),
             (directory.join("nccl.csv"), tuned.nccl_csv()),
         ];
-        files.extend(mpich.map(|rules| (directory.join("mpich.json"), rules)));
+        files.extend(mpich.map(|own| (directory.join("mpich.json"), tuned.mpich_rules(&own))));
         output::files(&files)?;
     }
     let table = tuned.table();
@@ -50,10 +50,22 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
     }
 }
 
-fn mpich_rules(tuned: &Tuning, library: &Path) -> Result<String, Failure> {
-    let bytes = fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
-    let none = || {
-        format!("{}: no rules for collectives in it; not a library of MPICH 4.0 or later", library.display())
-    };
-    Ok(tuned.mpich_rules(&bytes).ok_or_else(none)?)
+/// The rules that a library of MPICH has.
+fn own_rules(path: &Path) -> Result<OwnRules, Failure> {
+    let none =
+        || format!("{}: no rules for collectives in it; not a library of MPICH 4.0 or later", path.display());
+    Ok(OwnRules::find(&library(path)?).ok_or_else(none)?)
+}
+
+/// Bytes of a library, at most: those of MPICH have some 30 MB.
+const MOST: u64 = 1 << 30;
+
+/// The bytes of a library.
+fn library(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let about = fs::metadata(path).map_err(failed)?;
+    if !about.is_file() || about.len() > MOST {
+        return Err(format!("{}: no library of MPICH", path.display()).into());
+    }
+    Ok(fs::read(path).map_err(failed)?)
 }
