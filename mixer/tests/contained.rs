@@ -160,7 +160,7 @@ fn answers_have_the_name_of_the_call_in_which_they_are_given() {
     for polls in [true, false] {
         let get = Action::Other { bytes: fetched, detail: Detail::Transfer(get) };
         program.add(0, 0, What::By("MPI_Get", get));
-        let flush = Action::Other { bytes: Bytes(0), detail: flush.clone() };
+        let flush = Action::Other { bytes: Bytes(0), detail: flush };
         program.add(0, 0, What::By("MPI_Win_flush", flush));
         let last = program.tasks[0].last_mut().unwrap();
         last.end = last.start + 150;

@@ -155,6 +155,41 @@ fn a_target_that_polls_answers_behind_what_it_computed() {
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 }
 
+/// The time of each mark is what was computed since the one before, however long the polls took, and polls in which nothing is answered have none.
+#[test]
+fn polls_that_answer_have_their_own_computing_in_front() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    let begin = program.now;
+    for (get, flushed) in [(0, 5000), (6000, 9500)] {
+        program.now = begin + get;
+        call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+        call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        let flush = program.tasks[0].last_mut().unwrap();
+        flush.end = begin + flushed;
+    }
+    // The requests come at 2 200 and at 7 600, and their answers are there at 5 000 and 9 500.
+    for (start, end) in [(1000, 3000), (3500, 3600), (4000, 4100), (5500, 5600), (9000, 9100)] {
+        program.call(1, Action::Polls { count: 1 });
+        let last = program.tasks[1].last_mut().unwrap();
+        (last.start, last.end) = (begin + start, begin + end);
+    }
+    program.now = begin + 10_000;
+    program.send(0, 1, 5, 7).receive(1, 0, 5).finish();
+    let answer = "0 500 at 0, message of 0 from 0";
+    // Of 4 000, 2 100 are polls; of the next 5 000, 200; of the 1 200 up to the receive, 100.
+    let expected = [
+        "1 0 at 1890, collective",
+        answer,
+        "1 0 at 4800, own to 1 of 0",
+        answer,
+        "1 0 at 1100, own to 1 of 0",
+        "1 0 at 190, message of 7 from 0",
+    ];
+    let records = records(&mixed(&program, None).unwrap(), "1");
+    assert_eq!(records, expected);
+}
+
 /// A target that calls MPI without waiting there has not answered yet, if the origin waits until the target waits, too; else the origin had
 /// its answer when its own call returned.
 #[test]
