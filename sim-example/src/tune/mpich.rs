@@ -61,17 +61,17 @@ impl Tuning {
         let mut changed = BTreeMap::new();
         for (operation, choices) in self.choices(Library::Mpich) {
             let Some(rules) = own.tuned.get(&operation) else { continue };
-            let of_kind = |(kind, rules): (&String, &Box<RawValue>)| match kind.as_str() {
+            let kinds = rules.iter().map(|(kind, rules)| match kind.as_str() {
                 INTRA => format!("\"{kind}\":{}", self.rules(operation, &choices, rules.get())),
                 _ => format!("\"{kind}\":{rules}"),
-            };
-            let kinds: Vec<String> = rules.iter().map(of_kind).collect();
+            });
+            let kinds: Vec<String> = kinds.collect();
             changed.insert(key(operation), format!("{{{}}}", kinds.join(",")));
         }
-        let of_collective = |(key, rules): (&String, &Box<RawValue>)| {
+        let all = own.all.iter().map(|(key, rules)| {
             format!("\"{key}\":{}", changed.get(key).map_or(rules.get(), String::as_str))
-        };
-        let all: Vec<String> = own.all.iter().map(of_collective).collect();
+        });
+        let all: Vec<String> = all.collect();
         format!("{{{}}}\n", all.join(",\n"))
     }
 
