@@ -284,6 +284,11 @@ fn errors_of_goal_name_goal() {
             "quoted.goal:2: expected rank, found `rnak`",
         ),
         (
+            "slashes.goal",
+            "num_ranks 2\nrank 0 {\na: calc 1\nb//c: calc 2 }\nrank 1 {\nx: calc 5\n}\n".to_owned(),
+            "slashes.goal:5: found `rank` behind the end of rank 0: one of its words has // or /* in it",
+        ),
+        (
             "end.goal",
             "num_ranks 1\nrank 0 {\nl1: calc 1\n\n".to_owned(),
             "end.goal:3: expected } or an operation, found the end of the file",

@@ -190,7 +190,14 @@ impl<'a> Parser<'a, '_> {
             let edges = if requires { &mut self.graph.requires } else { &mut self.graph.starts };
             edges[at] = (find(other)?, find(label)?);
         }
-        Ok(())
+        // A block ends behind its rank, unless its end looked like a comment.
+        match self.words.next() {
+            None => Ok(()),
+            Some(found) => Err(self.wrong(Problem::Invalid(format!(
+                "found `{}` behind the end of rank {rank}: one of its words has // or /* in it",
+                word_of(found)
+            )))),
+        }
     }
 
     fn operation(&mut self, rank: u32, word: &[u8]) -> Parsed<()> {
