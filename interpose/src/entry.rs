@@ -45,7 +45,7 @@ unsafe extern "C" {
     fn vef_early();
 }
 
-/// Prepares the stubs before anything can call them, and returns the constructor that `vef_early` stands for.
+/// Called by the loader before anything can call a stub: prepares the stubs. Returns the function that the loader calls later, as a constructor.
 extern "C" fn early() -> extern "C" fn() {
     machine::lead_to(enter_first);
     absent::change_types();

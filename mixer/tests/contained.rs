@@ -90,16 +90,22 @@ fn a_container_says_what_text_cannot() {
     assert!(times[1].contains("time: Ticks(390)"), "{}", times[1]);
 }
 
+/// Two tasks that make a window.
+fn with_window(id: WindowId) -> Program {
+    let mut program = Program::new(2);
+    for rank in 0..2 {
+        let detail = Detail::Window { id, comm: capture::WORLD, size: Bytes(8), unit: 1 };
+        program.add(rank, 0, What::By("MPI_Win_create", Action::Other { bytes: Bytes(0), detail }));
+    }
+    program
+}
+
 /// Transfers through a window are sends that no call waits for singly; the send of an exchange has a tag; a time without a core is left
 /// out in front of a phase.
 #[test]
 fn notes_of_windows_exchanges_and_times_without_a_core() {
-    let mut program = Program::new(2);
     let window = WindowId(0);
-    for rank in 0..2 {
-        let detail = Detail::Window { id: window, comm: capture::WORLD, size: Bytes(8), unit: 1 };
-        program.add(rank, 0, What::By("MPI_Win_create", Action::Other { bytes: Bytes(0), detail }));
-    }
+    let mut program = with_window(window);
     let (target, sent, fetched) = (CommRank(1), Bytes(8), Bytes(0));
     let put = Transfer { window, target, displacement: 0, sent, fetched, at_target: sent, request: None };
     for _ in 0..2 {
@@ -148,12 +154,8 @@ fn notes_of_windows_exchanges_and_times_without_a_core() {
 /// What a task does next may wait in the call in which it gave an answer.
 #[test]
 fn answers_have_the_name_of_the_call_in_which_they_are_given() {
-    let mut program = Program::new(2);
     let window = WindowId(0);
-    for rank in 0..2 {
-        let detail = Detail::Window { id: window, comm: capture::WORLD, size: Bytes(8), unit: 1 };
-        program.add(rank, 0, What::By("MPI_Win_create", Action::Other { bytes: Bytes(0), detail }));
-    }
+    let mut program = with_window(window);
     let (target, sent, fetched) = (CommRank(1), Bytes(0), Bytes(8));
     let get = Transfer { window, target, displacement: 0, sent, fetched, at_target: fetched, request: None };
     let flush = Detail::Sync { window, target: Some(target), exclusive: false, assert: 0, group: None };
