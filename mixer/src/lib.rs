@@ -132,6 +132,8 @@ pub struct Options {
     pub keep_preempted: bool,
     /// Factor of MPI's own work in computing times: of calls without a record, and of failed polls that are no waiting. `None` is 1.
     pub own_work: Option<f64>,
+    /// How waits for own sends alone count. In captures of the older layout they are always computing.
+    pub send_waits: SendWaits,
     /// How calls that create communicators count.
     pub creations: Creations,
     /// Storage servers, which become further tasks of the trace; `None`: accesses to files are counted only.
@@ -165,6 +167,16 @@ pub enum Polls {
     /// As waiting: the replay decides how long it takes.
     #[default]
     Wait,
+    /// As computing, with the duration measured in the run.
+    Compute,
+}
+
+/// How waits count that complete the task's own non-blocking sends alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SendWaits {
+    /// As blocking sends: the replay decides how long it takes, if it takes time at all.
+    #[default]
+    Replay,
     /// As computing, with the duration measured in the run.
     Compute,
 }

@@ -8,7 +8,7 @@ use crate::parts;
 use crate::task::{Asked, AskedOf, PartitionedRequest, Task};
 use crate::two_phase::{Access, Plans};
 use crate::walk::{Answer, Fenced, Owed, Told, Walk, WalkOptions};
-use crate::{Creations, Options, Progress, StorageServers};
+use crate::{Creations, Options, Progress, SendWaits, StorageServers};
 use collectives::creations::Library;
 use hashbrown::HashMap;
 use rayon::prelude::*;
@@ -81,6 +81,10 @@ impl<'a> Reading<'a> {
             keep_init: options.keep_init || capture.layout() == Layout::Prospector,
             polls: options.polls,
             keep_preempted: options.keep_preempted,
+            send_waits: match capture.layout() {
+                Layout::Prospector => SendWaits::Compute,
+                _ => options.send_waits,
+            },
             own_work: options.own_work,
             library,
             creations: match options.creations {

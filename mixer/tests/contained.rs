@@ -5,7 +5,7 @@ mod capture;
 mod model;
 
 use capture::{Happened, Program, What, receiving, sending};
-use mixer::{Options, Progress, Quiet, Stage, Summary, mix};
+use mixer::{Options, Progress, Quiet, SendWaits, Stage, Summary, mix};
 use proptest::prelude::*;
 use std::fs;
 use std::sync::Mutex;
@@ -74,7 +74,7 @@ fn a_container_says_what_text_cannot() {
         assert_eq!(notes.next(&reader).unwrap(), None);
     };
     // Calls last 10 ns and begin 100 ns apart: the end of the Isend, a receive, a phase, the wait.
-    let wait = Note::SendWait { send: 0, before: Ticks(290), took: Ticks(10) };
+    let wait = Note::SendWait { send: 0, before: Ticks(290), took: Ticks(0) };
     said(Section::Sends, &[(0, Note::Detached), (1, wait)]);
     said(Section::Tags, &[(0, Note::Tag(7)), (2, Note::Tag(8))]);
     said(Section::Phases, &[(1, Note::Phase { begin: true, name: "solve" })]);
@@ -82,12 +82,12 @@ fn a_container_says_what_text_cannot() {
     said(Section::Counts, &[(1, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
     let calls = ["MPI_Isend", "MPI_Alltoallv", "MPI_Send", "MPI_Finalize"];
     said(Section::Calls, &[0, 1, 2, 3].map(|at| (at, Note::Call(calls[at as usize]))));
-    // The wait is part of the time of the record behind it.
+    // The wait is in no record.
     let mut records = reader.task(Rank(0));
     let times: Vec<String> = std::iter::from_fn(|| records.next().unwrap())
         .map(|line| format!("{:?}", line.to_record()))
         .collect();
-    assert!(times[1].contains("time: Ticks(390)"), "{}", times[1]);
+    assert!(times[1].contains("time: Ticks(380)"), "{}", times[1]);
 }
 
 /// Two tasks that make a window.
@@ -322,62 +322,11 @@ fn waits_for_own_sends_are_counted() {
     }
     program.finish();
     capture::write(&place("capture"), &program.tasks);
-    let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
     // Each wait lasts 10 ns.
-    assert_eq!(summary.spent.send_waits, 60);
-}
-
-/// Two sends are complete in calls of their own, and then a receive, which was posted before or after, in one of the same function or another.
-#[test]
-fn a_wait_for_some_that_completes_a_send_waits_for_the_receive_of_the_next() {
-    let [wait, any, some] = ["MPI_Wait", "MPI_Waitany", "MPI_Waitsome"];
-    for (sends, receive, posted_before, is_computing) in [
-        (some, some, true, false),
-        (any, any, true, false),
-        (some, some, false, true),
-        (wait, wait, true, true),
-        (some, any, true, true),
-        (some, wait, true, true),
-        (wait, some, true, true),
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        let place = |name: &str| dir.path().join(name);
-        let mut program = Program::new(2);
-        let [send, other, receiving] = if posted_before { [1, 2, 0] } else { [0, 1, 2] };
-        if posted_before {
-            program.post(0, Some(1), receiving);
-        }
-        for number in [send, other] {
-            program.call(0, Action::Send(sending(1, 7, 64, Some(RequestId { thread: 0, number }))));
-        }
-        let begin = program.now + 10;
-        program.now += 10_000;
-        program.receive(1, 0, 7).receive(1, 0, 7).send(1, 0, 0, 64);
-        for (call, (name, number)) in (0..).zip([(sends, send), (sends, other), (receive, receiving)]) {
-            if call == 2 && !posted_before {
-                let now = std::mem::replace(&mut program.now, begin + 3400);
-                program.post(0, Some(1), receiving);
-                program.now = now;
-            }
-            let first = RequestId { thread: 0, number };
-            let what = What::By(name, Action::Complete(Completions::Run { first, count: 1 }));
-            let (start, end) = (begin + call * 1500 + 1000, begin + call * 1500 + 1500);
-            program.tasks[0].push(Happened { start, end, thread: 0, what });
-        }
-        program.finish();
-        capture::write(&place("capture"), &program.tasks);
-        let summary = mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
-        let took = if is_computing { 500 } else { 0 };
-        assert_eq!(summary.spent.send_waits, 2 * took, "{sends} {receive}");
-        let reader = Reader::open(&place("t.vefx")).unwrap();
-        let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
-        let mut waits = Vec::new();
-        while let Some((_, note)) = notes.next(&reader).unwrap() {
-            if let Note::SendWait { before, took, .. } = note {
-                waits.push((before.0, took.0));
-            }
-        }
-        assert_eq!(waits, [(1000, took), (1000, took)], "{sends} {receive}");
+    for (send_waits, kept) in [(SendWaits::Replay, 0), (SendWaits::Compute, 60)] {
+        let options = Options { send_waits, ..Options::default() };
+        let summary = mix(&place("capture"), &place("t.vefx"), &options, &Quiet).unwrap();
+        assert_eq!(summary.spent.send_waits, kept);
     }
 }
 

@@ -3,7 +3,7 @@
 mod capture;
 
 use capture::{Happened, Program, What, receiving, sending};
-use mixer::{Options, Polls, Quiet, Summary, mix};
+use mixer::{Options, Polls, Quiet, SendWaits, Summary, mix};
 use std::path::Path;
 use vef_format::capture::event::*;
 use vef_format::container::{Note, Reader, Section};
@@ -55,10 +55,10 @@ fn program() -> Program {
     program
 }
 
-fn mixed(trace: &Path, polls: Polls) -> Summary {
+fn mixed(trace: &Path, options: Options) -> Summary {
     let dir = tempfile::tempdir().unwrap();
     capture::write(dir.path(), &program().tasks);
-    mix(dir.path(), trace, &Options { polls, ..Options::default() }, &Quiet).unwrap()
+    mix(dir.path(), trace, &options, &Quiet).unwrap()
 }
 
 /// The times of task 1's records but the last, and the duration of awaited polls in the summary.
@@ -81,18 +81,26 @@ fn times_of(options: Options) -> (Vec<u64>, u64, u64) {
 }
 
 #[test]
-fn failed_polls_are_a_wait_where_a_reception_follows() {
-    // A poll usually takes 100 ns: what the nine for the completion of a send took beyond that is in no record.
-    assert_eq!(times(Polls::Wait), (vec![8290 - 5500, 890, 1500 - 1000, 0, 30, 940, 2990 - 100], 6600));
-    assert_eq!(times(Polls::Compute), (vec![8290, 890, 1500, 0, 30, 940, 2990], 0));
+fn failed_polls_are_a_wait_where_a_completion_follows() {
+    // The last record is behind a wait for a send, of 10 ns.
+    assert_eq!(times(Polls::Wait), (vec![8290 - 5500, 890, 1500 - 1000, 0, 30, 940, 2990 - 1010], 7500));
+    assert_eq!(times(Polls::Compute), (vec![8290, 890, 1500, 0, 30, 940, 2990 - 10], 0));
+    // A poll usually takes 100 ns: what the nine for the completion of the send took beyond that is in no record.
+    let computed = Options { send_waits: SendWaits::Compute, ..Options::default() };
+    assert_eq!(times_of(computed), (vec![8290 - 5500, 890, 1500 - 1000, 0, 30, 940, 2990 - 100], 6600, 1300));
 }
 
 #[test]
 fn a_container_has_polls_for_a_send_as_part_of_its_wait() {
-    for (polls, expected) in [(Polls::Wait, (1000, 910)), (Polls::Compute, (2000, 10))] {
+    for (polls, send_waits, expected) in [
+        (Polls::Wait, SendWaits::Replay, (1000, 0)),
+        (Polls::Compute, SendWaits::Replay, (2000, 0)),
+        (Polls::Wait, SendWaits::Compute, (1000, 910)),
+        (Polls::Compute, SendWaits::Compute, (2000, 10)),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let trace = dir.path().join("t.vefx");
-        mixed(&trace, polls);
+        mixed(&trace, Options { polls, send_waits, ..Options::default() });
         let reader = Reader::open(&trace).unwrap();
         let mut notes = reader.notes(Section::Sends, Rank(1)).unwrap();
         let mut waits = Vec::new();
@@ -151,14 +159,13 @@ fn polls_that_take_longer_than_usual_wait_whatever_follows() {
 #[test]
 fn own_work_has_a_factor() {
     for (factor, expected) in [
-        (0.0, [2780, 490, 500, 0, 30, 940, 2890]),
-        (0.5, [2785, 690, 500, 0, 30, 940, 2890]),
-        (1.0, [2790, 890, 500, 0, 30, 940, 2890]),
-        (2.0, [2800, 1290, 500, 0, 30, 940, 2890]),
+        (0.0, [2780, 490, 500, 0, 30, 940, 1980]),
+        (0.5, [2785, 690, 500, 0, 30, 940, 1980]),
+        (1.0, [2790, 890, 500, 0, 30, 940, 1980]),
+        (2.0, [2800, 1290, 500, 0, 30, 940, 1980]),
     ] {
         let (times, awaited, kept) = times_of(Options { own_work: Some(factor), ..Options::default() });
-        assert_eq!((times, awaited), (expected.to_vec(), 6600), "{factor}");
-        // Those in front of the first send, and those for the completion of the other one, which are a part of its wait.
-        assert_eq!(kept, (400.0 * factor) as u64 + 900, "{factor}");
+        assert_eq!((times, awaited), (expected.to_vec(), 7500), "{factor}");
+        assert_eq!(kept, (400.0 * factor) as u64, "{factor}");
     }
 }

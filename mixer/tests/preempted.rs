@@ -73,7 +73,7 @@ fn times_without_a_core_are_in_no_computing_time() {
             }
             found
         };
-        assert_eq!(notes(Section::Sends), [(13_000 - 10_010 - out(3), 10)]);
+        assert_eq!(notes(Section::Sends), [(13_000 - 10_010 - out(3), 0)]);
         assert_eq!(notes(Section::Moments), [(9000 - 8010 - out(2), 0)]);
         // Without names of functions, what calls leave of the run is unknown, but for this.
         assert_eq!(notes(Section::Times), [(all, 0)]);

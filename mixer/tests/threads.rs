@@ -443,11 +443,11 @@ fn a_container_has_the_notes_of_all_threads() {
         Section::Sends,
         &[
             (0, Note::Detached),
-            // The record counts from the start of record 2, within the wait.
-            (3, wait(0, 0, 50)),
+            // The record counts from the start of record 2, within the wait. What overlaps it is taken from computing.
+            (3, wait(0, 50, 0)),
             (4, Note::Detached),
             // The record counts from the start of record 4.
-            (5, wait(4, 20, 20)),
+            (5, wait(4, 40, 0)),
             (9, Note::Detached),
             (10, wait(9, 0, 0)),
         ],

@@ -118,8 +118,8 @@ fn what_the_target_computes_before_it_answers_is_kept() {
         "1 0 at 10040, collective",
         "0 500 at 0, message of 0 from 0",
         "0 500 at 0, message of 0 from 0",
-        // What the call takes behind the latest answer, too.
-        "0 7 at 256, own to 1 of 0",
+        // What the call takes behind the latest answer is waiting.
+        "0 7 at 90, own to 1 of 0",
         "1 0 at 290, own to 0 of 7",
     ];
     assert_eq!(records(&text, "1"), expected);
@@ -244,7 +244,7 @@ fn what_is_no_call_answers_nothing() {
     let with = |action: Option<Action<'static>>| {
         let mut program = Program::new(2);
         window(&mut program);
-        // Before the request there is nothing to answer, and no record.
+        // Before the request there is nothing to answer, and no record. What it takes, 10 ns, is no computing.
         call(&mut program, 1, "MPI_Win_sync", sync(None));
         call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
         if let Some(action) = action {
@@ -264,13 +264,13 @@ fn what_is_no_call_answers_nothing() {
         [
             format!("1 0 at {computing}, collective"),
             "0 500 at 0, message of 0 from 0".to_owned(),
-            "0 7 at 100, own to 1 of 0".to_owned(),
+            "0 7 at 90, own to 1 of 0".to_owned(),
             "1 0 at 290, own to 0 of 7".to_owned(),
         ]
     };
-    assert_eq!(with(None), expected(390));
-    assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(390));
-    assert_eq!(with(Some(Action::Preempted)), expected(380));
+    assert_eq!(with(None), expected(380));
+    assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(380));
+    assert_eq!(with(Some(Action::Preempted)), expected(370));
 }
 
 #[test]
@@ -291,7 +291,8 @@ fn puts_wait_for_nothing_but_the_synchronisation_asks_whether_they_are_done() {
             "1 64 at 190, collective",
             "0 32 at 90, own to 1 of 64",
             "0 0 at 190, own to 0 of 32",
-            "0 0 at 190, message of 0 from 1",
+            // The second one asks for nothing and has no record: its 10 ns are no computing.
+            "0 0 at 180, message of 0 from 1",
         ]
     );
     // It answers while it computes, because no call follows but the last: that counts from the request on.

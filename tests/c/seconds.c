@@ -5,6 +5,8 @@
  *                                              ten times: rank 0 sleeps 20 ms, all create (file: open; the last four: agree on an
  *                                              open file; write_fails: rank 1 cannot write)
  *     seconds late_recv|late_wait                ten times: rank 0 sends 8 MB to rank 1, which sleeps 20 ms before it waits for them
+ *     seconds sends|isends|puts                  ten times: rank 1 computes 20 ms before it receives 8 MB of rank 0, which waits for
+ *                                                its own sends, or for what it puts
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
  *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
  *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms;
@@ -203,6 +205,49 @@ static void wait_for_some(void)
     }
 }
 
+/* Ten times rank 0 sends 8 MB to rank 1, which computes 20 ms before it receives them, and rank 0 waits for its send alone: in MPI_Send, or in
+   MPI_Wait behind two sends of which the first is small. */
+static void wait_for_sends(void)
+{
+    static char data[8 << 20];
+    MPI_Request requests[2];
+    for (int step = 0; step < 10; step++) {
+        if (rank == 0 && is("sends")) {
+            MPI_Send(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+        } else if (rank == 0) {
+            MPI_Isend(data, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &requests[0]);
+            MPI_Isend(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &requests[1]);
+            work(0.1);
+            MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+            MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        } else if (rank == 1) {
+            work(20);
+            MPI_Recv(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            if (is("isends")) MPI_Recv(data, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    }
+}
+
+/* Ten times rank 0 puts 8 MB into the window of rank 1, which computes 20 ms before it calls MPI, and waits until its own copy is free. */
+static void wait_for_puts(void)
+{
+    static char data[8 << 20];
+    MPI_Win window;
+    MPI_Win_create(data, sizeof data, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_lock_all(0, window);
+    for (int step = 0; step < 10; step++) {
+        if (rank == 0) {
+            MPI_Put(data, sizeof data, MPI_CHAR, 1, 0, sizeof data, MPI_CHAR, window);
+            MPI_Win_flush_local(1, window);
+        } else if (rank == 1) {
+            work(20);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
 /* The rank as the launcher tells it, before MPI_Init. */
 static int launched(void)
 {
@@ -223,6 +268,10 @@ int main(int argc, char **argv)
         master_and_workers();
     } else if (strstr(mode, "late")) {
         receive_late();
+    } else if (strstr(mode, "sends")) {
+        wait_for_sends();
+    } else if (is("puts")) {
+        wait_for_puts();
     } else if (is("some")) {
         wait_for_some();
     } else if (is("skew")) {

@@ -5,7 +5,7 @@ use crate::groups::{Threads, one_of};
 use crate::mixing::Progress;
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::session;
-use mixer::{Creations, IoServers, Job, MixError, Options, Polls, Spent, Summary};
+use mixer::{Creations, IoServers, Job, MixError, Options, Polls, SendWaits, Spent, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
@@ -63,6 +63,10 @@ pub struct Arguments {
     /// Count times in which ranks were ready to run, but without a core, which others had, as computing. Else they are left out
     #[arg(long)]
     pub keep_preempted: bool,
+    /// Meaning of waits that complete own non-blocking sends alone, and of one-sided synchronisations without a message: what the replay says
+    /// of sends (--send-completion of vef sim), or computing for the captured time
+    #[arg(long, value_name = "WHAT", default_value = "replay", value_parser = one_of([("replay", SendWaits::Replay), ("compute", SendWaits::Compute)]))]
+    pub send_waits: SendWaits,
     /// Meaning of calls that create communicators, and open, view or close files: the collectives by which the MPI library agrees on them, or
     /// computing for the captured time
     #[arg(long, value_name = "WHAT", default_value = "collectives", value_parser = one_of([("collectives", Creations::Collectives), ("compute", Creations::Compute)]))]
@@ -159,6 +163,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         own_work: mix.own_work,
         keep_init: mix.keep_init,
         keep_preempted: mix.keep_preempted,
+        send_waits: mix.send_waits,
         creations: mix.communicators,
         io: io_servers(mix)?,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),

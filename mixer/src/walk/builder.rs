@@ -19,7 +19,7 @@ use crate::records::{After, Body, Records};
 use crate::summary::Tally;
 use crate::task::{Fate, Task};
 use crate::two_phase::Plans;
-use crate::{Polls, StorageServers};
+use crate::{Polls, SendWaits, StorageServers};
 use ::collectives::choose::Table;
 use ::collectives::creations::Library;
 use hashbrown::HashMap;
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{
-    CallSlot, Communicator, DatatypeId, Event, Members, Origin, PartitionedId, RequestId,
+    Action, CallSlot, Communicator, DatatypeId, Detail, Event, Members, Origin, PartitionedId, RequestId,
 };
 use vef_format::capture::{Function, Group};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -49,6 +49,7 @@ pub(crate) struct WalkOptions<'a> {
     /// How failed polls count.
     pub(crate) polls: Polls,
     pub(crate) keep_preempted: bool,
+    pub(crate) send_waits: SendWaits,
     /// Factor of the time of calls without a record.
     pub(crate) own_work: Option<f64>,
     /// The library whose messages collectives between groups have.
@@ -228,19 +229,22 @@ impl<'a> Builder<'a> {
     /// Ends an event that made the records from `before` on; `has_record`: not only a mark in front of answers.
     #[inline(always)]
     pub(super) fn leave(&mut self, event: &Event<'_>, before: usize, has_record: bool) {
+        if !has_record {
+            self.without_record(event);
+        }
         if let Some(notes) = &mut self.notes {
             let after = self.task.records.len() + self.timeline.delayed();
             notes.event(event, before as u64..after as u64, self.timeline.joined());
         }
-        if !has_record {
-            self.without_record(event);
-        }
     }
 
-    /// The time of a call that made no record is in the next one, but for polls and completions, which are counted where they are.
+    /// The time of a call that made no record is in the next one, but for synchronisations of windows, polls and completions; these two are
+    /// counted where they are.
     #[inline(never)]
     fn without_record(&mut self, event: &Event<'_>) {
-        if part_of(&event.action).is_some_and(|part| part != TimePart::Polling) {
+        let is_synchronisation = matches!(event.action, Action::Other { detail: Detail::Sync { .. }, .. });
+        let part = part_of(&event.action).filter(|&part| part != TimePart::Polling);
+        if part.is_some() && !(is_synchronisation && self.replays(event)) {
             let took = event.end.0.saturating_sub(event.start.0);
             add_to(&mut self.task.counts.spent.calls_kept, self.timeline.of_own_work(took));
             self.timeline.worked(event.thread, took);
@@ -432,7 +436,7 @@ impl<'a> Builder<'a> {
         let took = event.end.0.saturating_sub(event.start.0);
         match self.options.keep_preempted {
             true => add_to(&mut self.task.counts.spent.preempted_kept, took),
-            false => self.timeline.preempted(event.thread, took),
+            false => self.timeline.leave_out(event.thread, took),
         }
     }
 

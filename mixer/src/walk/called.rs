@@ -1,17 +1,15 @@
-//! What the rules for probes, waits and creations keep, by function of the call table.
+//! What the rules for probes and creations keep, by function of the call table.
 
 use crate::index::{ChannelIndex, ReceiveIndex};
 use ::collectives::creations::{Library, Part};
 use vef_format::capture;
 use vef_format::capture::event::CallSlot;
 
-/// The probes of one task, and its waits for any of several requests.
+/// The probes of one task.
 #[derive(Debug)]
 pub(super) struct Probes {
     /// Slots of the functions whose probes take the message; the recorder writes these as posted receives.
     matched: Vec<CallSlot>,
-    /// Slots of the functions that wait for any of several requests.
-    any: Vec<CallSlot>,
     /// The probes so far. Each has an index among the receives of the task, which stands for the message that it found, and the
     /// channel of that message.
     pub(super) made: Vec<(ReceiveIndex, ChannelIndex)>,
@@ -20,17 +18,9 @@ pub(super) struct Probes {
 impl Probes {
     /// No probes yet, of a rank with these functions in its call table.
     pub(super) fn new(functions: &[capture::Function]) -> Self {
-        let slots = |names: [&str; 2]| {
-            let slots = (0..).map(CallSlot).zip(functions);
-            slots.filter(|(_, function)| names.contains(&&*function.name)).map(|(slot, _)| slot).collect()
-        };
-        let matched = slots(["MPI_Mprobe", "MPI_Improbe"]);
-        Self { matched, any: slots(["MPI_Waitany", "MPI_Waitsome"]), made: Vec::new() }
-    }
-
-    /// Whether a call waits for any of several requests, so that it may have waited for others than it completed.
-    pub(super) fn waits_for_any(&self, call: CallSlot) -> bool {
-        self.any.contains(&call)
+        let slots = (0..).map(CallSlot).zip(functions);
+        let matched = slots.filter(|(_, call)| matches!(&*call.name, "MPI_Mprobe" | "MPI_Improbe"));
+        Self { matched: matched.map(|(slot, _)| slot).collect(), made: Vec::new() }
     }
 
     /// Whether a call that posts a receive is a matched probe.

@@ -2,11 +2,12 @@
 
 use super::builder::{Builder, Lowered, Pending};
 use super::timeline::Chain;
-use crate::Polls;
+use crate::SendWaits;
 use crate::counts::add_to;
 use crate::error::Problem;
 use crate::index::ChannelIndex;
 use crate::records::{After, Body};
+use crate::summary::Spent;
 use mpi_abi::account::of_all;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Completions, Event, Outcome, RequestId};
@@ -39,30 +40,33 @@ impl Builder<'_> {
         }
         self.clock.completed(event, waited);
         if !self.timeline.end(event, &chain) {
-            self.timeline.forget_polls(&mut self.task, event);
-            match waited {
-                TimePart::Send => self.completed_sends(event),
-                _ => {
-                    let took = event.end.0.saturating_sub(event.start.0);
-                    add_to(&mut self.task.counts.spent.calls_kept, took);
-                }
-            }
+            self.completed_without_record(event, waited);
         }
         Ok(())
     }
 
-    /// A call that completes sends alone. One that waits for any of several requests may have waited for others, which a later one
-    /// completes.
+    /// Rule 5: a wait for the task's own sends alone, or for what a trace cannot represent.
     #[inline(never)]
-    fn completed_sends(&mut self, event: &Event<'_>) {
-        let is_for_others = self.options.polls == Polls::Wait
-            && !self.task.records.has_threads()
-            && self.probes.waits_for_any(event.call)
-            && self.requests.any(|pending| !matches!(pending, Pending::Send { .. }));
-        self.timeline.completed_sends(&mut self.task, event, is_for_others);
-        if let Some(notes) = &mut self.notes {
-            notes.may_be_for_others(is_for_others);
+    fn completed_without_record(&mut self, event: &Event<'_>, waited: TimePart) {
+        let took = event.end.0.saturating_sub(event.start.0);
+        if matches!(waited, TimePart::Send | TimePart::Window) && self.replays(event) {
+            return;
         }
+        self.timeline.forget_polls(&mut self.task, event);
+        let Spent { send_waits, calls_kept, .. } = &mut self.task.counts.spent;
+        add_to(if waited == TimePart::Send { send_waits } else { calls_kept }, took);
+    }
+
+    /// The replay decides how long `event`, which has no record, waits for the task's own data to leave; `false`: it is computing.
+    pub(super) fn replays(&mut self, event: &Event<'_>) -> bool {
+        let is_replayed = self.options.send_waits == SendWaits::Replay;
+        if is_replayed {
+            self.timeline.waited(event);
+            if let Some(notes) = &mut self.notes {
+                notes.replayed();
+            }
+        }
+        is_replayed
     }
 
     /// Completes one request of `event`, which has made the records of `chain`; returns the part of the time that a wait

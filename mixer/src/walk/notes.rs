@@ -8,7 +8,7 @@ use crate::thread_notes::{ThreadNotes, UnplacedNotes};
 use std::ops::Range;
 use vef_format::account::{Account, Entry};
 use vef_format::capture;
-use vef_format::capture::event::{Action, CallSlot, Collective, Event, Send, SendMode};
+use vef_format::capture::event::{Action, CallSlot, Collective, Detail, Event, Send, SendMode};
 use vef_format::container::{Note, Section, TaskNotes};
 use vef_format::files::FileUses;
 use vef_format::units::{Nanos, Ticks};
@@ -23,10 +23,8 @@ pub(super) struct NoteTaker {
     since: Vec<Since>,
     /// Records of the sends that the current event completes.
     sent: Vec<RecordIndex>,
-    /// Whether the current event may have waited for others than the sends that it completes.
-    may_be_for_others: bool,
-    /// Waits for sends since the latest record, in calls of a function that may have waited for others.
-    for_others: Option<(CallSlot, Vec<SendWait>)>,
+    /// Whether the replay decides how long the current event waits, which has no record.
+    is_replayed: bool,
     /// Records of the sends, of a collective or one-sided, that the current event makes without waiting for each.
     detached: Vec<RecordIndex>,
     /// Whether the collective of the current event is messages between groups.
@@ -48,16 +46,7 @@ pub(super) struct NoteTaker {
     called: Vec<Option<Function>>,
 }
 
-/// A wait for a send: in front of which record, and [`Note::SendWait`].
-#[derive(Clone, Copy, Debug)]
-struct SendWait {
-    place: u64,
-    send: u64,
-    before: u64,
-    took: u64,
-}
-
-/// The points from which a thread's computing counts, as much later as it had no core since then.
+/// The points from which a thread's computing counts, as much later as it had no core, or waited, since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     /// End of its latest event that made a record or waited for sends.
@@ -102,19 +91,9 @@ impl NoteTaker {
         called.unwrap_or(of_kind)
     }
 
-    /// The current event completes sends alone, and may have waited for others.
-    pub(super) fn may_be_for_others(&mut self, may_be: bool) {
-        self.may_be_for_others = may_be;
-    }
-
-    /// Notes the waits for sends since the latest record. Those of calls of the function `by` were for what its call completes: their time is in
-    /// no record.
-    fn settle(&mut self, by: Option<CallSlot>, thread: u16) {
-        let Some((call, waits)) = self.for_others.take() else { return };
-        for wait in waits {
-            let took = if by == Some(call) { 0 } else { wait.took };
-            self.put_wait(thread, SendWait { took, ..wait });
-        }
+    /// The current event has no record, and the replay decides how long it waits.
+    pub(super) fn replayed(&mut self) {
+        self.is_replayed = true;
     }
 
     /// The current event makes the send of `record` without waiting for it.
@@ -142,9 +121,6 @@ impl NoteTaker {
             for (_, at) in records.clone().zip(0..) {
                 threads.made(joined.get(at).copied().unwrap_or(event.thread));
             }
-        }
-        if self.for_others.is_some() && !records.is_empty() {
-            self.settle(Some(event.call), event.thread);
         }
         let function = match &event.action {
             Action::Send(send) => {
@@ -272,16 +248,18 @@ impl NoteTaker {
             }
             Action::Preempted => {
                 let took = event.end.0.saturating_sub(event.start.0);
-                self.lag = self.lag.saturating_add(took);
-                if !self.keep_preempted {
-                    let Since { end, recorded, .. } = &mut self.since[thread];
-                    (*end, *recorded) = (end.saturating_add(took), recorded.saturating_add(took));
+                match self.keep_preempted {
+                    true => self.lag = self.lag.saturating_add(took),
+                    false => self.leave_out(event.thread, took),
                 }
             }
             Action::Phase { begin, name } => {
                 self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });
                 let computed = event.start.0.saturating_sub(self.since[thread].recorded);
                 self.put(event.thread, records.end, &Note::BeforePhase(Ticks(computed)));
+            }
+            Action::Other { detail: Detail::Sync { .. }, .. } if std::mem::take(&mut self.is_replayed) => {
+                self.leave_out(event.thread, event.end.0.saturating_sub(event.start.0));
             }
             // The call table has the name: without it, there are no records.
             _ if !records.is_empty() => return Some(Function::CREATION),
@@ -299,11 +277,17 @@ impl NoteTaker {
 
     /// The notes of all events: those whose places are known, by section, and the others.
     pub(super) fn finish(mut self) -> (Vec<(Section, Vec<u8>)>, Option<UnplacedNotes>) {
-        self.settle(None, 0);
         for (place, (name, used)) in (0..).zip(self.files.by_name()) {
             self.notes.put(place, &Note::File { used: *used, name });
         }
         (self.notes.into_pieces(), self.threads.map(|threads| threads.finish()))
+    }
+
+    /// So much of the thread's time since its latest record is not computing.
+    fn leave_out(&mut self, thread: u16, took: u64) {
+        self.lag = self.lag.saturating_add(took);
+        let Since { end, recorded, .. } = &mut self.since[usize::from(thread)];
+        (*end, *recorded) = (end.saturating_add(took), recorded.saturating_add(took));
     }
 
     #[inline(always)]
@@ -319,42 +303,37 @@ impl NoteTaker {
 
     #[inline(always)]
     fn complete(&mut self, event: &Event<'_>, records: &Range<u64>) {
-        // Without sends, the polls waited for requests that the trace cannot represent.
-        let is_for_others = std::mem::take(&mut self.may_be_for_others);
+        let lasted = event.end.0.saturating_sub(event.start.0);
+        let is_replayed = std::mem::take(&mut self.is_replayed);
         let since = &mut self.since[usize::from(event.thread)];
         let polled = std::mem::take(&mut since.polled);
-        if self.sent.is_empty() {
-            return;
-        }
         let (mut before, mut took) = (0, 0);
         // If the wait made records, its time is in these.
         if records.is_empty() {
             before = event.start.0.saturating_sub(since.end);
             let all = polled.all.min(before);
-            // What they took beyond their usual time is in no record.
-            let kept = all.saturating_sub(polled.beyond);
-            (before, took) = (before - all, event.end.0.saturating_sub(event.start.0) + kept);
-        }
-        since.end = event.end.0.max(since.end);
-        if self.for_others.as_ref().is_some_and(|&(call, _)| !is_for_others || call != event.call) {
-            self.settle(None, event.thread);
-        }
-        for at in 0..self.sent.len() {
-            let wait = SendWait { place: records.end, send: self.sent[at].0.into(), before, took };
-            match is_for_others {
-                true => self.for_others.get_or_insert_with(|| (event.call, Vec::new())).1.push(wait),
-                false => self.put_wait(event.thread, wait),
+            before -= all;
+            if !is_replayed {
+                // What the polls took beyond their usual time is in no record.
+                took = lasted + all.saturating_sub(polled.beyond);
             }
+        }
+        if is_replayed {
+            self.leave_out(event.thread, lasted);
+        }
+        // Without sends, it waited for requests that the trace cannot represent, or that are complete at once there.
+        if self.sent.is_empty() {
+            return;
+        }
+        let since = &mut self.since[usize::from(event.thread)];
+        since.end = event.end.0.max(since.end);
+        for at in 0..self.sent.len() {
+            let note =
+                Note::SendWait { send: self.sent[at].0.into(), before: Ticks(before), took: Ticks(took) };
+            self.put(event.thread, records.end, &note);
             (before, took) = (0, 0);
         }
         self.sent.clear();
-        if is_for_others {
-            self.lag = self.lag.saturating_add(event.end.0.saturating_sub(event.start.0));
-        }
-    }
-
-    fn put_wait(&mut self, thread: u16, SendWait { place, send, before, took }: SendWait) {
-        self.put(thread, place, &Note::SendWait { send, before: Ticks(before), took: Ticks(took) });
     }
 
     fn collective(&mut self, thread: u16, call: &Collective<'_>, after: u64) {

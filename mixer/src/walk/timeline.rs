@@ -22,9 +22,6 @@ pub(super) struct Timeline {
     /// Duration of each thread's failed polls since its `previous`; empty before the first.
     polled: Vec<Polled>,
     usual_poll: UsualPoll,
-    /// Of a task of one thread: what calls of this function took since its `previous` that completed sends alone, if they are for any
-    /// of several requests.
-    for_sends: Option<(CallSlot, u64)>,
     /// Factor of MPI's own work, if it is not 1.
     own_work: Option<f64>,
     /// Of each thread, its time in calls without a record since its `previous`; empty if there is no factor.
@@ -36,7 +33,7 @@ pub(super) struct Timeline {
 /// An event that the thread's next record depends on.
 #[derive(Clone, Copy, Debug)]
 struct Previous {
-    /// Its end, and as much later as the thread had no core since then.
+    /// Its end, and as much later as the thread had no core or waited for its sends since then.
     end: Nanos,
     after: After,
 }
@@ -137,9 +134,8 @@ impl Timeline {
         &self.joined
     }
 
-    /// So much of the thread's time until its next event is not computing: it had no core.
-    #[cold]
-    pub(super) fn preempted(&mut self, thread: u16, took: u64) {
+    /// So much of the thread's time since its latest record is not computing.
+    pub(super) fn leave_out(&mut self, thread: u16, took: u64) {
         let thread = usize::from(thread);
         let Some(zero) = self.zero else { return };
         if thread >= self.previous.len() {
@@ -192,31 +188,12 @@ impl Timeline {
         }
     }
 
-    /// `event` completed sends alone. That is computing, unless it may have waited for others and the thread's next record is of a call
-    /// of the same function.
-    pub(super) fn completed_sends(&mut self, task: &mut Task, event: &Event<'_>, may_be_for_others: bool) {
-        let took = event.end.0.saturating_sub(event.start.0);
-        let (before, kept) = match self.for_sends.take() {
-            Some((call, before)) if call == event.call => (before, 0),
-            other => (0, other.map_or(0, |(_, kept)| kept)),
-        };
-        let kept = if may_be_for_others {
-            self.for_sends = Some((event.call, before.saturating_add(took)));
-            kept
-        } else {
-            kept.saturating_add(took)
-        };
-        add_to(&mut task.counts.spent.send_waits, kept);
-    }
-
-    /// What of `time` the thread waited, in calls that completed sends alone, for what `event` completes.
-    fn waited_for_others(&mut self, task: &mut Task, event: &Event<'_>, time: u64) -> u64 {
-        let Some((call, took)) = self.for_sends.take() else { return 0 };
-        if call == event.call {
-            return took.min(time);
+    /// `event` waited for what the replay decides on, and so did the polls before it.
+    pub(super) fn waited(&mut self, event: &Event<'_>) {
+        if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
+            polled.beyond = polled.all;
         }
-        add_to(&mut task.counts.spent.send_waits, took);
-        0
+        self.leave_out(event.thread, event.end.0.saturating_sub(event.start.0));
     }
 
     /// Time and dependency of a record at the start of `event`.
@@ -227,9 +204,7 @@ impl Timeline {
             _ => Previous { end: *self.zero.get_or_insert(event.start), after: After::Start },
         };
         match event.start.since(previous.end) {
-            Some(time) if self.polled.is_empty() && self.worked.is_empty() && self.for_sends.is_none() => {
-                (time, previous.after)
-            }
+            Some(time) if self.polled.is_empty() && self.worked.is_empty() => (time, previous.after),
             Some(time) => {
                 let receives = matches!(
                     event.action,
@@ -239,11 +214,9 @@ impl Timeline {
                         | Action::PostReceive(_)
                         | Action::Partitioned(Partitioned::Arrived { .. })
                 );
-                let time = time - self.waited_for_others(task, event, time);
                 (self.computed(task, event.thread, receives, time), previous.after)
             }
             None => {
-                self.for_sends = None;
                 if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
                     *polled = Polled::default();
                 }

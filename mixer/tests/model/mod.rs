@@ -46,12 +46,14 @@ pub(crate) enum Expected {
     },
 }
 
-/// Start and thread of a record, and the time at which its dependency was satisfied.
+/// Start and thread of a record, and when its dependency was satisfied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) start: u64,
     pub(crate) thread: u16,
     pub(crate) released: u64,
+    /// How long its thread waited, since then, for its own sends alone.
+    pub(crate) waited: u64,
 }
 
 /// The result of the model: the events of each task, the records in order of their starts, and those starts.
@@ -103,6 +105,8 @@ struct Posted {
 #[derive(Clone, Copy)]
 enum Request {
     Send,
+    /// A collective of one member, which has no record.
+    Alone,
     Receive(usize),
     Collective(usize),
 }
@@ -130,6 +134,7 @@ struct Made {
     thread: u16,
     /// End of the thread's previous event.
     released: u64,
+    waited: u64,
     follows: Follows,
     what: MadeOf,
 }
@@ -144,6 +149,8 @@ struct Thread {
     previous: Option<(u64, Follows)>,
     /// Its last message or mark.
     last: usize,
+    /// How long it waited since then for its sends alone.
+    waited: u64,
     requests: u64,
     /// The start of the wait.
     blocked: Option<(u64, Blocked)>,
@@ -287,6 +294,7 @@ impl World {
     fn made(&mut self, actor: Actor, start: u64, what: MadeOf) -> usize {
         let (released, mut follows) = self.thread(actor).previous.unwrap();
         let last = self.thread(actor).last;
+        let waited = std::mem::take(&mut self.thread(actor).waited);
         let task = &mut self.tasks[actor.0 as usize];
         if let Follows::Received(Message { src, record, .. }) = follows
             && task.probed.contains(&(src, record))
@@ -294,7 +302,7 @@ impl World {
             // The mark of the probe has waited.
             follows = Follows::Own(last);
         }
-        task.made.push(Made { start, thread: actor.1, released, follows, what });
+        task.made.push(Made { start, thread: actor.1, released, waited, follows, what });
         task.made.len() - 1
     }
 
@@ -589,7 +597,7 @@ impl World {
         let mut ready: Vec<_> = (task.open.iter().copied())
             .filter(|(_, request)| match request {
                 Request::Receive(posted) => task.posted[*posted].met.is_some(),
-                Request::Send => true,
+                Request::Send | Request::Alone => true,
                 Request::Collective(operation) => self.may_leave(rank, *operation),
             })
             .collect();
@@ -600,14 +608,15 @@ impl World {
         }
         let (start, end) = (self.tick(), self.tick());
         let mut completions = Vec::new();
-        let mut first = true;
+        let (mut first, mut sends_alone) = (true, true);
         for (request, kind) in ready {
+            sends_alone &= matches!(kind, Request::Send);
             self.tasks[rank as usize].open.retain(|&(open, _)| open != request);
             let mut outcome = Outcome::Done;
             // The further marks begin at the end of the call, without time.
             let at = if first { start } else { end };
             match kind {
-                Request::Send => {}
+                Request::Send | Request::Alone => {}
                 Request::Receive(posted) => {
                     outcome = self.outcome(rank, posted);
                     let message = self.tasks[rank as usize].posted[posted].met.unwrap();
@@ -622,6 +631,9 @@ impl World {
                 }
             }
             completions.push(Completion { request, outcome });
+        }
+        if sends_alone {
+            self.thread(actor).waited += end - start;
         }
         self.happened(actor, start, end, What::Complete(completions));
     }
@@ -703,7 +715,7 @@ impl World {
             return self.block(actor, Blocked::Collective { start, operation });
         }
         let single = members.len() == 1;
-        let kind = if single { Request::Send } else { Request::Collective(operation) };
+        let kind = if single { Request::Alone } else { Request::Collective(operation) };
         let request = self.request(actor, kind);
         let end = self.tick();
         self.left(actor, start, end, operation, Some(request));
@@ -919,7 +931,7 @@ impl World {
                     posted.source.is_none() || posted.tag.is_none()
                 }
                 Request::Collective(_) => true,
-                Request::Send => false,
+                Request::Send | Request::Alone => false,
             }) {
                 self.wait_all((rank, 0));
             }
@@ -958,7 +970,7 @@ impl World {
         for (rank, (task, order)) in tasks.iter().zip(&orders).enumerate() {
             let (mut records, mut when, mut front) = (Vec::new(), Vec::new(), 0);
             for &at in order {
-                let Made { start, thread, released, follows, ref what } = task.made[at];
+                let Made { start, thread, released, waited, follows, ref what } = task.made[at];
                 let after = match follows {
                     Follows::Start => After::Start,
                     Follows::Own(record) => After::Own(points[rank][&record]),
@@ -971,7 +983,7 @@ impl World {
                 let released = if released > start { start } else { released };
                 let time = start - front.max(released);
                 front = start;
-                when.push(Moment { start, thread, released });
+                when.push(Moment { start, thread, released, waited });
                 records.push(match *what {
                     MadeOf::Point { dst, bytes, awaited } => {
                         Expected::Message { dst, bytes, awaited, after, time }
