@@ -183,7 +183,7 @@ pub struct Spent {
     /// ([`Options::keep_preempted`](crate::Options::keep_preempted)).
     #[serde(rename = "kept_preempted_ns")]
     pub preempted_kept: u64,
-    /// In waits that made no record, for own sends or for what a trace cannot represent: the trace counts them as computing.
+    /// In waits for own sends alone: the trace counts them as computing ([`Options::send_waits`](crate::Options::send_waits)).
     #[serde(rename = "waiting_for_sends_ns")]
     pub send_waits: u64,
 }

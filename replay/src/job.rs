@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use vef_format::account::Account;
-use vef_format::container::{ContainerError, Span};
+use vef_format::container::{About, ContainerError, Span};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::{KIND, NOTHING, Raw};
@@ -186,6 +186,12 @@ impl Job {
         Ok(accounts
             .map(|(task, account)| Ok((account, reader.computing_of(task)?)))
             .collect::<Result<_, ContainerError>>()?)
+    }
+
+    /// Whether computing times contain what tasks waited for their own sends, a hundredth of them at least, as far as a container says it.
+    pub fn computes_send_waits(&self) -> bool {
+        let Feed::Container(container) = &self.source else { return false };
+        container.reader().about().facts(About::SEND_WAITS).next().is_some()
     }
 
     /// Which codes stand for which collectives in a text trace that is read while it is replayed; the default codes without it. Others have their own, and

@@ -31,7 +31,7 @@ use crate::progress::Progress;
 use crate::repeats::{Repeat, Repeats};
 use crate::report::{Outcome, congestion};
 use crate::settings::{NetworkSettings, Settings, Workload};
-use crate::spans::Spans;
+use crate::spans::{SendWaits, Spans};
 use crate::topology::{Fabric, LinkClass};
 use crate::traffic::Background;
 use crate::traffic::beside::Beside;
@@ -145,10 +145,14 @@ impl Prepared {
         for ((mut job, nodes), (number, workload)) in jobs.into_iter().zip(allocated).zip(running(settings)) {
             labels.push(if settings.observe.waits { job.labels()? } else { None });
             let (captured, accounts) = (job.program_spans()?, job.captured_accounts()?);
-            let eager = send_completion == replay::SendCompletion::Eager;
+            let send_waits = match (job.computes_send_waits(), send_completion) {
+                (false, _) => SendWaits::Apart,
+                (true, SendCompletion::Eager) => SendWaits::Computing,
+                (true, _) => SendWaits::WithinComputing,
+            };
             let factors = workload.compute_scale.factors(job.tasks())?;
             let of_job =
-                |spans: &[Span]| Spans::new(spans, &accounts, job.clock(), workload, &factors, eager);
+                |spans: &[Span]| Spans::new(spans, &accounts, job.clock(), workload, &factors, send_waits);
             // What was captured of a part is not known.
             spans.push(captured.as_deref().filter(|_| workload.part.is_none()).map(of_job));
             let seed = settings.network.seed;

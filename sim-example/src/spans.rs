@@ -31,14 +31,14 @@ impl Spans {
     }
 
     /// From a trace with ticks of length `clock`, and the `accounts` of its tasks.
-    /// `factors` are those of computing times, as for [`replay::Job::time_factors`]; `eager`: sends cost their sender nothing.
+    /// `factors` are those of computing times, as for [`replay::Job::time_factors`].
     pub(crate) fn new(
         spans: &[Span],
         accounts: &[(Account, Ticks)],
         clock: Picos,
         workload: &Workload,
         factors: &[f64],
-        eager: bool,
+        send_waits: SendWaits,
     ) -> Self {
         let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
         let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
@@ -66,7 +66,7 @@ impl Spans {
             times: (!accounts.is_empty()).then(|| {
                 let mut all = ByState::<u64>::default();
                 for (span, account) in spans.iter().zip(accounts) {
-                    let states = captured(span, account, workload.from_launch, eager);
+                    let states = captured(span, account, workload.from_launch, send_waits);
                     all = ByState::from_fn(|state| all[state].saturating_add(picos(states[state]).0));
                 }
                 all
@@ -90,13 +90,23 @@ impl Spans {
     }
 }
 
-/// The captured times of a task, in ticks: what the trace has as computing, and the rest of the run by what the calls waited for. If sends
-/// are `eager`, waits for them alone are computing.
+/// Where a trace and its replay have what tasks waited for their own non-blocking sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendWaits {
+    /// In no computing time.
+    Apart,
+    /// In computing times, from which the replay takes them.
+    WithinComputing,
+    /// In computing times, for good.
+    Computing,
+}
+
+/// The captured times of a task, in ticks: what the trace has as computing, and the rest of the run by what the calls waited for.
 fn captured(
     span: &Span,
     (account, computing): &(Account, Ticks),
     from_launch: bool,
-    eager: bool,
+    send_waits: SendWaits,
 ) -> ByState<u64> {
     let (times, start_up) = (account.by_part(), span.initialised.0);
     let (before, computing) = match (from_launch, span.in_records) {
@@ -109,14 +119,18 @@ fn captured(
         let entries = account.0.iter().filter(|entry| of(entry));
         entries.fold(0u64, |sum, entry| sum.saturating_add(entry.took.0))
     };
-    // Waits that completed sends alone; a replay that has sends has these, too.
-    let waits = if eager { 0 } else { sum(|entry| entry.part == TimePart::Send && waits(entry)) };
+    let waits = sum(|entry| entry.part == TimePart::Send && waits(entry));
+    let (computing, waits) = match send_waits {
+        SendWaits::Apart => (computing, waits),
+        SendWaits::WithinComputing => (computing.saturating_sub(waits), waits),
+        SendWaits::Computing => (computing, 0),
+    };
     let mut states = ByState::default();
     // A replay has a core for each task.
     let mut left = times.running().saturating_sub(times.preempted).saturating_add(before);
     for (state, time) in [
         // Of several threads the trace has less than their sum.
-        (State::Computing, computing.saturating_sub(waits).max(times.outside.saturating_add(before))),
+        (State::Computing, computing.max(times.outside.saturating_add(before))),
         (State::Collective, sum(is_collective)),
         (State::Send, sum(sends).saturating_add(waits)),
         (State::Reception, u64::MAX),
@@ -146,7 +160,9 @@ fn is_collective(entry: &Entry) -> bool {
     const ALL: [&str; 5] =
         ["MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence", "MPI_File_open"];
     match entry.part {
-        TimePart::Collective | TimePart::Communicator => true,
+        // It has no record, and so is computing.
+        TimePart::Communicator => entry.function != "MPI_Comm_free",
+        TimePart::Collective => true,
         TimePart::Window | TimePart::File => ALL
             .iter()
             .chain(&["MPI_File_close", "MPI_File_set_view"])
@@ -166,7 +182,7 @@ mod tests {
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload { from_launch: true, ..Workload::new("t.vefx") };
         let report = |workload: &Workload, spans: &[Span], finish| {
-            Spans::new(spans, &[], Picos(1000), workload, &[], true).report(&Finish::of(finish))
+            Spans::new(spans, &[], Picos(1000), workload, &[], SendWaits::Apart).report(&Finish::of(finish))
         };
         let finish = || vec![900_000, 750_000];
         let whole = report(&workload, &spans, finish());
@@ -179,8 +195,8 @@ mod tests {
         assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(800_000), 900_000));
         workload.from_launch = true;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
-        let scaled =
-            Spans::new(&spans, &[], Picos(1000), &workload, &[2.0, 0.5], true).report(&Finish::of(finish()));
+        let scaled = Spans::new(&spans, &[], Picos(1000), &workload, &[2.0, 0.5], SendWaits::Apart)
+            .report(&Finish::of(finish()));
         assert_eq!(scaled.simulated_ps, 700_000);
     }
 }

@@ -22,13 +22,13 @@ pub enum Note<'a> {
     /// and buffered sends.
     Detached,
     /// In front of the record its task waited for a detached send. Several waits are in the order in which they occurred. The
-    /// record's `time` includes them.
+    /// record's `time` includes `before` and `took`.
     SendWait {
         /// The send: index of its record.
         send: u64,
         /// Computing time before the wait, since the previous event.
         before: Ticks,
-        /// Duration of the wait in the captured run.
+        /// What the record's `time` has of the wait itself: nothing, unless waits for sends are computing.
         took: Ticks,
     },
     /// The tag of the task's messages from this record on.
