@@ -5,6 +5,7 @@
 //! [`Report`], with their lines. [`repair()`] repairs what the rest of a trace determines.
 
 mod communicators;
+mod graph;
 mod order;
 mod records;
 mod repair;

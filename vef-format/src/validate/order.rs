@@ -4,7 +4,8 @@
 //! collectives. Of a collective only those waits count that every algorithm has ([`Flow`]), so every reported cycle is
 //! real.
 
-use super::records::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, Validator, WAITED};
+use super::graph::{BROKEN, DEPENDENCY, Flow, GIVES, Graph, Node, PART, STARTED, WAITED};
+use super::records::Validator;
 use super::report::{Kind, Log, Place, Report};
 use crate::id_table::NONE;
 use crate::units::Count;
