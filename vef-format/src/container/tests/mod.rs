@@ -1,4 +1,7 @@
-//! Containers against text, whole and damaged.
+//! Containers against text.
+
+mod damaged;
+mod notes;
 
 use super::block::{self, Block, Footer, checksum};
 use super::code::{Packed, Runs};
@@ -444,127 +447,6 @@ fn communicators_of_very_many_tasks_are_small() {
 }
 
 #[test]
-fn every_truncation_is_an_error() {
-    let (header, records) = small();
-    let bytes = write(&header, &about(), PLAIN, &records, &[("x", None, b"abc")]);
-    for length in 0..bytes.len() {
-        let error = read(&bytes[..length]).unwrap_err();
-        let expected = matches!(error.problem, Problem::NotAContainer | Problem::Cut);
-        assert!(expected, "{length} of {} bytes: {error}", bytes.len());
-    }
-}
-
-#[test]
-fn every_changed_byte_is_an_error() {
-    let (header, records) = small();
-    let bytes = write(&header, &about(), PLAIN, &records, &[("x", None, b"abc")]);
-    for at in 0..bytes.len() {
-        for change in [1, 0x80, 0xff] {
-            let mut bad = bytes.clone();
-            bad[at] ^= change;
-            assert!(read(&bad).is_err(), "byte {at} changed by {change:#x}");
-        }
-    }
-    // Reading records does not read sections.
-    let place = bytes.windows(3).position(|bytes| bytes == b"abc").unwrap();
-    let mut bad = bytes.clone();
-    bad[place] ^= 1;
-    assert!(Reader::from_bytes(bytes.clone(), Path::new("t.vefx")).unwrap().check_sections().is_ok());
-    let error =
-        Reader::from_bytes(bad, Path::new("t.vefx")).unwrap().check_sections().unwrap_err().to_string();
-    assert!(error.ends_with("the checksum of the block is wrong"), "{error}");
-    let mut other = bytes.clone();
-    other[4] = 1;
-    let error = read(&other).unwrap_err().to_string();
-    assert_eq!(error, "t.vefx at byte 4: a container of version 1; this program reads version 4");
-}
-
-/// Makes every checksum right again after a change, as a writer with a mistake would.
-fn reseal(bytes: &mut [u8]) {
-    let mut at = 8;
-    while at + 24 <= bytes.len() - FOOTER {
-        let stored = u32::from_le_bytes(bytes[at + 16..at + 20].try_into().unwrap()) as usize;
-        let Some(content) = bytes.get(at + 24..at + 24 + stored) else { return };
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&bytes[at..at + 20]);
-        crc.update(content);
-        let crc = crc.finalize();
-        bytes[at + 20..at + 24].copy_from_slice(&crc.to_le_bytes());
-        at += 24 + stored;
-    }
-    let footer = bytes.len() - FOOTER;
-    let crc = crc32fast::hash(&bytes[footer..footer + 24]);
-    bytes[footer + 24..footer + 28].copy_from_slice(&crc.to_le_bytes());
-}
-
-#[test]
-fn right_checksums_do_not_hide_contradictions() {
-    let (header, records) = small();
-    let bytes = write(&header, &about(), PLAIN, &records, &[("x", None, b"abc")]);
-    let mut resealed = bytes.clone();
-    reseal(&mut resealed);
-    assert_eq!(resealed, bytes);
-    let (mut refused, mut other) = (0, 0);
-    for at in 0..bytes.len() {
-        for change in [1, 2, 4, 0x10, 0x80, 0xff] {
-            let mut bad = bytes.clone();
-            bad[at] ^= change;
-            reseal(&mut bad);
-            match read(&bad) {
-                Err(_) => refused += 1,
-                // Another trace, and one that is whole: it can be written.
-                Ok((header, about, records)) => {
-                    let (header, records) = sorted((header, records));
-                    assert_eq!(read(&write(&header, &about, PLAIN, &records, &[])).unwrap().2, records);
-                    other += 1;
-                }
-            }
-        }
-    }
-    assert!(refused > 500 && other > 100, "{refused} {other}");
-}
-
-#[test]
-fn numbers_beyond_their_range_are_placed() {
-    // Wide, so that every field has room for more than it may hold.
-    let part = LocalCollective {
-        id: CollectiveId(1 << 63),
-        comm: CommId(0x5a5b_5c5d),
-        op: OpCode(0x6a6b),
-        task: Rank(1),
-        amounts: Amounts { send: Bytes(1 << 63), recv: Bytes(u64::MAX) },
-        after: Dependency::Start,
-        time: Ticks(1 << 63),
-    };
-    let header =
-        Header { tasks: 2, messages: 0, communicators: 0, collectives: 1, local_collectives: 1, ..small().0 };
-    let bytes = write(&header, &about(), PLAIN, &[Record::Collective(part)], &[]);
-    assert_eq!(read(&bytes).unwrap().2, [Record::Collective(part)]);
-    let said = |word: u64| {
-        let word = word.to_le_bytes();
-        let at = bytes.windows(8).position(|bytes| bytes == word).unwrap();
-        let mut bad = bytes.clone();
-        bad[at + 4] = 1;
-        reseal(&mut bad);
-        read(&bad).unwrap_err().to_string()
-    };
-    let block = |field| format!(": a block with a value of {field} that is out of range");
-    for (word, field) in [(0x5a5b_5c5d, "comm"), (0x6a6b, "op")] {
-        let error = said(word);
-        assert!(error.starts_with("t.vefx at byte ") && error.ends_with(&block(field)), "{error}");
-    }
-    let mut bad = bytes.clone();
-    let footer = bytes.len() - FOOTER;
-    bad[footer + 8..footer + 16].copy_from_slice(&(1u64 << 63).to_le_bytes());
-    reseal(&mut bad);
-    let error = read(&bad).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        format!("t.vefx at byte {footer}: a footer that does not point at an index in front of it")
-    );
-}
-
-#[test]
 fn the_writer_holds_the_header_against_what_it_got() {
     let (header, _) = small();
     let writer = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
@@ -677,124 +559,6 @@ fn blocks_larger_than_their_window_are_read_in_parts() {
     }
 }
 
-/// Notes by section, stream and place.
-fn notes() -> impl Strategy<Value = Vec<(Option<Rank>, u64, usize, u64, String)>> {
-    let one = (0u32..4, any::<u64>(), 0usize..7, any::<u64>(), "[a-c]{0,3}");
-    proptest::collection::vec(one, 0..60).prop_map(|notes| {
-        let of = |(task, place, kind, value, name): (u32, u64, usize, u64, String)| {
-            ((kind != 5).then_some(Rank(task)), place >> (value % 64), kind, value, name)
-        };
-        notes.into_iter().map(of).collect()
-    })
-}
-
-/// Calls `take` with the note that the numbers stand for.
-fn told<T>(kind: usize, place: u64, value: u64, name: &str, take: impl FnOnce(&Note<'_>) -> T) -> T {
-    let list = [value, 0, value >> 7];
-    match kind {
-        0 => take(&Note::Detached),
-        1 if place > 0 => take(&Note::SendWait {
-            send: value % place,
-            before: crate::units::Ticks(value),
-            took: crate::units::Ticks(!value),
-        }),
-        1 | 2 => take(&Note::Tag(value as i32)),
-        3 => take(&Note::Counts {
-            sent: &list[..(value % 4) as usize],
-            received: &list[..(value / 7 % 4) as usize],
-        }),
-        4 if value.is_multiple_of(2) => take(&Note::Call(name)),
-        4 => take(&Note::Phase { begin: value % 4 == 1, name }),
-        6 => take(&Note::File {
-            used: FileUse {
-                opens: value >> 60,
-                calls: value >> 50,
-                reads: !value,
-                read_bytes: value,
-                writes: value >> 3,
-                written_bytes: 1,
-                took: crate::units::Ticks(value >> 9),
-            },
-            name,
-        }),
-        _ => take(&Note::Host(name)),
-    }
-}
-
-#[test]
-fn roots_are_found_out_or_told() {
-    let codes = About::default();
-    let text = "VEF3 3 0 1 3 8 0 1\nC4 2 0 1\nG9 C4 0 0 0 7 0 0 -1\nG9 C4 0 1 7 0 0 0 -1\nG7 C4 1 2 0 0 0 0 -1\n\
-        G9 C4 0 2 0 7 3 0 G9\nG7 C4 1 1 0 0 3 0 G9\nG7 C4 1 0 0 0 3 0 G9\nG8 C4 3 0 0 0 3 0 G7\nG8 C4 3 1 0 0 3 0 G7\n";
-    let mut reader = text::Reader::from_bytes(text.as_bytes(), Path::new("t")).unwrap();
-    let mut writer = Writer::new(Vec::new(), reader.header(), &codes, PLAIN).unwrap();
-    writer.note(None, 7, &Note::Root(Rank(1))).unwrap();
-    while let Some(line) = reader.next().unwrap() {
-        match line {
-            text::Line::Communicator { id, members } => writer.communicator(id, members).unwrap(),
-            text::Line::Message(message) => writer.message(&message).unwrap(),
-            text::Line::Collective(part) => writer.collective(&part).unwrap(),
-        }
-    }
-    let bytes = writer.finish().unwrap();
-    let reader = Reader::from_bytes(bytes, Path::new("t")).unwrap();
-    let mut notes = reader.notes(Section::Roots, Rank(0)).unwrap();
-    // From the amounts, from the caller, and for an incomplete collective the first member.
-    for expected in [(9, Rank(1)), (7, Rank(1)), (8, Rank(2))] {
-        assert_eq!(notes.next(&reader).unwrap(), Some((expected.0, Note::Root(expected.1))));
-    }
-    assert_eq!(notes.next(&reader).unwrap(), None);
-}
-
-#[test]
-fn blocks_are_found_out() {
-    // The communicator's order is not that of the world, and neither is that of the lines.
-    let text = "VEF3 3 0 1 3 9 0 1\nC4 2 0 1\nG1 C4 8 1 11 0 0 0 -1\nG2 C4 13 2 60 32 0 0 -1\nG1 C4 8 2 12 0 0 0 -1\n\
-        G1 C4 8 0 0 23 0 0 -1\nG2 C4 13 0 60 0 3 0 G1\nG3 C4 2 0 8 8 3 0 G2\nG2 C4 13 1 60 28 3 0 G1\n\
-        G3 C4 2 1 8 8 3 0 G2\nG3 C4 2 2 8 8 3 0 G2\n";
-    let container = |input: Vec<u8>| {
-        let dir = tempfile::tempdir().unwrap();
-        let (from, to) = (dir.path().join("from"), dir.path().join("to.vefx"));
-        std::fs::write(&from, input).unwrap();
-        convert(&from, &to, &About::default(), PLAIN).unwrap();
-        std::fs::read(to).unwrap()
-    };
-    // If the roots come first, as in a converted container, another conversion changes nothing.
-    let twice = container(container(text.as_bytes().to_vec()));
-    assert!(twice == container(twice.clone()));
-    let reader = Reader::from_bytes(twice, Path::new("t")).unwrap();
-    let mut notes = reader.notes(Section::Blocks, Rank(0)).unwrap();
-    for (id, bytes) in [(1, [0, 11, 12]), (2, [0, 28, 32])] {
-        assert_eq!(notes.next(&reader).unwrap(), Some((id, Note::Blocks { first: 0, bytes: &bytes })));
-    }
-    assert_eq!(notes.next(&reader).unwrap(), None);
-}
-
-#[test]
-fn hosts_are_those_of_the_tasks() {
-    let header = Header { tasks: 5, ..small().0 };
-    let hosts = |told: &[(u64, &str)]| {
-        let none = Header { messages: 0, communicators: 0, collectives: 0, local_collectives: 0, ..header };
-        let mut writer = Writer::new(Vec::new(), &none, &About::default(), PLAIN).unwrap();
-        for &(task, name) in told {
-            writer.note(None, task, &Note::Host(name)).unwrap();
-        }
-        Reader::from_bytes(writer.finish().unwrap(), Path::new("t")).unwrap().hosts().unwrap()
-    };
-    assert_eq!(hosts(&[(0, "a"), (2, "b")]).unwrap(), ["a", "a", "b", "b", "b"]);
-    assert_eq!(hosts(&[(0, "a"), (1, "b"), (4, "a")]).unwrap(), ["a", "b", "b", "b", "a"]);
-    assert_eq!((hosts(&[]), hosts(&[(1, "a")]), hosts(&[(0, "a"), (5, "b")])), (None, None, None));
-    let mut writer = Writer::new(Vec::new(), &header, &About::default(), PLAIN).unwrap();
-    assert_eq!(
-        writer.note(Some(Rank(1)), 0, &Note::Host("a")).unwrap_err().to_string(),
-        "a note of section placement for task 1"
-    );
-    assert_eq!(
-        writer.note(None, 0, &Note::Tag(1)).unwrap_err().to_string(),
-        "a note of section tags for no task"
-    );
-}
-
 /// A task's messages and marks: for each its id's difference, whether it is a mark, whether it waits for the record before,
 /// and a number for everything else.
 fn steps() -> impl Strategy<Value = Vec<(u64, bool, bool, u64)>> {
@@ -873,31 +637,6 @@ proptest! {
     }
 
     #[test]
-    fn notes_come_back(notes in notes(), compress in any::<bool>()) {
-        let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };
-        let header = Header { tasks: 4, messages: 0, communicators: 0, collectives: 0, local_collectives: 0, ..small().0 };
-        let mut writer = Writer::new(Vec::new(), &header, &About::default(), settings).unwrap();
-        for (task, place, kind, value, name) in &notes {
-            told(*kind, *place, *value, name, |note| writer.note(*task, *place, note)).unwrap();
-        }
-        let reader = Reader::from_bytes(writer.finish().unwrap(), Path::new("t")).unwrap();
-        for section in Section::ALL {
-            for task in (0..4).map(Rank) {
-                let mut stream = reader.notes(section, task).unwrap();
-                let wanted = (!section.of_trace()).then_some(task);
-                for (of, place, kind, value, name) in &notes {
-                    told(*kind, *place, *value, name, |note| {
-                        if note.section() == section && *of == wanted {
-                            assert_eq!(stream.next(&reader).unwrap(), Some((*place, *note)));
-                        }
-                    });
-                }
-                prop_assert!(stream.next(&reader).unwrap().is_none());
-            }
-        }
-    }
-
-    #[test]
     fn any_trace_comes_back(trace in trace(), compress in any::<bool>(), batch in 1usize..50) {
         let (header, records) = sorted(trace);
         let settings = Settings { compress: compress && cfg!(feature = "zstd"), ..PLAIN };
@@ -922,22 +661,4 @@ proptest! {
         }
     }
 
-    #[test]
-    fn rubbish_is_refused(trace in trace(), changes in proptest::collection::vec((any::<u32>(), any::<u8>()), 1..6)) {
-        let (header, records) = sorted(trace);
-        let mut bytes = write(&header, &about(), PLAIN, &records, &[]);
-        for (at, to) in changes {
-            let at = at as usize % bytes.len();
-            bytes[at] = to;
-        }
-        reseal(&mut bytes);
-        // No panic, and no more memory than the file and its header can justify.
-        let _ = read(&bytes);
-        let Ok(reader) = Reader::from_bytes(bytes, Path::new("t")) else { return Ok(()) };
-        for section in Section::ALL {
-            let Ok(mut notes) = reader.notes(section, Rank(0)) else { continue };
-            while let Ok(Some(_)) = notes.next(&reader) {}
-        }
-        let _ = (reader.hosts(), side_by_side(reader));
-    }
 }
