@@ -251,6 +251,18 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// The replay decides how long `event`, which has no record, waits for the task's own data to leave; `false`: it is computing.
+    pub(super) fn replays(&mut self, event: &Event<'_>) -> bool {
+        let is_replayed = self.options.send_waits == SendWaits::Replay;
+        if is_replayed {
+            self.timeline.waited(event);
+            if let Some(notes) = &mut self.notes {
+                notes.replayed();
+            }
+        }
+        is_replayed
+    }
+
     /// The error for `problem` in the current event.
     #[cold]
     pub(super) fn error(&self, problem: Problem) -> MixError {

@@ -2,7 +2,6 @@
 
 use super::builder::{Builder, Lowered, Pending};
 use super::timeline::Chain;
-use crate::SendWaits;
 use crate::counts::add_to;
 use crate::error::Problem;
 use crate::index::ChannelIndex;
@@ -55,18 +54,6 @@ impl Builder<'_> {
         self.timeline.forget_polls(&mut self.task, event);
         let Spent { send_waits, calls_kept, .. } = &mut self.task.counts.spent;
         add_to(if waited == TimePart::Send { send_waits } else { calls_kept }, took);
-    }
-
-    /// The replay decides how long `event`, which has no record, waits for the task's own data to leave; `false`: it is computing.
-    pub(super) fn replays(&mut self, event: &Event<'_>) -> bool {
-        let is_replayed = self.options.send_waits == SendWaits::Replay;
-        if is_replayed {
-            self.timeline.waited(event);
-            if let Some(notes) = &mut self.notes {
-                notes.replayed();
-            }
-        }
-        is_replayed
     }
 
     /// Completes one request of `event`, which has made the records of `chain`; returns the part of the time that a wait
