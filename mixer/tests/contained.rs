@@ -4,7 +4,7 @@ mod capture;
 #[allow(dead_code, reason = "the truth is looked at elsewhere")]
 mod model;
 
-use capture::{Happened, Program, What, receiving, sending};
+use capture::{Program, What, receiving, sending};
 use mixer::{Options, Progress, Quiet, SendWaits, Stage, Summary, mix};
 use proptest::prelude::*;
 use std::fs;
