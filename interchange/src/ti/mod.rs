@@ -5,6 +5,7 @@
 //! `docs/interchange.md` says what is kept.
 
 mod action;
+mod run;
 mod write;
 
 use crate::calls::arguments::{Collecting, Receiving, Sending, Span, Status, WORLD};
