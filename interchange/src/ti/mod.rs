@@ -105,6 +105,8 @@ struct Found {
     ranks: BTreeMap<u32, Vec<usize>>,
     /// Whether counts are of doubles, by rank.
     doubles: HashMap<u32, bool>,
+    /// The highest rank that sends and receives name as their peer.
+    peer: u32,
     unterminated: u64,
     bytes: u64,
 }
@@ -119,6 +121,7 @@ fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
                 let found = line.chars().take(40).collect();
                 return Err(lines.wrong(Problem::Expected { expected: "a rank and an action", found }));
             };
+            found.peer = found.peer.max(action::peer(rest).unwrap_or(0));
             let doubles = rest.strip_prefix("init").map(|rest| !rest.trim().is_empty());
             let files = found.ranks.entry(rank).or_default();
             if files.last() != Some(&file) {
@@ -144,7 +147,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let Some((&highest, _)) = found.ranks.last_key_value() else {
         return Err(of_file(Problem::Expected { expected: "lines of ranks", found: "none".to_owned() }));
     };
-    let tasks = u64::from(highest) + 1;
+    let tasks = u64::from(highest.max(found.peer)) + 1;
     let there = |rank| found.ranks.contains_key(&rank);
     let missing = missing(tasks, found.ranks.len(), there, options.partial).map_err(of_file)?;
     let tasks = tasks as u32;

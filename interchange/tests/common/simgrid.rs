@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What `smpirun` prints of the replay of `actions` in a directory; `None` where it is not installed.
-pub fn replayed(directory: &Path, ranks: u32) -> Option<String> {
+pub(crate) fn replayed(directory: &Path, ranks: u32) -> Option<String> {
     if !skipping::installed("smpirun") {
         return None;
     }
