@@ -196,7 +196,8 @@ pub(super) fn is_line(line: &str) -> bool {
         "ssend",
         "waitany",
     ];
-    let action = rank(line).and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+    let action = rank(line.strip_prefix('p').unwrap_or(line))
+        .and_then(|(_, rest)| rest.split_ascii_whitespace().next());
     action.is_some_and(|action| FIRST.contains(&action.to_ascii_lowercase().as_str()))
 }
 

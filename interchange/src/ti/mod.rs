@@ -118,8 +118,14 @@ fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
         while lines.advance()? {
             let line = lines.text();
             let Some((rank, rest)) = action::rank(line) else {
-                let found = line.chars().take(40).collect();
-                return Err(lines.wrong(Problem::Expected { expected: "a rank and an action", found }));
+                let found: String = line.chars().take(40).collect();
+                return Err(lines.wrong(match found.starts_with('p') && action::is_line(line) {
+                    true => Problem::Unsupported {
+                        what: format!("the line {found:?}"),
+                        advice: "ranks are numbers without p, which SimGrid passes over, too",
+                    },
+                    false => Problem::Expected { expected: "a rank and an action", found },
+                }));
             };
             found.peer = found.peer.max(action::peer(rest).unwrap_or(0));
             let doubles = rest.strip_prefix("init").map(|rest| !rest.trim().is_empty());
