@@ -272,6 +272,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let begin = Instant::now();
         let until = begin + Duration::from_secs(seconds);
         let mut sample = Sample::of(Path::new(&path), work.path())?;
+        if !sample.imported() {
+            return Err(format!("{path} itself is refused: nothing would be tried").into());
+        }
         let total: usize = sample.files.iter().map(|(_, bytes)| bytes.len()).sum();
         let prefixes = sample.prefixes(prefixes, until)?;
         let mutations = sample.mutations(mutations, until)?;

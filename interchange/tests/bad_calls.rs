@@ -225,3 +225,28 @@ fn a_meta_file_alone_is_its_run() {
     let error = capture(std::slice::from_ref(&run.file), directory.path(), &Options::default()).unwrap_err();
     assert!(matches!(error.problem, Problem::MissingRank { rank: 2, .. }), "{error}");
 }
+
+#[test]
+fn unknown_versions_are_refused() {
+    let run = Sample::of(&sample("dumpi/testtrace"), "testtrace-0000.bin");
+    let header = u64::from_be_bytes(run.bytes[run.bytes.len() - 32..][..8].try_into().unwrap()) as usize;
+    for (version, is_known) in
+        [([0, 5, 9], false), ([1, 1, 0], true), ([13, 0, 0], true), ([14, 0, 0], false)]
+    {
+        let mut bytes = run.bytes.clone();
+        bytes[header..header + 3].copy_from_slice(&version);
+        let result = run.import(&bytes, &Options::default());
+        assert_eq!(result.is_ok(), is_known, "{version:?}: {result:?}");
+        if let Err(error) = result {
+            let [major, minor, _] = version;
+            let wanted = format!("version {major}.{minor}.");
+            assert!(
+                error.to_string().contains(&wanted) && error.to_string().ends_with("0.6 to 13 are known"),
+                "{error}"
+            );
+        }
+    }
+    let old = text("actions", "p0 init\np0 send p1 100\np1 recv p0 100\n");
+    let error = old.import(&old.bytes, &Options::default()).unwrap_err().to_string();
+    assert!(error.ends_with("actions:1: the line \"p0 init\" cannot be imported: ranks are numbers without p, which SimGrid passes over, too"), "{error}");
+}

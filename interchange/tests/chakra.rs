@@ -212,7 +212,7 @@ fn faults_are_counted_and_placed() {
         (vec![file(&[coll(1, 8, 0)]), file(&[])], "was called by 1 of 2 members"),
         (
             vec![file(&[node(4, SEND, 0, &[], &[("comm_size", 1), ("comm_dst", 5)])])],
-            "messages to or from ranks that are not there (1): rank 0, node 4",
+            "rank 1 of 6 is missing, and 4 others; vef import --partial imports the others",
         ),
     ] {
         let error = of_files(&files, &default).err().unwrap_or_else(|| panic!("{expected}"));

@@ -1,5 +1,7 @@
 //! Traces in formats of other tools, and those tools on them.
 
+mod common;
+
 use interchange::{ExportOptions, Exported, Files, Format, Imported, Options, Quiet, import};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -61,27 +63,10 @@ fn simgrid_replays_an_exported_trace() {
         "{text}"
     );
     assert!(text.contains("\n0 sleep 0.000000500000\n"), "{text}");
-    if !skipping::installed("smpirun") {
-        return;
-    }
-    let file = |name: &str, content: &str| fs::write(work.path().join(name), content).unwrap();
-    file("list", "actions\n");
-    file("hosts", "h0\nh1\nh2\nh3\n");
-    file(
-        "platform.xml",
-        "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\
-         <zone id=\"w\" routing=\"Full\"><cluster id=\"c\" prefix=\"h\" suffix=\"\" radical=\"0-3\" speed=\"1Gf\" bw=\"1.25GBps\" lat=\"1us\"/></zone></platform>\n",
-    );
-    let run = Command::new("smpirun")
-        .args(["-replay", "list", "-np", "4", "-platform", "platform.xml", "-hostfile", "hosts"])
-        .current_dir(work.path())
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&run.stderr).into_owned() + &String::from_utf8_lossy(&run.stdout);
-    assert!(output.contains("Simulation time"), "{output}");
+    let Some(output) = common::simgrid::replayed(work.path(), 4) else { return };
     // The large message takes 2.4 s or more: its size has not overflowed, which takes 10¹² s.
     let time = output.split("Simulation time ").nth(1).and_then(|rest| rest.split_whitespace().next());
-    let time: f64 = time.unwrap().parse().unwrap();
+    let time: f64 = time.unwrap_or_else(|| panic!("{output}")).parse().unwrap();
     assert!((2.4..5.0).contains(&time), "{output}");
 }
 

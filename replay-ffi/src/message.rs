@@ -27,7 +27,9 @@ pub struct Message {
     pub dst_rank: u32,
     /// What it belongs to: 0 is point-to-point, others are collective operations (`vef_kind_name`).
     pub kind: u32,
-    /// Its place among the messages that are ready at the same moment: they are given in ascending order of this number.
+    /// Its place among the messages that are ready at the same moment: they are given in ascending order of this number. Those that become
+    /// ready only by another's start at that moment follow it, whatever their number: under `vef_builder_sends_rendezvous_in_calls`, messages
+    /// that waited until their receiver was in a call.
     pub order: u64,
 }
 

@@ -208,7 +208,7 @@ impl Replay {
 
     /// The next message that is ready at `now`, if there is one. It starts at `now`: it is handed to the network.
     ///
-    /// Order: by the time at which they became ready; at equal times by [`Message::order`].
+    /// Order: by the time at which they became ready; at equal times by [`Message::order`], but behind those whose start made them ready.
     #[inline]
     pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
         let mut message = None;

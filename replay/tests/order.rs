@@ -2,7 +2,8 @@
 //! replay message by message and in batches, and partitions come to the same times.
 
 use replay::{
-    Engine, Job, LiveId, Loaded, Message, Next, OpCodes, Picos, Replay, ReplayError, SameNode, Wake,
+    Bytes, Engine, Job, LiveId, Loaded, Message, Next, OpCodes, Picos, Replay, ReplayError, SameNode,
+    SendCompletion, Wake,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -267,4 +268,31 @@ fn a_report_before_the_start_is_refused() {
     assert!(matches!(engine.sent(first.id, early, &mut nothing), Err(ReplayError::BeforeStart { .. })));
     engine.sent(first.id, first.start, &mut nothing).unwrap();
     engine.delivered(first.id, first.start, &mut |_: Next| {}).unwrap();
+}
+
+/// Task 1 computes for 1 µs, sends to task 2, and waits for the large message of task 0, which waits for that under rendezvous in calls.
+#[test]
+fn a_message_that_waited_for_a_call_follows_what_its_receiver_starts() {
+    let trace = loaded(
+        "VEF3 3 6 1 0 0 0 1000\nC0 0 1 2\n0 0 1 100000 4 0 -1\n1 1 2 8 4 1000 -1\n2 1 1 0 1 0 1\n3 1 1 0 2 0 0\n4 2 2 0 0 0 -1\n5 2 2 0 2 0 1\n",
+    );
+    let given = |policy: SendCompletion| {
+        let mut replay = builder(&trace).send_completion(policy).build().unwrap();
+        let mut given = Vec::new();
+        while let Some(now) = replay.next_ready() {
+            while let Some(message) = replay.pop_ready(now).unwrap() {
+                given.push((message.start.0, message.src.0, message.order));
+            }
+        }
+        given
+    };
+    let eager = given(SendCompletion::Eager);
+    assert_eq!([(eager[0].0, eager[0].1), (eager[1].0, eager[1].1)], [(0, 0), (1_000_000, 1)]);
+    let in_calls = given(SendCompletion::RendezvousInCalls { above: Bytes(999) });
+    // Both start at one moment; that of the higher number lets the other start.
+    assert_eq!(
+        [(in_calls[0].0, in_calls[0].1), (in_calls[1].0, in_calls[1].1)],
+        [(1_000_000, 1), (1_000_000, 0)]
+    );
+    assert!(in_calls[0].2 > in_calls[1].2, "{in_calls:?}");
 }

@@ -82,9 +82,29 @@ fn load(
     let named = options.groups.as_ref().or(beside);
     let mut groups = named.map(|path| groups::read(path)).transpose()?.unwrap_or_default();
     let (of_ranks, ranks) = ranks(files, &groups, options)?;
+    let of = |ranks: u64| (files.first(), &of_ranks, ranks);
+    let (graph, named) = load_ranks(of(ranks.into()), &mut groups, options, progress, findings, summary)?;
+    if named <= ranks.into() {
+        return Ok(graph);
+    }
+    // Messages name ranks behind the last file.
+    (*findings, *summary) = Default::default();
+    Ok(load_ranks(of(named), &mut groups, options, progress, findings, summary)?.0)
+}
+
+/// Reads the files of so many ranks; also returns how many there are by the peers of messages.
+fn load_ranks(
+    (first, of_ranks, ranks): (&Path, &BTreeMap<u32, PathBuf>, u64),
+    groups: &mut Groups,
+    options: &Options,
+    progress: &dyn Progress,
+    findings: &mut Findings,
+    summary: &mut Summary,
+) -> Result<(Graph, u64)> {
     let there = |rank| of_ranks.contains_key(&rank);
-    let missing = missing(ranks.into(), of_ranks.len(), there, options.partial)
-        .map_err(|problem| problem.of_file(files.first()))?;
+    let missing =
+        missing(ranks, of_ranks.len(), there, options.partial).map_err(|problem| problem.of_file(first))?;
+    let ranks = ranks as u32;
     let mut loader = Loader {
         graph: Graph { ranks, place: "node", ..Graph::default() },
         groups: HashMap::new(),
@@ -93,6 +113,7 @@ fn load(
         findings,
         summary,
         calls: HashMap::new(),
+        named: 0,
         root_is_guessed: false,
         uneven: 0,
     };
@@ -107,13 +128,13 @@ fn load(
                     .push(format!("{}: ends within a node, at byte {offset}", path.display()));
             }
             for node in nodes.iter().filter(|node| node.kind == kind::METADATA) {
-                if let Some(group) = groups::add(&mut groups, &node.inputs) {
+                if let Some(group) = groups::add(groups, &node.inputs) {
                     let other = || format!("group {group} at rank {rank}");
                     loader.findings.error("groups of which ranks name other members", other);
                 }
             }
             nodes.sort_by_key(|node| node.id);
-            loader.rank(rank, &nodes, &groups);
+            loader.rank(rank, &nodes, groups);
         }
         let end = loader.graph.nodes.len() as u32;
         loader.graph.ends.push(end);
@@ -127,9 +148,9 @@ fn load(
             format!("rounded, as the ranks do not divide the size: {}", Count(loader.uneven, "collective"));
         loader.summary.remarks.push(uneven);
     }
-    let graph = loader.graph;
+    let Loader { graph, named, .. } = loader;
     summary.missing_ranks = missing;
-    Ok(graph)
+    Ok((graph, named))
 }
 
 /// The n-th collective of a group, as the first rank has it.
@@ -150,6 +171,8 @@ struct Loader<'a> {
     summary: &'a mut Summary,
     /// By group and number.
     calls: HashMap<(u32, u32), Called>,
+    /// Number of ranks by the peers of messages.
+    named: u64,
     root_is_guessed: bool,
     uneven: u64,
 }
@@ -208,7 +231,6 @@ impl Loader<'_> {
         let computing = Act::Compute { time: node.duration.saturating_mul(1000) };
         let place = || format!("rank {rank}, node {}", node.id);
         let small = |number: Option<u64>| number.unwrap_or(0).try_into().unwrap_or(u32::MAX);
-        let ranks = self.graph.ranks;
         match node.kind {
             kind::METADATA => Act::Compute { time: 0 },
             kind::SEND | kind::RECV => {
@@ -221,9 +243,7 @@ impl Loader<'_> {
                     self.findings.warning("messages of which the own rank is another's", place);
                 }
                 let (bytes, tag, peer) = (node.comm_size.unwrap_or(0), small(node.comm_tag), small(peer));
-                if peer >= ranks {
-                    self.findings.error("messages to or from ranks that are not there", place);
-                }
+                self.named = self.named.max(u64::from(peer) + 1);
                 match is_send {
                     true => Act::Send { bytes, to: peer, tag },
                     false => Act::Receive { bytes, from: Some(peer), tag: Some(tag) },

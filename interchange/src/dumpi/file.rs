@@ -4,6 +4,7 @@ use super::record::Version;
 use super::table::KINDS;
 use crate::calls::input::{Input, Stop};
 use crate::error::{Problem, Result};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use vef_format::error::{Located, Place};
 
@@ -18,6 +19,8 @@ const COUNTED: usize = 290;
 
 /// Byte of the file at which the body begins.
 const BODY: u64 = 8;
+/// Versions of which the records are known.
+const VERSIONS: RangeInclusive<Version> = [0, 6, 0]..=[13, u8::MAX, u8::MAX];
 
 /// A rank's file.
 #[derive(Debug)]
@@ -116,6 +119,10 @@ impl RankFile {
             Ok(Parts { version, host, not_recorded, sizes, header })
         };
         match read() {
+            Ok(Parts { version: version @ [major, minor, least], .. }) if !VERSIONS.contains(&version) => {
+                let what = format!("version {major}.{minor}.{least} of DUMPI");
+                Err(Problem::Unsupported { what, advice: "versions 0.6 to 13 are known" }.of_file(&path))
+            }
             Ok(parts) => Ok(Some(parts)),
             Err(Stop::Io(error)) => Err(Problem::from(error).of_file(&path)),
             Err(Stop::End) => Err(Problem::Truncated("its header, footer or sizes").of_file(&path)),

@@ -75,6 +75,14 @@ pub enum ExportProblem {
     /// An id occurs twice.
     #[error("message {} occurs twice", .0.0)]
     Twice(MessageId),
+    /// The trace does not replay to its end.
+    #[error("task {task} waits for {what}, which never comes: vef check explains why")]
+    Stuck {
+        /// The task.
+        task: u32,
+        /// What it waits for.
+        what: String,
+    },
     /// Times do not fit.
     #[error("the times of task {0} are too large")]
     Times(u32),

@@ -20,7 +20,9 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
         return Err(Problem::Invalid(what).of_file(files.first()));
     };
     let mut summary = Summary::default();
-    let graph = graph(Schedule::read(path, progress)?, options.streams);
+    let schedule = Schedule::read(path, options.partial, progress)?;
+    summary.missing_ranks.clone_from(&schedule.missing);
+    let graph = graph(schedule, options.streams);
     convert(graph, path, to, options, &mut summary)?;
     Ok(summary)
 }
@@ -29,7 +31,7 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
 pub(super) fn check(files: &Files, options: &Options, progress: &dyn Progress) -> Result<Vec<Finding>> {
     let mut findings = Findings::default();
     for path in &files.paths {
-        graph::check(graph(Schedule::read(path, progress)?, options.streams), &mut findings);
+        graph::check(graph(Schedule::read(path, options.partial, progress)?, options.streams), &mut findings);
     }
     Ok(findings.all)
 }

@@ -3,6 +3,7 @@
 use super::binary::{self, BinaryReader, ReadSeek};
 use super::operation::{Operation, RankGraph};
 use super::text::{self, TextReader};
+use crate::calls::summing::missing;
 use crate::error::{Problem, Result};
 use crate::files::{self, Files};
 use crate::progress::Progress;
@@ -107,6 +108,8 @@ pub struct Schedule {
     pub requires: Vec<(u32, u32)>,
     /// Dependencies: the second starts when the first has started.
     pub starts: Vec<(u32, u32)>,
+    /// Ranks that are not in the file: they have no operations.
+    pub missing: Vec<u32>,
     /// Whether it was read from a binary file.
     pub is_binary: bool,
 }
@@ -117,13 +120,13 @@ impl Schedule {
         Files::start(path).is_ok_and(|start| text::is_text(&start) || binary::is_binary(&start))
     }
 
-    /// Reads a file.
+    /// Reads a file, of which ranks may be missing if it is `partial`.
     ///
     /// # Errors
     /// The file cannot be read or is invalid.
-    pub fn read(path: &Path, progress: &dyn Progress) -> Result<Self> {
+    pub fn read(path: &Path, partial: bool, progress: &dyn Progress) -> Result<Self> {
         let length = std::fs::metadata(path).map_or(0, |file| file.len());
-        Self::of(Reader::open(path)?, length, |read| progress.set(read, length.max(read)))
+        Self::of(Reader::open(path)?, length, partial, |read| progress.set(read, length.max(read)))
     }
 
     /// Reads a file's bytes.
@@ -132,11 +135,11 @@ impl Schedule {
     /// They are invalid.
     pub fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self> {
         let length = bytes.len() as u64;
-        Self::of(Reader::from_bytes(path, bytes)?, length, |_| {})
+        Self::of(Reader::from_bytes(path, bytes)?, length, false, |_| {})
     }
 
     /// Reads `length` bytes, or more if they are compressed.
-    fn of(mut reader: Reader, length: u64, progress: impl Fn(u64)) -> Result<Self> {
+    fn of(mut reader: Reader, length: u64, partial: bool, progress: impl Fn(u64)) -> Result<Self> {
         let ranks = reader.ranks();
         let is_binary = matches!(reader.form, Form::Binary(_));
         let mut graph = RankGraph::default();
@@ -170,11 +173,10 @@ impl Schedule {
             from = to;
         }
         let RankGraph { operations, requires, starts } = graph;
-        let mut schedule = Self { ranks, operations, ends: Vec::new(), requires, starts, is_binary };
-        // An empty rank takes ten bytes of text.
-        if u64::from(ranks) > reader.read().max(1 << 10) && !is_binary {
-            return Err(Problem::TooLarge(format!("num_ranks {ranks}")).of_file(&reader.path));
-        }
+        let there = |rank: u32| found.get(rank as usize).is_some_and(Option::is_some);
+        let missing = missing(ranks.into(), found.iter().flatten().count(), there, partial)
+            .map_err(|problem| problem.of_file(&reader.path))?;
+        let mut schedule = Self { ranks, operations, ends: Vec::new(), requires, starts, missing, is_binary };
         // All ranks have as many as the largest.
         let places = u64::from(places + 1) * u64::from(ranks);
         if places > MOST_PLACES.max(ranks.into()) {

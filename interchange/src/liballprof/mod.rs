@@ -15,7 +15,7 @@ use crate::format::Info;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::summary::Summary;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use vef_format::capture::RankInfo;
@@ -189,26 +189,24 @@ fn bytes(count: i64, size: i64) -> Fallible<u64> {
 }
 
 /// What a first reading of a rank finds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Survey {
-    world: Option<u64>,
+    /// The first communicator of each size.
+    comms: HashMap<u64, u64>,
     ops: Vec<Op>,
     step: u64,
 }
 
 /// Finds the world, the communicators, and how far requests are apart in arrays.
-fn survey(path: &Path, tasks: u32) -> Result<Survey> {
+fn survey(path: &Path) -> Result<Survey> {
     let mut lines = Lines::open(path)?;
-    let (mut world, mut ops) = (None, Vec::new());
+    let (mut comms, mut ops) = (HashMap::new(), Vec::new());
     let (mut pending, mut resolved) = (HashSet::new(), [0u64; 2]);
     while lines.advance()? {
         let text = lines.text();
         let line = Line::of(text).map_err(|problem| lines.wrong(problem))?;
-        if world.is_none()
-            && let Some((handle, size)) = line.position_of_comm().and_then(|at| line.comm(at).ok())
-            && size == i64::from(tasks)
-        {
-            world = Some(handle);
+        if let Some((handle, size)) = line.position_of_comm().and_then(|at| line.comm(at).ok()) {
+            comms.entry(size.max(0) as u64).or_insert(handle);
         }
         ops.extend(line.creation());
         match line.function {
@@ -229,7 +227,7 @@ fn survey(path: &Path, tasks: u32) -> Result<Survey> {
         }
     }
     let step = if resolved[1] > resolved[0] { STEPS[1] } else { STEPS[0] };
-    Ok(Survey { world, ops, step })
+    Ok(Survey { comms, ops, step })
 }
 
 /// Those of some requests that are elements of an array of `count`, in its order.
@@ -258,17 +256,22 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let found = "none".to_owned();
         return Err(of_files(Problem::Expected { expected: "files …-N.txt or …-N.dat", found }));
     };
-    let tasks = u64::from(highest) + 1;
+    let mut surveys = BTreeMap::new();
+    for (&rank, path) in &ranks {
+        surveys.insert(rank, survey(path)?);
+    }
+    // No communicator has more members than there are ranks.
+    let largest = surveys.values().flat_map(|survey| survey.comms.keys()).max();
+    let tasks = largest.copied().unwrap_or(0).max(u64::from(highest) + 1);
     let missing =
         missing(tasks, ranks.len(), |rank| ranks.contains_key(&rank), options.partial).map_err(of_files)?;
     let tasks = tasks as u32;
     let mut ops = vec![Vec::new(); tasks as usize];
-    let mut surveys = BTreeMap::new();
-    for (&rank, path) in &ranks {
-        let mut survey = survey(path, tasks)?;
+    let world_of = |survey: &Survey| survey.comms.get(&u64::from(tasks)).copied().unwrap_or(NONE);
+    for (&rank, survey) in &mut surveys {
         ops[rank as usize] = std::mem::take(&mut survey.ops);
         // The same handle for all, so that the communicators of all are found together.
-        let world = survey.world.unwrap_or(NONE);
+        let world = world_of(survey);
         for op in &mut ops[rank as usize] {
             if let Op::Create { parent, .. } = op
                 && *parent == world
@@ -276,7 +279,6 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
                 *parent = NONE;
             }
         }
-        surveys.insert(rank, survey);
     }
     let predefined = Predefined { world: NONE, itself: NONE - 1, empty_group: NONE };
     let mut created = resolve(predefined, ops);
@@ -287,7 +289,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
         let recorder = Recorder::create(directory, &info).map_err(of_file)?;
         let survey = &surveys[&rank];
-        let (world, made) = (survey.world.unwrap_or(NONE), std::mem::take(&mut created[rank as usize]));
+        let (world, made) = (world_of(survey), std::mem::take(&mut created[rank as usize]));
         let mut process =
             Process::new(recorder, tasks, (world, NONE - 1), made, options.partial).map_err(of_file)?;
         process.set_size(BYTES, Some(1));

@@ -159,6 +159,15 @@ pub(super) fn rank(line: &str) -> Option<(u32, &str)> {
     Some((rank.parse().ok()?, rest.trim_ascii_start()))
 }
 
+/// The peer of a send or receive.
+pub(super) fn peer(action: &str) -> Option<u32> {
+    let mut words = action.split_ascii_whitespace();
+    match words.next()? {
+        "send" | "isend" | "recv" | "irecv" => words.next()?.parse().ok(),
+        _ => None,
+    }
+}
+
 /// Whether a line is one of such a trace.
 pub(super) fn is_line(line: &str) -> bool {
     const FIRST: [&str; 24] = [
@@ -187,7 +196,8 @@ pub(super) fn is_line(line: &str) -> bool {
         "ssend",
         "waitany",
     ];
-    let action = rank(line).and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+    let action = rank(line.strip_prefix('p').unwrap_or(line))
+        .and_then(|(_, rest)| rest.split_ascii_whitespace().next());
     action.is_some_and(|action| FIRST.contains(&action.to_ascii_lowercase().as_str()))
 }
 

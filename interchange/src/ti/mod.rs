@@ -5,6 +5,7 @@
 //! `docs/interchange.md` says what is kept.
 
 mod action;
+mod run;
 mod write;
 
 use crate::calls::arguments::{Collecting, Receiving, Sending, Span, Status, WORLD};
@@ -104,6 +105,8 @@ struct Found {
     ranks: BTreeMap<u32, Vec<usize>>,
     /// Whether counts are of doubles, by rank.
     doubles: HashMap<u32, bool>,
+    /// The highest rank that sends and receives name as their peer.
+    peer: u32,
     unterminated: u64,
     bytes: u64,
 }
@@ -115,9 +118,16 @@ fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
         while lines.advance()? {
             let line = lines.text();
             let Some((rank, rest)) = action::rank(line) else {
-                let found = line.chars().take(40).collect();
-                return Err(lines.wrong(Problem::Expected { expected: "a rank and an action", found }));
+                let found: String = line.chars().take(40).collect();
+                return Err(lines.wrong(match found.starts_with('p') && action::is_line(line) {
+                    true => Problem::Unsupported {
+                        what: format!("the line {found:?}"),
+                        advice: "ranks are numbers without p, which SimGrid passes over, too",
+                    },
+                    false => Problem::Expected { expected: "a rank and an action", found },
+                }));
             };
+            found.peer = found.peer.max(action::peer(rest).unwrap_or(0));
             let doubles = rest.strip_prefix("init").map(|rest| !rest.trim().is_empty());
             let files = found.ranks.entry(rank).or_default();
             if files.last() != Some(&file) {
@@ -143,7 +153,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let Some((&highest, _)) = found.ranks.last_key_value() else {
         return Err(of_file(Problem::Expected { expected: "lines of ranks", found: "none".to_owned() }));
     };
-    let tasks = u64::from(highest) + 1;
+    let tasks = u64::from(highest.max(found.peer)) + 1;
     let there = |rank| found.ranks.contains_key(&rank);
     let missing = missing(tasks, found.ranks.len(), there, options.partial).map_err(of_file)?;
     let tasks = tasks as u32;

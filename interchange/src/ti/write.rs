@@ -4,58 +4,56 @@
 //! is no longer eager. Receives are posted where their rank waits for them. Collectives of the world stay collectives where SimGrid has
 //! them with equal sizes; all others become messages.
 
+use super::run::Run;
 use crate::decimal::number;
-use crate::export::{
-    After, COLLECTIVES, CollectiveIndex, Export, ExportError, ExportProblem, Exported, MessageIndex, Part,
-    Record, Step, What,
-};
+use crate::export::{COLLECTIVES, Export, ExportError, Exported, MessageIndex, Part};
 use collectives::Sizes;
-use std::io::Write;
-use vef_format::ids::Rank;
+use std::io::{self, Write};
 use vef_format::new_file::NewFile;
 use vef_format::operation::{Amounts, Operation};
+use vef_format::units::Count;
 
 /// SimGrid keeps sizes in 32 bits, so larger ones are counted in larger types: size and number of each.
 const TYPES: [(u64, u32); 3] = [(16, 26), (8, 0), (4, 1)];
 /// The largest count.
 const MOST: u64 = i32::MAX as u64;
+/// Bytes of lines that are written at once.
+const AT_ONCE: usize = 1 << 16;
 
 pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
     let failed = |error| export.failed(error);
     let new = NewFile::create(export.to).map_err(failed)?;
+    let mut run = Run::new(export, Actions { export, lines: Vec::new(), exported: export.begin() });
     let mut out = new.file();
-    let trace = export.trace;
-    let mut actions = Actions {
-        export,
-        rank: 0,
-        lines: Vec::new(),
-        received: vec![false; trace.messages.len()],
-        exported: export.begin(),
-    };
-    for rank in export.ranks() {
-        actions.rank = rank;
-        actions.all().map_err(|problem| problem.of_file(&trace.path))?;
-        out.write_all(&actions.lines).map_err(failed)?;
-        actions.lines.clear();
+    while run.advance().map_err(|problem| problem.of_file(&export.trace.path))? {
+        run.actions.write_to(&mut out, AT_ONCE).map_err(failed)?;
     }
+    run.actions.write_to(&mut out, 0).map_err(failed)?;
     new.finish().map_err(failed)?;
+    let Run { actions, late, in_steps, .. } = run;
     let mut exported = actions.exported;
-    exported.remarks.push(
-        "`smpirun -replay LIST` wants a file with the name of this one; a replay without \"Simulation time\" in its output is \
-         deadlocked"
-            .to_owned(),
-    );
+    if late > 0 {
+        let late = Count(late, "call");
+        exported.remarks.push(format!(
+            "SimGrid's ranks wait in their collectives: {late} {} behind records that follow it in the trace",
+            late.agree("stands", "stand")
+        ));
+    }
+    if in_steps > 0 {
+        let in_steps = Count(in_steps, "collective");
+        exported
+            .remarks
+            .push(format!("{in_steps} became messages: some ranks leave before others have called it"));
+    }
+    exported.remarks.push("`smpirun -replay LIST` wants a file with the name of this one".to_owned());
     Ok(exported)
 }
 
-/// Writes the lines of one rank after the other.
-struct Actions<'a> {
+/// Writes lines.
+pub(super) struct Actions<'a> {
     export: &'a Export<'a>,
-    rank: u32,
     lines: Vec<u8>,
-    /// Whether a message was received, which is done by one rank only.
-    received: Vec<bool>,
-    exported: Exported,
+    pub(super) exported: Exported,
 }
 
 /// Counts of at most 2³¹ − 1 that make this size together, with the type in which they count.
@@ -79,9 +77,18 @@ fn counts(bytes: u64) -> impl Iterator<Item = (u64, Option<u32>)> {
 }
 
 impl Actions<'_> {
-    /// Writes a line: an action with its numbers.
-    fn line(&mut self, action: &str, numbers: impl IntoIterator<Item = u64>) {
-        number(&mut self.lines, self.rank.into());
+    /// Writes the lines to a file, if they are more than so many bytes.
+    fn write_to(&mut self, out: &mut impl Write, more_than: usize) -> io::Result<()> {
+        if self.lines.len() > more_than {
+            out.write_all(&self.lines)?;
+            self.lines.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes a line: an action of a rank with its numbers.
+    pub(super) fn line(&mut self, rank: u32, action: &str, numbers: impl IntoIterator<Item = u64>) {
+        number(&mut self.lines, rank.into());
         self.lines.push(b' ');
         self.lines.extend(action.as_bytes());
         for argument in numbers {
@@ -92,44 +99,10 @@ impl Actions<'_> {
         self.exported.operations += 1;
     }
 
-    fn all(&mut self) -> Result<(), ExportProblem> {
-        self.line("init", []);
-        let trace = self.export.trace;
-        for (number, record) in (0..).zip(&trace.tasks[self.rank as usize]) {
-            self.record(number, record)?;
-        }
-        for &index in &trace.unawaited[self.rank as usize] {
-            self.post(index);
-        }
-        self.line("waitall", []);
-        self.line("finalize", []);
-        Ok(())
-    }
-
-    fn record(&mut self, number: u64, record: &Record) -> Result<(), ExportProblem> {
-        if let After::Received(index) = record.after {
-            self.receive(index);
-        }
-        let clock = self.export.trace.header.clock.0;
-        let picos = record.time.0.checked_mul(clock).ok_or(ExportProblem::Times(self.rank))?;
-        if picos > 0 {
-            self.sleep(picos);
-        }
-        match record.what {
-            What::Mark => Ok(()),
-            What::Send(index) => {
-                let message = *self.export.trace.message(index);
-                self.send(message.dst.0, message.number % COLLECTIVES, message.bytes);
-                Ok(())
-            }
-            What::Collective(index, amounts) => self.collective(number, index, amounts),
-        }
-    }
-
     /// Writes a computation, in seconds with twelve decimals.
-    fn sleep(&mut self, picos: u64) {
+    pub(super) fn sleep(&mut self, rank: u32, picos: u64) {
         const SECOND: u64 = 1_000_000_000_000;
-        self.line("sleep", [picos / SECOND]);
+        self.line(rank, "sleep", [picos / SECOND]);
         self.lines.pop();
         // The decimals with their zeros: those of a number with a digit in front of them.
         let dot = self.lines.len();
@@ -138,99 +111,70 @@ impl Actions<'_> {
         self.lines.push(b'\n');
     }
 
-    fn send(&mut self, to: u32, tag: u32, bytes: u64) {
-        self.transfer("isend", to, tag, bytes);
+    /// Sends a message.
+    pub(super) fn send(&mut self, from: u32, to: u32, tag: u32, bytes: u64) {
+        self.transfer(from, "isend", to, tag, bytes);
         self.exported.messages += 1;
         self.exported.bytes += bytes;
     }
 
+    /// Posts a receive; returns the number of its parts.
+    pub(super) fn post(&mut self, to: u32, from: u32, tag: u32, bytes: u64) -> usize {
+        self.transfer(to, "irecv", from, tag, bytes)
+    }
+
     /// Writes the lines of a send or receive; how many.
-    fn transfer(&mut self, action: &str, peer: u32, tag: u32, bytes: u64) -> usize {
+    fn transfer(&mut self, rank: u32, action: &str, peer: u32, tag: u32, bytes: u64) -> usize {
         let mut lines = 0;
         for (count, kind) in counts(bytes) {
             let numbers = [peer.into(), tag.into(), count].into_iter();
-            self.line(action, numbers.chain(kind.map(u64::from)));
+            self.line(rank, action, numbers.chain(kind.map(u64::from)));
             lines += 1;
         }
         lines
     }
 
-    /// Posts the receive of a message: its source, tag and number of parts.
-    fn post(&mut self, index: MessageIndex) -> (u32, u32, usize) {
+    /// Waits for the parts of a message.
+    pub(super) fn wait(&mut self, to: u32, from: u32, tag: u32, parts: usize) {
+        for _ in 0..parts {
+            self.line(to, "wait", [from, to, tag].map(u64::from));
+        }
+    }
+
+    /// Receives a message.
+    pub(super) fn receive(&mut self, index: MessageIndex) {
         let message = *self.export.trace.message(index);
-        let (from, tag) = (message.src.0, message.number % COLLECTIVES);
-        (from, tag, self.transfer("irecv", from, tag, message.bytes))
+        let (to, from, tag) = (message.dst.0, message.src.0, message.number % COLLECTIVES);
+        let parts = self.post(to, from, tag, message.bytes);
+        self.wait(to, from, tag, parts);
     }
 
-    /// Receives a message, unless it was received before.
-    fn receive(&mut self, index: MessageIndex) {
-        if !std::mem::replace(&mut self.received[index.0 as usize], true) {
-            let (from, tag, parts) = self.post(index);
-            for _ in 0..parts {
-                self.wait(from, tag);
-            }
-        }
-    }
-
-    fn wait(&mut self, from: u32, tag: u32) {
-        self.line("wait", [from, self.rank, tag].map(u64::from));
-    }
-
-    fn collective(
-        &mut self,
-        number: u64,
-        index: CollectiveIndex,
-        amounts: Amounts,
-    ) -> Result<(), ExportProblem> {
-        let Export { trace, options, .. } = *self.export;
-        let mut steps = Part::new(trace, (Rank(self.rank), number), index, amounts, &options.algorithms)?;
-        let (member, all) = (steps.member, trace.collective(index));
+    /// Writes a rank's part of a collective of the world, if SimGrid has it; otherwise it becomes messages.
+    pub(super) fn collective(&mut self, rank: u32, part: &Part<'_>, amounts: Amounts) -> bool {
+        let member = part.member;
         let sizes = Sizes::from_sums(member.operation, member.ranks, amounts.send.0, amounts.recv.0);
-        if let (true, Sizes::Bytes(n @ 0..=MOST)) = (trace.is_world(all.comm), sizes) {
-            let root = member.root.into();
-            let written: Option<(&str, &[u64])> = match member.operation {
-                Operation::Barrier => Some(("barrier", &[])),
-                Operation::Bcast => Some(("bcast", &[n, root])),
-                Operation::Reduce => Some(("reduce", &[n, 0, root])),
-                Operation::Allreduce => Some(("allreduce", &[n, 0])),
-                Operation::Gather => Some(("gather", &[n, n, root])),
-                Operation::Scatter => Some(("scatter", &[n, n, root])),
-                Operation::Allgather => Some(("allgather", &[n, n])),
-                Operation::Alltoall => Some(("alltoall", &[n, n])),
-                Operation::Scan => Some(("scan", &[n, 0])),
-                Operation::Exscan => Some(("exscan", &[n, 0])),
-                Operation::Gatherv
-                | Operation::Scatterv
-                | Operation::Allgatherv
-                | Operation::Alltoallv
-                | Operation::Alltoallw
-                | Operation::ReduceScatter
-                | Operation::ReduceScatterBlock => None,
-            };
-            if let Some((action, numbers)) = written {
-                self.line(action, numbers.iter().copied());
-                return Ok(());
-            }
-        }
-        self.exported.expanded += u64::from(member.rank == 0);
-        let tag = COLLECTIVES + (all.id.0 % u64::from(COLLECTIVES)) as u32;
-        let mut posted = Vec::new();
-        loop {
-            match steps.next() {
-                Some(Step::Send { to, bytes }) => self.send(to, tag, bytes),
-                Some(Step::Receive { from, bytes }) => {
-                    let parts = self.transfer("irecv", from, tag, bytes);
-                    posted.extend(std::iter::repeat_n(from, parts));
-                }
-                step @ (Some(Step::Wait) | None) => {
-                    for from in posted.drain(..) {
-                        self.wait(from, tag);
-                    }
-                    if step.is_none() {
-                        return Ok(());
-                    }
-                }
-            }
-        }
+        let Sizes::Bytes(n @ 0..=MOST) = sizes else { return false };
+        let root = member.root.into();
+        let (action, numbers): (&str, &[u64]) = match member.operation {
+            Operation::Barrier => ("barrier", &[]),
+            Operation::Bcast => ("bcast", &[n, root]),
+            Operation::Reduce => ("reduce", &[n, 0, root]),
+            Operation::Allreduce => ("allreduce", &[n, 0]),
+            Operation::Gather => ("gather", &[n, n, root]),
+            Operation::Scatter => ("scatter", &[n, n, root]),
+            Operation::Allgather => ("allgather", &[n, n]),
+            Operation::Alltoall => ("alltoall", &[n, n]),
+            Operation::Scan => ("scan", &[n, 0]),
+            Operation::Exscan => ("exscan", &[n, 0]),
+            Operation::Gatherv
+            | Operation::Scatterv
+            | Operation::Allgatherv
+            | Operation::Alltoallv
+            | Operation::Alltoallw
+            | Operation::ReduceScatter
+            | Operation::ReduceScatterBlock => return false,
+        };
+        self.line(rank, action, numbers.iter().copied());
+        true
     }
 }

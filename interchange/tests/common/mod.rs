@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test needs its part")]
 
 pub(crate) mod dumpi;
+pub(crate) mod simgrid;
 
 use interchange::{Files, Format, Imported, Options, Quiet, Summary};
 use std::path::{Path, PathBuf};

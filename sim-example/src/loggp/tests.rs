@@ -318,7 +318,7 @@ fn exported(trace: &Path, preposted: bool) -> Schedule {
     let options = interchange::ExportOptions { preposted, ..Default::default() };
     let format = interchange::Format::GoalBinary;
     interchange::export(format, trace, &Default::default(), &file, &options, &interchange::Quiet).unwrap();
-    Schedule::read(&file, &interchange::Quiet).unwrap()
+    Schedule::read(&file, false, &interchange::Quiet).unwrap()
 }
 
 /// When each task ends by the rule of replays, on a network of a latency alone, in nanoseconds: its last record starts, and its messages

@@ -33,7 +33,7 @@ pub(super) fn run(sim: &Sim, input: &Input) -> Result<Option<Outcome>, Failure> 
     if !is_wanted(sim, input)? {
         return Ok(None);
     }
-    let mut report = Schedule::read(&input.path, &interchange::Quiet)
+    let mut report = Schedule::read(&input.path, false, &interchange::Quiet)
         .map_err(SimError::from)
         .and_then(|schedule| run_schedule(&schedule, &sim.network.settings.loggp))
         .map_err(|error| match error {
