@@ -132,6 +132,8 @@ pub struct Options {
     pub keep_preempted: bool,
     /// Factor of MPI's own work in computing times: of calls without a record, and of failed polls that are no waiting. `None` is 1.
     pub own_work: Option<f64>,
+    /// What answers one-sided requests.
+    pub rma: Rma,
     /// How calls that create communicators count.
     pub creations: Creations,
     /// Storage servers, which become further tasks of the trace; `None`: accesses to files are counted only.
@@ -177,6 +179,16 @@ pub enum Creations {
     Collectives,
     /// As computing, with the duration measured in the run.
     Compute,
+}
+
+/// What answers one-sided requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rma {
+    /// The target, in its calls of MPI.
+    #[default]
+    Software,
+    /// A network interface of the target, which is a task of its own and answers at once.
+    Hardware,
 }
 
 /// A stage of a mix, in order.

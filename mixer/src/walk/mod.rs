@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
         self.0.records()
     }
 
-    /// The task of a storage server, which answers and does nothing else.
+    /// The task of a storage server or a network interface, which answers and does nothing else.
     pub(crate) fn serve(mut self) -> Result<Task, MixError> {
         self.0.answer_all().map_err(|problem| self.0.error(problem))?;
         Ok(self.0.finish(&[], Default::default()))
