@@ -49,7 +49,8 @@ impl<'a> Sink<'a> {
             let settings = Settings::default();
             let mut writer =
                 container::Writer::new(output.file(), header, &about, settings).map_err(failed)?;
-            placement(capture, summary.storage_tasks(), summary.interface_tasks(), &mut writer).map_err(failed)?;
+            placement(capture, summary.storage_tasks(), summary.interface_tasks(), &mut writer)
+                .map_err(failed)?;
             all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
             Format::Container(Box::new(writer))
         } else {

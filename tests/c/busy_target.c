@@ -1,5 +1,5 @@
 /* One-sided requests to a target that computes, with 4 ranks: rank 0 fetches from rank 3, which computes for 50 ms in the meantime, by the clock of the
- * processor. Then all put, get and exchange by atomics, each with the rank behind. Rank 0 prints a line `ORIGIN TARGET THERE BACK` for each pair: bytes of payload to the target and back. */
+ * processor; a line `waited MILLISECONDS` tells how long the origin waits. Then all put, get and exchange by atomics, each with the rank behind. Rank 0 prints a line `ORIGIN TARGET THERE BACK` for each pair: bytes of payload to the target and back. */
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>
@@ -35,9 +35,11 @@ int main(int argc, char **argv)
     MPI_Win_create(memory, SIZE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     if (rank == 0) {
         MPI_Send(NULL, 0, MPI_CHAR, 3, 1, MPI_COMM_WORLD);
+        double begin = MPI_Wtime();
         MPI_Win_lock(MPI_LOCK_SHARED, 3, 0, win);
         MPI_Get(own, 50000, MPI_CHAR, 3, 0, 50000, MPI_CHAR, win);
         MPI_Win_unlock(3, win);
+        printf("waited %.0f\n", 1000 * (MPI_Wtime() - begin));
         count(3, 0, 50000);
     } else if (rank == 3) {
         MPI_Recv(NULL, 0, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -25,7 +25,7 @@ fn moved(trace: &Path) -> BTreeMap<(u32, u32), u64> {
 /// What the program printed.
 fn counted(printed: &str) -> BTreeMap<(u32, u32), u64> {
     let mut counted = BTreeMap::new();
-    for line in printed.lines() {
+    for line in printed.lines().filter(|line| !line.starts_with("waited ")) {
         let fields: Vec<u64> = line.split(' ').map(|field| field.parse().expect("a number")).collect();
         let [origin, target, there, back] = fields[..] else { panic!("{line}") };
         for (pair, bytes) in [((origin, target), there), ((target, origin), back)] {
@@ -74,6 +74,10 @@ fn an_interface_answers_while_its_rank_computes() {
     for captured in Captured::all() {
         let mpi = captured.mpi;
         let counted = counted(&captured.printed);
+        // Over shared memory, Open MPI's origin copies the bytes itself.
+        let waited = captured.printed.lines().find_map(|line| line.strip_prefix("waited ")).expect("a line");
+        let has_waited = waited.parse::<u64>().expect("a number") >= 45;
+        assert!(has_waited || mpi != Mpi::Mpich, "{}", captured.printed);
         for how in ["software", "hardware"] {
             let (text, told) = captured.mix("t.vef", &["--rma", how]);
             assert_eq!(moved(&text), counted, "{mpi:?}, {how}");
@@ -84,9 +88,8 @@ fn an_interface_answers_while_its_rank_computes() {
             let (parts, _) = captured.mix("parts.vefx", &["--rma", how, "--memory", "1B"]);
             assert_eq!(std::fs::read(&parts).expect("a trace"), std::fs::read(&container).expect("a trace"));
             // Rank 0 waits for what its get asks of rank 3, which computes for 50 ms, in the lock already or not at all.
-            let waits = json(
-                vef().arg("sim").arg(&container).args(["--topology", "switch:4", "--waits", "--json"]),
-            );
+            let waits =
+                json(vef().arg("sim").arg(&container).args(["--topology", "switch:4", "--waits", "--json"]));
             let pairs = waits["waits"]["pairs"].as_array().expect("a list");
             let waited: u64 = pairs
                 .iter()
@@ -94,9 +97,9 @@ fn an_interface_answers_while_its_rank_computes() {
                 .filter(|pair| pair["cause"] == "late_sender")
                 .map(|pair| pair["time_ps"].as_u64().expect("a number"))
                 .sum();
-            match how {
-                "software" => assert!(waited > 35 * MILLISECOND, "{mpi:?}: {pairs:?}"),
-                _ => assert!(waited < 20 * MILLISECOND, "{mpi:?}: {pairs:?}"),
+            match how == "software" && has_waited {
+                true => assert!(waited > 35 * MILLISECOND, "{mpi:?}: {pairs:?}"),
+                false => assert!(waited < 20 * MILLISECOND, "{mpi:?}: {pairs:?}"),
             }
             assert!(pairs.iter().all(|pair| pair["task"].as_u64() < Some(RANKS.into())), "{pairs:?}");
         }
@@ -139,6 +142,9 @@ fn interfaces_are_no_ranks() {
         assert!((balance - found).abs() < 1e-6, "{mpi:?}: {found} of {by_task:?}");
         let spread = report["ranks"]["spread"].as_array().expect("a list");
         let of_computing = spread.iter().find(|row| row["measure"] == "computing_ps").expect("a row");
-        assert!((of_computing["mean"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-6, "{of_computing}");
+        assert!(
+            (of_computing["mean"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-6,
+            "{of_computing}"
+        );
     }
 }

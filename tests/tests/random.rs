@@ -105,8 +105,9 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
                 vec![format!("part {} {}", partitioned[id], bytes.0); *count as usize]
             }
             Action::Communicator(described) => {
-                let of_group =
-                    |group| Group::new(group, capture.tasks()).map_or(Vec::new(), |group| group.iter().collect());
+                let of_group = |group| {
+                    Group::new(group, capture.tasks()).map_or(Vec::new(), |group| group.iter().collect())
+                };
                 let members = of_group(described.members);
                 let size = members.len();
                 comms.insert(described.id, members);
@@ -153,7 +154,7 @@ fn other(bytes: Bytes, detail: &Detail<'_>, world: impl Fn(WindowId, CommRank) -
             let group = group.map_or(-1, count);
             format!("sync {target} {} {assert} {group}", i32::from(*exclusive))
         }
-        Detail::FileOpen { mode, .. } => format!("open {mode}"),
+        Detail::FileOpen { mode, .. } | Detail::FileOpenAt { mode, .. } => format!("open {mode}"),
         Detail::FileView { displacement, unit, .. } | Detail::FileViewTiled { displacement, unit, .. } => {
             format!("view {displacement} {}", unit.0)
         }

@@ -188,7 +188,10 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
                 return walk.synchronise(event, *window, *target, *assert, *group);
             }
             Detail::Io(io) => return walk.accessed(event, io, *bytes),
-            Detail::FileOpen { id, comm, name, .. } => return walk.file_opened(event, *id, *comm, name),
+            Detail::FileOpen { id, comm, name, .. } => return walk.file_opened(event, *id, *comm, 0, name),
+            Detail::FileOpenAt { id, comm, position, name, .. } => {
+                return walk.file_opened(event, *id, *comm, *position, name);
+            }
             Detail::FileView { file, displacement, unit } => {
                 return walk.file_viewed(event, *file, *displacement, *unit, None);
             }

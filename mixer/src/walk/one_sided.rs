@@ -254,7 +254,7 @@ impl Builder<'_> {
             }
             Complete => {
                 let started = std::mem::take(&mut window.started);
-                let last = window.take_last(|_| true);
+                let last = window.take_last(|target| started.contains(&target));
                 self.take_answers(id, None, receives);
                 for target in started {
                     let complete = channel(target, Purpose::Complete);
