@@ -134,6 +134,8 @@ pub struct Options {
     pub own_work: Option<f64>,
     /// How waits for own sends alone count. In captures of the older layout they are always computing.
     pub send_waits: SendWaits,
+    /// What answers one-sided requests.
+    pub rma: Rma,
     /// How calls that create communicators count.
     pub creations: Creations,
     /// Storage servers, which become further tasks of the trace; `None`: accesses to files are counted only.
@@ -189,6 +191,16 @@ pub enum Creations {
     Collectives,
     /// As computing, with the duration measured in the run.
     Compute,
+}
+
+/// What answers one-sided requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rma {
+    /// The target, in its calls of MPI.
+    #[default]
+    Software,
+    /// A network interface of the target, which is a task of its own and answers at once.
+    Hardware,
 }
 
 /// A stage of a mix, in order.

@@ -175,7 +175,8 @@ impl Mix<'_> {
         let capture = self.reading.capture;
         let mut summary = Summary {
             tasks: self.reading.tasks(),
-            io_servers: self.reading.tasks() - capture.tasks(),
+            io_servers: self.reading.servers(),
+            interfaces: self.reading.interfaces(),
             hosts: capture.hosts(),
             spawned: capture.spawned(),
             left_out: capture.left_out(),

@@ -8,7 +8,7 @@ use crate::parts;
 use crate::task::{Asked, AskedOf, PartitionedRequest, Task};
 use crate::two_phase::{Access, Plans};
 use crate::walk::{Answer, Fenced, Owed, Told, Walk, WalkOptions};
-use crate::{Creations, Options, Progress, SendWaits, StorageServers};
+use crate::{Creations, Options, Progress, Rma, SendWaits, StorageServers};
 use collectives::creations::Library;
 use hashbrown::HashMap;
 use rayon::prelude::*;
@@ -74,6 +74,7 @@ impl<'a> Reading<'a> {
         let mut ranks = (0..capture.tasks()).filter_map(|rank| capture.rank(Rank(rank)));
         let known = ranks.find(|info| !info.library.is_empty());
         let library = known.map_or_else(Library::default, |info| Library::named(&info.library));
+        let servers = options.io.map_or(0, |servers| servers.count);
         let walk_options = WalkOptions {
             with_notes: named_container(trace),
             by_length: capture.layout() == Layout::Prospector,
@@ -93,6 +94,7 @@ impl<'a> Reading<'a> {
             },
             lower: options.lower_collectives.as_ref(),
             io: options.io.map(|servers| StorageServers { first: Rank(capture.tasks()), servers }),
+            interfaces: (options.rma == Rma::Hardware).then(|| Rank(capture.tasks() + servers)),
         };
         Self {
             capture,
@@ -106,9 +108,19 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Number of tasks of the trace: those of the capture, then the storage servers.
+    /// Number of tasks of the trace: those of the capture, then the storage servers, then the network interfaces.
     pub(crate) fn tasks(&self) -> u32 {
-        self.capture.tasks() + self.walk_options.io.map_or(0, |io| io.servers.count)
+        self.capture.tasks() + self.servers() + self.interfaces()
+    }
+
+    /// Number of storage servers.
+    pub(crate) fn servers(&self) -> u32 {
+        self.walk_options.io.map_or(0, |io| io.servers.count)
+    }
+
+    /// Number of network interfaces that answer: none, or one for each task of the capture.
+    pub(crate) fn interfaces(&self) -> u32 {
+        self.walk_options.interfaces.map_or(0, |_| self.capture.tasks())
     }
 
     /// Reads the tasks of `share`, and keeps them if they fit into `room` bytes: how much memory a task takes is known only

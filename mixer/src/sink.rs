@@ -49,7 +49,8 @@ impl<'a> Sink<'a> {
             let settings = Settings::default();
             let mut writer =
                 container::Writer::new(output.file(), header, &about, settings).map_err(failed)?;
-            placement(capture, header.tasks, &mut writer).map_err(failed)?;
+            placement(capture, summary.storage_tasks(), summary.interface_tasks(), &mut writer)
+                .map_err(failed)?;
             all.try_for_each(|comm| writer.communicator(comm.id, &comm.members)).map_err(failed)?;
             Format::Container(Box::new(writer))
         } else {
@@ -196,9 +197,12 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     if let Some(time) = summary.spent.notably_left_out(without_core) {
         add(About::PREEMPTED, &time);
     }
-    if summary.io_servers > 0 {
-        let first = summary.tasks - summary.io_servers;
-        add(About::STORAGE, &format!("tasks {first}–{}", summary.tasks - 1));
+    for (name, tasks) in
+        [(About::STORAGE, summary.storage_tasks()), (About::INTERFACES, summary.interface_tasks())]
+    {
+        if !tasks.is_empty() {
+            add(name, &format!("tasks {}–{}", tasks.start, tasks.end - 1));
+        }
     }
     for lack in summary.lacks() {
         add(About::NOT_IN_TRACE, &lack);
@@ -224,23 +228,24 @@ fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
 /// Maximum number of commands listed: more means that each task has its own arguments.
 const MOST_PROGRAMS: usize = 64;
 
-/// Notes the host of each of `tasks`, if the capture has those of all its tasks; each storage server is one.
-fn placement(capture: &Capture, tasks: u32, writer: &mut container::Writer<&File>) -> Result<(), WriteError> {
+/// Notes the host of each task, if the capture has those of all its tasks. Each storage server is one; a network interface is where its task is.
+fn placement(
+    capture: &Capture,
+    storage: Range<u32>,
+    interfaces: Range<u32>,
+    writer: &mut container::Writer<&File>,
+) -> Result<(), WriteError> {
     let host =
         |rank: u32| capture.rank(Rank(rank)).map(|info| info.host.as_str()).filter(|host| !host.is_empty());
-    if (0..capture.tasks()).any(|rank| host(rank).is_none()) {
-        return Ok(());
-    }
+    let Some(hosts) = (0..capture.tasks()).map(host).collect::<Option<Vec<&str>>>() else { return Ok(()) };
+    let servers: Vec<String> = storage.map(|server| format!("storage{}", server - capture.tasks())).collect();
+    let of_interfaces = hosts.iter().copied().take(interfaces.len());
+    let all = hosts.iter().copied().chain(servers.iter().map(String::as_str)).chain(of_interfaces);
     let mut last = None;
-    for rank in 0..capture.tasks() {
-        let here = host(rank);
-        if let Some(name) = here.filter(|_| here != last) {
-            writer.note(None, rank.into(), &Note::Host(name))?;
+    for (task, name) in all.enumerate() {
+        if last.replace(name) != Some(name) {
+            writer.note(None, task as u64, &Note::Host(name))?;
         }
-        last = here;
-    }
-    for (number, server) in (capture.tasks()..tasks).enumerate() {
-        writer.note(None, server.into(), &Note::Host(&format!("storage{number}")))?;
     }
     Ok(())
 }

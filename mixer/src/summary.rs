@@ -16,8 +16,10 @@ use vef_format::units::{Bytes, Count, Grouped, Picos};
 pub struct Summary {
     /// Number of tasks.
     pub tasks: u32,
-    /// The last ones among them, which stand for storage servers.
+    /// Those among them, behind the tasks of the capture, which stand for storage servers.
     pub io_servers: u32,
+    /// The last ones among them, which stand for the network interfaces of the tasks of the capture, in their order.
+    pub interfaces: u32,
     /// The worlds that the program spawned: the directory of each one's capture, and its tasks.
     pub spawned: Vec<(String, Range<u32>)>,
     /// Directories of spawned worlds that are not part of the capture, with the reason.
@@ -52,7 +54,7 @@ pub struct Summary {
     pub not_representable: BTreeMap<String, Tally>,
     /// Tasks in which several threads made calls.
     pub threaded: u64,
-    /// Of the others, tasks that answer requests: one-sided ones, or as a storage server.
+    /// Of the others, tasks that answer requests: one-sided ones, or as a storage server or a network interface.
     pub answering: u64,
     /// Records that began before the previous event of their thread ended (the clock went backwards); their computing time
     /// is 0.
@@ -89,6 +91,17 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The tasks that stand for storage servers.
+    pub fn storage_tasks(&self) -> Range<u32> {
+        let end = self.tasks - self.interfaces;
+        end - self.io_servers..end
+    }
+
+    /// The tasks that stand for network interfaces; the first one is that of task 0.
+    pub fn interface_tasks(&self) -> Range<u32> {
+        self.tasks - self.interfaces..self.tasks
+    }
+
     /// What the trace lacks of the run, a line each, the largest count first.
     pub fn lacks(&self) -> Vec<String> {
         let mut lines = Vec::new();

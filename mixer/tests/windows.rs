@@ -3,7 +3,7 @@
 mod capture;
 
 use capture::{Program, WORLD, What};
-use mixer::{MixError, Options, Problem, Quiet, mix};
+use mixer::{MixError, Options, Problem, Quiet, Rma, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
 use vef_format::ids::{CommRank, Rank};
@@ -49,10 +49,14 @@ fn sync(target: Option<u32>) -> Detail<'static> {
 
 /// The text of the trace.
 fn mixed(program: &Program, memory: Option<Bytes>) -> Result<String, MixError> {
+    mixed_by(program, Options { memory, ..Options::default() })
+}
+
+fn mixed_by(program: &Program, options: Options) -> Result<String, MixError> {
     let dir = tempfile::tempdir().unwrap();
     capture::write(dir.path(), &program.tasks);
     let trace = dir.path().join("t.vef");
-    mix(dir.path(), &trace, &Options { memory, ..Options::default() }, &Quiet)?;
+    mix(dir.path(), &trace, &options, &Quiet)?;
     Ok(std::fs::read_to_string(trace).unwrap())
 }
 
@@ -97,6 +101,36 @@ fn a_get_is_answered_in_the_targets_next_call_and_awaited_by_the_flush() {
         ["0 7 at 290, collective", "0 500 at 0, message of 0 from 0", "1 0 at 290, own to 0 of 7"]
     );
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
+}
+
+/// The target's own records are those without the get; the put that the flush waits for goes to the interface, too, and that of the fence does not.
+#[test]
+fn an_interface_answers_instead_of_its_task() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    for (function, detail) in [
+        ("MPI_Get", transfer(1, 0, 500)),
+        ("MPI_Put", transfer(1, 60, 0)),
+        ("MPI_Put", transfer(1, 70, 0)),
+        ("MPI_Win_flush", sync(Some(1))),
+        ("MPI_Put", transfer(1, 80, 0)),
+    ] {
+        call(&mut program, 0, function, detail);
+    }
+    (0..2).for_each(|task| call(&mut program, task, "MPI_Win_fence", sync(None)));
+    program.send(1, 0, 5, 7).receive(0, 1, 5).finish();
+    let options = |memory| Options { rma: Rma::Hardware, memory, ..Options::default() };
+    let text = mixed_by(&program, options(None)).unwrap();
+    let bytes = |task| {
+        let all = records(&text, task).into_iter();
+        all.map(|record| record.split(" at").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // The get's request, the puts, the marks of both answers and of the message.
+    assert_eq!(bytes("0"), ["3 0", "1 60", "3 70", "0 0", "0 0", "1 80", "0 0", "0 0"]);
+    assert_eq!(bytes("1"), ["1 0", "0 7", "1 0"]);
+    assert_eq!(bytes("2"), ["2 0", "2 0"]);
+    assert_eq!(bytes("3"), ["3 0", "0 500", "0 0", "3 0"]);
+    assert_eq!(mixed_by(&program, options(Some(Bytes(1)))).unwrap(), text, "in parts");
 }
 
 #[test]
@@ -217,6 +251,25 @@ fn requests_are_answered_where_the_target_waits_unless_the_answer_was_there_befo
     assert_eq!(with(250), [first, second, answer, mark, mark]);
     assert_eq!(with(150), [first, answer, second, mark, mark]);
     assert_eq!(with(50), [answer, first, second, mark, mark]);
+}
+
+/// It is an error of the program, which the libraries let pass.
+#[test]
+fn a_put_outside_of_the_group_is_left_to_the_fence() {
+    let mut program = Program::new(3);
+    window(&mut program);
+    call(&mut program, 1, "MPI_Win_post", with_group(&[Rank(0)]));
+    call(&mut program, 0, "MPI_Win_start", with_group(&[Rank(1)]));
+    call(&mut program, 0, "MPI_Put", transfer(1, 10, 0));
+    call(&mut program, 0, "MPI_Put", transfer(2, 20, 0));
+    call(&mut program, 0, "MPI_Win_complete", sync(None));
+    call(&mut program, 1, "MPI_Win_wait", sync(None));
+    program.send(1, 0, 5, 7).receive(0, 1, 5);
+    (0..3).for_each(|task| call(&mut program, task, "MPI_Win_fence", sync(None)));
+    program.finish();
+    let text = mixed(&program, None).unwrap();
+    assert!(records(&text, "2").iter().any(|record| record.ends_with("message of 20 from 0")), "{text}");
+    assert!(records(&text, "1").iter().any(|record| record.ends_with("message of 10 from 0")), "{text}");
 }
 
 /// A transfer between `MPI_Win_start` and `MPI_Win_complete` may be made long before the target's `MPI_Win_post`, for which its request waits.

@@ -52,6 +52,7 @@ pub fn part_of(action: &Action<'_>) -> Option<TimePart> {
             Detail::Window { .. } | Detail::WindowFree(_) | Detail::Sync { .. } => Some(TimePart::Window),
             Detail::Io(Io { request, .. }) => unless_pending(request.is_some(), TimePart::File),
             Detail::FileOpen { .. }
+            | Detail::FileOpenAt { .. }
             | Detail::FileView { .. }
             | Detail::FileViewTiled { .. }
             | Detail::FileSeek { .. }

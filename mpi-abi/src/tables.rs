@@ -186,6 +186,8 @@ by_flavour! {
         cart:              i32   "MPI_CART"              2                     1      211;
         dist_graph:        i32   "MPI_DIST_GRAPH"        3                     3      213;
         lock_exclusive:    i32   "MPI_LOCK_EXCLUSIVE"    234                   1      301;
+        mode_append:       i32   "MPI_MODE_APPEND"       128                   128    1;
+        mode_sequential:   i32   "MPI_MODE_SEQUENTIAL"   256                   256    64;
         max_error_string:  usize "MPI_MAX_ERROR_STRING"  512                   256    512;
     }
 }

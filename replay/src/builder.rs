@@ -158,10 +158,11 @@ impl Builder {
             let scale = Scale::new(clock, &job.factors)
                 .map_err(|factor| BuildError::Factor { job: number, factor })?;
             job.check_tasks(number)?;
-            let placed = job.nodes.as_ref().map_or(tasks as usize, Vec::len);
-            if placed < tasks as usize {
-                return Err(BuildError::Placement { job: number, tasks, placed });
-            }
+            nodes.extend(job.all_nodes().map_err(|placed| BuildError::Placement {
+                job: number,
+                tasks: job.placed_tasks(),
+                placed,
+            })?);
             let first_task = u32::try_from(sequences.len())
                 .ok()
                 .filter(|first| first.checked_add(tasks).is_some_and(|end| end < WakeTarget::HELD))
@@ -173,11 +174,8 @@ impl Builder {
                     .for_each(|sequence| sequence.wait = Wait::Finished);
             }
             unfinished += if job.on_call { 0 } else { u64::from(tasks) };
-            match job.nodes {
-                Some(placed) => nodes.extend_from_slice(&placed[..tasks as usize]),
-                None => nodes.extend(0..tasks),
-            }
             let part = job.part.as_ref().map(|part| Filter::new(part, tasks));
+            let program_tasks = job.program_tasks();
             jobs.push(Running {
                 lines: Lines::new(job.source.is_proven()),
                 source: job.source,
@@ -187,6 +185,7 @@ impl Builder {
                     .then(|| Box::new(Changes::new(job.computing, part))),
                 first_task,
                 tasks,
+                program_tasks,
                 start: job.start,
                 on_call: job.on_call,
                 skipped: job.skipped,

@@ -483,6 +483,11 @@ impl Engine {
         self.jobs.get(job as usize).map_or(0, |job| job.tasks)
     }
 
+    /// How many of them, the first ones, ran the program ([`Job::program_tasks`](crate::Job::program_tasks)).
+    pub fn program_tasks(&self, job: u32) -> u32 {
+        self.jobs.get(job as usize).map_or(0, |job| job.program_tasks)
+    }
+
     /// The part of a job's run that is replayed, if it is not all.
     pub fn part(&self, job: u32) -> Option<&Selection> {
         self.filter(job).map(Filter::selection)

@@ -99,9 +99,26 @@ impl Job {
         }
     }
 
-    /// Number of tasks, for which a placement needs nodes.
+    /// Number of tasks.
     pub fn tasks(&self) -> u32 {
         self.source.header().tasks
+    }
+
+    /// How many of them, the first ones, ran the program: all but the storage servers and network interfaces of `vef mix`. Only a container
+    /// tells.
+    pub fn program_tasks(&self) -> u32 {
+        self.about().map_or(self.tasks(), |about| about.program_tasks(self.tasks()))
+    }
+
+    /// How many of the tasks, the first ones, a placement places: all but network interfaces, which are on the nodes of the program's tasks.
+    pub fn placed_tasks(&self) -> u32 {
+        let interfaces = self.about().and_then(|about| about.interfaces(self.tasks()));
+        interfaces.map_or(self.tasks(), |interfaces| interfaces.start)
+    }
+
+    fn about(&self) -> Option<&About> {
+        let Feed::Container(container) = &self.source else { return None };
+        Some(container.reader().about())
     }
 
     /// Number of records of all tasks: messages, marks, and parts of collectives, as the header says. [`Stats::records`](crate::Stats::records) reaches it.
@@ -112,11 +129,22 @@ impl Job {
 
     /// Number of end nodes that its placement needs: one more than the largest node of any task.
     pub fn nodes_needed(&self) -> u64 {
-        let placed = self.nodes.as_ref().map(|nodes| nodes.iter().take(self.tasks() as usize).max());
+        let placed = self.nodes.as_ref().map(|nodes| nodes.iter().take(self.placed_tasks() as usize).max());
         match placed {
             Some(largest) => largest.map_or(0, |&largest| u64::from(largest) + 1),
-            None => self.tasks().into(),
+            None => self.placed_tasks().into(),
         }
+    }
+
+    /// The node of each task, if enough are placed; else how many are.
+    pub(crate) fn all_nodes(&self) -> Result<Vec<u32>, usize> {
+        let placed = self.placed_tasks();
+        let mut nodes = match &self.nodes {
+            Some(nodes) => nodes.get(..placed as usize).ok_or(nodes.len())?.to_vec(),
+            None => (0..placed).collect(),
+        };
+        nodes.extend_from_within(..(self.tasks() - placed) as usize);
+        Ok(nodes)
     }
 
     /// Checks the number of tasks against the length of the trace, so that no per-task memory is allocated on the header's word alone.
@@ -157,7 +185,7 @@ impl Job {
         Ok(container.reader().spans()?)
     }
 
-    /// The same of the program's tasks: without the storage servers of `vef mix --io-servers`, which are the last ones.
+    /// The same of the [program's tasks](Job::program_tasks).
     pub fn program_spans(&self) -> Result<Option<Vec<Span>>, LoadError> {
         let Feed::Container(container) = &self.source else { return Ok(None) };
         Ok(container.reader().program_spans()?)
@@ -206,7 +234,7 @@ impl Job {
         }
     }
 
-    /// The end node of each task, by rank. Without it, task r is on node r.
+    /// The end node of each of the [placed tasks](Job::placed_tasks), by rank. Without it, task r is on node r.
     pub fn nodes(mut self, nodes: Vec<u32>) -> Self {
         self.nodes = Some(nodes);
         self
@@ -406,6 +434,7 @@ pub(crate) struct Running {
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
+    pub(crate) program_tasks: u32,
     /// When its tasks start.
     pub(crate) start: Picos,
     pub(crate) on_call: bool,

@@ -169,7 +169,7 @@ type Place = (Cause, Option<Arc<str>>, Option<Arc<str>>);
 /// Which task of which trace waits for which other one, and why.
 type Pair = (u32, Rank, Rank, Cause);
 
-/// Who waits for whom, and why: the waits of a replay, added up.
+/// Who waits for whom, and why: the waits of the program's tasks in a replay, added up.
 #[derive(Debug)]
 pub struct WaitSums {
     waits: Waits,
@@ -180,6 +180,8 @@ pub struct WaitSums {
 struct Sums {
     /// What the traces say of their records; by job.
     labels: Vec<Option<Labels>>,
+    /// Number of tasks that ran the program, by job.
+    program_tasks: Vec<u32>,
     places: HashMap<Place, Sum>,
     pairs: HashMap<Pair, Sum>,
     /// Waits of pairs beyond the limit.
@@ -193,7 +195,9 @@ impl WaitSums {
     /// For an engine that has not begun; `labels` are those of its jobs' traces. Where the notes of a container cannot be read, waits have
     /// no function and phase.
     pub fn new(engine: &Engine, labels: Vec<Option<Labels>>) -> Self {
-        let sums = Sums { labels, places: HashMap::new(), pairs: HashMap::new(), others: 0 };
+        let program_tasks = (0..engine.jobs()).map(|job| engine.program_tasks(job)).collect();
+        let (places, pairs) = (HashMap::new(), HashMap::new());
+        let sums = Sums { labels, program_tasks, places, pairs, others: 0 };
         Self { waits: Waits::new(engine), sums }
     }
 
@@ -242,6 +246,9 @@ impl WaitSums {
 impl Sums {
     /// Adds a wait; those of a task in their order.
     fn add(&mut self, wait: &Wait) {
+        if self.program_tasks.get(wait.job as usize).is_some_and(|&tasks| wait.task.0 >= tasks) {
+            return;
+        }
         let labels = self.labels.get_mut(wait.job as usize).and_then(Option::as_mut);
         let at = wait.record.checked_sub(1).zip(labels);
         let label = at.and_then(|(call, labels)| labels.of(wait.task, call).ok()).unwrap_or_default();

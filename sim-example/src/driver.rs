@@ -88,7 +88,6 @@ pub fn simulate_followed(
         if let Some(mut spans) = spans {
             spans.delay(Picos(later));
             job.captured_times = spans.times();
-            job.captured_tasks = Some(spans.tasks).filter(|&tasks| tasks < job.tasks);
             job.span = Some(spans.report(&job.finish));
         }
         job.trace = Some(workload.trace.display().to_string());

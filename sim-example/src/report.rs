@@ -171,7 +171,9 @@ fn job_report(
         Some(first) => first.times.clone(),
         None => accounts.map_or_else(Vec::new, of_ranks),
     };
-    let times = ranks.iter().fold(ByState::default(), |sum: ByState<u64>, times| {
+    let program_tasks = engines[0].program_tasks(job);
+    let of_program = ranks.iter().take(program_tasks as usize);
+    let times = of_program.fold(ByState::default(), |sum: ByState<u64>, times| {
         ByState::from_fn(|state| sum[state].saturating_add(times[state]))
     });
     let part = engines[0].part(job).map(|part| {
@@ -189,6 +191,7 @@ fn job_report(
     JobReport {
         part,
         tasks: tasks.len() as u32,
+        captured_tasks: Some(program_tasks).filter(|&of_program| of_program < engines[0].tasks(job)),
         nodes: nodes.len() as u32,
         start_ps: first.map_or(0, |first| first.start.0),
         runtime_ps: tasks.iter().max().map_or(0, |at| at.0),

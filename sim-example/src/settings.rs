@@ -306,9 +306,9 @@ impl Workload {
         }
     }
 
-    /// The node of each task of `job`, which replays this trace; those of rules are numbered from 0.
+    /// The node of each [placed task](Job::placed_tasks) of `job`, which replays this trace; those of rules are numbered from 0.
     pub(crate) fn nodes(&self, job: &Job) -> Result<Vec<u32>, SimError> {
-        match self.places.nodes(job.tasks())? {
+        match self.places.nodes(job.placed_tasks())? {
             Some(nodes) => Ok(nodes),
             None => job.captured_nodes()?.ok_or(SimError::NotCaptured),
         }

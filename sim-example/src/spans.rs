@@ -11,8 +11,6 @@ use crate::settings::Workload;
 
 /// The captured span of a job.
 pub(crate) struct Spans {
-    /// The tasks that ran the program: all but storage servers.
-    pub(crate) tasks: u32,
     /// The latest end of `MPI_Init`, as captured.
     initialisation: Picos,
     /// Simulated time of the latest end of `MPI_Init`.
@@ -58,7 +56,6 @@ impl Spans {
             false => Picos::ZERO,
         };
         Self {
-            tasks: spans.len() as u32,
             initialisation,
             simulated: workload.start.saturating_add(before),
             from_init: !workload.from_launch,

@@ -189,7 +189,7 @@ pub fn tune(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Tuning, SimError> {
     let jobs = settings.jobs.iter().map(|workload| workload.open()).collect::<Result<Vec<_>, _>>()?;
-    let ranks = jobs.first().map_or(0, Job::tasks);
+    let ranks = jobs.first().map_or(0, Job::program_tasks);
     let nodes = allocate(settings, &jobs)?.into_iter().next().unwrap_or_default();
     let of_operation = |&operation: &Operation| {
         let of_size = move |bytes| (operation, bytes, usable(operation, ranks, bytes));

@@ -42,6 +42,7 @@ typedef struct {
     int live[COMMS], tag;
 } thread;
 
+static const char *program;
 static int world_rank, world_size, threads;
 static MPI_Group world_group;
 
@@ -68,12 +69,15 @@ static void say(thread *t, const char *format, ...)
     fputc('\n', t->plan);
 }
 
-/* Of the rank of a destination or source: between groups, in the other one. */
+static int spawned_rank_of(MPI_Comm comm, int rank, int *found);
+
+/* Of the rank of a destination or source: between groups, in the other one; a task's number in the trace, of those that were spawned. */
 static int world_rank_of(MPI_Comm comm, int rank)
 {
     MPI_Group group;
     int found, is_inter;
     MPI_Comm_test_inter(comm, &is_inter);
+    if (is_inter && spawned_rank_of(comm, rank, &found)) return found;
     if (is_inter) MPI_Comm_remote_group(comm, &group);
     else MPI_Comm_group(comm, &group);
     MPI_Group_translate_ranks(group, 1, &rank, world_group, &found);
@@ -587,9 +591,10 @@ static void *carry_out(void *of)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = strtoull(argv[1], NULL, 10);
-    int provided;
+    int provided, is_child = !strcmp(argv[1], "child");
+    uint64_t seed = is_child ? 0 : strtoull(argv[1], NULL, 10);
     threads = seed % 4 == 3 ? 3 : 1;
+    program = argv[0];
     char path[4096];
     static char buffer[1 << 24];
     directory = argv[2];
@@ -598,12 +603,13 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    tasks = world_size;
     MPI_Comm_group(MPI_COMM_WORLD, &world_group);
     if (provided < MPI_THREAD_MULTIPLE) threads = 1;
     MPI_Buffer_attach(buffer, sizeof buffer);
     for (int i = 0; i < threads; i++) {
         thread *t = all + i;
-        snprintf(path, sizeof path, "%s/%d.%d", argv[2], world_rank, i);
+        snprintf(path, sizeof path, "%s/%d.%d", argv[2], world_rank + (is_child ? atoi(argv[5]) : 0), i);
         t->plan = fopen(path, "w");
         t->seed = seed * 1000 + 100 * i;
         t->tag = 1 + 100000 * i;
@@ -626,7 +632,8 @@ int main(int argc, char **argv)
     }
 #endif
     for (int i = 1; i < threads; i++) pthread_create(others + i, NULL, carry_out, all + i);
-    carry_out(all);
+    if (is_child) be_child(all, argv + 2);
+    else carry_out(all);
     for (int i = 1; i < threads; i++) pthread_join(others[i], NULL);
     void *detached;
     int size;

@@ -351,6 +351,17 @@ static void partitioned(thread *t)
 #endif
 }
 
+/* Whether this world has met another one, and by which communicator first. */
+static int met_worlds;
+static MPI_Comm first_meeting;
+
+/* Between worlds, the tasks are those that the world was told. */
+static int spawned_rank_of(MPI_Comm comm, int rank, int *found)
+{
+    *found = rank >= 0 && rank < 2 ? g.other[rank] : -1;
+    return met_worlds && (comm == g.inter || comm == first_meeting);
+}
+
 /* Plans of one thread alone have classes that use it: sent() has no other way to it. */
 static thread *sender;
 
@@ -386,13 +397,27 @@ static void messages_between(thread *t)
     for (int i = 0; i < g.others; i++) CHECK(in[i][0] == g.other[i]);
 }
 
-/* A communicator is divided into one member and the others: messages and collectives between them; perhaps they are merged again. */
-static void between_groups(thread *t)
+/* Collectives and messages between the groups, which are `size` ranks of MPI_COMM_WORLD together. */
+static void rounds_between(thread *t, int rounds, const int *all, int size)
 {
     static const char *const names[] = { "Barrier", "Bcast", "Reduce", "Allreduce", "Gather", "Scatter", "Allgather", "Alltoall", "Gatherv",
         "Scatterv", "Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter", "Reduce_scatter_block" };
+    for (int round = 0; round < rounds; round++) {
+        int what = draw(t, ALL + 3), root = all[draw(t, size)], r;
+        g.way = draw(t, WAYS), g.n = 1 + draw(t, MOST_INTS);
+        if (what >= ALL) { messages_between(t); continue; }
+        if (is_broken(what, root)) continue;
+        r = role_of(what, root);
+        say(t, "between %s %d %d %d", names[what], g.mine, g.others, r < 0 ? -1 : r == 0 ? -2 : r == 1 ? -3 : root_argument(what, root));
+        call_between(what, root);
+    }
+}
+
+/* A communicator is divided into one member and the others: messages and collectives between them; perhaps they are merged again. */
+static void between_groups(thread *t)
+{
     MPI_Comm comm = choose(t), half, merged;
-    int rank, size, alone = draw(t, 12), backwards = draw(t, 2), rounds = 1 + draw(t, 6), merge = draw(t, 2);
+    int all[MOST_MEMBERS], rank, size, alone = draw(t, 12), backwards = draw(t, 2), rounds = 1 + draw(t, 6), merge = draw(t, 2);
     begin_class(t, "between groups");
     if (comm == MPI_COMM_NULL) return;
     MPI_Comm_rank(comm, &rank);
@@ -413,15 +438,8 @@ static void between_groups(thread *t)
     sender = t;
     made_between(t);
     say(t, "comm %d", g.mine);
-    for (int round = 0; round < rounds; round++) {
-        int what = draw(t, ALL + 3), root = world_rank_of(comm, draw(t, size)), r;
-        g.way = draw(t, WAYS), g.n = 1 + draw(t, MOST_INTS);
-        if (what >= ALL) { messages_between(t); continue; }
-        if (is_broken(what, root)) continue;
-        r = role_of(what, root);
-        say(t, "between %s %d %d %d", names[what], g.mine, g.others, r < 0 ? -1 : r == 0 ? -2 : r == 1 ? -3 : root_argument(what, root));
-        call_between(what, root);
-    }
+    for (int i = 0; i < size; i++) all[i] = world_rank_of(comm, i);
+    rounds_between(t, rounds, all, size);
     if (merge) {
         MPI_Intercomm_merge(g.inter, is_alone, &merged);
         say(t, "comm %d", size);
@@ -434,10 +452,119 @@ static void between_groups(thread *t)
     MPI_Comm_free(&half);
 }
 
+/* Number of tasks of all worlds so far. */
+static int tasks;
+
+/* Frees a communicator between worlds. */
+static void left(thread *t, MPI_Comm *inter)
+{
+    say(t, "free");
+    if (draw(t, 2)) {
+        MPI_Comm_free(inter);
+        return;
+    }
+#ifdef OPEN_MPI
+    g.way = 0;
+    count_sent(BARRIER, -1, 0);
+#endif
+    MPI_Comm_disconnect(inter);
+}
+
+/* Worlds that have met: `is_child`: this rank is in the one that was spawned. `own` is the communicator of the own group. */
+static void meet(thread *t, MPI_Comm own, int is_child)
+{
+    int all[4], size = g.mine + g.others, begin = is_child ? g.others : 0, rounds = draw(t, 5), merge = draw(t, 2), again = draw(t, 2);
+    int rank = begin + g.own, to = (rank + 1) % size, from = (rank + size - 1) % size, out = 1, in;
+    MPI_Comm merged;
+    char port[MPI_MAX_PORT_NAME] = "";
+    for (int i = 0; i < g.mine; i++) all[begin + i] = g.group[i];
+    for (int i = 0; i < g.others; i++) all[(is_child ? 0 : g.mine) + i] = g.other[i];
+    sender = t;
+    met_worlds = 1, first_meeting = g.inter;
+    made_between(t);
+    say(t, "comm %d", g.mine);
+    rounds_between(t, rounds, all, size);
+    if (merge) {
+        MPI_Intercomm_merge(g.inter, is_child, &merged);
+        say(t, "comm %d", size);
+        say(t, "send %d %d 4 standard", all[to], t->tag);
+        say(t, "recv %d %d 4", all[from], t->tag);
+        MPI_Sendrecv(&out, 1, MPI_INT, to, t->tag, &in, 1, MPI_INT, from, t->tag, merged, MPI_STATUS_IGNORE);
+        say(t, "free");
+        MPI_Comm_free(&merged);
+    }
+    if (again) {
+        if (g.own == 0 && !is_child) {
+            MPI_Open_port(MPI_INFO_NULL, port);
+            send(t, 0, port, MPI_MAX_PORT_NAME, MPI_CHAR, 1, 0, t->tag, first_meeting, NULL);
+        } else if (g.own == 0) {
+            say_recv(t, first_meeting, 0, t->tag, MPI_MAX_PORT_NAME);
+            MPI_Recv(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, t->tag, first_meeting, MPI_STATUS_IGNORE);
+        }
+        if (is_child) MPI_Comm_connect(port, MPI_INFO_NULL, 0, own, &g.inter);
+        else MPI_Comm_accept(port, MPI_INFO_NULL, 0, own, &g.inter);
+        if (g.own == 0 && !is_child) MPI_Close_port(port);
+        made_between(t);
+        say(t, "comm %d", g.mine);
+        rounds_between(t, rounds, all, size);
+        left(t, &g.inter);
+    }
+    left(t, &first_meeting);
+    met_worlds = 0, g.inter = MPI_COMM_NULL;
+}
+
+/* One or two ranks spawn one or two; a barrier keeps the order of the worlds. Debian's MPICH cannot spawn, and the children of MPICH 5 do not know
+ * in which world they are. */
+static void spawned(thread *t)
+{
+    int rank, alone = draw(t, 3), pair = draw(t, 2), children = 1 + draw(t, 2), root = draw(t, 2), size;
+    begin_class(t, "spawned worlds");
+#if defined OPEN_MPI && OMPI_MAJOR_VERSION == 4
+    char words[5][32];
+    char *arguments[] = { "child", (char *)directory, words[0], words[1], words[2], words[3], words[4], NULL };
+    MPI_Comm half;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split(MPI_COMM_WORLD, rank == alone, 0, &half);
+    MPI_Comm_size(half, &size);
+    say(t, "comm %d", size);
+    if (size == 1 + pair) {
+        g.mine = size, g.others = children;
+        MPI_Comm_rank(half, &g.own);
+        for (int i = 0; i < 2; i++) g.group[i] = i < size ? world_rank_of(half, i) : -1, g.other[i] = tasks + i;
+        snprintf(words[0], 32, "%llu", (unsigned long long)t->state);
+        snprintf(words[1], 32, "%d", t->tag);
+        snprintf(words[2], 32, "%d", tasks);
+        for (int i = 0; i < 2; i++) snprintf(words[3 + i], 32, "%d", g.group[i]);
+        MPI_Comm_spawn((char *)program, arguments, children, MPI_INFO_NULL, root % size, half, &g.inter, MPI_ERRCODES_IGNORE);
+        meet(t, half, 0);
+    }
+    say(t, "free");
+    MPI_Comm_free(&half);
+    tasks += children;
+    say(t, "coll Barrier %d -1", world_size);
+    MPI_Barrier(MPI_COMM_WORLD);
+#endif
+    (void)rank, (void)alone, (void)pair, (void)children, (void)root, (void)size;
+}
+
+/* A rank of a world that was spawned. */
+static void be_child(thread *t, char **words)
+{
+    int begin = atoi(words[3]);
+    MPI_Comm_get_parent(&g.inter);
+    MPI_Comm_rank(MPI_COMM_WORLD, &g.own);
+    g.mine = world_size;
+    MPI_Comm_remote_size(g.inter, &g.others);
+    for (int i = 0; i < 2; i++) g.group[i] = begin + i, g.other[i] = atoi(words[4 + i]);
+    t->state = strtoull(words[1], NULL, 10);
+    t->tag = atoi(words[2]);
+    meet(t, MPI_COMM_WORLD, 1);
+}
+
 /* One of the classes. Those that change what all threads share, or that all do on MPI_COMM_SELF, are for one thread. */
 static void any_class(thread *t)
 {
-    int chosen = draw(t, 12);
+    int chosen = draw(t, 13);
     if (threads > 1 && chosen < 5) chosen += 5;
     switch (chosen) {
     case 0: attributes_of_communicators(t); break;
@@ -450,6 +577,7 @@ static void any_class(thread *t)
     case 8: disconnected(t); break;
     case 9: info_objects(t); break;
     case 10: partitioned(t); break;
+    case 12: if (threads == 1) { spawned(t); break; } /* fall through */
     default: user_operations(t); break;
     }
 }

@@ -105,8 +105,9 @@ fn captured(capture: &Capture, rank: Rank) -> Vec<Vec<String>> {
                 vec![format!("part {} {}", partitioned[id], bytes.0); *count as usize]
             }
             Action::Communicator(described) => {
-                let of_group =
-                    |group| Group::new(group, RANKS).map_or(Vec::new(), |group| group.iter().collect());
+                let of_group = |group| {
+                    Group::new(group, capture.tasks()).map_or(Vec::new(), |group| group.iter().collect())
+                };
                 let members = of_group(described.members);
                 let size = members.len();
                 comms.insert(described.id, members);
@@ -153,7 +154,7 @@ fn other(bytes: Bytes, detail: &Detail<'_>, world: impl Fn(WindowId, CommRank) -
             let group = group.map_or(-1, count);
             format!("sync {target} {} {assert} {group}", i32::from(*exclusive))
         }
-        Detail::FileOpen { mode, .. } => format!("open {mode}"),
+        Detail::FileOpen { mode, .. } | Detail::FileOpenAt { mode, .. } => format!("open {mode}"),
         Detail::FileView { displacement, unit, .. } | Detail::FileViewTiled { displacement, unit, .. } => {
             format!("view {displacement} {}", unit.0)
         }
@@ -187,7 +188,7 @@ fn count_classes(plan: &Path, classes: &Mutex<BTreeMap<String, u64>>) {
 }
 
 /// The classes of `random_classes.h`.
-const CLASSES: usize = 11;
+const CLASSES: usize = 12;
 
 /// Whether the program comes to its end, without the recorder, too.
 fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u64>>) -> bool {
@@ -226,7 +227,7 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
     run(vef().args(["mix", "-i"]).arg(&recorded).arg("-o").arg(&trace)).success();
     let capture = Capture::open(&recorded).expect("a capture");
     let (mut traffic, mut has_windows, mut with_server) = (Traffic::new(), false, Traffic::new());
-    for rank in 0..RANKS {
+    for rank in 0..capture.tasks() {
         let mut expected = planned(&plan, rank);
         for line in expected.iter().flatten() {
             let number = |text: &str| text.parse::<u64>().expect("a number");
@@ -250,8 +251,8 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
                 }
                 ["gathers", to, bytes] => add_to(&mut with_server, rank, number(to) as u32, 0, number(bytes)),
                 ["serves", written, read] => {
-                    add_to(&mut with_server, rank, RANKS, 0, number(written));
-                    add_to(&mut with_server, RANKS, rank, 0, number(read));
+                    add_to(&mut with_server, rank, capture.tasks(), 0, number(written));
+                    add_to(&mut with_server, capture.tasks(), rank, 0, number(read));
                 }
                 _ => {}
             }
@@ -261,6 +262,7 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
             |line: &String| !["moves ", "gathers ", "serves "].iter().any(|what| line.starts_with(what));
         expected.iter_mut().for_each(|lines| lines.retain(is_call));
         let mut found = captured(&capture, Rank(rank));
+        assert_eq!(capture.left_out(), [], "{mpi:?} seed {seed}");
         // With several threads, readers deliver communicators and windows before another thread may use them.
         if expected.len() > 1 {
             let definition = |line: &String| (line.starts_with("comm "), line.starts_with("win "));

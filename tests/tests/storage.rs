@@ -285,3 +285,34 @@ fn servers_that_make_no_sense_are_refused() {
         assert!(refused.stderr().contains(why), "{wrong:?}: {}", refused.stderr());
     }
 }
+
+/// Bytes that are appended are behind those that the file had, by a rank's own pointer and by the shared one.
+#[test]
+fn appended_bytes_are_at_the_end() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "appended", &["tests/c/appended.c"]);
+        let place = |name: &str| work.path().join(name);
+        let mut command = vef();
+        command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(place("capture"));
+        run(command.arg("--").arg(&program).arg(place("data"))).success();
+        let mut command = vef();
+        command.args(["mix", "--io-servers", "2", "--io-stripe", "1000B:2", "-i"]).arg(place("capture"));
+        run(command.arg("-o").arg(place("t.vef"))).success();
+        // The file has 1500 bytes: 1000 and 500. Each rank appends 300, then 400 by the shared pointer; rank 0 reads 100 at the own one, from 1800 on.
+        let text = std::fs::read_to_string(place("t.vef")).expect("a trace");
+        let mut moved: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for line in text.lines().filter(|line| !line.starts_with(['C', 'G', 'V'])) {
+            let fields: Vec<u64> = line.split(' ').map(|field| field.parse().unwrap_or(0)).collect();
+            if fields[3] > 0 && fields[1] != fields[2] {
+                *moved.entry((fields[1] as u32, fields[2] as u32)).or_default() += fields[3];
+            }
+        }
+        let of = |from: u32, to: u32| moved.get(&(from, to)).copied().unwrap_or(0);
+        let first = if of(0, 2) == 1000 { 2 } else { 3 };
+        let second = 5 - first;
+        assert_eq!([of(0, first), of(0, second)], [1000, 500 + 300 + 400], "{mpi:?}: {moved:?}");
+        assert_eq!([of(1, first), of(1, second)], [0, 300 + 400], "{mpi:?}: {moved:?}");
+        assert_eq!([of(first, 0), of(second, 0)], [0, 100], "{mpi:?}: {moved:?}");
+    }
+}

@@ -89,7 +89,7 @@ impl FileUses {
         };
         let mut made = FileUse { calls: 1, took, ..FileUse::default() };
         let file = match detail {
-            Detail::FileOpen { id, name, .. } => {
+            Detail::FileOpen { id, name, .. } | Detail::FileOpenAt { id, name, .. } => {
                 made.opens = 1;
                 let file = self.of_name(name);
                 self.open.insert(*id, file);

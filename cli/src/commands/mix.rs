@@ -5,7 +5,7 @@ use crate::groups::{Threads, one_of};
 use crate::mixing::Progress;
 use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::session;
-use mixer::{Creations, IoServers, Job, MixError, Options, Polls, SendWaits, Spent, Summary};
+use mixer::{Creations, IoServers, Job, MixError, Options, Polls, Rma, SendWaits, Spent, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
 use std::path::PathBuf;
@@ -78,6 +78,10 @@ pub struct Arguments {
     /// Bytes of a stripe, and the number of servers that keep one file
     #[arg(long, value_name = "SIZE:COUNT", default_value = "1MiB:1", value_parser = stripe, requires = "io_servers")]
     pub io_stripe: Stripe,
+    /// What answers one-sided requests (gets, atomics, locks, flushes): the target, in its calls of MPI, or a network interface, which
+    /// answers at once and is a further task of the trace on the node of its rank
+    #[arg(long, value_name = "WHAT", default_value = "software", value_parser = one_of([("software", Rma::Software), ("hardware", Rma::Hardware)]))]
+    pub rma: Rma,
     /// Count the time in MPI_Init as computing before each rank's first record
     #[arg(long)]
     pub keep_init: bool,
@@ -166,6 +170,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         send_waits: mix.send_waits,
         creations: mix.communicators,
         io: io_servers(mix)?,
+        rma: mix.rma,
         op_codes: mix.op_codes.as_deref().map(OpCodes::open).transpose()?.unwrap_or_default(),
     })
 }
@@ -228,12 +233,14 @@ fn text(summary: &Summary) -> String {
         Count(summary.collectives, "collective"),
         Count(summary.communicators, "communicator")
     )];
-    if summary.io_servers > 0 {
-        let first = summary.tasks - summary.io_servers;
-        lines.push(match summary.tasks - 1 {
-            last if last == first => format!("storage server: task {first}"),
-            last => format!("storage servers: tasks {first} to {last}"),
-        });
+    for (what, tasks) in
+        [("storage server", summary.storage_tasks()), ("network interface", summary.interface_tasks())]
+    {
+        match tasks.len() {
+            0 => {}
+            1 => lines.push(format!("{what}: task {}", tasks.start)),
+            _ => lines.push(format!("{what}s: tasks {} to {}", tasks.start, tasks.end - 1)),
+        }
     }
     let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
     lines.push(format!(
@@ -287,7 +294,8 @@ fn text(summary: &Summary) -> String {
             Count(summary.threaded, "task")
         ));
     }
-    let answering = summary.answering.saturating_sub(summary.io_servers.into());
+    let serving = u64::from(summary.io_servers) + u64::from(summary.interfaces);
+    let answering = summary.answering.saturating_sub(serving);
     if answering > 0 {
         lines.push(format!(
             "{} answered one-sided requests of others, each where it waited in MPI",

@@ -165,7 +165,7 @@ fn as_captured(directory: &Path) -> Result<Placement, Failure> {
 fn optimised(place: &Arguments, trace: &Path, spec: &TopologySpec) -> Result<Optimised, Failure> {
     let trace = Input::of(trace)?;
     let job = Job::open(&trace.path).map_err(|error| trace.error(error))?;
-    let ranks = job.tasks();
+    let ranks = job.placed_tasks();
     if let Some(processes) = place.request.processes.filter(|&processes| processes != ranks) {
         let error = format!("-n {processes}, but {} has {ranks} tasks", trace.path.display());
         return Err(trace.error(error));
@@ -218,12 +218,14 @@ impl Distances for TopologyDistances {
 /// The communication matrix, with the messages of collectives: a replay in which messages arrive at once.
 fn traffic(job: Job) -> Result<CommMatrix, Failure> {
     let bar = Bar::new("reading the trace");
-    let mut matrix = CommMatrix::new(job.tasks());
+    let (placed, mut matrix) = (job.placed_tasks(), CommMatrix::new(job.placed_tasks()));
+    // A network interface is where its task is.
+    let place = |task: Rank| if task.0 < placed { task.0 } else { task.0 - placed };
     let mut replay = Replay::builder().job(job).build()?;
     let mut messages = 0;
     while let Some(now) = replay.next_ready() {
         while let Some(message) = replay.pop_ready(now)? {
-            matrix.push(message.src.0, message.dst.0, message.bytes.0);
+            matrix.push(place(message.src), place(message.dst), message.bytes.0);
             replay.delivered(message.id, now)?;
             messages += 1;
             if messages % (1 << 16) == 0 {

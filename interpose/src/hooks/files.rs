@@ -17,7 +17,16 @@ pub(super) const OPEN: Hook = Hook::after(|call| {
     let (handle, name) = (call.new_handle(FILE), unsafe { args.text(NAME) });
     call.forget(Kind::File, handle);
     let id = FileId(call.tracer.known(|known| known.files.add(handle, |id| id)));
-    put(call, Bytes::ZERO, Detail::FileOpen { id, comm, mode: args.int(MODE), name: &name });
+    let (mode, constants) = (args.int(MODE), &call.abi().constants);
+    // A file with sequential access has no pointer that can be asked for.
+    let is_at_end = mode & constants.mode_append != 0 && mode & constants.mode_sequential == 0;
+    // SAFETY: the handle of a file that has been opened.
+    let position = is_at_end.then(|| unsafe { call.tracer.mpi.file_position(handle) }.ok()).flatten();
+    let detail = match position {
+        None => Detail::FileOpen { id, comm, mode, name: &name },
+        Some(position) => Detail::FileOpenAt { id, comm, mode, position, name: &name },
+    };
+    put(call, Bytes::ZERO, detail);
 });
 
 /// `MPI_File_set_view`, `MPI_File_set_size` and other collective operations, and `MPI_File_seek`.

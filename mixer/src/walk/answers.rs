@@ -11,7 +11,7 @@ use vef_format::units::{Bytes, Nanos};
 
 /// The highest of the threads of a task that answer: in the trace they are further threads, which wait for nothing but requests.
 const AGENT: u16 = u16::MAX;
-/// Threads of a storage server, or of a task, that answer. Origins share them, so that one whose request comes later than it seems to, or whose
+/// Threads of a storage server, a network interface, or a task, that answer. Origins share them, so that one whose request comes later than it seems to, or whose
 /// clock disagrees, delays its answers alone.
 const SERVING: u32 = 256;
 
@@ -72,7 +72,7 @@ impl Builder<'_> {
 
     /// Answers each request when it comes, between a mark at the beginning and one at the end.
     pub(super) fn answer_all(&mut self) -> Result<(), Problem> {
-        self.finalized = true;
+        (self.finalized, self.serves) = (true, true);
         let end = self.answers.rest.last().map_or(0, |last| last.at);
         let mark = |after| Record { thread: AGENT, body: Body::Mark, after, time: 0 };
         self.task.records.push(0, &mark(After::Start));
@@ -103,9 +103,8 @@ impl Builder<'_> {
             let request = self.add_receive(event, request, Fate::HasDependent, Bytes::ZERO);
             let answer = self.task.sends.channel(Channel::of_window(comm, origin, Purpose::Answer));
             let (_, body) = self.add_message(answer, bytes);
-            let serves = self.options.io.is_some_and(|io| self.rank >= io.first);
             let of_origin = (origin.0 % SERVING) as u16;
-            let thread = if serves { of_origin } else { AGENT - of_origin };
+            let thread = if self.serves { of_origin } else { AGENT - of_origin };
             let record = Record { thread, body, after: After::Received(request), time: 0 };
             self.task.records.push(at.min(event.start.0), &record);
             if let Some(notes) = &mut self.notes {

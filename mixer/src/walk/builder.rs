@@ -60,6 +60,8 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) lower: Option<&'a Table>,
     /// The tasks that stand for storage servers.
     pub(crate) io: Option<StorageServers>,
+    /// The first of the tasks that stand for the network interfaces of the capture's tasks, in their order, if these answer one-sided requests.
+    pub(crate) interfaces: Option<Rank>,
 }
 
 /// Makes a [`Task`].
@@ -96,6 +98,8 @@ pub(super) struct Builder<'a> {
     pub(super) several_threads: bool,
     /// Whether `MPI_Finalize` was called.
     pub(super) finalized: bool,
+    /// Whether the task answers and does nothing else.
+    pub(super) serves: bool,
 
     /// How many events the task may have, less the messages and receives of collectives, and those of probes: so each
     /// message, receive and collective has an index.
@@ -206,6 +210,7 @@ impl<'a> Builder<'a> {
             answers,
             several_threads,
             finalized: false,
+            serves: false,
             most: MessageIndex::NONE.0.into(),
             task,
         }

@@ -14,18 +14,20 @@ use vef_format::ids::{CommId, Rank};
 use vef_format::units::Bytes;
 
 impl Builder<'_> {
-    /// A file is opened.
+    /// A file is opened, with its pointers at `position`.
     pub(super) fn file_opened(
         &mut self,
         event: &Event<'_>,
         id: FileId,
         comm: CommId,
+        position: i64,
         name: &str,
     ) -> Result<(), Problem> {
         let Some((of, index, _)) = self.duplicate(comm, OF_FILES, id.0)? else {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
         };
+        let position = u64::try_from(position).unwrap_or(0);
         let first = self.options.io.map_or(0, |io| fnv(name) % io.servers.count);
         let file = OpenFile {
             of,
@@ -33,8 +35,8 @@ impl Builder<'_> {
             first,
             displacement: 0,
             unit: 1,
-            position: 0,
-            shared: 0,
+            position,
+            shared: position,
             tile: None,
             accesses: 0,
         };

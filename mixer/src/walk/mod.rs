@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
         self.0.records()
     }
 
-    /// The task of a storage server, which answers and does nothing else.
+    /// The task of a storage server or a network interface, which answers and does nothing else.
     pub(crate) fn serve(mut self) -> Result<Task, MixError> {
         self.0.answer_all().map_err(|problem| self.0.error(problem))?;
         Ok(self.0.finish(&[], Default::default()))
@@ -188,7 +188,10 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
                 return walk.synchronise(event, *window, *target, *assert, *group);
             }
             Detail::Io(io) => return walk.accessed(event, io, *bytes),
-            Detail::FileOpen { id, comm, name, .. } => return walk.file_opened(event, *id, *comm, name),
+            Detail::FileOpen { id, comm, name, .. } => return walk.file_opened(event, *id, *comm, 0, name),
+            Detail::FileOpenAt { id, comm, position, name, .. } => {
+                return walk.file_opened(event, *id, *comm, *position, name);
+            }
             Detail::FileView { file, displacement, unit } => {
                 return walk.file_viewed(event, *file, *displacement, *unit, None);
             }

@@ -69,7 +69,8 @@ impl Builder<'_> {
                 }
             }
         } else {
-            self.post_message(event, Channel::of_window(index, target, Purpose::Request), sent, &mut chain)?;
+            let request = Channel::of_window(index, self.answering(target), Purpose::Request);
+            self.post_message(event, request, sent, &mut chain)?;
             answer = Some(self.request(event, (id, index), target, [sent, fetched], false)?);
         }
         match (request, answer) {
@@ -124,6 +125,11 @@ impl Builder<'_> {
         Ok(self.add_receive(event, channel, Fate::Unawaited, Bytes::ZERO))
     }
 
+    /// The task that answers requests to `target`.
+    fn answering(&self, target: Rank) -> Rank {
+        self.options.interfaces.map_or(target, |first| Rank(first.0 + target.0))
+    }
+
     /// The target of a window answers the latest message to it, a request or a `transfer`, with which so many bytes more are under way there and
     /// back; returns the receive of the answer.
     fn request(
@@ -136,7 +142,7 @@ impl Builder<'_> {
     ) -> Result<ReceiveIndex, Problem> {
         let (at, answered, bytes) = (event.start.0, u64::MAX, moved[1]);
         let of = AskedOf::Answer { at, answered, bytes, round: 0, transfer };
-        let answer = self.awaited_answer(event, Asked { comm, target, of })?;
+        let answer = self.awaited_answer(event, Asked { comm, target: self.answering(target), of })?;
         if let Some(outstanding) = self.outstanding(id, target) {
             let moved = [0, 1].map(|way| outstanding.moved[way].saturating_add(moved[way].0));
             outstanding.moved = moved;
@@ -248,7 +254,7 @@ impl Builder<'_> {
             }
             Complete => {
                 let started = std::mem::take(&mut window.started);
-                let last = window.take_last(|_| true);
+                let last = window.take_last(|target| started.contains(&target));
                 self.take_answers(id, None, receives);
                 for target in started {
                     let complete = channel(target, Purpose::Complete);
@@ -277,7 +283,7 @@ impl Builder<'_> {
         target: Rank,
         chain: &mut Chain,
     ) -> Result<ReceiveIndex, Problem> {
-        let request = Channel::of_window(index, target, Purpose::Request);
+        let request = Channel::of_window(index, self.answering(target), Purpose::Request);
         self.post_message(event, request, Bytes::ZERO, chain)?;
         self.request(event, (id, index), target, [Bytes::ZERO; 2], false)
     }
@@ -299,7 +305,7 @@ impl Builder<'_> {
             receives.push(self.empty_request(event, (id, index), target, chain)?);
         }
         for (target, transfer) in last {
-            self.await_transfer(transfer, Channel::of_window(index, target, Purpose::Flush));
+            self.await_transfer(transfer, Channel::of_window(index, self.answering(target), Purpose::Flush));
             receives.push(self.request(event, (id, index), target, [Bytes::ZERO; 2], true)?);
         }
         self.take_answers(id, target, receives);

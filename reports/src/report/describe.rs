@@ -191,7 +191,7 @@ fn locality(stats: &Stats) -> Option<Locality> {
 
 fn ranks(stats: &Stats) -> Ranks {
     let clock = u128::from(stats.header.clock.0);
-    let tasks = stats.tasks.len();
+    let (tasks, of_program) = (stats.tasks.len(), stats.program_tasks() as usize);
     let per_row = tasks.div_ceil(MOST_ROWS).max(1);
     let column = |of: &dyn Fn(usize) -> u128| -> Vec<Exact> {
         (0..tasks)
@@ -217,12 +217,12 @@ fn ranks(stats: &Stats) -> Ranks {
         collectives: column(&collectives),
         marks: column(&marks),
         spread: [
-            spread("computing_ps", tasks, &computing),
+            spread("computing_ps", of_program, &computing),
             spread("sent_messages", tasks, &sent_messages),
             spread("sent_bytes", tasks, &sent_bytes),
             spread("received_messages", tasks, &received_messages),
             spread("received_bytes", tasks, &received_bytes),
-            spread("collectives", tasks, &collectives),
+            spread("collectives", of_program, &collectives),
         ]
         .into_iter()
         .flatten()

@@ -109,6 +109,11 @@ impl Stats {
         })
     }
 
+    /// How many of the tasks, the first ones, ran the program: all but storage servers and network interfaces.
+    pub fn program_tasks(&self) -> u32 {
+        self.about.program_tasks(self.header.tasks)
+    }
+
     /// The name of the operation that a code means.
     pub fn operation_name(&self, code: u16) -> String {
         match self.about.op_codes.operation(OpCode(code)) {

@@ -53,6 +53,7 @@ pub(super) struct Watcher<'a> {
     ranks_per_row: u32,
     /// Bytes by row of ranks and bin of time.
     rows: Vec<u64>,
+    /// Those that ran the program.
     tasks: Vec<Task>,
     collectives: Sums,
     operations: Operations<'a>,
@@ -86,7 +87,7 @@ impl<'a> Watcher<'a> {
             under_way: UnderWay::new(),
             ranks_per_row,
             rows: vec![0; rows * ROW_BINS],
-            tasks: vec![Task::default(); tasks as usize],
+            tasks: vec![Task::default(); stats.program_tasks() as usize],
             collectives: Sums::new(tasks),
             operations: Operations::new(stats),
             senders: Senders::new(tasks),
@@ -152,7 +153,7 @@ impl<'a> Watcher<'a> {
         self.reach(runtime);
         let mut finished = bins::lane();
         let mut finish_times = Vec::with_capacity(self.tasks.len());
-        for (rank, progress) in engine.progress(0).enumerate() {
+        for (rank, progress) in engine.progress(0).enumerate().take(self.tasks.len()) {
             let end = progress.finished.unwrap_or(runtime);
             // After its last record a rank can only be in a collective.
             let last = self.tasks[rank].last;
@@ -260,6 +261,9 @@ impl Sink for Watcher<'_> {
     fn started(&mut self, started: &Started) {
         self.waits.started(started);
         let rank = started.task.index();
+        if rank >= self.tasks.len() {
+            return;
+        }
         let last = std::mem::replace(&mut self.tasks[rank].last, started.at);
         self.was(rank, State::Computing, started.released, started.at);
         let initialised = self.initialised.get(rank).copied().unwrap_or_default().min(started.at);

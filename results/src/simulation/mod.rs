@@ -202,13 +202,14 @@ pub struct JobReport {
     pub span: Option<JobSpan>,
     /// How computing times differ from those of the trace.
     pub computing: ComputingReport,
-    /// Sum of the times of all tasks.
+    /// Sum of the times of all tasks that ran the program (`captured_tasks`).
     pub times: ByState<u64>,
     /// The captured run, if the trace tells: all that the trace has as computing, and the rest by the states in which a replay has it. A
     /// task with several threads counts once for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_times: Option<ByState<u64>>,
-    /// To how many of the tasks, the first ones, `captured_times` belongs, if the others are storage servers.
+    /// How many of the tasks, the first ones, ran the program, if the others are storage servers or network interfaces. `times` and
+    /// `captured_times` are theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_tasks: Option<u32>,
     /// Times of each task, by rank; empty if the model does not record them. They add up to its finishing time.

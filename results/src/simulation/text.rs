@@ -333,14 +333,7 @@ impl JobReport {
     /// How far the times are from those captured, most first, without those that are 0 in both.
     fn write_apart(&self, out: &mut String) -> fmt::Result {
         let Some(captured) = &self.captured_times else { return Ok(()) };
-        let of_first = |tasks: u32| {
-            let first = self.ranks.iter().take(tasks as usize);
-            first.fold(ByState::default(), |sum: ByState<u64>, times| {
-                ByState::from_fn(|state| sum[state].saturating_add(times[state]))
-            })
-        };
-        let times = self.captured_tasks.map_or(self.times, of_first);
-        let pairs = times.iter().map(|(state, &time)| (state, time, captured[state]));
+        let pairs = self.times.iter().map(|(state, &time)| (state, time, captured[state]));
         let mut pairs: Vec<_> = pairs.filter(|(_, time, captured)| time.max(captured) > &0).collect();
         pairs.sort_by_key(|&(_, time, captured)| Reverse(time.abs_diff(captured)));
         let pairs = pairs.into_iter().map(|(state, time, captured)| {

@@ -566,7 +566,9 @@ impl Needs {
             Action::Communicator(comm) => Some((Class::Communicator, comm.id.0)),
             Action::Datatype(datatype) => Some((Class::Datatype, datatype.id.0)),
             Action::Other { detail: Detail::Window { id, .. }, .. } => Some((Class::Window, id.0)),
-            Action::Other { detail: Detail::FileOpen { id, .. }, .. } => Some((Class::File, id.0)),
+            Action::Other { detail: Detail::FileOpen { id, .. } | Detail::FileOpenAt { id, .. }, .. } => {
+                Some((Class::File, id.0))
+            }
             _ => None,
         };
         Self { highest, defines }

@@ -285,6 +285,7 @@ variants! {
         34 FileClose(file),
         35 FileViewTiled { file, displacement, unit, tile },
         36 FileSeek { file, position },
+        37 FileOpenAt { id, comm, mode as Signed, position, name },
     }
     Outcome {
         0 Done,

@@ -13,6 +13,7 @@ use crate::record::{Header, Version};
 use crate::units::Picos;
 use crate::varint::{MAX_LEN, Source};
 use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
 
 /// Facts on the trace beside its header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,9 @@ impl About {
     pub const POLLS: &str = "failed polls";
     /// Name of the fact how long calls took that wait for no other task, within computing times.
     pub const OWN_WORK: &str = "own work of MPI";
-    /// Name of the fact which tasks stand for storage servers, the last ones: `tasks FIRST–LAST`.
+    /// Name of the fact which tasks stand for the network interfaces of the program's tasks, in their order, the last ones: `tasks FIRST–LAST`.
+    pub const INTERFACES: &str = "network interfaces";
+    /// Name of the fact which tasks stand for storage servers, behind those of the program: `tasks FIRST–LAST`.
     pub const STORAGE: &str = "storage servers";
     /// Name of the fact that the program did something that the trace lacks.
     pub const NOT_IN_TRACE: &str = "not in the trace";
@@ -44,6 +47,26 @@ impl About {
     /// The values of all facts with a name, in order.
     pub fn facts(&self, name: &str) -> impl Iterator<Item = &String> {
         self.origin.iter().filter(move |(fact, _)| fact == name).map(|(_, value)| value)
+    }
+
+    /// How many of the `tasks` of the trace, the first ones, ran the program: all but storage servers and network interfaces.
+    pub fn program_tasks(&self, tasks: u32) -> u32 {
+        let others = [Self::STORAGE, Self::INTERFACES].into_iter().filter_map(|name| self.range(name));
+        others.map(|range| *range.start()).fold(tasks, u32::min)
+    }
+
+    /// The tasks that stand for network interfaces, in the order of the program's tasks, if the `tasks` of the trace end with these.
+    pub fn interfaces(&self, tasks: u32) -> Option<Range<u32>> {
+        let range = self.range(Self::INTERFACES)?;
+        let (first, end) = (*range.start(), range.end().checked_add(1)?);
+        let is_one_each = end == tasks && end.checked_sub(first) == Some(self.program_tasks(tasks));
+        is_one_each.then_some(first..end)
+    }
+
+    /// The tasks of the fact `tasks FIRST–LAST` with a name.
+    fn range(&self, name: &str) -> Option<RangeInclusive<u32>> {
+        let (first, last) = self.facts(name).next()?.strip_prefix("tasks ")?.split_once('–')?;
+        Some(first.parse().ok()?..=last.parse().ok()?)
     }
 }
 

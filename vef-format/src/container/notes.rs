@@ -6,7 +6,7 @@
 use super::block::{Kind, MOST_RAW};
 use super::code::{Garbled, Packed};
 use super::error::ContainerError;
-use super::index::{About, Places};
+use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
 use crate::account::{Account, Entry, TimePart};
@@ -507,11 +507,9 @@ impl Reader {
         self.spans_of_first(self.header().tasks)
     }
 
-    /// The same of the program's tasks: without storage servers, which no program ran as.
+    /// The same of the program's tasks ([`About::program_tasks`]).
     pub fn program_spans(&self) -> Result<Option<Vec<Span>>, ContainerError> {
-        let servers = self.about().facts(About::STORAGE).next();
-        let first = servers.and_then(|tasks| tasks.strip_prefix("tasks ")?.split('–').next()?.parse().ok());
-        self.spans_of_first(first.unwrap_or(self.header().tasks))
+        self.spans_of_first(self.about().program_tasks(self.header().tasks))
     }
 
     fn spans_of_first(&self, tasks: u32) -> Result<Option<Vec<Span>>, ContainerError> {

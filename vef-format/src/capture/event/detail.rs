@@ -57,6 +57,19 @@ pub enum Detail<'a> {
         /// The file name argument.
         name: &'a str,
     },
+    /// The same with all file pointers at the end of the file (`MPI_MODE_APPEND`).
+    FileOpenAt {
+        /// This rank's number for it.
+        id: FileId,
+        /// The communicator.
+        comm: CommId,
+        /// Access mode, in the values of this MPI.
+        mode: i32,
+        /// Where the pointers are, in bytes.
+        position: i64,
+        /// The file name argument.
+        name: &'a str,
+    },
     /// The view of a file was set.
     FileView {
         /// The file.
@@ -96,6 +109,7 @@ impl Detail<'_> {
         match self {
             Self::Window { .. } | Self::WindowFree(_) | Self::Transfer(_) | Self::Sync { .. } => true,
             Self::FileOpen { .. }
+            | Self::FileOpenAt { .. }
             | Self::FileView { .. }
             | Self::FileViewTiled { .. }
             | Self::FileSeek { .. }

@@ -241,7 +241,7 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                     let (window, file) = (WindowId(windows - 1), FileId(files - 1));
                     let request = flag.then_some(next);
                     let offset = random.sized(60) as i64;
-                    let detail = match random.below(11) {
+                    let detail = match random.below(12) {
                         0 => {
                             windows += 1;
                             Detail::Window { id: WindowId(windows - 1), comm, size: bytes, unit: peer.0 }
@@ -282,6 +282,11 @@ fn script(seed: u64, count: usize, threads: u16, mut each: impl FnMut(&Event<'_>
                             Detail::FileViewTiled { file, displacement: -offset, unit: bytes, tile }
                         }
                         9 => Detail::FileSeek { file, position: offset },
+                        10 => {
+                            files += 1;
+                            let (id, name) = (FileId(files - 1), "hinten");
+                            Detail::FileOpenAt { id, comm, mode: tag, position: offset, name }
+                        }
                         _ => Detail::None,
                     };
                     Action::Other { bytes, detail }

@@ -96,6 +96,29 @@ fn blocks_are_found_out() {
 }
 
 #[test]
+fn facts_tell_which_tasks_ran_the_program() {
+    let about = |facts: &[(&str, &str)]| About {
+        origin: facts.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        ..About::default()
+    };
+    let (storage, interfaces) = (About::STORAGE, About::INTERFACES);
+    for (facts, program, of_ranks) in [
+        (&[][..], 10, None),
+        (&[(storage, "tasks 8–9")], 8, None),
+        (&[(interfaces, "tasks 5–9")], 5, Some(5..10)),
+        (&[(storage, "tasks 4–5"), (interfaces, "tasks 6–9")], 4, Some(6..10)),
+        // Not one for each task, not the last ones, and no range at all.
+        (&[(interfaces, "tasks 6–9")], 6, None),
+        (&[(interfaces, "tasks 5–8")], 5, None),
+        (&[(interfaces, "tasks 9–4294967295")], 9, None),
+        (&[(interfaces, "tasks 5-9"), (storage, "8")], 10, None),
+    ] {
+        let about = about(facts);
+        assert_eq!((about.program_tasks(10), about.interfaces(10)), (program, of_ranks), "{facts:?}");
+    }
+}
+
+#[test]
 fn hosts_are_those_of_the_tasks() {
     let header = Header { tasks: 5, ..small().0 };
     let hosts = |told: &[(u64, &str)]| {

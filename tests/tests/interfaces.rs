@@ -1,0 +1,150 @@
+//! One-sided requests that a network interface answers (`vef mix --rma hardware`), or the target itself.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use vef_tests::{Mpi, run, vef};
+
+const RANKS: u32 = 4;
+const MILLISECOND: u64 = 1_000_000_000;
+
+/// Bytes of one-sided transfers by sending and receiving rank; an interface counts as its rank. Of a text trace, whose messages of the program have none.
+fn moved(trace: &Path) -> BTreeMap<(u32, u32), u64> {
+    let text = std::fs::read_to_string(trace).expect("a trace");
+    let mut moved = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with(['C', 'G', 'V'])) {
+        let fields: Vec<u64> = line.split(' ').map(|field| field.parse().unwrap_or(0)).collect();
+        let [_, from, to, bytes, ..] = fields[..] else { panic!("{line}") };
+        if bytes > 0 {
+            *moved.entry((from as u32 % RANKS, to as u32 % RANKS)).or_default() += bytes;
+        }
+    }
+    moved
+}
+
+/// What the program printed.
+fn counted(printed: &str) -> BTreeMap<(u32, u32), u64> {
+    let mut counted = BTreeMap::new();
+    for line in printed.lines().filter(|line| !line.starts_with("waited ")) {
+        let fields: Vec<u64> = line.split(' ').map(|field| field.parse().expect("a number")).collect();
+        let [origin, target, there, back] = fields[..] else { panic!("{line}") };
+        for (pair, bytes) in [((origin, target), there), ((target, origin), back)] {
+            if bytes > 0 {
+                *counted.entry((pair.0 as u32, pair.1 as u32)).or_default() += bytes;
+            }
+        }
+    }
+    counted
+}
+
+fn json(command: &mut std::process::Command) -> Value {
+    serde_json::from_str(&run(command).success().stdout()).expect("JSON")
+}
+
+struct Captured {
+    mpi: Mpi,
+    work: tempfile::TempDir,
+    printed: String,
+}
+
+impl Captured {
+    fn all() -> Vec<Self> {
+        let of = |mpi: Mpi| {
+            let work = tempfile::tempdir().expect("a directory");
+            let program = mpi.compile(work.path(), "busy_target", &["tests/c/busy_target.c"]);
+            let mut command = vef();
+            command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]);
+            let printed = run(command.arg(work.path().join("capture")).arg("--").arg(&program));
+            Self { mpi, printed: printed.success().stdout(), work }
+        };
+        Mpi::installed().into_iter().map(of).collect()
+    }
+
+    fn mix(&self, to: &str, more: &[&str]) -> (PathBuf, String) {
+        let path = self.work.path().join(to);
+        let mut command = vef();
+        command.args(["mix", "-i"]).arg(self.work.path().join("capture")).args(more).arg("-o").arg(&path);
+        let told = run(&mut command).success().stdout();
+        (path, told)
+    }
+}
+
+#[test]
+fn an_interface_answers_while_its_rank_computes() {
+    for captured in Captured::all() {
+        let mpi = captured.mpi;
+        let counted = counted(&captured.printed);
+        // Over shared memory, Open MPI's origin copies the bytes itself.
+        let waited = captured.printed.lines().find_map(|line| line.strip_prefix("waited ")).expect("a line");
+        let has_waited = waited.parse::<u64>().expect("a number") >= 45;
+        assert!(has_waited || mpi != Mpi::Mpich, "{}", captured.printed);
+        for how in ["software", "hardware"] {
+            let (text, told) = captured.mix("t.vef", &["--rma", how]);
+            assert_eq!(moved(&text), counted, "{mpi:?}, {how}");
+            assert_eq!(told.contains("network interfaces: tasks 4 to 7"), how == "hardware", "{told}");
+            let (container, _) = captured.mix("t.vefx", &["--rma", how]);
+            let checked = run(vef().arg("check").arg(&container)).success().stdout();
+            assert!(checked.contains("complete: every record replays"), "{checked}");
+            let (parts, _) = captured.mix("parts.vefx", &["--rma", how, "--memory", "1B"]);
+            assert_eq!(std::fs::read(&parts).expect("a trace"), std::fs::read(&container).expect("a trace"));
+            // Rank 0 waits for what its get asks of rank 3, which computes for 50 ms, in the lock already or not at all.
+            let waits =
+                json(vef().arg("sim").arg(&container).args(["--topology", "switch:4", "--waits", "--json"]));
+            let pairs = waits["waits"]["pairs"].as_array().expect("a list");
+            let waited: u64 = pairs
+                .iter()
+                .filter(|pair| pair["task"] == 0 && [3, 7].map(Value::from).contains(&pair["on_task"]))
+                .filter(|pair| pair["cause"] == "late_sender")
+                .map(|pair| pair["time_ps"].as_u64().expect("a number"))
+                .sum();
+            match how == "software" && has_waited {
+                true => assert!(waited > 35 * MILLISECOND, "{mpi:?}: {pairs:?}"),
+                false => assert!(waited < 20 * MILLISECOND, "{mpi:?}: {pairs:?}"),
+            }
+            assert!(pairs.iter().all(|pair| pair["task"].as_u64() < Some(RANKS.into())), "{pairs:?}");
+        }
+    }
+}
+
+/// With interfaces, and storage servers in front of them, shares of the time are those of the ranks alone, and an interface is on its rank's node.
+#[test]
+fn interfaces_are_no_ranks() {
+    for captured in Captured::all() {
+        let mpi = captured.mpi;
+        let (container, _) = captured.mix("t.vefx", &["--rma", "hardware", "--io-servers", "2"]);
+        let nodes = captured.work.path().join("nodes.txt");
+        std::fs::write(&nodes, "2\n1\n1\n0\n3\n4\n").expect("a file");
+        for (placement, used) in
+            [("block:2", 3), ("round-robin:6", 6), ("captured", 3), (nodes.to_str().expect("UTF-8"), 5)]
+        {
+            let model = ["--topology", "switch:6", "--placement", placement, "--json"];
+            let told = json(vef().arg("sim").arg(&container).args(model));
+            let job = &told["jobs"][0];
+            assert_eq!(
+                (&job["tasks"], &job["captured_tasks"], &job["nodes"]),
+                (&10.into(), &RANKS.into(), &used.into()),
+                "{mpi:?}, {placement}"
+            );
+            // The sum is of the ranks, none of which ends later than the job.
+            let times = job["times"].as_object().expect("an object").values();
+            let sum: u64 = times.map(|time| time.as_u64().expect("a number")).sum();
+            let runtime = job["runtime_ps"].as_u64().expect("a number");
+            assert!(sum > 3 * runtime && sum <= u64::from(RANKS) * runtime, "{placement}: {job}");
+        }
+        let mut command = vef();
+        let report = json(command.arg("report").arg(&container).args(["--format", "json", "-o", "-"]));
+        let by_task = report["ranks"]["computing_ps"].as_array().expect("a list");
+        let by_task: Vec<f64> = by_task.iter().map(|time| time.as_f64().expect("a number")).collect();
+        let of_ranks = &by_task[..RANKS as usize];
+        let mean = of_ranks.iter().sum::<f64>() / f64::from(RANKS);
+        let balance = mean / of_ranks.iter().copied().fold(0.0, f64::max);
+        let found = report["replayed"]["efficiency"]["load_balance"].as_f64().expect("a number");
+        assert!((balance - found).abs() < 1e-6, "{mpi:?}: {found} of {by_task:?}");
+        let spread = report["ranks"]["spread"].as_array().expect("a list");
+        let of_computing = spread.iter().find(|row| row["measure"] == "computing_ps").expect("a row");
+        assert!(
+            (of_computing["mean"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-6,
+            "{of_computing}"
+        );
+    }
+}
