@@ -100,7 +100,8 @@ pub(super) struct Flow {
     pub(super) acks: VecDeque<Ack>,
     /// Of the receiver: when it may notify again.
     pub(super) notify_at: Picos,
-    pub(super) loss: Loss,
+    /// If switches drop packets.
+    pub(super) loss: Option<Box<Loss>>,
 }
 
 /// What a flow knows for go-back-N.
@@ -128,7 +129,8 @@ pub(super) struct Loss {
 impl Loss {
     /// Bytes of the flow before a packet.
     pub(super) fn bytes_before(&self, packet: u64, size: u64) -> u64 {
-        match self.log.iter().find(|entry| packet < entry.first + entry.packets) {
+        let behind = self.log.partition_point(|entry| entry.first + entry.packets <= packet);
+        match self.log.get(behind) {
             Some(entry) if packet >= entry.first => entry.before + (packet - entry.first) * size,
             Some(entry) => entry.before,
             None => self.bytes,
