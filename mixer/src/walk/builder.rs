@@ -110,8 +110,10 @@ pub(super) struct Builder<'a> {
 /// A pending request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pending {
-    /// Its completion makes no record; a wait for it counts for this part of the time.
-    NoCompletionRecord(TimePart),
+    /// The trace cannot represent it, and its completion makes no record; a wait for it counts for this part of the time.
+    Outside(TimePart),
+    /// The same of what is complete at once.
+    Complete(TimePart),
     /// A send.
     Send { message: MessageIndex, record: RecordIndex },
     /// A receive.
@@ -249,20 +251,21 @@ impl<'a> Builder<'a> {
     fn without_record(&mut self, event: &Event<'_>) {
         let is_synchronisation = matches!(event.action, Action::Other { detail: Detail::Sync { .. }, .. });
         let part = part_of(&event.action).filter(|&part| part != TimePart::Polling);
-        if part.is_some() && !(is_synchronisation && self.replays(event)) {
+        if part.is_some() && !(is_synchronisation && self.replays(event, false)) {
             let took = event.end.0.saturating_sub(event.start.0);
             add_to(&mut self.task.counts.spent.calls_kept, self.timeline.of_own_work(took));
             self.timeline.worked(event.thread, took);
         }
     }
 
-    /// The replay decides how long `event`, which has no record, waits for the task's own data to leave; `false`: it is computing.
-    pub(super) fn replays(&mut self, event: &Event<'_>) -> bool {
+    /// The replay decides how long `event`, which has no record, waits for the task's own data to leave, and, if so told, how long the polls before
+    /// it do; `false`: it is computing.
+    pub(super) fn replays(&mut self, event: &Event<'_>, with_polls: bool) -> bool {
         let is_replayed = self.options.send_waits == SendWaits::Replay;
         if is_replayed {
-            self.timeline.waited(event);
+            self.timeline.waited(event, with_polls);
             if let Some(notes) = &mut self.notes {
-                notes.replayed();
+                notes.replayed(with_polls);
             }
         }
         is_replayed
@@ -443,7 +446,7 @@ impl<'a> Builder<'a> {
     pub(super) fn polled(&mut self, event: &Event<'_>) {
         self.clock.polled(event);
         if self.options.polls == Polls::Wait {
-            self.timeline.polled(event);
+            self.timeline.polled(event, self.probes.look_for_messages(event.call));
         }
     }
 

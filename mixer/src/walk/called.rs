@@ -10,6 +10,8 @@ use vef_format::capture::event::CallSlot;
 pub(super) struct Probes {
     /// Slots of the functions whose probes take the message; the recorder writes these as posted receives.
     matched: Vec<CallSlot>,
+    /// Slots of the functions that look for messages without waiting.
+    looking: Vec<CallSlot>,
     /// The probes so far. Each has an index among the receives of the task, which stands for the message that it found, and the
     /// channel of that message.
     pub(super) made: Vec<(ReceiveIndex, ChannelIndex)>,
@@ -18,9 +20,17 @@ pub(super) struct Probes {
 impl Probes {
     /// No probes yet, of a rank with these functions in its call table.
     pub(super) fn new(functions: &[capture::Function]) -> Self {
-        let slots = (0..).map(CallSlot).zip(functions);
-        let matched = slots.filter(|(_, call)| matches!(&*call.name, "MPI_Mprobe" | "MPI_Improbe"));
-        Self { matched: matched.map(|(slot, _)| slot).collect(), made: Vec::new() }
+        let slots = |names: [&str; 2]| {
+            let slots = (0..).map(CallSlot).zip(functions);
+            slots.filter(|(_, function)| names.contains(&&*function.name)).map(|(slot, _)| slot).collect()
+        };
+        let (matched, looking) = (slots(["MPI_Mprobe", "MPI_Improbe"]), slots(["MPI_Iprobe", "MPI_Improbe"]));
+        Self { matched, looking, made: Vec::new() }
+    }
+
+    /// Whether failed polls by this function looked for messages.
+    pub(super) fn look_for_messages(&self, call: CallSlot) -> bool {
+        self.looking.contains(&call)
     }
 
     /// Whether a call that posts a receive is a matched probe.

@@ -34,7 +34,7 @@ impl Builder<'_> {
         let local = self.comms.get(call.comm)?;
         if local.foreign {
             self.not_representable(event.call, call.amounts.send);
-            return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
+            return self.start(call.request, Pending::Outside(TimePart::Collective));
         }
         let size = local.group.count();
         if let Some(root) = call.root.filter(|root| root.0 >= size) {
@@ -44,7 +44,7 @@ impl Builder<'_> {
             return Err(Problem::Root(call.operation));
         }
         if size == 1 {
-            return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
+            return self.start(call.request, Pending::Complete(TimePart::Collective));
         }
         let slot = match local.slot {
             Some(slot) => slot,

@@ -25,7 +25,7 @@ impl Builder<'_> {
             if self.comms.get(comm)?.foreign {
                 self.not_representable(event.call, Bytes::ZERO);
             }
-            return self.start(request, Pending::NoCompletionRecord(TimePart::Communicator));
+            return self.start(request, Pending::Outside(TimePart::Communicator));
         }
         self.timeline.end(event, &chain);
         Ok(())

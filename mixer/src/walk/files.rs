@@ -94,7 +94,7 @@ impl Builder<'_> {
                 self.not_representable(event.call, bytes);
             }
             self.timeline.end(event, &chain);
-            return self.start(io.request, Pending::NoCompletionRecord(TimePart::File));
+            return self.start(io.request, Pending::Outside(TimePart::File));
         };
         let (comm, first_server) = (file.comm, file.first);
         let is_shared = self.agreements.are_at_shared_pointer(event.call);

@@ -53,7 +53,7 @@ impl Builder<'_> {
     #[cold]
     fn post_outside(&mut self, event: &Event<'_>, posted: &PostReceive) -> Pending {
         self.not_representable(event.call, posted.bytes);
-        Pending::NoCompletionRecord(TimePart::Message)
+        Pending::Outside(TimePart::Message)
     }
 
     /// Rule 3.
@@ -70,7 +70,7 @@ impl Builder<'_> {
     fn message(&mut self, event: &Event<'_>, send: &Send) -> Result<Option<Body>, Problem> {
         let Some(channel) = self.channel(SideOf::Sends, (send.comm, send.dest, send.tag), send.bytes)? else {
             self.not_representable(event.call, send.bytes);
-            self.start(send.request, Pending::NoCompletionRecord(TimePart::Send))?;
+            self.start(send.request, Pending::Outside(TimePart::Send))?;
             return Ok(None);
         };
         let record = self.next_record();

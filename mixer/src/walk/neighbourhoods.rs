@@ -46,7 +46,7 @@ impl Builder<'_> {
         let index = local.index;
         if local.foreign {
             self.not_representable(event.call, call.block.send);
-            return self.start(call.request, Pending::NoCompletionRecord(TimePart::Collective));
+            return self.start(call.request, Pending::Outside(TimePart::Collective));
         }
         let Some(neighbours) = local.neighbours.clone() else { return Err(Problem::NoTopology(comm.0)) };
         let channel =

@@ -1,6 +1,6 @@
 //! Makes the notes of a container, which text cannot hold, during the walk.
 
-use super::polls::{Polled, UsualPoll};
+use super::polls::{Polled, UsualPoll, waits_by_polls};
 use crate::Polls;
 use crate::function::Function;
 use crate::index::RecordIndex;
@@ -23,8 +23,8 @@ pub(super) struct NoteTaker {
     since: Vec<Since>,
     /// Records of the sends that the current event completes.
     sent: Vec<RecordIndex>,
-    /// Whether the replay decides how long the current event waits, which has no record.
-    is_replayed: bool,
+    /// If the replay decides how long the current event waits, which has no record: whether it also does of the polls before.
+    replayed: Option<bool>,
     /// Records of the sends, of a collective or one-sided, that the current event makes without waiting for each.
     detached: Vec<RecordIndex>,
     /// Whether the collective of the current event is messages between groups.
@@ -47,7 +47,7 @@ pub(super) struct NoteTaker {
 }
 
 /// The points from which a thread's computing counts, as much later as it had no core, or waited, since then.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Since {
     /// End of its latest event that made a record or waited for sends.
     end: u64,
@@ -55,6 +55,22 @@ struct Since {
     polled: Polled,
     /// End of its latest event that made a record.
     recorded: u64,
+    /// The phases that began or ended since then, if it is not known what it computed in front of them.
+    phases: Vec<BeforePhase>,
+}
+
+/// In front of which record a phase begins or ends, what its thread computed before since the record in front, failed polls included, and these polls.
+#[derive(Clone, Copy, Debug)]
+struct BeforePhase {
+    place: u64,
+    computed: u64,
+    polled: Polled,
+}
+
+impl Since {
+    fn at(event: u64) -> Self {
+        Self { end: event, recorded: event, ..Self::default() }
+    }
 }
 
 impl NoteTaker {
@@ -91,9 +107,9 @@ impl NoteTaker {
         called.unwrap_or(of_kind)
     }
 
-    /// The current event has no record, and the replay decides how long it waits.
-    pub(super) fn replayed(&mut self) {
-        self.is_replayed = true;
+    /// The current event has no record, and the replay decides how long it waits, and perhaps how long the polls before it do.
+    pub(super) fn replayed(&mut self, with_polls: bool) {
+        self.replayed = Some(with_polls);
     }
 
     /// The current event makes the send of `record` without waiting for it.
@@ -111,10 +127,7 @@ impl NoteTaker {
     pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>, joined: &[u16]) {
         let thread = usize::from(event.thread);
         if thread >= self.since.len() {
-            self.since.resize(
-                thread + 1,
-                Since { end: self.begun, polled: Polled::default(), recorded: self.begun },
-            );
+            self.since.resize(thread + 1, Since::at(self.begun));
         }
         if let Some(threads) = &mut self.threads {
             let joined = if let Action::Finalize = event.action { joined } else { &[] };
@@ -143,7 +156,10 @@ impl NoteTaker {
         };
         if !records.is_empty() {
             let function = self.function(event.call, function);
-            self.since[thread] = Since { end: event.end.0, polled: Polled::default(), recorded: event.end.0 };
+            if !self.since[thread].phases.is_empty() {
+                self.settle_phases(event.thread, waits_by_polls(&event.action));
+            }
+            self.since[thread] = Since::at(event.end.0);
             if self.threads.is_none() {
                 self.moment(event, records.start);
             }
@@ -203,7 +219,7 @@ impl NoteTaker {
                     false => (Note::StartUp(took), event.end.0),
                 };
                 (self.zero, self.begun) = (Some(event.start.0), begun);
-                self.since[thread] = Since { end: begun, polled: Polled::default(), recorded: begun };
+                self.since[thread] = Since::at(begun);
                 self.notes.put(0, &note);
             }
             Action::Finalize => {
@@ -250,16 +266,19 @@ impl NoteTaker {
                 let took = event.end.0.saturating_sub(event.start.0);
                 match self.keep_preempted {
                     true => self.lag = self.lag.saturating_add(took),
-                    false => self.leave_out(event.thread, took),
+                    false => self.leave_out(event.thread, took, 0),
                 }
             }
             Action::Phase { begin, name } => {
                 self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });
-                let computed = event.start.0.saturating_sub(self.since[thread].recorded);
-                self.put(event.thread, records.end, &Note::BeforePhase(Ticks(computed)));
+                let since = &mut self.since[thread];
+                let computed = event.start.0.saturating_sub(since.recorded);
+                since.phases.push(BeforePhase { place: records.end, computed, polled: since.polled });
             }
-            Action::Other { detail: Detail::Sync { .. }, .. } if std::mem::take(&mut self.is_replayed) => {
-                self.leave_out(event.thread, event.end.0.saturating_sub(event.start.0));
+            Action::Other { detail: Detail::Sync { .. }, .. }
+                if self.replayed.is_some() || !self.sent.is_empty() =>
+            {
+                self.complete(event, records);
             }
             // The call table has the name: without it, there are no records.
             _ if !records.is_empty() => return Some(Function::CREATION),
@@ -277,17 +296,32 @@ impl NoteTaker {
 
     /// The notes of all events: those whose places are known, by section, and the others.
     pub(super) fn finish(mut self) -> (Vec<(Section, Vec<u8>)>, Option<UnplacedNotes>) {
+        for thread in 0..self.since.len() as u16 {
+            self.settle_phases(thread, false);
+        }
         for (place, (name, used)) in (0..).zip(self.files.by_name()) {
             self.notes.put(place, &Note::File { used: *used, name });
         }
         (self.notes.into_pieces(), self.threads.map(|threads| threads.finish()))
     }
 
-    /// So much of the thread's time since its latest record is not computing.
-    fn leave_out(&mut self, thread: u16, took: u64) {
+    /// So much of the thread's time since its latest record is not computing, and so long were failed polls that waited.
+    fn leave_out(&mut self, thread: u16, took: u64, polls: u64) {
         self.lag = self.lag.saturating_add(took);
         let Since { end, recorded, .. } = &mut self.since[usize::from(thread)];
-        (*end, *recorded) = (end.saturating_add(took), recorded.saturating_add(took));
+        let all = took.saturating_add(polls);
+        (*end, *recorded) = (end.saturating_add(all), recorded.saturating_add(all));
+    }
+
+    /// Notes what the thread computed in front of the phases that began or ended since its latest record, now that it is known whether the failed
+    /// polls before them `waited` as a whole.
+    fn settle_phases(&mut self, thread: u16, waited: bool) {
+        for BeforePhase { place, computed, polled } in
+            std::mem::take(&mut self.since[usize::from(thread)].phases)
+        {
+            let waited = if waited { polled.all } else { polled.beyond };
+            self.put(thread, place, &Note::BeforePhase(Ticks(computed.saturating_sub(waited))));
+        }
     }
 
     #[inline(always)]
@@ -304,22 +338,25 @@ impl NoteTaker {
     #[inline(always)]
     fn complete(&mut self, event: &Event<'_>, records: &Range<u64>) {
         let lasted = event.end.0.saturating_sub(event.start.0);
-        let is_replayed = std::mem::take(&mut self.is_replayed);
+        let replayed = self.replayed.take();
         let since = &mut self.since[usize::from(event.thread)];
         let polled = std::mem::take(&mut since.polled);
         let (mut before, mut took) = (0, 0);
         // If the wait made records, its time is in these.
         if records.is_empty() {
             before = event.start.0.saturating_sub(since.end);
-            let all = polled.all.min(before);
-            before -= all;
-            if !is_replayed {
-                // What the polls took beyond their usual time is in no record.
-                took = lasted + all.saturating_sub(polled.beyond);
-            }
+            // What the polls took beyond their usual time is in no record; that is computing, or a part of a wait that is computing.
+            let (all, beyond) = (polled.all.min(before), polled.beyond.min(before));
+            (before, took) = match replayed {
+                Some(true) => (before - all, 0),
+                Some(false) => (before - beyond, 0),
+                None => (before - all, lasted + (all - beyond)),
+            };
         }
-        if is_replayed {
-            self.leave_out(event.thread, lasted);
+        if records.is_empty() {
+            self.settle_phases(event.thread, replayed == Some(true));
+            let polls = if replayed == Some(true) { polled.all } else { polled.beyond };
+            self.leave_out(event.thread, if replayed.is_some() { lasted } else { 0 }, polls);
         }
         // Without sends, it waited for requests that the trace cannot represent, or that are complete at once there.
         if self.sent.is_empty() {

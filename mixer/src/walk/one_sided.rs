@@ -49,22 +49,23 @@ impl Builder<'_> {
         let &Transfer { window: id, target, sent, fetched, request, .. } = transfer;
         let Some(window) = self.windows.open.get(&id) else {
             self.not_representable(event.call, Bytes(sent.0.saturating_add(fetched.0)));
-            return self.start(request, Pending::NoCompletionRecord(TimePart::Window));
+            return self.start(request, Pending::Outside(TimePart::Window));
         };
         let (index, comm, size) = (window.index, window.comm.0, window.group.count());
         let Some(target) = window.group.get(target) else {
             return Err(Problem::Peer { comm, size, rank: target.0 });
         };
         let mut chain = Chain::default();
-        let mut answer = None;
+        let (mut answer, mut put) = (None, None);
         let moved = Bytes(sent.0.saturating_add(fetched.0));
         if target == self.rank || fetched == Bytes::ZERO {
             // A copy within the task is complete at once.
             if moved > Bytes::ZERO {
-                let put = Channel::of_window(index, target, Purpose::Put);
-                let message = self.post_message(event, put, moved, &mut chain)?;
+                put = Some(self.next_record());
+                let channel = Channel::of_window(index, target, Purpose::Put);
+                let message = self.post_message(event, channel, moved, &mut chain)?;
                 if let Some(outstanding) = self.outstanding(id, target) {
-                    outstanding.last = Some(message);
+                    (outstanding.last, outstanding.local) = (Some(message), put);
                     outstanding.moved[0] = outstanding.moved[0].saturating_add(moved.0);
                 }
             }
@@ -73,16 +74,11 @@ impl Builder<'_> {
             self.post_message(event, request, sent, &mut chain)?;
             answer = Some(self.request(event, (id, index), target, [sent, fetched], false)?);
         }
-        match (request, answer) {
-            (Some(_), Some(answer)) => {
-                self.start_lowered(request, Lowered::of_window(vec![answer]))?;
-            }
-            (Some(_), None) => self.start(request, Pending::NoCompletionRecord(TimePart::Window))?,
-            (None, answer) => {
-                if let Some(outstanding) = self.outstanding(id, target) {
-                    outstanding.answers.extend(answer);
-                }
-            }
+        if request.is_some() {
+            let sends = Vec::from_iter(put);
+            self.start_lowered(request, Lowered { sends, ..Lowered::of_window(Vec::from_iter(answer)) })?;
+        } else if let Some(outstanding) = self.outstanding(id, target) {
+            outstanding.answers.extend(answer);
         }
         self.timeline.end(event, &chain);
         Ok(())
@@ -229,7 +225,10 @@ impl Builder<'_> {
                 self.all_wait(event, comm, &mut chain)?;
             }
             Flush { unlock } => self.flush(event, id, target, unlock, receives, &mut chain)?,
-            FlushLocal => self.take_answers(id, target, receives),
+            FlushLocal => {
+                awaited.sends = window.take_local(|other| target.is_none_or(|target| target == other));
+                self.take_answers(id, target, receives);
+            }
             // With an assertion (MPI_MODE_NOCHECK) nobody else holds the lock.
             Lock => {
                 if let Some(target) = target.filter(|&target| target != self.rank && assert == 0) {
@@ -254,6 +253,7 @@ impl Builder<'_> {
             }
             Complete => {
                 let started = std::mem::take(&mut window.started);
+                awaited.sends = window.take_local(|target| started.contains(&target));
                 let last = window.take_last(|target| started.contains(&target));
                 self.take_answers(id, None, receives);
                 for target in started {

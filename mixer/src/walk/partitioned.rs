@@ -81,7 +81,7 @@ impl Builder<'_> {
             let all = transfer.init.bytes.0.saturating_mul(transfer.init.partitions.into());
             self.not_representable(event.call, Bytes(all));
             let part = if sends { TimePart::Send } else { TimePart::Message };
-            return self.start(Some(request), Pending::NoCompletionRecord(part));
+            return self.start(Some(request), Pending::Outside(part));
         }
         transfer.active = true;
         let channels: Vec<Channel> = match sends {

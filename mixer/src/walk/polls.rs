@@ -1,6 +1,6 @@
 //! How long failed polls take that do not wait: what a run of them takes beyond that is waiting, whatever call follows.
 
-use vef_format::capture::event::{Action, Event};
+use vef_format::capture::event::{Action, Event, Partitioned};
 
 /// Polls of a run from which on its mean says what a poll takes.
 const LEAST_POLLS: u64 = 8;
@@ -28,6 +28,21 @@ pub(super) struct Polled {
     pub(super) all: u64,
     /// The part beyond what so many polls usually take.
     pub(super) beyond: u64,
+    /// Whether some looked for messages, as `MPI_Iprobe` does.
+    pub(super) for_messages: bool,
+}
+
+/// Whether the failed polls in front of a record of this call waited for what it completes, or finds.
+#[inline(always)]
+pub(super) fn waits_by_polls(action: &Action<'_>) -> bool {
+    matches!(
+        action,
+        Action::Complete(_)
+            | Action::Receive(_)
+            | Action::Probe { .. }
+            | Action::PostReceive(_)
+            | Action::Partitioned(Partitioned::Arrived { .. })
+    )
 }
 
 impl UsualPoll {
@@ -41,7 +56,11 @@ impl UsualPoll {
         }
         let (took, polls) = self.least;
         let usual = product(took, count).div_ceil(polls.into());
-        Polled { all, beyond: all.saturating_sub(u64::try_from(usual).unwrap_or(u64::MAX)) }
+        Polled {
+            all,
+            beyond: all.saturating_sub(u64::try_from(usual).unwrap_or(u64::MAX)),
+            for_messages: false,
+        }
     }
 }
 
@@ -49,6 +68,7 @@ impl Polled {
     pub(super) fn add(&mut self, other: Self) {
         self.all = self.all.saturating_add(other.all);
         self.beyond = self.beyond.saturating_add(other.beyond);
+        self.for_messages |= other.for_messages;
     }
 }
 

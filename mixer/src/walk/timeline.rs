@@ -2,11 +2,11 @@
 //!
 //! Each thread has its own timeline: its records depend on its own events only (`docs/mixing.md`, "Several threads").
 
-use super::polls::{Polled, UsualPoll};
+use super::polls::{Polled, UsualPoll, waits_by_polls};
 use crate::counts::add_to;
 use crate::records::{After, Body, Record};
 use crate::task::{Fate, Task};
-use vef_format::capture::event::{Action, CallSlot, Event, Partitioned};
+use vef_format::capture::event::{Action, CallSlot, Event};
 use vef_format::units::Nanos;
 
 /// The events from which the next records' times count.
@@ -170,27 +170,33 @@ impl Timeline {
 
     /// Failed polls: they are waiting if the thread's next record completes a receive or a collective, or finds a message; in front
     /// of others, only what they take beyond the usual time of so many.
-    pub(super) fn polled(&mut self, event: &Event<'_>) {
+    /// `for_messages`: they looked for messages.
+    pub(super) fn polled(&mut self, event: &Event<'_>, for_messages: bool) {
         let thread = usize::from(event.thread);
         if thread >= self.polled.len() {
             self.polled.resize(thread + 1, Polled::default());
         }
-        self.polled[thread].add(self.usual_poll.take(event));
+        self.polled[thread].add(Polled { for_messages, ..self.usual_poll.take(event) });
     }
 
     /// The polls before `event` waited for a request that makes no record, so only what they took beyond their usual time is waiting.
     #[inline(always)]
     pub(super) fn forget_polls(&mut self, task: &mut Task, event: &Event<'_>) {
         if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
-            let Polled { all, beyond } = *polled;
+            let Polled { all, beyond, .. } = *polled;
             add_to(&mut task.counts.spent.polls_kept, all - beyond);
             polled.all = beyond;
         }
     }
 
-    /// `event` waited for what the replay decides on, and so did the polls before it.
-    pub(super) fn waited(&mut self, event: &Event<'_>) {
-        if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {
+    /// Whether some of the thread's failed polls since its latest record looked for messages.
+    pub(super) fn looked_for_messages(&self, thread: u16) -> bool {
+        self.polled.get(usize::from(thread)).is_some_and(|polled| polled.for_messages)
+    }
+
+    /// `event` waited for what the replay decides on; `with_polls`: so did the polls before it.
+    pub(super) fn waited(&mut self, event: &Event<'_>, with_polls: bool) {
+        if let Some(polled) = self.polled.get_mut(usize::from(event.thread)).filter(|_| with_polls) {
             polled.beyond = polled.all;
         }
         self.leave_out(event.thread, event.end.0.saturating_sub(event.start.0));
@@ -206,15 +212,7 @@ impl Timeline {
         match event.start.since(previous.end) {
             Some(time) if self.polled.is_empty() && self.worked.is_empty() => (time, previous.after),
             Some(time) => {
-                let receives = matches!(
-                    event.action,
-                    Action::Complete(_)
-                        | Action::Receive(_)
-                        | Action::Probe { .. }
-                        | Action::PostReceive(_)
-                        | Action::Partitioned(Partitioned::Arrived { .. })
-                );
-                (self.computed(task, event.thread, receives, time), previous.after)
+                (self.computed(task, event.thread, waits_by_polls(&event.action), time), previous.after)
             }
             None => {
                 if let Some(polled) = self.polled.get_mut(usize::from(event.thread)) {

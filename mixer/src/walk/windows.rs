@@ -1,6 +1,6 @@
 //! The windows of one task, and what its transfers through them still wait for.
 
-use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
+use crate::index::{CommIndex, MessageIndex, ReceiveIndex, RecordIndex};
 use crate::task::{Asked, AskedOf};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -79,7 +79,19 @@ impl Window {
     /// The latest transfer without an answer to each target of those for which `of` holds; from now on there is none.
     pub(super) fn take_last(&mut self, of: impl Fn(Rank) -> bool) -> BTreeMap<Rank, MessageIndex> {
         let outstanding = self.targets.iter_mut().filter(|(target, _)| of(**target));
-        outstanding.filter_map(|(&target, outstanding)| Some((target, outstanding.last.take()?))).collect()
+        outstanding
+            .filter_map(|(&target, outstanding)| {
+                outstanding.local = None;
+                Some((target, outstanding.last.take()?))
+            })
+            .collect()
+    }
+
+    /// The records of the latest transfers to each target of those for which `of` holds, if no call has waited for their local completion yet; from
+    /// now on one has.
+    pub(super) fn take_local(&mut self, of: impl Fn(Rank) -> bool) -> Vec<RecordIndex> {
+        let outstanding = self.targets.iter_mut().filter(|(target, _)| of(**target));
+        outstanding.filter_map(|(_, outstanding)| outstanding.local.take()).collect()
     }
 }
 
@@ -88,6 +100,8 @@ impl Window {
 pub(super) struct Outstanding {
     /// The latest transfer without an answer.
     pub(super) last: Option<MessageIndex>,
+    /// Its record, if no call has waited until it left.
+    pub(super) local: Option<RecordIndex>,
     /// The receives of answers.
     pub(super) answers: Vec<ReceiveIndex>,
     /// Bytes on the way there and back.

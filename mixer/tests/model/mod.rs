@@ -608,9 +608,8 @@ impl World {
         }
         let (start, end) = (self.tick(), self.tick());
         let mut completions = Vec::new();
-        let (mut first, mut sends_alone) = (true, true);
+        let mut first = true;
         for (request, kind) in ready {
-            sends_alone &= matches!(kind, Request::Send);
             self.tasks[rank as usize].open.retain(|&(open, _)| open != request);
             let mut outcome = Outcome::Done;
             // The further marks begin at the end of the call, without time.
@@ -632,7 +631,7 @@ impl World {
             }
             completions.push(Completion { request, outcome });
         }
-        if sends_alone {
+        if first {
             self.thread(actor).waited += end - start;
         }
         self.happened(actor, start, end, What::Complete(completions));
