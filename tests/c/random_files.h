@@ -110,7 +110,12 @@ static void together(thread *t, const open_file *f, const part *parts, int write
     }
     if (f->rank > 0) return;
     served[!write] += last - first + 1;
-    if (write && bytes < last - first + 1) served[1] += last - first + 1; /* holes are read first */
+    /* Members that overlap may have more bytes than there are places, and leave holes all the same. */
+    long end = first - 1;
+    for (int round = 0; round < f->size; round++)
+        for (int i = 0; i < f->size; i++)
+            if (parts[i].bytes > 0 && parts[i].first <= end + 1 && parts[i].last > end) end = parts[i].last;
+    if (write && (bytes < last - first + 1 || end < last)) served[1] += last - first + 1; /* holes are read first */
 }
 
 /* Integers in memory, in one of several ways. */

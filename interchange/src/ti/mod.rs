@@ -5,6 +5,8 @@
 //! `docs/interchange.md` says what is kept.
 
 mod action;
+
+mod lines;
 mod run;
 mod write;
 

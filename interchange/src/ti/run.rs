@@ -9,7 +9,7 @@
 //! The lines of each rank are thus a part of one sequence of all lines, in which each message is sent before it is waited for, and a
 //! collective of SimGrid is one place: the replay cannot be stuck.
 
-use super::write::Actions;
+use super::lines::Actions;
 use crate::export::{
     After, COLLECTIVES, CollectiveIndex, Export, ExportProblem, Loaded, MessageIndex, Part, Step, What,
 };
@@ -30,7 +30,7 @@ pub(super) struct Run<'a> {
     steps: Vec<(u32, CollectiveIndex)>,
     /// Messages of such collectives on their way: how many, by collective, sender and receiver.
     sent: HashMap<(CollectiveIndex, u32, u32), u32>,
-    /// Number of ranks that have ended, and the lowest that may not have.
+    /// Number of ranks that have ended.
     ended: u32,
     /// Parts of collectives that stand behind records that follow their calls.
     pub(super) late: u64,
