@@ -178,7 +178,7 @@ fn io_servers(mix: &Arguments) -> Result<Option<IoServers>, Failure> {
 fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     let text = match mix.json {
         true => serde_json::to_string_pretty(summary)?,
-        false => text(summary),
+        false => text(summary, mix.io_stripe.width),
     };
     output::about(&mix.output, text)?;
     output::oversubscribed(&mix.input, summary.oversubscribed());
@@ -212,7 +212,7 @@ fn time(spent: &Spent) -> Option<String> {
 }
 
 /// The summary as text: what was mixed, and what the trace lacks.
-fn text(summary: &Summary) -> String {
+fn text(summary: &Summary, servers_of_a_file: u32) -> String {
     let mut lines = vec![format!(
         "{}: {} → {} ({}), {}, {}, {}",
         Count(summary.tasks, "task"),
@@ -227,7 +227,13 @@ fn text(summary: &Summary) -> String {
         let first = summary.tasks - summary.io_servers;
         lines.push(match summary.tasks - 1 {
             last if last == first => format!("storage server: task {first}"),
-            last => format!("storage servers: tasks {first} to {last}"),
+            last => {
+                let each = match servers_of_a_file {
+                    width if width >= summary.io_servers => String::new(),
+                    width => format!("; each file is on {width} of them (--io-stripe SIZE:COUNT)"),
+                };
+                format!("storage servers: tasks {first} to {last}{each}")
+            }
         });
     }
     let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
