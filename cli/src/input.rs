@@ -200,23 +200,23 @@ impl Input {
         output::lacks(self.lacks().iter());
     }
 
-    /// The same in one line, for commands other than vef check, which has it in full.
+    /// The same in one line, for commands other than vef check, which is named if it has more.
     pub fn warn(&self) {
+        let (name, check) = (self.shown(), format!(" (vef check {} has all)", self.name.display()));
+        let mut has_more = false;
         let mut warnings = Vec::from_iter(too_few_cores(self.facts(About::OVERSUBSCRIBED)));
         match &self.lacks()[..] {
             [] => {}
             [only] => warnings.push(format!("not in the trace: {only}")),
             [first, more @ ..] => {
+                has_more = true;
                 let more = Count(more.len(), "more item");
                 warnings.push(format!("not in the trace: {first}, and {more}"));
             }
         }
         if !warnings.is_empty() {
-            let (name, warnings) = (self.shown(), warnings.join("; "));
-            output::remark(format_args!(
-                "warning: {name}: {warnings} (vef check {} has all)",
-                self.name.display()
-            ));
+            let (warnings, check) = (warnings.join("; "), if has_more { check.as_str() } else { "" });
+            output::remark(format_args!("warning: {name}: {warnings}{check}"));
         }
     }
 

@@ -375,15 +375,15 @@ impl Written {
 
     /// A timeline; `-` is standard output.
     pub fn timeline() -> impl TypedValueParser<Value = Self> {
-        Self::result().try_map(|path| path.of_kind(TIMELINE, TIMELINE_ADVICE))
+        Self::result().try_map(|path| path.of_only_kind(TIMELINE, TIMELINE_ADVICE))
     }
 
-    /// A file with one of these suffixes, or another that is of no kind of file; `advice` says what is written.
+    /// A file with one of these suffixes, or without one of letters; `advice` says what is written.
     pub fn kind(
         suffixes: &'static [&'static str],
         advice: &'static str,
     ) -> impl TypedValueParser<Value = Self> {
-        Self::any().try_map(move |path| path.of_kind(suffixes, advice))
+        Self::any().try_map(move |path| path.of_only_kind(suffixes, advice))
     }
 
     /// The file, unless its suffix promises another kind of file than those of `suffixes`, or is one of these, or of [`OURS`], misspelt.
@@ -408,13 +408,24 @@ impl Written {
         }
     }
 
+    /// As [`Self::of_kind`], but no other suffix of letters either: `run.2` and `x.d` are names without one.
+    fn of_only_kind(self, suffixes: &[&str], advice: &str) -> Result<Self, String> {
+        let suffix = self.suffix();
+        let is_word = suffix.len() > 1 && suffix.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let path = self.of_kind(suffixes, advice)?;
+        match is_word && !suffixes.contains(&&*suffix) {
+            true => Err(advice.to_owned()),
+            false => Ok(path),
+        }
+    }
+
     /// Refuses a suffix of another kind, where other arguments say the kind.
     ///
     /// # Errors
     /// The name, with the suffix that is meant, and `advice`.
     pub fn check_kind(&self, suffixes: &[&str], advice: &str) -> Result<(), Failure> {
         let wrong = |error| format!("{}: {error}", self.display()).into();
-        self.clone().of_kind(suffixes, advice).map(drop).map_err(wrong)
+        self.clone().of_only_kind(suffixes, advice).map(drop).map_err(wrong)
     }
 
     /// What follows the last point of the name, in lower case.
@@ -439,19 +450,25 @@ impl Written {
 }
 
 impl WrittenDirectory {
-    /// Any name, as given.
+    /// Any name but that of a file.
     pub fn any() -> impl TypedValueParser<Value = Self> {
-        Written::any().map(|Written(path)| Self(path))
+        Self::of_checked(Ok)
     }
 
     /// A directory that is there, or a new one without the suffix of a file; `advice` says what is written.
     pub fn of(advice: &'static str) -> impl TypedValueParser<Value = Self> {
-        Written::any()
-            .try_map(|path| match path.is_dir() {
-                true => Ok(path),
-                false => path.of_kind(&[], advice),
-            })
-            .map(|Written(path)| Self(path))
+        Self::of_checked(|path| path.of_kind(&[], advice))
+    }
+
+    /// A directory that is there, or a name that passes `check`.
+    fn of_checked(
+        check: impl Fn(Written) -> Result<Written, String> + Clone + Send + Sync + 'static,
+    ) -> impl TypedValueParser<Value = Self> {
+        Written::any().try_map(move |path| match (path.is_dir(), path.is_file()) {
+            (true, _) => Ok(Self(path.0)),
+            (false, true) => Err("a file of this name exists, and it must be a directory".to_owned()),
+            (false, false) => check(path).map(|Written(path)| Self(path)),
+        })
     }
 }
 

@@ -11,12 +11,13 @@ use results::simulation::{
     Amount, CongestionReport, CriticalPath, Finish, JobReport, Latency, NetworkReport, OfKind, OfSize,
     PartReport, Performance, Simulation, WaitsReport,
 };
+use results::traffic::Load;
 use vef_format::units::{Bytes, Grouped, Picos};
 
 use crate::draw;
 use crate::histogram::Histogram;
 use crate::latencies::Latencies;
-use crate::model::{Buffers, Congested, LinkSpeed, Model, Usage};
+use crate::model::{Arbiter, Buffers, Congested, LinkSpeed, Model, PacketSettings, Usage};
 use crate::repeats::Repeats;
 use crate::settings::NetworkSettings;
 use crate::topology::{Fabric, LinkClass, LinkId, Outages};
@@ -140,6 +141,27 @@ impl NetworkSettings {
                  --buffer lets queues grow, a smaller threshold (K=, Kmin=) marks earlier",
                 Grouped(above),
                 Grouped(longest)
+            )
+        })
+    }
+}
+
+impl NetworkSettings {
+    /// That turns at links are unfair, if some node of a saturated network gets far less than the mean: `point` is of nodes that all send
+    /// at its load.
+    pub fn unfair(&self, point: &Load) -> Option<String> {
+        // Less differences come from chance in the shortest windows.
+        const UNFAIR: f64 = 0.75;
+        let PacketSettings { arbiter, buffers, .. } = self.packet;
+        let takes_turns =
+            self.model == Model::Packet && arbiter == Arbiter::RoundRobin && buffers == Buffers::Input;
+        let share = point.accepted_worst / point.accepted;
+        (takes_turns && point.saturated && share < UNFAIR).then(|| {
+            format!(
+                "at load {} the worst node gets {:.0} % of the mean: on each link, virtual channels and inputs take turns, not flows; \
+                 with --arbiter age the oldest message is first",
+                point.load,
+                100.0 * share
             )
         })
     }

@@ -274,6 +274,16 @@ fn errors_of_goal_name_goal() {
             "tga.goal:3: found `tga`: did you mean tag?",
         ),
         (
+            "sned.goal",
+            "num_ranks 2\nrank 0 {\nl1: sned 8b to 1\n}\n".to_owned(),
+            "sned.goal:3: found `sned`: did you mean send?",
+        ),
+        (
+            "cal.goal",
+            "num_ranks 1\nrank 0 {\nl1: cal 5\n}\n".to_owned(),
+            "cal.goal:3: found `cal`: did you mean calc?",
+        ),
+        (
             "edge.goal",
             "num_ranks 1\nrank 0 {\nl1: calc 1\nl2: calc 1\nl2 requries l1\n}\n".to_owned(),
             "edge.goal:5: found `requries`: did you mean requires?",

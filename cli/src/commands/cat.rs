@@ -33,11 +33,13 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     let settings = compressed.settings(to)?;
     let inputs: Vec<Input> = options.traces.iter().map(|trace| Input::of(trace)).collect::<Result<_, _>>()?;
     let mut traces = Vec::new();
-    for input in &inputs {
+    for (at, input) in inputs.iter().enumerate() {
         // Codes are of text only, and the others may be containers.
         let codes = if input.is_container()? { None } else { options.codes.read(input)? };
         traces.push(Joined { path: input.path.clone(), codes: codes.unwrap_or_default() });
-        input.warn();
+        if inputs[..at].iter().all(|before| before.name() != input.name()) {
+            input.warn();
+        }
     }
     let bar = Bar::new("joining");
     let first = join(&traces, to, settings)

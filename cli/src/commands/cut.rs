@@ -41,7 +41,6 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     let settings = compressed.settings(to)?;
     let trace = Input::of(&options.trace)?;
     let codes = options.codes.read(&trace)?;
-    trace.warn();
     let extent = options.of_run.extent(&options.captured_time, &trace, codes.as_ref())?;
     if extent.from_launch {
         return Err(

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let format = arguments.to.info();
     let advice =
         format!("--to {} writes another kind of file ({}): choose another name", format.name, format.what);
-    arguments.output.check_kind(format.suffixes, &advice)?;
+    arguments.output.check_kind(&[format.suffixes, &[format.name]].concat(), &advice)?;
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?.unwrap_or_default();
     trace.warn();

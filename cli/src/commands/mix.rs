@@ -188,7 +188,7 @@ fn io_servers(mix: &Arguments) -> Result<Option<IoServers>, Failure> {
 fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     let text = match mix.json {
         true => serde_json::to_string_pretty(summary)?,
-        false => text(summary),
+        false => text(summary, mix.io_stripe.width),
     };
     output::about(&mix.output, text)?;
     output::oversubscribed(&mix.input, summary.oversubscribed());
@@ -222,7 +222,7 @@ fn time(spent: &Spent) -> Option<String> {
 }
 
 /// The summary as text: what was mixed, and what the trace lacks.
-fn text(summary: &Summary) -> String {
+fn text(summary: &Summary, servers_of_a_file: u32) -> String {
     let mut lines = vec![format!(
         "{}: {} → {} ({}), {}, {}, {}",
         Count(summary.tasks, "task"),
@@ -241,6 +241,11 @@ fn text(summary: &Summary) -> String {
             1 => lines.push(format!("{what}: task {}", tasks.start)),
             _ => lines.push(format!("{what}s: tasks {} to {}", tasks.start, tasks.end - 1)),
         }
+    }
+    if servers_of_a_file < summary.io_servers {
+        lines.push(format!(
+            "each file is on {servers_of_a_file} of the storage servers (--io-stripe SIZE:COUNT)"
+        ));
     }
     let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
     lines.push(format!(

@@ -175,7 +175,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn format(arguments: &Arguments) -> Result<Format, Failure> {
     let Some(output) = &arguments.output else { return Ok(arguments.format.unwrap_or(Format::Html)) };
     match (arguments.format, &*output.suffix()) {
-        (Some(format), _) => Ok(format),
+        (Some(format), _) => {
+            let (suffixes, what): (&[&str], _) = match format {
+                Format::Html => (&["html", "htm"], "an HTML page"),
+                Format::Json => (&["json"], "JSON"),
+                Format::Md => (&["md"], "Markdown"),
+                // A directory.
+                Format::Csv => return Ok(format),
+            };
+            output.check_kind(suffixes, &format!("--format writes {what}: choose another name"))?;
+            Ok(format)
+        }
         (None, "json") => Ok(Format::Json),
         (None, "md") => Ok(Format::Md),
         (None, _) => {

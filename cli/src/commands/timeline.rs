@@ -58,6 +58,13 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match arguments.format {
+        Some(Format::Json) => arguments.output.check_kind(&["json"], "--format json writes a .json")?,
+        Some(Format::Perfetto) => {
+            arguments.output.check_kind(&["pftrace"], "--format perfetto writes a .pftrace")?
+        }
+        None => {}
+    }
     let nanos = |time: Picos| time.0 / 1000;
     let window = arguments.from.map_or(0, nanos)..arguments.to.map_or(u64::MAX, nanos);
     if window.is_empty() {

@@ -61,6 +61,12 @@ pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     if let Some(warning) = congested.next().and_then(|congestion| network.nothing_marked(congestion)) {
         output::remark(warning);
     }
+    if settings.pattern.rates_are_equal()
+        && let Some(most) = points.iter().max_by(|one, other| one.load.total_cmp(&other.load))
+        && let Some(warning) = network.unfair(most)
+    {
+        output::remark(warning);
+    }
     let result = results::traffic::Traffic {
         schema: TrafficSchema::default(),
         topology: network.topology.to_string(),

@@ -228,7 +228,10 @@ impl<'a> Parser<'a, '_> {
                 };
                 What::Receive { bytes, from, tag: self.tag()? }
             }
-            _ => return Err((line, wanted("send, recv or calc", Some(word)))),
+            _ => {
+                let meant = misspelt(word, &["send", "recv", "calc"]).map(Problem::Invalid);
+                return Err((line, meant.unwrap_or_else(|| wanted("send, recv or calc", Some(word)))));
+            }
         };
         let (mut cpu, mut nic) = (0, 0);
         loop {

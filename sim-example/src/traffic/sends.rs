@@ -65,6 +65,16 @@ impl From<Pattern> for Sends {
     }
 }
 
+impl Sends {
+    /// Whether all nodes send at the same rate.
+    pub fn rates_are_equal(&self) -> bool {
+        self.0.iter().all(|part| match part.to {
+            To::Pattern(_) | To::Hotspot(_) => true,
+            To::Matrix(..) => false,
+        })
+    }
+}
+
 impl Default for Sends {
     fn default() -> Self {
         Pattern::default().into()

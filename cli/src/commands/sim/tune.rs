@@ -42,6 +42,8 @@ pub fn execute(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<(), 
         ];
         files.extend(mpich.map(|own| (directory.join("mpich.json"), tuned.mpich_rules(&own))));
         output::files(&files)?;
+        let names: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
+        output::remark(format_args!("{} written", names.join(", ")));
     }
     let table = tuned.table();
     match sim.csv {

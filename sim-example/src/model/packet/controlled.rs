@@ -3,7 +3,7 @@
 use vef_format::units::{Bytes, Picos};
 
 use super::congestion::settings::Congestion;
-use super::congestion::{Ack, Control, Controlled, Flight, Flow, Sending, Turn};
+use super::congestion::{Ack, Control, Controlled, Flight, Flow, Loss, Sending, Turn};
 use super::flows::{ACK, CREDITED, GRANT, NOTIFIED, PACED, REQUESTED, TIMEOUT};
 use super::parts::{CONTROL, Credit, Event, Message, Packet};
 use super::settings::Buffers;
@@ -64,7 +64,7 @@ impl Packets<'_> {
             acked: 0,
             acks: Default::default(),
             notify_at: Picos::ZERO,
-            loss: all.lossy.map(|_| Box::default()),
+            loss: Loss::default(),
         });
         all.pairs.insert((src, dst, class), flow);
         flow
@@ -89,6 +89,7 @@ impl Packets<'_> {
         // At most 2²⁶ (`MOST_PACKETS`).
         let packets = bytes.div_ceil(size).max(1) as u32;
         let Some(all) = self.controlled() else { return };
+        let is_lossy = all.lossy.is_some();
         let free = match all.control {
             Some(Congestion::Credits { unsolicited }) => (unsolicited.0 / size).min(packets.into()) as u32,
             _ => 0,
@@ -96,8 +97,8 @@ impl Packets<'_> {
         all.set_sending(slot, Sending { flow: number, ..Sending::default() });
         let flow = &mut all.flows[number as usize];
         let delay = flow.delay;
-        if let Some(loss) = &mut flow.loss {
-            loss.append(slot, packets.into(), bytes);
+        if is_lossy {
+            flow.loss.append(slot, packets.into(), bytes);
         }
         let was_idle = flow.messages.is_empty() && flow.acked == flow.sent;
         flow.messages.push_back(slot);
@@ -124,18 +125,14 @@ impl Packets<'_> {
             let all = self.congestion.as_deref_mut()?;
             let number = all.hosts[host as usize].ring.pop_front()?;
             let flow = &mut all.flows[number as usize];
-            if flow.messages.is_empty() {
+            let Some(&message) = flow.messages.front() else {
                 flow.turn = Turn::Idle;
                 continue;
-            }
-            let under_way = flow.sent - flow.acked;
-            // Only near the end of the window does the size of the packet matter, and is the message looked up.
-            let fits = |left: u64| {
-                let bytes = |message: u32| self.messages[message as usize].to_send.min(size);
-                left >= size || flow.messages.front().is_some_and(|&message| bytes(message) <= left)
             };
+            let under_way = flow.sent - flow.acked;
             let window = |window: u64| {
-                under_way == 0 || window.checked_sub(under_way).is_some_and(|left| left > 0 && fits(left))
+                let bytes = self.messages[message as usize].to_send.min(size);
+                under_way == 0 || under_way + bytes <= window
             };
             let may_send = match &flow.control {
                 Control::Nothing => true,
@@ -195,25 +192,21 @@ impl Packets<'_> {
             flow.messages.pop_front();
         }
         flow.turn = Turn::Idle;
-        let mut flight = Flight::default();
-        let mut starts_timer = None;
-        if let (Some(loss), Some((_, timeout))) = (&mut flow.loss, all.lossy) {
-            flight.number = loss.next;
-            loss.next += 1;
+        let number_of_packet = flow.loss.next;
+        flow.loss.next += 1;
+        if all.has_flights() {
+            all.set_flight(packet, Flight { number: number_of_packet, marked: false });
+        }
+        if let Some((_, timeout)) = all.lossy {
             all.sending[message as usize].packets += 1;
+            let loss = &mut all.flows[number as usize].loss;
             if !std::mem::replace(&mut loss.timed, true) {
                 loss.progress = now;
-                starts_timer = Some(timeout);
+                self.after(timeout, number, TIMEOUT);
             }
         }
-        if all.has_flights() {
-            all.set_flight(packet, flight);
-        }
-        all.enlist(number);
-        if let Some(timeout) = starts_timer {
-            self.after(timeout, number, TIMEOUT);
-        }
         let Some(all) = self.controlled() else { return Ok(()) };
+        all.enlist(number);
         let waits = |host: u32| !all.hosts[host as usize].ring.is_empty();
         if hosts.into_iter().any(waits) {
             self.schedule_arbitration(link.0);
@@ -302,19 +295,19 @@ impl Packets<'_> {
         let of = all.sending[message as usize].flow;
         let flow = &mut all.flows[of as usize];
         let mut accepted = true;
-        if let Some(loss) = &mut flow.loss {
+        if all.lossy.is_some() {
             all.sending[message as usize].packets -= 1;
-            accepted = number == loss.expected;
-            let missing = number > loss.expected && !loss.reported;
+            accepted = number == flow.loss.expected;
+            let missing = number > flow.loss.expected && !flow.loss.reported;
             if accepted {
-                loss.expected += 1;
+                flow.loss.expected += 1;
             }
             if accepted || missing {
-                loss.reported = missing;
+                flow.loss.reported = missing;
             }
             // A report of what is missing goes out once; a duplicate is acknowledged again.
-            if accepted || missing || number < loss.expected {
-                flow.acks.push_back(Ack { bytes: 0, marked, arrived: loss.expected, missing });
+            if accepted || missing || number < flow.loss.expected {
+                flow.acks.push_back(Ack { bytes: 0, marked, arrived: flow.loss.expected, missing });
                 self.queue.push(there.saturating_add(flow.delay), Event::new(CONTROL, of, ACK));
             }
         } else if matches!(flow.control, Control::Window(_) | Control::Dctcp(_)) {
@@ -368,17 +361,18 @@ impl Packets<'_> {
     fn acknowledged(&mut self, number: u32) {
         let size = self.settings.size.0;
         let Some(all) = self.controlled() else { return };
+        let is_lossy = all.lossy.is_some();
         let flow = &mut all.flows[number as usize];
         let Some(ack) = flow.acks.pop_front() else { return };
-        let bytes = match &flow.loss {
-            Some(loss) => loss.bytes_before(ack.arrived.max(loss.acked), size).saturating_sub(flow.acked),
-            None => ack.bytes,
+        let bytes = match is_lossy {
+            true => flow.loss.bytes_before(ack.arrived.max(flow.loss.acked), size).saturating_sub(flow.acked),
+            false => ack.bytes,
         };
         flow.acked += bytes;
         if let Control::Dctcp(dctcp) = &mut flow.control {
             dctcp.acknowledged(bytes, ack.marked, flow.acked, flow.sent);
         }
-        if flow.loss.is_some() {
+        if is_lossy {
             self.arrived_until(number, ack.arrived, ack.missing);
         }
         self.list(number);

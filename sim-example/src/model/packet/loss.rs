@@ -27,19 +27,18 @@ impl Packets<'_> {
         let mut finished = Vec::new();
         let Some(all) = self.congestion.as_deref_mut() else { return };
         let flow = &mut all.flows[number as usize];
-        let Some(loss) = &mut flow.loss else { return };
-        if arrived > loss.acked {
-            (loss.acked, loss.progress) = (arrived, now);
-            while let Some(&Logged { message, first, packets, .. }) = loss.log.front()
+        if arrived > flow.loss.acked {
+            (flow.loss.acked, flow.loss.progress) = (arrived, now);
+            while let Some(&Logged { message, first, packets, .. }) = flow.loss.log.front()
                 && first + packets <= arrived
             {
-                loss.log.pop_front();
+                flow.loss.log.pop_front();
                 all.sending[message as usize].acked = true;
                 finished.push(message);
             }
         }
-        let is_news = missing && arrived == loss.acked && arrived < loss.next;
-        let is_behind = loss.next < arrived;
+        let is_news = missing && arrived == flow.loss.acked && arrived < flow.loss.next;
+        let is_behind = flow.loss.next < arrived;
         if is_news && let Control::Dctcp(dctcp) = &mut flow.control {
             dctcp.lost(false);
         }
@@ -55,22 +54,21 @@ impl Packets<'_> {
         let Some(all) = self.congestion.as_deref_mut() else { return };
         let Some((_, timeout)) = all.lossy else { return };
         let flow = &mut all.flows[number as usize];
-        let Some(loss) = &mut flow.loss else { return };
-        if loss.acked >= loss.packets {
-            loss.timed = false;
+        if flow.loss.acked >= flow.loss.packets {
+            flow.loss.timed = false;
             return;
         }
-        let due = loss.progress.saturating_add(timeout);
-        if due > now || loss.next == loss.acked {
+        let due = flow.loss.progress.saturating_add(timeout);
+        if due > now || flow.loss.next == flow.loss.acked {
             let wait = if due > now { Picos(due.0 - now.0) } else { timeout };
             return self.after(wait, number, TIMEOUT);
         }
-        loss.progress = now;
-        let acked = loss.acked;
+        flow.loss.progress = now;
         all.counts.timeouts += 1;
         if let Control::Dctcp(dctcp) = &mut flow.control {
             dctcp.lost(true);
         }
+        let acked = flow.loss.acked;
         self.send_from(number, acked);
         self.after(timeout, number, TIMEOUT);
     }
@@ -80,13 +78,12 @@ impl Packets<'_> {
         let size = self.settings.size.0;
         let Some(all) = self.congestion.as_deref_mut() else { return };
         let flow = &mut all.flows[number as usize];
-        let Some(loss) = &mut flow.loss else { return };
-        let again = loss.next.saturating_sub(packet);
+        let again = flow.loss.next.saturating_sub(packet);
         all.counts.sent_again += again;
-        loss.next = packet;
-        flow.sent = loss.bytes_before(packet, size);
+        flow.loss.next = packet;
+        flow.sent = flow.loss.bytes_before(packet, size);
         flow.messages.clear();
-        for entry in loss.log.iter().filter(|entry| packet < entry.first + entry.packets) {
+        for entry in flow.loss.log.iter().filter(|entry| packet < entry.first + entry.packets) {
             let skipped = packet.saturating_sub(entry.first) * size;
             self.messages[entry.message as usize].to_send = entry.bytes - skipped.min(entry.bytes);
             flow.messages.push_back(entry.message);

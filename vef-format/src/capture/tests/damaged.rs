@@ -373,7 +373,7 @@ fn rank_files_of_two_runs_are_no_capture() {
     // Nor does it matter which of them are compressed.
     #[cfg(feature = "zstd")]
     {
-        super::compress(dir.path(), Rank(2)).expect("compressed");
+        super::super::compress(dir.path(), Rank(2)).expect("compressed");
         let said = Capture::open(dir.path()).expect_err("refused").to_string();
         assert!(said.contains("2.vefc.zst: is of another run than "), "{said}");
     }

@@ -100,8 +100,7 @@ pub(super) struct Flow {
     pub(super) acks: VecDeque<Ack>,
     /// Of the receiver: when it may notify again.
     pub(super) notify_at: Picos,
-    /// If switches drop packets.
-    pub(super) loss: Option<Box<Loss>>,
+    pub(super) loss: Loss,
 }
 
 /// What a flow knows for go-back-N.
@@ -129,8 +128,7 @@ pub(super) struct Loss {
 impl Loss {
     /// Bytes of the flow before a packet.
     pub(super) fn bytes_before(&self, packet: u64, size: u64) -> u64 {
-        let behind = self.log.partition_point(|entry| entry.first + entry.packets <= packet);
-        match self.log.get(behind) {
+        match self.log.iter().find(|entry| packet < entry.first + entry.packets) {
             Some(entry) if packet >= entry.first => entry.before + (packet - entry.first) * size,
             Some(entry) => entry.before,
             None => self.bytes,
