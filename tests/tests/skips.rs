@@ -183,12 +183,13 @@ impl<'ast> Visit<'ast> for Guards<'_> {
 
 /// Whether what is called by this name in the file at `path` says what is missing.
 fn known(announcing: &BTreeSet<(String, String)>, path: &str, name: &str) -> bool {
-    // The helpers of the end-to-end tests, too.
+    // The helpers of the tests beside, too.
     let known_in = |file: &str| announcing.contains(&(file.to_owned(), name.to_owned()));
+    let folder = path.rfind('/').map_or("", |end| &path[..end]);
+    let helpers = if folder == "tests/tests" { "tests/src/".to_owned() } else { format!("{folder}/common/") };
     ["skipped", "shared", "installed"].contains(&name)
         || known_in(path)
-        || path.starts_with("tests/tests/")
-            && announcing.iter().any(|(file, of)| file.starts_with("tests/src/") && of == name)
+        || announcing.iter().any(|(file, of)| file.starts_with(&helpers) && of == name)
 }
 
 #[test]
