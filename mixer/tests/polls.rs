@@ -169,3 +169,73 @@ fn own_work_has_a_factor() {
         assert_eq!(kept, (400.0 * factor) as u64, "{factor}");
     }
 }
+
+/// Rank 0 polls 1 ms before it waits for a send of its own, with a receive pending or not, by a function that tests requests or looks for messages.
+/// Returns how much of the polls is no computing.
+fn waited_for_a_send(by: &'static str, receive_pending: bool) -> u64 {
+    let mut program = Program::new(2);
+    let own = |number| RequestId { thread: 0, number };
+    if receive_pending {
+        program.post(0, Some(1), 0);
+    }
+    let send = u64::from(receive_pending);
+    program.call(0, Action::Send(sending(1, 7, 64, Some(own(send)))));
+    let begin = program.now + 1000;
+    let polls = What::By(by, Action::Polls { count: 10_000 });
+    program.tasks[0].push(Happened { start: begin, end: begin + 1_000_000, thread: 0, what: polls });
+    program.now = begin + 1_001_000;
+    program.complete(0, send, Outcome::Done);
+    program.receive(1, 0, 7).send(1, 0, 0, 64);
+    if receive_pending {
+        program.complete(0, 0, Outcome::Done);
+    } else {
+        program.receive(0, 1, 0);
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.tasks);
+    mix(dir.path(), &dir.path().join("t.vef"), &Options::default(), &Quiet).unwrap().spent.awaited
+}
+
+#[test]
+fn polls_wait_for_a_send_only_if_they_can_be_for_nothing_else() {
+    assert_eq!(waited_for_a_send("MPI_Test", false), 1_000_000);
+    // A poll usually takes as long as these.
+    assert_eq!(waited_for_a_send("MPI_Test", true), 0);
+    assert_eq!(waited_for_a_send("MPI_Iprobe", false), 0);
+}
+
+/// What is computed before a phase is so without the polls before it, if these wait: the phase has what is behind.
+#[test]
+fn polls_before_a_phase_are_not_computed_before_it() {
+    for (polls, before) in [(Polls::Wait, 3_000 - 1_000), (Polls::Compute, 3_000)] {
+        let mut program = Program::new(2);
+        program.send(1, 0, 0, 64);
+        program.post(0, Some(1), 0);
+        let begin = program.tasks[0].last().unwrap().end;
+        let mut call = |start, end, action| {
+            let (start, end) = (begin + start, begin + end);
+            program.tasks[0].push(Happened { start, end, thread: 0, what: What::Plain(action) });
+        };
+        call(1_000, 2_000, Action::Polls { count: 1 });
+        call(3_000, 3_000, Action::Phase { begin: true, name: "solve" });
+        call(8_000, 8_010, Action::Complete(Completions::Run { first: request(0), count: 1 }));
+        call(8_020, 8_020, Action::Phase { begin: false, name: "solve" });
+        program.now = begin + 10_000;
+        program.finish();
+        let dir = tempfile::tempdir().unwrap();
+        let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+        capture::write(&capture, &program.tasks);
+        mix(&capture, &trace, &Options { polls, ..Options::default() }, &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        let mut notes = reader.notes(Section::Moments, Rank(0)).unwrap();
+        let mut found = Vec::new();
+        while let Some((_, note)) = notes.next(&reader).unwrap() {
+            if let Note::BeforePhase(Ticks(before)) = note {
+                found.push(before);
+            }
+        }
+        // The request was posted in the time of the same record.
+        assert_eq!(found, [begin - 1110 + before, 10], "{polls:?}");
+    }
+}

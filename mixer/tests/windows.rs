@@ -6,6 +6,7 @@ use capture::{Program, WORLD, What};
 use mixer::{MixError, Options, Problem, Quiet, Rma, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
+use vef_format::container::{Note, Reader, Section};
 use vef_format::ids::{CommRank, Rank};
 use vef_format::units::Bytes;
 
@@ -525,4 +526,36 @@ fn impossible_targets_are_refused_and_unknown_windows_counted() {
     call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
     program.finish();
     assert_eq!(records(&mixed(&program, None).unwrap(), "0").len(), 1);
+}
+
+/// A replay in which puts take time waits for them where the program waited for their local completion: the latest put to each target stands for all.
+#[test]
+fn local_completion_waits_for_the_latest_put() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    let request = RequestId { thread: 0, number: 0 };
+    let Detail::Transfer(put) = transfer(1, 64, 0) else { panic!("a transfer") };
+    call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
+    call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
+    call(&mut program, 0, "MPI_Win_flush_local", sync(Some(1)));
+    // Nothing is outstanding.
+    call(&mut program, 0, "MPI_Win_flush_local_all", sync(None));
+    call(&mut program, 0, "MPI_Rput", Detail::Transfer(Transfer { request: Some(request), ..put }));
+    program.complete(0, 0, Outcome::Done);
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+    capture::write(&capture, &program.tasks);
+    mix(&capture, &trace, &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&trace).unwrap();
+    let mut notes = reader.notes(Section::Sends, Rank(0)).unwrap();
+    let mut waits = Vec::new();
+    while let Some((place, note)) = notes.next(&reader).unwrap() {
+        if let Note::SendWait { send, took, .. } = note {
+            waits.push((place, send, took.0));
+        }
+    }
+    // Behind the records of the window.
+    let first = waits[0].1 - 1;
+    assert_eq!(waits, [(first + 2, first + 1, 0), (first + 3, first + 2, 0)]);
 }

@@ -77,6 +77,8 @@ pub(super) struct Builder<'a> {
     /// Caches of send and receive channels; not used if channels differ by length.
     recent: [Recent; 2],
     pub(super) requests: Requests<Pending>,
+    /// How many of them are no sends of the task.
+    pub(super) awaited_of_others: u64,
     /// Pending wildcard receives.
     pub(super) wildcards: HashMap<ReceiveIndex, Wildcard>,
     /// Pending collectives that are messages, and one-sided requests ([`Pending::Lowered`]).
@@ -116,6 +118,8 @@ pub(super) enum Pending {
     Complete(TimePart),
     /// A send.
     Send { message: MessageIndex, record: RecordIndex },
+    /// A one-sided transfer without an answer, and its record if it has one.
+    Put(Option<RecordIndex>),
     /// A receive.
     Receive(ReceiveIndex),
     /// A collective; a wait for it counts for this part of the time.
@@ -124,6 +128,12 @@ pub(super) enum Pending {
     Lowered(usize),
     /// The start of a partitioned transfer.
     Partitioned(PartitionedId),
+}
+
+impl Pending {
+    fn is_own_send(self) -> bool {
+        matches!(self, Self::Send { .. } | Self::Put(_) | Self::Complete(_))
+    }
 }
 
 /// A collective that is messages, or a one-sided request.
@@ -197,6 +207,7 @@ impl<'a> Builder<'a> {
             duplicates: HashMap::new(),
             recent: Default::default(),
             requests: Requests::new(),
+            awaited_of_others: 0,
             wildcards: HashMap::new(),
             lowered: Vec::new(),
             timeline: Timeline::new(options.own_work),
@@ -306,10 +317,19 @@ impl<'a> Builder<'a> {
     #[inline(always)]
     pub(super) fn start(&mut self, request: Option<RequestId>, pending: Pending) -> Result<(), Problem> {
         let Some(request) = request else { return Ok(()) };
+        self.awaited_of_others += u64::from(!pending.is_own_send());
         match self.requests.insert(request, pending) {
             true => Ok(()),
             false => Err(Problem::Request { thread: request.thread, number: request.number }),
         }
+    }
+
+    /// Takes the pending request `request`.
+    #[inline(always)]
+    pub(super) fn take_request(&mut self, request: RequestId) -> Option<Pending> {
+        let pending = self.requests.remove(request)?;
+        self.awaited_of_others -= u64::from(!pending.is_own_send());
+        Some(pending)
     }
 
     /// Adds a message; returns its index and the body of its record.

@@ -49,8 +49,7 @@ impl Builder<'_> {
     #[inline(never)]
     fn completed_without_record(&mut self, event: &Event<'_>, waited: TimePart, outside: bool) {
         // Polls of the test family, if the task has nothing but sends that they can have been for.
-        let with_polls = !self.timeline.looked_for_messages(event.thread)
-            && !self.requests.any(|pending| !matches!(pending, Pending::Send { .. } | Pending::Complete(_)));
+        let with_polls = self.awaited_of_others == 0 && !self.timeline.looked_for_messages(event.thread);
         let is_replayed = !outside && self.replays(event, with_polls);
         if !(is_replayed && with_polls) {
             self.timeline.forget_polls(&mut self.task, event);
@@ -73,7 +72,7 @@ impl Builder<'_> {
         outcome: Outcome,
         chain: &mut Chain,
     ) -> Result<(TimePart, bool), Problem> {
-        let (after, part) = match self.requests.remove(request) {
+        let (after, part) = match self.take_request(request) {
             Some(Pending::Receive(receive)) if outcome == Outcome::Cancelled => {
                 self.wildcards.remove(&receive);
                 self.task.receives.assign(receive.0, ChannelIndex::NONE);
@@ -102,6 +101,12 @@ impl Builder<'_> {
                     None => {}
                 }
                 return Ok((TimePart::Send, false));
+            }
+            Some(Pending::Put(record)) => {
+                if let (Some(notes), Some(record)) = (&mut self.notes, record) {
+                    notes.completed(record);
+                }
+                return Ok((TimePart::Window, false));
             }
             Some(Pending::Outside(part)) => return Ok((part, true)),
             Some(Pending::Complete(part)) => return Ok((part, false)),

@@ -154,7 +154,7 @@ impl Builder<'_> {
 
     /// A request that no call will wait for.
     pub(super) fn forget(&mut self, request: RequestId) {
-        match self.requests.remove(request) {
+        match self.take_request(request) {
             Some(Pending::Receive(receive)) => self.abandon(receive),
             // Its number was known when it was started.
             Some(Pending::Partitioned(id)) => _ = self.end_transfer(id),

@@ -74,11 +74,16 @@ impl Builder<'_> {
             self.post_message(event, request, sent, &mut chain)?;
             answer = Some(self.request(event, (id, index), target, [sent, fetched], false)?);
         }
-        if request.is_some() {
-            let sends = Vec::from_iter(put);
-            self.start_lowered(request, Lowered { sends, ..Lowered::of_window(Vec::from_iter(answer)) })?;
-        } else if let Some(outstanding) = self.outstanding(id, target) {
-            outstanding.answers.extend(answer);
+        match (request, answer) {
+            (Some(_), Some(answer)) => {
+                self.start_lowered(request, Lowered::of_window(vec![answer]))?;
+            }
+            (Some(_), None) => self.start(request, Pending::Put(put))?,
+            (None, answer) => {
+                if let Some(outstanding) = self.outstanding(id, target) {
+                    outstanding.answers.extend(answer);
+                }
+            }
         }
         self.timeline.end(event, &chain);
         Ok(())

@@ -74,12 +74,6 @@ impl<T> Requests<T> {
         Some(value)
     }
 
-    /// Whether there is such a request.
-    pub(super) fn any(&self, is: impl Fn(&T) -> bool) -> bool {
-        let recent = self.threads.iter().flat_map(|thread| thread.list.iter().flatten());
-        self.old.values().chain(recent).any(is)
-    }
-
     /// Removes all requests, in any order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         let recent = self.threads.drain(..).flat_map(|recent| recent.list).flatten();
