@@ -394,12 +394,22 @@ impl Library {
 fn open_mpi_number(operation: Operation) -> u32 {
     match operation {
         Operation::Allgather => 0,
+        Operation::Allgatherv => 1,
         Operation::Allreduce => 2,
         Operation::Alltoall => 3,
+        Operation::Alltoallv => 4,
+        Operation::Alltoallw => 5,
         Operation::Barrier => 6,
         Operation::Bcast => 7,
+        Operation::Exscan => 8,
+        Operation::Gather => 9,
+        Operation::Gatherv => 10,
         Operation::Reduce => 11,
-        _ => unreachable!("an operation without candidates"),
+        Operation::ReduceScatter => 12,
+        Operation::ReduceScatterBlock => 13,
+        Operation::Scan => 14,
+        Operation::Scatter => 15,
+        Operation::Scatterv => 16,
     }
 }
 
