@@ -507,7 +507,7 @@ impl Reader {
         self.spans_of_first(self.header().tasks)
     }
 
-    /// The same of the program's tasks ([`About::program_tasks`]).
+    /// The same of the program's tasks ([`About::program_tasks`](super::About::program_tasks)).
     pub fn program_spans(&self) -> Result<Option<Vec<Span>>, ContainerError> {
         self.spans_of_first(self.about().program_tasks(self.header().tasks))
     }
