@@ -493,7 +493,7 @@ fn traffic_says_where_turns_are_unfair() {
     let said = |words: &str| run(vef().args(words.split(' '))).success().stderr();
     let ring = "traffic --topology torus:8 --pattern tornado --model packet --load 0.5,1";
     let unfair = said(ring);
-    assert!(unfair.contains("at load 1 the worst node gets 33 % of the mean"), "{unfair}");
+    assert!(unfair.contains("at load 1 the worst node sends 33 % of the mean"), "{unfair}");
     assert!(unfair.contains("--arbiter age"), "{unfair}");
     for words in [&format!("{ring} --arbiter age"), "traffic --topology switch:8 --model packet --load 1"] {
         assert_eq!(said(words), "", "{words}");

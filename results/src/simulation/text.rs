@@ -15,8 +15,6 @@ use vef_format::state::State;
 use vef_format::units::{Bytes, Count, Grouped, Picos, Printable};
 use vef_format::waits::{WaitingFor, WaitingIn};
 
-/// Time in sends that is mentioned: this part of all time at least, 1 / `NOTABLE`.
-const NOTABLE: u64 = 100;
 /// Most busiest links shown.
 const NAMED: usize = 5;
 
@@ -341,15 +339,7 @@ impl JobReport {
         });
         let pairs: Vec<String> = pairs.collect();
         let whose = if self.captured_tasks.is_some() { "tasks of the program" } else { "all tasks" };
-        write!(out, "  {whose} together, furthest from the capture first: {}", pairs.join(", "))?;
-        let all = captured.0.iter().fold(0u64, |sum, time| sum.saturating_add(*time));
-        if self.times[State::Send] == 0 && captured[State::Send] > all / NOTABLE {
-            write!(
-                out,
-                "; sends cost their sender nothing unless --send-completion sent (or rendezvous:SIZE, rendezvous-in-calls:SIZE)"
-            )?;
-        }
-        writeln!(out)
+        writeln!(out, "  {whose} together, furthest from the capture first: {}", pairs.join(", "))
     }
 }
 
