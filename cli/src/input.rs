@@ -247,6 +247,21 @@ impl Input {
         (running > 0).then(|| sending as f64 / running as f64)
     }
 
+    /// Warns that the tasks of a container that stand for storage servers or network interfaces are like all others in what is made of it.
+    pub fn warn_of_plain_tasks(&self) {
+        let Ok(reader) = Reader::open(&self.path) else { return };
+        let tasks = reader.header().tasks;
+        let ranks = reader.about().program_tasks(tasks);
+        if ranks < tasks {
+            output::remark(format_args!(
+                "warning: {}: tasks {ranks} to {} stand for storage servers or network interfaces; they become tasks like all others, which count as \
+                 ranks and have nodes of their own",
+                self.shown(),
+                tasks - 1
+            ));
+        }
+    }
+
     /// What a container lacks of the captured run; empty for a text trace.
     pub fn lacks(&self) -> Vec<String> {
         self.facts(About::NOT_IN_TRACE)
