@@ -220,18 +220,45 @@ impl Input {
         }
     }
 
-    /// Says what the computing times of a container contain, and are without; `sends`: also waits for the tasks' own sends.
-    pub fn tell_time_in_mpi(&self, sends: bool) {
-        let about = self.about();
-        let waits = sends && about.facts(About::SEND_WAITS).next().is_some();
-        let otherwise = match waits {
-            true => {
-                "; `vef sim --send-completion sent`, rendezvous:SIZE or rendezvous-in-calls:SIZE, has the network decide on sends"
-            }
-            false => "",
-        };
-        if let Some(told) = computing_times(&about, sends) {
-            output::remark(format_args!("{}: {told}{otherwise}", self.shown()));
+    /// Says what the computing times of a container contain, and are without; `eager`: sends cost their sender nothing, which is said if they took
+    /// much of the captured time.
+    pub fn tell_time_in_mpi(&self, eager: bool) {
+        if let Some(told) = computing_times(&self.about(), eager) {
+            output::remark(format_args!("{}: {told}", self.shown()));
+        }
+        if let Some(share) = self.share_of_sending().filter(|&share| eager && share >= 0.05) {
+            output::remark(format_args!(
+                "{}: {:.1} % of the captured time was sending, which costs nothing here; `vef sim --send-completion rendezvous-in-calls:64KiB` (or \
+                 rendezvous:SIZE, sent) has the network and the receivers decide on sends",
+                self.shown(),
+                100.0 * share
+            ));
+        }
+    }
+
+    /// The share of blocking sends, and of waits for sends alone, in the captured time of all tasks, if the trace is a container that says it.
+    fn share_of_sending(&self) -> Option<f64> {
+        let accounts = Reader::open(&self.path).and_then(|reader| reader.accounts()).ok()?;
+        let (mut sending, mut running) = (0u64, 0u64);
+        for times in accounts.iter().map(|(_, account)| account.by_part()) {
+            sending = sending.saturating_add(times.send);
+            running = running.saturating_add(times.running());
+        }
+        (running > 0).then(|| sending as f64 / running as f64)
+    }
+
+    /// Warns that the tasks of a container that stand for storage servers or network interfaces are like all others in what is made of it.
+    pub fn warn_of_plain_tasks(&self) {
+        let Ok(reader) = Reader::open(&self.path) else { return };
+        let tasks = reader.header().tasks;
+        let ranks = reader.about().program_tasks(tasks);
+        if ranks < tasks {
+            output::remark(format_args!(
+                "warning: {}: tasks {ranks} to {} stand for storage servers or network interfaces; they become tasks like all others, which count as \
+                 ranks and have nodes of their own",
+                self.shown(),
+                tasks - 1
+            ));
         }
     }
 

@@ -375,15 +375,15 @@ impl Written {
 
     /// A timeline; `-` is standard output.
     pub fn timeline() -> impl TypedValueParser<Value = Self> {
-        Self::result().try_map(|path| path.of_only_kind(TIMELINE, TIMELINE_ADVICE))
+        Self::result().try_map(|path| path.of_kind(TIMELINE, TIMELINE_ADVICE))
     }
 
-    /// A file with one of these suffixes, or without one of letters; `advice` says what is written.
+    /// A file with one of these suffixes, or of no known kind; `advice` says what is written.
     pub fn kind(
         suffixes: &'static [&'static str],
         advice: &'static str,
     ) -> impl TypedValueParser<Value = Self> {
-        Self::any().try_map(move |path| path.of_only_kind(suffixes, advice))
+        Self::any().try_map(move |path| path.of_kind(suffixes, advice))
     }
 
     /// The file, unless its suffix promises another kind of file than those of `suffixes`, or is one of these, or of [`OURS`], misspelt.
@@ -394,7 +394,8 @@ impl Written {
         const KINDS: [&str; 13] =
             ["png", "jpg", "htm", "md", "txt", "yaml", "yml", "dot", "vef", "bin", "et", "otf2", "ti"];
         let suffix = &*self.suffix();
-        if suffixes.contains(&suffix) {
+        // Any kind of file here may be called a trace.
+        if suffixes.contains(&suffix) || suffix == "trace" {
             return Ok(self);
         }
         let is_kind = KINDS.iter().chain(&OURS).any(|kind| *kind == suffix);
@@ -408,24 +409,13 @@ impl Written {
         }
     }
 
-    /// As [`Self::of_kind`], but no other suffix of letters either: `run.2` and `x.d` are names without one.
-    fn of_only_kind(self, suffixes: &[&str], advice: &str) -> Result<Self, String> {
-        let suffix = self.suffix();
-        let is_word = suffix.len() > 1 && suffix.bytes().all(|byte| byte.is_ascii_alphabetic());
-        let path = self.of_kind(suffixes, advice)?;
-        match is_word && !suffixes.contains(&&*suffix) {
-            true => Err(advice.to_owned()),
-            false => Ok(path),
-        }
-    }
-
     /// Refuses a suffix of another kind, where other arguments say the kind.
     ///
     /// # Errors
     /// The name, with the suffix that is meant, and `advice`.
     pub fn check_kind(&self, suffixes: &[&str], advice: &str) -> Result<(), Failure> {
         let wrong = |error| format!("{}: {error}", self.display()).into();
-        self.clone().of_only_kind(suffixes, advice).map(drop).map_err(wrong)
+        self.clone().of_kind(suffixes, advice).map(drop).map_err(wrong)
     }
 
     /// What follows the last point of the name, in lower case.

@@ -153,16 +153,14 @@ impl NetworkSettings {
         // Less differences come from chance in the shortest windows.
         const UNFAIR: f64 = 0.75;
         let PacketSettings { arbiter, buffers, .. } = self.packet;
-        let takes_turns =
-            self.model == Model::Packet && arbiter == Arbiter::RoundRobin && buffers == Buffers::Input;
         let share = point.accepted_worst / point.accepted;
-        (takes_turns && point.saturated && share < UNFAIR).then(|| {
-            format!(
-                "at load {} the worst node gets {:.0} % of the mean: on each link, virtual channels and inputs take turns, not flows; \
-                 with --arbiter age the oldest message is first",
-                point.load,
-                100.0 * share
-            )
+        let is_unfair = self.model == Model::Packet && point.saturated && share < UNFAIR;
+        is_unfair.then(|| {
+            let why = match arbiter == Arbiter::RoundRobin && buffers == Buffers::Input {
+                true => ": on each link, virtual channels and inputs take turns, not flows (with deterministic routings, --arbiter age helps)",
+                false => "",
+            };
+            format!("at load {} the worst node sends {:.0} % of the mean{why}", point.load, 100.0 * share)
         })
     }
 }

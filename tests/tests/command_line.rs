@@ -466,21 +466,26 @@ fn a_suffix_says_what_is_written() {
     halo(work);
     std::fs::write(work.join("there"), "").expect("a file");
     for (words, says) in [
-        ("timeline t.vefx -o h.foo", "a timeline is a .pftrace"),
+        ("timeline t.vefx -o h.png", "a timeline is a .pftrace"),
         ("timeline t.vefx --format perfetto -o h.json", "--format perfetto writes a .pftrace"),
         ("timeline t.vefx --format json -o h.pftrace", "--format json writes a .json"),
-        ("report t.vefx -o q.foo", "a report is an HTML page"),
+        ("report t.vefx -o q.png", "a report is an HTML page"),
         ("report t.vefx --format json -o q.md", "--format writes JSON"),
-        ("export t.vefx --to goal -o q.foo", "--to goal writes another kind of file"),
-        ("sim t.vefx --draw q.foo", "--draw writes SVG"),
+        ("export t.vefx --to goal -o q.png", "--to goal writes another kind of file"),
+        ("sim t.vefx --draw q.png", "--draw writes SVG"),
         ("sim t.vefx --tune barrier --tuned there", "a file of this name exists, and it must be a directory"),
     ] {
         let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
         assert!(refused.contains(says), "{words}: {refused}");
     }
-    for words in
-        ["timeline t.vefx -o run.2", "export t.vefx --to goal -o q.goal", "report t.vefx --format md -o q.md"]
-    {
+    for words in [
+        "timeline t.vefx -o run.2",
+        "export t.vefx --to goal -o q.goal",
+        // As mktemp makes it.
+        "export t.vefx --to ti -o tmp.qWeRtYuIoP",
+        "export t.vefx --to ti -o q.trace",
+        "report t.vefx --format md -o q.md",
+    ] {
         run(vef().current_dir(work).args(words.split(' '))).success();
     }
     let tuned =
@@ -493,7 +498,7 @@ fn traffic_says_where_turns_are_unfair() {
     let said = |words: &str| run(vef().args(words.split(' '))).success().stderr();
     let ring = "traffic --topology torus:8 --pattern tornado --model packet --load 0.5,1";
     let unfair = said(ring);
-    assert!(unfair.contains("at load 1 the worst node gets 33 % of the mean"), "{unfair}");
+    assert!(unfair.contains("at load 1 the worst node sends 33 % of the mean"), "{unfair}");
     assert!(unfair.contains("--arbiter age"), "{unfair}");
     for words in [&format!("{ring} --arbiter age"), "traffic --topology switch:8 --model packet --load 1"] {
         assert_eq!(said(words), "", "{words}");

@@ -90,7 +90,12 @@ pub fn cut(
     let (about, spans) = match &trace {
         Trace::Container(reader) => {
             let spans = if what.records.is_some() { reader.spans()? } else { None };
-            (reader.about().clone(), spans)
+            let mut about = reader.about().clone();
+            if what.tasks.is_some() {
+                // They are of the last tasks of the whole trace.
+                about.origin.retain(|(fact, _)| fact != About::STORAGE && fact != About::INTERFACES);
+            }
+            (about, spans)
         }
         Trace::Text(_) => (About { op_codes: codes.clone(), ..About::default() }, None),
     };

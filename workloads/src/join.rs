@@ -91,6 +91,8 @@ pub fn join(traces: &[Joined], to: &Path, settings: Settings) -> Result<Vec<u32>
     let codes: Vec<OpCodes> = containers.iter().zip(traces).map(codes).collect();
     let mut about = About { op_codes: codes.first().cloned().unwrap_or_default(), ..About::default() };
     about.origin = containers.iter().flatten().flat_map(|reader| reader.about().origin.clone()).collect();
+    // They are of the last tasks of a trace.
+    about.origin.retain(|(fact, _)| fact != About::STORAGE && fact != About::INTERFACES);
     let has_hosts =
         containers.iter().all(|reader| reader.is_some_and(|reader| matches!(reader.hosts(), Ok(Some(_)))));
     write(to, &header, &about, settings, |writer| {

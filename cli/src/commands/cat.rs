@@ -39,6 +39,7 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
         traces.push(Joined { path: input.path.clone(), codes: codes.unwrap_or_default() });
         if inputs[..at].iter().all(|before| before.name() != input.name()) {
             input.warn();
+            input.warn_of_plain_tasks();
         }
     }
     let bar = Bar::new("joining");

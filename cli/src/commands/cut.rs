@@ -59,6 +59,9 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
         (0..tasks).map(|task| stretches(task).collect()).collect()
     });
     let ranks = options.ranks.as_ref().map(RankList::to_set).transpose()?;
+    if ranks.is_some() {
+        trace.warn_of_plain_tasks();
+    }
     let kept: Option<Vec<Rank>> = ranks.map(|ranks| ranks.into_iter().map(Rank).collect());
     if kept.is_none() && records.is_none() {
         return Err("name a part: --ranks, --phase, --iterations, --from or --to".into());

@@ -15,8 +15,6 @@ use vef_format::state::State;
 use vef_format::units::{Bytes, Count, Grouped, Picos, Printable};
 use vef_format::waits::{WaitingFor, WaitingIn};
 
-/// Time in sends that is mentioned: this part of all time at least, 1 / `NOTABLE`.
-const NOTABLE: u64 = 100;
 /// Most busiest links shown.
 const NAMED: usize = 5;
 
@@ -187,11 +185,20 @@ impl Simulation {
             writeln!(out, ": {}, {}", Count(*waits, "wait"), Picos(*time_ps))?;
         }
         for WaitingFor { job, task, on_task, cause, waits, time_ps } in waits.pairs.iter().take(NAMED) {
-            let job = of_job(*job);
             let (waits, time) = (Count(*waits, "wait"), Picos(*time_ps));
-            writeln!(out, "  {job}rank {task} for rank {on_task}: {time}, {waits}, {}", cause.name())?;
+            let [task, on_task] = [task, on_task].map(|&task| self.task(*job, task));
+            writeln!(out, "  {}{task} for {on_task}: {time}, {waits}, {}", of_job(*job), cause.name())?;
         }
         Ok(())
+    }
+
+    /// The name of a task: those behind the ranks of the program are none.
+    fn task(&self, job: u32, task: u32) -> String {
+        let ranks = self.jobs.get(job as usize).and_then(|job| job.captured_tasks);
+        match ranks.is_some_and(|ranks| task >= ranks) {
+            true => format!("task {task} (a storage server or network interface)"),
+            false => format!("rank {task}"),
+        }
     }
 
     /// The critical path.
@@ -255,9 +262,9 @@ impl Simulation {
                     captured,
                     ..
                 } => {
-                    let (job, bytes) = (of_job(*job), Bytes(*bytes));
                     let of = Of { what: Some(kind), record: *record, captured };
-                    write!(out, "{job}{bytes} from rank {task}, {of}, to rank {to_task}")?;
+                    let [task, to_task] = [task, to_task].map(|&task| self.task(*job, task));
+                    write!(out, "{}{} from {task}, {of}, to {to_task}", of_job(*job), Bytes(*bytes))?;
                     match queueing_ps {
                         0 => writeln!(out)?,
                         _ => writeln!(out, ", of which queueing {}", Picos(*queueing_ps))?,
@@ -341,15 +348,7 @@ impl JobReport {
         });
         let pairs: Vec<String> = pairs.collect();
         let whose = if self.captured_tasks.is_some() { "tasks of the program" } else { "all tasks" };
-        write!(out, "  {whose} together, furthest from the capture first: {}", pairs.join(", "))?;
-        let all = captured.0.iter().fold(0u64, |sum, time| sum.saturating_add(*time));
-        if self.times[State::Send] == 0 && captured[State::Send] > all / NOTABLE {
-            write!(
-                out,
-                "; sends cost their sender nothing unless --send-completion sent (or rendezvous:SIZE, rendezvous-in-calls:SIZE)"
-            )?;
-        }
-        writeln!(out)
+        writeln!(out, "  {whose} together, furthest from the capture first: {}", pairs.join(", "))
     }
 }
 

@@ -128,7 +128,7 @@ fn files_that_are_no_schedules() {
     for (text, line, problem) in [
         ("", 1, "a GOAL schedule begins with num_ranks and their number: found the end"),
         ("num_ranks 0", 1, "num_ranks is 0"),
-        ("num_ranks 4000000000", 0, "num_ranks 4000000000 is too large"),
+        ("num_ranks 4000000000", 0, "rank 0 of 4000000000 is missing"),
         ("num_ranks 5000000000", 1, "is too large"),
         ("num_ranks 2\nrank 2 {}", 2, "rank 2: there are 2 ranks"),
         ("num_ranks 2\nrank 1 {}\nrank 1 {}", 3, "rank 1 was there before, on line 2"),
@@ -178,7 +178,7 @@ fn messages_that_nobody_receives_are_named() {
 fn schedules_that_cannot_end_say_why() {
     for (text, why) in [
         (
-            "num_ranks 2 rank 0 { a: recv 8b from 1 tag 7\nb: calc 1 b requires a }",
+            "num_ranks 2 rank 0 { a: recv 8b from 1 tag 7\nb: calc 1 b requires a } rank 1 {}",
             "2 operations not done; rank 0, line 1: receive of 8 bytes from 1, tag 7 waits for a message that is never sent",
         ),
         (
@@ -188,7 +188,7 @@ fn schedules_that_cannot_end_say_why() {
              rank 1, line 3: receive of 8 bytes from 0, tag 7 waits for that of line 2 of rank 0, which requires that of line 1",
         ),
         (
-            "num_ranks 2 rank 0 { a: send 100000b to 1 tag 7 }",
+            "num_ranks 2 rank 0 { a: send 100000b to 1 tag 7 } rank 1 {}",
             "rank 0, line 1: send of 100 000 bytes to 1, tag 7 waits for a receive that never comes",
         ),
         (

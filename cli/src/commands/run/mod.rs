@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
 use vef_format::capture::{Capture, CaptureError, Digest, Tally, rank_file, spawned_worlds, world_size};
 use vef_format::ids::Rank;
@@ -206,6 +207,9 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
     let plan = plan.inspect_err(|_| claimed.give_up())?;
     let view = run.live.then(|| live::View::new(&directory));
     let program = start(&plan, view).inspect_err(|_| claimed.give_up())?;
+    if tools.record() && !program.success() {
+        await_ranks(&directory);
+    }
     let captured = tools.record() && report(run, &claimed);
     if let Some(remedy) = refusal.filter(|_| !captured && !program.success()) {
         output::remark(remedy);
@@ -461,6 +465,17 @@ fn compress(directory: &Path) -> Result<(), Failure> {
     drop(bar);
     output::remark(format_args!("compressed from {} to {}", Bytes(plain), Bytes(compressed)));
     Ok(())
+}
+
+/// Waits, for three seconds at most, for the ranks of a program that failed: after `MPI_Abort` a launcher may end before them.
+fn await_ranks(directory: &Path) {
+    let Ok(capture) = Capture::open(directory) else { return };
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(3)
+        && (0..capture.tasks()).any(|rank| capture.is_being_written(Rank(rank)))
+    {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Prints one line about the capture on stderr; returns whether there is one.
