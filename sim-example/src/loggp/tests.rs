@@ -118,9 +118,10 @@ fn parameters_are_told_apart() {
     }
 }
 
-/// A short file that asks for much memory: as many ranks as bytes, each with as many processors as one has.
+/// A file that asks for much memory: each rank has as many processors as the first one uses.
 static MANY_PLACES: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-    format!("num_ranks 100000 rank 0 {{ a: calc 1 cpu 1023 }}{}", " ".repeat(100_000))
+    let others: String = (1..100_000).map(|rank| format!(" rank {rank} {{}}")).collect();
+    format!("num_ranks 100000 rank 0 {{ a: calc 1 cpu 1023 }}{others}")
 });
 
 #[test]
