@@ -1,8 +1,9 @@
-/* One-sided requests to a target that computes, with 4 ranks: rank 0 fetches from rank 3, which computes for 50 ms in the meantime, by the clock of the
+/* One-sided requests to a target that computes, with 4 ranks: rank 0 fetches from rank 3, which computes for 100 ms in the meantime, by the clock of the
  * processor; a line `waited MILLISECONDS` tells how long the origin waits. Then all put, get and exchange by atomics, each with the rank behind. Rank 0 prints a line `ORIGIN TARGET THERE BACK` for each pair: bytes of payload to the target and back. */
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SIZE = 100000, RANKS = 4 };
 
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
     MPI_Win_create(memory, SIZE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     if (rank == 0) {
         MPI_Send(NULL, 0, MPI_CHAR, 3, 1, MPI_COMM_WORLD);
+        /* Rank 3 has left its call by then. */
+        usleep(20000);
         double begin = MPI_Wtime();
         MPI_Win_lock(MPI_LOCK_SHARED, 3, 0, win);
         MPI_Get(own, 50000, MPI_CHAR, 3, 0, 50000, MPI_CHAR, win);
@@ -43,7 +46,7 @@ int main(int argc, char **argv)
         count(3, 0, 50000);
     } else if (rank == 3) {
         MPI_Recv(NULL, 0, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        compute(0.05);
+        compute(0.1);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock_all(0, win);

@@ -87,7 +87,7 @@ fn an_interface_answers_while_its_rank_computes() {
             assert!(checked.contains("complete: every record replays"), "{checked}");
             let (parts, _) = captured.mix("parts.vefx", &["--rma", how, "--memory", "1B"]);
             assert_eq!(std::fs::read(&parts).expect("a trace"), std::fs::read(&container).expect("a trace"));
-            // Rank 0 waits for what its get asks of rank 3, which computes for 50 ms, in the lock already or not at all.
+            // Rank 0 waits for what its get asks of rank 3, which computes for 80 ms more, in the lock already or not at all.
             let waits =
                 json(vef().arg("sim").arg(&container).args(["--topology", "switch:4", "--waits", "--json"]));
             let pairs = waits["waits"]["pairs"].as_array().expect("a list");

@@ -85,10 +85,8 @@ fn schedules() {
     goal("incast.goal", incast);
     bounded(work.path(), &["sim", "incast.goal", "--model", "loggp"]).success();
     // Many ranks with many processors.
-    goal(
-        "places.goal",
-        format!("num_ranks 65000\nrank 0 {{ calc 1 cpu 1000 nic 1000 }}\n{}", " ".repeat(65_000)),
-    );
+    let others: String = (1..65_000).map(|rank| format!("rank {rank} {{}}\n")).collect();
+    goal("places.goal", format!("num_ranks 65000\nrank 0 {{ calc 1 cpu 1000 nic 1000 }}\n{others}"));
     refused(
         work.path(),
         &["sim", "places.goal", "--model", "loggp"],
