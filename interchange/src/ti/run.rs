@@ -346,7 +346,7 @@ impl<'a> Run<'a> {
         self.in_steps > before
     }
 
-    /// The first rank that waits in vain.
+    /// The first rank that waits for what never comes.
     fn stuck(&self) -> ExportProblem {
         let trace = self.export.trace;
         let waits = |task: &Task<'_>| match (task.waits, task.parts.first()) {
