@@ -1,6 +1,5 @@
 /* Preloaded in front of the recorder: counts the one-sided transfers of a rank by itself, and prints in MPI_Finalize the bytes that it sent and
- * fetched, by messages, too: its rank, and the bytes sent to others, fetched from others, and moved within itself. The value that compare-and-swap
- * compares with is not counted.
+ * fetched, by messages, too: its rank, and the bytes sent to others, fetched from others, and moved within itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -70,7 +69,7 @@ int MPI_Fetch_and_op(const void *o, void *f, MPI_Datatype t, int r, MPI_Aint d, 
 
 int MPI_Compare_and_swap(const void *o, const void *c, void *f, MPI_Datatype t, int r, MPI_Aint d, MPI_Win w)
 {
-    count(r, 1, t, 1, t, w);
+    count(r, 2, t, 1, t, w);
     return NEXT(MPI_Compare_and_swap)(o, c, f, t, r, d, w);
 }
 

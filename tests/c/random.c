@@ -452,7 +452,7 @@ static int transfer(thread *t, MPI_Win win, MPI_Comm comm, int target, MPI_Aint 
         MPI_Fetch_and_op(out, in, MPI_INT, target, place, MPI_SUM, win);
         break;
     case 6:
-        say(t, "rma %d %d 4 4 4 0", to, (int)place);
+        say(t, "rma %d %d 8 4 4 0", to, (int)place);
         MPI_Compare_and_swap(out, &zero, in, MPI_INT, target, place, win);
         break;
     default:

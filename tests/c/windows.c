@@ -110,7 +110,8 @@ static void on(MPI_Comm comm, int first_is_world)
     MPI_Win_flush_all(win), flush_all();
     MPI_Get_accumulate(a, 2, MPI_INT, b, 2, MPI_INT, next, 910, 2, MPI_INT, MPI_SUM, win), fetch(WORLD(next), 8, 8);
     MPI_Get_accumulate(NULL, 0, MPI_INT, b, 2, MPI_INT, next, 910, 2, MPI_INT, MPI_NO_OP, win), fetch(WORLD(next), 0, 8);
-    MPI_Compare_and_swap(a, a + 1, b, MPI_INT, right, 920, win), fetch(WORLD(right), 4, 4);
+    MPI_Compare_and_swap(a, a + 1, b, MPI_INT, right, 920, win), fetch(WORLD(right), 8, 4);
+    MPI_Fetch_and_op(NULL, b, MPI_INT, right, 921, MPI_NO_OP, win), fetch(WORLD(right), 0, 4);
     MPI_Put(a, 1, MPI_INT, right, 16 * own, 1, MPI_INT, win), put(WORLD(right), 4);
     MPI_Win_unlock_all(win), flush_all();
     MPI_Win_free(&win);

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use vef_tests::{Mpi, run, vef};
+use std::process::Command;
+use vef_tests::{Mpi, installed, root, run, vef};
 
 const RANKS: u32 = 4;
 const SERVERS: u32 = 3;
@@ -269,6 +270,71 @@ fn accesses_that_interleave_are_gathered_by_an_aggregator() {
             );
         }
         run(vef().arg("sim").arg(&container).args(["--topology", "switch:7", "--model", "packet"])).success();
+    }
+}
+
+/// Parallel HDF5, where it is installed, and a program that makes the same calls, against a counter in front of the recorder in the same run.
+#[test]
+fn parallel_hdf5_moves_what_was_counted() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let place = |name: &str| work.path().join(name);
+        let counter =
+            mpi.compile(work.path(), "counter", &["-shared", "-fPIC", "tests/c/count_files.c", "-ldl"]);
+        mpi.compile(work.path(), "hdf5_calls", &["tests/c/hdf5_calls.c"]);
+        let compiler = mpi.mpicc().replace("mpicc", "h5pcc");
+        let mut programs = vec!["hdf5_calls"];
+        if installed(&compiler) {
+            // It compiles in the working directory.
+            let mut compile = Command::new(compiler);
+            compile.current_dir(work.path()).arg("-o").arg(place(&format!("hdf5.{mpi:?}")));
+            run(compile.arg(root().join("tests/c/hdf5.c"))).success();
+            programs.push("hdf5");
+        }
+        for program in programs {
+            let capture = place(&format!("{program}.capture"));
+            let mut command = vef();
+            command.args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+            command.arg("--").arg(place(&format!("{program}.{mpi:?}"))).arg(place(&format!("{program}.h5")));
+            let printed = run(command.env("LD_PRELOAD", &counter)).success().stderr();
+            let counted: BTreeMap<u64, [u64; 2]> = printed
+                .lines()
+                .filter_map(|line| line.strip_prefix("files "))
+                .map(|line| {
+                    let numbers: Vec<u64> =
+                        line.split(' ').map(|text| text.parse().expect("a number")).collect();
+                    (numbers[0], [numbers[1], numbers[2]])
+                })
+                .collect();
+            let sum = |what: usize| counted.values().map(|moved| moved[what]).sum::<u64>();
+            assert!(counted.len() == 4 && sum(0) > 100_000 && sum(1) > 100_000, "{mpi:?}: {printed}");
+            let profile = run(vef().args(["profile", "--json"]).arg(&capture)).success().stdout();
+            let profile: Value = serde_json::from_str(&profile).expect("JSON");
+            let of_ranks = profile["files"]["ranks"].as_array().expect("a list").iter().map(|row| {
+                let number = |key: &str| row[key].as_u64().expect("a number");
+                (number("rank"), [number("written_bytes"), number("read_bytes")])
+            });
+            assert_eq!(of_ranks.collect::<BTreeMap<_, _>>(), counted, "{mpi:?} {program}");
+            // Each byte passes once to the servers, and once back.
+            for (with_servers, to) in [(true, "t.vef"), (true, "t.vefx"), (false, "none.vefx")] {
+                let trace = place(to);
+                let mut command = vef();
+                command.args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace);
+                if with_servers {
+                    command.args(["--io-servers", "3", "--io-stripe", "64KiB:2"]);
+                }
+                let told = run(&mut command).success().stdout();
+                assert_eq!(told.contains("not in the trace"), !with_servers, "{mpi:?} {program}: {told}");
+                let checked = run(vef().arg("check").arg(&trace)).success().stdout();
+                assert!(checked.contains("complete: every record replays"), "{mpi:?} {program}: {checked}");
+                run(vef().arg("sim").arg(&trace).args(["--topology", "switch:7", "--model", "packet"]))
+                    .success();
+            }
+            let moved = moved(&place("t.vef"));
+            let at_servers =
+                |what| moved.iter().filter(|((_, way), _)| *way == what).map(|(_, bytes)| bytes).sum::<u64>();
+            assert_eq!([at_servers('w'), at_servers('r')], [sum(0), sum(1)], "{mpi:?} {program}");
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::call::{Hook, Recorded};
 use crate::comms::compact;
-use mpi_abi::prototypes::{self, Kind, Name};
+use mpi_abi::prototypes::{Call, CallDetail, Kind, Name};
 use vef_format::capture::event::{Detail, Transfer, WindowId};
 use vef_format::ids::CommRank;
 use vef_format::units::Bytes;
@@ -40,8 +40,12 @@ fn transfer(call: &mut Recorded) {
     let sends = op != Some(call.abi().predefined.op_no_op);
     let origin = if sends { bytes(call, Name::OriginCount, Name::OriginDatatype) } else { Bytes::ZERO };
     let (sent, fetched) = match args.call.detail() {
-        prototypes::CallDetail::Put => (origin, Bytes::ZERO),
-        prototypes::CallDetail::Get => (Bytes::ZERO, origin),
+        CallDetail::Put => (origin, Bytes::ZERO),
+        CallDetail::Get => (Bytes::ZERO, origin),
+        // Both operands are sent: the new value and the one compared with.
+        _ if args.call == Call::MPI_Compare_and_swap => {
+            (Bytes(origin.0.saturating_mul(2)), bytes(call, Name::ResultCount, Name::ResultDatatype))
+        }
         _ => (origin, bytes(call, Name::ResultCount, Name::ResultDatatype)),
     };
     let at_target = bytes(call, Name::TargetCount, Name::TargetDatatype);
