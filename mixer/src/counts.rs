@@ -22,6 +22,9 @@ pub(crate) struct Counts {
     pub(crate) unknown_requests: u64,
     pub(crate) never_completed: u64,
     pub(crate) found_only: u64,
+    pub(crate) never_synchronised: u64,
+    pub(crate) outside_windows: u64,
+    pub(crate) answered_outside: u64,
     pub(crate) partitions_not_ready: u64,
     pub(crate) partitions_inactive: u64,
     pub(crate) partitioned_sizes: u64,
@@ -40,6 +43,7 @@ impl Counts {
         }
         add!(events messages marks local_collectives agreements bytes threaded answering negative_times);
         add!(unknown_requests never_completed found_only skipped_unknown torn);
+        add!(never_synchronised outside_windows answered_outside);
         add!(partitions_not_ready partitions_inactive partitioned_sizes);
         self.spent.add(later.spent);
         for (name, tally) in later.not_representable {

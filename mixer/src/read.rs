@@ -239,15 +239,18 @@ impl<'a> Reading<'a> {
             }
             let owed = owed.entry(target).or_default();
             match of {
-                AskedOf::Answer { at, answered, bytes, round, transfer } => {
+                AskedOf::Answer { asked, at, answered, bytes, round, transfer } => {
                     let shift = shifts[origin.index()].saturating_sub(shifts[target.index()]);
                     let [at, before] = [at, answered].map(|time| time.saturating_add_signed(shift));
-                    owed.answers.push(Answer { comm, origin, at, before, bytes, round, transfer });
+                    let answered = if shift == 0 { answered } else { u64::MAX };
+                    let answer = Answer { comm, origin, at, before, asked, answered, bytes, round, transfer };
+                    owed.answers.push(answer);
                 }
                 AskedOf::Fence(fence) => owed.fenced.push(Fenced { comm, fence, origin }),
+                AskedOf::Reach(reach) => owed.reached.push((comm, reach)),
             }
         }
-        for Owed { answers, fenced } in owed.values_mut() {
+        for Owed { answers, fenced, .. } in owed.values_mut() {
             // A task's requests to another on a window come in its order.
             let mut next: HashMap<(CommIndex, Rank), u64> = HashMap::new();
             for answer in answers.iter_mut().rev() {

@@ -72,6 +72,12 @@ pub struct Summary {
     pub never_completed: u64,
     /// Probes whose message no call received.
     pub found_only: u64,
+    /// One-sided transfers to other tasks that no synchronisation completed: epochs that were never closed. They are in the trace.
+    pub never_synchronised: u64,
+    /// Pairs of tasks and windows of other tasks where transfers reached beyond the memory of the window, or in front of it. They are in the trace.
+    pub outside_windows: u64,
+    /// One-sided requests that had their answers while the target, on the same host, was in no call of MPI.
+    pub answered_outside: u64,
     /// Partitions of partitioned sends that were started, but never ready.
     pub partitions_not_ready: u64,
     /// Partitions that were ready where their send had not been started. They are not in the trace.

@@ -29,6 +29,8 @@ pub(crate) struct Asked {
 pub(crate) enum AskedOf {
     /// It answers a request.
     Answer {
+        /// Start of the call that made the request.
+        asked: u64,
         /// When the request came to its target, about, on the clock of the task that asks.
         at: u64,
         /// End of the call that waited for the answer; [`u64::MAX`] if none did.
@@ -42,6 +44,35 @@ pub(crate) enum AskedOf {
     },
     /// In its fence with that number, of those on the window, it waits for transfers.
     Fence(u32),
+    /// It has memory in which transfers were made.
+    Reach(Reach),
+}
+
+/// The part of a target's window in which a task has made transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reach {
+    /// The lowest displacement, in units of the target.
+    pub(crate) first: i64,
+    /// The highest displacement, and the most bytes accessed there.
+    pub(crate) last: (i64, u64),
+}
+
+impl Reach {
+    /// Nothing yet.
+    pub(crate) const NONE: Self = Self { first: i64::MAX, last: (i64::MIN, 0) };
+
+    /// Adds a transfer of `bytes` at `displacement`.
+    pub(crate) fn add(&mut self, displacement: i64, bytes: Bytes) {
+        self.first = self.first.min(displacement);
+        self.last = self.last.max((displacement, bytes.0));
+    }
+
+    /// Whether all of it is in a window of `size` with displacements of `unit` bytes, a lower bound of what is accessed taken for it.
+    pub(crate) fn is_within(&self, size: Bytes, unit: u32) -> bool {
+        let (displacement, bytes) = self.last;
+        let end = i128::from(displacement) * i128::from(unit) + i128::from(bytes);
+        self.first >= 0 && end <= i128::from(size.0)
+    }
 }
 
 /// A request of partitioned communication, of which the other side must know.

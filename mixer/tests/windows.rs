@@ -3,7 +3,7 @@
 mod capture;
 
 use capture::{Program, WORLD, What};
-use mixer::{MixError, Options, Problem, Quiet, Rma, mix};
+use mixer::{MixError, Options, Problem, Quiet, Rma, Summary, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
 use vef_format::container::{Note, Reader, Section};
@@ -526,6 +526,92 @@ fn impossible_targets_are_refused_and_unknown_windows_counted() {
     call(&mut program, 0, "MPI_Put", transfer(1, 64, 0));
     program.finish();
     assert_eq!(records(&mixed(&program, None).unwrap(), "0").len(), 1);
+}
+
+fn summary(program: &Program, memory: Option<Bytes>) -> Summary {
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.tasks);
+    mix(dir.path(), &dir.path().join("t.vef"), &Options { memory, ..Options::default() }, &Quiet).unwrap()
+}
+
+fn at(displacement: i64, transfer: Detail<'static>) -> Detail<'static> {
+    let Detail::Transfer(transfer) = transfer else { panic!("a transfer") };
+    Detail::Transfer(Transfer { displacement, ..transfer })
+}
+
+/// The window has 1000 bytes. What reaches beyond is counted once an origin, and is in the trace as if it were within.
+#[test]
+fn accesses_beyond_a_window_are_counted_and_replay() {
+    let with = |displacements: &[i64], memory| {
+        let mut program = Program::new(3);
+        window(&mut program);
+        for &displacement in displacements {
+            call(&mut program, 0, "MPI_Put", at(displacement, transfer(1, 64, 0)));
+            call(&mut program, 2, "MPI_Get", at(displacement, transfer(1, 0, 64)));
+        }
+        call(&mut program, 0, "MPI_Put", at(2000, transfer(0, 64, 0)));
+        (0..3).for_each(|task| call(&mut program, task, "MPI_Win_fence", sync(None)));
+        call(&mut program, 0, "MPI_Win_free", Detail::WindowFree(WINDOW));
+        (1..3).for_each(|task| call(&mut program, task, "MPI_Win_free", Detail::WindowFree(WINDOW)));
+        let summary = summary(program.finish(), memory);
+        (summary.outside_windows, mixed(&program, memory).unwrap())
+    };
+    let (within, trace) = with(&[0, 936], None);
+    assert_eq!(within, 0);
+    for beyond in [[0, 937], [-1, 0], [i64::MAX, 5], [i64::MIN, i64::MAX]] {
+        for memory in [None, Some(Bytes(1))] {
+            assert_eq!(with(&beyond, memory), (2, trace.clone()), "{beyond:?}");
+        }
+    }
+}
+
+#[test]
+fn transfers_of_epochs_that_never_end_are_counted_and_replay() {
+    let open = |steps: &[(&'static str, Detail<'static>)]| {
+        let mut program = Program::new(2);
+        window(&mut program);
+        for (function, detail) in steps {
+            call(&mut program, 0, function, *detail);
+        }
+        let summary = summary(program.finish(), None);
+        (summary.never_synchronised, summary.messages)
+    };
+    let [put, get] = [("MPI_Put", transfer(1, 64, 0)), ("MPI_Get", transfer(1, 0, 64))];
+    let [flush, local] = ["MPI_Win_flush", "MPI_Win_flush_local"].map(|name| (name, sync(Some(1))));
+    // A get is two messages, a flush of puts an answer. A copy within the task is complete.
+    assert_eq!(open(&[put, get, ("MPI_Put", transfer(0, 64, 0))]), (2, 4));
+    assert_eq!(open(&[put, get, flush]), (0, 4));
+    // The flush has completed what was in front of it.
+    assert_eq!(open(&[put, put, flush, put, put, get]), (3, 7));
+    // Local completion is that of gets alone.
+    assert_eq!(open(&[put, put, get, local]), (2, 4));
+}
+
+/// The request is answered while the target is in no call: from the end of one to the start of the next.
+#[test]
+fn answers_without_the_target_are_counted() {
+    let with = |get: u64, flushed: u64| {
+        let mut program = Program::new(2);
+        window(&mut program);
+        let begin = program.now;
+        let lasts = |program: &mut Program, task: usize, start, end| {
+            let last = program.tasks[task].last_mut().unwrap();
+            (last.start, last.end) = (begin + start, begin + end);
+        };
+        program.call(1, Action::Polls { count: 1 });
+        lasts(&mut program, 1, 100, 1000);
+        call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+        lasts(&mut program, 0, get, get + 1);
+        call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+        lasts(&mut program, 0, get + 2, flushed);
+        program.now = begin + 6000;
+        program.send(1, 0, 5, 7);
+        lasts(&mut program, 1, 5000, 6000);
+        program.receive(0, 1, 5).finish();
+        summary(&program, None).answered_outside
+    };
+    assert_eq!(with(1000, 5000), 1);
+    assert_eq!([with(999, 5000), with(1000, 5001), with(200, 900)], [0; 3]);
 }
 
 /// A replay in which puts take time waits for them where the program waited for their local completion: the latest put to each target stands for all.

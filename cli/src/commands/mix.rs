@@ -283,6 +283,18 @@ fn text(summary: &Summary, servers_of_a_file: u32) -> String {
     if summary.never_completed > 0 {
         lines.push(format!("{} never completed", Count(summary.never_completed, "request")));
     }
+    if summary.never_synchronised > 0 {
+        lines.push(format!(
+            "{} completed by no synchronisation: epochs that were never closed",
+            Count(summary.never_synchronised, "one-sided transfer")
+        ));
+    }
+    if summary.outside_windows > 0 {
+        lines.push(format!(
+            "{} accessed memory that the target's window, by its captured size, does not have; the trace has the transfers",
+            Count(summary.outside_windows, "origin")
+        ));
+    }
     if summary.found_only > 0 {
         lines.push(format!("{} found a message that was never received", Count(summary.found_only, "probe")));
     }
@@ -302,8 +314,15 @@ fn text(summary: &Summary, servers_of_a_file: u32) -> String {
     let serving = u64::from(summary.io_servers) + u64::from(summary.interfaces);
     let answering = summary.answering.saturating_sub(serving);
     if answering > 0 {
+        let outside = match summary.answered_outside {
+            0 => String::new(),
+            some => format!(
+                ", but {} had an answer in the run while the target was outside MPI: --rma hardware answers so",
+                Count(some, "request")
+            ),
+        };
         lines.push(format!(
-            "{} answered one-sided requests of others, each where it waited in MPI",
+            "{} answered one-sided requests of others, each where it waited in MPI{outside}",
             Count(answering, "task")
         ));
     }

@@ -89,8 +89,10 @@ impl Builder<'_> {
     /// Answers the first requests for which `is_due` holds.
     fn answer(&mut self, event: &Event<'_>, is_due: impl Fn(&Answer) -> bool) -> Result<(), Problem> {
         while let Some((answer, rest)) = self.answers.rest.split_first().filter(|(first, _)| is_due(first)) {
-            let &Answer { comm, origin, at, bytes, transfer, .. } = answer;
+            let &Answer { comm, origin, at, asked, answered, bytes, transfer, .. } = answer;
             self.answers.rest = rest;
+            let outside = self.answers.returned <= asked && answered <= event.start.0;
+            self.task.counts.answered_outside += u64::from(outside && !self.serves && !self.several_threads);
             if let Some(LatestPolls { thread, call, start, polls }) = self.answers.polled.take() {
                 self.timeline.mark_computed(&mut self.task, thread, start, polls);
                 if let Some(notes) = &mut self.notes {

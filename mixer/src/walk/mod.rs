@@ -109,6 +109,7 @@ impl<'a> Walk<'a> {
     /// Ends the walk; `functions` is the capture's call table, and `span` when its recording began and ended.
     pub(crate) fn finish(mut self, functions: &[Function], span: (Nanos, Nanos)) -> Result<Task, MixError> {
         self.0.answer_rest().map_err(|problem| self.0.error(problem))?;
+        self.0.windows_end();
         self.0.abandon_open_receives();
         self.0.resolve_probes();
         Ok(self.0.finish(functions, span))
@@ -130,6 +131,9 @@ impl Consumer<MixError> for &mut Walk<'_> {
             builder.begin_answering(event);
         }
         builder.leave(event, before, has_record);
+        if !builder.answers.are_given() && !matches!(event.action, Action::Phase { .. } | Action::Preempted) {
+            builder.answers.returned = builder.answers.returned.max(event.end.0);
+        }
         if has_record && !builder.answers.are_given() {
             builder.answer_after(event).map_err(|problem| builder.error(problem))?;
         }
@@ -181,7 +185,9 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
         }
         Action::Preempted => walk.preempted(event),
         Action::Other { bytes, detail } => match detail {
-            Detail::Window { id, comm, .. } => return walk.window(event, *id, *comm),
+            Detail::Window { id, comm, size, unit } => {
+                return walk.window(event, *id, *comm, (*size, *unit));
+            }
             Detail::WindowFree(id) => return walk.window_freed(event, *id),
             Detail::Transfer(transfer) => return walk.transfer(event, transfer),
             Detail::Sync { window, target, assert, group, .. } => {

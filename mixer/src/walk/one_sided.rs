@@ -8,7 +8,7 @@ use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
 use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
 use crate::records::After;
-use crate::task::{Asked, AskedOf, Fate};
+use crate::task::{Asked, AskedOf, Fate, Reach};
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, Members, Transfer, WindowId};
 use vef_format::ids::{CommId, CommRank, Rank};
@@ -17,13 +17,24 @@ use vef_format::units::Bytes;
 
 impl Builder<'_> {
     /// A window is made: all members wait for each other.
-    pub(super) fn window(&mut self, event: &Event<'_>, id: WindowId, comm: CommId) -> Result<(), Problem> {
+    pub(super) fn window(
+        &mut self,
+        event: &Event<'_>,
+        id: WindowId,
+        comm: CommId,
+        (size, unit): (Bytes, u32),
+    ) -> Result<(), Problem> {
         let Some((own, index, group)) = self.duplicate(comm, OF_WINDOWS, id.0)? else {
             self.not_representable(event.call, Bytes::ZERO);
             return Ok(());
         };
-        let (posted, started, fences, targets) = Default::default();
-        self.windows.open.insert(id, Window { comm: own, index, group, posted, started, fences, targets });
+        // One of MPI_Win_create_dynamic has no unit: displacements are addresses.
+        if unit > 0 {
+            self.task.counts.outside_windows += self.answers.outside(index, size, unit);
+        }
+        let (posted, started, fences, targets, reached) = Default::default();
+        let window = Window { comm: own, index, group, posted, started, fences, targets, reached };
+        self.windows.open.insert(id, window);
         let mut chain = Chain::default();
         self.all_wait(event, own, &mut chain)?;
         self.timeline.end(event, &chain);
@@ -34,10 +45,27 @@ impl Builder<'_> {
     pub(super) fn window_freed(&mut self, event: &Event<'_>, id: WindowId) -> Result<(), Problem> {
         let mut chain = Chain::default();
         if let Some(window) = self.windows.open.remove(&id) {
+            self.window_ends(&window);
             self.all_wait(event, window.comm, &mut chain)?;
         }
         self.timeline.end(event, &chain);
         Ok(())
+    }
+
+    /// Counts what no synchronisation has completed, and tells the targets where transfers were made.
+    fn window_ends(&mut self, window: &Window) {
+        for outstanding in window.targets.values() {
+            self.task.counts.never_synchronised += outstanding.puts + outstanding.answers.len() as u64;
+        }
+        let asked = |(&target, &reach)| Asked { comm: window.index, target, of: AskedOf::Reach(reach) };
+        self.task.asked.extend(window.reached.iter().map(asked));
+    }
+
+    /// The end of the program is that of the windows that it has not freed.
+    pub(super) fn windows_end(&mut self) {
+        let mut open: Vec<_> = self.windows.open.drain().collect();
+        open.sort_unstable_by_key(|(id, _)| *id);
+        open.iter().for_each(|(_, window)| self.window_ends(window));
     }
 
     fn all_wait(&mut self, event: &Event<'_>, comm: CommId, chain: &mut Chain) -> Result<(), Problem> {
@@ -46,8 +74,8 @@ impl Builder<'_> {
 
     /// Rule 13: a transfer.
     pub(super) fn transfer(&mut self, event: &Event<'_>, transfer: &Transfer) -> Result<(), Problem> {
-        let &Transfer { window: id, target, sent, fetched, request, .. } = transfer;
-        let Some(window) = self.windows.open.get(&id) else {
+        let &Transfer { window: id, target, displacement, sent, fetched, at_target, request } = transfer;
+        let Some(window) = self.windows.open.get_mut(&id) else {
             self.not_representable(event.call, Bytes(sent.0.saturating_add(fetched.0)));
             return self.start(request, Pending::Outside(TimePart::Window));
         };
@@ -55,6 +83,9 @@ impl Builder<'_> {
         let Some(target) = window.group.get(target) else {
             return Err(Problem::Peer { comm, size, rank: target.0 });
         };
+        if target != self.rank && at_target > Bytes::ZERO {
+            window.reached.entry(target).or_insert(Reach::NONE).add(displacement, at_target);
+        }
         let mut chain = Chain::default();
         let (mut answer, mut put) = (None, None);
         let moved = Bytes(sent.0.saturating_add(fetched.0));
@@ -66,6 +97,7 @@ impl Builder<'_> {
                 let message = self.post_message(event, channel, moved, &mut chain)?;
                 if let Some(outstanding) = self.outstanding(id, target) {
                     (outstanding.last, outstanding.local) = (Some(message), put);
+                    outstanding.puts += 1;
                     outstanding.moved[0] = outstanding.moved[0].saturating_add(moved.0);
                 }
             }
@@ -142,7 +174,7 @@ impl Builder<'_> {
         transfer: bool,
     ) -> Result<ReceiveIndex, Problem> {
         let (at, answered, bytes) = (event.start.0, u64::MAX, moved[1]);
-        let of = AskedOf::Answer { at, answered, bytes, round: 0, transfer };
+        let of = AskedOf::Answer { asked: at, at, answered, bytes, round: 0, transfer };
         let answer = self.awaited_answer(event, Asked { comm, target: self.answering(target), of })?;
         if let Some(outstanding) = self.outstanding(id, target) {
             let moved = [0, 1].map(|way| outstanding.moved[way].saturating_add(moved[way].0));
@@ -164,7 +196,8 @@ impl Builder<'_> {
         chain: &mut Chain,
     ) -> Result<ReceiveIndex, Problem> {
         self.post_message(event, Channel::of_window(comm, target, Purpose::Request), sent, chain)?;
-        let of = AskedOf::Answer { at, answered: u64::MAX, bytes: fetched, round, transfer: false };
+        let of =
+            AskedOf::Answer { asked: at, at, answered: u64::MAX, bytes: fetched, round, transfer: false };
         self.awaited_answer(event, Asked { comm, target, of })
     }
 

@@ -1,6 +1,7 @@
 //! What a task does for one-sided calls of others: the requests that it answers, and the transfers that its fences wait for.
 
 use crate::index::CommIndex;
+use crate::task::Reach;
 use vef_format::capture::event::CallSlot;
 use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Nanos};
@@ -16,6 +17,10 @@ pub(crate) struct Answer {
     pub(crate) at: u64,
     /// When it, or one that asked later, had its answer.
     pub(crate) before: u64,
+    /// When the origin's call began that asked.
+    pub(crate) asked: u64,
+    /// When the origin's call returned that waited for the answer; [`u64::MAX`] on another host, whose clock is another.
+    pub(crate) answered: u64,
     /// Bytes of the answer.
     pub(crate) bytes: Bytes,
     /// Orders requests of the same time.
@@ -42,6 +47,8 @@ pub(crate) struct Owed {
     pub(crate) answers: Vec<Answer>,
     /// In order.
     pub(crate) fenced: Vec<Fenced>,
+    /// Where others made transfers in its windows, by communicator of the window.
+    pub(crate) reached: Vec<(CommIndex, Reach)>,
 }
 
 /// Failed polls in which a task may have answered.
@@ -59,8 +66,11 @@ pub(super) struct LatestPolls {
 pub(super) struct Answers<'a> {
     pub(super) rest: &'a [Answer],
     fenced: &'a [Fenced],
+    reached: &'a [(CommIndex, Reach)],
     /// When the latest call that waited returned.
     pub(super) waited_until: u64,
+    /// When the latest call returned.
+    pub(super) returned: u64,
     /// The latest failed polls since the latest record, if requests may have been answered there.
     pub(super) polled: Option<LatestPolls>,
 }
@@ -68,9 +78,10 @@ pub(super) struct Answers<'a> {
 impl<'a> Answers<'a> {
     /// All that a task does for others.
     pub(super) fn new(owed: Option<&'a Owed>) -> Self {
-        owed.map_or_else(Self::default, |Owed { answers, fenced }| Self {
+        owed.map_or_else(Self::default, |Owed { answers, fenced, reached }| Self {
             rest: answers,
             fenced,
+            reached,
             ..Self::default()
         })
     }
@@ -80,6 +91,12 @@ impl<'a> Answers<'a> {
         let begins = self.fenced.partition_point(|other| (other.comm, other.fence) < (comm, fence));
         let of_fence = move |other: &&Fenced| (other.comm, other.fence) == (comm, fence);
         self.fenced[begins..].iter().take_while(of_fence).map(|other| other.origin)
+    }
+
+    /// How many other tasks made transfers in the window, which has a `size` and a `unit`, where it has no memory.
+    pub(super) fn outside(&self, comm: CommIndex, size: Bytes, unit: u32) -> u64 {
+        let of_window = self.reached.iter().filter(|(other, _)| *other == comm);
+        of_window.filter(|(_, reach)| !reach.is_within(size, unit)).count() as u64
     }
 
     /// Whether all are given.

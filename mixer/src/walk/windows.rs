@@ -1,7 +1,7 @@
 //! The windows of one task, and what its transfers through them still wait for.
 
 use crate::index::{CommIndex, MessageIndex, ReceiveIndex, RecordIndex};
-use crate::task::{Asked, AskedOf};
+use crate::task::{Asked, AskedOf, Reach};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,6 +73,8 @@ pub(super) struct Window {
     pub(super) fences: u32,
     /// What has been done at each target since the last synchronisation.
     pub(super) targets: BTreeMap<Rank, Outstanding>,
+    /// Where transfers to others were made.
+    pub(super) reached: BTreeMap<Rank, Reach>,
 }
 
 impl Window {
@@ -81,7 +83,7 @@ impl Window {
         let outstanding = self.targets.iter_mut().filter(|(target, _)| of(**target));
         outstanding
             .filter_map(|(&target, outstanding)| {
-                outstanding.local = None;
+                (outstanding.local, outstanding.puts) = (None, 0);
                 Some((target, outstanding.last.take()?))
             })
             .collect()
@@ -100,6 +102,8 @@ impl Window {
 pub(super) struct Outstanding {
     /// The latest transfer without an answer.
     pub(super) last: Option<MessageIndex>,
+    /// Number of transfers without an answer.
+    pub(super) puts: u64,
     /// Its record, if no call has waited until it left.
     pub(super) local: Option<RecordIndex>,
     /// The receives of answers.
