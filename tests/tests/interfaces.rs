@@ -131,6 +131,12 @@ fn interfaces_are_no_ranks() {
             let runtime = job["runtime_ps"].as_u64().expect("a number");
             assert!(sum > 3 * runtime && sum <= u64::from(RANKS) * runtime, "{placement}: {job}");
         }
+        let stats = run(vef().arg("stats").arg(&container)).success().stdout();
+        for said in
+            ["container of 10 tasks,", "storage servers: tasks 4–5\n", "network interfaces: tasks 6–9\n"]
+        {
+            assert!(stats.contains(said), "{said}: {stats}");
+        }
         let mut command = vef();
         let report = json(command.arg("report").arg(&container).args(["--format", "json", "-o", "-"]));
         let by_task = report["ranks"]["computing_ps"].as_array().expect("a list");
