@@ -209,16 +209,20 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
     let ended = (0..4).find_map(|_| attempt());
     let is_success = |ended: &Ended| ended.output.status.success();
     if !ended.as_ref().is_some_and(is_success) {
-        // Open MPI 5 has an internal error in some of its neighbourhood collectives, or does not end; Intel MPI ends some programs by a signal.
-        let mut without = Command::new(mpi.launcher()[0]);
-        without.args(&mpi.launcher()[1..]).args(["-n", &RANKS.to_string()]).arg(program);
-        let without = run_within(without.arg(seed.to_string()).arg(&plan), Duration::from_secs(60));
-        let fails_alike = match (&ended, &without) {
+        // Open MPI 5 has an internal error in some of its neighbourhood collectives, or does not end; Intel MPI ends some programs by a signal;
+        // MPICH 4.0.2 loses messages of some neighbourhoods now and then.
+        let mut without = || {
+            let mut without = Command::new(mpi.launcher()[0]);
+            without.args(&mpi.launcher()[1..]).args(["-n", &RANKS.to_string()]).arg(program);
+            run_within(without.arg(seed.to_string()).arg(&plan), Duration::from_secs(60))
+        };
+        let fails_alike = (0..4).any(|_| match (&ended, &without()) {
             (None, None) => true,
             (Some(_), Some(without)) => !is_success(without),
             _ => false,
-        };
-        let has_faults = matches!(mpi, Mpi::Wheel(Wheel::OpenMpi5 | Wheel::Intel));
+        });
+        let has_faults = matches!(mpi, Mpi::Wheel(Wheel::OpenMpi5 | Wheel::Intel))
+            || (mpi == Mpi::Mpich && ended.is_none());
         let said = ended.map_or("it hangs".to_owned(), |ended| ended.stderr());
         assert!(fails_alike && has_faults, "{mpi:?} seed {seed}: {said}");
         return false;
