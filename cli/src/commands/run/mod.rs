@@ -1,40 +1,36 @@
 //! `vef run`: starts an MPI program under its launcher, with the preload library in the ranks.
 
+mod directory;
 mod live;
+mod outcome;
+
+pub use directory::unused;
+
+use directory::claim;
+use outcome::{await_ranks, compress, report};
 
 use crate::groups::{RankList, parse};
 use crate::launch;
 use crate::library;
 use crate::output::{self, Failure, Written, WrittenDirectory};
-use crate::progress::Bar;
 use crate::tools::Tools;
-use rayon::prelude::*;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sim_example::quantity::{parse_bytes, parse_time};
 use std::ffi::OsString;
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
 use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
-use vef_format::capture::{Capture, CaptureError, Digest, Tally, rank_file, spawned_worlds, world_size};
-use vef_format::ids::Rank;
 use vef_format::nearest::did_you_mean;
 use vef_format::new_file::is_stdout;
-use vef_format::units::{Bytes, Count, Grouped};
+use vef_format::units::Bytes;
 
 /// Environment variable with the directory for the capture.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
-
-/// How the recorder's reason ends when `--stop-after` stopped it.
-const ASKED: &str = "as asked";
 
 /// Run an MPI program and capture the MPI calls of every rank
 #[derive(clap::Args)]
@@ -303,90 +299,6 @@ fn identity() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// The directory of a capture while its program runs. A lock, where the file system has locks, refuses it to other runs on this host.
-struct Claimed {
-    /// Absolute.
-    directory: PathBuf,
-    is_new: bool,
-    _lock: File,
-}
-
-impl Claimed {
-    /// Removes the directory if it is new and still empty.
-    fn give_up(&self) {
-        if self.is_new {
-            let _ = std::fs::remove_dir(&self.directory);
-        }
-    }
-}
-
-/// Creates the directory for the capture, or takes an empty one.
-fn claim(run: &Arguments) -> Result<Claimed, Failure> {
-    let (directory, is_new) = match &run.output {
-        Some(named) => (named.to_path_buf(), !named.exists()),
-        None => (new_directory(&run.program)?, true),
-    };
-    let unusable =
-        |error| format!("{}: cannot be the directory for the capture: {error}", directory.display());
-    std::fs::create_dir_all(&directory).map_err(unusable)?;
-    let lock = File::open(&directory).map_err(unusable)?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-        return Err(format!("{}: another vef run writes its capture here", directory.display()).into());
-    }
-    let mut entries = std::fs::read_dir(&directory).map_err(unusable)?;
-    if entries.next().is_some() {
-        return Err(format!(
-            "{}: is not empty; a capture needs a directory of its own (-o DIR)",
-            directory.display()
-        )
-        .into());
-    }
-    Ok(Claimed { directory: directory.canonicalize().map_err(unusable)?, is_new, _lock: lock })
-}
-
-/// Creates a directory that the user did not name.
-fn new_directory(program: &[OsString]) -> Result<PathBuf, Failure> {
-    loop {
-        let directory = unused_name(program);
-        match std::fs::create_dir(&directory) {
-            // Another run was faster.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(format!(
-                    "{}: cannot be the directory for the capture: {error}",
-                    directory.display()
-                )
-                .into());
-            }
-            Ok(()) => return Ok(directory),
-        }
-    }
-}
-
-/// `vef-PROGRAM` (`vef-capture` for a launcher line), with a number if that exists.
-fn unused_name(program: &[OsString]) -> PathBuf {
-    let program = program.first().filter(|_| launch::launcher_position(program).is_none());
-    let mut name = OsString::from("vef-");
-    name.push(program.and_then(|program| Path::new(program).file_stem()).unwrap_or("capture".as_ref()));
-    unused(name)
-}
-
-/// `name`, or the first of `name.2`, `name.3`, … that does not exist.
-pub fn unused(name: OsString) -> PathBuf {
-    let numbered = |number: u32| {
-        let mut longer = name.clone();
-        longer.push(format!(".{number}"));
-        PathBuf::from(longer)
-    };
-    let mut path = PathBuf::from(&name);
-    let mut number = 2;
-    while path.exists() {
-        path = numbered(number);
-        number += 1;
-    }
-    path
-}
-
 /// Runs the line to its end, with stdin, stdout and stderr of this process, which a `view` may pass on. An interrupt from the terminal
 /// reaches the launcher, which ends its ranks. Requests to terminate this process (`kill`, `timeout`, a batch
 /// system) are forwarded to the launcher, and this process continues to report the capture.
@@ -440,162 +352,4 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
-}
-
-/// Compresses the files of all ranks, also of spawned worlds; prints the result in one line.
-fn compress(directory: &Path) -> Result<(), Failure> {
-    let bar = Bar::new("compressing the capture");
-    let mut files = Vec::new();
-    for directory in
-        std::iter::once(directory.to_owned()).chain(spawned_worlds(directory).into_iter().map(|(_, dir)| dir))
-    {
-        let tasks = world_size(&directory).unwrap_or(0);
-        let ranks = (0..tasks).map(Rank).filter(|&rank| rank_file(&directory, rank).exists());
-        files.extend(ranks.map(|rank| (directory.clone(), rank)));
-    }
-    let done = AtomicU64::new(0);
-    let sizes = files.par_iter().map(|(directory, rank)| {
-        let sizes = vef_format::capture::compress(directory, *rank)?;
-        bar.set(done.fetch_add(1, Ordering::Relaxed) + 1, files.len() as u64);
-        Ok((sizes.plain, sizes.compressed))
-    });
-    let sizes: Result<Vec<_>, CaptureError> = sizes.collect();
-    let (plain, compressed) =
-        sizes?.into_iter().fold((0, 0), |(plain, packed), (one, two)| (plain + one, packed + two));
-    drop(bar);
-    output::remark(format_args!("compressed from {} to {}", Bytes(plain), Bytes(compressed)));
-    Ok(())
-}
-
-/// Waits, for three seconds at most, for the ranks of a program that failed: after `MPI_Abort` a launcher may end before them.
-fn await_ranks(directory: &Path) {
-    let Ok(capture) = Capture::open(directory) else { return };
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(3)
-        && (0..capture.tasks()).any(|rank| capture.is_being_written(Rank(rank)))
-    {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Prints one line about the capture on stderr; returns whether there is one.
-fn report(run: &Arguments, claimed: &Claimed) -> bool {
-    let directory = &claimed.directory;
-    let capture = match Capture::open(directory) {
-        Ok(capture) => capture,
-        Err(CaptureError::NoCapture(_)) => {
-            claimed.give_up();
-            output::remark(format_args!(
-                "{}: nothing was captured: no rank came through MPI_Init with the library loaded and recording",
-                directory.display()
-            ));
-            return false;
-        }
-        Err(_) if !directory.is_dir() => {
-            output::remark(format_args!(
-                "{}: was removed during the run; nothing is left of the capture",
-                directory.display()
-            ));
-            return false;
-        }
-        Err(error) => return unreadable(error),
-    };
-    let bar = Bar::new("reading the capture");
-    let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())));
-    drop(bar);
-    let digest = match digest {
-        Ok(digest) => digest,
-        Err(error) => return unreadable(error),
-    };
-    output::remark(format_args!("captured in {}: {}", directory.display(), summary(run, &digest)));
-    if run.mix.is_none() {
-        output::oversubscribed(directory, capture.hosts().iter().filter(|host| host.is_oversubscribed()));
-        output::spawned(&capture.spawned(), &capture.left_out());
-    }
-    let launched = capture.launched();
-    if let Some(asked) = run.ranks.filter(|&asked| asked > launched) {
-        output::remark(format_args!(
-            "warning: {asked} ranks were started, but MPI_COMM_WORLD has {launched}: the launcher and the program are probably of \
-             different MPIs (--mpirun)"
-        ));
-    }
-    if let Some(ranks) = &run.only_ranks
-        && ranks.ranges.iter().all(|range| *range.start() >= digest.tasks)
-    {
-        output::remark(format_args!(
-            "warning: no rank was recorded: --only-ranks {} has none of MPI_COMM_WORLD's {}",
-            ranks.text, digest.tasks
-        ));
-    }
-    if run.only_phase.is_some() && digest.messages + digest.collectives == 0 {
-        let phase = run.only_phase.as_deref().unwrap_or_default();
-        output::remark(format_args!(
-            "warning: nothing was sent in a phase {phase:?}: did the program enter one?"
-        ));
-    }
-    true
-}
-
-fn unreadable(error: CaptureError) -> bool {
-    output::error(&error.into());
-    false
-}
-
-fn summary(run: &Arguments, digest: &Digest) -> String {
-    let mut text = format!(
-        "{}, {}, {} with {}, {}",
-        Count(digest.tasks, "rank"),
-        Count(digest.total_calls(), "call"),
-        Count(digest.messages, "message"),
-        digest.bytes,
-        Count(digest.collectives, "collective call")
-    );
-    if digest.transfers.calls > 0 {
-        let Tally { calls, bytes } = digest.transfers;
-        text.push_str(&format!(", {} with {bytes}", Count(calls, "one-sided transfer")));
-    }
-    if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
-        text.push_str(&format!("; {} not recorded, as asked", Count(digest.stopped.len(), "rank")));
-    } else if !digest.stop_reasons.is_empty()
-        && digest.stop_reasons.keys().all(|reason| reason.ends_with(ASKED))
-    {
-        text.push_str(&format!("; recording stopped on {}, as asked", Count(digest.stopped.len(), "rank")));
-    } else if !digest.stopped.is_empty() {
-        let reasons: Vec<String> =
-            digest.stop_reasons.iter().map(|(reason, ranks)| format!("{reason} × {ranks}")).collect();
-        let reasons = match reasons.is_empty() {
-            // The reason did not fit.
-            true => String::new(),
-            false => format!(" ({})", reasons.join(", ")),
-        };
-        text.push_str(&format!(
-            "; INCOMPLETE: recording stopped on {}{reasons}",
-            Count(digest.stopped.len(), "rank")
-        ));
-    } else if digest.not_representable.is_empty() {
-        text.push_str("; all can be represented in a trace");
-    }
-    // The summary of --mix has the rest.
-    if run.mix.is_some() {
-        return text;
-    }
-    let (accesses, others): (Vec<_>, Vec<_>) =
-        digest.not_representable.iter().partition(|(name, _)| name.starts_with("MPI_File_"));
-    for (calls, what) in
-        [(others, "not representable in a trace"), (accesses, "not in a trace without vef mix --io-servers")]
-    {
-        if !calls.is_empty() {
-            let calls = calls.iter();
-            let calls =
-                calls.map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.calls), tally.bytes));
-            text.push_str(&format!("; {what}: {}", calls.collect::<Vec<_>>().join(", ")));
-        }
-    }
-    if digest.never_completed > 0 {
-        text.push_str(&format!("; {} never completed", Count(digest.never_completed, "request")));
-    }
-    if !digest.unfinished.is_empty() {
-        text.push_str(&format!("; {} ended without MPI_Finalize", Count(digest.unfinished.len(), "rank")));
-    }
-    text
 }
