@@ -1,6 +1,6 @@
 //! The directory for a capture: of its own, or named.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::launch;
 use crate::output::Failure;
 use rustix::fs::{FlockOperation, flock};

@@ -1,6 +1,6 @@
 //! What a run has captured: said in one line, and compressed on request.
 
-use super::Arguments;
+use super::arguments::Arguments;
 use super::directory::Claimed;
 use crate::output::{self, Failure};
 use crate::progress::Bar;
