@@ -211,7 +211,7 @@ fn seed(mpi: Mpi, program: &Path, seed: u64, classes: &Mutex<BTreeMap<String, u6
     if !ended.as_ref().is_some_and(is_success) {
         // Open MPI 5 has an internal error in some of its neighbourhood collectives, or does not end; Intel MPI ends some programs by a signal;
         // MPICH 4.0.2 loses messages of some neighbourhoods now and then.
-        let mut without = || {
+        let without = || {
             let mut without = Command::new(mpi.launcher()[0]);
             without.args(&mpi.launcher()[1..]).args(["-n", &RANKS.to_string()]).arg(program);
             run_within(without.arg(seed.to_string()).arg(&plan), Duration::from_secs(60))
