@@ -131,6 +131,12 @@ fn interfaces_are_no_ranks() {
             let runtime = job["runtime_ps"].as_u64().expect("a number");
             assert!(sum > 3 * runtime && sum <= u64::from(RANKS) * runtime, "{placement}: {job}");
         }
+        let stats = run(vef().arg("stats").arg(&container)).success().stdout();
+        for said in
+            ["container of 10 tasks,", "storage servers: tasks 4–5\n", "network interfaces: tasks 6–9\n"]
+        {
+            assert!(stats.contains(said), "{said}: {stats}");
+        }
         let mut command = vef();
         let report = json(command.arg("report").arg(&container).args(["--format", "json", "-o", "-"]));
         let by_task = report["ranks"]["computing_ps"].as_array().expect("a list");
@@ -146,5 +152,35 @@ fn interfaces_are_no_ranks() {
             (of_computing["mean"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-6,
             "{of_computing}"
         );
+    }
+}
+
+/// A part of the run has the answers to what is asked in it; the captured time of programs with windows is known.
+#[test]
+fn parts_have_their_answers() {
+    for captured in Captured::all() {
+        let mpi = captured.mpi;
+        for how in ["software", "hardware"] {
+            let (container, _) = captured.mix("t.vefx", &["--rma", how]);
+            let part = |options: &[&str]| {
+                let mut command = vef();
+                command.arg("sim").arg(&container).args(options).args(["--topology", "switch:4", "--json"]);
+                let told = json(&mut command);
+                let kinds = told["kinds"].as_array().expect("a list");
+                let messages = kinds.iter().find(|kind| kind["kind"] == "point_to_point");
+                let number = |value: &Value| value.as_u64().expect("a number");
+                let bytes = messages.map_or(0, |messages| number(&messages["bytes"]));
+                (number(&told["jobs"][0]["part"]["records"]), bytes)
+            };
+            let (_, bytes) = part(&["--phase", "pcontrol_4"]);
+            // A target may answer after its phase.
+            assert!(bytes <= 4 * 3716 && (how == "software" || bytes == 4 * 3716), "{mpi:?}, {how}: {bytes}");
+            let (whole, all) = part(&["--from", "0ns"]);
+            // Rank 3 computes until then.
+            let (first, fetched) = part(&["--to", "60ms"]);
+            let (last, rest) = part(&["--from", "60ms"]);
+            assert_eq!((first + last, fetched + rest), (whole, all), "{mpi:?}, {how}");
+            assert!(first > 0 && last > first, "{mpi:?}, {how}: {first} and {last}");
+        }
     }
 }

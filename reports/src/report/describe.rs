@@ -81,6 +81,10 @@ fn head(path: &Path, stats: &Stats) -> Head {
         ranks: stats.header.tasks,
         hosts,
         spawned: stats.about.facts(About::SPAWNED).cloned().collect(),
+        serving: [About::STORAGE, About::INTERFACES]
+            .into_iter()
+            .flat_map(|name| stats.about.facts(name).map(move |tasks| format!("{name}: {tasks}")))
+            .collect(),
         clock_ps: stats.header.clock.0.into(),
         warnings: warnings.into_iter().flatten().collect(),
         not_in_trace: stats.about.facts(About::NOT_IN_TRACE).cloned().collect(),

@@ -114,16 +114,17 @@ impl Report {
             .hosts
             .iter()
             .take(8)
-            .map(|host| format!("{} ({})", host.name, Count(host.ranks, "rank")))
+            .map(|host| format!("{} ({})", host.name, Count(host.ranks, head.task())))
             .collect();
         let more = head.hosts.len().saturating_sub(8);
         html! {
             dl .facts {
                 dt { "file" } dd { (head.file) ", " (head.kind) ", " (bytes(head.file_bytes)) }
-                dt { "ranks" } dd {
+                dt { (head.task()) "s" } dd {
                     (Grouped(head.ranks))
                     @if !hosts.is_empty() { " on " (hosts.join(", ")) @if more > 0 { " and " (Count(more, "more host")) } }
                 }
+                @if !head.serving.is_empty() { dt { "serving" } dd { (head.serving.join("; ")) } }
                 @if !head.spawned.is_empty() { dt { "spawned" } dd { (head.spawned.join("; ")) } }
                 @if let Some(part) = &head.part { dt { "part" } dd { strong { "only " (part) } } }
                 @if let Some(captured) = &head.captured { dt { "run" } dd { (spans(captured)) } }

@@ -31,7 +31,7 @@ impl Report {
             "{}: {} of {}, {}\n",
             head.file,
             head.kind,
-            Count(head.ranks, "rank"),
+            Count(head.ranks, head.task()),
             bytes(head.file_bytes)
         ));
         if let Some(part) = &head.part {
@@ -50,11 +50,14 @@ impl Report {
                 .hosts
                 .iter()
                 .take(4)
-                .map(|host| format!("{} ({})", host.name, Count(host.ranks, "rank")))
+                .map(|host| format!("{} ({})", host.name, Count(host.ranks, head.task())))
                 .collect();
             let more = head.hosts.len().saturating_sub(4);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             out.push_str(&format!("  on {}{more}\n", hosts.join(", ")));
+        }
+        for serving in &head.serving {
+            out.push_str(&format!("  {serving}\n"));
         }
         for spawned in &head.spawned {
             out.push_str(&format!("  spawned by the program: {spawned}\n"));

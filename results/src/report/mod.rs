@@ -122,8 +122,11 @@ pub struct Head {
     pub part: Option<String>,
     /// How long the captured run took, where the trace tells it.
     pub captured: Option<Captured>,
-    /// Number of ranks.
+    /// Number of ranks, and of the tasks behind them that ran no program.
     pub ranks: u32,
+    /// What the tasks are that ran no program: storage servers, network interfaces.
+    #[serde(default)]
+    pub serving: Vec<String>,
     /// The hosts, in the order of their first ranks.
     pub hosts: Vec<Host>,
     /// The worlds that the program spawned: their tasks, and the directories of their captures.
@@ -135,6 +138,13 @@ pub struct Head {
     pub warnings: Vec<String>,
     /// What the program did that a trace cannot hold.
     pub not_in_trace: Vec<String>,
+}
+
+impl Head {
+    /// What its tasks are called together: ranks, unless some ran no program.
+    pub fn task(&self) -> &'static str {
+        if self.serving.is_empty() { "rank" } else { "task" }
+    }
 }
 
 /// How long a captured run took, from the start of each rank on.
