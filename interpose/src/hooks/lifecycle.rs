@@ -85,7 +85,7 @@ pub(crate) fn begin(
         }
         lane.check();
         if settings.ranks.is_some_and(|ranks| !ranks.has(tracer.rank.0)) {
-            tracer.stop_quietly(lane, "not among the ranks to be recorded");
+            tracer.stop_quietly(lane, "not among the ranks to be recorded, as asked");
         } else {
             tracer.start();
         }

@@ -1,132 +1,34 @@
 //! `vef run`: starts an MPI program under its launcher, with the preload library in the ranks.
 
+mod arguments;
+mod directory;
 mod live;
+mod outcome;
 
-use crate::groups::{RankList, parse};
+pub use arguments::Arguments;
+pub use directory::unused;
+
+use directory::claim;
+use outcome::{await_ranks, compress, report};
+
+use crate::groups::parse;
 use crate::launch;
 use crate::library;
-use crate::output::{self, Failure, Written, WrittenDirectory};
-use crate::progress::Bar;
+use crate::output::{self, Failure};
 use crate::tools::Tools;
-use rayon::prelude::*;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
-use sim_example::quantity::{parse_bytes, parse_time};
-use std::ffi::OsString;
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
-use vef_format::capture::{Capture, CaptureError, Digest, Tally, rank_file, spawned_worlds, world_size};
-use vef_format::ids::Rank;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vef_format::nearest::did_you_mean;
 use vef_format::new_file::is_stdout;
-use vef_format::units::{Bytes, Count, Grouped};
 
 /// Environment variable with the directory for the capture.
 const DIRECTORY_VARIABLE: &str = "VEF_DIR";
-
-/// How the recorder's reason ends when `--stop-after` stopped it.
-const ASKED: &str = "as asked";
-
-/// Run an MPI program and capture the MPI calls of every rank
-#[derive(clap::Args)]
-#[command(after_help = "\
-The library is preloaded into the ranks only. An existing LD_PRELOAD is kept, in front of the library.
-The capture is a directory with one file per rank, for `vef mix DIR`. The exit code is that of the program, or 2 if the
-program succeeds but nothing is captured, or --mix or --compress fails.
---mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
-A program marks phases by vef_phase.h (`vef generate header DIR` writes it) or by MPI_Pcontrol(n), n from 3, and
-MPI_Pcontrol(-n); MPI_Pcontrol(1, \"name\") of other tools marks none. Traces in containers (.vefx) keep them.
-On several hosts, the directory and the library must have the same paths on all of them.
-With --only-phase, messages may lack a partner: `vef mix --lenient` drops them. With --only-ranks, or if recording stops on a
-rank, vef mix drops them without an option, and counts them.
-
-Examples:
-  vef run -n 4 -- ./app input
-  vef run -o capture --mix app.vefx -n 8 -- lmp -in in.lj
-  vef run --oversubscribe -n 8 -- ./app                    # on fewer than 8 cores, under Open MPI
-  vef run -- mpirun -n 2 ./master : -n 6 ./worker
-  vef run -- srun -N 2 -n 16 numactl --localalloc ./app
-  vef run --script -- ./job.sh                             # the script calls mpirun itself
-  vef run --tool profile --tool ./mine.so --tool capture -n 4 -- ./app")]
-pub struct Arguments {
-    /// Number of ranks (passed to the launcher as -n)
-    #[arg(short = 'n', long = "ranks", visible_alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub ranks: Option<u32>,
-    /// Directory for the capture [default: vef-PROGRAM, vef-capture for a launcher line; with a number if
-    /// that exists]
-    #[arg(short, long, value_name = "DIR", value_parser = WrittenDirectory::of("-o names the directory of the capture; --mix FILE.vefx writes a trace, too"))]
-    pub output: Option<WrittenDirectory>,
-    /// Launcher, optionally with options [default: that of the program's MPI, else mpirun, mpiexec, srun]
-    #[arg(long, value_name = "CMD")]
-    pub mpirun: Option<String>,
-    /// Allow more ranks than cores (Open MPI refuses otherwise); times then include scheduling
-    #[arg(long, conflicts_with = "script")]
-    pub oversubscribe: bool,
-    /// Stack this tool between program and MPI; may be repeated, in order: capture, profile, text,
-    /// collectives=TABLE, or the file of a tool (docs/tools.md) [default: $VEF_TOOLS, $TOOLS, else capture]
-    #[arg(long = "tool", value_name = "NAME|FILE")]
-    pub tools: Vec<PathBuf>,
-    /// Also mix the capture into this trace: a container if the name ends in .vefx, else text
-    #[arg(long, value_name = "OUT", value_parser = Written::trace())]
-    pub mix: Option<Written>,
-    /// Run a script that calls the launcher itself; ranks are reached through its environment. Only the first
-    /// launch is recorded
-    #[arg(long, conflicts_with_all = ["ranks", "mpirun"])]
-    pub script: bool,
-    /// Compress the files of the capture when the program has ended (zstd); all commands read them
-    #[arg(long)]
-    pub compress: bool,
-    /// Stop recording a rank when its file reaches this size (500K, 64MiB); the program continues
-    #[arg(long, value_name = "SIZE", value_parser = limit)]
-    pub max_size: Option<Bytes>,
-    /// Stop recording a rank after this time since MPI_Init (90s, 500ms), or after this many of its calls (1000000); it stops
-    /// when its next 64 KiB of records are full at the latest, and the program continues
-    #[arg(long, value_name = "TIME|CALLS", value_parser = stop_after)]
-    pub stop_after: Option<String>,
-    /// Show each second what every rank does: messages and bytes sent, shares of time in MPI and waiting there, phase, last call. On
-    /// a terminal in place; otherwise a line on stderr for all ranks
-    #[arg(long)]
-    pub live: bool,
-    /// Record only while the program is in the phase of this name (vef_phase_begin)
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub only_phase: Option<String>,
-    /// Record only these ranks, such as 0-3,8
-    #[arg(long, value_name = "LIST")]
-    pub only_ranks: Option<RankList>,
-    /// The program and its arguments, or a whole launcher line
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROG ARGS")]
-    pub program: Vec<OsString>,
-}
-
-/// Parses the size limit of a rank's file; it must have room for a header and a chunk.
-fn limit(text: &str) -> Result<Bytes, String> {
-    const LEAST: u64 = (HEADER_SIZE + CHUNK_SIZE) as u64;
-    match parse_bytes(text).map_err(|error| error.to_string())? {
-        Bytes(size) if size < LEAST => Err(format!("must be at least {}K", LEAST >> 10)),
-        size => Ok(size),
-    }
-}
-
-/// When recording stops, as the recorder reads it.
-fn stop_after(text: &str) -> Result<String, String> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok_and(|calls| calls > 0) {
-        return Ok(text.to_owned());
-    }
-    match parse_time(text) {
-        Ok(time) if time.0 >= 1000 => Ok(format!("{}ns", time.0 / 1000)),
-        Ok(_) => Err("must be at least 1ns".into()),
-        Err(error) => Err(format!("{error}, or a number of calls")),
-    }
-}
 
 pub fn run(run: &Arguments) -> Result<ExitCode, Failure> {
     let Ended { program, done } = capture(run)?;
@@ -303,90 +205,6 @@ fn identity() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// The directory of a capture while its program runs. A lock, where the file system has locks, refuses it to other runs on this host.
-struct Claimed {
-    /// Absolute.
-    directory: PathBuf,
-    is_new: bool,
-    _lock: File,
-}
-
-impl Claimed {
-    /// Removes the directory if it is new and still empty.
-    fn give_up(&self) {
-        if self.is_new {
-            let _ = std::fs::remove_dir(&self.directory);
-        }
-    }
-}
-
-/// Creates the directory for the capture, or takes an empty one.
-fn claim(run: &Arguments) -> Result<Claimed, Failure> {
-    let (directory, is_new) = match &run.output {
-        Some(named) => (named.to_path_buf(), !named.exists()),
-        None => (new_directory(&run.program)?, true),
-    };
-    let unusable =
-        |error| format!("{}: cannot be the directory for the capture: {error}", directory.display());
-    std::fs::create_dir_all(&directory).map_err(unusable)?;
-    let lock = File::open(&directory).map_err(unusable)?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-        return Err(format!("{}: another vef run writes its capture here", directory.display()).into());
-    }
-    let mut entries = std::fs::read_dir(&directory).map_err(unusable)?;
-    if entries.next().is_some() {
-        return Err(format!(
-            "{}: is not empty; a capture needs a directory of its own (-o DIR)",
-            directory.display()
-        )
-        .into());
-    }
-    Ok(Claimed { directory: directory.canonicalize().map_err(unusable)?, is_new, _lock: lock })
-}
-
-/// Creates a directory that the user did not name.
-fn new_directory(program: &[OsString]) -> Result<PathBuf, Failure> {
-    loop {
-        let directory = unused_name(program);
-        match std::fs::create_dir(&directory) {
-            // Another run was faster.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(format!(
-                    "{}: cannot be the directory for the capture: {error}",
-                    directory.display()
-                )
-                .into());
-            }
-            Ok(()) => return Ok(directory),
-        }
-    }
-}
-
-/// `vef-PROGRAM` (`vef-capture` for a launcher line), with a number if that exists.
-fn unused_name(program: &[OsString]) -> PathBuf {
-    let program = program.first().filter(|_| launch::launcher_position(program).is_none());
-    let mut name = OsString::from("vef-");
-    name.push(program.and_then(|program| Path::new(program).file_stem()).unwrap_or("capture".as_ref()));
-    unused(name)
-}
-
-/// `name`, or the first of `name.2`, `name.3`, … that does not exist.
-pub fn unused(name: OsString) -> PathBuf {
-    let numbered = |number: u32| {
-        let mut longer = name.clone();
-        longer.push(format!(".{number}"));
-        PathBuf::from(longer)
-    };
-    let mut path = PathBuf::from(&name);
-    let mut number = 2;
-    while path.exists() {
-        path = numbered(number);
-        number += 1;
-    }
-    path
-}
-
 /// Runs the line to its end, with stdin, stdout and stderr of this process, which a `view` may pass on. An interrupt from the terminal
 /// reaches the launcher, which ends its ranks. Requests to terminate this process (`kill`, `timeout`, a batch
 /// system) are forwarded to the launcher, and this process continues to report the capture.
@@ -440,162 +258,4 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
-}
-
-/// Compresses the files of all ranks, also of spawned worlds; prints the result in one line.
-fn compress(directory: &Path) -> Result<(), Failure> {
-    let bar = Bar::new("compressing the capture");
-    let mut files = Vec::new();
-    for directory in
-        std::iter::once(directory.to_owned()).chain(spawned_worlds(directory).into_iter().map(|(_, dir)| dir))
-    {
-        let tasks = world_size(&directory).unwrap_or(0);
-        let ranks = (0..tasks).map(Rank).filter(|&rank| rank_file(&directory, rank).exists());
-        files.extend(ranks.map(|rank| (directory.clone(), rank)));
-    }
-    let done = AtomicU64::new(0);
-    let sizes = files.par_iter().map(|(directory, rank)| {
-        let sizes = vef_format::capture::compress(directory, *rank)?;
-        bar.set(done.fetch_add(1, Ordering::Relaxed) + 1, files.len() as u64);
-        Ok((sizes.plain, sizes.compressed))
-    });
-    let sizes: Result<Vec<_>, CaptureError> = sizes.collect();
-    let (plain, compressed) =
-        sizes?.into_iter().fold((0, 0), |(plain, packed), (one, two)| (plain + one, packed + two));
-    drop(bar);
-    output::remark(format_args!("compressed from {} to {}", Bytes(plain), Bytes(compressed)));
-    Ok(())
-}
-
-/// Waits, for three seconds at most, for the ranks of a program that failed: after `MPI_Abort` a launcher may end before them.
-fn await_ranks(directory: &Path) {
-    let Ok(capture) = Capture::open(directory) else { return };
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(3)
-        && (0..capture.tasks()).any(|rank| capture.is_being_written(Rank(rank)))
-    {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Prints one line about the capture on stderr; returns whether there is one.
-fn report(run: &Arguments, claimed: &Claimed) -> bool {
-    let directory = &claimed.directory;
-    let capture = match Capture::open(directory) {
-        Ok(capture) => capture,
-        Err(CaptureError::NoCapture(_)) => {
-            claimed.give_up();
-            output::remark(format_args!(
-                "{}: nothing was captured: no rank came through MPI_Init with the library loaded and recording",
-                directory.display()
-            ));
-            return false;
-        }
-        Err(_) if !directory.is_dir() => {
-            output::remark(format_args!(
-                "{}: was removed during the run; nothing is left of the capture",
-                directory.display()
-            ));
-            return false;
-        }
-        Err(error) => return unreadable(error),
-    };
-    let bar = Bar::new("reading the capture");
-    let digest = Digest::of(&capture, |rank| bar.set(u64::from(rank.0) + 1, u64::from(capture.tasks())));
-    drop(bar);
-    let digest = match digest {
-        Ok(digest) => digest,
-        Err(error) => return unreadable(error),
-    };
-    output::remark(format_args!("captured in {}: {}", directory.display(), summary(run, &digest)));
-    if run.mix.is_none() {
-        output::oversubscribed(directory, capture.hosts().iter().filter(|host| host.is_oversubscribed()));
-        output::spawned(&capture.spawned(), &capture.left_out());
-    }
-    let launched = capture.launched();
-    if let Some(asked) = run.ranks.filter(|&asked| asked > launched) {
-        output::remark(format_args!(
-            "warning: {asked} ranks were started, but MPI_COMM_WORLD has {launched}: the launcher and the program are probably of \
-             different MPIs (--mpirun)"
-        ));
-    }
-    if let Some(ranks) = &run.only_ranks
-        && ranks.ranges.iter().all(|range| *range.start() >= digest.tasks)
-    {
-        output::remark(format_args!(
-            "warning: no rank was recorded: --only-ranks {} has none of MPI_COMM_WORLD's {}",
-            ranks.text, digest.tasks
-        ));
-    }
-    if run.only_phase.is_some() && digest.messages + digest.collectives == 0 {
-        let phase = run.only_phase.as_deref().unwrap_or_default();
-        output::remark(format_args!(
-            "warning: nothing was sent in a phase {phase:?}: did the program enter one?"
-        ));
-    }
-    true
-}
-
-fn unreadable(error: CaptureError) -> bool {
-    output::error(&error.into());
-    false
-}
-
-fn summary(run: &Arguments, digest: &Digest) -> String {
-    let mut text = format!(
-        "{}, {}, {} with {}, {}",
-        Count(digest.tasks, "rank"),
-        Count(digest.total_calls(), "call"),
-        Count(digest.messages, "message"),
-        digest.bytes,
-        Count(digest.collectives, "collective call")
-    );
-    if digest.transfers.calls > 0 {
-        let Tally { calls, bytes } = digest.transfers;
-        text.push_str(&format!(", {} with {bytes}", Count(calls, "one-sided transfer")));
-    }
-    if run.only_ranks.is_some() && digest.stop_reasons.is_empty() && !digest.stopped.is_empty() {
-        text.push_str(&format!("; {} not recorded, as asked", Count(digest.stopped.len(), "rank")));
-    } else if !digest.stop_reasons.is_empty()
-        && digest.stop_reasons.keys().all(|reason| reason.ends_with(ASKED))
-    {
-        text.push_str(&format!("; recording stopped on {}, as asked", Count(digest.stopped.len(), "rank")));
-    } else if !digest.stopped.is_empty() {
-        let reasons: Vec<String> =
-            digest.stop_reasons.iter().map(|(reason, ranks)| format!("{reason} × {ranks}")).collect();
-        let reasons = match reasons.is_empty() {
-            // The reason did not fit.
-            true => String::new(),
-            false => format!(" ({})", reasons.join(", ")),
-        };
-        text.push_str(&format!(
-            "; INCOMPLETE: recording stopped on {}{reasons}",
-            Count(digest.stopped.len(), "rank")
-        ));
-    } else if digest.not_representable.is_empty() {
-        text.push_str("; all can be represented in a trace");
-    }
-    // The summary of --mix has the rest.
-    if run.mix.is_some() {
-        return text;
-    }
-    let (accesses, others): (Vec<_>, Vec<_>) =
-        digest.not_representable.iter().partition(|(name, _)| name.starts_with("MPI_File_"));
-    for (calls, what) in
-        [(others, "not representable in a trace"), (accesses, "not in a trace without vef mix --io-servers")]
-    {
-        if !calls.is_empty() {
-            let calls = calls.iter();
-            let calls =
-                calls.map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.calls), tally.bytes));
-            text.push_str(&format!("; {what}: {}", calls.collect::<Vec<_>>().join(", ")));
-        }
-    }
-    if digest.never_completed > 0 {
-        text.push_str(&format!("; {} never completed", Count(digest.never_completed, "request")));
-    }
-    if !digest.unfinished.is_empty() {
-        text.push_str(&format!("; {} ended without MPI_Finalize", Count(digest.unfinished.len(), "rank")));
-    }
-    text
 }
