@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A SAMPLE is a file, or the directory of a run of several ranks. Each has at most SECONDS, PREFIXES, which are spread evenly over all of
-//! its files if it has more, besides those that end within 2 KiB of the beginning or the end of a file, and MUTATIONS of one to four bytes, numbers or stretches. Half of the imports accept parts; some are mixed or
-//! validated, too. An input that fails is kept, and the exit code is 1.
+//! its files if it has more, besides those that end within 2 KiB of the beginning or the end of a file, and MUTATIONS of one to four
+//! bytes, numbers or stretches. Mutations are numbered from 0; `FIRST..END` in place of their number continues a run. Half of the imports
+//! accept parts; some are mixed or validated, too. An input that fails is kept, and the exit code is 1.
 
 #![allow(clippy::print_stdout, reason = "a command")]
 
@@ -18,6 +19,7 @@ use rand::{Rng, SeedableRng};
 use std::error::Error;
 use std::fs;
 use std::io::Read;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -172,10 +174,11 @@ impl Sample {
         Ok(places.len() as u64)
     }
 
-    fn mutations(&mut self, most: u64, until: Instant) -> Result<u64, Box<dyn Error>> {
-        for seed in 0..most {
+    /// Imports with mutations of these seeds; how many there was time for.
+    fn mutations(&mut self, seeds: Range<u64>, until: Instant) -> Result<u64, Box<dyn Error>> {
+        for seed in seeds.clone() {
             if Instant::now() > until {
-                return Ok(seed);
+                return Ok(seed - seeds.start);
             }
             let mut random = SmallRng::seed_from_u64(seed);
             let file = random.random_range(0..self.files.len());
@@ -187,7 +190,7 @@ impl Sample {
             self.import(file, &bytes, &format!("mutation {seed}"))?;
             fs::write(&self.files[file].0, &whole)?;
         }
-        Ok(most)
+        Ok(seeds.end.saturating_sub(seeds.start))
     }
 }
 
@@ -259,8 +262,12 @@ fn used() -> Duration {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut number = || arguments.next().and_then(|number| number.parse::<u64>().ok());
-    let (Some(prefixes), Some(mutations), Some(seconds)) = (number(), number(), number()) else {
+    let mut range = || {
+        let word = arguments.next()?;
+        let (first, end) = word.split_once("..").unwrap_or(("0", &word));
+        Some(first.parse::<u64>().ok()?..end.parse::<u64>().ok()?)
+    };
+    let (Some(prefixes), Some(seeds), Some(seconds)) = (range(), range(), range()) else {
         return Err("garble PREFIXES MUTATIONS SECONDS SAMPLE…".into());
     };
     std::thread::spawn(watch);
@@ -270,18 +277,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Each import writes files: in memory, where there is such a file system.
         let work = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?;
         let begin = Instant::now();
-        let until = begin + Duration::from_secs(seconds);
+        let until = begin + Duration::from_secs(seconds.end);
         let mut sample = Sample::of(Path::new(&path), work.path())?;
         if !sample.imported() {
             return Err(format!("{path} itself is refused: nothing would be tried").into());
         }
         let total: usize = sample.files.iter().map(|(_, bytes)| bytes.len()).sum();
-        let prefixes = sample.prefixes(prefixes, until)?;
-        let mutations = sample.mutations(mutations, until)?;
+        let prefixes = sample.prefixes(prefixes.end, until)?;
+        let mutations = sample.mutations(seeds.clone(), until)?;
         println!(
-            "{path}: {:?}, {} files: {prefixes} of {total} prefixes, {mutations} mutations: {} of {} accepted, {} panics, {:.0} s",
+            "{path}: {:?}, {} files: {prefixes} of {total} prefixes, {mutations} mutations from {}: {} of {} accepted, {} panics, {:.0} s",
             sample.format,
             sample.files.len(),
+            seeds.start,
             sample.accepted,
             sample.imports,
             sample.failed,

@@ -106,7 +106,7 @@ pub fn import(
 /// Writes the trace in the file `from` to the file or directory `to`. `codes` are the operation codes of a trace in text.
 ///
 /// # Errors
-/// The format is not written, the trace cannot be read or does not fit into the format, or the output cannot be written.
+/// The format is not written, the trace cannot be read, is invalid or does not fit into the format, or the output cannot be written.
 pub fn export(
     format: Format,
     from: &Path,
@@ -116,5 +116,5 @@ pub fn export(
     progress: &dyn Progress,
 ) -> std::result::Result<Exported, ExportError> {
     let write = format.info().writer.ok_or_else(|| ExportProblem::NotWritten.of_file(to))?;
-    write(&Export { trace: &Loaded::read(from, codes)?, to, options, progress })
+    write(&Export { trace: &Loaded::valid(from, codes)?, to, options, progress })
 }

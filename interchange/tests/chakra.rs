@@ -241,7 +241,7 @@ fn groups_have_members_of_their_own() {
     let huge = work.path().join("huge.json");
     fs::write(&huge, r#"{"1": [0, 16777214]}"#).unwrap();
     let error = of_files(&files, &Options { groups: Some(huge), ..partial.clone() }).err().unwrap();
-    assert!(error.contains("16777215 ranks, of which 4 are there is too large"), "{error}");
+    assert!(error.contains("the number of ranks (16777215, of which 4 are there) is too large"), "{error}");
     let made = of_files(&files[..3], &partial).unwrap();
     assert_eq!((made.summary.missing_ranks.as_slice(), made.parts.len()), (&[3][..], 2));
     assert_eq!(made.summary.skipped["Bcast"].count, 1);

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use vef_format::container::{About, Settings};
+use vef_format::convert::convert;
 use vef_format::operation::OpCodes;
 
 /// Four tasks: task 0 sends to all others, which answer; then an Allreduce of all, and one of tasks 1 and 3.
@@ -338,4 +340,49 @@ fn schedules_keep_the_times_of_all_messages() {
             assert_eq!(starts(&fs::read_to_string(&back).unwrap()), expected, "{seed}: {name}\n{trace}");
         }
     }
+}
+
+/// What `vef check` refuses is not exported, with the same error at the same place.
+#[test]
+fn invalid_traces_are_refused_with_their_place() {
+    let cases = [
+        // A send that does not exist, a mark's id twice, a code without a name, tasks that wait for each other.
+        (
+            "2 0 3 3000000000 5 0 1\n",
+            "2 0 3 3000000000 5 0 99\n",
+            ":6: waits for record 99, which does not exist",
+        ),
+        ("10 0 0 0 2 0 4\n", "9 0 0 0 2 0 4\n", ":14: id 9 is that of line 13 already"),
+        (
+            "G1 C1 2 1",
+            "G1 C1 77 1",
+            ":19: operation code 77 is not in the table; and 1 other error, which vef check lists",
+        ),
+        (
+            "0 0 1 100 4 500 -1\n",
+            "0 0 1 100 6 500 4\n",
+            ":4: tasks wait for each other: line 4 (task 0) needs id 4",
+        ),
+    ];
+    let work = tempfile::tempdir().unwrap();
+    let [from, container, to] = ["trace.vef", "trace.vefx", "out"].map(|name| work.path().join(name));
+    let refused = |format, from: &Path| {
+        let options = ExportOptions::default();
+        let refused = interchange::export(format, from, &OpCodes::default(), &to, &options, &Quiet);
+        assert!(!to.exists());
+        refused.unwrap_err().to_string()
+    };
+    for (valid, invalid, why) in cases {
+        assert!(TRACE.contains(valid));
+        fs::write(&from, TRACE.replace(valid, invalid)).unwrap();
+        for format in [Format::Goal, Format::GoalBinary, Format::Ti, Format::Chakra, Format::Otf2] {
+            let refused = refused(format, &from);
+            assert!(refused.contains(&format!("trace.vef{why}")), "{format:?}: {refused}");
+        }
+    }
+    // The last one as a container, whose places are records.
+    convert(&from, &container, &About::default(), Settings::default()).unwrap();
+    let refused = refused(Format::Goal, &container);
+    let why = "trace.vefx: record 0 of task 0: tasks wait for each other: record 0 of task 0 needs id 4";
+    assert!(refused.contains(why), "{refused}");
 }

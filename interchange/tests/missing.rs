@@ -80,3 +80,78 @@ fn ranks_that_messages_of_chakra_name() {
     let file = |rank: u32| ring.join(format!("custom_allreduce.{rank}.et"));
     assert_missing(&(0..7).map(file).collect::<Vec<_>>(), &[7], 8);
 }
+
+/// The error of an import as text.
+fn refused(paths: &[PathBuf], partial: bool) -> String {
+    imported(paths, partial).unwrap_err().to_string()
+}
+
+#[test]
+fn the_line_that_names_a_missing_rank_of_simgrid() {
+    let work = tempfile::tempdir().unwrap();
+    let refused = |lines: &str, partial| {
+        let paths = write(work.path(), &[("actions", lines)]);
+        refused(&paths, partial).replace(&*work.path().to_string_lossy(), "")
+    };
+    let lines = "0 init\n0 isend 1 0 8\n1 init\n1 sendRecv 8 0 8 4\n";
+    let place = "/actions:4: rank 2 of 5 is missing, and 2 others; vef import --partial imports the others";
+    assert_eq!(refused(lines, false), place);
+    // What --partial cannot help with does not advise it.
+    let huge = "0 init\n0 isend 4000000000 0 8\n";
+    for partial in [false, true] {
+        let what = "/actions:2: the number of ranks (4000000001, of which 1 is there) is too large";
+        assert_eq!(refused(huge, partial), what);
+    }
+    // Without the file of the last rank, the counts for each rank tell that one is missing, even if the first one too many looks like a type.
+    for line in ["allgatherv 1 1 1 1 6 6", "reducescatter 1 1 1 0 6", "alltoallv 3 1 1 1 3 1 1 1 6 6"] {
+        let lines = format!("0 init\n1 init\n0 {line}\n");
+        let why = refused(&lines, true);
+        assert!(why.starts_with("/actions:3: ") && why.contains("are not those of 2 ranks"), "{why}");
+    }
+}
+
+/// Copies a sample without one of its files.
+fn without(sample: &str, file: &str) -> tempfile::TempDir {
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap().path();
+            let to = to.join(entry.file_name().unwrap());
+            if entry.is_dir() { copy(&entry, &to) } else { assert!(std::fs::copy(&entry, &to).is_ok()) }
+        }
+    }
+    let work = tempfile::tempdir().unwrap();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(sample), work.path());
+    std::fs::remove_file(work.path().join(file)).unwrap();
+    work
+}
+
+#[test]
+fn ranks_that_messages_of_dumpi_name() {
+    let run = without("dumpi/testtrace", "testtrace.meta");
+    let paths = [run.path().to_path_buf()];
+    assert_eq!(imported(&paths, false).unwrap().ranks, 4);
+    std::fs::remove_file(run.path().join("testtrace-0003.bin")).unwrap();
+    assert_missing(&paths, &[3], 4);
+    let why = refused(&paths, false);
+    assert!(why.contains("testtrace-0000.bin: record 5 at byte 208"), "{why}");
+}
+
+#[test]
+fn files_of_an_archive() {
+    let run = without("otf2/pingpong2", "traces/1.evt");
+    assert_missing(&[run.path().to_path_buf()], &[1], 2);
+    let run = without("otf2/pingpong2", "traces/1.def");
+    assert_missing(&[run.path().to_path_buf()], &[1], 2);
+    let why = refused(&[run.path().to_path_buf()], false);
+    assert!(why.contains("traces/1.def: rank 1 of 2 is missing"), "{why}");
+    // A writer need not give its locations definitions of their own.
+    std::fs::remove_file(run.path().join("traces/0.def")).unwrap();
+    let summary = imported(&[run.path().to_path_buf()], false).unwrap();
+    assert!(summary.remarks.iter().any(|remark| remark.contains("definitions of its own")), "{summary:?}");
+    let run = without("otf2/pingpong2", "traces.otf2");
+    for name in ["", "traces.def", "traces/0.evt"] {
+        let why = refused(&[run.path().join(name)], false);
+        assert!(why.contains("expected an anchor X.otf2"), "{why}");
+    }
+}

@@ -131,7 +131,7 @@ fn a_trace_that_does_not_replay_is_refused() {
     let options = ExportOptions::default();
     let refused = interchange::export(Format::Ti, &from, &OpCodes::default(), &to, &options, &Quiet);
     let refused = refused.unwrap_err().to_string();
-    let why = "task 0 waits for message 0 of task 1 to it, which never comes: vef check explains why";
+    let why = "trace.vef:4: tasks wait for each other: line 4 (task 0) needs id 3 at line 6 (task 1), which needs id 1 at line 4";
     assert!(refused.ends_with(why), "{refused}");
     assert!(!to.exists());
 }

@@ -4,7 +4,7 @@ use crate::error::{ImportError, Problem, Result};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use vef_format::error::Located;
+use vef_format::error::{Located, Place};
 
 /// Length of a line, at most.
 const LONGEST: u64 = 64 << 20;
@@ -61,8 +61,13 @@ impl Lines {
         std::str::from_utf8(self.line.trim_ascii()).unwrap_or_default()
     }
 
+    /// The place of the current line.
+    pub(crate) fn place(&self) -> Place {
+        Place::line(&self.path, self.number)
+    }
+
     /// A problem of the current line.
     pub(crate) fn wrong(&self, problem: Problem) -> ImportError {
-        Located::line(&self.path, self.number, problem)
+        Located { place: self.place(), problem }
     }
 }

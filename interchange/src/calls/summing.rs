@@ -89,16 +89,18 @@ pub(crate) fn missing(
     there: impl Fn(u32) -> bool,
     partial: bool,
 ) -> std::result::Result<Vec<u32>, Problem> {
-    let too_large = || Problem::TooLarge(format!("{ranks} ranks, of which {present} are there"));
+    let are = if present == 1 { "is" } else { "are" };
+    let too_large =
+        || Problem::TooLarge(format!("the number of ranks ({ranks}, of which {present} {are} there)"));
     let all = u32::try_from(ranks).map_err(|_| too_large())?;
     let lacking = u64::from(all).saturating_sub(present as u64);
+    if lacking > MISSING * present.max(1) as u64 {
+        return Err(too_large());
+    }
     if lacking > 0 && !partial {
         let rank = (0..all).find(|&rank| !there(rank)).unwrap_or(all);
         let missing = u32::try_from(lacking).unwrap_or(u32::MAX);
         return Err(Problem::MissingRank { rank, missing, ranks: all });
-    }
-    if lacking > MISSING * present.max(1) as u64 {
-        return Err(too_large());
     }
     Ok((0..all).filter(|&rank| !there(rank)).collect())
 }

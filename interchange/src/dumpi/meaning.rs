@@ -66,6 +66,21 @@ pub(super) fn creation(record: &Record, tasks: u32, lists: &mut Lists) -> Option
     })
 }
 
+/// The highest rank of the world that a record names: peers of its messages, members of groups.
+pub(super) fn peer(record: &Record) -> Option<u32> {
+    let in_world = |peer: usize, comm: usize| {
+        let rank = u32::try_from(record.values[peer]).ok()?;
+        (handle(record.values[comm]) == WORLD).then_some(rank)
+    };
+    match record.label {
+        0 | 1 | 3..=5 | 8..=12 | 26..=30 => in_world(2, 4),
+        33 => in_world(2, 8).max(in_world(6, 8)),
+        34 => in_world(2, 6).max(in_world(4, 6)),
+        76 => record.list(2).iter().filter_map(|&rank| rank.try_into().ok()).max(),
+        _ => None,
+    }
+}
+
 /// Sets the sizes of the built-in types.
 pub(super) fn set_sizes(process: &mut Process, sizes: &[i32]) {
     for (id, &size) in sizes.iter().enumerate() {

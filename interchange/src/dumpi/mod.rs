@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::progress::Progress;
 use crate::summary::Summary;
 use file::{MAGIC, Parts, RankFile, in_words, stopped};
-use meaning::{EMPTY_GROUP, ITSELF, WORLD, apply, creation, set_sizes};
+use meaning::{EMPTY_GROUP, ITSELF, WORLD, apply, creation, peer, set_sizes};
 use record::{Record, Version, Wrong, label};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,8 @@ struct Run {
     ranks: BTreeMap<u32, PathBuf>,
     /// Number of ranks.
     tasks: u32,
+    /// Whether the text about the run says so.
+    is_told: bool,
     missing: Vec<u32>,
     /// Version, host and sizes for files that were cut: those of another rank.
     sibling: Parts,
@@ -133,7 +135,7 @@ impl Run {
         let sibling = sibling.ok_or_else(|| {
             of_files(Problem::Invalid("no file has a header, which tells the version".to_owned()))
         })?;
-        Ok(Self { ranks, tasks: count as u32, missing, sibling, whole })
+        Ok(Self { ranks, tasks: count as u32, is_told: expected.is_some(), missing, sibling, whole })
     }
 }
 
@@ -206,10 +208,14 @@ impl Records {
         Ok(false)
     }
 
+    /// The place of the current record.
+    fn place(&self) -> Place {
+        Place::record(&self.file.path, self.number.saturating_sub(1), self.offset)
+    }
+
     /// A problem of the current record.
     fn wrong(&self, problem: Problem) -> ImportError {
-        let place = Place::record(&self.file.path, self.number.saturating_sub(1), self.offset);
-        Located { place, problem }
+        Located { place: self.place(), problem }
     }
 
     /// A time in ns.
@@ -235,7 +241,7 @@ impl Records {
 
 /// Imports a run into the directory of a capture.
 fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
-    let run = Run::open(files, options)?;
+    let mut run = Run::open(files, options)?;
     let total: u64 = run.ranks.values().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
     let mut done = 0;
     let mut advance = |records: &Records| {
@@ -243,12 +249,27 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         progress.set(done, 2 * total);
     };
     let (mut ops, mut lists) = (vec![Vec::<Op>::new(); run.tasks as usize], Lists::default());
+    // The highest rank that is named, if the text about the run is missing, and where.
+    let mut named: Option<(u32, Place)> = None;
     for (&rank, path) in &run.ranks {
         let mut records = Records::open(path, &run, options.partial)?;
         while records.next()? {
             ops[rank as usize].extend(creation(&records.record, run.tasks, &mut lists));
+            if !run.is_told
+                && let Some(peer) = peer(&records.record)
+                && peer >= named.as_ref().map_or(run.tasks, |(highest, _)| highest + 1)
+            {
+                named = Some((peer, records.place()));
+            }
         }
         advance(&records);
+    }
+    if let Some((peer, place)) = named {
+        let there = |rank| run.ranks.contains_key(&rank);
+        let missing = missing(u64::from(peer) + 1, run.ranks.len(), there, options.partial);
+        run.missing = missing.map_err(|problem| Located { place, problem })?;
+        run.tasks = peer + 1;
+        ops.resize(run.tasks as usize, Vec::new());
     }
     let predefined = Predefined { world: WORLD, itself: ITSELF, empty_group: EMPTY_GROUP };
     let mut created = resolve(predefined, ops);

@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 use vef_format::container::ContainerError;
 use vef_format::error::Located;
-use vef_format::ids::{CollectiveId, CommId, MessageId};
-use vef_format::operation::OpCode;
+use vef_format::ids::{CollectiveId, CommId};
 use vef_format::trace::TraceError;
+use vef_format::units::Count;
+use vef_format::validate::{Report, Severity};
 
 /// Why a trace cannot be exported.
 #[derive(Debug, thiserror::Error)]
@@ -38,21 +39,13 @@ pub enum ExportProblem {
     /// There is no writer.
     #[error("this format is not written")]
     NotWritten,
-    /// A record waits for something that is not in the trace.
-    #[error("task {task} waits for {what}, which it neither sends nor receives before")]
-    Missing {
-        /// The task.
-        task: u32,
-        /// What it waits for.
-        what: String,
-    },
-    /// A code of collectives is unknown.
-    #[error("operation code {} of collective G{} is unknown (--op-codes)", .code.0, .id.0)]
-    Code {
-        /// The code.
-        code: OpCode,
-        /// The collective.
-        id: CollectiveId,
+    /// The trace is invalid.
+    #[error("{text}{}", more(*.others))]
+    Invalid {
+        /// The first error: the record of a container, and what is wrong.
+        text: String,
+        /// Number of further errors.
+        others: u64,
     },
     /// A communicator is unknown, or a task is no member.
     #[error("task {task} calls collective G{} on communicator C{}, of which it is no member", .id.0, .comm.0)]
@@ -72,9 +65,6 @@ pub enum ExportProblem {
         /// Why.
         error: collectives::Error,
     },
-    /// An id occurs twice.
-    #[error("message {} occurs twice", .0.0)]
-    Twice(MessageId),
     /// The trace does not replay to its end.
     #[error("task {task} waits for {what}, which never comes: vef check explains why")]
     Stuck {
@@ -92,5 +82,30 @@ impl ExportProblem {
     /// The problem, in the whole of `path`.
     pub(crate) fn of_file(self, path: &Path) -> ExportError {
         ExportError::At(Located::file(path, self))
+    }
+}
+
+impl ExportError {
+    /// The first error in the report about a trace, if there is one.
+    pub(crate) fn invalid(path: &Path, report: &Report) -> Option<Self> {
+        let problem = report.problems.iter().find(|problem| problem.severity == Severity::Error)?;
+        let others = report.errors.saturating_sub(1);
+        let text = &problem.text;
+        Some(Self::At(match problem.place.record {
+            Some(record) => {
+                Located::file(path, ExportProblem::Invalid { text: format!("{record}: {text}"), others })
+            }
+            None => {
+                let text = text.clone();
+                Located::line(path, problem.place.line, ExportProblem::Invalid { text, others })
+            }
+        }))
+    }
+}
+
+fn more(others: u64) -> String {
+    match others {
+        0 => String::new(),
+        _ => format!("; and {}, which vef check lists", Count(others, "other error")),
     }
 }

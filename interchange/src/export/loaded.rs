@@ -1,8 +1,10 @@
 //! A trace in memory, by task, with what all tasks together say of each message and collective. Ids have become places in lists.
 
-use super::error::{ExportError, ExportProblem};
+use super::error::ExportError;
 use hashbrown::{HashMap, HashSet};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use vef_format::container::{Note, Reader, Section};
 use vef_format::id_table::IdTable;
 use vef_format::ids::{CollectiveId, CommId, Rank};
@@ -10,6 +12,7 @@ use vef_format::operation::{Amounts, OpCodes, Operation};
 use vef_format::record::{Dependency, Header, Line};
 use vef_format::trace::Trace;
 use vef_format::units::Ticks;
+use vef_format::validate;
 
 /// A trace in memory.
 pub(crate) struct Loaded {
@@ -105,8 +108,22 @@ struct Loader {
 }
 
 impl Loaded {
-    /// Reads a trace. `codes` are those of a trace in text.
-    pub(crate) fn read(path: &Path, codes: &OpCodes) -> Result<Self, ExportError> {
+    /// Reads a trace, and validates it at the same time. `codes` are those of a trace in text.
+    pub(crate) fn valid(path: &Path, codes: &OpCodes) -> Result<Self, ExportError> {
+        let options = validate::Options { op_codes: codes.clone(), keep: 1 };
+        let (loaded, report) = thread::scope(|scope| {
+            let report = scope.spawn(|| validate::validate(path, &options));
+            let loaded = Self::read(path, codes);
+            (loaded, report.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        match ExportError::invalid(path, &report?) {
+            Some(error) => Err(error),
+            None => loaded,
+        }
+    }
+
+    /// Reads a trace; of one that is invalid, anything.
+    fn read(path: &Path, codes: &OpCodes) -> Result<Self, ExportError> {
         let trace = Trace::open(path)?;
         let header = *trace.header();
         let loaded = Self {
@@ -130,13 +147,16 @@ impl Loaded {
         };
         let mut start_up = Vec::new();
         match trace {
-            Trace::Text(_) => trace.each(|_, line| loader.line(&line))?,
+            Trace::Text(_) => trace.each(|_, line| {
+                loader.line(&line);
+                Ok::<(), ExportError>(())
+            })?,
             Trace::Container(reader) => {
                 start_up = reader.spans()?.unwrap_or_default();
                 loader.container(&reader)?;
             }
         }
-        let mut loaded = loader.finish().map_err(|problem| problem.of_file(path))?;
+        let mut loaded = loader.finish();
         for (span, records) in start_up.iter().zip(&mut loaded.tasks) {
             // Start-up is left out, as in a replay.
             if let Some(first) = records.first_mut() {
@@ -203,12 +223,12 @@ impl Loader {
         }
         let mut communicators = reader.communicators();
         while let Some((id, members)) = communicators.next()? {
-            self.line(&Line::Communicator { id, members })?;
+            self.line(&Line::Communicator { id, members });
         }
         for task in reader.tasks() {
             let mut records = reader.task(task);
             while let Some(line) = records.next()? {
-                self.line(&line)?;
+                self.line(&line);
             }
         }
         Ok(())
@@ -228,7 +248,7 @@ impl Loader {
         }
     }
 
-    fn line(&mut self, line: &Line<'_>) -> Result<(), ExportError> {
+    fn line(&mut self, line: &Line<'_>) {
         let (task, what, time) = match *line {
             Line::Communicator { id, members } => {
                 let is_its_number = |(number, member): (u32, &Rank)| member.0 == number;
@@ -237,24 +257,20 @@ impl Loader {
                     self.loaded.worlds.insert(id);
                 }
                 self.loaded.members.insert(id, members.to_vec());
-                return Ok(());
+                return;
             }
             Line::Message(message) if message.is_mark() => (message.src, What::Mark, message.time),
             Line::Message(message) => {
                 let (src, dst, bytes) = (message.src, message.dst, message.bytes.0);
                 let index = self.loaded.messages.len() as u32;
-                if self.messages.insert(message.id.0, index).is_some() {
-                    return Err(ExportProblem::Twice(message.id).of_file(&self.loaded.path));
-                }
+                self.messages.insert(message.id.0, index);
                 let number = self.numbers.entry((src, dst)).or_default();
                 self.loaded.messages.push(Message { src, dst, bytes, number: *number, awaited: false });
                 *number = number.wrapping_add(1);
                 (src, What::Send(MessageIndex(index)), message.time)
             }
             Line::Collective(part) => {
-                let operation = self.codes.operation(part.op);
-                let unknown = || ExportProblem::Code { code: part.op, id: part.id };
-                let operation = operation.ok_or_else(|| unknown().of_file(&self.loaded.path))?;
+                let Some(operation) = self.codes.operation(part.op) else { return };
                 let number = self.collective(part.id);
                 let all = &mut self.loaded.collectives[number];
                 (all.comm, all.operation) = (part.comm, operation);
@@ -273,14 +289,12 @@ impl Loader {
         }
         self.after[task.index()].push(line.after());
         self.loaded.tasks[task.index()].push(Record { after: After::Nothing, time, what });
-        Ok(())
     }
 
     /// Finds what each record waits for, now that all messages are known.
-    fn finish(self) -> Result<Loaded, ExportProblem> {
+    fn finish(self) -> Loaded {
         let Self { mut loaded, messages, collectives, after, .. } = self;
         for (task, (records, after)) in (0..).zip(loaded.tasks.iter_mut().zip(after)) {
-            let missing = |what: String| ExportProblem::Missing { task, what };
             for (record, after) in records.iter_mut().zip(after) {
                 record.after = match after {
                     Dependency::Start => After::Nothing,
@@ -296,13 +310,12 @@ impl Loader {
                                 message.awaited = true;
                                 After::Received(MessageIndex(index))
                             }
-                            _ => return Err(missing(format!("message {}", id.0))),
+                            _ => After::Nothing,
                         }
                     }
-                    Dependency::Collective(id) => match collectives.get(id.0) {
-                        Some(index) => After::Collective(CollectiveIndex(index)),
-                        None => return Err(missing(format!("collective G{}", id.0))),
-                    },
+                    Dependency::Collective(id) => collectives
+                        .get(id.0)
+                        .map_or(After::Nothing, |index| After::Collective(CollectiveIndex(index))),
                 };
             }
         }
@@ -320,6 +333,6 @@ impl Loader {
             // The messages of each sender are in its order.
             list.sort_by_key(|index| loaded.messages[index.0 as usize].src);
         }
-        Ok(loaded)
+        loaded
     }
 }

@@ -154,13 +154,10 @@ impl<S: Sink> Task<'_, '_, S> {
             After::Nothing => None,
             After::Sent(index) => Some(self.of.sends[index.0 as usize]).filter(|&send| send != NONE),
             After::Received(index) => Some(self.receive(index, true)),
-            After::Collective(index) => match self.of.ends[index.0 as usize] {
-                (task, end) if task == self.task => Some(end).filter(|&end| end != NONE),
-                _ => {
-                    let what = format!("collective G{}", self.of.trace.collective(index).id.0);
-                    return Err(ExportProblem::Missing { task: self.task, what });
-                }
-            },
+            After::Collective(index) => {
+                let (task, end) = self.of.ends[index.0 as usize];
+                (task == self.task && end != NONE).then_some(end)
+            }
         };
         let time = self.of.trace.nanoseconds(time, &mut self.carried);
         let time = time.and_then(|time| time.checked_mul(1000)).ok_or(ExportProblem::Times(self.task))?;

@@ -33,6 +33,11 @@ pub(super) struct Chunks {
 /// A field of a record.
 pub(super) type Field<T> = std::result::Result<T, Stop>;
 
+/// Whether a file begins with a chunk.
+pub(super) fn is_chunk(start: &[u8]) -> bool {
+    matches!(start, [CHUNK, LITTLE | BIG, ..])
+}
+
 impl Chunks {
     /// Opens a file with chunks of `size` bytes.
     pub(super) fn open(path: &Path, size: u64) -> Result<Self> {

@@ -282,7 +282,10 @@ impl<'a> RankCalls<'a> {
                 Known { id, group: Ok(group) }
             }
             Some(Who::Some(group, _)) if group.rank_of(rank).is_none() => {
-                return Err(Problem::Invalid(format!("rank {rank} is no member of communicator {comm}")));
+                let what = format!(
+                    "rank {rank} is no member of communicator {comm}, by the definitions of the archive and its location (X/<location>.def)"
+                );
+                return Err(Problem::Invalid(what));
             }
             Some(Who::Some(group, ordinal)) => {
                 let origin = Origin::Unseen { ordinal: *ordinal };

@@ -38,10 +38,16 @@ use vef_format::units::Count;
 pub(crate) const INFO: Info = Info::calls(
     "otf2",
     "OTF2 (Score-P, EZTrace), an archive X.otf2 with X.def and the directory X",
-    |start| Anchor::is_at(start.bytes),
+    // Other files of an archive without its anchor are told what is missing.
+    |start| Anchor::is_at(start.bytes) || chunks::is_chunk(start.bytes) && is_part(start.path),
     import,
 )
 .written_by(write::write, &["otf2"]);
+
+/// Whether a file has the name of definitions or events.
+fn is_part(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix == "def" || suffix == "evt")
+}
 
 /// An archive.
 struct Archive {
@@ -90,6 +96,15 @@ impl Archive {
         self.stem.join(format!("{location}.{suffix}"))
     }
 
+    /// The first file that a rank lacks. No location needs definitions of its own; but if any has some, all have.
+    fn lacks(&self, threads: &[Thread], have_definitions: bool) -> Option<PathBuf> {
+        let suffixes = if have_definitions { &["evt", "def"][..] } else { &["evt"] };
+        let mut files = threads
+            .iter()
+            .flat_map(|thread| suffixes.iter().map(|suffix| self.file(thread.location, suffix)));
+        files.find(|file| !file.exists())
+    }
+
     fn events(&self, location: u64) -> Result<Events> {
         Ok(Events::new(Chunks::open(&self.file(location, "evt"), self.anchor.event_chunk)?))
     }
@@ -103,17 +118,21 @@ impl Archive {
 fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let (archive, path) = Archive::open(files)?;
     let of_file = |problem: Problem| problem.of_file(&path);
-    let there: Vec<bool> =
-        archive.ranks.iter().map(|threads| archive.file(threads[0].location, "evt").exists()).collect();
-    let present = there.iter().filter(|&&there| there).count();
+    let have_definitions =
+        archive.ranks.iter().flatten().any(|thread| archive.file(thread.location, "def").exists());
+    let lacking: Vec<Option<PathBuf>> =
+        archive.ranks.iter().map(|threads| archive.lacks(threads, have_definitions)).collect();
+    let is_there = |rank: usize| lacking[rank].is_none();
+    let present = (0..lacking.len()).filter(|&rank| is_there(rank)).count();
     let tasks = archive.ranks.len() as u32;
-    let missing =
-        missing(tasks.into(), present, |rank| there[rank as usize], options.partial).map_err(of_file)?;
+    let missing = missing(tasks.into(), present, |rank| is_there(rank as usize), options.partial);
+    let first = lacking.iter().flatten().next();
+    let missing = missing.map_err(|problem| problem.of_file(first.unwrap_or(&path)))?;
     let communicators = archive.definitions.communicators(tasks);
     let mut sum = Sum::default();
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
     let mut as_they_are = 0;
-    for (rank, threads) in archive.ranks.iter().enumerate().filter(|&(rank, _)| there[rank]) {
+    for (rank, threads) in archive.ranks.iter().enumerate().filter(|&(rank, _)| is_there(rank)) {
         let host = archive.definitions.host(threads[0].location).to_owned();
         let info = RankInfo { rank: Rank(rank as u32), tasks, host, ..RankInfo::default() };
         let recorder = Recorder::create(directory, &info).map_err(of_file)?;
@@ -126,6 +145,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     }
     for &rank in &missing {
         write_missing(directory, rank, tasks).map_err(of_file)?;
+    }
+    if !have_definitions {
+        let own = "no location has definitions of its own (X/<location>.def)";
+        sum.remark(format!("{own}: the numbers in its events are taken for those of the archive"));
     }
     if as_they_are > 0 {
         sum.remark(format!(

@@ -159,11 +159,16 @@ pub(super) fn rank(line: &str) -> Option<(u32, &str)> {
     Some((rank.parse().ok()?, rest.trim_ascii_start()))
 }
 
-/// The peer of a send or receive.
+/// The peer of a send or receive, the higher one if there are two.
 pub(super) fn peer(action: &str) -> Option<u32> {
     let mut words = action.split_ascii_whitespace();
     match words.next()? {
-        "send" | "isend" | "recv" | "irecv" => words.next()?.parse().ok(),
+        "send" | "Ssend" | "ssend" | "isend" | "Issend" | "issend" | "recv" | "irecv" => {
+            words.next()?.parse().ok()
+        }
+        "sendRecv" | "sendrecv" => {
+            words.skip(1).step_by(2).take(2).filter_map(|peer| peer.parse().ok()).max()
+        }
         _ => None,
     }
 }
@@ -212,7 +217,16 @@ pub(super) fn parse<'a>(line: &'a str, me: u32, context: &Context) -> Result<(&'
     } else {
         name
     };
-    Ok((name, words.action(action, me, context)?))
+    let parsed = words.action(action, me, context);
+    // A count for each rank: of more ranks, one would be read as something else.
+    if matches!(action, "gatherv" | "scatterv" | "allgatherv" | "alltoallv" | "reducescatter")
+        && (parsed.is_err() || words.0.next().is_some())
+    {
+        let ranks = context.ranks;
+        let what = format!("the arguments of {name} are not those of {ranks} ranks: are files missing?");
+        return Err(Problem::Invalid(what));
+    }
+    Ok((name, parsed?))
 }
 
 impl Words<'_> {
@@ -390,10 +404,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let context = Context { ranks: 3, default: 1, old: false };
-        for line in ["send 1", "bcast", "wait", "send x 1 1", "bcast 1 0 44", "compute -1", "alltoallv 1 1 1"]
-        {
+        for line in ["send 1", "bcast", "wait", "send x 1 1", "bcast 1 0 44", "compute -1"] {
             assert!(matches!(parse(line, 1, &context), Err(Problem::Expected { .. })), "{line}");
         }
+        assert!(matches!(parse("alltoallv 1 1 1", 1, &context), Err(Problem::Invalid(_))));
         let old = Context { old: true, ..context };
         assert_eq!(parse("Wait", 1, &old).unwrap().1, Action::Wait(None));
     }

@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::SendMode;
+use vef_format::error::{Located, Place};
 use vef_format::ids::Rank;
 use vef_format::operation::Amounts;
 use vef_format::units::{Bytes, Count};
@@ -107,8 +108,8 @@ struct Found {
     ranks: BTreeMap<u32, Vec<usize>>,
     /// Whether counts are of doubles, by rank.
     doubles: HashMap<u32, bool>,
-    /// The highest rank that sends and receives name as their peer.
-    peer: u32,
+    /// The highest rank that sends and receives name as their peer, and where it is named first.
+    peer: Option<(u32, Place)>,
     unterminated: u64,
     bytes: u64,
 }
@@ -129,7 +130,11 @@ fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
                     false => Problem::Expected { expected: "a rank and an action", found },
                 }));
             };
-            found.peer = found.peer.max(action::peer(rest).unwrap_or(0));
+            if let Some(peer) = action::peer(rest)
+                && found.peer.as_ref().is_none_or(|(highest, _)| peer > *highest)
+            {
+                found.peer = Some((peer, lines.place()));
+            }
             let doubles = rest.strip_prefix("init").map(|rest| !rest.trim().is_empty());
             let files = found.ranks.entry(rank).or_default();
             if files.last() != Some(&file) {
@@ -155,9 +160,14 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let Some((&highest, _)) = found.ranks.last_key_value() else {
         return Err(of_file(Problem::Expected { expected: "lines of ranks", found: "none".to_owned() }));
     };
-    let tasks = u64::from(highest.max(found.peer)) + 1;
+    let named = found.peer.as_ref().filter(|(peer, _)| *peer > highest);
+    let tasks = u64::from(named.map_or(highest, |(peer, _)| *peer)) + 1;
     let there = |rank| found.ranks.contains_key(&rank);
-    let missing = missing(tasks, found.ranks.len(), there, options.partial).map_err(of_file)?;
+    let missing =
+        missing(tasks, found.ranks.len(), there, options.partial).map_err(|problem| match named {
+            Some((_, place)) => Located { place: place.clone(), problem },
+            None => of_file(problem),
+        })?;
     let tasks = tasks as u32;
     let mut sum = Sum::default();
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
