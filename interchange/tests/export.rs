@@ -386,3 +386,25 @@ fn invalid_traces_are_refused_with_their_place() {
     let why = "trace.vefx: record 0 of task 0: tasks wait for each other: record 0 of task 0 needs id 4";
     assert!(refused.contains(why), "{refused}");
 }
+
+/// Sizes that no computer has are written, where the format has room for them.
+#[test]
+fn the_largest_sizes_are_exported_or_refused() {
+    let work = tempfile::tempdir().unwrap();
+    let [from, to] = ["trace.vef", "out"].map(|name| work.path().join(name));
+    let most = u64::MAX.to_string();
+    let text = "VEF3 2 2 1 1 2 0 1000\nC0 0 1\n0 0 1 MOST 0 5 -1\n1 0 1 MOST 1 5 0\nG0 C0 7 0 MOST MOST 0 5 -1\nG0 C0 7 1 MOST MOST 0 5 -1\n";
+    fs::write(&from, text.replace("MOST", &most)).unwrap();
+    let export = |format| {
+        let options = ExportOptions::default();
+        interchange::export(format, &from, &OpCodes::default(), &to, &options, &Quiet)
+    };
+    for format in [Format::Goal, Format::GoalBinary, Format::Chakra] {
+        let exported = export(format).unwrap_or_else(|error| panic!("{format:?}: {error}"));
+        assert_eq!((exported.ranks, exported.bytes), (2, u64::MAX), "{format:?}");
+        if to.is_dir() { fs::remove_dir_all(&to).unwrap() } else { fs::remove_file(&to).unwrap() }
+    }
+    let refused = export(Format::Ti).unwrap_err().to_string();
+    assert!(refused.contains("trace.vef: task 0 sends"), "{refused}");
+    assert!(!to.exists());
+}

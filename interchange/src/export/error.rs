@@ -7,7 +7,7 @@ use vef_format::container::ContainerError;
 use vef_format::error::Located;
 use vef_format::ids::{CollectiveId, CommId};
 use vef_format::trace::TraceError;
-use vef_format::units::Count;
+use vef_format::units::{Bytes, Count};
 use vef_format::validate::{Report, Severity};
 
 /// Why a trace cannot be exported.
@@ -64,6 +64,16 @@ pub enum ExportProblem {
         id: CollectiveId,
         /// Why.
         error: collectives::Error,
+    },
+    /// More bytes than fit in the lines of one message.
+    #[error("task {task} sends {} at once: more than {} cannot be written in this format", Bytes(*.bytes), Bytes(*.most))]
+    Bytes {
+        /// The task.
+        task: u32,
+        /// The bytes.
+        bytes: u64,
+        /// The most that are written.
+        most: u64,
     },
     /// The trace does not replay to its end.
     #[error("task {task} waits for {what}, which never comes: vef check explains why")]

@@ -60,6 +60,14 @@ pub struct Exported {
     pub remarks: Vec<String>,
 }
 
+impl Exported {
+    /// Counts a message.
+    pub(crate) fn message(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
 /// An export under way.
 #[derive(Clone, Copy)]
 pub struct Export<'a> {

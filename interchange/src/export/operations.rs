@@ -137,8 +137,7 @@ impl<S: Sink> Task<'_, '_, S> {
                 let (bytes, tag) = (Bytes(message.bytes), message.number % COLLECTIVES);
                 let send = self.add(What::Send { bytes, to: message.dst.0, tag }, self.front);
                 self.of.sends[index.0 as usize] = send;
-                self.of.exported.messages += 1;
-                self.of.exported.bytes += message.bytes;
+                self.of.exported.message(message.bytes);
             }
             loaded::What::Collective(index, amounts) => {
                 let end = self.collective(number, index, amounts)?;
@@ -209,8 +208,7 @@ impl<S: Sink> Task<'_, '_, S> {
                 Some(Step::Send { to, bytes }) => {
                     let send = self.add(What::Send { bytes: Bytes(bytes), to, tag }, at);
                     self.posted.push(send);
-                    self.of.exported.messages += 1;
-                    self.of.exported.bytes += bytes;
+                    self.of.exported.message(bytes);
                 }
                 Some(Step::Receive { from, bytes }) => {
                     let before = if options.preposted { None } else { at };

@@ -318,8 +318,7 @@ impl Calls<'_, '_> {
                     self.transfer(kind::ISEND, span.begin, index, dst, Some(request))?;
                 }
             }
-            self.archive.exported.messages += 1;
-            self.archive.exported.bytes += bytes;
+            self.archive.exported.message(bytes);
         }
         self.wait(span.end, next)?;
         self.leave(span.end, region)

@@ -80,8 +80,7 @@ impl<'a> Actions<'a> {
     /// Sends a message.
     pub(super) fn send(&mut self, from: u32, to: u32, tag: u32, bytes: u64) {
         self.transfer(from, "isend", to, tag, bytes);
-        self.exported.messages += 1;
-        self.exported.bytes += bytes;
+        self.exported.message(bytes);
     }
 
     /// Posts a receive; returns the number of its parts.

@@ -6,14 +6,35 @@
 
 use super::lines::Actions;
 use super::run::Run;
-use crate::export::{Export, ExportError, Exported};
+use crate::export::{Export, ExportError, ExportProblem, Exported, Loaded, What};
 use vef_format::new_file::NewFile;
 use vef_format::units::Count;
 
 /// Bytes of lines that are written at once.
 const AT_ONCE: usize = 1 << 16;
 
+/// The most bytes of a message or of a task's part of a collective. A thousand lines say it; more would be a typing error.
+const MOST_BYTES: u64 = 1 << 45;
+
+/// Checks that no message needs too many lines.
+fn within_limits(trace: &Loaded) -> Result<(), ExportProblem> {
+    for (task, records) in (0..).zip(&trace.tasks) {
+        for record in records {
+            let bytes = match record.what {
+                What::Mark => 0,
+                What::Send(index) => trace.message(index).bytes,
+                What::Collective(_, amounts) => amounts.send.max(amounts.recv).0,
+            };
+            if bytes > MOST_BYTES {
+                return Err(ExportProblem::Bytes { task, bytes, most: MOST_BYTES });
+            }
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
+    within_limits(export.trace).map_err(|problem| problem.of_file(&export.trace.path))?;
     let failed = |error| export.failed(error);
     let new = NewFile::create(export.to).map_err(failed)?;
     let mut run = Run::new(export, Actions::new(export));
