@@ -118,22 +118,12 @@ fn in_one_line(words: &[OsString], said: &str) -> String {
         }
         None => line,
     };
-    let line = match stray_capture(words, said) {
-        Some(capture) => format!("{line}; write vef mix -i {capture} -o FILE.vefx"),
-        None => line,
-    };
     // The message for an invalid value has no usage; its option may belong to any command.
     let known = |word: &&OsString| Vef::command().find_subcommand(word).is_some();
     match words.get(1).filter(known) {
         Some(command) => format!("{line}; see 'vef {} --help'", command.display()),
         None => format!("{line}; see 'vef --help'"),
     }
-}
-
-/// The capture for `vef mix` that is no value of `-i`.
-fn stray_capture<'a>(words: &[OsString], said: &'a str) -> Option<&'a str> {
-    let (word, _) = said.split_once("unexpected argument '")?.1.split_once('\'')?;
-    (words.get(1)? == "mix" && !word.starts_with('-')).then_some(word)
 }
 
 /// An option and the word behind it, if that begins like a negative number: to the parser it is an option, too.

@@ -490,7 +490,7 @@ mod tests {
     /// [`Written`], and a test in `tests/tests/outputs.rs` for inputs that are not plain paths.
     const INPUTS: &[(&str, &[&str])] = &[
         ("run", &["tools"]),
-        ("mix", &["input", "op_codes"]),
+        ("mix", &["capture", "input", "op_codes"]),
         ("check", &["trace", "groups", "op_codes"]),
         ("stats", &["trace", "op_codes"]),
         ("report", &["input", "sim", "against", "op_codes"]),
@@ -549,6 +549,7 @@ mod tests {
                         let alone = argument.clone().required(false).index(Resettable::Reset);
                         let alone =
                             alone.conflicts_with(Resettable::<Id>::Reset).requires(Resettable::<Id>::Reset);
+                        let alone = alone.required_unless_present(Resettable::<Id>::Reset);
                         alone.long(argument.get_id().clone())
                     };
                     // A trace's name, which a picture has not.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! $ VEF_DIR=capture LD_PRELOAD=libvef_interpose.so mpirun -n 4 ./app     what `vef run -o capture -n 4 ./app` does
-//! $ vef mix -i capture -o app.vefx
+//! $ vef mix capture -o app.vefx
 //! ```
 //!
 //! # The path of a call

@@ -231,7 +231,7 @@ impl Numbering {
             let lost = raw.time.saturating_sub(most);
             raw.time -= lost;
             if let Some(sequences) = &mut self.sequences {
-                sequences.add(task, thread, lost);
+                sequences.add(task, thread, lost, start);
             }
         }
         state.taken += 1;

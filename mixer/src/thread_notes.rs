@@ -30,6 +30,8 @@ pub(crate) struct ThreadNotes {
 /// An entry. A record is given by the number of records made since, itself included.
 #[derive(Serialize, Deserialize)]
 enum Entry<'a> {
+    /// When the task's computing began: after `MPI_Init`, or with it.
+    Begun(u64),
     /// The next record is of this thread.
     Record { thread: u16 },
     /// The function of all records since the last entry of this kind.
@@ -52,6 +54,11 @@ impl ThreadNotes {
         if let Ok(entries) = postcard::to_extend(entry, std::mem::take(&mut self.entries)) {
             self.entries = entries;
         }
+    }
+
+    /// The task's computing began.
+    pub(crate) fn begun(&mut self, at: u64) {
+        self.add(&Entry::Begun(at));
     }
 
     /// The next record is of `thread`.
@@ -86,7 +93,7 @@ impl ThreadNotes {
             | Note::Finalised(_)
             | Note::Time { .. }
             | Note::File { .. }
-            // The order of the threads' records is not known yet.
+            // The records have their times when they are placed.
             | Note::Moment(_)
             | Note::BeforePhase(_)
             | Note::Host(_)
@@ -103,16 +110,26 @@ impl ThreadNotes {
     }
 }
 
-/// The records of tasks with several threads, in the order of the trace: of each, its thread and its lost time.
+/// The records of tasks with several threads, in the order of the trace.
 #[derive(Debug, Default)]
-pub(crate) struct Sequences(HashMap<Rank, Vec<u8>>);
+pub(crate) struct Sequences(HashMap<Rank, Sequence>);
+
+/// Those of a task.
+#[derive(Debug, Default)]
+struct Sequence {
+    /// Of each, its thread, its lost time, and how much later it began than the latest before it.
+    records: Vec<u8>,
+    /// The latest beginning.
+    latest: u64,
+}
 
 impl Sequences {
-    /// Adds a record of `thread`. `lost` is the part of its computing time that overlaps the record in front.
-    pub(crate) fn add(&mut self, task: Rank, thread: u16, lost: u64) {
-        let sequence = self.0.entry(task).or_default();
-        varint::put(sequence, thread.into());
-        varint::put(sequence, lost);
+    /// Adds a record of `thread` that began at `start`. `lost` is the part of its computing time that overlaps the record in front.
+    pub(crate) fn add(&mut self, task: Rank, thread: u16, lost: u64, start: u64) {
+        let Sequence { records, latest } = self.0.entry(task).or_default();
+        let step = start.saturating_sub(*latest);
+        *latest += step;
+        [thread.into(), lost, step].into_iter().for_each(|field| varint::put(records, field));
     }
 }
 
@@ -123,7 +140,7 @@ pub(crate) fn place(
     sequences: &Sequences,
 ) -> Result<Vec<(Section, Vec<u8>)>, MixError> {
     let Some(sequence) = sequences.0.get(&task) else { return Ok(Vec::new()) };
-    let mut placed = Placed::new(sequence)?;
+    let mut placed = Placed::new(&sequence.records)?;
     while !notes.is_empty() {
         let (entry, rest) = postcard::take_from_bytes(notes).map_err(|_| MixError::Garbled)?;
         placed.take(entry)?;
@@ -155,6 +172,10 @@ struct Placed<'a> {
     awaiting: usize,
     /// Lost time of each line that is not yet subtracted from a wait.
     lost: Vec<u64>,
+    /// How much later each line began than the one before it.
+    steps: Vec<u64>,
+    /// When the task's computing began.
+    begun: u64,
     /// The line of each record made.
     made: Vec<LineIndex>,
     /// How many of them have a function.
@@ -180,10 +201,11 @@ impl<'a> Placed<'a> {
         let mut placed = Self::default();
         let mut source = Source::new(sequence, 0);
         while source.remaining() > 0 {
-            let [thread, lost] = source.fields::<2, 0>()?;
+            let [thread, lost, step] = source.fields::<3, 0>()?;
             let line = placed.lost.len() as LineIndex;
             placed.threads.entry(thread as u16).or_default().next.push_back(line);
             placed.lost.push(lost);
+            placed.steps.push(step);
         }
         placed.functions = vec![u16::MAX; placed.lost.len()];
         Ok(placed)
@@ -192,6 +214,7 @@ impl<'a> Placed<'a> {
     /// Takes the next entry.
     fn take(&mut self, entry: Entry<'a>) -> Result<(), MixError> {
         match entry {
+            Entry::Begun(at) => self.begun = at,
             Entry::Record { thread } => {
                 let thread = self.threads.get_mut(&thread).ok_or(MixError::Garbled)?;
                 let line = thread.next.pop_front().ok_or(MixError::Garbled)?;
@@ -262,6 +285,14 @@ impl<'a> Placed<'a> {
         for (line, function) in (0..).zip(self.functions).filter(|&(_, function)| function != u16::MAX) {
             if std::mem::replace(&mut before, function) != function {
                 placed.put(line, &Note::Call(names.get(usize::from(function)).ok_or(MixError::Garbled)?));
+            }
+        }
+        let (mut at, mut lag) = (0, Note::LAG);
+        for (line, step) in (0..).zip(&self.steps) {
+            (at, lag) = (at + step, lag.saturating_add(*step));
+            if lag >= Note::LAG {
+                lag = 0;
+                placed.put(line, &Note::Moment(Ticks(at.saturating_sub(self.begun))));
             }
         }
         for (line, note) in notes {

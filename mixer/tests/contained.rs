@@ -214,6 +214,38 @@ fn moments_are_noted_as_often_as_calls_take_time() {
     assert_eq!(notes.next(&reader).unwrap(), None);
 }
 
+/// Of several threads, by the times of the merged records: never further apart than [`Note::LAG`].
+#[test]
+fn records_of_several_threads_have_moments() {
+    let mut program = Program::new(2);
+    for number in 0..9 {
+        program.send(0, 1, 0, 8);
+        let send = program.tasks[0].last_mut().unwrap();
+        (send.thread, send.end) = (number % 2, send.start + Note::LAG * 3 / 10);
+        program.now = send.end;
+        program.receive(1, 0, 0);
+    }
+    program.finish();
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    capture::write(&place("capture"), &program.tasks);
+    mix(&place("capture"), &place("t.vefx"), &Options::default(), &Quiet).unwrap();
+    let reader = Reader::open(&place("t.vefx")).unwrap();
+    let mut notes = reader.notes(Section::Moments, Rank(0)).unwrap();
+    let began = |record: u64| program.tasks[0][2 + record as usize].start - program.tasks[0][0].end;
+    let mut noted = Vec::new();
+    while let Some((record, note)) = notes.next(&reader).unwrap() {
+        assert_eq!(note, Note::Moment(Ticks(began(record))));
+        noted.push(record);
+    }
+    assert_eq!(noted.first(), Some(&0));
+    for record in 0..10 {
+        let last = noted.iter().rev().find(|&&noted| noted <= record).unwrap();
+        assert!(began(record) - began(*last) < Note::LAG, "{record}: {noted:?}");
+    }
+    assert!(noted.len() < 6, "{noted:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]

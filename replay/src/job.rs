@@ -6,7 +6,7 @@ use crate::error::{BuildError, ReplayError};
 use crate::labels::Labels;
 use crate::lines::Lines;
 use crate::options::SendCompletion;
-use crate::part::{Ahead, Filter, Part, PartError, Selection, captured_time, iterations, phase};
+use crate::part::{Ahead, Filter, Part, PartError, Selection, add_answers, captured_time, iterations, phase};
 use crate::sequence::{PAUSE, Sequence};
 use crate::source::{Container, Feed, LoadError, Loaded, SourceError, Stream, is_container};
 use crate::states::States;
@@ -321,7 +321,7 @@ impl Job {
     /// # Errors
     /// The trace has no such part, or cannot be read.
     pub fn select(&self, part: &Part) -> Result<Selection, PartError> {
-        let (stretches, description) = match part {
+        let (mut stretches, description) = match part {
             Part::Phase { name, entry } => phase(&self.source, name, *entry)?,
             Part::Captured { from, to } => captured_time(&self.source, *from, *to)?,
             Part::Iterations { first, last } => {
@@ -329,6 +329,7 @@ impl Job {
                 return Selection::new(stretches, (description, Some(number)), &self.source);
             }
         };
+        add_answers(&self.source, self.program_tasks(), &mut stretches)?;
         Selection::new(stretches, (description, None), &self.source)
     }
 

@@ -11,6 +11,7 @@ mod iterations;
 mod pattern;
 mod phases;
 mod selection;
+mod servers;
 
 pub(crate) use captured_time::captured_time;
 pub(crate) use filter::{Ahead, Filter};
@@ -18,6 +19,7 @@ pub use filter::{LeftOut, PlaceInPart};
 pub(crate) use iterations::iterations;
 pub(crate) use phases::phase;
 pub use selection::{Selection, Stretch};
+pub(crate) use servers::add_answers;
 
 use crate::source::{LoadError, SourceError};
 use std::num::NonZeroU64;
@@ -89,7 +91,7 @@ pub enum PartError {
     NoPhases,
     /// The trace has no times of the captured run.
     #[error(
-        "the trace has no captured times: only containers (vef mix -o X.vefx) have, of ranks with one thread that makes calls"
+        "the trace has no captured times: containers (vef mix -o X.vefx) have, unless messages without a partner were dropped"
     )]
     NoTimes,
     /// It ends before it begins.

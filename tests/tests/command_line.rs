@@ -495,8 +495,12 @@ fn traffic_says_where_turns_are_unfair() {
     let ring = "traffic --topology torus:8 --pattern tornado --model packet --load 0.5,1";
     let unfair = said(ring);
     assert!(unfair.contains("at load 1 the worst node sends 33 % of the mean"), "{unfair}");
-    assert!(unfair.contains("--arbiter age"), "{unfair}");
-    for words in [&format!("{ring} --arbiter age"), "traffic --topology switch:8 --model packet --load 1"] {
+    assert!(unfair.contains("--arbiter age") && unfair.contains("--channel-classes hops"), "{unfair}");
+    for words in [
+        &*format!("{ring} --arbiter age"),
+        &format!("{ring} --channel-classes hops"),
+        "traffic --topology switch:8 --model packet --load 1",
+    ] {
         assert_eq!(said(words), "", "{words}");
     }
 }

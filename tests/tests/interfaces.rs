@@ -148,3 +148,33 @@ fn interfaces_are_no_ranks() {
         );
     }
 }
+
+/// A part of the run has the answers to what is asked in it; the captured time of programs with windows is known.
+#[test]
+fn parts_have_their_answers() {
+    for captured in Captured::all() {
+        let mpi = captured.mpi;
+        for how in ["software", "hardware"] {
+            let (container, _) = captured.mix("t.vefx", &["--rma", how]);
+            let part = |options: &[&str]| {
+                let mut command = vef();
+                command.arg("sim").arg(&container).args(options).args(["--topology", "switch:4", "--json"]);
+                let told = json(&mut command);
+                let kinds = told["kinds"].as_array().expect("a list");
+                let messages = kinds.iter().find(|kind| kind["kind"] == "point_to_point");
+                let number = |value: &Value| value.as_u64().expect("a number");
+                let bytes = messages.map_or(0, |messages| number(&messages["bytes"]));
+                (number(&told["jobs"][0]["part"]["records"]), bytes)
+            };
+            let (_, bytes) = part(&["--phase", "pcontrol_4"]);
+            // A target may answer after its phase.
+            assert!(bytes <= 4 * 3716 && (how == "software" || bytes == 4 * 3716), "{mpi:?}, {how}: {bytes}");
+            let (whole, all) = part(&["--from", "0ns"]);
+            // Rank 3 computes until then.
+            let (first, fetched) = part(&["--to", "60ms"]);
+            let (last, rest) = part(&["--from", "60ms"]);
+            assert_eq!((first + last, fetched + rest), (whole, all), "{mpi:?}, {how}");
+            assert!(first > 0 && last > first, "{mpi:?}, {how}: {first} and {last}");
+        }
+    }
+}

@@ -212,7 +212,11 @@ fn errors_of_command_lines_say_what_to_write() {
     let work = work.path();
     fs::write(work.join("one.vef"), ONE).expect("a trace");
     for (words, says, not) in [
-        ("mix capture", "write vef mix -i capture -o FILE.vefx", "--nothing"),
+        (
+            "mix -i capture other -o a.vef",
+            "'--input <CAPTURE>' cannot be used with '[CAPTURE]'",
+            "unexpected",
+        ),
         ("stats one.vef --top 0", "'--top <N>': must be at least 1;", "4294967295"),
         ("stats one.vef -j 2000", "must be from 1 to 1024", " is not in "),
         ("check /bin/sh", "not a VEF trace, but a program: capture it with vef run", "program, not a trace"),

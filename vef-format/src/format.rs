@@ -36,7 +36,7 @@ formats! {
     Container, [container::MAGIC], "a container";
     /// One rank's file of a capture.
     Capture, [capture::layout::MAGIC],
-        "the file of one rank of a capture: convert the capture with vef mix -i DIR -o OUT.vefx";
+        "the file of one rank of a capture: convert the capture with vef mix DIR -o OUT.vefx";
     /// A program, or a library.
     Elf, [*b"\x7fELF"], "a program: capture it with vef run -- PROGRAM";
     /// Compressed by gzip.

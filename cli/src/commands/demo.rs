@@ -61,7 +61,7 @@ pub fn run(demo: &Arguments) -> Result<(), Failure> {
     let trace = container.as_os_str();
     mix::run(&step(
         "Mix: which send met which receive? Absolute times become computing times and dependencies.",
-        &["mix".as_ref(), "-i".as_ref(), capture.as_os_str(), "-o".as_ref(), trace],
+        &["mix".as_ref(), capture.as_os_str(), "-o".as_ref(), trace],
     )?)?;
     output::result("")?;
     convert::run(&step(

@@ -8,7 +8,7 @@ use crate::session;
 use mixer::{Creations, IoServers, Job, MixError, Options, Polls, Rma, SendWaits, Spent, Summary};
 use replay::Table;
 use sim_example::quantity::parse_bytes;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use vef_format::account::TimePart;
@@ -17,19 +17,25 @@ use vef_format::units::{Bytes, Count};
 
 /// Convert a capture to a trace
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "vef mix [OPTIONS] --output <OUT> <CAPTURE>",
+    after_help = "\
 Processes started by mpirun or srun share the work; the trace is the same, byte for byte. -j and --memory are then per
 process [default: 1 thread, and a share of half the free memory of the node]. A process that needs more memory uses a
 temporary file; do not place these on a /tmp in memory.
 
 Examples:
-  vef mix -i capture -o app.vef
-  mpirun -n 8 vef mix -i capture -o app.vef
-  srun -n 8 vef mix -i capture -o app.vef --memory 4G --tmpdir /local/scratch")]
+  vef mix capture -o app.vef
+  mpirun -n 8 vef mix capture -o app.vef
+  srun -n 8 vef mix capture -o app.vef --memory 4G --tmpdir /local/scratch"
+)]
 pub struct Arguments {
     /// Capture: its directory, or the VEFT.main of an older one
-    #[arg(short, long, value_name = "DIR|VEFT.main")]
-    pub input: PathBuf,
+    #[arg(value_name = "CAPTURE", required_unless_present = "input")]
+    capture: Option<PathBuf>,
+    /// The capture as VEF-Prospector's mixer takes it
+    #[arg(short, long, value_name = "CAPTURE", hide = true, conflicts_with = "capture")]
+    input: Option<PathBuf>,
     /// Trace to write, or to replace: a container if the name ends in .vefx, else text; - is standard output
     #[arg(short, long, value_name = "OUT", value_parser = Written::trace())]
     pub output: Written,
@@ -116,6 +122,12 @@ fn own_work(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "write a factor from 0 to 1000".to_owned())
 }
 
+impl Arguments {
+    fn capture(&self) -> &Path {
+        self.capture.as_ref().or(self.input.as_ref()).expect("one of them is required")
+    }
+}
+
 pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
     // Inside another program its MPI is that program's.
     let job = if session::is_embedded() { Job::alone() } else { Job::of_launcher()? };
@@ -123,8 +135,8 @@ pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
     let first = job.rank() == 0;
     let mixed = options(mix).and_then(|options| {
         let mixed = match first {
-            true => mixer::mix_among(&mix.input, &mix.output, &options, &Progress::new(), &job),
-            false => mixer::mix_among(&mix.input, &mix.output, &options, &mixer::Quiet, &job),
+            true => mixer::mix_among(mix.capture(), &mix.output, &options, &Progress::new(), &job),
+            false => mixer::mix_among(mix.capture(), &mix.output, &options, &mixer::Quiet, &job),
         };
         mixed.map_err(|error| placed(mix, error))
     });
@@ -142,7 +154,7 @@ pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Adds the name of the file that the error concerns, as the user gave it.
 fn placed(mix: &Arguments, error: MixError) -> Failure {
-    let input = mix.input.display();
+    let input = mix.capture().display();
     match (error, &mix.op_codes) {
         (error @ MixError::NoCode(_), Some(table)) => format!("{}: {error}", table.display()).into(),
         (error @ MixError::Unmatched(_), _) => {
@@ -191,7 +203,7 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
         false => text(summary, mix.io_stripe.width),
     };
     output::about(&mix.output, text)?;
-    output::oversubscribed(&mix.input, summary.oversubscribed());
+    output::oversubscribed(mix.capture(), summary.oversubscribed());
     output::spawned(&summary.spawned, &summary.left_out);
     Ok(())
 }

@@ -221,6 +221,9 @@ impl NoteTaker {
                 (self.zero, self.begun) = (Some(event.start.0), begun);
                 self.since[thread] = Since::at(begun);
                 self.notes.put(0, &note);
+                if let Some(threads) = &mut self.threads {
+                    threads.begun(begun);
+                }
             }
             Action::Finalize => {
                 if let Some(zero) = self.zero {

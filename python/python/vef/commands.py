@@ -51,7 +51,7 @@ def command(name: str, *arguments: PathLike, progress: Progress = None, **option
 
 def mix(capture: PathLike, output: PathLike, *, progress: Progress = None, **options: Value) -> Result:
     """Mixes a capture into a trace, as ``vef mix``; returns the summary."""
-    return Result(_json(["mix", "-i", _input(capture), "-o", _path(output), *_words(options)], progress))
+    return Result(_json(["mix", _input(capture), "-o", _path(output), *_words(options)], progress))
 
 
 def check(trace: PathLike, *, progress: Progress = None, **options: Value) -> Check:

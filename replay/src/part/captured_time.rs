@@ -22,11 +22,11 @@ pub(crate) fn captured_time(
     let reader = container.reader();
     let clock = reader.header().clock.0.max(1);
     let (begin, end) = (from.0.div_ceil(clock), to.map_or(u64::MAX, |to| to.0.div_ceil(clock)));
-    let spans = reader.spans().map_err(LoadError::from)?.ok_or(PartError::NoTimes)?;
+    let spans = reader.program_spans().map_err(LoadError::from)?.ok_or(PartError::NoTimes)?;
     let mut stretches = vec![Vec::new(); reader.header().tasks as usize];
     // When the last record begins that is looked at.
     let mut last = 0;
-    for task in reader.tasks().collect::<Vec<Rank>>() {
+    for task in reader.tasks().filter(|task| task.index() < spans.len()).collect::<Vec<Rank>>() {
         let moments = Moments::new(reader, task).map_err(LoadError::from)?;
         let mut moments = match moments {
             Some(moments) => moments,

@@ -28,6 +28,12 @@ impl Stretch {
     }
 }
 
+/// Whether record `number` (from 0) of a task is in its stretches.
+pub(super) fn holds(stretches: &[Stretch], number: u64) -> bool {
+    let behind = stretches.partition_point(|stretch| stretch.records.end <= number);
+    stretches.get(behind).is_some_and(|stretch| stretch.records.start <= number)
+}
+
 /// The records of a trace that a replay is about: the part of a run.
 #[derive(Clone)]
 pub struct Selection {
@@ -121,9 +127,7 @@ impl Selection {
 
     /// Whether record `number` (from 0) of a task is one of them.
     pub fn contains(&self, task: Rank, number: u64) -> bool {
-        let stretches = self.stretches(task);
-        let behind = stretches.partition_point(|stretch| stretch.records.end <= number);
-        stretches.get(behind).is_some_and(|stretch| stretch.records.start <= number)
+        holds(self.stretches(task), number)
     }
 
     /// Whether the part has the beginning of a task's run, where its start-up is.

@@ -20,19 +20,32 @@ const BUDGET: usize = 3_000_000;
 /// Most intermediate switches that are tried.
 const TRIED: u32 = 16;
 
+/// What a packet's class of virtual channels follows from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ChannelClasses {
+    /// What the routing needs: on tori whether the route wraps around, on graphs nothing, or else the links taken
+    #[default]
+    Routing,
+    /// The links left or taken, on tori, meshes and graphs: all switches are alike, but there are more classes
+    Hops,
+}
+
 impl Router<'_> {
     /// Assigns classes of virtual channels such that no deadlock is possible with `vcs` channels per link, by
     /// default as many as the routing needs. Returns the number of channels.
-    pub(crate) fn assign_channels(&mut self, vcs: Option<u32>) -> Result<u32, RoutingError> {
-        if self.fabric().topology().can_number_classes_by_hops() {
-            // The two phases of a route over an intermediate switch have separate classes.
-            let of_a_phase =
-                self.with_policy(|policy| (policy.detours, policy.classes_by_hops) = (false, false));
-            // Routes that change on their way meet those of other epochs.
-            let can_deadlock = self.fabric().outages().is_some() || find_cycle(&of_a_phase, 1).is_some();
-            *self = self.with_policy(|policy| policy.classes_by_hops = can_deadlock);
-        }
+    pub(crate) fn assign_channels(
+        &mut self,
+        vcs: Option<u32>,
+        classes: ChannelClasses,
+    ) -> Result<u32, RoutingError> {
         let routing = self.routing().name();
+        let can_be_hops = self.fabric().topology().can_number_classes_by_hops();
+        let by_hops = match classes {
+            ChannelClasses::Hops if !can_be_hops => return Err(RoutingError::NoHops { routing }),
+            ChannelClasses::Hops => true,
+            ChannelClasses::Routing => can_be_hops && self.one_class_can_deadlock(),
+        };
+        *self = self.with_policy(|policy| policy.classes_by_hops = by_hops);
         let needed = self.classes(LinkClass::LOCAL).max(self.classes(LinkClass::GLOBAL));
         if needed > MAX_CLASSES {
             return Err(RoutingError::TooManyClasses { routing, classes: needed });
@@ -43,6 +56,15 @@ impl Router<'_> {
             return Err(RoutingError::Cycle { routing, vcs, needed, cycle });
         }
         Ok(vcs)
+    }
+
+    /// Whether routes can deadlock in a class of their own; never if they have several.
+    fn one_class_can_deadlock(&self) -> bool {
+        // The two phases of a route over an intermediate switch have separate classes.
+        let of_a_phase = self.with_policy(|policy| (policy.detours, policy.classes_by_hops) = (false, false));
+        // Routes that change on their way meet those of other epochs.
+        of_a_phase.classes(LinkClass::LOCAL) == 1
+            && (self.fabric().outages().is_some() || find_cycle(&of_a_phase, 1).is_some())
     }
 }
 

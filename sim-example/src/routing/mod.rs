@@ -18,6 +18,7 @@ mod interface;
 mod list;
 mod router;
 
+pub use channels::ChannelClasses;
 pub use form::{Form, RoutingSpec};
 pub use interface::{Alternatives, Detours, Load, Routing, Spread, Ways};
 pub use list::{FORMS, UnknownRouting};

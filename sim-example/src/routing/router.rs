@@ -28,6 +28,14 @@ pub enum RoutingError {
         /// The switches of the cycle, with the channels of their links.
         cycle: String,
     },
+    /// Classes by hops, on a topology that has others.
+    #[error(
+        "routing {routing} has classes of virtual channels of its own here; --channel-classes hops is for tori, meshes and graphs"
+    )]
+    NoHops {
+        /// The routing.
+        routing: String,
+    },
     /// The routing needs more classes of virtual channels than can be numbered.
     #[error("routing {routing} needs {classes} virtual channels here; at most {} are possible", MAX_CLASSES)]
     TooManyClasses {
@@ -225,11 +233,6 @@ impl<'a> Router<'a> {
                 None => return sum,
             }
         }
-    }
-
-    /// Whether routes depend on the load of links far from their switches.
-    pub fn looks_far(&self) -> bool {
-        self.routing.looks_at_whole_routes()
     }
 
     /// Classes of virtual channels, on links of `class`, with which no deadlock is possible.

@@ -181,7 +181,12 @@ proptest! {
         prop_assume!(topology.switches() <= 40);
         for name in ALL {
             if let Ok(mut router) = router(&topology, name, 1) {
-                prop_assert!(router.assign_channels(None).is_ok(), "{} {}", spec, name);
+                prop_assert!(router.assign_channels(None, ChannelClasses::Routing).is_ok(), "{} {}", spec, name);
+                // Too many, or none, are refused by name.
+                match router.assign_channels(None, ChannelClasses::Hops) {
+                    Ok(_) | Err(RoutingError::TooManyClasses { .. } | RoutingError::NoHops { .. }) => {}
+                    Err(error) => prop_assert!(false, "{} {}: {}", spec, name, error),
+                }
             }
         }
     }
@@ -209,12 +214,16 @@ fn too_few_channels_are_refused_with_the_cycle() {
     ] {
         let built = build(topology);
         let mut router = router(&built, routing, 1).unwrap();
-        assert_eq!(router.assign_channels(None).unwrap(), needed, "{topology} {routing}");
-        assert!(router.assign_channels(Some(needed + 1)).is_ok());
+        assert_eq!(
+            router.assign_channels(None, ChannelClasses::Routing).unwrap(),
+            needed,
+            "{topology} {routing}"
+        );
+        assert!(router.assign_channels(Some(needed + 1), ChannelClasses::Routing).is_ok());
         // For adaptive routing in a torus one class less need not close a cycle; half as many do.
         let few =
             if topology.starts_with("torus") && routing == "adaptive" { needed / 2 } else { needed - 1 };
-        let refused = router.assign_channels(Some(few));
+        let refused = router.assign_channels(Some(few), ChannelClasses::Routing);
         let error = refused.expect_err(&format!("{topology} {routing}")).to_string();
         assert!(
             error.contains(&format!("needs {needed} virtual channels here; {few} can deadlock")),
@@ -231,11 +240,41 @@ fn too_few_channels_are_refused_with_the_cycle() {
     ] {
         let built = build(topology);
         let mut router = router(&built, routing, 1).unwrap();
-        assert_eq!(router.assign_channels(None).unwrap(), 1, "{topology} {routing}");
+        assert_eq!(router.assign_channels(None, ChannelClasses::Routing).unwrap(), 1, "{topology} {routing}");
     }
     let many = build("torus:3x3x3x3x3x3x3x3");
     let mut router = router(&many, "adaptive", 1).unwrap();
-    assert!(router.assign_channels(None).unwrap_err().to_string().contains("needs 1152 virtual channels"));
+    assert!(
+        router
+            .assign_channels(None, ChannelClasses::Routing)
+            .unwrap_err()
+            .to_string()
+            .contains("needs 1152 virtual channels")
+    );
+}
+
+/// In a torus by the links of the longest route: in dimension order those of one dimension, for adaptive routes of all.
+#[test]
+fn classes_by_hops_are_as_many_as_links() {
+    for (topology, routing, needed) in [
+        ("torus:8", "minimal", 4),
+        ("torus:6x9", "minimal", 4),
+        ("torus:6x9", "valiant", 8),
+        ("torus:6x9", "adaptive", 7),
+        ("torus:2x2", "minimal", 1),
+        ("mesh:4x3", "minimal", 3),
+        ("mesh:4x3", "adaptive", 5),
+    ] {
+        let built = build(topology);
+        let mut router = router(&built, routing, 1).unwrap();
+        assert_eq!(router.assign_channels(None, ChannelClasses::Hops), Ok(needed), "{topology} {routing}");
+    }
+    let tree = build("fattree:k=4");
+    let refused = router(&tree, "minimal", 1).unwrap().assign_channels(None, ChannelClasses::Hops);
+    assert_eq!(refused, Err(RoutingError::NoHops { routing: "minimal".into() }));
+    let long = build("torus:300");
+    let refused = router(&long, "minimal", 1).unwrap().assign_channels(None, ChannelClasses::Hops);
+    assert_eq!(refused, Err(RoutingError::TooManyClasses { routing: "minimal".into(), classes: 150 }));
 }
 
 #[test]
@@ -257,16 +296,16 @@ fn a_graph_from_a_file_gets_as_many_channels_as_it_needs() {
     };
     // A ring of five can deadlock, unless the class is the number of links taken; a line cannot.
     let five = topology(&ring(5));
-    assert_eq!(router(&five, "minimal", 1).unwrap().assign_channels(None), Ok(2));
-    assert_eq!(router(&five, "valiant", 1).unwrap().assign_channels(None), Ok(4));
+    assert_eq!(router(&five, "minimal", 1).unwrap().assign_channels(None, ChannelClasses::Routing), Ok(2));
+    assert_eq!(router(&five, "valiant", 1).unwrap().assign_channels(None, ChannelClasses::Routing), Ok(4));
     let line = topology(&ring(5).replace("link s4 s0\n", ""));
-    assert_eq!(router(&line, "adaptive", 1).unwrap().assign_channels(None), Ok(1));
-    assert_eq!(router(&line, "ugal", 1).unwrap().assign_channels(None), Ok(2));
+    assert_eq!(router(&line, "adaptive", 1).unwrap().assign_channels(None, ChannelClasses::Routing), Ok(1));
+    assert_eq!(router(&line, "ugal", 1).unwrap().assign_channels(None, ChannelClasses::Routing), Ok(2));
     // Given routes are used, and checked for cycles.
     let given = topology(&format!("{}route n0 n1 s0 s4 s3 s2 s1\n", ring(5)));
     assert_eq!(names(&given, 0, 1), ["n0->s0", "s0->s4", "s4->s3", "s3->s2", "s2->s1", "s1->n1"]);
     assert_eq!(names(&given, 1, 0), ["n1->s1", "s1->s0", "s0->n0"]);
-    assert_eq!(router(&given, "minimal", 1).unwrap().assign_channels(None), Ok(4));
+    assert_eq!(router(&given, "minimal", 1).unwrap().assign_channels(None, ChannelClasses::Routing), Ok(4));
     // In an even ring the two routes to the opposite switch are equally short: chosen by destination, or by
     // hash.
     let six = topology(&ring(6));

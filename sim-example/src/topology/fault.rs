@@ -353,6 +353,7 @@ impl Fabric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routing::ChannelClasses;
     use crate::routing::tests::router;
     use crate::topology::tests::build;
 
@@ -404,7 +405,10 @@ mod tests {
             assert!(!gone.is_empty());
             for routing in ["minimal", "ecmp:packet", "adaptive", "valiant", "ugal"] {
                 let mut router = router(&fabric, routing, 1).unwrap();
-                assert!(router.assign_channels(None).is_ok(), "{topology} {routing}");
+                assert!(
+                    router.assign_channels(None, ChannelClasses::default()).is_ok(),
+                    "{topology} {routing}"
+                );
                 for (src, dst) in
                     (0..fabric.nodes()).flat_map(|src| (0..fabric.nodes()).map(move |dst| (src, dst)))
                 {
@@ -425,7 +429,11 @@ mod tests {
         );
         // With too few channels a deadlock is possible, which names them.
         let square = failed("torus:4x4", &["(0,0)<->(1,0)"]).unwrap();
-        let error = router(&square, "minimal", 1).unwrap().assign_channels(Some(1)).unwrap_err().to_string();
+        let error = router(&square, "minimal", 1)
+            .unwrap()
+            .assign_channels(Some(1), ChannelClasses::default())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("virtual channels here; 1 can deadlock") && error.contains(" -> ("),
             "{error}"

@@ -39,8 +39,8 @@ pub trait Topology: fmt::Debug + Send + Sync {
     /// Classes of virtual channels, on links of a class, with which routes cannot deadlock.
     fn channel_classes(&self, policy: Policy, class: LinkClass) -> u32;
 
-    /// Whether [`Topology::next`] can also take the number of links as the class of virtual channels, for graphs in which
-    /// the other classes may deadlock.
+    /// Whether [`Topology::next`] can also take the number of links as the class of virtual channels: on request, and where a
+    /// single class may deadlock.
     fn can_number_classes_by_hops(&self) -> bool {
         false
     }

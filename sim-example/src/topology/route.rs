@@ -78,7 +78,7 @@ pub struct Policy {
     pub via_switch: bool,
     /// In a network of groups: that a shortest route may get its intermediate at a later switch of the source's group, too.
     pub decides_again: bool,
-    /// That the class of virtual channels is the number of links taken; only if [`Topology::can_number_classes_by_hops`](super::Topology::can_number_classes_by_hops).
+    /// That the class of virtual channels follows the number of links taken, or left; only if [`Topology::can_number_classes_by_hops`](super::Topology::can_number_classes_by_hops).
     pub classes_by_hops: bool,
 }
 

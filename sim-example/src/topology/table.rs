@@ -123,6 +123,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routing::ChannelClasses;
     use crate::routing::tests::router;
     use crate::topology::tests::build;
     use std::io::Write;
@@ -169,7 +170,13 @@ mod tests {
             for (src, dst) in pairs() {
                 assert_eq!(switches(&tabled, src, dst), switches(&own, src, dst), "{topology}");
             }
-            assert!(router(&tabled, "minimal", 0).unwrap().assign_channels(None).is_ok(), "{topology}");
+            assert!(
+                router(&tabled, "minimal", 0)
+                    .unwrap()
+                    .assign_channels(None, ChannelClasses::default())
+                    .is_ok(),
+                "{topology}"
+            );
         }
         // Down the only way, up by D-mod-k.
         let own = build("fattree:k=4");
@@ -267,8 +274,8 @@ mod tests {
         assert_eq!(switches(&ring, 0, 3), ["(0)", "(1)", "(2)", "(3)"]);
         let mut router = router(&ring, "minimal", 0).unwrap();
         // Routes of three links.
-        assert_eq!(router.assign_channels(None), Ok(3));
-        let error = router.assign_channels(Some(1)).unwrap_err().to_string();
+        assert_eq!(router.assign_channels(None, ChannelClasses::default()), Ok(3));
+        let error = router.assign_channels(Some(1), ChannelClasses::default()).unwrap_err().to_string();
         assert!(
             error.contains(
                 "needs 3 virtual channels here; 1 can deadlock: (1) (channel 0) -> (2) (channel 0)"

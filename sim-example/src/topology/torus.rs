@@ -16,9 +16,13 @@
 //! combination of directions in all dimensions but the first, and in a torus one more set for each time that
 //! a route has wrapped around.
 //!
+//! **Classes by hops**, on request: a route with `h` links left, in dimension order those of the current dimension, uses class `h - 1`. All
+//! routers are then alike, and adaptive routes are free to go in any direction.
+//!
 //! Sources: W. J. Dally, C. L. Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
 //! Transactions on Computers, 1987; D. H. Linder, J. C. Harden, "An adaptive and fault tolerant wormhole routing strategy
-//! for k-ary n-cubes", IEEE Transactions on Computers, 1991.
+//! for k-ary n-cubes", IEEE Transactions on Computers, 1991; K. D. Günther, "Prevention of deadlocks in packet-switched data
+//! transport systems", IEEE Transactions on Communications, 1981 (classes by hops).
 
 use placement::optimise::box_order;
 
@@ -136,7 +140,7 @@ impl Torus {
 
     /// Dimension order.
     #[inline]
-    fn next_in_order(&self, route: &mut Route, choice: &mut dyn Choice) -> Hop {
+    fn next_in_order(&self, route: &mut Route, policy: Policy, choice: &mut dyn Choice) -> Hop {
         let dimensions = &self.dimensions[..];
         let mut state = route.state;
         if route.via == route.at {
@@ -187,18 +191,20 @@ impl Torus {
         COORDINATE.set(&mut state, coordinate);
         STEPS.set(&mut state, steps - 1);
         route.state = state;
-        let rings = if self.wraps { 2 } else { 1 };
-        let class = PHASE.get(state) * rings + if self.wraps { INSIDE.get(state) } else { 0 };
-        Hop::to_switch(link, class)
+        let class = match policy.classes_by_hops {
+            true => steps - 1,
+            false => u32::from(self.wraps) * INSIDE.get(state),
+        };
+        Hop::to_switch(link, PHASE.get(state) * self.classes_of_a_phase(policy) + class)
     }
 
     /// Minimal adaptive.
-    fn next_adaptive(&self, route: &mut Route, choice: &mut dyn Choice) -> Hop {
+    fn next_adaptive(&self, route: &mut Route, policy: Policy, choice: &mut dyn Choice) -> Hop {
         let dimensions = &self.dimensions[..];
         let target = self.switch_of(route.dst);
         // Unfinished dimensions, with coordinate and direction.
         let mut open = [(0u8, 0u16, false); 32];
-        let mut count = 0;
+        let (mut count, mut left) = (0, 0);
         for (at, dimension) in dimensions.iter().enumerate() {
             let coordinate = dimension.coordinate(route.at);
             let (steps, way) = dimension.way(coordinate, dimension.coordinate(target));
@@ -206,6 +212,7 @@ impl Torus {
                 let positive = way == Way::Up || way == Way::Either && coordinate.is_multiple_of(2);
                 open[count as usize] = (at as u8, coordinate as u16, positive);
                 count += 1;
+                left += steps;
             }
         }
         if CHOSEN.get(route.state) == 0 {
@@ -231,7 +238,27 @@ impl Torus {
             WRAPPED.set(&mut route.state, wrapped + 1);
         }
         let networks = 1 << (dimensions.len() - 1);
-        Hop::to_switch(link, DIRECTIONS.get(route.state) + networks * wrapped)
+        let class = match policy.classes_by_hops {
+            true => left - 1,
+            false => DIRECTIONS.get(route.state) + networks * wrapped,
+        };
+        Hop::to_switch(link, class)
+    }
+
+    /// Classes of virtual channels without a detour.
+    #[inline]
+    fn classes_of_a_phase(&self, policy: Policy) -> u32 {
+        let longest = self.dimensions.iter().map(|dimension| dimension.longest());
+        match (policy.adaptivity, policy.classes_by_hops) {
+            (Adaptivity::Adaptive, true) => longest.sum::<u32>().max(1),
+            (Adaptivity::Adaptive, false) => {
+                let wrapping = self.dimensions.iter().filter(|dimension| dimension.wraps).count() as u32;
+                let networks = 1u32.checked_shl(self.dimensions.len() as u32 - 1);
+                networks.map_or(u32::MAX, |networks| networks.saturating_mul(wrapping + 1))
+            }
+            (Adaptivity::Deterministic | Adaptivity::Oblivious, true) => longest.max().unwrap_or(0).max(1),
+            (Adaptivity::Deterministic | Adaptivity::Oblivious, false) => 1 + u32::from(self.wraps),
+        }
     }
 }
 
@@ -268,22 +295,17 @@ impl Topology for Torus {
     #[inline]
     fn next(&self, route: &mut Route, policy: Policy, choice: &mut dyn Choice) -> Hop {
         match policy.adaptivity {
-            Adaptivity::Adaptive => self.next_adaptive(route, choice),
-            Adaptivity::Deterministic | Adaptivity::Oblivious => self.next_in_order(route, choice),
+            Adaptivity::Adaptive => self.next_adaptive(route, policy, choice),
+            Adaptivity::Deterministic | Adaptivity::Oblivious => self.next_in_order(route, policy, choice),
         }
     }
 
     fn channel_classes(&self, policy: Policy, _: LinkClass) -> u32 {
-        match policy.adaptivity {
-            Adaptivity::Adaptive => {
-                let wrapping = self.dimensions.iter().filter(|dimension| dimension.wraps).count() as u32;
-                let networks = 1u32.checked_shl(self.dimensions.len() as u32 - 1);
-                networks.map_or(u32::MAX, |networks| networks.saturating_mul(wrapping + 1))
-            }
-            Adaptivity::Deterministic | Adaptivity::Oblivious => {
-                policy.phases() * if self.wraps { 2 } else { 1 }
-            }
-        }
+        policy.phases().saturating_mul(self.classes_of_a_phase(policy))
+    }
+
+    fn can_number_classes_by_hops(&self) -> bool {
+        true
     }
 
     fn minimal_routing(&self) -> &'static str {
@@ -334,6 +356,11 @@ enum Way {
 }
 
 impl Dimension {
+    /// The steps of the longest of the shortest routes.
+    fn longest(&self) -> u32 {
+        if self.wraps { self.size / 2 } else { self.size - 1 }
+    }
+
     fn cables(&self) -> u32 {
         if self.wraps { self.size } else { self.size - 1 }
     }

@@ -40,7 +40,7 @@ const ASKED: &str = "as asked";
 #[derive(clap::Args)]
 #[command(after_help = "\
 The library is preloaded into the ranks only. An existing LD_PRELOAD is kept, in front of the library.
-The capture is a directory with one file per rank, for `vef mix -i DIR`. The exit code is that of the program, or 2 if the
+The capture is a directory with one file per rank, for `vef mix DIR`. The exit code is that of the program, or 2 if the
 program succeeds but nothing is captured, or --mix or --compress fails.
 --mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
 A program marks phases by vef_phase.h (`vef generate header DIR` writes it) or by MPI_Pcontrol(n), n from 3, and
@@ -226,7 +226,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
     };
     if let Some(trace) = &run.mix {
         attempt(match captured {
-            true => parse(&["-i".as_ref(), directory.as_os_str(), "-o".as_ref(), trace.as_os_str()])
+            true => parse(&["-o".as_ref(), trace.as_os_str(), "--".as_ref(), directory.as_os_str()])
                 .and_then(|arguments| super::mix::run(&arguments)),
             false => Err(format!("{}: not written, as there is no capture", trace.display()).into()),
         });

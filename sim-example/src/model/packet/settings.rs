@@ -9,7 +9,7 @@ use super::congestion::settings::Congestion;
 use super::parts::ClassSpeed;
 use crate::model::ModelError;
 use crate::quantity::{parse_bytes, parse_time};
-use crate::routing::Router;
+use crate::routing::{ChannelClasses, Router};
 
 /// The heading of its options.
 pub const HEADING: &str = "Model packet";
@@ -31,6 +31,9 @@ pub struct PacketSettings {
     /// Virtual channels per link; with auto what the routing needs, at least 2
     #[arg(long, default_value = "auto", value_name = "N", value_parser = |text: &str| unless("auto", text, str::parse::<u32>))]
     pub vcs: std::option::Option<u32>,
+    /// What the class of a packet's virtual channels follows from
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    pub channel_classes: ChannelClasses,
     /// Packets that may request a link
     #[arg(long, value_enum, default_value_t, value_name = "WHERE")]
     pub buffers: Buffers,
@@ -144,6 +147,7 @@ impl Default for PacketSettings {
             header: Bytes::ZERO,
             buffer: None,
             vcs: None,
+            channel_classes: ChannelClasses::Routing,
             buffers: Buffers::Input,
             speedup: None,
             arbiter: Arbiter::RoundRobin,

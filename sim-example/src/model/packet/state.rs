@@ -71,7 +71,7 @@ impl<'a> Packets<'a> {
         if let Some(vcs) = settings.vcs.filter(|vcs| !(1..=u32::from(u8::MAX)).contains(vcs)) {
             return Err(ModelError::Channels { vcs });
         }
-        let vcs = router.assign_channels(settings.vcs)?;
+        let vcs = router.assign_channels(settings.vcs, settings.channel_classes)?;
         let vcs = if settings.vcs.is_none() { vcs.max(2) } else { vcs };
         Self::with_channels(router, vcs, settings, links, report_sent)
     }
