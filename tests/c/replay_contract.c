@@ -418,7 +418,7 @@ static void instances(void)
     uint64_t state_bytes = 0;
     int round, each, job[2];
     CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_on_call(builder, 0) >= 0);
-    vef_builder_keep_times(builder, 1);
+    vef_builder_keep_times(builder);
     CHECK(vef_builder_engine(builder, &engine) == VEF_OK);
     vef_builder_free(builder);
     CHECK(vef_engine_open(engine, 0, nodes, 2, 0) == VEF_ERROR_STATE && vef_engine_open(NULL, 0, nodes, 2, 0) == VEF_ERROR_NULL);
