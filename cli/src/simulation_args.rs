@@ -14,7 +14,7 @@ use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::{Background, BackgroundError};
 use sim_example::tune::OPERATIONS;
-use sim_example::{Collectives, RULES};
+use sim_example::{Collectives, Picos, RULES};
 use vef_format::nearest::did_you_mean;
 use vef_format::operation::Operation;
 
@@ -38,6 +38,7 @@ Examples:
   vef sim app.vef --topology dragonfly:2x4x2 --routing ugal --model packet
   vef sim a.vefx b.vefx --topology dragonfly:2x4x2 --place b=random --repeat b=until:a   # how much b slows a down
   vef sim app.vef --topology torus:8x8 --background uniform@0.3
+  vef sim a.vefx b.vefx --topology torus:8x8 --arrivals jobs.swf --arrival-second 1ms --csv arrivals
   vef sim app.vef --preset ndr --topology clos:64x2 --tune allreduce,alltoall --tuned rules", network::forms()))]
 pub struct Sim {
     /// Trace, also of another tool (docs/interchange.md), or the directory of a capture; a GOAL schedule runs as it is with --model loggp; - is
@@ -61,6 +62,16 @@ pub struct Sim {
     /// Run a trace several times, each time when it is over, or until another is over; may be repeated
     #[arg(long, value_name = "JOB=TIMES|JOB=until:JOB")]
     pub repeat: Vec<String>,
+    /// Jobs that arrive, from a file in the Standard Workload Format: each runs the trace that has as many ranks as the job has processors, on nodes that
+    /// it gets when it starts, first come, first served: the first free ones, or random ones with --placement random
+    #[arg(long, value_name = "FILE.swf", conflicts_with_all = ["start", "repeat", "class", "background", "links", "critical_path", "waits", "draw", "timeline", "report", "tune"])]
+    pub arrivals: Option<PathBuf>,
+    /// With --arrivals: the trace that jobs with this number of an executable run, by name or number; may be repeated
+    #[arg(long, value_name = "EXECUTABLE=JOB", requires = "arrivals")]
+    pub program: Vec<String>,
+    /// With --arrivals: how long a second of its submit times is in the simulation
+    #[arg(long, value_name = "TIME", requires = "arrivals", default_value = "1s", value_parser = parse_time)]
+    pub arrival_second: Picos,
     /// Traffic of all nodes beside the traces, as long as these run: a pattern of vef traffic and a share of the bandwidth of
     /// a node's link, such as uniform@0.3
     #[arg(long, default_value = "none", value_name = "PATTERN@LOAD", value_parser = background)]
@@ -170,7 +181,7 @@ pub struct Sim {
     /// Print the report as JSON
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub json: bool,
-    /// Print one table of the report as CSV: jobs, ranks, kinds, sizes, links, time (links over time), sources
+    /// Print one table of the report as CSV: jobs, arrivals, ranks, kinds, sizes, links, time (links over time), sources
     /// (tasks by link), job-links (jobs by link), waits, wait-pairs; with --sweep its table
     #[arg(help_heading = RUNS_AND_RESULTS, long, value_name = "TABLE", conflicts_with = "json", num_args = 0..=1, default_missing_value = "points")]
     pub csv: Option<Table>,
@@ -202,6 +213,7 @@ impl Sim {
             ("--place", !self.place.is_empty()),
             ("--start", !self.start.is_empty()),
             ("--repeat", !self.repeat.is_empty()),
+            ("--arrivals", self.arrivals.is_some()),
             ("--background", self.background.is_some()),
             ("--class", !self.class.is_empty()),
             ("--calibration", self.calibration.is_some()),
@@ -292,6 +304,8 @@ pub fn same_node(text: &str) -> Result<SameNode, String> {
 pub enum Table {
     /// Run time of each job, alone and beside the others
     Jobs,
+    /// Wait and run time of each job of --arrivals
+    Arrivals,
     /// Time of each rank by state
     Ranks,
     /// Messages and latency by operation

@@ -55,12 +55,17 @@
 //! # Ok::<(), placement::Error>(())
 //! ```
 //!
+//! For jobs that arrive one after the other, [`ArrivalList`] reads lists of the Parallel Workloads Archive, and a [`BatchQueue`] gives each job nodes
+//! when it starts.
+//!
 //! Where to look: `request.rs` has the options of all launchers, `input/` a parser for each of their files,
 //! `launchers/` the rules of each launcher, `optimise/` the search. [`LAUNCHERS`] is the list to which a further
 //! launcher is added.
 //!
 //! The crate never prints, never runs a launcher, and knows nothing of traces, messages or simulators.
 
+mod arrivals;
+mod batch;
 mod captured;
 mod error;
 mod file;
@@ -71,6 +76,8 @@ mod output;
 mod placement;
 mod request;
 
+pub use arrivals::{Arrival, ArrivalList};
+pub use batch::{Allotment, BatchQueue};
 pub use captured::RecordedHost;
 pub use error::Error;
 pub use file::PlacementFormat;

@@ -831,6 +831,20 @@ int vef_engine_is_over(vef_engine *engine, uint32_t job);
 int vef_engine_repeat(vef_engine *engine, uint32_t job, uint64_t start);
 
 /**
+ * Opens another instance of `job`, one of those that the builder had: its ranks start at `start`, rank r on node `nodes[r]`, with all that was said of
+ * the job, beside it and other instances. Returns its number, that of a job; it may have been that of an instance which is closed. `count` is
+ * at least the number of ranks; the array is copied. The builder's job is most often one on call (`vef_builder_on_call`): then only its
+ * instances run. `VEF_ERROR_STATE` before `vef_engine_begin`; partitions have none.
+ */
+int vef_engine_open(vef_engine *engine, uint32_t job, const uint32_t *nodes, size_t count, uint64_t start);
+
+/**
+ * Closes an instance that is over (`vef_engine_is_over`): its number and its memory are free for others. Returns 1, or 0 and nothing happens
+ * unless it was opened and is over. Counts and the end of the run keep what it did.
+ */
+int vef_engine_close(vef_engine *engine, uint32_t job);
+
+/**
  * The error of the last failed call on this engine, in one line; "" if no call failed. The text is valid until the next
  * call on it.
  */

@@ -324,6 +324,16 @@ public:
     /** Starts the ranks of a job again, at `start`; false, and nothing happens, unless the job is over. */
     [[nodiscard]] bool repeat(std::uint32_t job, std::uint64_t start) noexcept { return vef_engine_repeat(get(), job, start) > 0; }
 
+    /** Opens another instance of one of the builder's jobs, on these nodes: its number, that of a job, or nothing and there is an error(). */
+    [[nodiscard]] std::optional<std::uint32_t> open(std::uint32_t job, const std::vector<std::uint32_t> &nodes, std::uint64_t start) noexcept
+    {
+        const int opened = vef_engine_open(get(), job, nodes.data(), nodes.size(), start);
+        return opened < 0 ? std::nullopt : std::optional<std::uint32_t>(static_cast<std::uint32_t>(opened));
+    }
+
+    /** Closes an instance: its number and memory are free for others; false, and nothing happens, unless it was opened and is over. */
+    [[nodiscard]] bool close(std::uint32_t job) noexcept { return vef_engine_close(get(), job) > 0; }
+
     /** The members of a collective that is an event, by their ranks of the communicator; none of any other. */
     [[nodiscard]] std::vector<Member> members(std::uint32_t job, std::uint64_t id)
     {

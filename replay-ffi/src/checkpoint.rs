@@ -21,6 +21,7 @@ pub(crate) trait Saved: Handle {
 pub(crate) fn refused(error: CheckpointError) -> Failure {
     let status = match error {
         CheckpointError::Source(_) | CheckpointError::Ended => VEF_ERROR_TRACE,
+        CheckpointError::Instances => VEF_ERROR_STATE,
         CheckpointError::NoCheckpoint | CheckpointError::Damaged | CheckpointError::OtherReplay => {
             VEF_ERROR_ARGUMENT
         }

@@ -15,6 +15,7 @@ use replay::{
     Accounts, Collective, CollectiveId, Engine, LiveId, Next, Picos, ReplayError, Sink, Started, Wake,
 };
 use std::ffi::{c_char, c_int, c_void};
+use std::ops::Range;
 
 /// A replay, or one partition of it, without a queue and without a clock.
 #[repr(C)]
@@ -52,6 +53,12 @@ impl Sink for TakenIn {
     #[inline(always)]
     fn watches(&self) -> bool {
         self.accounts.is_some()
+    }
+
+    fn opened(&mut self, job: u32, tasks: Range<u32>, start: Picos) {
+        if let Some(accounts) = &mut self.accounts {
+            accounts.opened(job, tasks, start);
+        }
     }
 
     fn started(&mut self, started: &Started) {
@@ -508,6 +515,43 @@ pub unsafe extern "C" fn vef_engine_repeat(engine: *mut Core, job: u32, start: u
     };
     // SAFETY: the caller's promise.
     unsafe { with(engine, repeat) }
+}
+
+/// Opens another instance of `job`, one of those that the builder had: its ranks start at `start`, rank r on node `nodes[r]`, with all that was said of
+/// the job, beside it and other instances. Returns its number, that of a job; it may have been that of an instance which is closed. `count` is
+/// at least the number of ranks; the array is copied. The builder's job is most often one on call (`vef_builder_on_call`): then only its
+/// instances run. `VEF_ERROR_STATE` before `vef_engine_begin`; partitions have none.
+///
+/// # Safety
+/// `engine` is null or usable; `nodes` is null or has `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_open(
+    engine: *mut Core,
+    job: u32,
+    nodes: *const u32,
+    count: usize,
+    start: u64,
+) -> c_int {
+    // SAFETY: the caller's promise, here and in the closure.
+    unsafe {
+        with(engine, |core| {
+            let nodes = border::array(nodes, count, "nodes")?;
+            let opened = core.engine.open(job, nodes, Picos(start), &mut core.taken_in);
+            let opened = opened.map_err(|error| core.refusal(error))?;
+            Ok(c_int::try_from(opened).unwrap_or(c_int::MAX))
+        })
+    }
+}
+
+/// Closes an instance that is over (`vef_engine_is_over`): its number and its memory are free for others. Returns 1, or 0 and nothing happens
+/// unless it was opened and is over. Counts and the end of the run keep what it did.
+///
+/// # Safety
+/// `engine` is null or usable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vef_engine_close(engine: *mut Core, job: u32) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(engine, |core| Ok(core.engine.close(job).into())) }
 }
 
 /// The error of the last failed call on this engine, in one line; "" if no call failed. The text is valid until the next

@@ -2,7 +2,7 @@
 
 use crate::border::{self, Failure, Handle, with};
 use crate::status::*;
-use replay::{ReplayError, Stuck};
+use replay::{NoInstance, ReplayError, Stuck};
 use std::ffi::{CString, c_char, c_int};
 
 /// The failures of one replay.
@@ -25,12 +25,13 @@ impl Faults {
             ReplayError::NotLive { .. } => VEF_ERROR_ID,
             ReplayError::AlreadySent { .. } => VEF_ERROR_SENT_TWICE,
             ReplayError::Backwards { .. } | ReplayError::BeforeStart { .. } => VEF_ERROR_TIME,
-            ReplayError::Begun => VEF_ERROR_STATE,
+            ReplayError::Begun | ReplayError::NoInstance { why: NoInstance::NotBegun, .. } => VEF_ERROR_STATE,
             ReplayError::NotWaiting
             | ReplayError::NotExported { .. }
             | ReplayError::NothingToExport { .. }
             | ReplayError::NotHere
             | ReplayError::ImportedTwice
+            | ReplayError::NoInstance { .. }
             | ReplayError::NoMember { .. } => VEF_ERROR_ARGUMENT,
             _ => VEF_ERROR_TRACE,
         };

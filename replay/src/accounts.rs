@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use crate::message::Started;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use vef_format::state::State;
 use vef_format::units::Picos;
 
@@ -76,6 +77,19 @@ impl Accounts {
         let first = self.first_tasks[job as usize] as usize;
         let end = self.first_tasks.get(job as usize + 1).map_or(self.tasks.len(), |&end| end as usize);
         self.tasks[first..end].fill(Account { at, times: Default::default() });
+    }
+
+    /// For [`Sink::opened`](crate::Sink::opened): an instance has these tasks from `at` on.
+    pub fn opened(&mut self, job: u32, tasks: Range<u32>, at: Picos) {
+        let is_known = self.first_tasks.get(job as usize + 1).is_some_and(|next| *next == tasks.end);
+        if !is_known {
+            // What was behind it is closed.
+            self.first_tasks.truncate(job as usize);
+            self.first_tasks.push(tasks.start);
+            self.tasks.truncate(tasks.start as usize);
+            self.tasks.resize(tasks.end as usize, Account { at, times: Default::default() });
+        }
+        self.restart(job, at);
     }
 
     /// Adds the start of a record.

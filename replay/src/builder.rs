@@ -4,6 +4,7 @@ use crate::collective::Collectives;
 use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
 use crate::events::CollectiveEvents;
+use crate::instances::Instances;
 use crate::job::{Changes, Job, Running, Scale};
 use crate::lines::Lines;
 use crate::live::Live;
@@ -151,6 +152,10 @@ impl Builder {
         let (mut jobs, mut sequences, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         let mut unfinished = 0;
         for (number, mut job) in (0u32..).zip(self.jobs) {
+            if job.on_call {
+                // It is read once for each of its runs and instances.
+                job.source.make_shareable().map_err(ReplayError::Source)?;
+            }
             if self.send_completion != SendCompletion::Eager {
                 job.source.tell_sends().map_err(ReplayError::Source)?;
             }
@@ -175,7 +180,7 @@ impl Builder {
             }
             unfinished += if job.on_call { 0 } else { u64::from(tasks) };
             let part = job.part.as_ref().map(|part| Filter::new(part, tasks));
-            let program_tasks = job.program_tasks();
+            let (program_tasks, placed_tasks) = (job.program_tasks(), job.placed_tasks());
             jobs.push(Running {
                 lines: Lines::new(job.source.is_proven()),
                 source: job.source,
@@ -185,7 +190,9 @@ impl Builder {
                     .then(|| Box::new(Changes::new(job.computing, part))),
                 first_task,
                 tasks,
+                room: tasks,
                 program_tasks,
+                placed_tasks,
                 start: job.start,
                 on_call: job.on_call,
                 skipped: job.skipped,
@@ -199,6 +206,7 @@ impl Builder {
         }
         Ok(Engine {
             unfinished,
+            instances: Instances::beside(jobs.len() as u32),
             jobs,
             sequences,
             collectives: Collectives::new(self.table, self.events),

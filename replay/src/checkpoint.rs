@@ -25,11 +25,12 @@ use slotmap::{DefaultKey, SlotMap};
 use std::fmt::{self, Write};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::raw::{KIND, NOTHING, Raw};
+use vef_format::units::Picos;
 
 /// How a checkpoint begins.
 const MAGIC: &[u8; 8] = b"VEFSTATE";
 /// Number of the layout of the state within a version of the library, in the digest.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 
 /// Why a replay cannot be saved, or does not take a checkpoint; the replay is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,9 @@ pub enum CheckpointError {
     /// An error in the trace has ended the replay.
     #[error("a replay that ended with an error cannot be saved")]
     Ended,
+    /// Jobs are open that the replay was not built with.
+    #[error("a replay cannot be saved while instances of jobs are open; close them when they are over")]
+    Instances,
     /// The trace cannot be read again.
     #[error(transparent)]
     Source(SourceError),
@@ -69,6 +73,7 @@ struct Counters {
     refused: u64,
     first_refusal: Option<String>,
     parts_unfinished: u64,
+    instances_finish: Picos,
 }
 
 /// Bytes that are written to be digested.
@@ -83,11 +88,12 @@ impl Write for Digest {
 
 impl Engine {
     /// The same replay before its beginning: [`Engine::begin`] starts it again, and ids of messages that were under way are void. Traces are
-    /// not opened again; a text is read into memory, once.
+    /// not opened again; a text is read into memory, once. Instances of jobs are gone.
     ///
     /// # Errors
     /// The trace cannot be read again; the replay is as it was.
     pub fn reset(&mut self) -> Result<(), ReplayError> {
+        self.drop_instances();
         let again = self.again().map_err(ReplayError::Source)?;
         for (job, again) in self.jobs.iter_mut().zip(again) {
             job.restart(again);
@@ -125,13 +131,13 @@ impl Engine {
     /// wake-ups ([`Wake::to_raw`](crate::Wake::to_raw)), which stay valid.
     ///
     /// # Errors
-    /// [`CheckpointError::Ended`].
+    /// [`CheckpointError::Ended`], [`CheckpointError::Instances`].
     pub fn save(&self) -> Result<Vec<u8>, CheckpointError> {
         self.save_with(&())
     }
 
     /// Takes over the state of a replay of the same traces, placement and options, saved by this or another process. Ids of messages that were
-    /// under way here are void. A text is read into memory for it.
+    /// under way here are void, as are instances of jobs. A text is read into memory for it.
     ///
     /// # Errors
     /// The bytes are no checkpoint of this replay, or the trace cannot be read again.
@@ -146,6 +152,9 @@ impl Engine {
     pub fn save_with(&self, beside: &impl Serialize) -> Result<Vec<u8>, CheckpointError> {
         if self.ended {
             return Err(CheckpointError::Ended);
+        }
+        if self.has_instances() {
+            return Err(CheckpointError::Instances);
         }
         let jobs: Vec<_> = self
             .jobs
@@ -167,6 +176,7 @@ impl Engine {
             refused: self.refused,
             first_refusal: self.first_refusal.clone(),
             parts_unfinished: self.collectives.unfinished,
+            instances_finish: self.instances.finish,
         };
         let collectives = (&self.collectives.open, &self.collectives.parts, &self.collectives.groups);
         let live = (&self.live.flights, &self.live.stats, &self.live.in_calls);
@@ -240,7 +250,8 @@ impl Engine {
         if let (Some(here), Some((exported, imported))) = (&mut self.partition, partition) {
             (here.exported, here.imported) = (exported, imported);
         }
-        let Counters { unfinished, begun, refused, first_refusal, .. } = counters;
+        let Counters { unfinished, begun, refused, first_refusal, instances_finish, .. } = counters;
+        self.instances.finish = instances_finish;
         (self.unfinished, self.begun, self.refused, self.first_refusal) =
             (unfinished, begun, refused, first_refusal);
         self.ended = false;

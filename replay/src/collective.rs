@@ -439,8 +439,7 @@ impl Collectives {
                 };
                 let group = Group::new(members, is_here)
                     .map_err(|twice| CollectiveProblem::MemberTwice(record.comm, twice))?;
-                self.groups.push(group);
-                let group = (self.groups.len() - 1) as u32;
+                let group = self.groups.insert(group) as u32;
                 job.groups.insert(record.comm, group);
                 group
             }

@@ -15,6 +15,7 @@ use crate::collective::{Collectives, Player, Released};
 use crate::departure::Departure;
 use crate::error::{EngineResult, ReplayError};
 use crate::events::EventMember;
+use crate::instances::Instances;
 use crate::job::Running;
 use crate::live::{Completes, Flight, Live, Of, Refused, order};
 use crate::message::{Called, LiveId, Sink, Started, Wake, WakeTarget};
@@ -46,6 +47,8 @@ pub struct Engine {
     pub(crate) unfinished: u64,
     pub(crate) begun: bool,
     pub(crate) ended: bool,
+    /// Which of the jobs were opened since.
+    pub(crate) instances: Instances,
     /// Set if it is one of several partitions.
     pub(crate) partition: Option<Box<Partition>>,
     /// Reports of messages sent or delivered that were refused, and why the first of them was.
@@ -473,7 +476,7 @@ impl Engine {
         self.live.send_completion
     }
 
-    /// Number of jobs.
+    /// Number of jobs, with those that were opened ([`Engine::open`]).
     pub fn jobs(&self) -> u32 {
         self.jobs.len() as u32
     }
@@ -537,7 +540,7 @@ impl Engine {
     /// complete.
     pub fn finish(&self) -> Picos {
         let tasks = self.sequences.iter().map(Sequence::finish).max().unwrap_or_default();
-        tasks.max(self.stats().last_delivery)
+        tasks.max(self.instances.finish).max(self.stats().last_delivery)
     }
 }
 

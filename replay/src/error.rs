@@ -174,6 +174,14 @@ pub enum ReplayError {
         /// What is wrong.
         problem: CollectiveProblem,
     },
+    /// No further instance of a job can be opened.
+    #[error("no instance of job {job} can be opened: {why}")]
+    NoInstance {
+        /// Which job, from 0.
+        job: u32,
+        /// Why.
+        why: NoInstance,
+    },
     /// An earlier error in the trace ended this replay.
     #[error("the replay ended with an earlier error")]
     Ended,
@@ -199,8 +207,34 @@ impl ReplayError {
                 | Self::BeforeStart { .. }
                 | Self::ImportedTwice
                 | Self::NoMember { .. }
+                | Self::NoInstance { .. }
         )
     }
+}
+
+/// Why no instance of a job can be opened ([`Engine::open`](crate::Engine::open)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoInstance {
+    /// There is no job of that number, or it was opened itself.
+    #[error("it is none of the jobs with which the replay was built")]
+    NoJob,
+    /// The tasks have not been started.
+    #[error("the replay has not begun")]
+    NotBegun,
+    /// The engine is one of several partitions.
+    #[error("the replay is divided into partitions")]
+    Partition,
+    /// Tasks are left without a node.
+    #[error("it has {}, and nodes for {placed} are given", Count(*.tasks, "task"))]
+    Nodes {
+        /// Tasks that are placed.
+        tasks: u32,
+        /// Tasks with a node.
+        placed: usize,
+    },
+    /// More tasks than can be numbered, over all jobs.
+    #[error("{}", BuildError::TooManyTasks)]
+    TooManyTasks,
 }
 
 /// A record, counted within its task.

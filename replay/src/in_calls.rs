@@ -8,6 +8,7 @@ use crate::departure::Departure;
 use crate::message::LiveId;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use vef_format::units::{Bytes, Picos};
 
 /// What tasks do, and the messages that have started and not left.
@@ -42,6 +43,17 @@ impl InCalls {
     /// Number of tasks over all jobs.
     pub(crate) fn tasks(&self) -> usize {
         self.computes_from.len()
+    }
+
+    /// These tasks begin in a call; there may be more than before.
+    pub(crate) fn admit(&mut self, tasks: Range<usize>) {
+        self.computes_from.resize(self.tasks().max(tasks.end), IN_CALL);
+        self.computes_from[tasks].fill(IN_CALL);
+    }
+
+    /// Only the first tasks are left.
+    pub(crate) fn truncate(&mut self, tasks: usize) {
+        self.computes_from.truncate(tasks);
     }
 
     /// Takes note of a call of the simulator; the latest moment of any call, if this one is before it.

@@ -139,12 +139,10 @@ impl Job {
     /// The node of each task, if enough are placed; else how many are.
     pub(crate) fn all_nodes(&self) -> Result<Vec<u32>, usize> {
         let placed = self.placed_tasks();
-        let mut nodes = match &self.nodes {
-            Some(nodes) => nodes.get(..placed as usize).ok_or(nodes.len())?.to_vec(),
-            None => (0..placed).collect(),
-        };
-        nodes.extend_from_within(..(self.tasks() - placed) as usize);
-        Ok(nodes)
+        match &self.nodes {
+            Some(nodes) => nodes_of_all(self.tasks(), placed, nodes).ok_or(nodes.len()),
+            None => Ok((0..placed).chain(0..self.tasks() - placed).collect()),
+        }
     }
 
     /// Checks the number of tasks against the length of the trace, so that no per-task memory is allocated on the header's word alone.
@@ -354,6 +352,13 @@ impl Job {
     }
 }
 
+/// The node of each task, if there is one for each that a placement places: network interfaces are on the nodes of the program's tasks.
+pub(crate) fn nodes_of_all(tasks: u32, placed: u32, nodes: &[u32]) -> Option<Vec<u32>> {
+    let mut all = nodes.get(..placed as usize)?.to_vec();
+    all.extend_from_within(..(tasks - placed) as usize);
+    Some(all)
+}
+
 /// In what the records of a job differ from those of its trace.
 #[derive(Debug)]
 pub(crate) struct Changes {
@@ -435,7 +440,11 @@ pub(crate) struct Running {
     /// The first of its tasks, counted over all jobs.
     pub(crate) first_task: u32,
     pub(crate) tasks: u32,
+    /// Tasks that its place in the tables has.
+    pub(crate) room: u32,
     pub(crate) program_tasks: u32,
+    /// Of its tasks, those that a placement places.
+    pub(crate) placed_tasks: u32,
     /// When its tasks start.
     pub(crate) start: Picos,
     pub(crate) on_call: bool,

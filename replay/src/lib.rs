@@ -43,7 +43,7 @@
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
 //!     stuck.rs         why nothing happens;  describe.rs  what a message is;  accounts.rs  times by state
-//!     waits.rs         who waits for whom;  repeat.rs  a job that runs again;  checkpoint.rs  a replay's state as bytes
+//!     waits.rs         who waits for whom;  repeat.rs  a job that runs again;  instances.rs  jobs that come and go;  checkpoint.rs  a replay's state as bytes
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -74,6 +74,7 @@ mod describe;
 mod exchange;
 mod follow;
 mod in_calls;
+mod instances;
 mod partition;
 mod poll;
 mod repeat;
@@ -118,7 +119,7 @@ pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};
 pub use engine::{Engine, TaskProgress};
-pub use error::{BuildError, CollectiveProblem, RecordPlace, ReplayError};
+pub use error::{BuildError, CollectiveProblem, NoInstance, RecordPlace, ReplayError};
 pub use events::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use exchange::{Exchange, Seat};
 pub use follow::Follow;

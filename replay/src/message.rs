@@ -4,6 +4,7 @@ use crate::events::Collective;
 use serde::{Deserialize, Serialize};
 use slotmap::{DefaultKey, Key, KeyData};
 use std::fmt;
+use std::ops::Range;
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::operation::Operation;
 use vef_format::raw::Raw;
@@ -74,6 +75,12 @@ pub trait Sink {
     /// [`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls) alone.
     fn met(&mut self, met: &Met) {
         let _ = met;
+    }
+
+    /// Takes note of an instance of a job that is opened ([`Engine::open`](crate::Engine::open)): its number, its place among the tasks counted over all
+    /// jobs, and when they start. What its tasks do follows.
+    fn opened(&mut self, job: u32, tasks: Range<u32>, start: Picos) {
+        let _ = (job, tasks, start);
     }
 
     /// Takes note of the time that a replay has reached: no message that is taken from here on starts before `now`.

@@ -39,7 +39,7 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        if !self.is_over(job) {
+        if !self.is_over(job) || self.instances.is_closed(job) {
             return Ok(false);
         }
         let is_eager = self.send_completion() == SendCompletion::Eager;

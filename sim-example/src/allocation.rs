@@ -13,7 +13,8 @@ use crate::settings::Settings;
 const DRAWS: u64 = 1 << 40;
 
 /// The node of each task of each job. Nodes of placements are taken as they are, also by several jobs. Then each rule, in the order of
-/// the jobs, gets the first nodes that no other job has, or random ones.
+/// the jobs, gets the first nodes that no other job has, or random ones. Jobs that arrive have their nodes numbered from 0, as each gets
+/// some when it starts.
 pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>>, SimError> {
     let mut nodes: Vec<Vec<u32>> = (settings.jobs.iter().zip(jobs))
         .map(|(workload, job)| workload.nodes(job))
@@ -21,7 +22,7 @@ pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>
     let is_random = |places: &Places| matches!(places, Places::Random { .. });
     let is_given = |places: &Places| matches!(places, Places::Given(_));
     let any_random = settings.jobs.iter().any(|workload| is_random(&workload.places));
-    if jobs.len() == 1 && !any_random {
+    if settings.arrivals.is_some() || (jobs.len() == 1 && !any_random) {
         return Ok(nodes);
     }
     let needed = |nodes: &Vec<u32>| nodes.iter().max().map_or(0, |&last| last.saturating_add(1));

@@ -16,6 +16,7 @@ use vef_format::record::Line;
 use vef_format::text;
 
 use crate::allocation::allocate;
+use crate::arrivals::Arrivals;
 use crate::computing::ComputeScale;
 use crate::critical::Causes;
 use crate::error::SimError;
@@ -72,7 +73,8 @@ pub fn simulate_followed(
         Ok(None) => return simulate(&Settings { threads: 1, ..settings.clone() }, progress),
         Err(builder) => {
             let follow = follow.map(|follow| follow as &mut dyn Follow);
-            let extras = Extras { follow, ..Extras::of(settings, labels)? };
+            let arrivals = Arrivals::new(settings, nodes)?;
+            let extras = Extras { follow, arrivals, ..Extras::of(settings, labels)? };
             run_beside(builder.engine()?, network, extras.checked()?, progress)?
         }
     };
@@ -92,6 +94,11 @@ pub fn simulate_followed(
         }
         job.trace = Some(workload.trace.display().to_string());
         job.not_in_trace = not_in_trace(&workload.trace);
+    }
+    if let Some(arrivals) = &mut report.arrivals {
+        let jobs = std::mem::take(&mut report.jobs);
+        report.tasks = arrivals.jobs.iter().map(|job| u64::from(jobs[job.trace as usize].tasks)).sum();
+        arrivals.traces = settings.jobs.iter().map(|job| job.trace.display().to_string()).collect();
     }
     if let Some(path) = &mut report.critical_path {
         name_records(path, settings)?;
@@ -164,7 +171,7 @@ impl Prepared {
             if let Some((noise, _)) = noise {
                 job = job.computing(Box::new(noise));
             }
-            if workload.after.is_some() && settings.only.is_none() {
+            if settings.arrivals.is_some() || (workload.after.is_some() && settings.only.is_none()) {
                 job = job.on_call();
             }
             builder = builder.job(job.nodes(nodes.clone()).start(workload.start).time_factors(factors));
@@ -262,6 +269,7 @@ struct Extras<'a> {
     observe: Observe,
     background: Option<&'a Background>,
     repeats: Option<Box<Repeats>>,
+    arrivals: Option<Box<Arrivals>>,
     /// Set if the network carries out collectives.
     offload: Option<&'a Offload>,
     /// What is known of the records of each job, if waits are recorded.
@@ -307,7 +315,7 @@ impl<'a> Extras<'a> {
         }
         let runs: Vec<_> = settings.jobs.iter().map(|job| (job.repeat, job.start, job.after)).collect();
         let (repeats, background) = (Repeats::new(&runs), settings.background.as_ref());
-        Ok(Self { observe, background, repeats, offload, labels, follow: None })
+        Ok(Self { observe, background, repeats, offload, labels, ..Self::default() })
     }
 
     /// What among them needs a model with links.
@@ -315,6 +323,7 @@ impl<'a> Extras<'a> {
         match self {
             Self { background: Some(_), .. } => Some("background traffic"),
             Self { repeats: Some(_), .. } => Some("jobs that repeat or begin after others"),
+            Self { arrivals: Some(_), .. } => Some("jobs that arrive"),
             Self { offload: Some(_), .. } => Some("collectives that the network carries out"),
             Self { follow: Some(_), .. } => Some("a timeline"),
             _ => None,
@@ -328,12 +337,22 @@ impl<'a> Extras<'a> {
             ("waits", self.observe.waits),
             ("a timeline", self.follow.is_some()),
         ];
-        match asked.iter().find(|(_, is_asked)| *is_asked && self.repeats.is_some()) {
-            Some((what, _)) => {
-                Err(SimError::Unsupported { what, with: "jobs that repeat or begin after others" })
-            }
-            None => Ok(self),
-        }
+        let in_turn = "jobs that repeat or begin after others";
+        let (repeats, arrive) = (self.repeats.is_some(), self.arrivals.is_some());
+        let beside_arrivals = [
+            (in_turn, repeats),
+            ("background traffic", self.background.is_some()),
+            ("a record of all links", self.observe.links),
+        ];
+        let first = |asked: &[(&'static str, bool)]| {
+            asked.iter().find(|(_, is_asked)| *is_asked).map(|(what, _)| *what)
+        };
+        let refused = match (first(&asked), first(&beside_arrivals)) {
+            (Some(what), _) if repeats => Some((what, in_turn)),
+            (Some(what), _) | (None, Some(what)) if arrive => Some((what, "jobs that arrive")),
+            _ => None,
+        };
+        refused.map_or(Ok(self), |(what, with)| Err(SimError::Unsupported { what, with }))
     }
 }
 
@@ -382,8 +401,11 @@ fn run_beside(
     }
 }
 
-/// The network for the tasks of an engine.
-fn fabric(engine: &Engine, network: &NetworkSettings) -> Result<Fabric, SimError> {
+/// The network for the tasks of an engine; if jobs arrive, they may have any nodes.
+fn fabric(engine: &Engine, network: &NetworkSettings, arrivals: bool) -> Result<Fabric, SimError> {
+    if arrivals {
+        return network.whole_fabric();
+    }
     let tasks = (0..engine.jobs()).flat_map(|job| {
         (0u32..).zip(engine.progress(job)).map(move |(task, placed)| (job, task, placed.node))
     });
@@ -395,7 +417,7 @@ fn run_loggp(
     settings: &NetworkSettings,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
-    let topology = &fabric(&engine, settings)?;
+    let topology = &fabric(&engine, settings, false)?;
     let outcome = loggp::run_trace(&mut engine, &settings.loggp, progress)?;
     match engine.stuck() {
         Some(stuck) => Err(SimError::Stuck(Box::new(stuck))),
@@ -436,13 +458,13 @@ fn run_with(
     engine: Engine,
     settings: &NetworkSettings,
     build: Build,
-    Extras { observe, background, repeats, offload, labels, follow }: Extras<'_>,
+    Extras { observe, background, repeats, arrivals, offload, labels, follow }: Extras<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, SimError> {
     if observe.critical_path && settings.packet.lossy.is_some() {
         return Err(SimError::Unsupported { what: "the critical path", with: "--lossy" });
     }
-    let topology = &fabric(&engine, settings)?;
+    let topology = &fabric(&engine, settings, arrivals.is_some())?;
     let report_sent = engine.send_completion() == SendCompletion::WhenSent;
     let mut network = build(settings.setup(topology, report_sent).map_err(ModelError::from)?)?;
     let mut counted = None;
@@ -460,9 +482,9 @@ fn run_with(
     let bandwidth = settings.links.of(LinkClass::NODE).bandwidth;
     let in_network = offload.map(|offload| Box::new(InNetwork::new(offload.latency, bandwidth)));
     let mut run = Run::begin(engine, network, accounts, causes, waits, in_network, follow)?;
-    run.repeats = repeats;
+    (run.repeats, run.arrivals) = (repeats, arrivals);
     run.run(progress)?;
-    let Run { engine, latencies, repeats, output, .. } = run;
+    let Run { engine, latencies, repeats, arrivals, output, .. } = run;
     let EngineOutput { mut network, accounts, causes, waits, in_network, .. } = output;
     let collectives_offloaded = in_network.map_or(0, |in_network| in_network.carried_out);
     let path = |causes: Box<Causes<'_>>| {
@@ -492,6 +514,7 @@ fn run_with(
         .report())
         .map(|report| Simulation {
             background: counted.map(|counted| counted.report()),
+            arrivals: arrivals.map(|arrivals| arrivals.report()),
             congestion: congestion(settings, network.congested()),
             collectives_offloaded,
             ..report

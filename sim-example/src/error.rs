@@ -84,6 +84,21 @@ pub enum SimError {
         /// Nodes that no other job has.
         free: usize,
     },
+    /// A list of arrivals is invalid, or does not fit the traces.
+    #[error(transparent)]
+    Arrivals(#[from] placement::Error),
+    /// A list of arrivals has no job.
+    #[error("the list of arrivals has no job that ran")]
+    NoArrivals,
+    /// The machine of a list of arrivals is unknown.
+    #[error("the list of arrivals names no number of nodes (MaxNodes); give a topology")]
+    NoMachine,
+    /// A job that gets its nodes when it starts has others.
+    #[error("job {job}: nodes are allotted when a job arrives; its placement must be a rule, not a file")]
+    GivenPlaces {
+        /// The job, from 0.
+        job: u32,
+    },
     /// Jobs run until each other are over, or until a job that does not exist is.
     #[error(
         "job {job} repeats until job {until} is over: that must be another job, and one that does not repeat until others are over"

@@ -1,10 +1,13 @@
 //! The loop between the replay, which has the messages, and the network, which has the times.
 
+use std::ops::Range;
+
 use replay::{
     Accounts, Collective, Engine, Follow, Left, LiveId, Message, Met, Next, Queue, Sink, Started, WaitSums,
 };
 use vef_format::units::Picos;
 
+use crate::arrivals::Arrivals;
 use crate::critical::Causes;
 use crate::error::SimError;
 use crate::in_network::{Completed, InNetwork};
@@ -20,6 +23,8 @@ pub(crate) struct Run<'a, N, F = ()> {
     pub(crate) output: EngineOutput<'a, N, F>,
     /// Set if jobs run more than once.
     pub(crate) repeats: Option<Box<Repeats>>,
+    /// Set if jobs arrive.
+    pub(crate) arrivals: Option<Box<Arrivals>>,
     until_progress: u32,
 }
 
@@ -50,7 +55,7 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
         engine.begin(&mut output)?;
         output.called(false)?;
         let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
-        Ok(Self { engine, latencies, output, repeats: None, until_progress })
+        Ok(Self { engine, latencies, output, repeats: None, arrivals: None, until_progress })
     }
 
     /// Runs to the end, jobs as often as they are to.
@@ -58,27 +63,38 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     /// Terminates: jobs that run until another is over do not begin again when that is stuck.
     pub(crate) fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), SimError> {
         loop {
-            if let Self { engine, output, repeats: Some(repeats), .. } = self {
+            let Self { engine, output, repeats, arrivals, .. } = self;
+            if let Some(repeats) = repeats {
                 repeats.note(engine, &output.accounts);
             }
-            let begins = self.repeats.as_ref().and_then(|repeats| repeats.next());
-            let stopped = self.run_until(begins.unwrap_or(Picos::MAX), progress)?;
-            let Self { engine, output, repeats: Some(repeats), .. } = self else { return Ok(()) };
-            if stopped {
+            if let Some(arrivals) = arrivals {
+                arrivals.note(engine);
+            }
+            let begins = repeats.as_ref().and_then(|repeats| repeats.next());
+            let begins = begins.or(arrivals.as_ref().and_then(|arrivals| arrivals.next()));
+            if self.run_until(begins.unwrap_or(Picos::MAX), progress)? {
                 continue;
             }
-            if begins.is_none() {
-                return Ok(());
-            }
-            if let Some((job, at)) = repeats.begin(engine, &mut output.accounts) {
+            let Some(at) = begins else { return Ok(()) };
+            let Self { engine, output, repeats, arrivals, .. } = self;
+            if let Some((job, at)) =
+                repeats.as_mut().and_then(|repeats| repeats.begin(engine, &mut output.accounts))
+            {
                 engine.repeat(job, at, output)?;
                 output.called(false)?;
+            }
+            if let Some(arrivals) = arrivals {
+                arrivals.advance(at, |trace, nodes| {
+                    let job = engine.open(trace, nodes, at, output)?;
+                    output.called(false)?;
+                    Ok(job)
+                })?;
             }
         }
     }
 
     /// Processes all events up to `limit`, and calls `progress` from time to time. Returns true if it stopped before, because a job is
-    /// over and there are [`Run::repeats`].
+    /// over and there are [`Run::repeats`] or [`Run::arrivals`].
     ///
     /// Terminates: each iteration consumes an event or a record, and produces no more of them than the trace has.
     pub(crate) fn run_until(
@@ -86,7 +102,7 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
         limit: Picos,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, SimError> {
-        let Self { engine, latencies, output, repeats, until_progress } = self;
+        let Self { engine, latencies, output, repeats, arrivals, until_progress } = self;
         loop {
             let mut next = output.events.next().map_or(limit, |next| next.min(limit));
             if let Some(complete) = output.in_network.as_ref().and_then(|in_network| in_network.next()) {
@@ -152,6 +168,11 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
             };
             if let Some(repeats) = repeats
                 && repeats.any_over(engine, now)
+            {
+                return Ok(true);
+            }
+            if let Some(arrivals) = arrivals
+                && arrivals.any_over(engine, now)
             {
                 return Ok(true);
             }
@@ -221,6 +242,10 @@ impl<N: Network, F: Follow> Sink for EngineOutput<'_, N, F> {
             waits.left(left);
         }
         self.follow.left(left);
+    }
+
+    fn opened(&mut self, job: u32, tasks: Range<u32>, start: Picos) {
+        self.accounts.opened(job, tasks, start);
     }
 
     fn met(&mut self, met: &Met) {

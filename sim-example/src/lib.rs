@@ -62,6 +62,7 @@ mod report;
 mod settings;
 
 mod allocation;
+mod arrivals;
 mod computing;
 mod critical;
 mod draw;
@@ -88,6 +89,7 @@ mod division;
 mod histogram;
 mod random;
 
+pub use arrivals::Arriving;
 pub use computing::{ComputeScale, ScaleError};
 pub use draw::MOST_CABLES;
 pub use driver::{run, run_observed, run_on, simulate, simulate_followed};

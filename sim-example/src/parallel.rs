@@ -26,9 +26,10 @@ use crate::watch::Observe;
 
 /// The number of threads that a simulation of so many tasks can use.
 pub(crate) fn threads(settings: &Settings, tasks: usize) -> u16 {
-    let Settings { network, observe, send_completion, background, collectives, .. } = settings;
+    let Settings { network, observe, send_completion, background, arrivals, collectives, .. } = settings;
     let is_possible = network.model == Model::Packet
         && background.is_none()
+        && arrivals.is_none()
         && *collectives == Collectives::Messages
         && settings.jobs.iter().all(|job| job.repeat == Repeat::default() && job.after.is_none())
         && *observe == Observe::default()

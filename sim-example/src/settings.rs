@@ -9,6 +9,7 @@ use vef_format::format::Format;
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Picos};
 
+use crate::arrivals::Arriving;
 use crate::computing::ComputeScale;
 use crate::error::SimError;
 use crate::loggp::LogGp;
@@ -32,6 +33,8 @@ pub struct Settings {
     /// The traces, at least one; they share the network. The nodes of placement rules are then some that no other job has, in the
     /// order of the jobs.
     pub jobs: Vec<Workload>,
+    /// Jobs that arrive, by submission, each of which runs one of the traces, in place of one run of each ([`Settings::arrive`]).
+    pub arrivals: Option<Arc<Vec<Arriving>>>,
     /// Of the jobs, only this one runs, on the nodes that it has beside the others; without background traffic, and once.
     pub only: Option<u32>,
     /// Traffic beside the jobs.
@@ -88,7 +91,7 @@ impl Settings {
 
     /// The same simulation of only one job, without optional results.
     pub fn alone(&self, job: u32) -> Self {
-        Self { only: Some(job), observe: Observe::default(), ..self.clone() }
+        Self { only: Some(job), arrivals: None, observe: Observe::default(), ..self.clone() }
     }
 
     /// The same simulation with twice the bandwidth on these links, without optional results.

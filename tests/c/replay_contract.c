@@ -406,6 +406,51 @@ static void an_engine_again(void)
     vef_builder_free(builder);
 }
 
+/* A job on call of which instances come and go: 100 of them, two at a time. */
+static void instances(void)
+{
+    static const uint32_t nodes[4] = {5, 9, 2, 3};
+    vef_builder *builder = vef_builder_new();
+    vef_engine *engine = NULL;
+    vef_next next;
+    vef_stats stats;
+    uint64_t start = 0;
+    uint64_t state_bytes = 0;
+    int round, each, job[2];
+    CHECK(vef_builder_add_job(builder, "ping-pong.vef") == 0 && vef_builder_on_call(builder, 0) >= 0);
+    vef_builder_keep_times(builder);
+    CHECK(vef_builder_engine(builder, &engine) == VEF_OK);
+    vef_builder_free(builder);
+    CHECK(vef_engine_open(engine, 0, nodes, 2, 0) == VEF_ERROR_STATE && vef_engine_open(NULL, 0, nodes, 2, 0) == VEF_ERROR_NULL);
+    CHECK(vef_engine_begin(engine) == VEF_OK && vef_engine_is_complete(engine) == 1);
+    CHECK(vef_engine_open(engine, 0, NULL, 2, 0) == VEF_ERROR_NULL && vef_engine_open(engine, 1, nodes, 2, 0) == VEF_ERROR_ARGUMENT);
+    CHECK(vef_engine_open(engine, 0, nodes, 1, 0) == VEF_ERROR_ARGUMENT);
+    says(vef_engine_error(engine), "it has 2 tasks, and nodes for 1 are given");
+    CHECK(vef_engine_close(engine, 0) == 0 && vef_engine_close(engine, 77) == 0);
+    for (round = 0; round < 50; round++) {
+        int messages = 0;
+        job[0] = vef_engine_open(engine, 0, nodes, 2, start);
+        job[1] = vef_engine_open(engine, 0, nodes + 2, 2, start);
+        CHECK(job[0] == 1 && job[1] == 2 && vef_engine_close(engine, 1) == 0);
+        CHECK(vef_engine_save(engine, &state_bytes, sizeof state_bytes) == VEF_ERROR_STATE);
+        while (vef_engine_next(engine, &next, 1, sizeof next) == 1) {
+            if (next.what == VEF_NEXT_WAKE) {
+                CHECK(vef_engine_wake(engine, next.id, next.at) == VEF_OK);
+                continue;
+            }
+            messages++;
+            CHECK(next.src_node == nodes[2 * (next.job - 1) + next.src_rank]);
+            CHECK(vef_engine_delivered(engine, next.id, next.at + 1000) == VEF_OK);
+        }
+        CHECK(messages == 4);
+        for (each = 0; each < 2; each++) CHECK(vef_engine_is_over(engine, (uint32_t)job[each]) == 1 && vef_engine_close(engine, (uint32_t)job[each]) == 1);
+        CHECK(vef_engine_stats(engine, &stats, sizeof stats) == VEF_OK && stats.messages == 4 * ((uint64_t)round + 1) && stats.finish > start);
+        start = stats.finish;
+    }
+    CHECK(vef_engine_is_complete(engine) == 1 && vef_engine_stuck(engine) == NULL && vef_engine_close(engine, 1) == 0);
+    vef_engine_free(engine);
+}
+
 static void null_pointers(void)
 {
     vef_replay *replay = open_trace("ping-pong.vef");
@@ -616,6 +661,7 @@ int main(void)
     a_collective_as_an_event();
     again_and_saved();
     an_engine_again();
+    instances();
     null_pointers();
     wrong_traces();
     callbacks();

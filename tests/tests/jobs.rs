@@ -308,3 +308,56 @@ fn failures_are_named_and_routed_around() {
     let unused = simulated(&["--model", "loggp", "--fail", "(0,0)"]).exited(2).stderr();
     assert!(unused.contains("--fail: no effect"), "{unused}");
 }
+
+/// A list of the Parallel Workloads Archive, by number of ranks and by executable; invalid lists and options.
+#[test]
+fn jobs_arrive_from_a_list() {
+    let work = tempfile::tempdir().expect("a directory");
+    let (ring, halo) = (generated(work.path(), "ring", "4"), generated(work.path(), "halo2d", "4"));
+    let alltoall = generated(work.path(), "alltoall", "8");
+    let list = work.path().join("jobs.swf");
+    let write =
+        |lines: &str| std::fs::write(&list, format!("; MaxNodes: 16\n;caf\u{e9}\n{lines}")).expect("a list");
+    let sim = |options: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").args([&ring, &halo, &alltoall]).arg("--arrivals").arg(&list).args(options);
+        command
+    };
+    let named = ["--program", "7=ring", "--program", "9=1", "--arrival-second", "1us"];
+    write(
+        "1 0 -1 60 4 -1 -1 4 -1 -1 1 1 1 7 1 -1 -1 -1\n2 0 -1 60 8 -1 -1 8 -1 -1 1 1 1 -1 1 -1 -1 -1\n\
+         3 1 -1 60 -1 -1 -1 4 -1 -1 0 1 1 9 1 -1 -1 -1\n4 2 -1 60 8 -1 -1 8 -1 -1 1 1 1 -1 1 -1 -1 -1\n",
+    );
+    let result = json(sim(&named).arg("--json"));
+    let jobs = result["arrivals"]["jobs"].as_array().expect("jobs");
+    let of = |key: &str| jobs.iter().map(|job| number(job, key)).collect::<Vec<_>>();
+    assert_eq!((of("job"), of("trace"), of("nodes")), (vec![1, 2, 3, 4], vec![0, 2, 1, 2], vec![4, 8, 4, 8]));
+    assert_eq!(of("submit_ps"), [0, 0, 1_000_000, 2_000_000]);
+    assert_eq!(result["network"]["topology"], "switch:16");
+    // All nodes are in use: the last job waits for the first that ends, of those that leave it eight.
+    let ends: Vec<u64> = (0..3).map(|job| of("submit_ps")[job] + of("runtime_ps")[job]).collect();
+    assert_eq!(of("wait_ps"), [0, 0, 0, ends[1].min(ends[0].max(ends[2])) - 2_000_000]);
+    let table = run(sim(&named).args(["--csv", "arrivals"])).success().stdout();
+    assert_eq!(table.lines().count(), 5);
+    assert!(run(&mut sim(&named)).success().stdout().contains("arrivals      4 jobs on "));
+
+    let refused = |options: &[&str]| run(&mut sim(options)).exited(2).stderr();
+    let said = refused(&["--program", "7=ring"]);
+    assert!(
+        said.contains("jobs.swf:5: job 3: several traces have 4 ranks, and executable 9 has none of its own"),
+        "{said}"
+    );
+    let said = refused(&["--program", "7=alltoall", "--program", "9=ring"]);
+    assert!(
+        said.contains("jobs.swf:3: job 1 has 4 processors; the trace of executable 7 has 8 ranks"),
+        "{said}"
+    );
+    assert!(refused(&["--program", "x=ring"]).contains("--program x=ring: \"x\": not a number from 0"));
+    assert!(refused(&["--program", "7=rang"]).contains("did you mean ring?"));
+    assert!(refused(&["--start", "ring=1us"]).contains("cannot be used with"));
+    assert!(refused(&[&named[..], &["--topology", "switch:4"]].concat()).contains("job 2 needs 8 nodes"));
+    write("1 0 -1 60 4 -1 -1 4 -1 -1 1 1 1 7 1 -1 -1 -1\n2 0 -1 60 8 -1 -");
+    assert!(refused(&named).contains("jobs.swf:4: 7 fields; a job has 18"));
+    std::fs::write(&list, [0u8, 159, 146, 150].repeat(1000)).expect("garbage");
+    assert!(refused(&named).contains("jobs.swf:1: "));
+}

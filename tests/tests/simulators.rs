@@ -216,6 +216,36 @@ fn the_contract_holds_from_c() {
     run(valgrind.arg("--errors-for-leak-kinds=definite,indirect,possible").arg(program)).success();
 }
 
+/// A container that is cut, overwritten, or replaced by another file after a part of its messages, in the middle and at the end.
+#[test]
+fn a_container_that_changes_under_its_replay_is_one_error() {
+    let work = tempfile::tempdir().expect("a directory");
+    let program = compile(work.path(), "changed_container.c", &["-fsanitize=address,undefined"], true);
+    let generate = || {
+        let _ = fs::remove_file(work.path().join("halo.vefx"));
+        let mut generate = vef();
+        generate.current_dir(work.path()).args(["gen", "halo2d", "-n", "16", "--iterations", "10000"]);
+        run(generate.args(["-o", "halo.vefx"])).success();
+    };
+    let said = |how: &str, before: &str| {
+        generate();
+        let mut replay = Command::new(&program);
+        run(replay.current_dir(work.path()).args(["halo.vefx", how, before])).success().stdout()
+    };
+    let whole = said("leave", "1");
+    assert!(whole.starts_with("complete: "), "{whole}");
+    for before in ["1", "100000"] {
+        let cut = said("cut", before);
+        assert!(cut.starts_with("error: ") && cut.contains("halo.vefx"), "{cut}");
+        assert!(cut.contains("the file is truncated") && cut.lines().count() == 1, "{cut}");
+        let overwritten = said("overwrite", before);
+        assert!(overwritten.starts_with("error: ") && overwritten.contains("halo.vefx"), "{overwritten}");
+        assert_eq!(said("replace", before), whole, "the file that was opened stays");
+    }
+    let last = whole.split_whitespace().nth(1).expect("a number");
+    assert_eq!(said("cut", last), whole, "all of it was read");
+}
+
 #[test]
 fn random_calls_do_no_harm() {
     let work = tempfile::tempdir().expect("a directory");

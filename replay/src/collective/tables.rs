@@ -25,7 +25,7 @@ pub(crate) struct Collectives {
     pub(crate) events: Option<CollectiveEvents>,
     pub(crate) open: Slab<Open>,
     pub(crate) parts: Slab<Part>,
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Slab<Group>,
     /// Parts that tasks have entered and not completed.
     pub(crate) unfinished: u64,
     /// Tables of parts that were used and can be again.
@@ -438,7 +438,7 @@ impl Collectives {
     /// Takes over what a checkpoint has; `None` if it contradicts itself.
     pub(crate) fn restore(
         &mut self,
-        (open, parts, groups, unfinished): (Slab<Open>, Slab<Part>, Vec<Group>, u64),
+        (open, parts, groups, unfinished): (Slab<Open>, Slab<Part>, Slab<Group>, u64),
         positions: &[(u32, [u32; 4])],
     ) -> Option<()> {
         (self.open, self.parts, self.groups, self.unfinished) = (open, parts, groups, unfinished);

@@ -1,5 +1,6 @@
 //! The result of `vef sim` for a trace: what the simulator writes, and reports, timelines and sweeps read.
 
+mod arrivals;
 mod congestion;
 mod critical;
 mod drawing;
@@ -8,6 +9,7 @@ mod tables;
 mod text;
 mod waits;
 
+pub use arrivals::{ArrivalsReport, ArrivedJob};
 pub use congestion::CongestionReport;
 pub use critical::{Captured, CriticalLevel, CriticalLink, CriticalPath, CriticalRank, CriticalStep, OnPath};
 pub use drawing::{Drawing, DrawnCable, DrawnVertex};
@@ -61,8 +63,11 @@ pub struct Simulation {
     pub same_node: Amount,
     /// Messages by kind; kinds without messages are absent.
     pub kinds: Vec<OfKind>,
-    /// The jobs, in the order of the settings.
+    /// The jobs, in the order of the settings; none with arrivals.
     pub jobs: Vec<JobReport>,
+    /// The jobs of a list of arrivals, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsReport>,
     /// Traffic beside the jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundReport>,

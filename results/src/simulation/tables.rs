@@ -56,6 +56,33 @@ impl Simulation {
         table
     }
 
+    /// The jobs of a list of arrivals.
+    pub fn arrivals_table(&self) -> Table {
+        let columns = vec![
+            Column::new("job", "job").means("Its number in the list"),
+            Column::new("trace", "trace"),
+            Column::new("nodes", "nodes"),
+            Column::new("submit_ps", "submitted"),
+            Column::new("wait_ps", "wait").means("From its submission to its start"),
+            Column::new("runtime_ps", "run time").means("From its start to the end of its last task"),
+            Column::new("slowdown", "slowdown").means("Wait and run time over the run time"),
+        ];
+        let mut table = Table::new("arrivals", "Arrivals", columns);
+        for (arrivals, job) in self.arrivals.iter().flat_map(|all| all.jobs.iter().map(move |job| (all, job)))
+        {
+            table.row([
+                Cell::Id(job.job),
+                Cell::text(arrivals.traces.get(job.trace as usize).map_or("", String::as_str)),
+                Cell::count(job.nodes),
+                Cell::Time(job.submit_ps.into()),
+                Cell::Time(job.wait_ps.into()),
+                Cell::Time(job.runtime_ps.into()),
+                Cell::maybe(job.slowdown(), |slowdown| Cell::Real(slowdown, 4)),
+            ]);
+        }
+        table
+    }
+
     /// Times of each rank by state.
     pub fn ranks_table(&self) -> Table {
         let ids = ["job", "rank"].map(|name| Column::new(name, name));

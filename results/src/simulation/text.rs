@@ -1,9 +1,10 @@
 //! A simulation as text.
 
 use super::{
-    Amount, BackgroundReport, Captured, ComputingReport, CriticalLevel, CriticalPath, CriticalRank,
-    CriticalStep, Deviations, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport, LinksReport,
-    NetworkReport, NoiseReport, OfKind, OfSize, PartReport, Performance, RunsReport, Simulation, WaitsReport,
+    Amount, ArrivalsReport, BackgroundReport, Captured, ComputingReport, CriticalLevel, CriticalPath,
+    CriticalRank, CriticalStep, Deviations, Finish, Ideal, JobReport, JobSpan, Latency, LinkReport,
+    LinksReport, NetworkReport, NoiseReport, OfKind, OfSize, PartReport, Performance, RunsReport, Simulation,
+    WaitsReport,
 };
 use crate::by_state::ByState;
 use crate::kind::Kind;
@@ -78,6 +79,17 @@ impl Simulation {
                 writeln!(out, "job {number:<9} {}", job.trace.as_deref().unwrap_or("from memory"))?;
             }
             job.write_text(out)?;
+        }
+        if let Some(arrivals) = &self.arrivals {
+            let ArrivalsReport { wait_mean_ps, wait_max_ps, slowdown_mean, slowdown_max, .. } = arrivals;
+            writeln!(
+                out,
+                "arrivals      {} on {:.1} % of the nodes; wait mean {}, max {}; slowdown mean {slowdown_mean:.3}, max {slowdown_max:.3}",
+                Count(arrivals.jobs.len() as u64, "job"),
+                arrivals.utilisation * 100.0,
+                Picos(*wait_mean_ps),
+                Picos(*wait_max_ps),
+            )?;
         }
         if let Some(BackgroundReport { traffic, messages, bytes, delivered, latency_mean_ps }) =
             &self.background

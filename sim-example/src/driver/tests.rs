@@ -1,5 +1,6 @@
 //! Whole simulations: small traces by hand, real ones against another way to replay them.
 
+mod arrivals;
 mod jobs;
 mod offload;
 mod threads;

@@ -12,7 +12,7 @@ pub type ContainerError = Located<Problem>;
 pub enum Problem {
     /// The file cannot be read.
     #[error("{0}")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
     /// The magic is wrong.
     #[error("not a VEF container")]
     NotAContainer,
@@ -22,7 +22,7 @@ pub enum Problem {
     /// A later minor version with something that a reader must not skip.
     #[error("{0}, which a later version of this program wrote and this one cannot read")]
     Newer(String),
-    /// The footer is missing: the writer was stopped, or the file is truncated.
+    /// The file ends too early: its writer was stopped, or it was truncated, perhaps while it was read.
     #[error("no footer: the file is truncated, or its writer was stopped")]
     Cut,
     /// A checksum is wrong.
@@ -34,4 +34,13 @@ pub enum Problem {
     /// The block is compressed, and this program has no zstd.
     #[error("the block is compressed, and this program was built without zstd")]
     NoZstd,
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Cut,
+            _ => Self::Io(error),
+        }
+    }
 }

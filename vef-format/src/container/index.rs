@@ -386,10 +386,14 @@ impl Places {
         let room = usize::from(self.numbers) * MAX_LEN;
         let bytes = input.some_at(&mut bytes[..room], self.at)?;
         let mut from = Source::new(bytes, 0);
-        let spot = spot::<Garbled>(self.end, most, || Ok(from.get()?))?;
+        let garbled = |error: Garbled| match error {
+            Garbled::Length if bytes.len() < room => Problem::Cut,
+            error => error.into(),
+        };
+        let spot = spot::<Garbled>(self.end, most, || Ok(from.get()?)).map_err(garbled)?;
         let mut computing = 0;
         for further in PLACE..self.numbers.into() {
-            let number = from.get().map_err(Garbled::from)?;
+            let number = from.get().map_err(|error| garbled(error.into()))?;
             if further == PLACE {
                 computing = number;
             }

@@ -98,6 +98,23 @@ impl<'a> Jobs<'a> {
         Ok(())
     }
 
+    /// The executables of arriving jobs that have traces, and the numbers of these.
+    pub fn programs(&self, sim: &Sim) -> Result<Vec<(u64, usize)>, Failure> {
+        let mut programs: Vec<(u64, usize)> = Vec::new();
+        for text in &sim.program {
+            let wrong = |error: String| format!("--program {text}: {error}");
+            let (executable, job) =
+                text.split_once('=').ok_or_else(|| wrong("write EXECUTABLE=JOB".to_owned()))?;
+            let number =
+                executable.parse().map_err(|_| wrong(format!("{executable:?}: not a number from 0")))?;
+            if programs.iter().any(|(other, _)| *other == number) {
+                return Err(wrong("the executable has another --program".to_owned()).into());
+            }
+            programs.push((number, self.find(job).map_err(wrong)?));
+        }
+        Ok(programs)
+    }
+
     /// The placement of each job: that of all, or one of its own.
     pub fn placements(&self, sim: &Sim) -> Result<Vec<String>, Failure> {
         let mut placements = vec![sim.placement.clone(); self.0.len()];

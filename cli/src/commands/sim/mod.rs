@@ -103,6 +103,7 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
 fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
     let table = match table {
         Table::Jobs => report.jobs_table(),
+        Table::Arrivals => report.arrivals_table(),
         Table::Ranks => report.ranks_table(),
         Table::Kinds => report.kinds_table(),
         Table::Sizes => report.sizes_table(),
@@ -113,8 +114,7 @@ fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
         Table::Waits => report.waits_table(),
         Table::WaitPairs => report.wait_pairs_table(),
         Table::Points => {
-            let tables =
-                "write jobs, ranks, kinds, sizes, links, time, sources, job-links, waits or wait-pairs";
+            let tables = "write jobs, arrivals, ranks, kinds, sizes, links, time, sources, job-links, waits or wait-pairs";
             return Err(format!("--csv: {tables}; only a sweep has a table of points").into());
         }
     };

@@ -8,7 +8,7 @@ use crate::parallel;
 use crate::progress::Bar;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
-use placement::Placement;
+use placement::{ArrivalList, Placement};
 use replay::{BuildError, Follow};
 use sim_example::calibration::Calibration;
 use sim_example::model::{Members, Model};
@@ -89,7 +89,7 @@ pub(super) fn observed_by(
             warn_of_late_failures(settings, &report);
         }
         let is_beside_others = settings.jobs.len() > 1 || settings.background.is_some();
-        if is_beside_others && !sim.no_ideal {
+        if is_beside_others && settings.arrivals.is_none() && !sim.no_ideal {
             let jobs: Vec<u32> = (0..settings.jobs.len() as u32).collect();
             let cores = if sim.sweep.is_empty() { None } else { Some(1) };
             let alone = |&job: &u32, watch: &Watch| {
@@ -197,6 +197,10 @@ pub(super) fn name_traces(report: &mut Simulation, first: &Input, others: &[Inpu
     for (job, trace) in report.jobs.iter_mut().zip(std::iter::once(first).chain(others)) {
         job.trace = Some(trace.name().display().to_string());
     }
+    let arrived = report.arrivals.iter_mut().flat_map(|arrivals| &mut arrivals.traces);
+    for (name, trace) in arrived.zip(std::iter::once(first).chain(others)) {
+        *name = trace.name().display().to_string();
+    }
 }
 
 pub(super) fn settings(
@@ -232,8 +236,12 @@ pub(super) fn settings(
         job.places = places(&placement)?;
     }
     names.schedule(sim, &mut jobs)?;
+    let arrivals = sim.arrivals.as_deref().map(ArrivalList::read).transpose()?;
     let mut settings = Settings { jobs, network: sim.network.settings.clone(), ..Settings::default() };
     settings.background.clone_from(&sim.background);
+    if let Some(arrivals) = &arrivals {
+        settings.arrive(arrivals, &names.programs(sim)?, sim.arrival_second)?;
+    }
     settings.network.packet.classes = names.classes(sim)?;
     settings.send_completion = sim.send_completion;
     settings.same_node = sim.same_node;
@@ -256,10 +264,13 @@ pub(super) fn settings(
         return Err("--waits, --csv waits and wait-pairs: model loggp does not record waits".into());
     }
     let several = sim.jobs.is_some_and(|jobs| jobs > 1) && sim.sweep.is_empty();
-    let in_turn = !sim.repeat.is_empty() || settings.jobs.iter().any(|job| job.after.is_some());
+    let in_turn = settings.arrivals.is_some()
+        || !sim.repeat.is_empty()
+        || settings.jobs.iter().any(|job| job.after.is_some());
     if several && (settings.background.is_some() || in_turn) {
         return Err(
-            "-j: no effect with --repeat, --start after: or --background, which one thread runs".into()
+            "-j: no effect with --repeat, --start after:, --arrivals or --background, which one thread runs"
+                .into(),
         );
     }
     if several && settings.collectives != Collectives::Messages {

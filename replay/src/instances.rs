@@ -1,0 +1,202 @@
+//! Further instances of a job, which are opened and closed while the replay runs: of a list of arriving jobs only those that run take memory.
+//!
+//! An instance has a number like a job, and tasks in the same tables. Those of a closed one are taken by the next that fits into
+//! them, so the tables grow with the most instances that are open at once, not with all of them.
+
+use crate::engine::Engine;
+use crate::error::{NoInstance, ReplayError};
+use crate::job::{Running, nodes_of_all};
+use crate::lines::Lines;
+use crate::message::{Sink, WakeTarget};
+use crate::options::SendCompletion;
+use crate::sequence::{Sequence, Wait};
+use crate::states::States;
+use hashbrown::HashMap;
+use std::collections::BTreeSet;
+use vef_format::ids::Rank;
+use vef_format::units::Picos;
+
+/// The jobs of an engine that were opened beside those of its builder.
+#[derive(Debug)]
+pub(crate) struct Instances {
+    /// Jobs of the builder, the first ones.
+    built: u32,
+    /// Those that are closed, by number.
+    closed: BTreeSet<u32>,
+    /// When the last task of any closed one finished.
+    pub(crate) finish: Picos,
+}
+
+impl Instances {
+    pub(crate) fn beside(built: u32) -> Self {
+        Self { built, closed: BTreeSet::new(), finish: Picos::ZERO }
+    }
+
+    pub(crate) fn is_closed(&self, job: u32) -> bool {
+        self.closed.contains(&job)
+    }
+}
+
+impl Engine {
+    /// Opens another instance of `job`, one of those that the replay was built with (most often one [on call](crate::Job::on_call)): its tasks start at `start`, on `nodes`,
+    /// by rank of the [placed tasks](crate::Job::placed_tasks), with the first records of the trace and all that was said of the job. Returns the
+    /// number of the instance, that of a job. It may have been that of another instance which is closed.
+    ///
+    /// # Errors
+    /// [`ReplayError::NoInstance`]; then as [`Engine::begin`].
+    pub fn open(
+        &mut self,
+        job: u32,
+        nodes: &[u32],
+        start: Picos,
+        out: &mut impl Sink,
+    ) -> Result<u32, ReplayError> {
+        if self.ended {
+            return Err(ReplayError::Ended);
+        }
+        let (instance, nodes) = self.instance_of(job, nodes, start).map_err(|error| self.refuse(error))?;
+        let number = self.admit(instance)?;
+        let range = self.range(number);
+        let Running { first_task, room, .. } = self.jobs[number as usize];
+        out.opened(number, first_task..first_task + room, start);
+        self.live.nodes[range.clone()].copy_from_slice(&nodes);
+        for (rank, task) in (0..).map(Rank).zip(range.clone()) {
+            self.sequences[task] = Sequence::new(number, rank, start);
+            self.unfinished += 1;
+        }
+        for task in range {
+            self.begin_task(task as u32, out)?;
+        }
+        Ok(number)
+    }
+
+    /// Closes an instance: its number and its place in memory are free for others. False, and nothing happens, unless it was opened and
+    /// [is over](Engine::is_over). What it counted ([`Engine::stats`]) and its end ([`Engine::finish`]) stay.
+    pub fn close(&mut self, job: u32) -> bool {
+        if job < self.instances.built || !self.is_over(job) || self.jobs.len() as u32 <= job {
+            return false;
+        }
+        if !self.instances.closed.insert(job) {
+            return false;
+        }
+        let ends = self.sequences[self.range(job)].iter().map(Sequence::finish).max();
+        self.instances.finish = self.instances.finish.max(ends.unwrap_or_default());
+        let running = &mut self.jobs[job as usize];
+        running.tasks = 0;
+        for (_, group) in running.groups.drain() {
+            self.collectives.groups.remove(group as usize);
+        }
+        // Its records are read no more.
+        (running.lines, running.collectives) = (Lines::new(false), States::default());
+        while let Some(last) = self.instances.closed.last().copied()
+            && last + 1 == self.jobs.len() as u32
+        {
+            self.instances.closed.pop_last();
+            self.truncate(last);
+        }
+        true
+    }
+
+    /// Whether there are jobs beside those of the builder.
+    pub(crate) fn has_instances(&self) -> bool {
+        self.jobs.len() as u32 > self.instances.built
+    }
+
+    /// Drops all instances, open ones too.
+    pub(crate) fn drop_instances(&mut self) {
+        self.truncate(self.instances.built);
+        self.instances = Instances::beside(self.instances.built);
+    }
+
+    /// Only the first jobs are left.
+    fn truncate(&mut self, jobs: u32) {
+        if let Some(first) = self.jobs.get(jobs as usize) {
+            let tasks = first.first_task as usize;
+            self.jobs.truncate(jobs as usize);
+            self.sequences.truncate(tasks);
+            self.live.nodes.truncate(tasks);
+            if let Some(in_calls) = &mut self.live.in_calls {
+                in_calls.truncate(tasks);
+            }
+        }
+    }
+
+    /// An instance of a job without a place in the tables, and the nodes of its tasks.
+    fn instance_of(&self, job: u32, nodes: &[u32], start: Picos) -> Result<(Running, Vec<u32>), ReplayError> {
+        let refused = |why| ReplayError::NoInstance { job, why };
+        let of = self.jobs.get(job as usize).filter(|_| job < self.instances.built);
+        let of = of.ok_or(refused(NoInstance::NoJob))?;
+        if !self.begun {
+            return Err(refused(NoInstance::NotBegun));
+        }
+        if self.partition.is_some() {
+            return Err(refused(NoInstance::Partition));
+        }
+        let nodes = nodes_of_all(of.tasks, of.placed_tasks, nodes)
+            .ok_or(refused(NoInstance::Nodes { tasks: of.placed_tasks, placed: nodes.len() }))?;
+        let tell_sends = self.send_completion() != SendCompletion::Eager;
+        let (source, changes) = of.again(tell_sends).map_err(ReplayError::Source)?;
+        let instance = Running {
+            lines: Lines::new(source.is_proven()),
+            source,
+            scale: of.scale.clone(),
+            table: of.table.clone(),
+            changes,
+            first_task: 0,
+            tasks: of.tasks,
+            room: of.tasks,
+            program_tasks: of.program_tasks,
+            placed_tasks: of.placed_tasks,
+            start,
+            on_call: false,
+            skipped: of.skipped.clone(),
+            spans: of.spans.clone(),
+            from_launch: of.from_launch,
+            collectives: States::default(),
+            groups: HashMap::new(),
+            open: HashMap::new(),
+            early: HashMap::new(),
+        };
+        Ok((instance, nodes))
+    }
+
+    /// Puts an instance into the tables, in the smallest place that is free and large enough, else behind all others. Returns its number.
+    fn admit(&mut self, mut instance: Running) -> Result<u32, ReplayError> {
+        let room = |job: &u32| self.jobs[*job as usize].room;
+        // A much larger place is left to larger instances.
+        let fits = instance.tasks..=instance.tasks.saturating_mul(2);
+        let free = self.instances.closed.iter().copied().filter(|job| fits.contains(&room(job)));
+        let number = match free.min_by_key(room) {
+            Some(number) => {
+                self.instances.closed.remove(&number);
+                let place = &mut self.jobs[number as usize];
+                (instance.first_task, instance.room) = (place.first_task, place.room);
+                *place = instance;
+                number
+            }
+            None => {
+                let first = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
+                let end = first.checked_add(instance.tasks).filter(|end| *end < WakeTarget::HELD);
+                let number = self.jobs.len() as u32;
+                let Some(end) = end else {
+                    let why = NoInstance::TooManyTasks;
+                    return Err(self.refuse(ReplayError::NoInstance { job: number, why }));
+                };
+                instance.first_task = first;
+                self.live.nodes.resize(end as usize, 0);
+                self.sequences.resize_with(end as usize, || {
+                    let mut idle = Sequence::new(number, Rank(0), Picos::ZERO);
+                    idle.wait = Wait::Finished;
+                    idle
+                });
+                self.jobs.push(instance);
+                number
+            }
+        };
+        let range = self.range(number);
+        if let Some(in_calls) = &mut self.live.in_calls {
+            in_calls.admit(range);
+        }
+        Ok(number)
+    }
+}
