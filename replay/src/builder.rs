@@ -1,10 +1,10 @@
 //! What a replay is made of, collected and checked.
 
+use crate::closed::Instances;
 use crate::collective::Collectives;
 use crate::engine::Engine;
 use crate::error::{BuildError, ReplayError};
 use crate::events::CollectiveEvents;
-use crate::instances::Instances;
 use crate::job::{Changes, Job, Running, Scale};
 use crate::lines::Lines;
 use crate::live::Live;

@@ -11,11 +11,11 @@
 //! fulfilled when the task reaches the record was fulfilled by an earlier call for this task: not later than this call, or than the start of
 //! the record before.
 
+use crate::closed::Instances;
 use crate::collective::{Collectives, Player, Released};
 use crate::departure::Departure;
 use crate::error::{EngineResult, ReplayError};
 use crate::events::EventMember;
-use crate::instances::Instances;
 use crate::job::Running;
 use crate::live::{Completes, Flight, Live, Of, Refused, order};
 use crate::message::{Called, LiveId, Sink, Started, Wake, WakeTarget};

@@ -3,6 +3,7 @@
 //! An instance has a number like a job, and tasks in the same tables. Those of a closed one are taken by the next that fits into
 //! them, so the tables grow with the most instances that are open at once, not with all of them.
 
+use crate::closed::Instances;
 use crate::engine::Engine;
 use crate::error::{NoInstance, ReplayError};
 use crate::job::{Running, nodes_of_all};
@@ -12,30 +13,8 @@ use crate::options::SendCompletion;
 use crate::sequence::{Sequence, Wait};
 use crate::states::States;
 use hashbrown::HashMap;
-use std::collections::BTreeSet;
 use vef_format::ids::Rank;
 use vef_format::units::Picos;
-
-/// The jobs of an engine that were opened beside those of its builder.
-#[derive(Debug)]
-pub(crate) struct Instances {
-    /// Jobs of the builder, the first ones.
-    built: u32,
-    /// Those that are closed, by number.
-    closed: BTreeSet<u32>,
-    /// When the last task of any closed one finished.
-    pub(crate) finish: Picos,
-}
-
-impl Instances {
-    pub(crate) fn beside(built: u32) -> Self {
-        Self { built, closed: BTreeSet::new(), finish: Picos::ZERO }
-    }
-
-    pub(crate) fn is_closed(&self, job: u32) -> bool {
-        self.closed.contains(&job)
-    }
-}
 
 impl Engine {
     /// Opens another instance of `job`, one of those that the replay was built with (most often one [on call](crate::Job::on_call)): its tasks start at `start`, on `nodes`,

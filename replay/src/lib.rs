@@ -54,7 +54,7 @@
 //!     sequence.rs      what is kept of a task;  collective/tables.rs  of collectives
 //!     live.rs          the messages under way, by the id that the simulator has of them;  parcels.rs  those of partitions;
 //!     in_calls.rs      those that wait until their receiver is in a call of MPI;  departure.rs  a message that starts
-//!     events.rs        which collectives are the simulator's
+//!     events.rs        which collectives are the simulator's;  closed.rs  which jobs were opened and closed
 //!     part.rs          Part, Selection: a part of a run;  part/ how it is found
 //!     lines.rs         which lines of the trace were sent and delivered;  states.rs  the table of ids below it
 //! ```
@@ -88,6 +88,7 @@ mod collective;
 mod task;
 
 mod captured;
+mod closed;
 mod job;
 mod labels;
 mod lines;

@@ -10,19 +10,8 @@ use results::simulation::{ArrivalsReport, ArrivedJob};
 
 use crate::error::SimError;
 use crate::places::Places;
-use crate::settings::{Settings, Workload};
+use crate::settings::{Arriving, Settings, Workload};
 use crate::topology::{TopologyError, TopologySpec};
-
-/// A job that arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arriving {
-    /// Its number in the list that it is from.
-    pub number: u64,
-    /// Which of [`Settings::jobs`] it runs.
-    pub trace: u32,
-    /// When it is submitted.
-    pub submit: Picos,
-}
 
 impl Settings {
     /// Lets the jobs of a list run in place of one run of each trace. `executables` has the traces by the numbers of programs in the list

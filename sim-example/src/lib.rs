@@ -89,7 +89,6 @@ mod division;
 mod histogram;
 mod random;
 
-pub use arrivals::Arriving;
 pub use computing::{ComputeScale, ScaleError};
 pub use draw::MOST_CABLES;
 pub use driver::{run, run_observed, run_on, simulate, simulate_followed};
@@ -101,5 +100,5 @@ pub use progress::Progress;
 pub use repeats::Repeat;
 pub use replay::{Link, Picos, SameNode, SendCompletion};
 pub use results::simulation::Simulation;
-pub use settings::{NetworkSettings, Settings, TASKS_PER_THREAD, Workload};
+pub use settings::{Arriving, NetworkSettings, Settings, TASKS_PER_THREAD, Workload};
 pub use watch::{Crossing, Observe, Watch};

@@ -9,7 +9,6 @@ use vef_format::format::Format;
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Picos};
 
-use crate::arrivals::Arriving;
 use crate::computing::ComputeScale;
 use crate::error::SimError;
 use crate::loggp::LogGp;
@@ -244,6 +243,17 @@ impl NetworkSettings {
             false => PacketSettings::default().size,
         }
     }
+}
+
+/// A job that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arriving {
+    /// Its number in the list that it is from.
+    pub number: u64,
+    /// Which of [`Settings::jobs`] it runs.
+    pub trace: u32,
+    /// When it is submitted.
+    pub submit: Picos,
 }
 
 /// A trace and how it runs.
