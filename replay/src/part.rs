@@ -23,7 +23,7 @@ pub(crate) use servers::add_answers;
 
 use crate::source::{LoadError, SourceError};
 use std::num::NonZeroU64;
-use vef_format::units::{Grouped, Picos};
+use vef_format::units::{Count, Grouped, Picos};
 
 /// A part of a run, as a user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub enum PartError {
         known: Vec<String>,
     },
     /// It was not entered so often.
-    #[error("phase {name:?} is entered {} times at most", Grouped(*most))]
+    #[error("phase {name:?} is entered at most {}", Count(*most, "time"))]
     Entry {
         /// The name.
         name: String,

@@ -107,10 +107,10 @@ impl Arrivals {
             },
         };
         let programs: Vec<Program> = places.into_iter().zip(&settings.jobs).map(program).collect();
-        for job in arriving.iter().map(|arriving| arriving.trace) {
-            let needed = programs[job as usize].nodes;
+        for trace in arriving.iter().map(|arriving| arriving.trace) {
+            let needed = programs[trace as usize].nodes;
             if needed > nodes {
-                return Err(SimError::NoRoom { job, needed: needed as usize, free: nodes as usize });
+                return Err(SimError::TooSmall { trace, needed, nodes });
             }
         }
         Ok(Some(Box::new(Self {

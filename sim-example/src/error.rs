@@ -84,6 +84,16 @@ pub enum SimError {
         /// Nodes that no other job has.
         free: usize,
     },
+    /// The machine is smaller than a job that arrives.
+    #[error("the jobs of trace {trace} need {}; the topology has {nodes}", Count(*.needed as u64, "node"))]
+    TooSmall {
+        /// The trace, from 0.
+        trace: u32,
+        /// Nodes that a job needs.
+        needed: u32,
+        /// Nodes of the topology.
+        nodes: u32,
+    },
     /// A list of arrivals is invalid, or does not fit the traces.
     #[error(transparent)]
     Arrivals(#[from] placement::Error),
@@ -91,7 +101,7 @@ pub enum SimError {
     #[error("the list of arrivals has no job that ran")]
     NoArrivals,
     /// The machine of a list of arrivals is unknown.
-    #[error("the list of arrivals names no number of nodes (MaxNodes); give a topology")]
+    #[error("the list of arrivals names no number of nodes (MaxNodes or MaxProcs); give a topology")]
     NoMachine,
     /// A job that gets its nodes when it starts has others.
     #[error("job {job}: nodes are allotted when a job arrives; its placement must be a rule, not a file")]

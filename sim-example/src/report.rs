@@ -157,7 +157,7 @@ impl NetworkSettings {
         let is_unfair = self.model == Model::Packet && point.saturated && share < UNFAIR;
         is_unfair.then(|| {
             let why = match arbiter == Arbiter::RoundRobin && buffers == Buffers::Input {
-                true => ": on each link, virtual channels and inputs take turns, not flows (--channel-classes hops helps on tori, --arbiter age with deterministic routings)",
+                true => ": on each link, virtual channels and inputs take turns, not flows (--channel-classes hops helps on tori, --arbiter age with all routings but adaptive ones)",
                 false => "",
             };
             format!("at load {} the worst node sends {:.0} % of the mean{why}", point.load, 100.0 * share)

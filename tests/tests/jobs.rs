@@ -80,6 +80,27 @@ fn jobs_run_beside_each_other_and_alone() {
 }
 
 /// A GOAL schedule, in text or binary, before or behind a trace: 1000 B over one switch, then 5 µs of computing.
+/// A part of the run is that of each trace, or an error that names the trace without one.
+#[test]
+fn a_part_is_one_of_every_job() {
+    let work = tempfile::tempdir().expect("a directory");
+    let traces = [generated(work.path(), "halo2d", "16"), generated(work.path(), "alltoall", "8")];
+    let sim = |options: &[&str]| {
+        let mut command = vef();
+        command.arg("sim").args(&traces).args(["--topology", "dragonfly:2x4x1"]).args(options);
+        command
+    };
+    let result = json(&mut sim(&["--iterations", "--json"]));
+    let jobs = result["jobs"].as_array().expect("jobs");
+    assert_eq!(jobs.len(), 2);
+    for job in jobs {
+        let part = &job["part"];
+        assert!(number(part, "records") < number(part, "of_records"), "{part}");
+    }
+    let refused = run(&mut sim(&["--phase", "main"])).exited(2).stderr();
+    assert!(refused.contains("halo2d.vefx: the trace has no phases"), "{refused}");
+}
+
 #[test]
 fn goal_schedules_are_jobs_in_every_model() {
     let work = tempfile::tempdir().expect("a directory");

@@ -84,7 +84,7 @@ impl Simulation {
             let ArrivalsReport { wait_mean_ps, wait_max_ps, slowdown_mean, slowdown_max, .. } = arrivals;
             writeln!(
                 out,
-                "arrivals      {} on {:.1} % of the nodes; wait mean {}, max {}; slowdown mean {slowdown_mean:.3}, max {slowdown_max:.3}",
+                "arrivals      {}, which had {:.1} % of the node time; wait mean {}, max {}; (wait + run) / run mean {slowdown_mean:.3}, max {slowdown_max:.3}",
                 Count(arrivals.jobs.len() as u64, "job"),
                 arrivals.utilisation * 100.0,
                 Picos(*wait_mean_ps),

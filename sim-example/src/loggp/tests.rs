@@ -129,7 +129,7 @@ fn files_that_are_no_schedules() {
     for (text, line, problem) in [
         ("", 1, "a GOAL schedule begins with num_ranks and their number: found the end"),
         ("num_ranks 0", 1, "num_ranks is 0"),
-        ("num_ranks 4000000000", 0, "rank 0 of 4000000000 is missing"),
+        ("num_ranks 4000000000", 0, "the number of ranks (4000000000, of which 0 are there) is too large"),
         ("num_ranks 5000000000", 1, "is too large"),
         ("num_ranks 2\nrank 2 {}", 2, "rank 2: there are 2 ranks"),
         ("num_ranks 2\nrank 1 {}\nrank 1 {}", 3, "rank 1 was there before, on line 2"),

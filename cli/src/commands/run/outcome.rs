@@ -100,7 +100,10 @@ pub(super) fn report(run: &Arguments, claimed: &Claimed) -> bool {
             ranks.text, digest.tasks
         ));
     }
-    if run.only_phase.is_some() && digest.messages + digest.collectives == 0 {
+    if run.only_phase.is_some()
+        && digest.messages + digest.collectives + digest.transfers.calls == 0
+        && digest.not_representable.is_empty()
+    {
         let phase = run.only_phase.as_deref().unwrap_or_default();
         output::remark(format_args!(
             "warning: nothing was sent in a phase {phase:?}: did the program enter one?"

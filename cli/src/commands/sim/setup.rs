@@ -224,13 +224,18 @@ pub(super) fn settings(
         can_be_read_again(trace)?;
     }
     job.from_launch = sim.of_run.from_launch;
-    if let Some(part) = sim.part() {
-        job.select(&part)?;
+    let part = sim.part();
+    if let Some(part) = &part {
+        job.select(part)?;
     }
     let names = Jobs::of(sim);
     let mut jobs = vec![job.clone()];
     for other in others {
-        jobs.push(Workload { trace: other.path.clone(), part: None, ..job.clone() });
+        let mut of_other = Workload { trace: other.path.clone(), part: None, ..job.clone() };
+        if let Some(part) = &part {
+            of_other.select(part).map_err(|error| other.named_error(error))?;
+        }
+        jobs.push(of_other);
     }
     for (job, placement) in jobs.iter_mut().zip(names.placements(sim)?) {
         job.places = places(&placement)?;

@@ -65,7 +65,7 @@ fn three_jobs_on_four_nodes_by_hand() {
     // 300 + 100 + 10 of 4 × 150 node nanoseconds.
     assert_eq!(arrivals.utilisation, 410.0 / 600.0);
     assert_eq!(report.network.topology, "switch:4");
-    assert!(report.to_text().contains("arrivals      3 jobs on 68.3 % of the nodes"), "{}", report.to_text());
+    assert!(report.to_text().contains("arrivals      3 jobs, which had 68.3 % of the node time"), "{}", report.to_text());
     assert_eq!(report.arrivals_table().rows().count(), 3);
 }
 
@@ -156,7 +156,7 @@ fn arrivals_that_cannot_be() {
     assert!(arrive(&unknown, 1).unwrap_err().contains("give a topology"));
     let error = |settings: &Settings| simulate(settings, &mut |_| {}).unwrap_err().to_string();
     let mut small = arriving(&[&two], &list(&[(0, 2)], 1));
-    assert_eq!(error(&small), "job 0 needs 2 nodes that no other job has; the topology has 1");
+    assert_eq!(error(&small), "the jobs of trace 0 need 2 nodes; the topology has 1");
     small.network.topology = "switch:2".parse().unwrap();
     small.observe.waits = true;
     assert_eq!(error(&small), "waits: not with jobs that arrive");
