@@ -226,7 +226,7 @@ pub(super) fn settings(
     job.from_launch = sim.of_run.from_launch;
     let part = sim.part();
     if let Some(part) = &part {
-        job.select(part)?;
+        job.select(part).map_err(|error| trace.named_error(error))?;
     }
     let names = Jobs::of(sim);
     let mut jobs = vec![job.clone()];
