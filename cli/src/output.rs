@@ -494,7 +494,10 @@ mod tests {
         ("check", &["trace", "groups", "op_codes"]),
         ("stats", &["trace", "op_codes"]),
         ("report", &["input", "sim", "against", "op_codes"]),
-        ("sim", &["trace", "others", "arrivals", "calibration", "op_codes", "mpich_library", "cost", "again"]),
+        (
+            "sim",
+            &["trace", "others", "arrivals", "calibration", "op_codes", "mpich_library", "cost", "again"],
+        ),
         ("traffic", &["again"]),
         ("timeline", &["input", "op_codes"]),
         ("convert", &["from", "op_codes"]),

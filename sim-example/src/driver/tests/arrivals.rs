@@ -65,7 +65,11 @@ fn three_jobs_on_four_nodes_by_hand() {
     // 300 + 100 + 10 of 4 × 150 node nanoseconds.
     assert_eq!(arrivals.utilisation, 410.0 / 600.0);
     assert_eq!(report.network.topology, "switch:4");
-    assert!(report.to_text().contains("arrivals      3 jobs, which had 68.3 % of the node time"), "{}", report.to_text());
+    assert!(
+        report.to_text().contains("arrivals      3 jobs, which had 68.3 % of the node time"),
+        "{}",
+        report.to_text()
+    );
     assert_eq!(report.arrivals_table().rows().count(), 3);
 }
 
