@@ -372,7 +372,7 @@ fn invalid_traces_are_refused_with_their_place() {
         assert!(!to.exists());
         refused.unwrap_err().to_string()
     };
-    for (valid, invalid, why) in cases {
+    for &(valid, invalid, why) in &cases {
         assert!(TRACE.contains(valid));
         fs::write(&from, TRACE.replace(valid, invalid)).unwrap();
         for format in [Format::Goal, Format::GoalBinary, Format::Ti, Format::Chakra, Format::Otf2] {
@@ -380,6 +380,11 @@ fn invalid_traces_are_refused_with_their_place() {
             assert!(refused.contains(&format!("trace.vef{why}")), "{format:?}: {refused}");
         }
     }
+    // As many tasks as no file of this length has.
+    fs::write(&from, "VEF3 100000000 1 0 0 0 0 1000\n0 0 1 8 4 10 -1\n").unwrap();
+    let many = refused(Format::Goal, &from);
+    assert!(many.contains("the header promises 100 000 000 tasks"), "{many}");
+    fs::write(&from, TRACE.replace(cases[3].0, cases[3].1)).unwrap();
     // The last one as a container, whose places are records.
     convert(&from, &container, &About::default(), Settings::default()).unwrap();
     let refused = refused(Format::Goal, &container);

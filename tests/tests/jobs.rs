@@ -360,7 +360,8 @@ fn jobs_arrive_from_a_list() {
     assert_eq!(of("wait_ps"), [0, 0, 0, ends[1].min(ends[0].max(ends[2])) - 2_000_000]);
     let table = run(sim(&named).args(["--csv", "arrivals"])).success().stdout();
     assert_eq!(table.lines().count(), 5);
-    assert!(run(&mut sim(&named)).success().stdout().contains("arrivals      4 jobs on "));
+    run(sim(&named).args(["--csv", "jobs"])).exited(2);
+    assert!(run(&mut sim(&named)).success().stdout().contains("arrivals      4 jobs, which had "));
 
     let refused = |options: &[&str]| run(&mut sim(options)).exited(2).stderr();
     let said = refused(&["--program", "7=ring"]);

@@ -65,6 +65,9 @@ pub enum ExportProblem {
         /// Why.
         error: collectives::Error,
     },
+    /// A header that promises more tasks than the file can have records of.
+    #[error("the header promises {}, more than a trace of this length can have", Count(*.0, "task"))]
+    Tasks(u32),
     /// More bytes than fit in the lines of one message.
     #[error("task {task} sends {} at once: more than {} cannot be written in this format", Bytes(*.bytes), Bytes(*.most))]
     Bytes {

@@ -1,7 +1,8 @@
 //! A trace in memory, by task, with what all tasks together say of each message and collective. Ids have become places in lists.
 
-use super::error::ExportError;
+use super::error::{ExportError, ExportProblem};
 use hashbrown::{HashMap, HashSet};
+use std::fs;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -13,6 +14,9 @@ use vef_format::record::{Dependency, Header, Line};
 use vef_format::trace::Trace;
 use vef_format::units::Ticks;
 use vef_format::validate;
+
+/// Tasks that a header may promise, however short its trace is: no more memory is allocated on its word alone.
+const FREE_TASKS: u64 = 1 << 16;
 
 /// A trace in memory.
 pub(crate) struct Loaded {
@@ -126,6 +130,10 @@ impl Loaded {
     fn read(path: &Path, codes: &OpCodes) -> Result<Self, ExportError> {
         let trace = Trace::open(path)?;
         let header = *trace.header();
+        let length = fs::metadata(path).map_or(0, |file| file.len());
+        if u64::from(header.tasks) > length.max(FREE_TASKS) {
+            return Err(ExportProblem::Tasks(header.tasks).of_file(path));
+        }
         let loaded = Self {
             path: path.to_path_buf(),
             header,

@@ -101,6 +101,13 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
 
 /// A table of a result.
 fn csv(table: Table, report: &Simulation) -> Result<String, Failure> {
+    match (table, report.arrivals.is_some()) {
+        (Table::Jobs | Table::Ranks, true) => {
+            return Err("--csv: jobs that arrive have the table arrivals".into());
+        }
+        (Table::Arrivals, false) => return Err("--csv arrivals: no effect without --arrivals".into()),
+        _ => {}
+    }
     let table = match table {
         Table::Jobs => report.jobs_table(),
         Table::Arrivals => report.arrivals_table(),
