@@ -377,7 +377,10 @@ fn jobs_arrive_from_a_list() {
     assert!(refused(&["--program", "x=ring"]).contains("--program x=ring: \"x\": not a number from 0"));
     assert!(refused(&["--program", "7=rang"]).contains("did you mean ring?"));
     assert!(refused(&["--start", "ring=1us"]).contains("cannot be used with"));
-    assert!(refused(&[&named[..], &["--topology", "switch:4"]].concat()).contains("job 2 needs 8 nodes"));
+    assert!(
+        refused(&[&named[..], &["--topology", "switch:4"]].concat())
+            .contains("the jobs of trace 2 need 8 nodes")
+    );
     write("1 0 -1 60 4 -1 -1 4 -1 -1 1 1 1 7 1 -1 -1 -1\n2 0 -1 60 8 -1 -");
     assert!(refused(&named).contains("jobs.swf:4: 7 fields; a job has 18"));
     std::fs::write(&list, [0u8, 159, 146, 150].repeat(1000)).expect("garbage");
