@@ -392,7 +392,7 @@ fn invalid_traces_are_refused_with_their_place() {
     assert!(refused.contains(why), "{refused}");
 }
 
-/// Sizes that no computer has are written, where the format has room for them.
+/// Sizes near 2⁶⁴ bytes are written if the format can hold them, else refused.
 #[test]
 fn the_largest_sizes_are_exported_or_refused() {
     let work = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ use vef_format::units::Count;
 pub(crate) const INFO: Info = Info::calls(
     "otf2",
     "OTF2 (Score-P, EZTrace), an archive X.otf2 with X.def and the directory X",
-    // Other files of an archive without its anchor are told what is missing.
+    // Other files of an archive are recognised, too: the error then names the anchor that is missing.
     |start| Anchor::is_at(start.bytes) || chunks::is_chunk(start.bytes) && is_part(start.path),
     import,
 )
