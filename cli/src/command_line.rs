@@ -11,11 +11,12 @@ use crate::launch;
 use crate::output;
 use crate::repeated;
 use crate::session;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches};
 use replay::Part;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use vef_format::nearest::nearest;
 
 /// Parses the words of the command line. Prints help and version, on request or without a command, and exits.
 ///
@@ -32,7 +33,7 @@ pub fn parse(words: Vec<OsString>) -> Result<Command, String> {
         if is_help && !session::is_embedded() {
             error.exit();
         }
-        in_one_line(&words, &error.render().to_string())
+        in_one_line(&words, &rendered(&words, &error))
     };
     let vef = Vef::in_paragraphs();
     let matches = vef.clone().try_get_matches_from(&words).map_err(wrong)?;
@@ -100,6 +101,37 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
         at += 2;
     }
     words
+}
+
+/// What the command-line parser says, with the nearest name as a tip where it knows none.
+fn rendered(words: &[OsString], error: &clap::Error) -> String {
+    let said = error.render().to_string();
+    let strings = |kind| match error.get(kind) {
+        Some(ContextValue::String(one)) => vec![one.clone()],
+        Some(ContextValue::Strings(all)) => all.clone(),
+        _ => Vec::new(),
+    };
+    let (what, given, known) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let mut command = Vef::command();
+            for word in words.iter().skip(1) {
+                let Some(below) = command.find_subcommand(word) else { break };
+                command = below.clone();
+            }
+            let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+            let known: Vec<String> = shown.map(|command| command.get_name().to_owned()).collect();
+            ("subcommand", strings(ContextKind::InvalidSubcommand), known)
+        }
+        ErrorKind::InvalidValue => {
+            ("value", strings(ContextKind::InvalidValue), strings(ContextKind::ValidValue))
+        }
+        _ => return said,
+    };
+    let meant = given.first().and_then(|given| nearest(given, known.iter().map(String::as_str)));
+    match meant.filter(|_| !said.contains("tip: ")) {
+        Some(meant) => format!("{said}\n\n  tip: a similar {what} exists: '{meant}'"),
+        None => said,
+    }
 }
 
 /// Shortens the message of the command-line parser for `words`: the error, a suggestion, and where to find
@@ -345,6 +377,19 @@ mod tests {
                 "error: unrecognized subcommand 'chek'; a similar subcommand exists: 'check'; see 'vef --help'",
             ),
             (
+                &["vef", "smi", "t.vef"],
+                "error: unrecognized subcommand 'smi'; a similar subcommand exists: 'sim'; see 'vef --help'",
+            ),
+            (
+                &["vef", "bench", "tere"],
+                "error: unrecognized subcommand 'tere'; a similar subcommand exists: 'tree'; see 'vef bench --help'",
+            ),
+            (
+                &["vef", "export", "t.vef", "--to", "GOAL", "-o", "t"],
+                "error: invalid value 'GOAL' for '--to <FORMAT>' [possible values: goal, goal-bin, otf2, ti, chakra]; a similar value exists: \
+                 'goal'; see 'vef export --help'",
+            ),
+            (
                 &["vef", "run", "-n", "0", "x"],
                 "error: invalid value '0' for '--ranks <N>': must be at least 1; see 'vef run --help'",
             ),
@@ -360,7 +405,7 @@ mod tests {
         ] {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
             let Err(error) = Vef::try_parse_from(&words) else { panic!("it is wrong: {words:?}") };
-            assert_eq!(in_one_line(&words, &error.render().to_string()), said);
+            assert_eq!(in_one_line(&words, &rendered(&words, &error)), said);
         }
     }
 }

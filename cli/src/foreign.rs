@@ -4,7 +4,7 @@ use crate::output::Failure;
 use crate::progress::Bar;
 use interchange::{Files, Format, Imported, Options, Summary, import};
 use std::path::Path;
-use tempfile::TempDir;
+use vef_format::new_directory::TemporaryDirectory;
 
 /// Shows how far an import or export is.
 pub struct Progress(pub Bar);
@@ -28,7 +28,7 @@ pub fn convert(
 ) -> Result<(Summary, Option<mixer::Summary>), Failure> {
     let mut kept = None;
     let capture = || {
-        let directory = TempDir::with_prefix("vef-import-")?;
+        let directory = TemporaryDirectory::create("vef-import-")?;
         let path = directory.path().to_path_buf();
         kept = Some(directory);
         Ok(path)

@@ -19,12 +19,14 @@ pub fn warn(trace: &Input, runtime: Picos, from_launch: bool) {
     let is_large = |time: &Picos| time.0 > runtime.0 / 2;
     if let Some(time) = of_container(&trace.path).filter(|_| from_launch).filter(is_large) {
         remark(format_args!(
-            "warning: MPI_Init takes {time} of the run time of {runtime}; without --from-launch it is left out"
+            "warning: {}: MPI_Init takes {time} of the run time of {runtime}; without --from-launch it is left out",
+            trace.shown()
         ));
     } else if let Some(time) = of_text(&trace.path).filter(is_large) {
         remark(format_args!(
-            "warning: {time} of the run time of {runtime} lie before a rank's first record; in a captured program that may be MPI_Init, \
-             which vef mix leaves out unless --keep-init is given"
+            "warning: {}: {time} of the run time of {runtime} lie before a rank's first record; in a captured program that may be MPI_Init, \
+             which vef mix leaves out unless --keep-init is given",
+            trace.shown()
         ));
     }
 }

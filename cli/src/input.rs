@@ -9,10 +9,10 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use vef_format::capture::{Capture, CaptureError, legacy};
 use vef_format::container::{About, Reader};
 use vef_format::format::Format;
+use vef_format::new_directory::TemporaryDirectory;
 use vef_format::new_file::hidden_beside;
 use vef_format::operation::OpCodes;
 use vef_format::units::Count;
@@ -29,7 +29,7 @@ pub struct Input {
     /// An unlinked copy of a pipe, open as long as this value.
     _copy: Option<File>,
     /// The directory with the trace that a foreign one, or a capture, became.
-    _converted: Option<TempDir>,
+    _converted: Option<TemporaryDirectory>,
     /// What it was made of: a capture, or the format of another tool.
     made_of: Option<&'static str>,
 }
@@ -115,7 +115,7 @@ impl Input {
         options: &Options,
     ) -> Result<(Self, Summary, Option<mixer::Summary>), Failure> {
         let converted = || -> Result<_, Failure> {
-            let directory = TempDir::with_prefix("vef-import-")?;
+            let directory = TemporaryDirectory::create("vef-import-")?;
             let to = directory.path().join("converted.vefx");
             let files = Files::of(std::slice::from_ref(&self.path))?;
             let (summary, mixed) = convert(format, &files, &to, options, 0)?;
@@ -134,7 +134,7 @@ impl Input {
 
     /// The trace that a capture is mixed to.
     fn mixed(self) -> Result<Self, Failure> {
-        let directory = TempDir::with_prefix("vef-mix-")?;
+        let directory = TemporaryDirectory::create("vef-mix-")?;
         let to = directory.path().join("trace.vefx");
         mixing::mix(&self.path, &to)?;
         Ok(Self { _converted: Some(directory), made_of: Some("capture"), ..Self::named(&to, &self.name) })
@@ -247,19 +247,11 @@ impl Input {
         (running > 0).then(|| sending as f64 / running as f64)
     }
 
-    /// Warns that the tasks of a container that stand for storage servers or network interfaces are like all others in what is made of it.
+    /// Warns of the tasks of a container that are no ranks, and become tasks like all others in what is made of it.
     pub fn warn_of_plain_tasks(&self) {
         let Ok(reader) = Reader::open(&self.path) else { return };
         let tasks = reader.header().tasks;
-        let ranks = reader.about().program_tasks(tasks);
-        if ranks < tasks {
-            output::remark(format_args!(
-                "warning: {}: tasks {ranks} to {} stand for storage servers or network interfaces; they become tasks like all others, which count as \
-                 ranks and have nodes of their own",
-                self.shown(),
-                tasks - 1
-            ));
-        }
+        output::plain_tasks(self.shown(), reader.about().program_tasks(tasks)..tasks);
     }
 
     /// What a container lacks of the captured run; empty for a text trace.

@@ -27,9 +27,11 @@ mod parallel;
 mod progress;
 mod repeated;
 mod session;
+mod signals;
 mod simulation_args;
 mod tools;
 
+use commands::Command;
 use std::process::ExitCode;
 
 /// The program: reads the command line, carries it out, and returns the exit code.
@@ -46,7 +48,13 @@ pub fn main() -> ExitCode {
             return ExitCode::from(output::EXIT_BAD_INPUT);
         }
     };
-    command.run().unwrap_or_else(|error| {
+    // They have their own ways with signals.
+    if !matches!(command, Command::Run(_) | Command::Bench(_) | Command::Demo(_)) {
+        signals::remove_directories();
+    }
+    let ended = command.run();
+    signals::await_removal();
+    ended.unwrap_or_else(|error| {
         // A reader of stdout that has seen enough (`| head`) is no error.
         if output::is_closed_stdout(&error) {
             return ExitCode::SUCCESS;

@@ -114,6 +114,19 @@ pub fn spawned(worlds: &[(String, Range<u32>)], left_out: &[(PathBuf, String)]) 
     }
 }
 
+/// Warns of tasks that stand for storage servers or network interfaces in a trace that does not say so: what reads it takes them for ranks.
+pub fn plain_tasks(trace: impl Display, tasks: Range<u32>) {
+    let which = match tasks.len() {
+        0 => return,
+        1 => format!("task {} stands", tasks.start),
+        _ => format!("tasks {} to {} stand", tasks.start, tasks.end - 1),
+    };
+    remark(format_args!(
+        "warning: {trace}: {which} for storage servers or network interfaces; without a container's notes of that they count as ranks, each with a \
+         node of its own unless it is placed (vef sim --placement FILE, with the node of each task; docs/mixing.md)"
+    ));
+}
+
 /// Warns of what the trace lacks of the captured run.
 pub fn lacks(what: impl Iterator<Item = impl Display>) {
     for what in what {

@@ -40,20 +40,7 @@ impl Library {
         const WORD: Part = (Bcast, 4);
         const ID: Part = (Allreduce, 4);
         match (self, name.strip_suffix("_c").unwrap_or(name)) {
-            (
-                Self::Mpich,
-                "MPI_Comm_dup"
-                | "MPI_Comm_dup_with_info"
-                | "MPI_Comm_idup"
-                | "MPI_Comm_idup_with_info"
-                | "MPI_Comm_create"
-                | "MPI_Comm_create_group"
-                | "MPI_Comm_create_from_group"
-                | "MPI_Intercomm_merge"
-                | "MPI_Cart_create"
-                | "MPI_Graph_create"
-                | "MPI_Dist_graph_create_adjacent",
-            ) => &[MASK, WORD],
+            (Self::Mpich, name) if is_plain(name) => &[MASK, WORD],
             (Self::Mpich, "MPI_File_open") => &[MASK, WORD],
             (Self::Mpich, "MPI_File_set_view") => &[(Allreduce, 4), (Barrier, 0)],
             (Self::Mpich, "MPI_File_close") => &[(Barrier, 0)],
@@ -101,25 +88,30 @@ impl Library {
             (Self::Mpich, "MPI_Comm_split" | "MPI_Cart_sub") => &[(Allgather, 8), MASK],
             (Self::Mpich, "MPI_Comm_split_type") => &[(Allgather, 8), MASK, (Allgather, 8), MASK],
             (Self::Mpich, "MPI_Dist_graph_create") => &[MASK, WORD, (ReduceScatterBlock, 8)],
-            (
-                Self::OpenMpi,
-                "MPI_Comm_dup"
-                | "MPI_Comm_dup_with_info"
-                | "MPI_Comm_idup"
-                | "MPI_Comm_idup_with_info"
-                | "MPI_Comm_create"
-                | "MPI_Comm_create_group"
-                | "MPI_Comm_create_from_group"
-                | "MPI_Intercomm_merge"
-                | "MPI_Cart_create"
-                | "MPI_Graph_create"
-                | "MPI_Dist_graph_create_adjacent"
-                | "MPI_Dist_graph_create",
-            ) => &[ID, ID, ID],
+            (Self::OpenMpi, "MPI_Dist_graph_create") => &[ID, ID, ID],
+            (Self::OpenMpi, name) if is_plain(name) => &[ID, ID, ID],
             (Self::OpenMpi, "MPI_Comm_split" | "MPI_Cart_sub") => &[(Allgather, 8), ID, ID, ID],
             // First they make sure that all ask for the same kind.
             (Self::OpenMpi, "MPI_Comm_split_type") => &[(Allreduce, 16), (Allgather, 8), ID, ID, ID],
             _ => &[],
         }
     }
+}
+
+/// Whether a call makes a communicator, and agrees on nothing else.
+fn is_plain(name: &str) -> bool {
+    matches!(
+        name,
+        "MPI_Comm_dup"
+            | "MPI_Comm_dup_with_info"
+            | "MPI_Comm_idup"
+            | "MPI_Comm_idup_with_info"
+            | "MPI_Comm_create"
+            | "MPI_Comm_create_group"
+            | "MPI_Comm_create_from_group"
+            | "MPI_Intercomm_merge"
+            | "MPI_Cart_create"
+            | "MPI_Graph_create"
+            | "MPI_Dist_graph_create_adjacent"
+    )
 }

@@ -1,6 +1,6 @@
 //! What is wrong in a foreign trace: kinds of faults, how often, and where first.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Number of examples that a summary names.
 pub const EXAMPLES: usize = 3;
@@ -9,7 +9,8 @@ pub const EXAMPLES: usize = 3;
 pub const ENDS_EARLY: &str = "files that end early";
 
 /// A kind of fault in a foreign trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// What is wrong.
     pub what: String,

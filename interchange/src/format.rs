@@ -49,6 +49,15 @@ pub type Write = fn(&Export<'_>) -> std::result::Result<Exported, ExportError>;
 pub type Check = fn(&Files, &Options, &dyn Progress) -> Result<Vec<Finding>>;
 
 impl Info {
+    const fn read_by(
+        name: &'static str,
+        what: &'static str,
+        recognises: fn(&Start<'_>) -> bool,
+        reader: Reader,
+    ) -> Self {
+        Self { name, what, recognises, reader, writer: None, suffixes: &[], checker: None }
+    }
+
     /// A format of calls.
     pub const fn calls(
         name: &'static str,
@@ -56,15 +65,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self {
-            name,
-            what,
-            recognises,
-            reader: Reader::Calls(read),
-            writer: None,
-            suffixes: &[],
-            checker: None,
-        }
+        Self::read_by(name, what, recognises, Reader::Calls(read))
     }
 
     /// A format of graphs.
@@ -74,15 +75,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         read: Read,
     ) -> Self {
-        Self {
-            name,
-            what,
-            recognises,
-            reader: Reader::Graph(read),
-            writer: None,
-            suffixes: &[],
-            checker: None,
-        }
+        Self::read_by(name, what, recognises, Reader::Graph(read))
     }
 
     /// A format that is recognised to be refused with advice.
@@ -92,15 +85,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         advice: &'static str,
     ) -> Self {
-        Self {
-            name,
-            what,
-            recognises,
-            reader: Reader::Refused(advice),
-            writer: None,
-            suffixes: &[],
-            checker: None,
-        }
+        Self::read_by(name, what, recognises, Reader::Refused(advice))
     }
 
     /// The format, which is also checked.

@@ -58,7 +58,7 @@ pub use options::{Options, Streams};
 pub use progress::{Progress, Quiet};
 pub use summary::{Skipped, Summary, Unmatched};
 
-use export::Loaded;
+use export::{Loaded, spans};
 use std::path::{Path, PathBuf};
 use vef_format::operation::OpCodes;
 
@@ -116,5 +116,7 @@ pub fn export(
     progress: &dyn Progress,
 ) -> std::result::Result<Exported, ExportError> {
     let write = format.info().writer.ok_or_else(|| ExportProblem::NotWritten.of_file(to))?;
-    write(&Export { trace: &Loaded::valid(from, codes)?, to, options, progress })
+    let trace = Loaded::valid(from, codes)?;
+    let spans = spans(&trace).map_err(|problem| problem.of_file(from))?;
+    write(&Export { trace: &trace, spans: &spans, to, options, progress })
 }

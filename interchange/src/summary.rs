@@ -2,11 +2,12 @@
 
 use crate::error::Problem;
 use crate::findings::{EXAMPLES, Finding, in_one_line};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Summary of an import.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Number of ranks, including missing ones.
     pub ranks: u32,
@@ -29,7 +30,8 @@ pub struct Summary {
 }
 
 /// Calls that were left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
     /// How many.
     pub count: u64,
@@ -38,7 +40,8 @@ pub struct Skipped {
 }
 
 /// Sends and receives without a partner.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmatched {
     /// Number of sends.
     pub sends: u64,

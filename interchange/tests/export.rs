@@ -392,24 +392,43 @@ fn invalid_traces_are_refused_with_their_place() {
     assert!(refused.contains(why), "{refused}");
 }
 
-/// Sizes near 2⁶⁴ bytes are written if the format can hold them, else refused.
+/// As in `vef check`, time ends after 2⁶⁴ ps: what would arrive later, at 800 ps a byte, is refused, in all formats.
 #[test]
-fn the_largest_sizes_are_exported_or_refused() {
+fn messages_past_the_end_of_time_are_refused() {
     let work = tempfile::tempdir().unwrap();
     let [from, to] = ["trace.vef", "out"].map(|name| work.path().join(name));
-    let most = u64::MAX.to_string();
-    let text = "VEF3 2 2 1 1 2 0 1000\nC0 0 1\n0 0 1 MOST 0 5 -1\n1 0 1 MOST 1 5 0\nG0 C0 7 0 MOST MOST 0 5 -1\nG0 C0 7 1 MOST MOST 0 5 -1\n";
-    fs::write(&from, text.replace("MOST", &most)).unwrap();
-    let export = |format| {
+    let export = |sent: u64, contributed: u64, format| {
+        let text = format!(
+            "VEF3 2 3 1 1 2 0 1000\nC0 0 1\n0 0 1 8 0 5 -1\n1 0 1 {sent} 1 5 0\n2 1 1 0 0 5 -1\nG0 C0 7 0 {contributed} {contributed} 1 5 1\n\
+             G0 C0 7 1 {contributed} {contributed} 1 5 2\n"
+        );
+        fs::write(&from, text).unwrap();
         let options = ExportOptions::default();
         interchange::export(format, &from, &OpCodes::default(), &to, &options, &Quiet)
     };
-    for format in [Format::Goal, Format::GoalBinary, Format::Chakra] {
-        let exported = export(format).unwrap_or_else(|error| panic!("{format:?}: {error}"));
-        assert_eq!((exported.ranks, exported.bytes), (2, u64::MAX), "{format:?}");
-        if to.is_dir() { fs::remove_dir_all(&to).unwrap() } else { fs::remove_file(&to).unwrap() }
+    let most = |start: u64| (u64::MAX - 1_000_000 - start) / 800;
+    let why = "trace.vef: task 0 goes on, or its messages arrive, after the end of time (2^64 ps, 213 days)";
+    for format in [Format::Goal, Format::GoalBinary, Format::Chakra, Format::Otf2, Format::Ti] {
+        for (sent, contributed) in
+            [(most(10_000) + 1, 8), (u64::MAX, 8), (8, most(15_000) + 1), (8, u64::MAX)]
+        {
+            assert_eq!(
+                export(sent, contributed, format).unwrap_err().to_string().rsplit('/').next(),
+                Some(why)
+            );
+            assert!(!to.exists());
+        }
+        match export(most(10_000), 8, format) {
+            Ok(exported) => assert!(exported.bytes > most(10_000), "{format:?}"),
+            // A thousand lines of SimGrid's say no more than 32 TiB.
+            Err(error) => {
+                assert!(format == Format::Ti && error.to_string().contains("cannot be written"), "{error}")
+            }
+        }
+        if to.is_dir() {
+            fs::remove_dir_all(&to).unwrap();
+        } else if to.exists() {
+            fs::remove_file(&to).unwrap();
+        }
     }
-    let refused = export(Format::Ti).unwrap_err().to_string();
-    assert!(refused.contains("trace.vef: task 0 sends"), "{refused}");
-    assert!(!to.exists());
 }

@@ -12,7 +12,8 @@ use vef_format::ids::Rank;
 use vef_format::units::{Bytes, Count, Grouped, Picos};
 
 /// The result of a mix.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Number of tasks.
     pub tasks: u32,
@@ -169,7 +170,8 @@ impl Summary {
 }
 
 /// Records left out of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Dropped {
     /// Sends without a receive.
     pub sends: u64,
@@ -184,6 +186,7 @@ pub struct Dropped {
 /// Where the tasks spent their time, in nanoseconds summed over all tasks and their threads; all zero if the capture has no call
 /// table. Sums saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spent {
     /// The parts of the captured run, as `docs/time.md` defines them.
     #[serde(rename = "times_ns")]
@@ -229,25 +232,40 @@ impl Spent {
 }
 
 /// Duration of each stage of a mix.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Times {
     /// Reading the capture and making the records of each task.
-    #[serde(rename = "walk_ns", serialize_with = "nanos")]
+    #[serde(rename = "walk_ns", with = "nanos")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub walk: Duration,
     /// Matching sends and receives, and comparing collectives.
-    #[serde(rename = "matching_ns", serialize_with = "nanos")]
+    #[serde(rename = "matching_ns", with = "nanos")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub matching: Duration,
     /// Ordering, numbering and writing.
-    #[serde(rename = "output_ns", serialize_with = "nanos")]
+    #[serde(rename = "output_ns", with = "nanos")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub output: Duration,
 }
 
-fn nanos<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(time.as_nanos().try_into().unwrap_or(u64::MAX))
+/// Durations in JSON: whole nanoseconds.
+mod nanos {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(time.as_nanos().try_into().unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
 }
 
 /// A number of calls and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// Number of calls.
     pub count: u64,
@@ -271,6 +289,7 @@ impl Tally {
 
 /// Sends and receives without a partner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmatched {
     /// Sends without a receive.
     pub sends: u64,
@@ -282,6 +301,7 @@ pub struct Unmatched {
 
 /// A send or a receive without a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnmatchedMessage {
     /// Which of the two.
     pub kind: UnmatchedKind,
@@ -297,6 +317,7 @@ pub struct UnmatchedMessage {
 
 /// A send or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnmatchedKind {
     /// A send.

@@ -9,11 +9,11 @@
 use crate::engine::Engine;
 use crate::error::ReplayError;
 use crate::in_calls::InCalls;
-use crate::job::{Reading, Running};
 use crate::lines::Lines;
 use crate::live::Flight;
 use crate::options::SendCompletion;
 use crate::parcels::Imported;
+use crate::running::{Reading, Running};
 use crate::sequence::{Sequence, Wait};
 use crate::source::SourceError;
 use crate::states::States;

@@ -6,10 +6,11 @@
 use crate::closed::Instances;
 use crate::engine::Engine;
 use crate::error::{NoInstance, ReplayError};
-use crate::job::{Running, nodes_of_all};
+use crate::job::nodes_of_all;
 use crate::lines::Lines;
 use crate::message::{Sink, WakeTarget};
 use crate::options::SendCompletion;
+use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::states::States;
 use hashbrown::HashMap;

@@ -1,15 +1,11 @@
-//! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's; and what the engine keeps
-//! of it besides its tasks.
+//! A job: one trace, where its tasks run, when it starts and how its computing times differ from the trace's.
 
 use crate::captured::{self, CapturedRecord};
 use crate::error::{BuildError, ReplayError};
 use crate::labels::Labels;
-use crate::lines::Lines;
 use crate::options::SendCompletion;
-use crate::part::{Ahead, Filter, Part, PartError, Selection, add_answers, captured_time, iterations, phase};
-use crate::sequence::{PAUSE, Sequence};
-use crate::source::{Container, Feed, LoadError, Loaded, SourceError, Stream, is_container};
-use crate::states::States;
+use crate::part::{Filter, Part, PartError, Selection, add_answers, captured_time, iterations, phase};
+use crate::source::{Container, Feed, LoadError, Loaded, Stream, is_container};
 use collectives::choose::Table;
 use hashbrown::HashMap;
 use std::fmt::Debug;
@@ -17,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use vef_format::account::Account;
 use vef_format::container::{About, ContainerError, Span};
-use vef_format::ids::{CollectiveId, CommId, Rank};
+use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
-use vef_format::raw::{KIND, NOTHING, Raw};
+use vef_format::raw::Raw;
 use vef_format::units::{Picos, Ticks};
 
 /// A trace to be replayed, and how.
@@ -151,9 +147,7 @@ impl Job {
     /// # Errors
     /// [`BuildError::Tasks`].
     pub fn check_tasks(&self, number: u32) -> Result<(), BuildError> {
-        /// Tasks that the header of any trace may promise, however short the trace is.
-        const FREE_TASKS: u64 = 1 << 16;
-        match u64::from(self.tasks()) > self.source.most_tasks().max(FREE_TASKS) {
+        match self.source.header().promises_too_many_tasks(self.source.most_tasks()) {
             true => Err(BuildError::Tasks { job: number, tasks: self.tasks() }),
             false => Ok(()),
         }
@@ -357,256 +351,4 @@ pub(crate) fn nodes_of_all(tasks: u32, placed: u32, nodes: &[u32]) -> Option<Vec
     let mut all = nodes.get(..placed as usize)?.to_vec();
     all.extend_from_within(..(tasks - placed) as usize);
     Some(all)
-}
-
-/// In what the records of a job differ from those of its trace.
-#[derive(Debug)]
-pub(crate) struct Changes {
-    /// Computing times that replace the trace's.
-    pub(crate) computing: Option<Box<dyn Computing>>,
-    /// The part that is replayed.
-    pub(crate) part: Option<Filter>,
-    /// How often each task has read, as far as tasks have.
-    reads: Vec<u64>,
-}
-
-impl Changes {
-    pub(crate) fn new(computing: Option<Box<dyn Computing>>, part: Option<Filter>) -> Self {
-        Self { computing, part, reads: Vec::new() }
-    }
-
-    /// The same for another reading of the trace, from its start.
-    pub(crate) fn again(&self) -> Self {
-        let computing = self.computing.as_ref().map(|computing| computing.again());
-        Self::new(computing, self.part.as_ref().map(Filter::again))
-    }
-
-    /// Puts the next record of a task into `next`, and its number into `number`.
-    pub(crate) fn next(
-        &mut self,
-        source: &mut Feed,
-        task: Rank,
-        number: &mut u64,
-        next: &mut Raw,
-    ) -> Result<(), SourceError> {
-        if task.index() >= self.reads.len() {
-            self.reads.resize(task.index() + 1, 0);
-        }
-        self.reads[task.index()] += 1;
-        match &mut self.part {
-            None => source.next(task, next)?,
-            Some(part) => loop {
-                match part.ahead(task) {
-                    Ahead::End => {
-                        *next = Raw::NOTHING;
-                        break;
-                    }
-                    Ahead::Pause(pause, at) => {
-                        (*next, *number) = (pause, at);
-                        return Ok(());
-                    }
-                    Ahead::Records => source.next(task, next)?,
-                }
-                if next.tag & KIND == NOTHING {
-                    break;
-                }
-                if let Some(at) = part.take(task, next) {
-                    *number = at;
-                    break;
-                }
-            },
-        }
-        if let Some(computing) = &mut self.computing
-            && next.tag & KIND != NOTHING
-        {
-            next.time = computing.time(task, *number, next).0;
-        }
-        Ok(())
-    }
-}
-
-/// A reading of a job's records, and in what they differ from those of the trace.
-pub(crate) type Reading = (Feed, Option<Box<Changes>>);
-
-/// A job in progress: its records, lines and collectives.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) source: Feed,
-    pub(crate) scale: Scale,
-    /// Its own decision table, if it has one.
-    pub(crate) table: Option<Table>,
-    /// In what its records differ from the trace's.
-    pub(crate) changes: Option<Box<Changes>>,
-    /// The first of its tasks, counted over all jobs.
-    pub(crate) first_task: u32,
-    pub(crate) tasks: u32,
-    /// Tasks that its place in the tables has.
-    pub(crate) room: u32,
-    pub(crate) program_tasks: u32,
-    /// Of its tasks, those that a placement places.
-    pub(crate) placed_tasks: u32,
-    /// When its tasks start.
-    pub(crate) start: Picos,
-    pub(crate) on_call: bool,
-    /// Computing that is left out in front of tasks' first records, by rank.
-    pub(crate) skipped: Vec<Ticks>,
-    pub(crate) spans: Vec<Span>,
-    pub(crate) from_launch: bool,
-    pub(crate) lines: Lines,
-    /// Which collectives were entered and are over.
-    pub(crate) collectives: States,
-    /// The keys of communicators in the table of groups.
-    pub(crate) groups: HashMap<CommId, u32>,
-    /// The keys of open collectives in their table.
-    pub(crate) open: HashMap<CollectiveId, u32>,
-    /// Messages from other partitions, of collectives that are not open here: sender and receiver, ranks of the communicator.
-    pub(crate) early: HashMap<CollectiveId, Vec<(u32, u32)>>,
-}
-
-impl Running {
-    /// Another reading of its records, from the start.
-    pub(crate) fn again(&self, tell_sends: bool) -> Result<Reading, SourceError> {
-        let mut source = self.source.again()?;
-        if tell_sends {
-            source.tell_sends()?;
-        }
-        Ok((source, self.changes.as_ref().map(|changes| Box::new(changes.again()))))
-    }
-
-    /// Begins with another reading; no line has been seen and no collective entered.
-    pub(crate) fn restart(&mut self, (source, changes): Reading) {
-        self.lines = Lines::new(source.is_proven());
-        (self.source, self.changes) = (source, changes);
-        self.collectives = States::default();
-    }
-
-    /// How often a task has read from it.
-    pub(crate) fn reads(&self, sequence: &Sequence) -> u64 {
-        match &self.changes {
-            Some(changes) => changes.reads.get(sequence.rank.index()).copied().unwrap_or(0),
-            // Those that it has started, and the next one, unless that is a pause.
-            None => {
-                let next = u64::from(sequence.next.tag & PAUSE == 0);
-                self.source.pauses_read(sequence.rank) + sequence.records + next
-            }
-        }
-    }
-
-    /// Whether a task begins with the first record of the trace.
-    pub(crate) fn has_start(&self, task: Rank) -> bool {
-        let part = self.changes.as_ref().and_then(|changes| changes.part.as_ref());
-        part.is_none_or(|part| part.selection().has_start(task))
-    }
-}
-
-/// Ticks to picoseconds: the trace's clock times the job's factors.
-#[derive(Clone, Debug)]
-pub(crate) struct Scale {
-    clock: Picos,
-    /// By rank, `mantissa × 2^exponent`; the last one also holds for the ranks behind it. Empty for 1.
-    factors: Box<[(u64, i32)]>,
-}
-
-impl Scale {
-    /// The first of the factors that is negative or not finite is the error.
-    pub(crate) fn new(clock: Picos, factors: &[f64]) -> Result<Self, f64> {
-        if factors.iter().all(|&factor| factor == 1.0) {
-            return Ok(Self { clock, factors: Box::default() });
-        }
-        let factors = factors.iter().map(|&factor| parts(factor).ok_or(factor)).collect::<Result<_, _>>()?;
-        Ok(Self { clock, factors })
-    }
-
-    /// So much computing of a task later; `None` past the end of time.
-    #[inline(always)]
-    pub(crate) fn after(&self, at: Picos, computing: Ticks, task: Rank) -> Option<Picos> {
-        let picos = computing.to_picos(self.clock)?;
-        if let Some(last) = self.factors.last() {
-            let (mantissa, exponent) = self.factors.get(task.index()).unwrap_or(last);
-            return at.checked_add(Picos(scaled(picos.0, *mantissa, *exponent)?));
-        }
-        at.checked_add(picos)
-    }
-}
-
-/// A factor as `mantissa × 2^exponent`; `None` if it is negative or not finite.
-fn parts(factor: f64) -> Option<(u64, i32)> {
-    if !(0.0..f64::INFINITY).contains(&factor) {
-        return None;
-    }
-    // Without the sign of -0.
-    let bits = factor.abs().to_bits();
-    let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
-    let (mantissa, exponent) = match exponent {
-        0 => (fraction, -1074),
-        exponent => (fraction | 1 << 52, exponent - 1075),
-    };
-    // 53 bits for 0.
-    let zeros = mantissa.trailing_zeros().min(53);
-    Some((mantissa >> zeros, exponent + zeros as i32))
-}
-
-/// `value × mantissa × 2^exponent`, to nearest, halves up.
-#[inline(never)]
-fn scaled(value: u64, mantissa: u64, exponent: i32) -> Option<u64> {
-    // At most 64 + 53 bits.
-    let product = u128::from(value) * u128::from(mantissa);
-    let shift = exponent.unsigned_abs();
-    if product == 0 {
-        return Some(0);
-    }
-    let whole = if exponent >= 0 {
-        if shift >= product.leading_zeros() {
-            return None;
-        }
-        product << shift
-    } else if shift > 120 {
-        0
-    } else {
-        (product + (1 << (shift - 1))) >> shift
-    };
-    u64::try_from(whole).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn picos(ticks: u64, clock: u64, factor: f64) -> Option<u64> {
-        let scale = Scale::new(Picos(clock), &[factor]).unwrap();
-        scale.after(Picos(0), Ticks(ticks), Rank(3)).map(|picos| picos.0)
-    }
-
-    #[test]
-    fn scales_exactly() {
-        assert_eq!(picos(5, 1000, 1.0), Some(5000));
-        assert_eq!(picos(5, 1000, 0.5), Some(2500));
-        assert_eq!(picos(5, 1, 0.5), Some(3));
-        assert_eq!(picos(3, 1, 0.1), Some(0));
-        assert_eq!(picos(15, 1, 0.1), Some(2));
-        assert_eq!(picos(1 << 60, 1, 8.0), Some(1 << 63));
-        assert_eq!(picos(1 << 60, 1, 16.0), None);
-        assert_eq!(picos(0, 1000, 1e300), Some(0));
-        assert_eq!(picos(1, 1000, 1e300), None);
-        assert_eq!(picos(u64::MAX, 1, 1e-300), Some(0));
-        assert_eq!(picos(u64::MAX, 1, 1.0), Some(u64::MAX));
-        assert_eq!(picos(u64::MAX, 2, 0.5), None);
-        assert_eq!(picos((1 << 60) + 1, 1, 3.0), Some(3 * ((1 << 60) + 1)));
-        assert_eq!((picos(u64::MAX, 1, 0.0), picos(u64::MAX, 1, -0.0)), (Some(0), Some(0)));
-    }
-
-    #[test]
-    fn each_rank_has_its_factor() {
-        let scale = Scale::new(Picos(10), &[1.0, 0.25, 3.0]).unwrap();
-        let after = |rank| scale.after(Picos(7), Ticks(4), Rank(rank)).unwrap().0;
-        assert_eq!([0, 1, 2, 3, 900].map(after), [47, 17, 127, 127, 127]);
-    }
-
-    #[test]
-    fn refuses_factors_that_are_negative_or_not_finite() {
-        for factor in [-1.0, -1e-300, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(Scale::new(Picos(1), &[1.0, factor]).unwrap_err(), factor);
-        }
-        assert!(Scale::new(Picos(1), &[f64::NAN]).is_err());
-    }
 }

@@ -95,6 +95,8 @@ mod lines;
 mod live;
 mod parcels;
 mod part;
+mod running;
+mod scale;
 mod sequence;
 mod source;
 mod states;

@@ -2,9 +2,9 @@
 
 use crate::collective::{NOT_YET, OVER};
 use crate::engine::Engine;
-use crate::job::Running;
 use crate::live::{Flight, Of};
 use crate::message::LiveId;
+use crate::running::Running;
 use crate::sequence::{PAUSE, Sequence, Wait};
 use crate::source::{Found, Located, Wanted};
 use hashbrown::HashMap;

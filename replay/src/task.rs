@@ -6,9 +6,9 @@
 use crate::collective::Collectives;
 use crate::departure::Departure;
 use crate::error::{EngineResult, ReplayError};
-use crate::job::Running;
 use crate::live::{Completes, Flight, Live, Of, short};
 use crate::message::{Kind, Next, Sink, Started, Wake, WakeTarget};
+use crate::running::Running;
 use crate::sequence::{PAUSE, STARTED, Sequence, Wait};
 use crate::source::SourceError;
 use vef_format::ids::{MessageId, Rank};

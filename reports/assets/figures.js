@@ -9,7 +9,7 @@ const Figures = (() => {
   const STATES = [
     { key: "initialising", name: "in MPI_Init", colour: COLOURS[4] },
     { key: "computing", name: "computing", colour: COLOURS[2] },
-    { key: "collective", name: "in collectives", colour: COLOURS[1] },
+    { key: "collective", name: "in collectives and agreements", colour: COLOURS[1] },
     { key: "reception", name: "waiting for messages", colour: COLOURS[5] },
     { key: "send", name: "sending", colour: COLOURS[3] },
     { key: "finished", name: "finished", colour: "#BBBBBB" },

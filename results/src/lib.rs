@@ -17,6 +17,7 @@
 pub mod captured;
 pub mod check;
 pub mod classes;
+pub mod conversion;
 pub mod profile;
 pub mod report;
 pub mod schedule;

@@ -86,7 +86,7 @@ pub fn simulate_followed(
         // A job that begins after another knows when it did.
         let later = job.start_ps.saturating_sub(workload.start.0);
         job.start_ps = workload.start.0 + later;
-        job.runtime_ps = job.finish.max_ps.saturating_sub(job.start_ps);
+        job.runtime_ps = job.runtime_ps.saturating_sub(job.start_ps);
         if let Some(mut spans) = spans {
             spans.delay(Picos(later));
             job.captured_times = spans.times();

@@ -216,7 +216,7 @@ fn job_report(
         start_ps: first.map_or(0, |first| first.start.0),
         runtime_ps: tasks.iter().max().map_or(0, |at| at.0),
         runs: repeats.map(|repeats| repeats.report(job)),
-        finish: Finish::of(tasks.into_iter().map(|at| at.0).collect()),
+        finish: Finish::of(tasks.into_iter().map(|at| at.0).collect(), program_tasks),
         times,
         ranks,
         ..JobReport::default()

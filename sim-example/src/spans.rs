@@ -179,7 +179,8 @@ mod tests {
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload { from_launch: true, ..Workload::new("t.vefx") };
         let report = |workload: &Workload, spans: &[Span], finish| {
-            Spans::new(spans, &[], Picos(1000), workload, &[], SendWaits::Apart).report(&Finish::of(finish))
+            Spans::new(spans, &[], Picos(1000), workload, &[], SendWaits::Apart)
+                .report(&Finish::of(finish, 2))
         };
         let finish = || vec![900_000, 750_000];
         let whole = report(&workload, &spans, finish());
@@ -193,7 +194,7 @@ mod tests {
         workload.from_launch = true;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
         let scaled = Spans::new(&spans, &[], Picos(1000), &workload, &[2.0, 0.5], SendWaits::Apart)
-            .report(&Finish::of(finish()));
+            .report(&Finish::of(finish(), 2));
         assert_eq!(scaled.simulated_ps, 700_000);
     }
 }

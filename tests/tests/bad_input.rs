@@ -39,6 +39,21 @@ fn refused(work: &Path, input: &Path, parts: &[&str]) {
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("out.vef")), "{left:?}");
 }
 
+/// No option reads a part of a file: the error says so.
+#[test]
+fn a_file_copied_in_part_is_to_be_copied_again() {
+    let work = tempfile::tempdir().expect("a directory");
+    let capture = capture(work.path());
+    let file = fs::File::options().write(true).open(capture.join("1.vefc")).expect("a rank's file");
+    file.set_len(300).expect("a shorter file");
+    let parts = [
+        "1.vefc: truncated: ",
+        ", 300 are here: copy it again",
+        "(--lenient reads files that processes left incomplete",
+    ];
+    refused(work.path(), &capture, &parts);
+}
+
 /// Numbers that a recorder does not give, but a capture may have, take no memory.
 #[test]
 fn large_numbers_of_communicators_and_datatypes() {

@@ -448,6 +448,19 @@ fn a_slip_is_told_with_the_remedy() {
         ("sim t.vefx --timeline t.pftrace -o out", "-o: no effect without --sweep"),
         ("sim t.vefx --routing par:x", "'--routing <R>': write par[:BYTES]"),
         ("run -n 2 -- ./none --help", "./none: no such program"),
+        (
+            "run --rma hardware -n 2 ./app",
+            "--rma: an option of vef mix, not of vef run: capture without --mix, then vef mix DIR --rma … -o OUT",
+        ),
+        (
+            "run --mix t2.vefx --io-servers=2 -n 2 ./app",
+            "--io-servers=2: an option of vef mix, not of vef run",
+        ),
+        ("run -j4 -n 2 ./app", "-j4: an option of vef mix, not of vef run"),
+        ("run --onlyphase=a -n 2 ./app", "--onlyphase=a: no option of vef run; did you mean --only-phase?"),
+        ("smi t.vefx", "unrecognized subcommand 'smi'; a similar subcommand exists: 'sim'"),
+        ("export --to Goal t.vefx -o t.goal", "a similar value exists: 'goal'"),
+        ("traffic --topology torus:4 --load 0.5:0.1:0.1", "FROM:TO:STEP goes up, but 0.5 is more than 0.1"),
     ] {
         let refused = run(vef().current_dir(work).args(words.split(' '))).exited(2).stderr();
         assert!(refused.contains(says), "{words}: {refused}");

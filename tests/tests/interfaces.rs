@@ -7,6 +7,8 @@ use vef_tests::{Mpi, run, vef};
 
 const RANKS: u32 = 4;
 const MILLISECOND: u64 = 1_000_000_000;
+/// Of traces that do not say which tasks are interfaces.
+const PLAIN: &str = ": tasks 4 to 7 stand for storage servers or network interfaces; without";
 
 /// Bytes of one-sided transfers by sending and receiving rank; an interface counts as its rank. Of a text trace, whose messages of the program have none.
 fn moved(trace: &Path) -> BTreeMap<(u32, u32), u64> {
@@ -60,12 +62,13 @@ impl Captured {
         Mpi::installed().into_iter().map(of).collect()
     }
 
-    fn mix(&self, to: &str, more: &[&str]) -> (PathBuf, String) {
+    /// Mixes to a file; returns it with what was printed, on stdout and stderr.
+    fn mix(&self, to: &str, more: &[&str]) -> (PathBuf, [String; 2]) {
         let path = self.work.path().join(to);
         let mut command = vef();
         command.args(["mix", "-i"]).arg(self.work.path().join("capture")).args(more).arg("-o").arg(&path);
-        let told = run(&mut command).success().stdout();
-        (path, told)
+        let told = run(&mut command).success();
+        (path, [told.stdout(), told.stderr()])
     }
 }
 
@@ -79,13 +82,31 @@ fn an_interface_answers_while_its_rank_computes() {
         let has_waited = waited.parse::<u64>().expect("a number") >= 45;
         assert!(has_waited || mpi != Mpi::Mpich, "{}", captured.printed);
         for how in ["software", "hardware"] {
-            let (text, told) = captured.mix("t.vef", &["--rma", how]);
+            let (text, [told, warned]) = captured.mix("t.vef", &["--rma", how]);
             assert_eq!(moved(&text), counted, "{mpi:?}, {how}");
             assert_eq!(told.contains("network interfaces: tasks 4 to 7"), how == "hardware", "{told}");
             // The get that did not wait was answered while its target computed. MPICH's puts may be, too.
-            let advises = told.contains("in the run while the target was outside MPI: --rma hardware");
-            assert!(has_waited || advises == (how == "software"), "{mpi:?}: {told}");
-            let (container, _) = captured.mix("t.vefx", &["--rma", how]);
+            let is_advice = |line: &&str| {
+                line.starts_with("vef: warning: ")
+                    && line.contains("target was outside MPI")
+                    && line.contains("--rma hardware")
+            };
+            let advises = warned.lines().any(|line| is_advice(&line));
+            assert!(has_waited || advises == (how == "software"), "{mpi:?}: {warned}");
+            assert_eq!(warned.contains(PLAIN), how == "hardware", "{warned}");
+            let (container, [_, warned]) = captured.mix("t.vefx", &["--rma", how]);
+            assert!(!warned.contains(PLAIN), "{warned}");
+            // What loses the notes of a container says so, of the tasks that it concerns.
+            for (command, to, loses) in [
+                (&["convert"][..], "c.vef", true),
+                (&["convert"], "c.vefx", false),
+                (&["export", "--to", "ti", "-o"], "c.ti", true),
+            ] {
+                let mut line = vef();
+                line.args(&command[..1]).arg(&container).args(&command[1..]);
+                let warned = run(line.arg(captured.work.path().join(to))).success().stderr();
+                assert_eq!(warned.contains(PLAIN), loses && how == "hardware", "{command:?}: {warned}");
+            }
             let checked = run(vef().arg("check").arg(&container)).success().stdout();
             assert!(checked.contains("complete: every record replays"), "{checked}");
             let (parts, _) = captured.mix("parts.vefx", &["--rma", how, "--memory", "1B"]);
@@ -143,19 +164,72 @@ fn interfaces_are_no_ranks() {
         }
         let mut command = vef();
         let report = json(command.arg("report").arg(&container).args(["--format", "json", "-o", "-"]));
-        let by_task = report["ranks"]["computing_ps"].as_array().expect("a list");
-        let by_task: Vec<f64> = by_task.iter().map(|time| time.as_f64().expect("a number")).collect();
+        let column = |measure: &str| -> Vec<f64> {
+            let by_task = report["ranks"][measure].as_array().expect("a list");
+            by_task.iter().map(|value| value.as_f64().expect("a number")).collect()
+        };
+        let mean_of_ranks =
+            |by_task: &[f64]| by_task[..RANKS as usize].iter().sum::<f64>() / f64::from(RANKS);
+        let by_task = column("computing_ps");
         let of_ranks = &by_task[..RANKS as usize];
-        let mean = of_ranks.iter().sum::<f64>() / f64::from(RANKS);
+        let mean = mean_of_ranks(&by_task);
         let balance = mean / of_ranks.iter().copied().fold(0.0, f64::max);
         let found = report["replayed"]["efficiency"]["load_balance"].as_f64().expect("a number");
         assert!((balance - found).abs() < 1e-6, "{mpi:?}: {found} of {by_task:?}");
         let spread = report["ranks"]["spread"].as_array().expect("a list");
-        let of_computing = spread.iter().find(|row| row["measure"] == "computing_ps").expect("a row");
-        assert!(
-            (of_computing["mean"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-6,
-            "{of_computing}"
-        );
+        assert!(column("sent_bytes")[RANKS as usize..].iter().any(|&bytes| bytes > 0.0), "{mpi:?}");
+        for row in spread {
+            let mean = mean_of_ranks(&column(row["measure"].as_str().expect("a name")));
+            assert!((row["mean"].as_f64().expect("a number") - mean).abs() <= 1e-6 * mean, "{mpi:?}: {row}");
+        }
+        assert!(spread.len() >= 6, "{spread:?}");
+        // The times at which tasks finished, too.
+        let mut sim = vef();
+        sim.arg("sim").arg(&container).args(["--topology", "switch:10"]);
+        let text = run(&mut sim).success().stdout();
+        assert!(text.contains("\ntasks         10, of which 4 ran the program; finished from "), "{text}");
+        let finish = &json(sim.arg("--json"))["jobs"][0]["finish"];
+        let times: Vec<u64> = serde_json::from_value(finish["tasks_ps"].clone()).expect("times");
+        let of_ranks = &times[..RANKS as usize];
+        assert_eq!(times.len(), 10);
+        for (key, time) in [
+            ("min_ps", *of_ranks.iter().min().expect("a rank")),
+            ("mean_ps", of_ranks.iter().sum::<u64>() / u64::from(RANKS)),
+            ("max_ps", *of_ranks.iter().max().expect("a rank")),
+        ] {
+            assert_eq!(finish[key], time, "{mpi:?}: {finish}");
+        }
+    }
+}
+
+/// A phase that is recorded alone has the transfers through windows that were made before it, and every command says so.
+#[test]
+fn a_phase_alone_has_its_transfers() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "busy_target", &["tests/c/busy_target.c"]);
+        let [capture, trace] = ["capture", "t.vef"].map(|name| work.path().join(name));
+        let mut command = vef();
+        command.args([
+            "run",
+            "-n",
+            "4",
+            "--mpirun",
+            &mpi.launcher().join(" "),
+            "--only-phase",
+            "pcontrol_4",
+            "-o",
+        ]);
+        let told = run(command.arg(&capture).arg("--").arg(&program)).success().stderr();
+        assert!(told.contains(", 12 one-sided transfers with "), "{mpi:?}: {told}");
+        assert!(told.contains("; all can be represented in a trace"), "{mpi:?}: {told}");
+        let told = run(vef().arg("profile").arg(&capture)).success().stdout();
+        assert!(told.contains("All of it can be represented"), "{mpi:?}: {told}");
+        let told = run(vef().arg("mix").arg(&capture).args(["--rma", "hardware", "-o"]).arg(&trace))
+            .success()
+            .stdout();
+        assert!(!told.contains("not in the trace"), "{mpi:?}: {told}");
+        assert_eq!(moved(&trace).values().sum::<u64>(), 4 * 3716, "{mpi:?}");
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use vef_format::container::{About, Settings};
+use vef_format::convert::convert;
 use vef_tests::{number, run, vef};
 
 fn json(command: &mut Command) -> serde_json::Value {
@@ -14,6 +16,34 @@ fn generated(work: &Path, pattern: &str, ranks: &str) -> PathBuf {
     let mut gen_ = vef();
     run(gen_.args(["gen", pattern, "-n", ranks, "--iterations", "5", "-o"]).arg(&trace)).success();
     trace
+}
+
+/// What a container says of its capture is said of each trace, and once.
+#[test]
+fn all_traces_are_warned_of() {
+    let work = tempfile::tempdir().expect("a directory");
+    let trace = |name: &str| {
+        let (text, container) = (work.path().join(name), work.path().join(name).with_extension("vefx"));
+        let lines = "VEF3 2 3 0 0 0 0 1000\n0 0 1 8 4 9000000 -1\n1 0 0 0 1 1 0\n2 1 1 0 2 1 0\n";
+        std::fs::write(&text, lines).expect("a trace");
+        let origin = vec![(About::NOT_IN_TRACE.to_owned(), format!("calls of {name}"))];
+        convert(&text, &container, &About { origin, ..About::default() }, Settings::default())
+            .expect("a container");
+        container
+    };
+    let [first, second, text] = [trace("first.vef"), trace("second.vef"), work.path().join("first.vef")];
+    for more in [&[][..], &["--sweep", "latency=1us,2us"]] {
+        let mut command = vef();
+        command.arg("sim").args([&first, &second, &first, &text]).args(["--topology", "switch:8"]).args(more);
+        let told = run(&mut command).success().stderr();
+        for name in [&first, &second] {
+            let name = name.file_name().expect("a name").display().to_string();
+            let warning = format!("{name}: not in the trace: calls of {}", name.replace("vefx", "vef"));
+            assert_eq!(told.matches(&warning).count(), 1, "{more:?}: {told}");
+        }
+        let of_text = told.matches("first.vef: 9.000 ms of the run time of ").count();
+        assert_eq!(of_text, usize::from(more.is_empty()), "{told}");
+    }
 }
 
 #[test]

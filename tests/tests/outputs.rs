@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use vef_tests::{root, run, vef};
 
 /// Command lines with an output and an input that is the same file. `=` is that file; the files named in the others are made by
@@ -55,6 +57,49 @@ const TWICE: &[&str] = &[
     "report t.vef -o =new --pdf =new",
     "bench coll -o =new --csv =new",
 ];
+
+/// A signal ends a command whose output is a directory, or which converts its input, and leaves nothing behind.
+#[test]
+fn a_signal_leaves_no_directory() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    let temporary = work.join("tmp");
+    fs::create_dir(&temporary).expect("a directory");
+    run(vef().current_dir(work).args(["gen", "ring", "-n", "3000", "--iterations", "20", "-o", "t.vefx"]))
+        .success();
+    run(vef().current_dir(work).args(["export", "--to", "goal", "t.vefx", "-o", "t.goal"])).success();
+    let hidden = |directory: &Path, begins: &str| {
+        let entries = fs::read_dir(directory).expect("a directory").flatten();
+        let names = entries.map(|entry| entry.file_name().display().to_string());
+        names.filter(|name| name.starts_with(begins)).count()
+    };
+    for (words, signal, begins, there) in [
+        ("export --to chakra t.vefx -o out", "TERM", ".out.", work),
+        ("export --to otf2 t.vefx -o out", "INT", ".out.", work),
+        ("sim t.goal --topology torus:3000", "HUP", "vef-import-", temporary.as_path()),
+    ] {
+        let mut command = vef();
+        command.current_dir(work).args(words.split(' ')).env("TMPDIR", &temporary);
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
+        while hidden(there, begins) == 0 {
+            assert!(child.try_wait().expect("a child").is_none(), "{words}: it has ended");
+        }
+        run(Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()])).success();
+        let ended = child.wait_with_output().expect("a child");
+        let by = ended.status.signal();
+        assert_eq!(
+            by,
+            Some(match signal {
+                "TERM" => 15,
+                "INT" => 2,
+                _ => 1,
+            }),
+            "{words}: {ended:?}"
+        );
+        assert_eq!(String::from_utf8_lossy(&ended.stderr), "", "{words}");
+        assert_eq!((hidden(there, begins), work.join("out").exists()), (0, false), "{words}");
+    }
+}
 
 fn prepare(work: &Path) {
     let gen_to = |name: &str| {

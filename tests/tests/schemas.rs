@@ -3,6 +3,7 @@
 
 use placement::{Placement, PlacementFormat};
 use results::check::Check;
+use results::conversion::{Export, Import, Mix};
 use results::profile::Profile;
 use results::report::Report;
 use results::schedule::Schedule;
@@ -18,6 +19,10 @@ use std::path::Path;
 use vef_tests::schema::{conforms, schema};
 use vef_tests::{root, run, vef};
 
+type Mixed = Mix<mixer::Summary>;
+type Imported = Import<interchange::Summary, mixer::Summary>;
+type Exported = Export<interchange::Exported>;
+
 #[test]
 fn schemas_are_those_of_the_types() {
     let directory = root().join("docs/schema");
@@ -26,6 +31,9 @@ fn schemas_are_those_of_the_types() {
         ("vef-bench-check-1", schema::<Vec<collbench::check::ComparedCell>>()),
         ("vef-bench-launch-1", schema::<Vec<collbench::MergedRow>>()),
         ("vef-check-1", schema::<Check>()),
+        ("vef-export-1", schema::<Exported>()),
+        ("vef-import-1", schema::<Imported>()),
+        ("vef-mix-1", schema::<Mixed>()),
         ("vef-place-1", schema::<placement::Placement>()),
         ("vef-profile-1", schema::<Profile>()),
         ("vef-report-2", schema::<Report>()),
@@ -103,6 +111,27 @@ fn reports_conform_to_their_schema() {
     ] {
         holds::<Report>("vef-report-2", work.path(), command, &spoils);
     }
+}
+
+#[test]
+fn conversions_conform_to_their_schema() {
+    let work = tempfile::tempdir().expect("a directory");
+    prepare(work.path());
+    let work = work.path();
+    let spoils = [
+        "r.update(schema='vef-mix/0')",
+        "r.pop('records')",
+        "r['times'].update(walk_ns=0.5)",
+        "r.update(new=1)",
+    ];
+    holds::<Mixed>("vef-mix-1", work, "mix capture -o m.vefx --json", &spoils);
+    let spoils = ["r.pop('schema')", "r.update(ranks='4')", "r.update(new=1)"];
+    holds::<Exported>("vef-export-1", work, "export --to goal t.vefx -o t.goal --json", &spoils);
+    holds::<Exported>("vef-export-1", work, "export --to ti t.vefx -o actions --json", &spoils);
+    // Of calls, which become a capture, and of a graph.
+    let spoils = ["r.pop('schema')", "r['import'].pop('calls')", "r.update(mix=1)", "r.update(new=1)"];
+    holds::<Imported>("vef-import-1", work, "import actions -o i.vefx --json", &spoils);
+    holds::<Imported>("vef-import-1", work, "import t.goal -o g.vefx --json", &spoils);
 }
 
 #[test]

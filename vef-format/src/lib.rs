@@ -60,6 +60,7 @@ pub mod files;
 pub mod id_table;
 pub mod ids;
 pub mod nearest;
+pub mod new_directory;
 pub mod new_file;
 pub mod operation;
 pub mod prefetch;

@@ -70,6 +70,15 @@ pub struct WrongCount {
 }
 
 impl Header {
+    /// Tasks that a header may promise, however short its trace is.
+    const FREE_TASKS: u64 = 1 << 16;
+
+    /// Whether the header promises more tasks than a trace can have that has records of `most` at most (by its length in bytes, or in memory):
+    /// no memory is allocated on its word alone.
+    pub fn promises_too_many_tasks(&self, most: u64) -> bool {
+        u64::from(self.tasks) > most.max(Self::FREE_TASKS)
+    }
+
     /// The counts of the header that are not those `found`.
     pub fn wrong_counts(&self, found: &Counts) -> impl Iterator<Item = WrongCount> {
         let kinds = [

@@ -12,7 +12,7 @@ pub enum State {
     Send,
     /// It waits for a message.
     Reception,
-    /// It is in a collective that its next record waits for.
+    /// It is in a collective that its next record waits for, of the program or by which MPI agrees on communicators and files.
     Collective,
 }
 
@@ -41,13 +41,13 @@ impl State {
         }
     }
 
-    /// Name for people, that of the part of the captured time.
+    /// Name for people: that of the part of the captured time, if it is one part.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Computing => "computing",
             Self::Send => TimePart::Send.title(),
             Self::Reception => TimePart::Message.title(),
-            Self::Collective => TimePart::Collective.title(),
+            Self::Collective => "in collectives and agreements",
         }
     }
 }

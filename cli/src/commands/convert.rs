@@ -7,6 +7,7 @@ use crate::progress::Bar;
 use std::path::{Path, PathBuf};
 use vef_format::container::About;
 use vef_format::convert::{convert, convert_from_init};
+use vef_format::format::named_container;
 use vef_format::units::Count;
 
 /// Convert a trace: text (.vef) to container (.vefx), or back
@@ -38,6 +39,9 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
     let op_codes = options.codes.read(&from)?.unwrap_or_default();
     let about = About { op_codes, ..About::default() };
     let convert = if options.from_init { convert_from_init } else { convert };
+    if !named_container(&options.to) {
+        from.warn_of_plain_tasks();
+    }
     convert(&from.path, &options.to, &about, settings).map_err(|error| from.error(error))?;
     drop(bar);
     // Of a pipe the size is not known, and a directory is no trace.

@@ -8,6 +8,7 @@ use crate::output::{self, Failure, Written};
 use crate::progress::Bar;
 use interchange::{ExportOptions, Exported, Format, export};
 use replay::Table;
+use results::conversion::{Export, ExportSchema};
 use std::path::PathBuf;
 use vef_format::units::{Bytes, Count};
 
@@ -59,13 +60,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trace = Input::of(&arguments.trace)?;
     let codes = arguments.codes.read(&trace)?.unwrap_or_default();
     trace.warn();
+    trace.warn_of_plain_tasks();
     let options = ExportOptions { preposted: arguments.preposted, algorithms: arguments.algorithms.clone() };
     let progress = Progress(Bar::new("exporting"));
     let exported = export(arguments.to, &trace.path, &codes, &arguments.output, &options, &progress)
         .map_err(|error| trace.error(error))?;
     drop(progress);
     let text = match arguments.json {
-        true => serde_json::to_string_pretty(&exported)?,
+        true => serde_json::to_string_pretty(&Export { schema: ExportSchema::default(), exported })?,
         false => text(arguments, &trace, &exported),
     };
     output::about(&arguments.output, text)

@@ -5,6 +5,7 @@ use crate::groups::{Threads, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure, Written};
 use interchange::{Files, Format, Options, Reader, Streams, Summary};
+use results::conversion::{Import, ImportSchema};
 use std::path::{Path, PathBuf};
 use vef_format::units::{Bytes, Count, Grouped};
 
@@ -110,9 +111,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let named = |error| inputs.iter().fold(error, |error, input| input.error(error));
     let (format, summary, mixed) = import().map_err(named)?;
     let text = match arguments.json {
-        true => serde_json::to_string_pretty(
-            &serde_json::json!({ "format": format.info().name, "import": summary, "mix": mixed }),
-        )?,
+        true => serde_json::to_string_pretty(&Import {
+            schema: ImportSchema::default(),
+            format: format.info().name.to_owned(),
+            import: summary,
+            mix: mixed,
+        })?,
         false => text(format, &summary, mixed.as_ref(), &arguments.output),
     };
     output::about(&arguments.output, text)

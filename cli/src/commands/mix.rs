@@ -7,11 +7,14 @@ use crate::output::{self, Failure, Written, WrittenDirectory};
 use crate::session;
 use mixer::{Creations, IoServers, Job, MixError, Options, Polls, Rma, SendWaits, Spent, Summary};
 use replay::Table;
+use results::conversion::{Mix, MixSchema};
 use sim_example::quantity::parse_bytes;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use vef_format::account::TimePart;
+use vef_format::capture::CaptureError;
+use vef_format::format::named_container;
 use vef_format::operation::OpCodes;
 use vef_format::units::{Bytes, Count};
 
@@ -128,6 +131,18 @@ impl Arguments {
     }
 }
 
+/// Whether a word of a command line is one of this command's options, perhaps with its value.
+pub fn takes(word: &str) -> bool {
+    let command = <Arguments as clap::Args>::augment_args(clap::Command::new("mix"));
+    let name = word.split('=').next().unwrap_or_default();
+    command.get_arguments().filter(|option| !option.is_hide_set()).any(|option| {
+        match name.strip_prefix("--") {
+            Some(long) => option.get_long() == Some(long),
+            None => name.chars().nth(1).is_some_and(|letter| option.get_short() == Some(letter)),
+        }
+    })
+}
+
 pub fn run(mix: &Arguments) -> Result<ExitCode, Failure> {
     // Inside another program its MPI is that program's.
     let job = if session::is_embedded() { Job::alone() } else { Job::of_launcher()? };
@@ -159,6 +174,9 @@ fn placed(mix: &Arguments, error: MixError) -> Failure {
         (error @ MixError::NoCode(_), Some(table)) => format!("{}: {error}", table.display()).into(),
         (error @ MixError::Unmatched(_), _) => {
             format!("{input}: {error} (--lenient drops messages without a partner)").into()
+        }
+        (error @ MixError::Capture(CaptureError::Truncated { .. }), _) => {
+            format!("{error}: copy it again from where it was recorded (--lenient reads files that processes left incomplete, not parts of files)").into()
         }
         (error @ (MixError::Event { .. } | MixError::Disagreement(_) | MixError::Circle(_)), _) => {
             format!("{input}: {error}").into()
@@ -199,12 +217,23 @@ fn io_servers(mix: &Arguments) -> Result<Option<IoServers>, Failure> {
 
 fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     let text = match mix.json {
-        true => serde_json::to_string_pretty(summary)?,
+        true => serde_json::to_string_pretty(&Mix { schema: MixSchema::default(), summary })?,
         false => text(summary, mix.io_stripe.width),
     };
     output::about(&mix.output, text)?;
     output::oversubscribed(mix.capture(), summary.oversubscribed());
     output::spawned(&summary.spawned, &summary.left_out);
+    if summary.answered_outside > 0 {
+        output::remark(format_args!(
+            "warning: {}: {} had an answer in the run while the target was outside MPI, as from a network interface: in the trace the \
+             answer comes when the target waits; vef mix --rma hardware answers at once",
+            mix.capture().display(),
+            Count(summary.answered_outside, "one-sided request")
+        ));
+    }
+    if !named_container(&mix.output) {
+        output::plain_tasks(mix.output.display(), summary.storage_tasks().start..summary.tasks);
+    }
     Ok(())
 }
 
@@ -326,15 +355,8 @@ fn text(summary: &Summary, servers_of_a_file: u32) -> String {
     let serving = u64::from(summary.io_servers) + u64::from(summary.interfaces);
     let answering = summary.answering.saturating_sub(serving);
     if answering > 0 {
-        let outside = match summary.answered_outside {
-            0 => String::new(),
-            some => format!(
-                ", but {} had an answer in the run while the target was outside MPI: --rma hardware answers so",
-                Count(some, "request")
-            ),
-        };
         lines.push(format!(
-            "{} answered one-sided requests of others, each where it waited in MPI{outside}",
+            "{} answered one-sided requests of others, each where it waited in MPI",
             Count(answering, "task")
         ));
     }

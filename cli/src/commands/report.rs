@@ -15,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use vef_format::new_directory::TemporaryDirectory;
 use vef_format::new_file::NewFile;
 use vef_format::operation::OpCodes;
 
@@ -325,7 +326,7 @@ fn chromium() -> Result<PathBuf, Failure> {
 
 /// The page as a browser prints it.
 fn print(report: &Report, chromium: &Path, pdf: &Path) -> Result<Vec<u8>, Failure> {
-    let work = tempfile::tempdir()?;
+    let work = TemporaryDirectory::create("vef-report-")?;
     let page = work.path().join(PAGE);
     output::file(&page, &report.to_page()?)?;
     let printed = work.path().join("report.pdf");

@@ -12,7 +12,7 @@ use results::traffic::{Batch, Load, TrafficSchema};
 use sim_example::topology::TopologySpec;
 use sim_example::traffic::{run_batch, run_traffic};
 use sim_example::{NetworkSettings, Picos, SimError};
-use vef_format::units::Count;
+use vef_format::units::{Count, Grouped};
 
 pub fn run(traffic: &Traffic) -> Result<(), Failure> {
     traffic.network.all_have_effect()?;
@@ -116,18 +116,28 @@ fn all_above_are_saturated(points: &mut [Load]) {
 /// `FROM:TO:STEP`, or a list.
 fn loads(text: &str) -> Result<Vec<f64>, Failure> {
     const MOST: f64 = 10_000.0;
-    let wrong = || format!("--load {text:?}: write shares above 0 and up to 1, as FROM:TO:STEP or 0.1,0.5");
+    let wrong = |what: &str| format!("--load {text:?}: {what}");
+    let shares = "write shares above 0 and up to 1, as FROM:TO:STEP or 0.1,0.5";
     let number = |part: &str| part.trim().parse::<f64>().ok().filter(|load| *load > 0.0 && *load <= 1.0);
     let found = match text.split(':').collect::<Vec<_>>()[..] {
-        [from, to, step] => number(from).zip(number(to)).zip(number(step)).and_then(|((from, to), step)| {
-            // Tolerance for floating point: three times 0.1 is not 0.3.
-            let steps = ((to - from) / step + 1e-9).floor();
-            let load = |n: u32| ((from + f64::from(n) * step) * 1e9).round() / 1e9;
-            (0.0..MOST).contains(&steps).then(|| (0..=steps as u32).map(load).collect())
-        }),
+        [from, to, step] => match [from, to, step].map(number) {
+            [Some(from), Some(to), Some(_)] if from > to => {
+                return Err(wrong(&format!("FROM:TO:STEP goes up, but {from} is more than {to}")).into());
+            }
+            [Some(from), Some(to), Some(step)] => {
+                // Tolerance for floating point: three times 0.1 is not 0.3.
+                let steps = ((to - from) / step + 1e-9).floor();
+                if steps >= MOST {
+                    return Err(wrong(&format!("more than {} loads", Grouped(MOST as u64))).into());
+                }
+                let load = |n: u32| ((from + f64::from(n) * step) * 1e9).round() / 1e9;
+                Some((0..=steps as u32).map(load).collect())
+            }
+            _ => None,
+        },
         _ => text.split(',').map(number).collect(),
     };
-    found.ok_or_else(|| wrong().into())
+    found.ok_or_else(|| wrong(shares).into())
 }
 
 fn text(result: &results::traffic::Traffic) -> String {
@@ -171,20 +181,14 @@ mod tests {
         assert_eq!(loads("0.1:1:0.1").unwrap()[2], 0.3);
         assert_eq!(loads("0.5, 1").unwrap(), [0.5, 1.0]);
         assert_eq!(loads("0.25").unwrap(), [0.25]);
-        for text in [
-            "",
-            "0",
-            "1.1",
-            "0.5:0.1:0.1",
-            "0.1:0.5",
-            "0.1:0.9:0",
-            "0.1:1:1e-9",
-            "x",
-            "-0.1",
-            "nan",
-            "0.1,,0.2",
-        ] {
+        for text in ["", "0", "1.1", "0.1:0.5", "0.1:0.9:0", "x", "-0.1", "nan", "0.1,,0.2"] {
             assert!(loads(text).unwrap_err().to_string().contains("write shares"), "{text}");
+        }
+        for (text, why) in [
+            ("0.5:0.1:0.1", "--load \"0.5:0.1:0.1\": FROM:TO:STEP goes up, but 0.5 is more than 0.1"),
+            ("0.1:1:1e-9", "--load \"0.1:1:1e-9\": more than 10 000 loads"),
+        ] {
+            assert_eq!(loads(text).unwrap_err().to_string(), why);
         }
     }
 }

@@ -40,6 +40,18 @@ pub(super) const REDUCE_THEN_LINEAR_SCATTER: Description = Description::new(prog
         copy_in(Work), chosen_tree_up(Work), scatter_linear(Work, false), take_own();
 });
 
+/// A step of a linear gather or scatter.
+enum Linear {
+    /// The message of a rank with its own block.
+    Leaf((u64, u64)),
+    /// The root's message with the block of a rank.
+    Root(u32, (u64, u64)),
+    /// The root's own block.
+    Own((u64, u64)),
+    /// No block moves.
+    Else(Next),
+}
+
 impl Cursor {
     /// The block of a rank at the root. Under sums the root's own block is unknown and left out.
     fn block(&self, rank: u32, sizes: Sizes<'_>) -> (u64, u64) {
@@ -69,61 +81,47 @@ impl Cursor {
 
     /// All blocks to the root, from the input, or from their places in another buffer.
     pub(crate) fn gather_linear(&self, from: Buffer, sorted: bool, sizes: Sizes<'_>) -> Next {
-        let in_place = from != Input;
-        if self.rank != self.root {
-            let own = if in_place { self.piece(sizes, self.rank) } else { self.own(sizes) };
-            return match self.pos {
-                0 if is_silent(own, sizes) => Next::Done,
-                0 => send(self.root, from, own),
-                1 => WAIT,
-                _ => Next::Done,
-            };
+        match self.linear(from != Input, sorted, sizes) {
+            Linear::Leaf(own) => send(self.root, from, own),
+            Linear::Root(peer, block) => recv(peer, Output, block),
+            Linear::Own(block) => local((Input, (0, block.1)), (Output, block), Combine::Store),
+            Linear::Else(next) => next,
         }
-        if self.pos < self.ranks {
-            let peer = self.peer(self.pos, sorted, sizes);
-            let block = if in_place { self.piece(sizes, peer) } else { self.block(peer, sizes) };
-            return if peer == self.root && in_place {
-                Next::Skip
-            } else if peer == self.root {
-                local((Input, (0, block.1)), (Output, block), Combine::Store)
-            } else if is_silent(block, sizes) {
-                Next::Skip
-            } else {
-                recv(peer, Output, block)
-            };
-        }
-        if self.pos == self.ranks { WAIT } else { Next::Done }
     }
 
     /// All blocks from the root's input to the output, or from their places in another buffer to the same places.
     pub(crate) fn scatter_linear(&self, from: Buffer, sorted: bool, sizes: Sizes<'_>) -> Next {
-        let in_place = from != Input;
+        let into = if from == Input { Output } else { from };
+        match self.linear(from != Input, sorted, sizes) {
+            Linear::Leaf(own) => recv(self.root, into, own),
+            Linear::Root(peer, block) => send(peer, from, block),
+            Linear::Own(block) => local((Input, block), (Output, (0, block.1)), Combine::Store),
+            Linear::Else(next) => next,
+        }
+    }
+
+    /// The step in which a block goes from its rank to the root, or back; empty blocks stay. `in_place`: blocks have their places in one buffer.
+    fn linear(&self, in_place: bool, sorted: bool, sizes: Sizes<'_>) -> Linear {
         if self.rank != self.root {
-            let (into, own) = match in_place {
-                true => (from, self.piece(sizes, self.rank)),
-                false => (Output, self.own(sizes)),
-            };
+            let own = if in_place { self.piece(sizes, self.rank) } else { self.own(sizes) };
             return match self.pos {
-                0 if is_silent(own, sizes) => Next::Done,
-                0 => recv(self.root, into, own),
-                1 => WAIT,
-                _ => Next::Done,
+                0 if is_silent(own, sizes) => Linear::Else(Next::Done),
+                0 => Linear::Leaf(own),
+                1 => Linear::Else(WAIT),
+                _ => Linear::Else(Next::Done),
             };
         }
-        if self.pos < self.ranks {
-            let peer = self.peer(self.pos, sorted, sizes);
-            let block = if in_place { self.piece(sizes, peer) } else { self.block(peer, sizes) };
-            return if peer == self.root && in_place {
-                Next::Skip
-            } else if peer == self.root {
-                local((Input, block), (Output, (0, block.1)), Combine::Store)
-            } else if is_silent(block, sizes) {
-                Next::Skip
-            } else {
-                send(peer, from, block)
-            };
+        if self.pos >= self.ranks {
+            return Linear::Else(if self.pos == self.ranks { WAIT } else { Next::Done });
         }
-        if self.pos == self.ranks { WAIT } else { Next::Done }
+        let peer = self.peer(self.pos, sorted, sizes);
+        let block = if in_place { self.piece(sizes, peer) } else { self.block(peer, sizes) };
+        match peer == self.root {
+            true if in_place => Linear::Else(Next::Skip),
+            true => Linear::Own(block),
+            false if is_silent(block, sizes) => Linear::Else(Next::Skip),
+            false => Linear::Root(peer, block),
+        }
     }
 
     /// The root calls each rank by an empty message; its block comes in two messages: the first segment and

@@ -7,12 +7,13 @@
 use super::groups;
 use super::node::kind;
 use super::protobuf::Encoder;
-use crate::export::{Collective, Export, ExportError, Exported, Loaded, NewDirectory, Operations, Sink};
+use crate::export::{Collective, Export, ExportError, Exported, Loaded, Operations, Sink};
 use crate::goal::What;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use vef_format::ids::CommId;
+use vef_format::new_directory::NewDirectory;
 use vef_format::operation::{Amounts, Operation};
 
 /// The version of the schema.

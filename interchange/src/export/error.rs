@@ -86,8 +86,8 @@ pub enum ExportProblem {
         /// What it waits for.
         what: String,
     },
-    /// Times do not fit.
-    #[error("the times of task {0} are too large")]
+    /// A record would begin, or a message arrive, later than 2^64 picoseconds.
+    #[error("task {0} goes on, or its messages arrive, after the end of time (2^64 ps, 213 days)")]
     Times(u32),
 }
 

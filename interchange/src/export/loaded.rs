@@ -15,9 +15,6 @@ use vef_format::trace::Trace;
 use vef_format::units::Ticks;
 use vef_format::validate;
 
-/// Tasks that a header may promise, however short its trace is: no more memory is allocated on its word alone.
-const FREE_TASKS: u64 = 1 << 16;
-
 /// A trace in memory.
 pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
@@ -131,7 +128,7 @@ impl Loaded {
         let trace = Trace::open(path)?;
         let header = *trace.header();
         let length = fs::metadata(path).map_or(0, |file| file.len());
-        if u64::from(header.tasks) > length.max(FREE_TASKS) {
+        if header.promises_too_many_tasks(length) {
             return Err(ExportProblem::Tasks(header.tasks).of_file(path));
         }
         let loaded = Self {

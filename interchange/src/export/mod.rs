@@ -6,7 +6,6 @@
 //!                                       └▶ actions ─▶ SimGrid
 //! ```
 
-mod directory;
 mod error;
 
 mod loaded;
@@ -18,7 +17,6 @@ mod collective;
 mod operations;
 
 pub(crate) use collective::{Part, Step};
-pub(crate) use directory::NewDirectory;
 pub use error::{ExportError, ExportProblem};
 pub(crate) use loaded::{After, Collective, CollectiveIndex, Loaded, Message, MessageIndex, Record, What};
 pub(crate) use notes::{From, Notes};
@@ -27,7 +25,7 @@ pub(crate) use timeline::{Span, spans};
 
 use crate::progress::Progress;
 use collectives::choose::Table;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
@@ -44,7 +42,8 @@ pub struct ExportOptions {
 }
 
 /// Summary of an export.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exported {
     /// Number of ranks.
     pub ranks: u32,
@@ -72,6 +71,8 @@ impl Exported {
 #[derive(Clone, Copy)]
 pub struct Export<'a> {
     pub(crate) trace: &'a Loaded,
+    /// By task, when the calls of its records begin and return.
+    pub(crate) spans: &'a [Vec<Span>],
     /// The file or directory to write.
     pub(crate) to: &'a Path,
     pub(crate) options: &'a ExportOptions,

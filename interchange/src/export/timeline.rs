@@ -3,6 +3,7 @@
 //! A trace has no such times, only the rule by which they follow from a network. A collective returns 1 µs after the last member that it
 //! has to wait for has begun.
 
+use super::error::ExportProblem;
 use super::loaded::{After, CollectiveIndex, Loaded, What};
 use vef_format::ids::Rank;
 use vef_format::operation::{Operation, Root};
@@ -37,8 +38,11 @@ struct Run<'a> {
     ready: Vec<u32>,
 }
 
-/// The spans of the records of each task; `None`: the times are too large.
-pub(crate) fn spans(trace: &Loaded) -> Option<Vec<Vec<Span>>> {
+/// The spans of the records of each task.
+///
+/// # Errors
+/// [`ExportProblem::Times`]: a record would begin, or a message arrive, after the end of time.
+pub(crate) fn spans(trace: &Loaded) -> Result<Vec<Vec<Span>>, ExportProblem> {
     let tasks = trace.tasks.len();
     let mut run = Run {
         trace,
@@ -49,20 +53,26 @@ pub(crate) fn spans(trace: &Loaded) -> Option<Vec<Vec<Span>>> {
     };
     loop {
         while let Some(task) = run.ready.pop() {
-            run.advance(task, false)?;
+            run.advance(task, false).ok_or(ExportProblem::Times(task))?;
         }
         // What is left waits for each other, if the trace is invalid, or by an order of a collective's messages that is not known here.
         let stuck = (0..tasks).find(|&task| run.spans[task].len() < trace.tasks[task].len());
         match stuck {
-            Some(task) => run.advance(task as u32, true)?,
-            None => return Some(run.spans),
+            Some(task) => run.advance(task as u32, true).ok_or(ExportProblem::Times(task as u32))?,
+            None => return Ok(run.spans),
         }
     }
 }
 
 impl Run<'_> {
-    fn ticks(&self, picos: u64) -> u64 {
-        picos / self.trace.header.clock.0.max(1)
+    fn clock(&self) -> u64 {
+        self.trace.header.clock.0.max(1)
+    }
+
+    /// When so many bytes arrive that are sent at `begin`, in ticks; `None` after the end of time, 2^64 ps.
+    fn arrival(&self, begin: u64, bytes: u64) -> Option<u64> {
+        let took = bytes.checked_mul(BYTE)?.checked_add(LATENCY)?;
+        Some(begin.checked_mul(self.clock())?.checked_add(took)? / self.clock())
     }
 
     /// Carries out the records of a task until it has to wait; the first one, if `forced`, does not wait.
@@ -79,18 +89,21 @@ impl Run<'_> {
                 span.end = end;
             }
             let begin = end.checked_add(record.time.0)?;
+            begin.checked_mul(self.clock())?;
             self.spans[task as usize].push(Span { begin, end: begin });
             match record.what {
                 What::Mark => {}
                 What::Send(index) => {
                     let message = trace.message(index);
-                    let took = LATENCY.saturating_add(message.bytes.saturating_mul(BYTE));
-                    let arrival = begin.checked_add(self.ticks(took))?;
+                    let arrival = self.arrival(begin, message.bytes)?;
                     if let Err(true) = std::mem::replace(&mut self.arrivals[index.0 as usize], Ok(arrival)) {
                         self.ready.push(message.dst.0);
                     }
                 }
-                What::Collective(index, _) => self.enter(Rank(task), index, begin),
+                What::Collective(index, amounts) => {
+                    self.arrival(begin, amounts.send.max(amounts.recv).0)?;
+                    self.enter(Rank(task), index, begin);
+                }
             }
         }
         Some(())
@@ -118,7 +131,7 @@ impl Run<'_> {
                 arrival.ok()
             }
             After::Collective(index) => {
-                let latency = self.ticks(LATENCY);
+                let latency = LATENCY / self.clock();
                 let all = self.trace.collective(index);
                 let entered = &mut self.collectives[index.0 as usize];
                 let is_root = all.root == Some(Rank(task));
@@ -134,7 +147,7 @@ impl Run<'_> {
                 if last.is_none() {
                     entered.waiting.push(task);
                 }
-                last?.checked_add(latency)
+                Some(last?.saturating_add(latency))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Exports a trace: an archive with the calls of each rank, at the times that [`spans`] gives them.
+//! Exports a trace: an archive with the calls of each rank, at the times of its [`Span`].
 //!
 //! A record is a call: a message its send, a local mark the call that waits for what the record behind waits for, a part of a collective
 //! its call, or where the task goes on before it ends, its start. The functions are those of the container's notes, else the blocking ones.
@@ -8,13 +8,14 @@ use super::amounts::{number, written};
 use super::define::{DEFINITIONS, Defined, EVENTS, WORLD, anchor, communicators, define};
 use super::encode::{ChunkWriter, Record};
 use crate::export::{
-    After, CollectiveIndex, Export, ExportError, ExportProblem, Exported, From, Loaded, Message,
-    MessageIndex, NewDirectory, Notes, Record as TraceRecord, Span, What, spans,
+    After, CollectiveIndex, Export, ExportError, Exported, From, Loaded, Message, MessageIndex, Notes,
+    Record as TraceRecord, Span, What,
 };
 use hashbrown::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use vef_format::ids::{CommId, Rank};
+use vef_format::new_directory::NewDirectory;
 use vef_format::operation::{Amounts, Root};
 
 /// Picoseconds in a second.
@@ -26,8 +27,6 @@ pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
     let (trace, failed) = (export.trace, |error| export.failed(error));
     let ranks = trace.header.tasks;
     let notes = Notes::read(&trace.path, ranks as usize)?;
-    let too_large = || ExportProblem::Times(0).of_file(&trace.path);
-    let spans = spans(trace).ok_or_else(too_large)?;
     let clock = trace.header.clock.0.max(1);
     // Ticks of the trace are ticks of the archive where whole ones make a second.
     let (scale, resolution) =
@@ -50,9 +49,10 @@ pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
     let (mut events, mut last) = (Vec::new(), 0);
     for rank in export.ranks() {
         let create = |suffix: &str| File::create(directory.join(format!("{rank}.{suffix}"))).map_err(failed);
-        let own = &spans[rank as usize];
+        let own = &export.spans[rank as usize];
+        // No later than the end of time.
         let end = own.last().map_or(0, |span| span.end);
-        last = last.max(end.checked_mul(scale).ok_or_else(too_large)?);
+        last = last.max(end * scale);
         let mut calls = Calls {
             archive: &mut archive,
             rank: Rank(rank),

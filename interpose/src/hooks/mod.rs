@@ -32,7 +32,15 @@ pub(crate) fn record(tracer: &Tracer, call: Call) -> bool {
             || call == Call::MPI_Grequest_start
             || matches!(
                 call.category(),
-                CommCreate | CommFree | Process | TypeCreate | TypeFree | RequestFree | Wait
+                CommCreate
+                    | CommFree
+                    | WinCreate
+                    | WinFree
+                    | Process
+                    | TypeCreate
+                    | TypeFree
+                    | RequestFree
+                    | Wait
             )
     };
     let is_recording = match tracer.state() {

@@ -2,8 +2,8 @@
 
 use crate::error::{CollectiveProblem, Problem, ReplayError};
 use crate::events::{CollectiveEvents, Event};
-use crate::job::Running;
 use crate::message::WakeTarget;
+use crate::running::Running;
 use crate::sequence::Sequence;
 use crate::source::Feed;
 use crate::states::State;

@@ -222,10 +222,10 @@ fn ranks(stats: &Stats) -> Ranks {
         marks: column(&marks),
         spread: [
             spread("computing_ps", of_program, &computing),
-            spread("sent_messages", tasks, &sent_messages),
-            spread("sent_bytes", tasks, &sent_bytes),
-            spread("received_messages", tasks, &received_messages),
-            spread("received_bytes", tasks, &received_bytes),
+            spread("sent_messages", of_program, &sent_messages),
+            spread("sent_bytes", of_program, &sent_bytes),
+            spread("received_messages", of_program, &received_messages),
+            spread("received_bytes", of_program, &received_bytes),
             spread("collectives", of_program, &collectives),
         ]
         .into_iter()

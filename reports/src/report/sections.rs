@@ -237,7 +237,8 @@ impl Report {
     /// The program's phases.
     pub(super) fn phases_table(&self) -> Table {
         let heads = ["phase", "entries", "messages", "bytes", "collective parts", "computing"];
-        let mut table = Table::of_heads("phases", "Phases", &heads);
+        let mut table =
+            Table::of_heads("phases", "Phases (what is in several counts for the innermost)", &heads);
         for phase in &self.data.phases {
             table.row([
                 Cell::text(&phase.name),

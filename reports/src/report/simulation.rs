@@ -150,7 +150,8 @@ fn rank_states(result: &Simulation, job: usize) -> Option<RankStates> {
     let per_row = job.ranks.len().div_ceil(MOST_RANKS).max(1);
     let rows = || job.ranks.chunks(per_row);
     let sum = |times: &mut dyn Iterator<Item = u64>| Exact(times.map(u128::from).sum());
-    let finished = job.finish.tasks_ps.iter().map(|finish| job.finish.max_ps - finish).collect::<Vec<_>>();
+    let last = job.finish.tasks_ps.iter().max().copied().unwrap_or_default();
+    let finished = job.finish.tasks_ps.iter().map(|finish| last - finish).collect::<Vec<_>>();
     (!job.ranks.is_empty()).then(|| RankStates {
         ranks_per_row: per_row as u32,
         times: ByState::from_fn(|state| {

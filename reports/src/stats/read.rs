@@ -52,15 +52,12 @@ pub enum StatsError {
     },
 }
 
-/// Tasks that a header may promise, however short its trace is.
-const FREE_TASKS: u64 = 1 << 16;
-
 /// Refuses a header that promises more tasks than the file has bytes: no memory is allocated on its word alone.
 fn check_tasks(path: &Path, header: &Header) -> Result<(), StatsError> {
     let tasks = header.tasks;
     let length =
         std::fs::metadata(path).map_err(|error| StatsError::Io { path: path.to_path_buf(), error })?;
-    match u64::from(tasks) > length.len().max(FREE_TASKS) {
+    match header.promises_too_many_tasks(length.len()) {
         true => Err(StatsError::Tasks { path: path.to_path_buf(), tasks }),
         false => Ok(()),
     }

@@ -21,7 +21,6 @@ pub use error::TextError;
 pub use lines::write;
 
 use error::placed;
-use output::NewDirectory;
 use results::text::Aggregated;
 use sheets::{COMMUNICATORS, OVERALL, Sheets};
 use source::Source;
@@ -30,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use vef_format::new_directory::NewDirectory;
 use vef_format::time_independent::{Collective, Line, Load, Message, RANKS_FILE};
 
 /// What the buffers of all files together take, bytes.
@@ -43,11 +43,13 @@ const WORLD: &str = "MPI_COMM_WORLD";
 /// See [`TextError`].
 pub fn aggregate(directory: &Path) -> Result<Aggregated, TextError> {
     let files = rank_files(directory)?;
-    let new = NewDirectory::create(directory.join("parserOutput"))?;
+    let target = directory.join("parserOutput");
+    let failed = |error| placed(&target, error);
+    let new = NewDirectory::replace(&target).map_err(failed)?;
     let mut run = Run::new(files, &new)?;
     while run.segment()? {}
     let summary = run.finish()?;
-    new.finish()?;
+    new.finish().map_err(failed)?;
     Ok(summary)
 }
 
@@ -141,8 +143,8 @@ impl Run {
             communicators: BTreeMap::from([(WORLD.to_owned(), world)]),
             shown: HashMap::new(),
             overall: BTreeMap::new(),
-            sheets: Sheets::new(output.path.clone())?,
-            summary: Aggregated { ranks, output: output.target.clone(), ..Aggregated::default() },
+            sheets: Sheets::new(output.path().to_owned())?,
+            summary: Aggregated { ranks, output: output.target().to_owned(), ..Aggregated::default() },
         })
     }
 

@@ -213,8 +213,8 @@ pub struct JobReport {
     /// task with several threads counts once for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_times: Option<ByState<u64>>,
-    /// How many of the tasks, the first ones, ran the program, if the others are storage servers or network interfaces. `times` and
-    /// `captured_times` are theirs.
+    /// How many of the tasks, the first ones, ran the program, if the others are storage servers or network interfaces. `times`,
+    /// `captured_times`, and the minimum, mean and maximum in `finish` are theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_tasks: Option<u32>,
     /// Times of each task, by rank; empty if the model does not record them. They add up to its finishing time.
@@ -241,7 +241,7 @@ pub struct PartReport {
     pub collective_parts_left_out: u64,
 }
 
-/// When tasks finished their last record.
+/// When tasks finished their last record: the minimum, mean and maximum of those that ran the program ([`JobReport::captured_tasks`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finish {
     /// The minimum.
@@ -250,7 +250,7 @@ pub struct Finish {
     pub mean_ps: u64,
     /// The maximum.
     pub max_ps: u64,
-    /// By rank.
+    /// Of all tasks, by rank.
     pub tasks_ps: Vec<u64>,
 }
 
@@ -445,13 +445,14 @@ impl Ideal {
 }
 
 impl Finish {
-    /// From the times of all tasks.
-    pub fn of(tasks_ps: Vec<u64>) -> Self {
-        let sum: u128 = tasks_ps.iter().map(|&at| u128::from(at)).sum();
+    /// From the times of all tasks, of which the first ones ran the program.
+    pub fn of(tasks_ps: Vec<u64>, program_tasks: u32) -> Self {
+        let of_program = tasks_ps.get(..program_tasks as usize).unwrap_or(&tasks_ps);
+        let sum: u128 = of_program.iter().map(|&at| u128::from(at)).sum();
         Self {
-            min_ps: tasks_ps.iter().min().copied().unwrap_or_default(),
-            mean_ps: (sum / tasks_ps.len().max(1) as u128) as u64,
-            max_ps: tasks_ps.iter().max().copied().unwrap_or_default(),
+            min_ps: of_program.iter().min().copied().unwrap_or_default(),
+            mean_ps: (sum / of_program.len().max(1) as u128) as u64,
+            max_ps: of_program.iter().max().copied().unwrap_or_default(),
             tasks_ps,
         }
     }

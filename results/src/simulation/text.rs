@@ -66,7 +66,7 @@ impl Simulation {
             }
             None => writeln!(out)?,
         }
-        let finished = self.jobs.iter().map(|job| job.finish.max_ps).max();
+        let finished = self.jobs.iter().map(|job| job.start_ps.saturating_add(job.runtime_ps)).max();
         if let Some(finished) = finished.filter(|&finished| finished < self.runtime_ps) {
             let finished = Picos(finished);
             writeln!(
@@ -292,7 +292,11 @@ impl JobReport {
     fn write_text(&self, out: &mut String) -> fmt::Result {
         let Finish { min_ps, mean_ps, max_ps, .. } = self.finish;
         let [min, mean, max] = [min_ps, mean_ps, max_ps].map(Picos);
-        writeln!(out, "tasks         {}; finished from {min} to {max}, mean {mean}", self.tasks)?;
+        write!(out, "tasks         {}", self.tasks)?;
+        if let Some(of_program) = self.captured_tasks {
+            write!(out, ", of which {of_program} ran the program")?;
+        }
+        writeln!(out, "; finished from {min} to {max}, mean {mean}")?;
         if self.alone.is_some() || self.runs.is_some() || self.start_ps > 0 {
             write!(out, "  run time {}", Picos(self.runtime_ps))?;
             if self.start_ps > 0 {

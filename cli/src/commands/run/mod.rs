@@ -11,10 +11,12 @@ pub use directory::unused;
 use directory::claim;
 use outcome::{await_ranks, compress, report};
 
+use super::mix;
 use crate::groups::parse;
 use crate::launch;
 use crate::library;
 use crate::output::{self, Failure};
+use crate::signals::is_ignored;
 use crate::tools::Tools;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -54,6 +56,12 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
         let command = <Arguments as clap::Args>::augment_args(clap::Command::new("run"));
         let names = command.get_arguments().filter_map(clap::Arg::get_long);
         let options: Vec<String> = names.map(|name| format!("--{name}")).collect();
+        if mix::takes(&word) {
+            return Err(format!(
+                "{word}: an option of vef mix, not of vef run: capture without --mix, then vef mix DIR {word} … -o OUT"
+            )
+            .into());
+        }
         let meant =
             did_you_mean(word.split('=').next().unwrap_or_default(), options.iter().map(String::as_str));
         return Err(format!(
@@ -243,14 +251,6 @@ fn start(plan: &launch::LaunchPlan, mut view: Option<live::View>) -> Result<Exit
     let status = child.wait();
     over.store(true, Ordering::Release);
     Ok(status?)
-}
-
-/// Whether this process was started with the signal ignored.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// The exit code of the program; 128 + n if signal n ended it, as in shells.

@@ -156,9 +156,13 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
     }
     let (accesses, others): (Vec<_>, Vec<_>) =
         digest.not_representable.iter().partition(|(name, _)| name.starts_with("MPI_File_"));
-    for (calls, what) in
-        [(others, "not representable in a trace"), (accesses, "not in a trace without vef mix --io-servers")]
-    {
+    let of_files = match run.only_phase {
+        None => "not in a trace without vef mix --io-servers",
+        Some(_) => {
+            "not in a trace without vef mix --io-servers, nor then of files that were opened outside the phase"
+        }
+    };
+    for (calls, what) in [(others, "not representable in a trace"), (accesses, of_files)] {
         if !calls.is_empty() {
             let calls = calls.iter();
             let calls =

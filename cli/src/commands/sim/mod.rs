@@ -81,14 +81,19 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
         })
         .map_err(|error| others.iter().fold(trace.error(error), |error, other| other.error(error)))?;
     name_traces(&mut report, trace, &others);
-    trace.warn();
+    let mut told: Vec<&Path> = Vec::new();
+    for trace in std::iter::once(trace).chain(&others) {
+        if !told.contains(&trace.name()) {
+            told.push(trace.name());
+            tell_of(sim, trace);
+            if sim.compute_scale == "1" {
+                initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
+            }
+        }
+    }
     if let Some(warning) = report.congestion.as_ref().and_then(|all| sim.network.settings.nothing_marked(all))
     {
         output::remark(warning);
-    }
-    trace.tell_time_in_mpi(sim.counts_send_waits());
-    if sim.compute_scale == "1" {
-        initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
     }
     if let (Some(file), Some(calibration)) = (&sim.calibration, &calibration) {
         calibrated::doubts(file, calibration);
@@ -97,6 +102,12 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
         calibrated::lacks(file, calibration, report.latency.messages > 0, shared);
     }
     Ok(report)
+}
+
+/// Repeats the warnings about the capture of a trace, and says what its computing times contain.
+fn tell_of(sim: &Sim, trace: &Input) {
+    trace.warn();
+    trace.tell_time_in_mpi(sim.counts_send_waits());
 }
 
 /// A table of a result.

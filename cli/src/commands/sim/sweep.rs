@@ -48,14 +48,16 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
     }
     let options = sim.sweep.iter().map(|text| text.parse()).collect::<Result<Vec<Swept>, _>>()?;
     let points = points(&options)?;
-    let mut traced: Vec<&Point> = points.iter().collect();
-    traced.dedup_by_key(|point| &point.sim.trace);
-    for Point { sim, .. } in traced {
-        let input = Input::file(&sim.trace)?;
-        if !schedule::is_wanted(sim, &input)? {
-            let trace = input.converted()?;
-            trace.warn();
-            trace.tell_time_in_mpi(sim.counts_send_waits());
+    let mut told: Vec<&Path> = Vec::new();
+    for (sim, trace) in points.iter().flat_map(|Point { sim, .. }| {
+        std::iter::once(&sim.trace).chain(&sim.others).map(move |trace| (sim, trace.as_path()))
+    }) {
+        if !told.contains(&trace) {
+            told.push(trace);
+            let input = Input::file(trace)?;
+            if !schedule::is_wanted(sim, &input)? {
+                super::tell_of(sim, &input.converted()?);
+            }
         }
     }
     let launched = Launched::here();
