@@ -2,7 +2,7 @@
 //!
 //! *halo* is a halo exchange on a grid of 4096 ranks without edges: each computes about 1 µs, which differs between ranks, sends 8 KiB to each of four neighbours
 //! and waits for theirs; 2 million messages. *ring* and *random* are 512 ranks on a full tree of three levels that send 100 kB each to the
-//! next, or to a random other, and wait for what comes.
+//! next, or to a random other, and wait for what comes. The last group is `vef traffic` with each congestion control.
 //!
 //! Throughput counts messages; in the packet model packets times links. LogGOPSim and SimGrid did 0.27–0.5 M messages a second of *halo*, and 82 and
 //! 7.3 thousand of *ring* and *random*, on the machine of `docs/simulator.md`.
@@ -11,7 +11,8 @@ use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
 use replay::{Engine, Job, SendCompletion};
-use sim_example::model::Model;
+use sim_example::model::{Buffers, Model};
+use sim_example::traffic::{Traffic, run_traffic};
 use sim_example::{NetworkSettings, Simulation, run};
 use std::hint::black_box;
 use std::path::Path;
@@ -87,6 +88,38 @@ fn simulations(criterion: &mut Criterion) {
     group.sample_size(10);
     for model in [Model::CutThrough, Model::Packet, Model::Flow] {
         bench(&mut group, &format!("{model} fattree:16x16x16"), &shifts, &network("fattree:16x16x16", model));
+    }
+    group.finish();
+
+    let traffic = Traffic {
+        sizes: Some("16KiB".parse().expect("a size")),
+        window: 50,
+        longest: 100,
+        ..Traffic::default()
+    };
+    let mut group = criterion.benchmark_group("uniform traffic, load 0.9, packet fattree:k=8");
+    group.sample_size(10);
+    for (buffers, congestion) in [
+        (Buffers::Input, "none"),
+        (Buffers::Input, "credits"),
+        (Buffers::Input, "window:bdp"),
+        (Buffers::Output, "none"),
+        (Buffers::Output, "dctcp:K=10kB"),
+        (Buffers::Output, "dcqcn:Kmin=10kB,Kmax=40kB"),
+    ] {
+        let mut network = network("fattree:k=8", Model::Packet);
+        network.packet.buffers = buffers;
+        network.packet.congestion =
+            (congestion != "none").then(|| congestion.parse().expect("a congestion control"));
+        let first = run_traffic(&network, &traffic, 0.9).expect("a load");
+        group.throughput(Throughput::Elements(first.events));
+        group.bench_function(format!("{buffers:?} buffers, {congestion}"), |bencher| {
+            bencher.iter(|| {
+                let load = run_traffic(&network, &traffic, 0.9).expect("a load");
+                assert_eq!(load.events, first.events);
+                black_box(load)
+            });
+        });
     }
     group.finish();
 }

@@ -2,7 +2,7 @@
 
 use vef_format::units::Picos;
 
-use super::parts::{NONE, Packet};
+use super::parts::{NONE, Request};
 use super::settings::{Arbiter, Buffers};
 use super::state::Packets;
 use crate::model::OutOfTime;
@@ -53,43 +53,42 @@ impl Packets<'_> {
         let (mut chosen, mut first_turn, mut no_room) = (None, Turn::default(), false);
         let first_come = self.settings.buffers == Buffers::Output;
         let in_order = first_come && self.settings.arbiter == Arbiter::RoundRobin && self.shares.count() == 1;
-        for place in 0..count {
-            let waiting = self.links[link.index()].waiting[place];
-            let slot = match self.settings.buffers {
-                Buffers::Output => waiting,
-                Buffers::Input => self.buffers[waiting as usize].first,
-            };
-            let packet = &self.packets[slot as usize];
-            if self.settings.speedup.is_some() && self.input_is_busy(packet.buffer) {
+        // Most that wait have a room in common.
+        let mut same = (0, (0, 0), None);
+        for (place, request) in self.links[link.index()].waiting.iter().enumerate() {
+            if self.settings.speedup.is_some() && self.input_is_busy(request.buffer) {
                 continue;
             }
-            let room = match packet.last {
-                true => NONE,
-                false => {
-                    let bytes = packet.bytes + self.settings.header.0 as u32;
-                    match self.room_for(link, bytes, packet.vcs) {
-                        Some(room) => room,
-                        None => {
-                            no_room = true;
-                            continue;
-                        }
-                    }
+            let room = if request.last {
+                NONE
+            } else {
+                if (same.0, same.1) != (request.wire, request.vcs) {
+                    same = (request.wire, request.vcs, self.room_for(link, request.wire, request.vcs));
                 }
+                let Some(room) = same.2 else {
+                    no_room = true;
+                    continue;
+                };
+                room
             };
+            let found = (place, request.slot, room);
             if count == 1 || in_order {
-                chosen = Some((place, slot, room));
+                chosen = Some(found);
                 break;
             }
-            let class = self.class_of(packet.buffer);
+            let class = self.class_of(request.buffer);
             let start = self.shares.start(link, class);
             let turn = match self.settings.arbiter {
                 // Output buffers are first come, first served.
                 Arbiter::RoundRobin if first_come => (start, 0, 0, 0),
-                Arbiter::RoundRobin => self.turn(link, packet, start, class),
-                Arbiter::Age => (start, self.messages[packet.message as usize].submitted.0, 0, 0),
+                Arbiter::RoundRobin => self.turn(link, request, start, class),
+                Arbiter::Age => {
+                    let message = self.packets[request.slot as usize].message;
+                    (start, self.messages[message as usize].submitted.0, 0, 0)
+                }
             };
             if chosen.is_none() || turn < first_turn {
-                (chosen, first_turn) = (Some((place, slot, room)), turn);
+                (chosen, first_turn) = (Some(found), turn);
             }
         }
         let now = self.now;
@@ -118,16 +117,17 @@ impl Packets<'_> {
     /// win of a class would move the turn of the others; with one for all buffers, an input would get more the more of its channels wait.
     /// The turn does not depend on other links, which may be served at the same time, in any order.
     #[inline]
-    fn turn(&self, link: LinkId, packet: &Packet, start: u64, traffic: u32) -> Turn {
-        let (class, first) = (u32::from(packet.vcs.0), link.0 * self.vcs);
+    fn turn(&self, link: LinkId, request: &Request, start: u64, traffic: u32) -> Turn {
+        let (class, first) = (u32::from(request.vcs.0), link.0 * self.vcs);
         let served = u32::from(self.buffers[(first + traffic * self.vcs_of_class) as usize].served);
         let winner = self.buffers[(first + class) as usize].winner;
-        let channel = u64::from(packet.buffer) + combine(self.now.0, link.0.into()) % u64::from(self.vcs);
+        let input = request.buffer / self.vcs;
+        let channel = u64::from(request.buffer) + combine(self.now.0, link.0.into()) % u64::from(self.vcs);
         // Those behind the last one come first, in ascending order, then the others.
         (
             start,
             class.wrapping_sub(served + 1).into(),
-            self.buffers[packet.buffer as usize].link.0.wrapping_sub(winner + 1),
+            input.wrapping_sub(winner + 1),
             (channel % u64::from(self.vcs)) as u32,
         )
     }

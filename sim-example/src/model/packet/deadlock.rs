@@ -4,7 +4,7 @@ use std::iter::successors;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::settings::Buffers;
+use super::parts::Request;
 use super::state::Packets;
 use crate::routing::channels::Channel;
 use crate::topology::LinkId;
@@ -17,12 +17,9 @@ impl Packets<'_> {
             .links
             .iter()
             .flat_map(|link| &link.waiting)
-            .map(|&waiting| match self.settings.buffers {
-                Buffers::Input => self.buffers[waiting as usize].first,
-                Buffers::Output => waiting,
+            .map(|&Request { slot, buffer, vcs, .. }| {
+                (buffer, self.packets[slot as usize].link * self.vcs + u32::from(vcs.0))
             })
-            .map(|slot| &self.packets[slot as usize])
-            .map(|packet| (packet.buffer, packet.link * self.vcs + u32::from(packet.vcs.0)))
             .collect();
         let channel = |number: u32| (LinkId(number / self.vcs), (number % self.vcs) as u8);
         let next = |at: &u32| awaited.get(at).copied();

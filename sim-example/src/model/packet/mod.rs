@@ -129,7 +129,7 @@ impl Network for Packets<'_> {
             let index = event.index();
             match event.0 & 7 {
                 START => self.start(index),
-                ARRIVE => self.arrive(index),
+                ARRIVE => self.arrived.push(index),
                 ARBITRATE => self.arbitration_due(index),
                 DEPARTED => self.departed(index),
                 CREDIT => self.credit_due(index),

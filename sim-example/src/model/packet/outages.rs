@@ -3,7 +3,7 @@
 //! A packet does not begin to leave over a link that fails before its last byte would have left. When a link fails, the packets that wait for it
 //! take another route from their switch; without one they wait until links change again. With `--lossy` switches drop all these packets.
 
-use super::parts::NONE;
+use super::parts::{NONE, Request};
 use super::settings::Buffers;
 use super::state::Packets;
 use crate::topology::{LinkId, Vertex};
@@ -30,11 +30,7 @@ impl Packets<'_> {
                 self.request_arbitration(link);
                 continue;
             }
-            for waiting in std::mem::take(&mut self.links[link.index()].waiting) {
-                let slot = match self.settings.buffers {
-                    Buffers::Output => waiting,
-                    Buffers::Input => self.buffers[waiting as usize].first,
-                };
+            for Request { slot, .. } in std::mem::take(&mut self.links[link.index()].waiting) {
                 self.take_back(link, slot);
                 match self.settings.lossy {
                     Some(_) => self.drop_packet(slot),

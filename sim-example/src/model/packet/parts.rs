@@ -40,8 +40,8 @@ pub(super) struct Link {
     pub(super) requested: bool,
     /// Since when no packet that waits has room behind the link; [`Picos::MAX`] if one has.
     pub(super) blocked: Picos,
-    /// Buffers that request the link, by number; with output buffers, packets in the order of arrival.
-    pub(super) waiting: VecDeque<u32>,
+    /// Who requests the link: heads of buffers, by number of the buffer; with output buffers, packets in the order of arrival.
+    pub(super) waiting: VecDeque<Request>,
     /// The buffer behind the link that sent last, if the switch has a speedup.
     pub(super) sending: u32,
     /// Credits that return to it, by time: the first and the last one.
@@ -49,6 +49,19 @@ pub(super) struct Link {
     pub(super) last_credit: u32,
     /// The next event that looks at them, because the link is blocked; [`Picos::MAX`] if there is none.
     pub(super) wake: Picos,
+}
+
+/// A packet requests a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) slot: u32,
+    pub(super) buffer: u32,
+    /// Its bytes, with the header.
+    pub(super) wire: u32,
+    /// The range of its virtual channels (first, end) on the link.
+    pub(super) vcs: (u8, u8),
+    /// Whether the link leads to its destination.
+    pub(super) last: bool,
 }
 
 /// A buffer has space again.
@@ -127,10 +140,6 @@ pub(super) struct Buffer {
     pub(super) winner: u32,
     /// Its link.
     pub(super) link: LinkId,
-    /// Whether the head needs routing or requests a link.
-    pub(super) requests: bool,
-    /// Whether an event for `busy` is queued.
-    pub(super) scheduled: bool,
     /// End of the departure of the last packet.
     pub(super) busy: Picos,
 }
@@ -229,12 +238,14 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Event(pub(super) u64);
 
 pub(super) const START: u64 = 0;
+/// The head of a buffer has arrived, and the packet before it has left; with output buffers, a packet has arrived.
 pub(super) const ARRIVE: u64 = 1;
 pub(super) const ARBITRATE: u64 = 2;
 /// A credit returns to a link that is blocked.
 pub(super) const CREDIT: u64 = 3;
 pub(super) const DELIVERED: u64 = 4;
 pub(super) const SENT: u64 = 5;
+/// If the switch has a speedup.
 pub(super) const DEPARTED: u64 = 6;
 /// Of congestion control ([`super::controlled`]), or [`CHANGED`].
 pub(super) const CONTROL: u64 = 7;

@@ -54,20 +54,21 @@ impl Packets<'_> {
         let first = self.channels_of(self.class_of(self.packets[slot as usize].buffer)).0;
         let packet = &mut self.packets[slot as usize];
         let link = &mut self.links[hop.link.index()];
+        let wire = packet.bytes + self.settings.header.0 as u32;
         // To a node, packets of a class of traffic are one class.
         packet.vcs = (first, first);
         if !hop.last {
             let channels = &self.channels[usize::from(link.global)];
             let (from, end) = channels[usize::from(hop.class).min(channels.len() - 1)];
             packet.vcs = (first + from, first + end);
-            link.load += packet.bytes + self.settings.header.0 as u32;
+            link.load += wire;
         }
+        let request = Request { slot, buffer: packet.buffer, wire, vcs: packet.vcs, last: hop.last };
         match self.settings.buffers {
-            Buffers::Output => link.waiting.push_back(slot),
+            Buffers::Output => link.waiting.push_back(request),
             Buffers::Input => {
-                let number = packet.buffer;
-                let place = link.waiting.partition_point(|&other| other < number);
-                link.waiting.insert(place, number);
+                let place = link.waiting.partition_point(|other| other.buffer < request.buffer);
+                link.waiting.insert(place, request);
             }
         }
         self.request_arbitration(hop.link);

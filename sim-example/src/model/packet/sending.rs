@@ -2,7 +2,7 @@
 
 use vef_format::units::{Bytes, Picos};
 
-use super::parts::{Credit, DELIVERED, Event, NONE, Packet};
+use super::parts::{ARRIVE, Credit, DELIVERED, DEPARTED, Event, NONE, Packet};
 use super::settings::Buffers;
 use super::state::Packets;
 use crate::model::OutOfTime;
@@ -66,16 +66,18 @@ impl Packets<'_> {
         let buffer = &mut self.buffers[number as usize];
         buffer.busy = left;
         if self.settings.buffers == Buffers::Input {
-            (buffer.first, buffer.requests) = (next, false);
-            if next == NONE {
-                buffer.last = NONE;
+            buffer.first = next;
+            match next {
+                NONE => buffer.last = NONE,
+                next => {
+                    let ready = self.packets[next as usize].ready;
+                    self.queue.push(ready.max(left), Event::new(ARRIVE, number, 0));
+                }
             }
         }
         if self.settings.speedup.is_some() {
             self.links[input.index()].sending = number;
-        }
-        if self.settings.buffers == Buffers::Input && next != NONE || self.settings.speedup.is_some() {
-            self.schedule_departure(number);
+            self.queue.push(left, Event::new(DEPARTED, number, 0));
         }
         let back = self.speeds[usize::from(self.links[input.index()].class.0)].back;
         let credit = left.checked_add(back).ok_or(out_of_time)?;

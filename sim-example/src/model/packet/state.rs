@@ -158,8 +158,6 @@ impl<'a> Packets<'a> {
             credit: rooms[usize::from(link.class.0)],
             winner: 0,
             served: 0,
-            requests: false,
-            scheduled: false,
             busy: Picos::ZERO,
         };
         let buffers: Vec<Buffer> =
@@ -234,41 +232,6 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Schedules the departure of the packet that leaves a buffer.
-    #[inline]
-    pub(super) fn schedule_departure(&mut self, number: u32) {
-        let buffer = &mut self.buffers[number as usize];
-        if !buffer.scheduled {
-            buffer.scheduled = true;
-            self.queue.push(buffer.busy, Event::new(DEPARTED, number, 0));
-        }
-    }
-
-    /// Requests routing for the head of a buffer, once the packet before it has left.
-    #[inline]
-    pub(super) fn front(&mut self, number: u32) {
-        let buffer = &mut self.buffers[number as usize];
-        if buffer.requests {
-            return;
-        }
-        if buffer.busy > self.now {
-            return self.schedule_departure(number);
-        }
-        buffer.requests = true;
-        self.arrived.push(number);
-    }
-
-    /// A packet has arrived at its switch.
-    #[inline]
-    pub(super) fn arrive(&mut self, slot: u32) {
-        let number = self.packets[slot as usize].buffer;
-        match self.settings.buffers {
-            Buffers::Input if self.buffers[number as usize].first == slot => self.front(number),
-            Buffers::Input => {}
-            Buffers::Output => self.arrived.push(slot),
-        }
-    }
-
     /// A link can be arbitrated again.
     #[inline]
     pub(super) fn arbitration_due(&mut self, link: u32) {
@@ -276,26 +239,14 @@ impl<'a> Packets<'a> {
         self.request_arbitration(LinkId(link));
     }
 
-    /// The packet that left a buffer has departed entirely.
+    /// A packet has left the input of a buffer entirely, which is free for its other virtual channels.
     #[inline]
     pub(super) fn departed(&mut self, number: u32) {
-        let buffer = &mut self.buffers[number as usize];
-        buffer.scheduled = false;
-        let first = buffer.first;
-        if self.settings.buffers == Buffers::Input
-            && first != NONE
-            && self.packets[first as usize].ready <= self.now
-        {
-            self.front(number);
-        }
-        if self.settings.speedup.is_some() {
-            // The input is free for its other virtual channels.
-            let input = number - number % self.vcs;
-            for other in input..input + self.vcs {
-                let Buffer { first, requests, .. } = self.buffers[other as usize];
-                if requests && first != NONE && self.packets[first as usize].link != NONE {
-                    self.request_arbitration(LinkId(self.packets[first as usize].link));
-                }
+        let input = number - number % self.vcs;
+        for other in input..input + self.vcs {
+            let first = self.buffers[other as usize].first;
+            if first != NONE && self.packets[first as usize].link != NONE {
+                self.request_arbitration(LinkId(self.packets[first as usize].link));
             }
         }
     }
@@ -372,20 +323,21 @@ impl<'a> Packets<'a> {
     /// Puts a packet into a buffer that it is going to reach at `ready`.
     #[inline]
     pub(super) fn enqueue(&mut self, room: u32, slot: u32, ready: Picos, last_byte: Picos) {
-        let buffer = &mut self.buffers[room as usize];
-        if self.settings.buffers == Buffers::Input {
-            if buffer.last == NONE {
-                buffer.first = slot;
-            } else {
-                self.packets[buffer.last as usize].next = slot;
-            }
-            buffer.last = slot;
-        }
         let packet = &mut self.packets[slot as usize];
         (packet.next, packet.buffer) = (NONE, room);
         (packet.ready, packet.last_byte) = (ready, last_byte);
         packet.link = NONE;
-        self.queue.push(packet.ready, Event::new(ARRIVE, slot, 0));
+        if self.settings.buffers == Buffers::Output {
+            return self.queue.push(ready, Event::new(ARRIVE, slot, 0));
+        }
+        let buffer = &mut self.buffers[room as usize];
+        match std::mem::replace(&mut buffer.last, slot) {
+            NONE => {
+                buffer.first = slot;
+                self.queue.push(ready.max(buffer.busy), Event::new(ARRIVE, room, 0));
+            }
+            last => self.packets[last as usize].next = slot,
+        }
     }
 
     /// The virtual channel of `link`, within `vcs`, with the most credit, if that is at least `bytes`.
