@@ -90,7 +90,8 @@ fn a_short_job_overtakes_by_hand() {
     // The third, fourth and fifth have one node in turn: two are left beside those of the second.
     assert_eq!(times(&run(&settings)), [(1, 0, 100), (2, 80, 50), (3, 0, 10), (4, 5, 10), (5, 10, 10)]);
     let jobs = [(0, 3, 100), (20, 4, 60), (30, 1, 60), (40, 1, 61)];
-    let mut four = arriving(&[&three, &computing(4, 50), &one], &list(&[(0, 1)], 4));
+    let all = computing(4, 50);
+    let mut four = arriving(&[&three, &all, &one], &list(&[(0, 1)], 4));
     four.arrive(&requesting(&jobs, 4), &[], Picos(1_000), Backfill::Easy).unwrap();
     // The third would be over at 90, the fourth at 101.
     assert_eq!(times(&run(&four)), [(1, 0, 100), (2, 80, 50), (3, 0, 10), (4, 110, 10)]);
