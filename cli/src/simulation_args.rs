@@ -8,6 +8,7 @@ use crate::groups::{CapturedTime, OfRun};
 use crate::input::Input;
 use crate::network::{self, LinkNetwork, Network};
 use crate::output::{TIMELINE, TIMELINE_ADVICE, Written, WrittenDirectory};
+use placement::Backfill;
 use replay::{Link, Part, SameNode, SendCompletion};
 use sim_example::model::PACKET_HEADING;
 use sim_example::quantity::{Bandwidth, parse_bytes, parse_time};
@@ -64,7 +65,7 @@ pub struct Sim {
     pub repeat: Vec<String>,
     /// Jobs that arrive, from a file in the Standard Workload Format: each runs the trace that has as many ranks as the job has processors, on nodes that
     /// it gets when it starts, first come, first served: the first free ones, or random ones with --placement random
-    #[arg(long, value_name = "FILE.swf", conflicts_with_all = ["start", "repeat", "class", "background", "links", "critical_path", "waits", "draw", "timeline", "report", "tune"])]
+    #[arg(long, value_name = "FILE.swf", conflicts_with_all = ["start", "repeat", "class", "background", "critical_path", "waits", "timeline", "report", "tune"])]
     pub arrivals: Option<PathBuf>,
     /// With --arrivals: the trace that jobs with this number of an executable run, by name or number; may be repeated
     #[arg(long, value_name = "EXECUTABLE=JOB", requires = "arrivals")]
@@ -72,6 +73,17 @@ pub struct Sim {
     /// With --arrivals: how long a second of its submit times is in the simulation
     #[arg(long, value_name = "TIME", requires = "arrivals", default_value = "1s", value_parser = parse_time)]
     pub arrival_second: Picos,
+    /// With --arrivals: jobs that may overtake others that wait: none, or easy: those that are over before the first one that waits can have its nodes,
+    /// by the times that jobs request, or need none of them
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_enum,
+        requires = "arrivals",
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub backfill: Backfill,
     /// Traffic of all nodes beside the traces, as long as these run: a pattern of vef traffic and a share of the bandwidth of
     /// a node's link, such as uniform@0.3
     #[arg(long, default_value = "none", value_name = "PATTERN@LOAD", value_parser = background)]

@@ -59,6 +59,14 @@ impl Files {
         self.paths.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
+    /// Opens a file to be read once, without its compression by gzip.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(path: &Path) -> Result<Box<dyn Read>> {
+        open(path)
+    }
+
     /// The first bytes of a file, without its compression by gzip.
     ///
     /// # Errors

@@ -69,6 +69,7 @@ mod batch;
 mod captured;
 mod error;
 mod file;
+mod free;
 mod input;
 mod launchers;
 pub mod optimise;
@@ -77,7 +78,7 @@ mod placement;
 mod request;
 
 pub use arrivals::{Arrival, ArrivalList};
-pub use batch::{Allotment, BatchQueue};
+pub use batch::{Allotment, Backfill, BatchQueue, Wanted};
 pub use captured::RecordedHost;
 pub use error::Error;
 pub use file::PlacementFormat;

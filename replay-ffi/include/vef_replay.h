@@ -834,7 +834,8 @@ int vef_engine_repeat(vef_engine *engine, uint32_t job, uint64_t start);
  * Opens another instance of `job`, one of those that the builder had: its ranks start at `start`, rank r on node `nodes[r]`, with all that was said of
  * the job, beside it and other instances. Returns its number, that of a job; it may have been that of an instance which is closed. `count` is
  * at least the number of ranks; the array is copied. The builder's job is most often one on call (`vef_builder_on_call`): then only its
- * instances run. `VEF_ERROR_STATE` before `vef_engine_begin`; partitions have none.
+ * instances run. `VEF_ERROR_STATE` before `vef_engine_begin`; partitions have none. An error leaves the replay as it was, also `VEF_ERROR_ARGUMENT` for a
+ * `start` so late that its ranks would begin past the end of time, and `VEF_ERROR_TRACE` if the trace cannot be read again.
  */
 int vef_engine_open(vef_engine *engine, uint32_t job, const uint32_t *nodes, size_t count, uint64_t start);
 

@@ -55,7 +55,7 @@ impl Sink for TakenIn {
         self.accounts.is_some()
     }
 
-    fn opened(&mut self, job: u32, tasks: Range<u32>, start: Picos) {
+    fn opened(&mut self, job: u32, _: u32, tasks: Range<u32>, start: Picos) {
         if let Some(accounts) = &mut self.accounts {
             accounts.opened(job, tasks, start);
         }
@@ -520,7 +520,8 @@ pub unsafe extern "C" fn vef_engine_repeat(engine: *mut Core, job: u32, start: u
 /// Opens another instance of `job`, one of those that the builder had: its ranks start at `start`, rank r on node `nodes[r]`, with all that was said of
 /// the job, beside it and other instances. Returns its number, that of a job; it may have been that of an instance which is closed. `count` is
 /// at least the number of ranks; the array is copied. The builder's job is most often one on call (`vef_builder_on_call`): then only its
-/// instances run. `VEF_ERROR_STATE` before `vef_engine_begin`; partitions have none.
+/// instances run. `VEF_ERROR_STATE` before `vef_engine_begin`; partitions have none. An error leaves the replay as it was, also `VEF_ERROR_ARGUMENT` for a
+/// `start` so late that its ranks would begin past the end of time, and `VEF_ERROR_TRACE` if the trace cannot be read again.
 ///
 /// # Safety
 /// `engine` is null or usable; `nodes` is null or has `count` elements.

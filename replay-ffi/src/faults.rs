@@ -21,7 +21,7 @@ impl Faults {
         if let (ReplayError::Ended, Some(ended)) = (&error, &self.ended) {
             return ended.clone();
         }
-        let status = match error {
+        let status = match &error {
             ReplayError::NotLive { .. } => VEF_ERROR_ID,
             ReplayError::AlreadySent { .. } => VEF_ERROR_SENT_TWICE,
             ReplayError::Backwards { .. } | ReplayError::BeforeStart { .. } => VEF_ERROR_TIME,
@@ -33,6 +33,9 @@ impl Faults {
             | ReplayError::ImportedTwice
             | ReplayError::NoInstance { .. }
             | ReplayError::NoMember { .. } => VEF_ERROR_ARGUMENT,
+            ReplayError::CannotBegin { error, .. } if matches!(**error, ReplayError::Overflow { .. }) => {
+                VEF_ERROR_ARGUMENT
+            }
             _ => VEF_ERROR_TRACE,
         };
         let failure = Failure::new(status, &error);

@@ -197,6 +197,8 @@ impl Builder {
                 placed_tasks,
                 start: job.start,
                 on_call: job.on_call,
+                unfinished: if job.on_call { 0 } else { tasks },
+                under_way: 0,
                 skipped: job.skipped,
                 spans: job.spans,
                 from_launch: job.from_launch,

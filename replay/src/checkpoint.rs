@@ -100,6 +100,7 @@ impl Engine {
             job.groups.clear();
             job.open.clear();
             job.early.clear();
+            (job.unfinished, job.under_way) = (if job.on_call { 0 } else { job.tasks }, 0);
         }
         let jobs = &self.jobs;
         self.unfinished = 0;
@@ -244,6 +245,7 @@ impl Engine {
             (job.groups, job.open, job.early) = (groups, open, early);
         }
         self.sequences = sequences;
+        self.count_unfinished(&flights).ok_or(CheckpointError::Damaged)?;
         let tables = (open, parts, groups, counters.parts_unfinished);
         self.collectives.restore(tables, &positions).ok_or(CheckpointError::Damaged)?;
         (self.live.flights, self.live.stats, self.live.in_calls) = (flights, stats, in_calls);
@@ -256,6 +258,20 @@ impl Engine {
             (unfinished, begun, refused, first_refusal);
         self.ended = false;
         Ok(beside)
+    }
+
+    /// Counts what is left of each job, of which these messages are under way; `None` if one of them has no receiver.
+    fn count_unfinished(&mut self, flights: &SlotMap<DefaultKey, Flight>) -> Option<()> {
+        let Self { jobs, sequences, .. } = self;
+        jobs.iter_mut().for_each(|job| (job.unfinished, job.under_way) = (0, 0));
+        for sequence in &*sequences {
+            jobs.get_mut(sequence.job as usize)?.unfinished += u32::from(sequence.wait != Wait::Finished);
+        }
+        for flight in flights.values() {
+            let receiver = sequences.get(flight.receiver as usize)?;
+            jobs.get_mut(receiver.job as usize)?.under_way += 1;
+        }
+        Some(())
     }
 
     /// Another reading of each job, from the start.

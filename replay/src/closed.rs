@@ -9,14 +9,39 @@ pub(crate) struct Instances {
     /// Jobs of the builder, the first ones.
     pub(crate) built: u32,
     /// Those that are closed, by number.
-    pub(crate) closed: BTreeSet<u32>,
+    closed: BTreeSet<u32>,
+    /// The same, with the tasks that their places have, by these.
+    by_room: BTreeSet<(u32, u32)>,
     /// When the last task of any closed one finished.
     pub(crate) finish: Picos,
 }
 
 impl Instances {
     pub(crate) fn beside(built: u32) -> Self {
-        Self { built, closed: BTreeSet::new(), finish: Picos::ZERO }
+        Self { built, closed: BTreeSet::new(), by_room: BTreeSet::new(), finish: Picos::ZERO }
+    }
+
+    /// An instance is closed whose place has room for so many tasks; false if it was before.
+    pub(crate) fn close(&mut self, job: u32, room: u32) -> bool {
+        self.by_room.insert((room, job));
+        self.closed.insert(job)
+    }
+
+    /// The last of the closed ones.
+    pub(crate) fn last(&self) -> Option<u32> {
+        self.closed.last().copied()
+    }
+
+    /// A closed one, whose place has room for so many tasks, is gone or open again.
+    pub(crate) fn remove(&mut self, job: u32, room: u32) {
+        self.closed.remove(&job);
+        self.by_room.remove(&(room, job));
+    }
+
+    /// The first of the closed ones in the smallest of the places for that many tasks. A much larger place is left to larger instances.
+    pub(crate) fn smallest_for(&self, tasks: u32) -> Option<(u32, u32)> {
+        let fits = (tasks, 0)..=(tasks.saturating_mul(2), u32::MAX);
+        self.by_room.range(fits).next().map(|&(room, job)| (job, room))
     }
 
     pub(crate) fn is_closed(&self, job: u32) -> bool {

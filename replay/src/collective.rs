@@ -288,6 +288,7 @@ impl Player<'_> {
         if self.live.start(&departure, flight, out).is_none() {
             return Err(self.overflow(task));
         }
+        self.jobs[job as usize].under_way += 1;
         let from = std::mem::replace(&mut part.then_from, NOBODY);
         if from == NOBODY {
             return Ok(false);

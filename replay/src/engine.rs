@@ -73,10 +73,22 @@ impl Engine {
             }
             self.begin_task(number, out)?;
         }
+        let of_builder = 0..self.jobs.len() as u32;
+        of_builder.filter(|job| !self.jobs[*job as usize].on_call).for_each(|job| self.tell_over(job, out));
         Ok(())
     }
 
-    pub(crate) fn begin_task(&mut self, task: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
+    /// Starts all tasks of a job that is over, whose sequences are as before their first records.
+    pub(crate) fn begin_job(&mut self, job: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let range = self.range(job);
+        self.jobs[job as usize].unfinished = range.len() as u32;
+        self.unfinished += range.len() as u64;
+        range.into_iter().try_for_each(|task| self.begin_task(task as u32, out))?;
+        self.tell_over(job, out);
+        Ok(())
+    }
+
+    fn begin_task(&mut self, task: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
         let halt = self.task(task).begin(out);
         self.carry_out(task, halt, out)
     }
@@ -104,10 +116,14 @@ impl Engine {
         let (Of::Line { id: line, awaited, .. }, Completes::AtStart) = (of, completes) else {
             return self.delivered_other(id, at, out);
         };
+        let job = receiver.job;
         live.remove(id);
+        jobs[job as usize].under_way -= 1;
         live.stats.deliver(at);
         let halt = Task::new(task, receiver, jobs, live, collectives).receive(line, awaited, at, out);
-        self.carry_out(task, halt, out)
+        self.carry_out(task, halt, out)?;
+        self.tell_over(job, out);
+        Ok(())
     }
 
     /// Loads into the cache what [`Engine::delivered`] needs for a message. A simulator that knows its next reports calls this for all of
@@ -141,9 +157,10 @@ impl Engine {
         })?;
         if flight.completes == Completes::WhenSent {
             if flight.exported {
-                self.live.remove(id);
+                self.remove(id, flight.receiver);
             }
             self.complete_send(&flight, at, out)?;
+            self.tell_over(self.sequences[flight.receiver as usize].job, out);
         }
         Ok(())
     }
@@ -167,8 +184,11 @@ impl Engine {
                     return Err(self.refuse(ReplayError::Backwards { clock, at }));
                 }
                 sequence.last_call = at;
+                let job = sequence.job;
                 let halt = Task::new(task, sequence, jobs, live, collectives).resume(at, out);
-                self.carry_out(task, halt, out)
+                self.carry_out(task, halt, out)?;
+                self.tell_over(job, out);
+                Ok(())
             }
             Called::Part(part) => {
                 let Some(task) = self.collectives.waiting_part(part) else {
@@ -176,7 +196,9 @@ impl Engine {
                 };
                 self.note_call(task, at)?;
                 let released = self.player().resume(part, at, out);
-                self.carry_out_release(released, out)
+                self.carry_out_release(released, out)?;
+                self.tell_over(self.sequences[task as usize].job, out);
+                Ok(())
             }
             Called::Held(slot) => self.meet(slot, at, out),
         }
@@ -218,7 +240,9 @@ impl Engine {
         }
         self.note_call(task, at)?;
         let released = self.player().complete_member(part, at, out);
-        self.carry_out_release(released, out)
+        self.carry_out_release(released, out)?;
+        self.tell_over(job, out);
+        Ok(())
     }
 
     /// The members, by their ranks of the communicator, of a collective that is an event and is not over; `None` of any other.
@@ -267,7 +291,7 @@ impl Engine {
         if flight.completes_by_arrival() {
             self.note_call(self.sender(&flight), at)?;
         }
-        self.live.remove(id);
+        self.remove(id, flight.receiver);
         self.live.stats.deliver(at);
         if flight.completes_by_arrival() {
             self.complete_send(&flight, at, out)?;
@@ -275,12 +299,15 @@ impl Engine {
         let released = match flight.of {
             Of::Line { id, awaited, .. } => {
                 let halt = self.task(flight.receiver).receive(id, awaited, at, out);
-                return self.carry_out(flight.receiver, halt, out);
+                self.carry_out(flight.receiver, halt, out)?;
+                Ok(None)
             }
             Of::Collective { open, .. } => self.player().arrive(open, &flight, at, out),
             Of::Imported(id) => self.player().arrive_imported(id, &flight, at, out),
         };
-        self.carry_out_release(released, out)
+        self.carry_out_release(released, out)?;
+        self.tell_over(self.sequences[flight.receiver as usize].job, out);
+        Ok(())
     }
 
     /// A message is reported delivered whose receiver is in another partition: its sender may wait for that.
@@ -294,8 +321,22 @@ impl Engine {
             return Err(self.refuse_time(id, at, at, flight.start));
         }
         self.note_call(self.sender(&flight), at)?;
-        self.live.remove(id);
+        self.remove(id, flight.receiver);
         self.complete_send(&flight, at, out)
+    }
+
+    /// Removes a message to that task.
+    pub(crate) fn remove(&mut self, id: LiveId, receiver: u32) {
+        self.live.remove(id);
+        self.jobs[self.sequences[receiver as usize].job as usize].under_way -= 1;
+    }
+
+    /// Follows each call by which a job may have ended.
+    #[inline(always)]
+    fn tell_over(&self, job: u32, out: &mut impl Sink) {
+        if self.jobs[job as usize].is_over() {
+            out.over(job);
+        }
     }
 
     /// A send is complete for its sender.
@@ -326,6 +367,7 @@ impl Engine {
             Ok(Halt::Waiting) => Ok(()),
             Ok(Halt::Finished) => {
                 self.unfinished -= 1;
+                self.jobs[self.sequences[task as usize].job as usize].unfinished -= 1;
                 Ok(())
             }
             Ok(Halt::Collective) => self.enter(task, out),

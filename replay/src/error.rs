@@ -182,6 +182,14 @@ pub enum ReplayError {
         /// Why.
         why: NoInstance,
     },
+    /// The tasks of an instance cannot begin, mostly as it would be too late for them; or its trace cannot be read.
+    #[error("no instance of job {job} can be opened: {error}")]
+    CannotBegin {
+        /// Which job, from 0.
+        job: u32,
+        /// Why; a record that it names is of the instance that was not opened.
+        error: Box<ReplayError>,
+    },
     /// An earlier error in the trace ended this replay.
     #[error("the replay ended with an earlier error")]
     Ended,
@@ -208,6 +216,7 @@ impl ReplayError {
                 | Self::ImportedTwice
                 | Self::NoMember { .. }
                 | Self::NoInstance { .. }
+                | Self::CannotBegin { .. }
         )
     }
 }

@@ -56,6 +56,12 @@ impl InCalls {
         self.computes_from.truncate(tasks);
     }
 
+    /// No message to these tasks, nor from them, waits any more.
+    pub(crate) fn forget(&mut self, tasks: &Range<usize>) {
+        self.waiting.retain(|task, _| !tasks.contains(&(*task as usize)));
+        self.called.retain(|_, (_, departure)| !tasks.contains(&(departure.sender() as usize)));
+    }
+
     /// Takes note of a call of the simulator; the latest moment of any call, if this one is before it.
     pub(crate) fn note_call(&mut self, at: Picos) -> Option<Picos> {
         let before = self.latest;

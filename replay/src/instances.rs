@@ -7,6 +7,7 @@ use crate::closed::Instances;
 use crate::engine::Engine;
 use crate::error::{NoInstance, ReplayError};
 use crate::job::nodes_of_all;
+use crate::kept::Kept;
 use crate::lines::Lines;
 use crate::message::{Sink, WakeTarget};
 use crate::options::SendCompletion;
@@ -23,7 +24,7 @@ impl Engine {
     /// number of the instance, that of a job. It may have been that of another instance which is closed.
     ///
     /// # Errors
-    /// [`ReplayError::NoInstance`]; then as [`Engine::begin`].
+    /// [`ReplayError::NoInstance`], [`ReplayError::CannotBegin`]: the replay is as it was, and `out` has been told nothing.
     pub fn open(
         &mut self,
         job: u32,
@@ -38,16 +39,35 @@ impl Engine {
         let number = self.admit(instance)?;
         let range = self.range(number);
         let Running { first_task, room, .. } = self.jobs[number as usize];
-        out.opened(number, first_task..first_task + room, start);
         self.live.nodes[range.clone()].copy_from_slice(&nodes);
-        for (rank, task) in (0..).map(Rank).zip(range.clone()) {
+        for (rank, task) in (0..).map(Rank).zip(range) {
             self.sequences[task] = Sequence::new(number, rank, start);
-            self.unfinished += 1;
         }
-        for task in range {
-            self.begin_task(task as u32, out)?;
+        let before = (self.live.stats.clone(), self.unfinished, self.collectives.unfinished);
+        let mut kept = Kept::in_place_of(out);
+        kept.opened(number, job, first_task..first_task + room, start);
+        if let Err(error) = self.begin_job(number, &mut kept) {
+            self.withdraw(number);
+            (self.live.stats, self.unfinished, self.collectives.unfinished) = before;
+            return Err(self.refuse(ReplayError::CannotBegin { job, error: Box::new(error) }));
         }
+        kept.tell(out);
         Ok(number)
+    }
+
+    /// Takes back an instance whose tasks could not all begin: what it has started is gone.
+    fn withdraw(&mut self, number: u32) {
+        let range = self.range(number);
+        self.live.flights.retain(|_, flight| !range.contains(&(flight.receiver as usize)));
+        if let Some(in_calls) = &mut self.live.in_calls {
+            in_calls.forget(&range);
+        }
+        let running = &mut self.jobs[number as usize];
+        running.open.drain().for_each(|(_, open)| self.collectives.withdraw(open));
+        (running.unfinished, running.under_way) = (0, 0);
+        self.sequences[range].fill_with(|| idle(number));
+        self.ended = false;
+        self.close(number);
     }
 
     /// Closes an instance: its number and its place in memory are free for others. False, and nothing happens, unless it was opened and
@@ -56,7 +76,7 @@ impl Engine {
         if job < self.instances.built || !self.is_over(job) || self.jobs.len() as u32 <= job {
             return false;
         }
-        if !self.instances.closed.insert(job) {
+        if !self.instances.close(job, self.jobs[job as usize].room) {
             return false;
         }
         let ends = self.sequences[self.range(job)].iter().map(Sequence::finish).max();
@@ -68,10 +88,10 @@ impl Engine {
         }
         // Its records are read no more.
         (running.lines, running.collectives) = (Lines::new(false), States::default());
-        while let Some(last) = self.instances.closed.last().copied()
+        while let Some(last) = self.instances.last()
             && last + 1 == self.jobs.len() as u32
         {
-            self.instances.closed.pop_last();
+            self.instances.remove(last, self.jobs[last as usize].room);
             self.truncate(last);
         }
         true
@@ -115,7 +135,8 @@ impl Engine {
         let nodes = nodes_of_all(of.tasks, of.placed_tasks, nodes)
             .ok_or(refused(NoInstance::Nodes { tasks: of.placed_tasks, placed: nodes.len() }))?;
         let tell_sends = self.send_completion() != SendCompletion::Eager;
-        let (source, changes) = of.again(tell_sends).map_err(ReplayError::Source)?;
+        let cannot = |error| ReplayError::CannotBegin { job, error: Box::new(ReplayError::Source(error)) };
+        let (source, changes) = of.again(tell_sends).map_err(cannot)?;
         let instance = Running {
             lines: Lines::new(source.is_proven()),
             source,
@@ -129,6 +150,8 @@ impl Engine {
             placed_tasks: of.placed_tasks,
             start,
             on_call: false,
+            unfinished: 0,
+            under_way: 0,
             skipped: of.skipped.clone(),
             spans: of.spans.clone(),
             from_launch: of.from_launch,
@@ -142,13 +165,9 @@ impl Engine {
 
     /// Puts an instance into the tables, in the smallest place that is free and large enough, else behind all others. Returns its number.
     fn admit(&mut self, mut instance: Running) -> Result<u32, ReplayError> {
-        let room = |job: &u32| self.jobs[*job as usize].room;
-        // A much larger place is left to larger instances.
-        let fits = instance.tasks..=instance.tasks.saturating_mul(2);
-        let free = self.instances.closed.iter().copied().filter(|job| fits.contains(&room(job)));
-        let number = match free.min_by_key(room) {
-            Some(number) => {
-                self.instances.closed.remove(&number);
+        let number = match self.instances.smallest_for(instance.tasks) {
+            Some((number, room)) => {
+                self.instances.remove(number, room);
                 let place = &mut self.jobs[number as usize];
                 (instance.first_task, instance.room) = (place.first_task, place.room);
                 *place = instance;
@@ -164,11 +183,7 @@ impl Engine {
                 };
                 instance.first_task = first;
                 self.live.nodes.resize(end as usize, 0);
-                self.sequences.resize_with(end as usize, || {
-                    let mut idle = Sequence::new(number, Rank(0), Picos::ZERO);
-                    idle.wait = Wait::Finished;
-                    idle
-                });
+                self.sequences.resize_with(end as usize, || idle(number));
                 self.jobs.push(instance);
                 number
             }
@@ -179,4 +194,11 @@ impl Engine {
         }
         Ok(number)
     }
+}
+
+/// A task of an instance that has nothing to do.
+fn idle(job: u32) -> Sequence {
+    let mut idle = Sequence::new(job, Rank(0), Picos::ZERO);
+    idle.wait = Wait::Finished;
+    idle
 }

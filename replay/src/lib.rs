@@ -90,6 +90,7 @@ mod task;
 mod captured;
 mod closed;
 mod job;
+mod kept;
 mod labels;
 mod lines;
 mod live;

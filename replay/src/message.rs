@@ -77,10 +77,15 @@ pub trait Sink {
         let _ = met;
     }
 
-    /// Takes note of an instance of a job that is opened ([`Engine::open`](crate::Engine::open)): its number, its place among the tasks counted over all
-    /// jobs, and when they start. What its tasks do follows.
-    fn opened(&mut self, job: u32, tasks: Range<u32>, start: Picos) {
-        let _ = (job, tasks, start);
+    /// Takes note of an instance of a job that is opened ([`Engine::open`](crate::Engine::open)): its number, which of the builder's jobs it is `of`, its
+    /// place among the tasks counted over all jobs, and when they start. What its tasks do follows.
+    fn opened(&mut self, job: u32, of: u32, tasks: Range<u32>, start: Picos) {
+        let _ = (job, of, tasks, start);
+    }
+
+    /// Takes note of a job that [is over](crate::Engine::is_over): once for each of its runs, at the end of the call of the engine by which it ended.
+    fn over(&mut self, job: u32) {
+        let _ = job;
     }
 
     /// Takes note of the time that a replay has reached: no message that is taken from here on starts before `now`.

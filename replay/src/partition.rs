@@ -85,7 +85,7 @@ impl Engine {
         let incomplete = flight.completes_by_arrival();
         match incomplete {
             true => self.live.export(id),
-            false => self.live.remove(id),
+            false => self.remove(id, receiver),
         }
         let flags = flags | if incomplete { INCOMPLETE } else { 0 };
         if let Of::Collective { open, .. } = flight.of {
@@ -121,6 +121,8 @@ impl Engine {
             return Err(self.refuse(ReplayError::ImportedTwice));
         }
         self.live.stats.imported += 1;
+        let job = self.sequences[receiver as usize].job;
+        self.jobs[job as usize].under_way += 1;
         Ok(self.live.insert(Flight::new(of, src, dst, receiver, Completes::AtStart, start)))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
+use crate::job::Running;
 use crate::message::Sink;
 use crate::options::SendCompletion;
 use crate::sequence::{Sequence, Wait};
@@ -11,23 +12,17 @@ use vef_format::units::Picos;
 impl Engine {
     /// Whether all tasks of a job have finished, and none of its messages is under way.
     pub fn is_over(&self, job: u32) -> bool {
-        let Some(running) = self.jobs.get(job as usize) else { return false };
-        self.sequences[self.range(job)].iter().all(|sequence| sequence.wait == Wait::Finished)
-            && running.open.is_empty()
-            && !self.has_live_messages(job)
+        self.jobs.get(job as usize).is_some_and(Running::is_over)
     }
 
     /// Whether nothing that a simulator may report is left for a job: no message of it is under way, and none of its tasks asked to be called.
     pub fn is_stalled(&self, job: u32) -> bool {
         let mut sequences = self.sequences[self.range(job)].iter();
         let mut parts = self.collectives.parts.iter();
-        !self.has_live_messages(job)
+        let has_live_messages = self.jobs.get(job as usize).is_some_and(|job| job.under_way > 0);
+        !has_live_messages
             && !sequences.any(|sequence| sequence.wait == Wait::Turn)
             && !parts.any(|(_, part)| part.turn && self.sequences[part.task as usize].job == job)
-    }
-
-    fn has_live_messages(&self, job: u32) -> bool {
-        self.live.iter().any(|(_, flight)| self.sequences[flight.receiver as usize].job == job)
     }
 
     /// Starts the tasks of a job again, at `start`, with their first records; false, and nothing happens, unless the job
@@ -47,11 +42,8 @@ impl Engine {
         running.restart(running.again(!is_eager).map_err(ReplayError::Source)?);
         for (rank, task) in (0..).map(Rank).zip(self.range(job)) {
             self.sequences[task] = Sequence::new(job, rank, start);
-            self.unfinished += 1;
         }
-        for task in self.range(job) {
-            self.begin_task(task as u32, out)?;
-        }
+        self.begin_job(job, out)?;
         Ok(true)
     }
 }

@@ -103,6 +103,10 @@ pub(crate) struct Running {
     /// When its tasks start.
     pub(crate) start: Picos,
     pub(crate) on_call: bool,
+    /// Tasks that have not finished; those of other partitions never do.
+    pub(crate) unfinished: u32,
+    /// Messages of it that have started and are not delivered.
+    pub(crate) under_way: u64,
     /// Computing that is left out in front of tasks' first records, by rank.
     pub(crate) skipped: Vec<Ticks>,
     pub(crate) spans: Vec<Span>,
@@ -133,6 +137,12 @@ impl Running {
         self.lines = Lines::new(source.is_proven());
         (self.source, self.changes) = (source, changes);
         self.collectives = States::default();
+    }
+
+    /// Whether all of its tasks have finished, and none of its messages is under way.
+    #[inline(always)]
+    pub(crate) fn is_over(&self) -> bool {
+        self.unfinished == 0 && self.under_way == 0 && self.open.is_empty()
     }
 
     /// How often a task has read from it.

@@ -204,6 +204,7 @@ impl Task<'_> {
         if self.live.start(&departure, flight, out).is_none() {
             return Err(self.overflow());
         }
+        self.job.under_way += 1;
         self.sequence.at = start;
         self.sequence.records += 1;
         Ok(complete.then_some(id))

@@ -4,6 +4,7 @@ use replay::{
     Accounts, BuildError, Bytes, CheckpointError, Engine, Job, Loaded, Next, NoInstance, OpCodes, Picos,
     Queue, ReplayError, SendCompletion, Sink, Started,
 };
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ struct Network {
     events: Queue<Next>,
     accounts: Accounts,
     nodes: Vec<(u32, u32, u32)>,
+    over: Vec<u32>,
+    /// Events that have not happened.
+    left: i64,
 }
 
 impl Sink for Network {
@@ -37,32 +41,48 @@ impl Sink for Network {
             Next::Inside { .. } | Next::Wake(_) => next.at(),
         };
         self.events.push(at, next);
+        self.left += 1;
     }
 
     fn started(&mut self, started: &Started) {
         self.accounts.started(self.accounts.number(started.job, started.task.0), started);
     }
 
-    fn opened(&mut self, job: u32, tasks: Range<u32>, start: Picos) {
+    fn opened(&mut self, job: u32, _: u32, tasks: Range<u32>, start: Picos) {
         self.accounts.opened(job, tasks, start);
+    }
+
+    fn over(&mut self, job: u32) {
+        self.over.push(job);
     }
 }
 
 fn begun(engine: &mut Engine) -> Network {
-    let mut network = Network { events: Queue::new(), accounts: Accounts::new(engine), nodes: Vec::new() };
+    let (accounts, over) = (Accounts::new(engine), Vec::new());
+    let mut network = Network { events: Queue::new(), accounts, nodes: Vec::new(), over, left: 0 };
     engine.begin(&mut network).unwrap();
     network
 }
 
 fn run(engine: &mut Engine, network: &mut Network) {
-    while let Some((now, event)) = network.events.pop(Picos::MAX) {
-        match event {
-            Next::Message(message) | Next::Inside { message, .. } => {
-                engine.delivered(message.id, now, network).unwrap();
-            }
-            Next::Wake(wake) => engine.wake(wake, now, network).unwrap(),
+    while step(engine, network).is_some() {}
+}
+
+/// The next event, and of which job it was.
+fn step(engine: &mut Engine, network: &mut Network) -> Option<u32> {
+    let (now, event) = network.events.pop(Picos::MAX)?;
+    network.left -= 1;
+    Some(match event {
+        Next::Message(message) | Next::Inside { message, .. } => {
+            engine.delivered(message.id, now, network).unwrap();
+            message.job
         }
-    }
+        Next::Wake(wake) => {
+            let (job, _) = engine.task_of(&wake).unwrap();
+            engine.wake(wake, now, network).unwrap();
+            job
+        }
+    })
 }
 
 #[test]
@@ -113,6 +133,54 @@ fn closed_instances_leave_their_place_to_others() {
     assert_eq!((engine.jobs(), engine.finish(), engine.stats().collectives), (2, Picos(0), 0));
 }
 
+/// A job is over when its tasks have finished and no event of it is left: messages here arrive as events, and steps of collectives begin as some.
+#[test]
+fn the_end_of_a_job_is_told_once_in_the_call_by_which_it_ends() {
+    let calls = SendCompletion::RendezvousInCalls { above: Bytes(600) };
+    for completion in [SendCompletion::Eager, SendCompletion::WhenSent, calls] {
+        let engine = Engine::builder().send_completion(completion).job(job(PAIR)).job(job(TRIPLE));
+        let mut engine = engine.job(job("VEF3 1 1 0 0 0 0 1000\n0 0 0 0 0 5 -1\n")).engine().unwrap();
+        let mut network = begun(&mut engine);
+        assert_eq!(network.over, [], "jobs on call have not run");
+        // By number: events that are left, of those that are open.
+        let mut left: BTreeMap<u32, i64> = BTreeMap::new();
+        let mut ended = 0;
+        let (mut opened, mut random) = (0u64, 12345u64);
+        while opened < 400 || !left.is_empty() {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let before = network.left;
+            let job = if opened < 400 && random >> 60 < 3 {
+                let of = (opened % 3) as u32;
+                let nodes: &[u32] = [&[0, 1][..], &[2, 0, 1], &[3]][of as usize];
+                // Not before what has happened.
+                let at = network.events.next().unwrap_or(engine.finish());
+                opened += 1;
+                engine.open(of, nodes, at, &mut network).unwrap()
+            } else if let Some(job) = step(&mut engine, &mut network) {
+                job
+            } else {
+                continue;
+            };
+            *left.entry(job).or_insert(0) += network.left - before;
+            let finished = engine.progress(job).all(|task| task.finished.is_some());
+            let is_over = finished && left[&job] == 0;
+            assert_eq!(
+                (engine.is_over(job), network.over.as_slice()),
+                (is_over, &[job][..usize::from(is_over)])
+            );
+            if is_over {
+                ended += 1;
+                left.remove(&job);
+                network.over.clear();
+                assert!(engine.close(job));
+            } else if left[&job] == 0 {
+                panic!("{completion:?}: job {job} is stuck");
+            }
+        }
+        assert_eq!((ended, engine.jobs(), engine.is_complete()), (400, 3, true));
+    }
+}
+
 #[test]
 fn messages_that_wait_for_calls() {
     let completion = SendCompletion::RendezvousInCalls { above: Bytes(0) };
@@ -125,6 +193,64 @@ fn messages_that_wait_for_calls() {
         assert_eq!(engine.stats().total().messages, 6 * (round + 1));
         assert!(open.into_iter().all(|job| engine.close(job)));
     }
+}
+
+/// Its first message starts 5 ns after its beginning, the second 900 ns later.
+const LATER: &str = "VEF3 2 3 0 0 0 0 1000\n0 0 1 1000 4 5 -1\n1 0 1 2000 4 900 -1\n2 1 1 0 2 3 1\n";
+
+/// Jobs whose time would end while their tasks begin: at the first record, or when some have sent messages or entered collectives.
+#[test]
+fn an_instance_that_cannot_begin_leaves_the_replay_as_it_was() {
+    let calls = SendCompletion::RendezvousInCalls { above: Bytes(100) };
+    for completion in [SendCompletion::Eager, SendCompletion::WhenSent, calls] {
+        let replayed = |fails: bool| {
+            let engine = Engine::builder().send_completion(completion).job(job(LATER)).job(job(TRIPLE));
+            let mut engine = engine.engine().unwrap();
+            let mut network = begun(&mut engine);
+            let try_late = |engine: &mut Engine| {
+                let late = [(0, 0), (0, 4_000), (1, 0), (1, 1_500), (1, 2_500), (0, 500_000)];
+                // With calls the second message is started by one.
+                for &(job, before) in &late[..late.len() - usize::from(completion == calls)] {
+                    let mut told = 0;
+                    let late = Picos(u64::MAX - before);
+                    let jobs = engine.jobs();
+                    let error = engine.open(job, &[0, 1, 2], late, &mut |_: Next| told += 1).unwrap_err();
+                    assert!(matches!(error, ReplayError::CannotBegin { .. }) && error.is_misuse(), "{error}");
+                    assert_eq!((told, engine.jobs(), engine.is_over(jobs)), (0, jobs, false), "{error}");
+                }
+            };
+            for round in 0..20u32 {
+                let at = engine.finish();
+                let opened = [round % 2, 1].map(|job| {
+                    let opened = engine.open(job, &[0, 1, 2], at, &mut network).unwrap();
+                    if fails {
+                        try_late(&mut engine);
+                    }
+                    opened
+                });
+                step(&mut engine, &mut network);
+                if fails {
+                    try_late(&mut engine);
+                }
+                run(&mut engine, &mut network);
+                assert!(opened.into_iter().all(|job| engine.close(job)));
+                if fails {
+                    try_late(&mut engine);
+                }
+                engine.save().unwrap();
+            }
+            assert!(engine.is_complete() && engine.stuck().is_none());
+            (engine.finish(), engine.stats().clone(), network.nodes, network.over)
+        };
+        assert_eq!(replayed(true), replayed(false), "{completion:?}");
+    }
+    let mut engine = Engine::builder().job(job(LATER)).engine().unwrap();
+    let mut network = begun(&mut engine);
+    let error = engine.open(0, &[0, 1], Picos::MAX, &mut network).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "no instance of job 0 can be opened: job 1, task 0, record 0: it would start after the end of time (2^64 ps, 213 days)"
+    );
 }
 
 #[test]

@@ -19,10 +19,13 @@ fn link() -> Link {
 
 /// A text trace as a container with these notes: task, place, note.
 fn container(text: &str, notes: &[(u32, u64, Note<'_>)]) -> Job {
+    container_about(text, notes, &About::default())
+}
+
+fn container_about(text: &str, notes: &[(u32, u64, Note<'_>)], about: &About) -> Job {
     let mut reader = Reader::from_bytes(text.as_bytes(), Path::new("test.vef")).unwrap();
     let settings = Settings { compress: false, keep_order: true };
-    let mut writer =
-        container::Writer::new(Vec::new(), reader.header(), &About::default(), settings).unwrap();
+    let mut writer = container::Writer::new(Vec::new(), reader.header(), about, settings).unwrap();
     for (task, place, note) in notes {
         writer.note(Some(Rank(*task)), *place, note).unwrap();
     }
@@ -79,6 +82,29 @@ fn what_depends_on_other_records_does_not_wait() {
     // Task 1: 900 ns in front of the Barrier, which is left out, 7 µs, 100 ns, the message with 3 µs; task 0 waits for it and computes 50 ns.
     let left_out = LeftOut { receptions: 1, collective_parts: 1 };
     assert_eq!(run(job(), &selection), (900 + 7000 + 100 + 3000 + 50, 1, left_out));
+}
+
+/// Tasks 2 and 3 are storage servers. Task 0 asks the first of them twice, the second time in the part; task 1 asks the other.
+#[test]
+fn servers_begin_and_end_in_every_part() {
+    let text = "VEF3 4 13 0 0 0 0 1000\n\
+        0 0 2 100 4 10 -1\n1 0 0 0 2 5 10\n2 0 2 100 5 10 1\n3 0 0 0 2 5 11\n4 1 3 100 4 10 -1\n5 1 1 0 2 5 12\n\
+        20 2 2 0 0 0 -1\n10 2 0 200 6 0 0\n11 2 0 200 6 0 2\n21 2 2 0 1 0 11\n\
+        22 3 3 0 0 0 -1\n12 3 1 200 6 0 4\n23 3 3 0 1 0 12\n";
+    let about = About { origin: vec![(About::STORAGE.into(), "tasks 2–3".into())], ..About::default() };
+    let notes = [(0, 2, phase(true, "x")), (0, 4, phase(false, "x"))];
+    let job = || container_about(text, &notes, &about);
+    let selection = Arc::new(job().select(&Part::phase("x").unwrap()).unwrap());
+    let stretches = [0, 1, 2, 3].map(|task| selection.stretches(Rank(task)).to_vec());
+    let expected = [
+        vec![Stretch::of(2..4)],
+        Vec::new(),
+        vec![Stretch::of(0..1), Stretch::of(2..4)],
+        vec![Stretch::of(0..1), Stretch::of(2..3)],
+    ];
+    assert_eq!(stretches, expected);
+    // Of 100 B and 200 B.
+    assert_eq!(run(job(), &selection), (10 + 1100 + 1200 + 5, 2, LeftOut::default()));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Jobs that arrive at a batch system: each runs one of the traces, on nodes that it gets when it starts.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
-use placement::{Allotment, ArrivalList, BatchQueue};
+use placement::{Allotment, ArrivalList, Backfill, BatchQueue, Wanted};
 use replay::{Engine, Picos};
 use results::simulation::{ArrivalsReport, ArrivedJob};
 
@@ -18,13 +18,14 @@ impl Settings {
     /// ([`ArrivalList::programs`]); a second of the list takes `second`. [`TopologySpec::Auto`] becomes a switch with the list's nodes.
     ///
     /// # Errors
-    /// The list is empty, a job has no trace with as many tasks as it has processors, or it arrives past the end of time; a trace cannot be
-    /// opened; its nodes are given, not by a rule.
+    /// The list is empty, a job has no trace with as many tasks as it has processors, or it arrives past the end of time, or the time that it asks for
+    /// is unknown and `backfill` depends on it; a trace cannot be opened; its nodes are given, not by a rule.
     pub fn arrive(
         &mut self,
         list: &ArrivalList,
         executables: &[(u64, usize)],
         second: Picos,
+        backfill: Backfill,
     ) -> Result<(), SimError> {
         if let Some(job) = self.jobs.iter().position(|job| matches!(job.places, Places::Given(_))) {
             return Err(SimError::GivenPlaces { job: job as u32 });
@@ -37,18 +38,26 @@ impl Settings {
                     format!("submit time {}: past the end of time (2^64 ps, 213 days)", arrival.submit);
                 list.error(arrival, text)
             })?;
-            Ok(Arriving { number: arrival.job, trace: trace as u32, submit })
+            let time = match (arrival.time, backfill) {
+                (Some(time), _) => Picos(time.saturating_mul(second.0)),
+                (None, Backfill::None) => Picos::ZERO,
+                (None, Backfill::Easy) => {
+                    let text = "backfilling needs the requested time or the run time: both are unknown";
+                    return Err(list.error(arrival, text));
+                }
+            };
+            Ok(Arriving { number: arrival.job, trace: trace as u32, submit, time })
         });
         let arriving: Vec<Arriving> = arriving.collect::<Result<_, placement::Error>>()?;
         if arriving.is_empty() {
             return Err(SimError::NoArrivals);
         }
         if let TopologySpec::Auto = self.network.topology {
-            let nodes = list.nodes.ok_or(SimError::NoMachine)?;
+            let nodes = list.nodes()?.ok_or(SimError::NoMachine)?;
             let text = format!("switch:{nodes}");
             self.network.topology = text.parse().map_err(|problem| TopologyError { text, problem })?;
         }
-        self.arrivals = Some(Arc::new(arriving));
+        (self.arrivals, self.backfill) = (Some(Arc::new(arriving)), backfill);
         Ok(())
     }
 }
@@ -79,13 +88,11 @@ pub(crate) struct Arrivals {
     queue: BatchQueue<usize>,
     nodes: u32,
     /// By the number of the job in the engine.
-    running: BTreeMap<u32, Started>,
+    running: HashMap<u32, Started>,
     /// Jobs whose end is known, with their nodes.
     ending: BinaryHeap<Reverse<(Picos, usize, Vec<u32>)>>,
     /// Of each arrival, when it started, and when its last task and all of it ended.
     ran: Vec<[Picos; 3]>,
-    /// The last moment of an event.
-    now: Picos,
 }
 
 impl Arrivals {
@@ -116,30 +123,22 @@ impl Arrivals {
         Ok(Some(Box::new(Self {
             submitted: 0,
             programs,
-            queue: BatchQueue::new(nodes, settings.network.seed),
+            queue: BatchQueue::new(nodes, settings.backfill, settings.network.seed),
             nodes,
-            running: BTreeMap::new(),
+            running: HashMap::new(),
             ending: BinaryHeap::new(),
             ran: vec![[Picos::ZERO; 3]; arriving.len()],
-            now: Picos::ZERO,
             arriving,
         })))
     }
 
-    /// Whether a job is over, `now`, of which that was not noted.
-    pub(crate) fn any_over(&mut self, engine: &Engine, now: Picos) -> bool {
-        self.now = now;
-        self.running.keys().any(|&job| engine.is_over(job))
-    }
-
-    /// Closes the jobs that are over. Their nodes are free when their last task has ended and their last message arrived.
-    pub(crate) fn note(&mut self, engine: &mut Engine) {
-        let over: Vec<u32> = self.running.keys().copied().filter(|&job| engine.is_over(job)).collect();
-        for job in over {
+    /// Closes the jobs that are over, `now`. Their nodes are free when their last task has ended and their last message arrived.
+    pub(crate) fn note(&mut self, engine: &mut Engine, over: &[u32], now: Picos) {
+        for &job in over {
             let Some(Started { arrival, nodes }) = self.running.remove(&job) else { continue };
             let [start, ended, free] = &mut self.ran[arrival];
             *ended = engine.progress(job).filter_map(|task| task.finished).max().unwrap_or(*start);
-            *free = self.now.max(*ended);
+            *free = now.max(*ended);
             self.ending.push(Reverse((*free, arrival, nodes)));
             engine.close(job);
         }
@@ -161,7 +160,6 @@ impl Arrivals {
         at: Picos,
         mut open: impl FnMut(u32, &[u32]) -> Result<u32, SimError>,
     ) -> Result<(), SimError> {
-        self.now = at;
         while let Some(Reverse((free, ..))) = self.ending.peek()
             && *free <= at
             && let Some(Reverse((.., nodes))) = self.ending.pop()
@@ -171,10 +169,10 @@ impl Arrivals {
         while let Some(arriving) = self.arriving.get(self.submitted).filter(|arriving| arriving.submit <= at)
         {
             let Program { nodes, allotment, .. } = self.programs[arriving.trace as usize];
-            self.queue.submit(self.submitted, nodes, allotment);
+            self.queue.submit(self.submitted, Wanted { nodes, allotment, time: arriving.time.0 });
             self.submitted += 1;
         }
-        while let Some((arrival, nodes)) = self.queue.start() {
+        while let Some((arrival, nodes)) = self.queue.start(at.0) {
             let trace = self.arriving[arrival].trace;
             let places = &self.programs[trace as usize].places;
             let of_tasks: Vec<u32> = places.iter().map(|&place| nodes[place as usize]).collect();

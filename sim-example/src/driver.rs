@@ -339,11 +339,7 @@ impl<'a> Extras<'a> {
         ];
         let in_turn = "jobs that repeat or begin after others";
         let (repeats, arrive) = (self.repeats.is_some(), self.arrivals.is_some());
-        let beside_arrivals = [
-            (in_turn, repeats),
-            ("background traffic", self.background.is_some()),
-            ("a record of all links", self.observe.links),
-        ];
+        let beside_arrivals = [(in_turn, repeats), ("background traffic", self.background.is_some())];
         let first = |asked: &[(&'static str, bool)]| {
             asked.iter().find(|(_, is_asked)| *is_asked).map(|(what, _)| *what)
         };

@@ -25,6 +25,8 @@ pub(crate) struct Run<'a, N, F = ()> {
     pub(crate) repeats: Option<Box<Repeats>>,
     /// Set if jobs arrive.
     pub(crate) arrivals: Option<Box<Arrivals>>,
+    /// The last moment of an event.
+    now: Picos,
     until_progress: u32,
 }
 
@@ -51,11 +53,13 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
             waits,
             in_network,
             follow,
+            over: Vec::new(),
+            instances: Vec::new(),
         };
         engine.begin(&mut output)?;
         output.called(false)?;
-        let (latencies, until_progress) = (Latencies::new(), PROGRESS_EVERY);
-        Ok(Self { engine, latencies, output, repeats: None, arrivals: None, until_progress })
+        let (latencies, now, until_progress) = (Latencies::new(), Picos::ZERO, PROGRESS_EVERY);
+        Ok(Self { engine, latencies, output, repeats: None, arrivals: None, now, until_progress })
     }
 
     /// Runs to the end, jobs as often as they are to.
@@ -63,19 +67,21 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
     /// Terminates: jobs that run until another is over do not begin again when that is stuck.
     pub(crate) fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), SimError> {
         loop {
-            let Self { engine, output, repeats, arrivals, .. } = self;
+            let Self { engine, output, repeats, arrivals, now, .. } = self;
             if let Some(repeats) = repeats {
-                repeats.note(engine, &output.accounts);
+                repeats.note(engine, &output.accounts, &output.over, *now);
             }
             if let Some(arrivals) = arrivals {
-                arrivals.note(engine);
+                arrivals.note(engine, &output.over, *now);
             }
+            output.over.clear();
             let begins = repeats.as_ref().and_then(|repeats| repeats.next());
             let begins = begins.or(arrivals.as_ref().and_then(|arrivals| arrivals.next()));
             if self.run_until(begins.unwrap_or(Picos::MAX), progress)? {
                 continue;
             }
             let Some(at) = begins else { return Ok(()) };
+            self.now = at;
             let Self { engine, output, repeats, arrivals, .. } = self;
             if let Some((job, at)) =
                 repeats.as_mut().and_then(|repeats| repeats.begin(engine, &mut output.accounts))
@@ -102,7 +108,8 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
         limit: Picos,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<bool, SimError> {
-        let Self { engine, latencies, output, repeats, arrivals, until_progress } = self;
+        let Self { engine, latencies, output, repeats, arrivals, now: latest, until_progress } = self;
+        let notes_ends = repeats.is_some() || arrivals.is_some();
         loop {
             let mut next = output.events.next().map_or(limit, |next| next.min(limit));
             if let Some(complete) = output.in_network.as_ref().and_then(|in_network| in_network.next()) {
@@ -166,14 +173,8 @@ impl<'a, N: Network, F: Follow> Run<'a, N, F> {
                     }
                 },
             };
-            if let Some(repeats) = repeats
-                && repeats.any_over(engine, now)
-            {
-                return Ok(true);
-            }
-            if let Some(arrivals) = arrivals
-                && arrivals.any_over(engine, now)
-            {
+            *latest = now;
+            if notes_ends && !output.over.is_empty() {
                 return Ok(true);
             }
             *until_progress -= 1;
@@ -203,6 +204,10 @@ pub(crate) struct EngineOutput<'a, N, F = ()> {
     pub(crate) in_network: Option<Box<InNetwork>>,
     /// Who else follows the tasks.
     pub(crate) follow: F,
+    /// Jobs that are over, of which that was not noted.
+    over: Vec<u32>,
+    /// Of which of the traces each job is an instance, if it is one.
+    instances: Vec<Option<u32>>,
 }
 
 impl<N: Network, F: Follow> Sink for EngineOutput<'_, N, F> {
@@ -244,8 +249,13 @@ impl<N: Network, F: Follow> Sink for EngineOutput<'_, N, F> {
         self.follow.left(left);
     }
 
-    fn opened(&mut self, job: u32, tasks: Range<u32>, start: Picos) {
+    fn opened(&mut self, job: u32, of: u32, tasks: Range<u32>, start: Picos) {
         self.accounts.opened(job, tasks, start);
+        let at = job as usize;
+        if at >= self.instances.len() {
+            self.instances.resize(at + 1, None);
+        }
+        self.instances[at] = Some(of);
     }
 
     fn met(&mut self, met: &Met) {
@@ -253,6 +263,10 @@ impl<N: Network, F: Follow> Sink for EngineOutput<'_, N, F> {
             waits.met(met);
         }
         self.follow.met(met);
+    }
+
+    fn over(&mut self, job: u32) {
+        self.over.push(job);
     }
 }
 
@@ -272,7 +286,8 @@ impl<N: Network, F: Follow> EngineOutput<'_, N, F> {
         let &Message { id, job, src_node, dst_node, bytes, kind, start, .. } = message;
         self.note(id, Cell::of(kind, bytes));
         if let Some(watch) = self.network.watch() {
-            watch.handed_over(id, self.accounts.number(message.job, message.src.0), message.job, kind);
+            let trace = self.instances.get(job as usize).copied().flatten().unwrap_or(job);
+            watch.handed_over(id, self.accounts.number(trace, message.src.0), trace, kind);
         }
         let origin = Origin::Job { job, kind, ranks: [message.src.0, message.dst.0] };
         let carried = Carried { src: src_node, dst: dst_node, bytes, tag: id.to_raw(), origin };

@@ -40,8 +40,6 @@ pub(crate) struct Repeats {
     jobs: Vec<Runs>,
     /// When jobs begin again, if they then still are to.
     again: BinaryHeap<Reverse<(Picos, u32)>>,
-    /// The last moment of an event.
-    now: Picos,
 }
 
 #[derive(Debug)]
@@ -52,8 +50,6 @@ struct Runs {
     begun: bool,
     /// Of the last run.
     start: Picos,
-    /// Whether the last run is over.
-    is_over: bool,
     /// When the last one of the runs was over, once no other follows.
     end: Option<Picos>,
     first: Option<FirstRun>,
@@ -71,8 +67,6 @@ impl Repeats {
             after,
             begun: after.is_none(),
             start,
-            // As the engine has a job on call.
-            is_over: after.is_some(),
             end: None,
             first: None,
             runs: 0,
@@ -80,34 +74,21 @@ impl Repeats {
             max: Picos::ZERO,
             sum: 0,
         };
-        jobs.iter().any(|(repeat, _, after)| *repeat != Repeat::default() || after.is_some()).then(|| {
-            Box::new(Self {
-                jobs: jobs.iter().map(runs).collect(),
-                again: BinaryHeap::new(),
-                now: Picos::ZERO,
-            })
-        })
+        jobs.iter()
+            .any(|(repeat, _, after)| *repeat != Repeat::default() || after.is_some())
+            .then(|| Box::new(Self { jobs: jobs.iter().map(runs).collect(), again: BinaryHeap::new() }))
     }
 
-    /// Whether a job is over, `now`, of which that was not noted.
-    pub(crate) fn any_over(&mut self, engine: &Engine, now: Picos) -> bool {
-        self.now = now;
-        (0..).zip(&self.jobs).any(|(job, runs)| !runs.is_over && engine.is_over(job))
-    }
-
-    /// Takes note of the jobs that are over.
-    pub(crate) fn note(&mut self, engine: &Engine, accounts: &Accounts) {
+    /// Takes note of the jobs that are over, `now`.
+    pub(crate) fn note(&mut self, engine: &Engine, accounts: &Accounts, over: &[u32], now: Picos) {
         let mut ended = Vec::new();
-        for (job, runs) in (0..).zip(&mut self.jobs) {
-            if runs.is_over || !engine.is_over(job) {
-                continue;
-            }
-            runs.is_over = true;
+        for &job in over {
+            let runs = &mut self.jobs[job as usize];
             let finish: Vec<Picos> = engine.progress(job).filter_map(|task| task.finished).collect();
             let last = finish.iter().copied().max().unwrap_or(runs.start);
             let length = Picos(last.0.saturating_sub(runs.start.0));
             // A message for which no task waits may arrive later.
-            let end = last.max(self.now);
+            let end = last.max(now);
             runs.first.get_or_insert_with(|| FirstRun {
                 start: runs.start,
                 times: accounts.of_job(job, &finish).into_iter().map(ByState).collect(),
@@ -168,7 +149,7 @@ impl Repeats {
             }
         }
         let runs = &mut self.jobs[job as usize];
-        (runs.start, runs.begun, runs.is_over) = (at, true, false);
+        (runs.start, runs.begun) = (at, true);
         accounts.restart(job, at);
         Some((job, at))
     }

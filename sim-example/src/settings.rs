@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use placement::Backfill;
 use replay::{Job, LoadError, Part, SameNode, Selection, SendCompletion, Stream, Table};
 use vef_format::format::Format;
 use vef_format::operation::OpCodes;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub jobs: Vec<Workload>,
     /// Jobs that arrive, by submission, each of which runs one of the traces, in place of one run of each ([`Settings::arrive`]).
     pub arrivals: Option<Arc<Vec<Arriving>>>,
+    /// Which of them may overtake others.
+    pub backfill: Backfill,
     /// Of the jobs, only this one runs, on the nodes that it has beside the others; without background traffic, and once.
     pub only: Option<u32>,
     /// Traffic beside the jobs.
@@ -254,6 +257,8 @@ pub struct Arriving {
     pub trace: u32,
     /// When it is submitted.
     pub submit: Picos,
+    /// For how long it asks; only backfilling looks at it.
+    pub time: Picos,
 }
 
 /// A trace and how it runs.

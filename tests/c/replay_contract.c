@@ -426,12 +426,15 @@ static void instances(void)
     CHECK(vef_engine_open(engine, 0, NULL, 2, 0) == VEF_ERROR_NULL && vef_engine_open(engine, 1, nodes, 2, 0) == VEF_ERROR_ARGUMENT);
     CHECK(vef_engine_open(engine, 0, nodes, 1, 0) == VEF_ERROR_ARGUMENT);
     says(vef_engine_error(engine), "it has 2 tasks, and nodes for 1 are given");
+    CHECK(vef_engine_open(engine, 0, nodes, 2, UINT64_MAX) == VEF_ERROR_ARGUMENT);
+    says(vef_engine_error(engine), "after the end of time");
     CHECK(vef_engine_close(engine, 0) == 0 && vef_engine_close(engine, 77) == 0);
     for (round = 0; round < 50; round++) {
         int messages = 0;
         job[0] = vef_engine_open(engine, 0, nodes, 2, start);
         job[1] = vef_engine_open(engine, 0, nodes + 2, 2, start);
         CHECK(job[0] == 1 && job[1] == 2 && vef_engine_close(engine, 1) == 0);
+        CHECK(vef_engine_open(engine, 0, nodes, 2, UINT64_MAX) == VEF_ERROR_ARGUMENT && vef_engine_is_over(engine, 3) == 0);
         CHECK(vef_engine_save(engine, &state_bytes, sizeof state_bytes) == VEF_ERROR_STATE);
         while (vef_engine_next(engine, &next, 1, sizeof next) == 1) {
             if (next.what == VEF_NEXT_WAKE) {

@@ -392,6 +392,35 @@ fn jobs_arrive_from_a_list() {
     assert_eq!(table.lines().count(), 5);
     run(sim(&named).args(["--csv", "jobs"])).exited(2);
     assert!(run(&mut sim(&named)).success().stdout().contains("arrivals      4 jobs, which had "));
+    let links = run(sim(&named).args(["--csv", "job-links"])).success().stdout();
+    assert!(links.lines().skip(1).all(|line| line.split(',').any(|field| matches!(field, "0" | "1" | "2"))));
+    assert!(links.lines().count() > 16, "{links}");
+
+    // As the archive has it.
+    let plain = std::fs::read(&list).expect("a list");
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packed, &plain).expect("memory");
+    let packed = packed.finish().expect("memory");
+    std::fs::write(&list, &packed).expect("a list");
+    assert_eq!(json(sim(&named).arg("--json"))["arrivals"], result["arrivals"]);
+    std::fs::write(&list, &packed[..packed.len() - 20]).expect("a list");
+    let said = run(&mut sim(&named)).exited(2).stderr();
+    assert!(said.contains("jobs.swf: it is compressed by gzip, and cut off or damaged"), "{said}");
+
+    // Four nodes are free, the third job needs eight, the fourth has a short time on four.
+    write(
+        "1 0 -1 1000 8 -1 -1 8 -1 -1 1 1 1 -1 1 -1 -1 -1\n2 0 -1 1 4 -1 -1 4 1000.5 -1 1 1 1 7 1 -1 -1 -1\n\
+         3 0 -1 60 8 -1 -1 8 60 -1 1 1 1 -1 1 -1 -1 -1\n4 0.0 -1 60 4 -1 -1 4 60 -1 1 1 1 7 1 -1 -1 -1\n",
+    );
+    let waits = |backfill: &str| {
+        let options = ["--program", "7=ring", "--arrival-second", "1us", "--backfill", backfill, "--json"];
+        let result = json(&mut sim(&options));
+        let jobs = result["arrivals"]["jobs"].as_array().expect("jobs").clone();
+        jobs.iter().map(|job| number(job, "wait_ps") > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(waits("none"), [false, false, true, true]);
+    assert_eq!(waits("easy"), [false, false, true, false]);
+    std::fs::write(&list, &plain).expect("a list");
 
     let refused = |options: &[&str]| run(&mut sim(options)).exited(2).stderr();
     let said = refused(&["--program", "7=ring"]);
@@ -403,6 +432,10 @@ fn jobs_arrive_from_a_list() {
     assert!(
         said.contains("jobs.swf:3: job 1 has 4 processors; the trace of executable 7 has 8 ranks"),
         "{said}"
+    );
+    assert!(
+        refused(&[&named[..], &["--program", "8=ring"]].concat())
+            .contains("jobs.swf: no job that ran has executable 8, which is given a trace")
     );
     assert!(refused(&["--program", "x=ring"]).contains("--program x=ring: \"x\": not a number from 0"));
     assert!(refused(&["--program", "7=rang"]).contains("did you mean ring?"));

@@ -1,7 +1,7 @@
 //! Lines of text files: without comments, or as tokens of Open MPI's hostfiles and rankfiles.
 
 use std::fs::File;
-use std::io::{self, Read, Take};
+use std::io::Read;
 use std::path::Path;
 
 use crate::error::Error;
@@ -11,25 +11,20 @@ const LONGEST: u64 = 256 << 20;
 
 /// Reads a text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    read(path, String::new(), |file, text| file.read_to_string(text))
-}
-
-/// Reads a file of text in any encoding.
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Error> {
-    read(path, Vec::new(), |file, bytes| file.read_to_end(bytes))
-}
-
-fn read<T>(
-    path: &Path,
-    mut content: T,
-    append: impl FnOnce(&mut Take<File>, &mut T) -> io::Result<usize>,
-) -> Result<T, Error> {
     let refused = |message: String| Error::new(message).in_file(path.display().to_string());
-    let file = File::open(path).map_err(|e| refused(e.to_string()))?;
-    let read = append(&mut file.take(LONGEST + 1), &mut content).map_err(|e| refused(e.to_string()))?;
+    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+    let text = String::from_utf8(read_bytes(file, &path.display().to_string())?);
+    text.map_err(|_| refused("stream did not contain valid UTF-8".to_owned()))
+}
+
+/// Reads a text in any encoding, of a file of that name.
+pub(crate) fn read_bytes(input: impl Read, file: &str) -> Result<Vec<u8>, Error> {
+    let refused = |message: String| Error::new(message).in_file(file);
+    let mut bytes = Vec::new();
+    let read = input.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
     match read as u64 > LONGEST {
         true => Err(refused(format!("longer than {LONGEST} bytes"))),
-        false => Ok(content),
+        false => Ok(bytes),
     }
 }
 

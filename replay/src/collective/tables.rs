@@ -427,6 +427,18 @@ impl Collectives {
     }
 }
 
+/// Of an instance that is taken back.
+impl Collectives {
+    /// Removes a collective, and the parts of its members.
+    pub(crate) fn withdraw(&mut self, open: u32) {
+        let parts = &self.open[open as usize].parts;
+        parts.iter().filter(|part| !matches!(**part, NOT_YET | OVER)).for_each(|part| {
+            self.parts.remove(*part as usize);
+        });
+        self.close(open);
+    }
+}
+
 /// In a checkpoint.
 impl Collectives {
     /// How far the parts have come in their schedules, by key.

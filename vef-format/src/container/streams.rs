@@ -72,7 +72,7 @@ impl TaskRecords<'_> {
 /// Readers of all tasks of a container.
 ///
 /// Memory: 88 bytes and a window for each task. The windows have 64 KiB in traces of less than a hundred tasks, 6 MiB in all
-/// in larger ones, and at least 144 bytes each.
+/// in larger ones, and at least 144 bytes each; but no more than the records of any task can have.
 #[derive(Debug)]
 pub struct Streams {
     reader: Arc<Reader>,
@@ -188,12 +188,17 @@ impl Cursors {
     /// At the first record of each list, in a trace of `tasks` tasks.
     pub(super) fn new(lists: impl Iterator<Item = List>, tasks: u32) -> Self {
         let spot = Spot { offset: 0, length: 0, items: 0 };
-        let block = |list| Present { places: Places::new(list), spot, raw: 0, read: 0 };
+        let mut most = 0;
+        let block = |list: List| {
+            most = list.items.max(most);
+            Present { places: Places::new(list), spot, raw: 0, read: 0 }
+        };
         let blocks: Vec<_> = lists.map(block).collect();
+        let content = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(LONGEST);
         let streams = vec![Stream::new(0); blocks.len()];
         let mut window = match streams.len() {
             0 | 1 => 0,
-            tasks => (WINDOWS / tasks).clamp(SMALLEST, LARGEST),
+            tasks => (WINDOWS / tasks).min(content).clamp(SMALLEST, LARGEST),
         };
         if window > LINE * LINE {
             // An odd number of cache lines: otherwise tasks that advance in step would all use the same few cache sets.
@@ -388,7 +393,40 @@ impl Cursors {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{About, Settings, Writer};
     use super::*;
+    use crate::ids::MessageId;
+    use crate::record::{Dependency, Header, Message};
+    use crate::units::{Bytes, Ticks};
+    use std::path::Path;
+
+    #[test]
+    fn windows_are_no_longer_than_the_records() {
+        let header = Header { tasks: 8, messages: 48, clock: crate::units::Picos(1), ..Header::default() };
+        let mut writer = Writer::new(Vec::new(), &header, &About::default(), Settings::default()).unwrap();
+        for id in 0..48 {
+            let (src, dst) = (Rank(id as u32 % 8), Rank(0));
+            let (bytes, time) = (Bytes(u64::MAX), Ticks(u64::MAX >> 3));
+            let message = Message {
+                id: MessageId(id << 40),
+                src,
+                dst,
+                bytes,
+                awaited: false,
+                after: Dependency::Start,
+                time,
+            };
+            writer.message(&message).unwrap();
+        }
+        let reader = Reader::from_bytes(writer.finish().unwrap(), Path::new("few.vefx")).unwrap();
+        let mut streams = Streams::new(Arc::new(reader));
+        let window = streams.cursors.window;
+        assert!((SMALLEST..=6 * LONGEST).contains(&window), "{window}");
+        for task in (0..8).map(Rank) {
+            let records = std::iter::from_fn(|| streams.next(task).unwrap());
+            assert_eq!(records.count(), 6);
+        }
+    }
 
     #[test]
     fn a_stream_is_small() {

@@ -8,6 +8,7 @@ use crate::parallel;
 use crate::progress::Bar;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
+use interchange::Files;
 use placement::{ArrivalList, Placement};
 use replay::{BuildError, Follow};
 use sim_example::calibration::Calibration;
@@ -241,11 +242,14 @@ pub(super) fn settings(
         job.places = places(&placement)?;
     }
     names.schedule(sim, &mut jobs)?;
-    let arrivals = sim.arrivals.as_deref().map(ArrivalList::read).transpose()?;
+    let list = |file: &Path| -> Result<ArrivalList, Failure> {
+        Ok(ArrivalList::read(Files::open(file)?, &file.display().to_string())?)
+    };
+    let arrivals = sim.arrivals.as_deref().map(list).transpose()?;
     let mut settings = Settings { jobs, network: sim.network.settings.clone(), ..Settings::default() };
     settings.background.clone_from(&sim.background);
     if let Some(arrivals) = &arrivals {
-        settings.arrive(arrivals, &names.programs(sim)?, sim.arrival_second)?;
+        settings.arrive(arrivals, &names.programs(sim)?, sim.arrival_second, sim.backfill)?;
     }
     settings.network.packet.classes = names.classes(sim)?;
     settings.send_completion = sim.send_completion;

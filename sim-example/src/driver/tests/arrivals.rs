@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use placement::ArrivalList;
+use placement::{ArrivalList, Backfill};
 use proptest::prelude::*;
 use replay::Picos;
 use results::simulation::ArrivedJob;
@@ -27,8 +27,15 @@ fn computing(ranks: u32, nanoseconds: u64) -> NamedTempFile {
 
 /// Jobs by submit time and processors, as a list whose second is a nanosecond of the simulation.
 fn list(jobs: &[(u64, u32)], nodes: u32) -> ArrivalList {
-    let line = |(number, (submit, processors)): (u32, &(u64, u32))| {
-        format!("{number} {submit} -1 9 {processors} -1 -1 -1 -1 -1 1 1 1 -1 1 -1 -1 -1\n")
+    let jobs: Vec<(u64, u32, u64)> =
+        jobs.iter().map(|&(submit, processors)| (submit, processors, 9)).collect();
+    requesting(&jobs, nodes)
+}
+
+/// The same with requested times.
+fn requesting(jobs: &[(u64, u32, u64)], nodes: u32) -> ArrivalList {
+    let line = |(number, (submit, processors, time)): (u32, &(u64, u32, u64))| {
+        format!("{number} {submit} -1 9 {processors} -1 -1 -1 {time} -1 1 1 1 -1 1 -1 -1 -1\n")
     };
     let lines: String = (1..).zip(jobs).map(line).collect();
     ArrivalList::parse(&format!("; MaxNodes: {nodes}\n{lines}"), "list.swf").unwrap()
@@ -37,7 +44,7 @@ fn list(jobs: &[(u64, u32)], nodes: u32) -> ArrivalList {
 fn arriving(traces: &[&NamedTempFile], list: &ArrivalList) -> Settings {
     let jobs = traces.iter().map(|trace| Workload::new(trace.path())).collect();
     let mut settings = Settings { jobs, ..Settings::default() };
-    settings.arrive(list, &[], Picos(1_000)).unwrap();
+    settings.arrive(list, &[], Picos(1_000), Backfill::None).unwrap();
     settings
 }
 
@@ -73,6 +80,23 @@ fn three_jobs_on_four_nodes_by_hand() {
     assert_eq!(report.arrivals_table().rows().count(), 3);
 }
 
+/// The same with backfilling: of the four nodes that are free at 100 the second job needs two, then all.
+#[test]
+fn a_short_job_overtakes_by_hand() {
+    let (three, two, one) = (computing(3, 100), computing(2, 50), computing(1, 10));
+    let jobs = [(0, 3, 100), (20, 2, 60), (30, 1, 60), (35, 1, 60), (40, 1, 71)];
+    let mut settings = arriving(&[&three, &two, &one], &list(&[(0, 1)], 4));
+    settings.arrive(&requesting(&jobs, 4), &[], Picos(1_000), Backfill::Easy).unwrap();
+    // The third, fourth and fifth have one node in turn: two are left beside those of the second.
+    assert_eq!(times(&run(&settings)), [(1, 0, 100), (2, 80, 50), (3, 0, 10), (4, 5, 10), (5, 10, 10)]);
+    let jobs = [(0, 3, 100), (20, 4, 60), (30, 1, 60), (40, 1, 61)];
+    let all = computing(4, 50);
+    let mut four = arriving(&[&three, &all, &one], &list(&[(0, 1)], 4));
+    four.arrive(&requesting(&jobs, 4), &[], Picos(1_000), Backfill::Easy).unwrap();
+    // The third would be over at 90, the fourth at 101.
+    assert_eq!(times(&run(&four)), [(1, 0, 100), (2, 80, 50), (3, 0, 10), (4, 110, 10)]);
+}
+
 /// Messages of jobs at the same time meet in the network: both send over the only cable between two switches.
 #[test]
 fn jobs_that_run_at_once_share_the_network() {
@@ -96,18 +120,35 @@ fn jobs_that_run_at_once_share_the_network() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), [alone, alone + 1_000, alone + 9_000]);
 }
 
-/// The start and end of each job, a nanosecond at a time: nothing here is code of the simulator.
-fn stepped(jobs: &[(u64, u32)], lengths: &[u64], nodes: u32) -> Vec<(u64, u64)> {
+/// The wait and length of each job, a nanosecond at a time: nothing here is code of the simulator. With requested times jobs are backfilled, when others
+/// arrive or end.
+fn stepped(jobs: &[(u64, u32)], lengths: &[u64], nodes: u32, requested: Option<&[u64]>) -> Vec<(u64, u64)> {
     let mut started: Vec<Option<u64>> = vec![None; jobs.len()];
     let length = |job: usize| lengths[jobs[job].1 as usize - 1];
     let mut now = 0;
     while started.contains(&None) {
-        let used: u32 = (0..jobs.len())
-            .filter(|&job| started[job].is_some_and(|start| start <= now && now < start + length(job)))
-            .map(|job| jobs[job].1)
-            .sum();
-        let next = (0..jobs.len()).find(|&job| started[job].is_none());
-        match next.filter(|&job| jobs[job].0 <= now && jobs[job].1 + used <= nodes) {
+        let runs = |job: &usize| started[*job].is_some_and(|start| now < start + length(*job));
+        let running: Vec<usize> = (0..jobs.len()).filter(runs).collect();
+        let free = nodes - running.iter().map(|&job| jobs[job].1).sum::<u32>();
+        let waiting: Vec<usize> =
+            (0..jobs.len()).filter(|&job| started[job].is_none() && jobs[job].0 <= now).collect();
+        let ended = |job: usize| started[job].is_some_and(|start| now == start + length(job));
+        let is_event = (0..jobs.len()).any(|job| jobs[job].0 == now || ended(job));
+        let may_start = |job: usize| {
+            let (first, wanted) = (waiting[0], jobs[job].1);
+            let Some(requested) = requested.filter(|_| job != first) else {
+                return job == first && wanted <= free;
+            };
+            // Free nodes at a later moment, if all end as they said, or at once if they should have.
+            let free_at = |at: u64| {
+                let still = running.iter().filter(|&&job| started[job].unwrap() + requested[job] > at);
+                nodes - still.map(|&job| jobs[job].1).sum::<u32>()
+            };
+            let shadow = (now..).find(|&at| free_at(at) >= jobs[first].1).unwrap();
+            let left = free_at(shadow) - jobs[first].1;
+            wanted <= free && (now + requested[job] <= shadow || wanted <= left)
+        };
+        match waiting.iter().copied().find(|&job| is_event && may_start(job)) {
             Some(job) => started[job] = Some(now),
             None => now += 1,
         }
@@ -130,8 +171,49 @@ proptest! {
         let traces: Vec<NamedTempFile> = (1..).zip(&lengths).map(|(ranks, length)| computing(ranks, *length)).collect();
         let report = run(&arriving(&traces.iter().collect::<Vec<_>>(), &list(&jobs, nodes)));
         let found: Vec<(u64, u64)> = times(&report).into_iter().map(|(_, wait, time)| (wait, time)).collect();
-        prop_assert_eq!(found, stepped(&jobs, &lengths, nodes));
+        prop_assert_eq!(found, stepped(&jobs, &lengths, nodes, None));
     }
+
+    #[test]
+    fn backfilled_jobs_wait_as_in_a_queue_that_steps_through_time(
+        gaps in prop::collection::vec((0u64..20, 1u32..=4, 1u64..80), 1..40),
+        lengths in prop::collection::vec(1u64..60, 4),
+        nodes in 4u32..9,
+    ) {
+        let mut submit = 0;
+        let jobs: Vec<(u64, u32, u64)> =
+            gaps.into_iter().map(|(gap, ranks, time)| { submit += gap; (submit, ranks, time) }).collect();
+        let traces: Vec<NamedTempFile> = (1..).zip(&lengths).map(|(ranks, length)| computing(ranks, *length)).collect();
+        let mut settings = arriving(&traces.iter().collect::<Vec<_>>(), &list(&[(0, 1)], nodes));
+        settings.arrive(&requesting(&jobs, nodes), &[], Picos(1_000), Backfill::Easy).unwrap();
+        let found: Vec<(u64, u64)> = times(&run(&settings)).into_iter().map(|(_, wait, time)| (wait, time)).collect();
+        let (times, jobs): (Vec<u64>, Vec<(u64, u32)>) =
+            jobs.iter().map(|&(submit, ranks, time)| (time, (submit, ranks))).unzip();
+        prop_assert_eq!(found, stepped(&jobs, &lengths, nodes, Some(&times)));
+    }
+}
+
+/// What links carried is told by trace, and by rank of the trace: instances of one are together.
+#[test]
+fn links_are_those_of_traces() {
+    let pair = trace("VEF3 2 2 0 0 0 0 1000\n0 0 1 1000 4 10 -1\n1 1 1 0 2 0 0\n");
+    let back = trace("VEF3 3 2 0 0 0 0 1000\n0 2 1 500 4 10 -1\n1 1 1 0 2 0 0\n");
+    let jobs = [(0, 2), (0, 3), (0, 2), (10_000, 3), (10_000, 2), (20_000, 2)];
+    let mut settings = arriving(&[&pair, &back], &list(&jobs, 8));
+    settings.observe.links = true;
+    let report = run(&settings);
+    let links = report.links.all.as_ref().unwrap();
+    let mut of_sources = std::collections::BTreeMap::new();
+    for source in links.iter().flat_map(|link| &link.over_time.as_ref().unwrap().sources) {
+        *of_sources.entry((source.job, source.task)).or_insert(0) += source.bytes;
+    }
+    // Over two links each.
+    assert_eq!(of_sources.into_iter().collect::<Vec<_>>(), [((0, 0), 2 * 4 * 1000), ((1, 2), 2 * 2 * 500)]);
+    let mut of_traces = [0; 2];
+    for job in links.iter().flat_map(|link| &link.over_time.as_ref().unwrap().jobs) {
+        of_traces[job.job.unwrap() as usize] += job.bytes;
+    }
+    assert_eq!(of_traces, [8_000, 2_000]);
 }
 
 /// A job also holds its nodes until a message has arrived for which no task waits.
@@ -148,7 +230,7 @@ fn arrivals_that_cannot_be() {
     let two = computing(2, 10);
     let mut settings = Settings { jobs: vec![Workload::new(two.path())], ..Settings::default() };
     let mut arrive = |list: &ArrivalList, second: u64| {
-        settings.arrive(list, &[], Picos(second)).map_err(|e| e.to_string())
+        settings.arrive(list, &[], Picos(second), Backfill::Easy).map_err(|e| e.to_string())
     };
     assert_eq!(arrive(&list(&[(0, 3)], 4), 1).unwrap_err(), "list.swf:2: job 1: no trace has 3 ranks");
     assert_eq!(arrive(&list(&[], 4), 1).unwrap_err(), "the list of arrivals has no job that ran");
@@ -158,6 +240,17 @@ fn arrivals_that_cannot_be() {
     );
     let unknown = ArrivalList::parse("1 0 -1 9 2 -1 -1 -1 -1 -1 1 1 1 -1 1 -1 -1 -1\n", "list.swf").unwrap();
     assert!(arrive(&unknown, 1).unwrap_err().contains("give a topology"));
+    let unread =
+        ArrivalList::parse("; MaxNodes: few\n1 0 -1 9 2 -1 -1 -1 -1 -1 1 1 1 -1 1 -1 -1 -1\n", "list.swf");
+    assert_eq!(
+        arrive(&unread.unwrap(), 1).unwrap_err(),
+        "list.swf:1: MaxNodes: \"few\": not a number from 1"
+    );
+    let endless = ArrivalList::parse("1 0 -1 -1 2 -1 -1 -1 -1 -1 1 1 1 -1 1 -1 -1 -1\n", "list.swf").unwrap();
+    assert_eq!(
+        arrive(&endless, 1).unwrap_err(),
+        "list.swf:1: backfilling needs the requested time or the run time: both are unknown"
+    );
     let error = |settings: &Settings| simulate(settings, &mut |_| {}).unwrap_err().to_string();
     let mut small = arriving(&[&two], &list(&[(0, 2)], 1));
     assert_eq!(error(&small), "the jobs of trace 0 need 2 nodes; the topology has 1");
