@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
-use crate::job::Running;
+use crate::running::Running;
 use crate::message::Sink;
 use crate::options::SendCompletion;
 use crate::sequence::{Sequence, Wait};
