@@ -9,6 +9,9 @@
  *                                                its own sends, or for what it puts
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
  *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
+ *     seconds marked_target|marked_threads       ten times rank 1 sleeps 12 ms in a phase (MPI_Pcontrol(6)), then longer, and prints for how many
+ *                                                nanoseconds it was in it; meanwhile rank 0 gets from its window, or another thread of
+ *                                                rank 1 sends
  *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms;
  *                                                each rank prints how many nanoseconds it slept
  */
@@ -248,6 +251,65 @@ static void wait_for_puts(void)
     MPI_Win_free(&window);
 }
 
+static long long in_phase;
+
+static void marked_work(void)
+{
+    long long begin = now();
+    MPI_Pcontrol(6);
+    work(12);
+    MPI_Pcontrol(-6);
+    in_phase += now() - begin;
+}
+
+/* Ten times rank 1 sleeps 12 ms in a phase, and 3 ms behind it, while rank 0 asks for data of its window. */
+static void answer_in_phases(void)
+{
+    int own = 0, other;
+    MPI_Win window;
+    MPI_Win_create(&own, sizeof own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    for (int step = 0; step < 10; step++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) {
+            marked_work();
+            work(3);
+        } else if (rank == 0) {
+            work(4);
+            MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+            MPI_Get(&other, sizeof other, MPI_CHAR, 1, 0, sizeof other, MPI_CHAR, window);
+            MPI_Win_unlock(1, window);
+        }
+    }
+    MPI_Win_free(&window);
+}
+
+/* The other thread sends when the first one is in the phase, and long after that. */
+static void *send_twice(void *unused)
+{
+    for (int i = 0; i < 2; i++) {
+        work(i == 0 ? 5 : 15);
+        MPI_Send(NULL, 0, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    }
+    return unused;
+}
+
+/* Ten times the first thread of rank 1 sleeps 12 ms in a phase, and makes no call until the other thread has ended. */
+static void phases_beside_a_thread(void)
+{
+    pthread_t thread;
+    for (int step = 0; step < 10; step++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) {
+            for (int i = 0; i < 2; i++) MPI_Recv(NULL, 0, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else if (rank == 1) {
+            work(2);
+            pthread_create(&thread, NULL, send_twice, NULL);
+            marked_work();
+            pthread_join(thread, NULL);
+        }
+    }
+}
+
 /* The rank as the launcher tells it, before MPI_Init. */
 static int launched(void)
 {
@@ -261,7 +323,7 @@ int main(int argc, char **argv)
     int provided, step, halo = 0, other;
     mode = argc > 1 ? argv[1] : "";
     if (is("skew") && launched() == 3) work(1000 - 1e-6);
-    MPI_Init_thread(&argc, &argv, is("threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Init_thread(&argc, &argv, strstr(mode, "threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (is("recv") || strstr(mode, "probe") || is("threads")) {
@@ -272,6 +334,9 @@ int main(int argc, char **argv)
         wait_for_sends();
     } else if (is("puts")) {
         wait_for_puts();
+    } else if (strstr(mode, "marked")) {
+        is("marked_target") ? answer_in_phases() : phases_beside_a_thread();
+        if (rank == 1) printf("%lld\n", in_phase);
     } else if (is("some")) {
         wait_for_some();
     } else if (is("skew")) {
