@@ -1,8 +1,8 @@
 /* Programs whose seconds are known: all work is sleep.
  *
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
- *     seconds dup|idup|split|split_type|create|create_group|cart|graph|file|resize|seek_shared|write_all|write_fails
- *                                              ten times: rank 0 sleeps 20 ms, all create (file: open; the last four: agree on an
+ *     seconds dup|used|idup|split|split_type|create|create_group|cart|graph|file|resize|seek_shared|write_all|write_fails
+ *                                              ten times: rank 0 sleeps 20 ms, all create (used: and use what they created; file: open; the last four: agree on an
  *                                              open file; write_fails: rank 1 cannot write)
  *     seconds late_recv|late_wait                ten times: rank 0 sends 8 MB to rank 1, which sleeps 20 ms before it waits for them
  *     seconds sends|isends|puts                  ten times: rank 1 computes 20 ms before it receives 8 MB of rank 0, which waits for
@@ -143,8 +143,12 @@ static void create(void)
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Request request;
     MPI_Group group;
-    int periodic = 1, index[64], edges[64], i;
-    if (is("dup")) MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    int periodic = 1, index[64], edges[64], i = 0;
+    if (is("dup") || is("used")) MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    if (is("used")) {
+        MPI_Bcast(&i, 1, MPI_INT, 0, made);
+        MPI_Barrier(made);
+    }
     if (is("idup")) {
         MPI_Comm_idup(MPI_COMM_WORLD, &made, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);

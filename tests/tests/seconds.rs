@@ -118,7 +118,7 @@ fn ranks_wait_for_each_other_where_something_is_created() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
         let communicators =
-            ["dup", "idup", "split", "split_type", "create", "create_group", "cart", "graph"];
+            ["dup", "used", "idup", "split", "split_type", "create", "create_group", "cart", "graph"];
         let files = ["file", "resize", "seek_shared", "write_all", "write_fails"];
         for way in communicators.into_iter().chain(files) {
             let trace = traced(mpi, &program, way, work.path());
@@ -126,6 +126,19 @@ fn ranks_wait_for_each_other_where_something_is_created() {
             let (whole, without) = (replayed(&trace, "1"), replayed(&trace, "0=0"));
             assert!(whole > 200.0, "{mpi:?} {way}: {whole} ms");
             assert!(without < 0.25 * whole, "{mpi:?} {way}: {whole} ms, without rank 0's work {without} ms");
+            if !["used", "create_group", "file"].contains(&way) {
+                continue;
+            }
+            // Collectives of each iteration are on another communicator.
+            let mut command = vef();
+            command.args(["sim", "--model", "latency", "--json", "--iterations"]).arg(&trace);
+            let result: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+            let iterations = result["jobs"][0]["part"]["iterations"].as_f64().expect("a number");
+            let time = result["runtime_ps"].as_f64().expect("a time") / 1e9;
+            assert!(
+                (8.0..=9.0).contains(&iterations) && time >= 20.0 * (iterations - 1.0),
+                "{mpi:?} {way}: {result:#}"
+            );
         }
     }
 }
