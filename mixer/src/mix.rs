@@ -384,7 +384,7 @@ impl Mix<'_> {
             let (matches, matched) = matching.run(&room);
             drop((ends, imports));
             all.matched.merge(matched);
-            all.notes.take(first, &mut tasks, &matches, shared, store)?;
+            all.notes.take(first, &mut tasks, &matches, &shifts[range(&part)], shared, store)?;
             let with_partners = |(mut task, matches)| {
                 let partners = Partners::of(&mut task, matches);
                 (task, partners)

@@ -10,7 +10,7 @@ use crate::prepared::OperationRef;
 use crate::store::{Store, Stored};
 use crate::summary::{Spent, Summary};
 use crate::task::{Fate, Task};
-use crate::thread_notes::{self, Sequences, UnplacedNotes};
+use crate::thread_notes::{self, Sequences};
 use std::fs::File;
 use std::ops::Range;
 use vef_format::capture::Capture;
@@ -103,17 +103,18 @@ pub(crate) struct AllNotes {
 }
 
 impl AllNotes {
-    /// Stores the notes of `tasks`, the first of which is `first`. A task with dropped records keeps only `spans`, `times` and `files`, because other notes
+    /// Stores the notes of `tasks`, the first of which is `first`; `shifts` convert their clocks. A task with dropped records keeps only `spans`, `times` and `files`, because other notes
     /// refer to records by their index in the walk.
     pub(crate) fn take(
         &mut self,
         first: Rank,
         tasks: &mut [Task],
         matches: &[Matches],
+        shifts: &[i64],
         shared: &Shared<'_>,
         store: &Store,
     ) -> Result<(), MixError> {
-        for ((rank, task), matches) in (first.0..).zip(tasks).zip(matches) {
+        for (((rank, task), matches), &shift) in (first.0..).zip(tasks).zip(matches).zip(shifts) {
             let (mut notes, unplaced) = (std::mem::take(&mut task.notes), task.unplaced_notes.take());
             if notes.is_empty() && unplaced.is_none() {
                 continue;
@@ -134,10 +135,10 @@ impl AllNotes {
                 put(&mut bytes, section as u64, &piece);
             }
             self.placed.push(store.add(bytes)?);
-            if let Some(UnplacedNotes(notes)) = unplaced.filter(|_| whole) {
+            if let Some(notes) = unplaced.filter(|_| whole) {
                 let mut bytes = Vec::new();
                 varint::put(&mut bytes, rank.into());
-                put(&mut bytes, UNPLACED, &notes);
+                put(&mut bytes, UNPLACED, &notes.on_common_clock(shift));
                 self.unplaced.push(store.add(bytes)?);
             }
         }
@@ -145,7 +146,7 @@ impl AllNotes {
     }
 }
 
-/// Instead of a section: [`UnplacedNotes`].
+/// Instead of a section: [`UnplacedNotes`](thread_notes::UnplacedNotes).
 const UNPLACED: u64 = Section::ALL.len() as u64;
 
 /// Appends a piece of notes.

@@ -177,7 +177,7 @@ impl Task {
         let sides = self.sends.memory() + self.receives.memory();
         let postings = size_of::<Posting>() * self.postings.as_ref().map_or(0, Vec::capacity);
         let notes: usize = self.notes.iter().map(|(_, piece)| piece.capacity()).sum();
-        let unplaced = self.unplaced_notes.as_ref().map_or(0, |notes| notes.0.capacity());
+        let unplaced = self.unplaced_notes.as_ref().map_or(0, UnplacedNotes::memory);
         let found = size_of::<Found>() * self.found.capacity();
         notes + unplaced + self.records.memory() + sides + postings + self.fates.capacity() + found + calls
     }

@@ -17,7 +17,22 @@ use vef_format::varint::{self, Source};
 
 /// The notes of a task in the order of the walk: encoded [entries](Entry).
 #[derive(Debug)]
-pub(crate) struct UnplacedNotes(pub(crate) Vec<u8>);
+pub(crate) struct UnplacedNotes(Vec<u8>);
+
+impl UnplacedNotes {
+    /// Allocated bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.capacity()
+    }
+
+    /// For [`place`]; `shift` converts the task's clock to the common one.
+    pub(crate) fn on_common_clock(self, shift: i64) -> Vec<u8> {
+        let mut notes = ThreadNotes::default();
+        notes.add(&Entry::Clock(shift));
+        notes.entries.extend(self.0);
+        notes.entries
+    }
+}
 
 /// Makes [`UnplacedNotes`].
 #[derive(Debug, Default)]
@@ -30,6 +45,8 @@ pub(crate) struct ThreadNotes {
 /// An entry. A record is given by the number of records made since, itself included.
 #[derive(Serialize, Deserialize)]
 enum Entry<'a> {
+    /// What converts the times of the other entries to the common clock.
+    Clock(i64),
     /// When the task's computing began: after `MPI_Init`, or with it.
     Begun(u64),
     /// The next record is of this thread.
@@ -44,8 +61,10 @@ enum Entry<'a> {
     Counts { record: u64, sent: Cow<'a, [u64]>, received: Cow<'a, [u64]> },
     /// In front of the thread's next record: a wait for the send of a record.
     Wait { thread: u16, send: u64, before: u64, took: u64 },
-    /// In front of the thread's next record: a phase begins or ends.
-    Phase { thread: u16, begin: bool, name: &'a str },
+    /// A phase begins or ends.
+    Phase { thread: u16, at: u64, begin: bool, name: &'a str },
+    /// What the thread of the next record computed, since its latest one, before the first phase mark without this.
+    BeforePhase(u64),
 }
 
 impl ThreadNotes {
@@ -72,8 +91,13 @@ impl ThreadNotes {
         self.add(&Entry::Function(function.number() as u16));
     }
 
+    /// `thread` marks that a phase begins or ends.
+    pub(crate) fn phase(&mut self, thread: u16, at: u64, begin: bool, name: &str) {
+        self.add(&Entry::Phase { thread, at, begin, name });
+    }
+
     /// Adds a note of the current event, which is of `thread`. A tag, a detached send and counts belong to the record `place`,
-    /// which has been made; a wait and a phase to the thread's next record.
+    /// which has been made; a wait to the thread's next record.
     pub(crate) fn put(&mut self, thread: u16, place: u64, note: &Note<'_>) {
         let record = self.made.saturating_sub(place);
         let entry = match *note {
@@ -85,9 +109,10 @@ impl ThreadNotes {
             Note::SendWait { send, before, took } => {
                 Entry::Wait { thread, send: self.made - send, before: before.0, took: took.0 }
             }
-            Note::Phase { begin, name } => Entry::Phase { thread, begin, name },
-            // `made_by` has the calls; the others are of the task or of the trace as a whole.
+            Note::BeforePhase(computed) => Entry::BeforePhase(computed.0),
+            // `made_by` has the calls, and `phase` the phases; the others are of the task or of the trace as a whole.
             Note::Call(_)
+            | Note::Phase { .. }
             | Note::Initialised(_)
             | Note::StartUp(_)
             | Note::Finalised(_)
@@ -95,7 +120,6 @@ impl ThreadNotes {
             | Note::File { .. }
             // The records have their times when they are placed.
             | Note::Moment(_)
-            | Note::BeforePhase(_)
             | Note::Host(_)
             | Note::Root(_)
             | Note::Blocks { .. } => return,
@@ -149,16 +173,20 @@ pub(crate) fn place(
     placed.finish()
 }
 
-/// What a note says that has a place, or waits for one.
-enum PendingNote<'a> {
+/// What a note says that has a place.
+enum PlacedNote<'a> {
     Plain(Note<'a>),
-    Wait {
-        send: u64,
-        before: u64,
-        took: u64,
-    },
+    Wait(Wait),
     /// Numbers of bytes sent and received, in the list of all.
     Counts(Range<usize>, Range<usize>),
+}
+
+/// A wait for the send of the record with this line.
+#[derive(Clone, Copy)]
+struct Wait {
+    send: LineIndex,
+    before: u64,
+    took: u64,
 }
 
 /// A record of the task, by its index in the trace.
@@ -167,15 +195,20 @@ type LineIndex = u32;
 /// Notes with their places in the trace.
 #[derive(Default)]
 struct Placed<'a> {
-    threads: HashMap<u16, Thread<'a>>,
-    /// Number of notes so far that were on the next record of a thread.
-    awaiting: usize,
+    threads: HashMap<u16, Thread>,
+    /// Number of waits so far.
+    waits: usize,
     /// Lost time of each line that is not yet subtracted from a wait.
     lost: Vec<u64>,
-    /// How much later each line began than the one before it.
-    steps: Vec<u64>,
+    /// When each line began, or the latest before it.
+    starts: Vec<u64>,
+    /// What converts times of the task's clock to that of `starts`.
+    shift: i64,
     /// When the task's computing began.
     begun: u64,
+    /// The line behind each phase mark, and how many of them have a note of what was computed before.
+    marks: Vec<LineIndex>,
+    settled: usize,
     /// The line of each record made.
     made: Vec<LineIndex>,
     /// How many of them have a function.
@@ -183,29 +216,32 @@ struct Placed<'a> {
     /// The function of each line.
     functions: Vec<u16>,
     tags: Vec<(LineIndex, i32)>,
-    notes: Vec<(LineIndex, PendingNote<'a>)>,
+    notes: Vec<(LineIndex, PlacedNote<'a>)>,
     counts: Vec<u64>,
 }
 
 /// A thread of the task.
 #[derive(Default)]
-struct Thread<'a> {
+struct Thread {
     /// The lines of its records that have not been made.
     next: VecDeque<LineIndex>,
-    /// Notes on the next one, numbered over all threads.
-    pending: Vec<(usize, PendingNote<'a>)>,
+    /// The line of the latest one that has been made.
+    made: Option<LineIndex>,
+    /// Waits in front of the next one, numbered over all threads.
+    waits: Vec<(usize, Wait)>,
 }
 
 impl<'a> Placed<'a> {
     fn new(sequence: &[u8]) -> Result<Self, MixError> {
-        let mut placed = Self::default();
+        let (mut placed, mut start) = (Self::default(), 0);
         let mut source = Source::new(sequence, 0);
         while source.remaining() > 0 {
             let [thread, lost, step] = source.fields::<3, 0>()?;
             let line = placed.lost.len() as LineIndex;
             placed.threads.entry(thread as u16).or_default().next.push_back(line);
             placed.lost.push(lost);
-            placed.steps.push(step);
+            start += step;
+            placed.starts.push(start);
         }
         placed.functions = vec![u16::MAX; placed.lost.len()];
         Ok(placed)
@@ -214,12 +250,15 @@ impl<'a> Placed<'a> {
     /// Takes the next entry.
     fn take(&mut self, entry: Entry<'a>) -> Result<(), MixError> {
         match entry {
-            Entry::Begun(at) => self.begun = at,
+            Entry::Clock(shift) => self.shift = shift,
+            Entry::Begun(at) => self.begun = at.saturating_add_signed(self.shift),
             Entry::Record { thread } => {
                 let thread = self.threads.get_mut(&thread).ok_or(MixError::Garbled)?;
                 let line = thread.next.pop_front().ok_or(MixError::Garbled)?;
+                thread.made = Some(line);
                 self.made.push(line);
-                self.notes.extend(thread.pending.drain(..).map(|(_, note)| (line, note)));
+                let waits = thread.waits.drain(..);
+                self.notes.extend(waits.map(|(_, wait)| (line, PlacedNote::Wait(wait))));
             }
             Entry::Function(function) => {
                 for &line in &self.made[self.named..] {
@@ -229,30 +268,43 @@ impl<'a> Placed<'a> {
             }
             Entry::Tag { record, tag } => self.tags.push((self.line(record)?, tag)),
             Entry::Detached { record } => {
-                self.notes.push((self.line(record)?, PendingNote::Plain(Note::Detached)));
+                self.notes.push((self.line(record)?, PlacedNote::Plain(Note::Detached)));
             }
             Entry::Counts { record, sent, received } => {
                 let first = self.counts.len();
                 let second = first + sent.len();
                 self.counts.extend(sent.iter().chain(&*received));
-                let note = PendingNote::Counts(first..second, second..self.counts.len());
+                let note = PlacedNote::Counts(first..second, second..self.counts.len());
                 self.notes.push((self.line(record)?, note));
             }
             Entry::Wait { thread, send, before, took } => {
-                let send = self.line(send)?.into();
-                self.await_record(thread, PendingNote::Wait { send, before, took });
+                let wait = Wait { send: self.line(send)?, before, took };
+                self.threads.entry(thread).or_default().waits.push((self.waits, wait));
+                self.waits += 1;
             }
-            Entry::Phase { thread, begin, name } => {
-                self.await_record(thread, PendingNote::Plain(Note::Phase { begin, name }));
+            Entry::Phase { thread, at, begin, name } => {
+                let line = self.line_behind(thread, at.saturating_add_signed(self.shift));
+                self.marks.push(line);
+                self.notes.push((line, PlacedNote::Plain(Note::Phase { begin, name })));
+            }
+            Entry::BeforePhase(computed) => {
+                let line = *self.marks.get(self.settled).ok_or(MixError::Garbled)?;
+                self.settled += 1;
+                let lost = self.lost.get(line as usize).copied().unwrap_or(0);
+                let computed = Ticks(computed.saturating_sub(lost));
+                self.notes.push((line, PlacedNote::Plain(Note::BeforePhase(computed))));
             }
         }
         Ok(())
     }
 
-    /// Puts a note on the next record of a thread.
-    fn await_record(&mut self, thread: u16, note: PendingNote<'a>) {
-        self.threads.entry(thread).or_default().pending.push((self.awaiting, note));
-        self.awaiting += 1;
+    /// The first line that began at `at` or later; those of `thread` are in the order of its calls, whatever the clock says.
+    fn line_behind(&self, thread: u16, at: u64) -> LineIndex {
+        let line = self.starts.partition_point(|&start| start < at) as LineIndex;
+        let thread = self.threads.get(&thread);
+        let first = thread.and_then(|thread| thread.made).map_or(0, |made| made + 1);
+        let last = thread.and_then(|thread| thread.next.front().copied());
+        line.max(first).min(last.unwrap_or(LineIndex::MAX))
     }
 
     /// The line of a record, by the number of records made since.
@@ -264,16 +316,13 @@ impl<'a> Placed<'a> {
     /// The notes, by section.
     fn finish(mut self) -> Result<Vec<(Section, Vec<u8>)>, MixError> {
         let Self { threads, mut tags, mut notes, counts, .. } = self;
-        let mut pending: Vec<_> = threads.into_values().flat_map(|thread| thread.pending).collect();
-        pending.sort_unstable_by_key(|&(number, _)| number);
+        let mut waits: Vec<_> = threads.into_values().flat_map(|thread| thread.waits).collect();
+        waits.sort_unstable_by_key(|&(number, _)| number);
         // Behind a thread's last record: the task's last record, MPI_Finalize, waits for its sends.
-        let end = self.lost.len() as LineIndex;
-        notes.extend(pending.into_iter().filter_map(|(_, note)| match note {
-            PendingNote::Wait { send, .. } => {
-                Some((end.checked_sub(1)?, PendingNote::Wait { send, before: 0, took: 0 }))
-            }
-            note => Some((end, note)),
-        }));
+        if let Some(last) = (self.lost.len() as LineIndex).checked_sub(1) {
+            let at_end = |(_, wait)| (last, PlacedNote::Wait(Wait { before: 0, took: 0, ..wait }));
+            notes.extend(waits.into_iter().map(at_end));
+        }
         notes.sort_by_key(|&(line, _)| line);
         tags.sort_by_key(|&(line, _)| line);
         tags.dedup_by_key(|&mut (_, tag)| tag);
@@ -287,25 +336,24 @@ impl<'a> Placed<'a> {
                 placed.put(line, &Note::Call(names.get(usize::from(function)).ok_or(MixError::Garbled)?));
             }
         }
-        let (mut at, mut lag) = (0, Note::LAG);
-        for (line, step) in (0..).zip(&self.steps) {
-            (at, lag) = (at + step, lag.saturating_add(*step));
-            if lag >= Note::LAG {
-                lag = 0;
-                placed.put(line, &Note::Moment(Ticks(at.saturating_sub(self.begun))));
+        let mut noted = None;
+        for (line, &start) in (0..).zip(&self.starts) {
+            if noted.is_none_or(|noted| start - noted >= Note::LAG) {
+                noted = Some(start);
+                placed.put(line, &Note::Moment(Ticks(start.saturating_sub(self.begun))));
             }
         }
         for (line, note) in notes {
             let note = match note {
-                PendingNote::Plain(note) => note,
+                PlacedNote::Plain(note) => note,
                 // The replay of another order cannot wait for a send that is not started yet.
-                PendingNote::Wait { send, .. } if send >= line.into() => continue,
-                PendingNote::Wait { send, before, took } => {
+                PlacedNote::Wait(Wait { send, .. }) if send >= line => continue,
+                PlacedNote::Wait(Wait { send, before, took }) => {
                     let lost = &mut self.lost[line as usize];
                     let (before, took) = (take_from(before, lost), take_from(took, lost));
-                    Note::SendWait { send, before: Ticks(before), took: Ticks(took) }
+                    Note::SendWait { send: send.into(), before: Ticks(before), took: Ticks(took) }
                 }
-                PendingNote::Counts(sent, received) => {
+                PlacedNote::Counts(sent, received) => {
                     Note::Counts { sent: &counts[sent], received: &counts[received] }
                 }
             };

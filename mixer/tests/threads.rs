@@ -11,6 +11,7 @@ use model::Plan;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;
+use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
 use vef_format::container::{About, Note, Reader, Section, Settings};
 use vef_format::convert::convert;
@@ -466,9 +467,60 @@ fn a_container_has_the_notes_of_all_threads() {
     ];
     said(Section::Calls, &calls.map(|(at, name)| (at, Note::Call(name))));
     said(Section::Counts, &[(7, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
+    // In front of the next record of any thread. Of that in front of record 2, the second thread computed 10 ns before; record 8 begins at the end of
+    // a call that began before.
     let phase = |begin| Note::Phase { begin, name: "solve" };
-    said(Section::Phases, &[(3, phase(true)), (10, phase(false))]);
+    said(Section::Phases, &[(2, phase(true)), (8, phase(false))]);
+    let before = |nanos| Note::BeforePhase(Ticks(nanos));
+    said(Section::Moments, &[(0, Note::Moment(Ticks(90))), (2, before(10)), (8, before(0))]);
     said(Section::Spans, &[(0, Note::StartUp(Ticks(10))), (0, Note::Finalised(Ticks(900)))]);
+}
+
+/// When records began, and phases, counts from a task's own start, whatever the clock of its host.
+#[test]
+fn notes_of_threads_do_not_depend_on_the_clock_of_their_host() {
+    let mut program = Program::new(2);
+    let at = |micros: u64| (1000 * micros, 1000 * micros + 10);
+    program.send(1, 0, at(20), 0, 7, 1);
+    program.call(1, 0, at(45), Action::Phase { begin: true, name: "solve" });
+    program.send(1, 1, at(60), 0, 8, 1);
+    program.call(1, 0, at(65), Action::Phase { begin: false, name: "solve" });
+    program.send(1, 0, at(90), 0, 7, 1);
+    for (micros, tag) in [(30, 7), (70, 8), (95, 7)] {
+        program.receive(0, 0, at(micros), 1, tag);
+    }
+    (0..2).for_each(|rank| program.call(rank, 0, at(120), Action::Finalize));
+    let noted = |later: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        capture::write_with(dir.path(), &program.0, |rank| RankInfo {
+            host: ["one", "two"][rank].into(),
+            realtime: 1_000_000_000 + later * rank as u64,
+            ..RankInfo::default()
+        });
+        let trace = dir.path().join("t.vefx");
+        mix(dir.path(), &trace, &Options::default(), &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        [Section::Phases, Section::Moments].map(|section| notes(&reader, section, 1))
+    };
+    let [phases, moments] = noted(0);
+    let phase = |begin| Note::Phase { begin, name: "solve" };
+    assert_eq!(
+        phases,
+        [(1, phase(true)), (2, phase(false))].map(|(place, note)| format!("{place} {note:?}"))
+    );
+    let moment = |nanos| Note::Moment(Ticks(nanos));
+    let before = |nanos| Note::BeforePhase(Ticks(nanos));
+    // The second thread computes from the beginning on; 20 µs of that are in front of the first one's send. After the phase, the first one has computed since then.
+    let expected = [
+        (0, moment(19_990)),
+        (1, moment(59_990)),
+        (2, moment(89_990)),
+        (3, moment(119_990)),
+        (1, before(25_000)),
+        (2, before(5000)),
+    ];
+    assert_eq!(moments, expected.map(|(place, note)| format!("{place} {note:?}")));
+    assert_eq!(noted(5_000_000), [phases, moments]);
 }
 
 proptest! {

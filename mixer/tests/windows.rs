@@ -6,7 +6,7 @@ use capture::{Program, WORLD, What};
 use mixer::{MixError, Options, Problem, Quiet, Rma, Summary, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
-use vef_format::container::{Note, Reader, Section};
+use vef_format::container::{Note, PhaseMarks, Reader, Section};
 use vef_format::ids::{CommRank, Rank};
 use vef_format::units::Bytes;
 
@@ -325,6 +325,43 @@ fn what_is_no_call_answers_nothing() {
     assert_eq!(with(None), expected(380));
     assert_eq!(with(Some(Action::Phase { begin: true, name: "solve" })), expected(380));
     assert_eq!(with(Some(Action::Preempted)), expected(370));
+}
+
+/// What a target computes in a phase belongs to that, whether it or its interface answers what others ask meanwhile.
+#[test]
+fn phases_of_a_target_have_what_it_computes() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    let phase = |begin| Action::Phase { begin, name: "solve" };
+    program.call(1, phase(true));
+    call(&mut program, 0, "MPI_Get", transfer(1, 0, 500));
+    call(&mut program, 0, "MPI_Win_flush", sync(Some(1)));
+    lasts(&mut program, 0, 20_000);
+    program.now += 12_000;
+    program.call(1, phase(false));
+    program.now += 3000;
+    program.receive(1, 0, 5);
+    lasts(&mut program, 1, 8200);
+    program.now += 8000;
+    program.send(0, 1, 5, 7).finish();
+    let computing = |rma| {
+        let dir = tempfile::tempdir().unwrap();
+        capture::write(dir.path(), &program.tasks);
+        let trace = dir.path().join("t.vefx");
+        mix(dir.path(), &trace, &Options { rma, ..Options::default() }, &Quiet).unwrap();
+        let reader = Reader::open(&trace).unwrap();
+        let mut times = Vec::new();
+        reader.task(Rank(1)).each_raw(|raw| times.push(raw.time)).unwrap();
+        let notes = |section| reader.notes(section, Rank(1)).unwrap();
+        let mut marks = PhaseMarks::new(notes(Section::Phases), Some(notes(Section::Moments)));
+        let mut computed = || {
+            let mark = marks.next(&reader).unwrap().unwrap();
+            times.iter().take(mark.record as usize).sum::<u64>() + mark.computed.0
+        };
+        let begin = computed();
+        computed() - begin
+    };
+    assert_eq!([computing(Rma::Software), computing(Rma::Hardware)], [12_300; 2]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod pattern;
 mod phases;
 mod selection;
 mod servers;
+mod shapes;
 
 pub(crate) use captured_time::captured_time;
 pub(crate) use filter::{Ahead, Filter};

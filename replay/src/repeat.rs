@@ -2,9 +2,9 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
-use crate::running::Running;
 use crate::message::Sink;
 use crate::options::SendCompletion;
+use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use vef_format::ids::Rank;
 use vef_format::units::Picos;

@@ -338,6 +338,24 @@ fn iterations_are_found_and_aligned() {
     }
 }
 
+/// A loop that makes a communicator in each iteration repeats itself, although no two iterations use the same one.
+#[test]
+fn iterations_that_make_communicators_are_found() {
+    let times = 9;
+    let mut text = format!("VEF3 2 2 {} {} {} 0 1000\n", times + 1, 3 * times, 6 * times);
+    (0..=times).for_each(|comm| text += &format!("C{comm} 0 1\n"));
+    for iteration in 0..times {
+        for (id, comm) in (3 * iteration..).zip([0, iteration + 1, iteration + 1]) {
+            (0..2).for_each(|rank| text += &format!("G{id} C{comm} 2 {rank} 8 8 0 5 -1\n"));
+        }
+    }
+    (0..2).for_each(|rank| text += &format!("{rank} {rank} {rank} 0 0 77 -1\n"));
+    let selection = loaded(&text).select(&Part::iterations("2-").unwrap()).unwrap();
+    assert_eq!(iterations_of(&selection), times - 1, "{selection:?}");
+    assert_eq!(selection.stretches(Rank(0)), [Stretch::of(3..3 * times)], "{selection:?}");
+    assert_eq!(selection.stretches(Rank(1)), selection.stretches(Rank(0)));
+}
+
 /// A rank that repeats nothing is cut at the same share of its records.
 #[test]
 fn a_rank_without_a_loop_is_cut_in_proportion() {

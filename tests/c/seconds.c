@@ -1,14 +1,17 @@
 /* Programs whose seconds are known: all work is sleep.
  *
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
- *     seconds dup|idup|split|split_type|create|create_group|cart|graph|file|resize|seek_shared|write_all|write_fails
- *                                              ten times: rank 0 sleeps 20 ms, all create (file: open; the last four: agree on an
+ *     seconds dup|used|idup|split|split_type|create|create_group|cart|graph|file|resize|seek_shared|write_all|write_fails
+ *                                              ten times: rank 0 sleeps 20 ms, all create (used: and use what they created; file: open; the last four: agree on an
  *                                              open file; write_fails: rank 1 cannot write)
  *     seconds late_recv|late_wait                ten times: rank 0 sends 8 MB to rank 1, which sleeps 20 ms before it waits for them
  *     seconds sends|isends|puts                  ten times: rank 1 computes 20 ms before it receives 8 MB of rank 0, which waits for
  *                                                its own sends, or for what it puts
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
  *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
+ *     seconds marked_target|marked_threads       ten times rank 1 sleeps 12 ms in a phase (MPI_Pcontrol(6)), then longer, and prints for how many
+ *                                                nanoseconds it was in it; meanwhile rank 0 gets from its window, or another thread of
+ *                                                rank 1 sends
  *     seconds stencil                            rank 3 computes 3 ms a step, the others 1 ms;
  *                                                each rank prints how many nanoseconds it slept
  */
@@ -140,8 +143,12 @@ static void create(void)
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Request request;
     MPI_Group group;
-    int periodic = 1, index[64], edges[64], i;
-    if (is("dup")) MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    int periodic = 1, index[64], edges[64], i = 0;
+    if (is("dup") || is("used")) MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    if (is("used")) {
+        MPI_Bcast(&i, 1, MPI_INT, 0, made);
+        MPI_Barrier(made);
+    }
     if (is("idup")) {
         MPI_Comm_idup(MPI_COMM_WORLD, &made, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -248,6 +255,65 @@ static void wait_for_puts(void)
     MPI_Win_free(&window);
 }
 
+static long long in_phase;
+
+static void marked_work(void)
+{
+    long long begin = now();
+    MPI_Pcontrol(6);
+    work(12);
+    MPI_Pcontrol(-6);
+    in_phase += now() - begin;
+}
+
+/* Ten times rank 1 sleeps 12 ms in a phase, and 3 ms behind it, while rank 0 asks for data of its window. */
+static void answer_in_phases(void)
+{
+    int own = 0, other;
+    MPI_Win window;
+    MPI_Win_create(&own, sizeof own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    for (int step = 0; step < 10; step++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) {
+            marked_work();
+            work(3);
+        } else if (rank == 0) {
+            work(4);
+            MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+            MPI_Get(&other, sizeof other, MPI_CHAR, 1, 0, sizeof other, MPI_CHAR, window);
+            MPI_Win_unlock(1, window);
+        }
+    }
+    MPI_Win_free(&window);
+}
+
+/* The other thread sends when the first one is in the phase, and long after that. */
+static void *send_twice(void *unused)
+{
+    for (int i = 0; i < 2; i++) {
+        work(i == 0 ? 5 : 15);
+        MPI_Send(NULL, 0, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+    }
+    return unused;
+}
+
+/* Ten times the first thread of rank 1 sleeps 12 ms in a phase, and makes no call until the other thread has ended. */
+static void phases_beside_a_thread(void)
+{
+    pthread_t thread;
+    for (int step = 0; step < 10; step++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) {
+            for (int i = 0; i < 2; i++) MPI_Recv(NULL, 0, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else if (rank == 1) {
+            work(2);
+            pthread_create(&thread, NULL, send_twice, NULL);
+            marked_work();
+            pthread_join(thread, NULL);
+        }
+    }
+}
+
 /* The rank as the launcher tells it, before MPI_Init. */
 static int launched(void)
 {
@@ -261,7 +327,7 @@ int main(int argc, char **argv)
     int provided, step, halo = 0, other;
     mode = argc > 1 ? argv[1] : "";
     if (is("skew") && launched() == 3) work(1000 - 1e-6);
-    MPI_Init_thread(&argc, &argv, is("threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Init_thread(&argc, &argv, strstr(mode, "threads") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (is("recv") || strstr(mode, "probe") || is("threads")) {
@@ -272,6 +338,9 @@ int main(int argc, char **argv)
         wait_for_sends();
     } else if (is("puts")) {
         wait_for_puts();
+    } else if (strstr(mode, "marked")) {
+        is("marked_target") ? answer_in_phases() : phases_beside_a_thread();
+        if (rank == 1) printf("%lld\n", in_phase);
     } else if (is("some")) {
         wait_for_some();
     } else if (is("skew")) {

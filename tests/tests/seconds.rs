@@ -117,7 +117,8 @@ fn ranks_wait_for_each_other_where_something_is_created() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        let communicators = ["dup", "idup", "split", "split_type", "create", "create_group", "cart", "graph"];
+        let communicators =
+            ["dup", "used", "idup", "split", "split_type", "create", "create_group", "cart", "graph"];
         let files = ["file", "resize", "seek_shared", "write_all", "write_fails"];
         for way in communicators.into_iter().chain(files) {
             let trace = traced(mpi, &program, way, work.path());
@@ -125,6 +126,19 @@ fn ranks_wait_for_each_other_where_something_is_created() {
             let (whole, without) = (replayed(&trace, "1"), replayed(&trace, "0=0"));
             assert!(whole > 200.0, "{mpi:?} {way}: {whole} ms");
             assert!(without < 0.25 * whole, "{mpi:?} {way}: {whole} ms, without rank 0's work {without} ms");
+            if !["used", "create_group", "file"].contains(&way) {
+                continue;
+            }
+            // Collectives of each iteration are on another communicator.
+            let mut command = vef();
+            command.args(["sim", "--model", "latency", "--json", "--iterations"]).arg(&trace);
+            let result: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+            let iterations = result["jobs"][0]["part"]["iterations"].as_f64().expect("a number");
+            let time = result["runtime_ps"].as_f64().expect("a time") / 1e9;
+            assert!(
+                (8.0..=9.0).contains(&iterations) && time >= 20.0 * (iterations - 1.0),
+                "{mpi:?} {way}: {result:#}"
+            );
         }
     }
 }
@@ -191,6 +205,50 @@ fn a_marked_phase_is_replayed_alone() {
         assert!(waits(&[]) >= 3.0 * 250.0 && waits(&["--phase", "pcontrol_3"]) < 100.0, "{mpi:?}");
         let refused = run(vef().args(["sim", "--phase", "pcontrol_4"]).arg(&trace)).exited(2).stderr();
         assert!(refused.contains("pcontrol_4"), "{refused}");
+    }
+}
+
+/// What a rank computes in a phase belongs to that, whoever asks for data of its window meanwhile, and whatever its other threads call.
+#[test]
+fn a_phase_has_what_is_computed_in_it() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        // Milliseconds of computing in the phase, and of the whole run.
+        let computing = |way: &str, options: &[&str]| {
+            let trace = work.path().join("mixed.vefx");
+            let mut mix = vef();
+            mix.arg("mix").args(["--keep-preempted", "-i"]).arg(work.path().join(way)).args(options);
+            run(mix.arg("-o").arg(&trace)).success();
+            let stats = run(vef().arg("stats").arg("--json").arg(&trace)).success().stdout();
+            let stats: Value = serde_json::from_str(&stats).expect("JSON");
+            let phases = stats["phases"].as_array().expect("phases").iter();
+            let of_phase =
+                phases.filter(|phase| phase["name"] == "pcontrol_6").map(|phase| &phase["computing_ps"]);
+            [of_phase.last().expect("the phase"), &stats["totals"]["computing_ps"]]
+                .map(|time| time.as_f64().expect("a time") / 1e9)
+        };
+        let printed = |way: &str| {
+            std::fs::remove_dir_all(work.path().join(way)).ok();
+            let (_, printed) = ran(mpi, &program, way, work.path());
+            printed.lines().find_map(|line| line.parse::<f64>().ok()).expect("a time") / 1e6
+        };
+        let is_all = |_| {
+            let known = printed("marked_target");
+            let ([software, whole], [hardware, of_hardware]) =
+                (computing("marked_target", &[]), computing("marked_target", &["--rma", "hardware"]));
+            println!(
+                "{mpi:?}: {known} ms; answered by the target {software} of {whole} ms, by its interface {hardware} of {of_hardware}"
+            );
+            // Where something else answered in the run, some computing becomes waiting.
+            assert!((hardware - software).abs() < (of_hardware - whole).abs() + 0.1, "{mpi:?}");
+            assert!(hardware > 120.0 && hardware < known, "{mpi:?}");
+            let known = printed("marked_threads");
+            let [computed, whole] = computing("marked_threads", &[]);
+            println!("{mpi:?}: {known} ms; beside a thread {computed} of {whole} ms");
+            (computed / known - 1.0).abs() < 0.05
+        };
+        assert!((0..RUNS).any(is_all), "{mpi:?}: a phase beside a thread");
     }
 }
 

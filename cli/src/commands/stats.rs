@@ -18,7 +18,8 @@ use vef_format::operation::OpCodes;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The trace is read once and not replayed, and no figure depends on a network, but for --by wait and wait-pair, --csv wait-causes and \
-wait-pairs: who waits for whom in a replay on a network of --latency + bytes / --bandwidth. docs/reports.md lists the keys of --json and the
+wait-pairs: who waits for whom in a replay on a network of --latency + bytes / --bandwidth, in which nobody waits for a send (vef sim --waits \
+--send-completion has these waits). docs/reports.md lists the keys of --json and the
 columns of --csv, and which bytes each collective contributes and obtains: those of all members, without a root's block for itself.
 
 Examples:

@@ -34,7 +34,15 @@ impl Builder<'_> {
     pub(super) fn begin_answering(&mut self, event: &Event<'_>) {
         if self.comes_before_the_end_of(event) && matches!(event.action, Action::Other { .. }) {
             let polls = self.timeline.polls(event.thread);
-            self.timeline.mark_computed(&mut self.task, event.thread, event.start, polls);
+            self.mark_computed(event.thread, event.call, event.start, polls);
+        }
+    }
+
+    /// Makes a mark in front of failed polls or another call, behind what their thread has computed.
+    fn mark_computed(&mut self, thread: u16, call: CallSlot, start: Nanos, polls: u64) {
+        self.timeline.mark_computed(&mut self.task, thread, start, polls);
+        if let Some(notes) = &mut self.notes {
+            notes.marked((thread, call), start, polls);
         }
     }
 
@@ -94,10 +102,7 @@ impl Builder<'_> {
             let outside = self.answers.returned <= asked && answered <= event.start.0;
             self.task.counts.answered_outside += u64::from(outside && !self.serves && !self.several_threads);
             if let Some(LatestPolls { thread, call, start, polls }) = self.answers.polled.take() {
-                self.timeline.mark_computed(&mut self.task, thread, start, polls);
-                if let Some(notes) = &mut self.notes {
-                    notes.marked((thread, call), start, polls);
-                }
+                self.mark_computed(thread, call, start, polls);
             }
             self.count_further()?;
             let purpose = if transfer { Purpose::Flush } else { Purpose::Request };

@@ -244,7 +244,7 @@ impl<'a> Builder<'a> {
         self.has_indices()
     }
 
-    /// Ends an event that made the records from `before` on; `has_record`: not only a mark in front of answers.
+    /// Ends an event; if it `has_record`, it made those from `before` on.
     #[inline(always)]
     pub(super) fn leave(&mut self, event: &Event<'_>, before: usize, has_record: bool) {
         if !has_record {

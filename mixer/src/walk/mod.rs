@@ -130,6 +130,7 @@ impl Consumer<MixError> for &mut Walk<'_> {
         if !has_record && !builder.answers.are_given() {
             builder.begin_answering(event);
         }
+        let before = if has_record { before } else { builder.records() };
         builder.leave(event, before, has_record);
         if !builder.answers.are_given() && !matches!(event.action, Action::Phase { .. } | Action::Preempted) {
             builder.answers.returned = builder.answers.returned.max(event.end.0);

@@ -21,6 +21,10 @@ pub(super) struct NoteTaker {
     threads: Option<Box<ThreadNotes>>,
     /// By thread: since when it computes.
     since: Vec<Since>,
+    /// How many phases have begun or ended.
+    marks: u64,
+    /// The last of these, behind which no record was made.
+    pending: Vec<PhaseMark>,
     /// Records of the sends that the current event completes.
     sent: Vec<RecordIndex>,
     /// If the replay decides how long the current event waits, which has no record: whether it also does of the polls before.
@@ -46,30 +50,79 @@ pub(super) struct NoteTaker {
     called: Vec<Option<Function>>,
 }
 
-/// The points from which a thread's computing counts, as much later as it had no core, or waited, since then.
+/// From when on a thread's computing counts.
 #[derive(Clone, Debug, Default)]
 struct Since {
-    /// End of its latest event that made a record or waited for sends.
+    /// End of its latest event that made a record or waited for sends, and as much later as it had no core, or waited, since then.
     end: u64,
-    /// Its failed polls after that.
-    polled: Polled,
     /// End of its latest event that made a record.
     recorded: u64,
-    /// The phases that began or ended since then, if it is not known what it computed in front of them.
-    phases: Vec<BeforePhase>,
+    /// What of its time since then is no computing: ascending by number of marks.
+    left_out: Vec<LeftOut>,
 }
 
-/// In front of which record a phase begins or ends, what its thread computed before since the record in front, failed polls included, and these polls.
-#[derive(Clone, Copy, Debug)]
-struct BeforePhase {
-    place: u64,
-    computed: u64,
+/// Time of a thread that is no computing, between two of the task's phase marks.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeftOut {
+    /// How many marks are in front of it.
+    marks: u64,
+    /// Without a core, in waits without a record, and in polls before these.
+    took: u64,
+    /// Failed polls after these: what of them is no computing depends on the thread's next event.
     polled: Polled,
+}
+
+/// Where a phase begins or ends.
+#[derive(Clone, Copy, Debug)]
+struct PhaseMark {
+    at: u64,
+    thread: u16,
+    /// The next record in the order of the walk.
+    place: u64,
 }
 
 impl Since {
     fn at(event: u64) -> Self {
-        Self { end: event, recorded: event, ..Self::default() }
+        Self { end: event, recorded: event, left_out: Vec::new() }
+    }
+
+    /// An event with records ends.
+    #[inline(always)]
+    fn restart(&mut self, event: u64) {
+        (self.end, self.recorded) = (event, event);
+        self.left_out.clear();
+    }
+
+    /// What is left out from now on, behind so many `marks`.
+    #[inline]
+    fn left_out(&mut self, marks: u64) -> &mut LeftOut {
+        if self.left_out.last().is_none_or(|last| last.marks < marks) {
+            self.left_out.push(LeftOut { marks, ..LeftOut::default() });
+        }
+        let last = self.left_out.len() - 1;
+        &mut self.left_out[last]
+    }
+
+    /// Its failed polls since `end`.
+    fn polled(&self) -> Polled {
+        let mut sum = Polled::default();
+        self.left_out.iter().for_each(|left_out| sum.add(left_out.polled));
+        sum
+    }
+
+    /// The polls so far `waited` as a whole, or beyond their usual time.
+    fn settle_polls(&mut self, waited: bool) {
+        for LeftOut { took, polled, .. } in &mut self.left_out {
+            let polls = std::mem::take(polled).waiting(waited);
+            (*took, self.end) = (took.saturating_add(polls), self.end.saturating_add(polls));
+        }
+    }
+
+    /// What it computed from its latest record to `mark`, the one with that number (from 0), if the polls before its next record `waited`.
+    fn computed(&self, mark: PhaseMark, number: u64, waited: bool) -> u64 {
+        let before = self.left_out.iter().take_while(|left_out| left_out.marks <= number);
+        let left_out = before.map(|left_out| left_out.took.saturating_add(left_out.polled.waiting(waited)));
+        mark.at.saturating_sub(self.recorded).saturating_sub(left_out.fold(0, u64::saturating_add))
     }
 }
 
@@ -125,10 +178,8 @@ impl NoteTaker {
     /// Takes an event that made `records`; those in front of its own are marks of the threads `joined`.
     #[inline(always)]
     pub(super) fn event(&mut self, event: &Event<'_>, records: Range<u64>, joined: &[u16]) {
+        self.see(event.thread);
         let thread = usize::from(event.thread);
-        if thread >= self.since.len() {
-            self.since.resize(thread + 1, Since::at(self.begun));
-        }
         if let Some(threads) = &mut self.threads {
             let joined = if let Action::Finalize = event.action { joined } else { &[] };
             for (_, at) in records.clone().zip(0..) {
@@ -156,10 +207,12 @@ impl NoteTaker {
         };
         if !records.is_empty() {
             let function = self.function(event.call, function);
-            if !self.since[thread].phases.is_empty() {
-                self.settle_phases(event.thread, waits_by_polls(&event.action));
+            if !self.pending.is_empty() {
+                let first = if let Action::Finalize = event.action { joined.first() } else { None };
+                let waited = waits_by_polls(&event.action);
+                self.settle_phases(*first.unwrap_or(&event.thread), u64::MAX, waited);
             }
-            self.since[thread] = Since::at(event.end.0);
+            self.since[thread].restart(event.end.0);
             if self.threads.is_none() {
                 self.moment(event, records.start);
             }
@@ -174,12 +227,23 @@ impl NoteTaker {
         }
     }
 
-    /// What a thread computed in front of failed polls of this function is in a mark; they and the `polls` before stay for its next record.
+    /// A thread that is new computes since the task does.
+    #[inline(always)]
+    fn see(&mut self, thread: u16) {
+        if usize::from(thread) >= self.since.len() {
+            self.since.resize(usize::from(thread) + 1, Since::at(self.begun));
+        }
+    }
+
+    /// What a thread computed in front of failed polls of this function, or another call without a record, is in a mark; they and the `polls` before stay for its next record.
     pub(super) fn marked(&mut self, (thread, call): (u16, CallSlot), start: Nanos, polls: u64) {
         let function = self.function(call, Function::PROBE);
+        self.see(thread);
+        self.settle_phases(thread, start.0, true);
         let since = &mut self.since[usize::from(thread)];
         since.end = start.0.saturating_sub(polls).max(since.end);
-        since.recorded = start.0;
+        since.recorded = since.end;
+        since.left_out.iter_mut().for_each(|left_out| left_out.took = 0);
         self.call = Some(function);
         if let Some(threads) = &mut self.threads {
             threads.made(thread);
@@ -219,7 +283,7 @@ impl NoteTaker {
                     false => (Note::StartUp(took), event.end.0),
                 };
                 (self.zero, self.begun) = (Some(event.start.0), begun);
-                self.since[thread] = Since::at(begun);
+                self.since[thread].restart(begun);
                 self.notes.put(0, &note);
                 if let Some(threads) = &mut self.threads {
                     threads.begun(begun);
@@ -262,21 +326,24 @@ impl NoteTaker {
             }
             Action::Polls { .. } if self.polls == Polls::Wait => {
                 let polled = self.usual_poll.take(event);
-                self.since[thread].polled.add(polled);
+                self.since[thread].left_out(self.marks).polled.add(polled);
                 self.lag = self.lag.saturating_add(polled.all);
             }
             Action::Preempted => {
                 let took = event.end.0.saturating_sub(event.start.0);
                 match self.keep_preempted {
                     true => self.lag = self.lag.saturating_add(took),
-                    false => self.leave_out(event.thread, took, 0),
+                    false => self.leave_out(event.thread, took),
                 }
             }
             Action::Phase { begin, name } => {
-                self.put(event.thread, records.end, &Note::Phase { begin: *begin, name });
-                let since = &mut self.since[thread];
-                let computed = event.start.0.saturating_sub(since.recorded);
-                since.phases.push(BeforePhase { place: records.end, computed, polled: since.polled });
+                let (at, thread) = (event.start.0, event.thread);
+                match &mut self.threads {
+                    None => self.notes.put(records.end, &Note::Phase { begin: *begin, name }),
+                    Some(threads) => threads.phase(thread, at, *begin, name),
+                }
+                self.pending.push(PhaseMark { at, thread, place: records.end });
+                self.marks += 1;
             }
             Action::Other { detail: Detail::Sync { .. }, .. }
                 if self.replayed.is_some() || !self.sent.is_empty() =>
@@ -299,8 +366,8 @@ impl NoteTaker {
 
     /// The notes of all events: those whose places are known, by section, and the others.
     pub(super) fn finish(mut self) -> (Vec<(Section, Vec<u8>)>, Option<UnplacedNotes>) {
-        for thread in 0..self.since.len() as u16 {
-            self.settle_phases(thread, false);
+        while let Some(&PhaseMark { thread, at, .. }) = self.pending.first() {
+            self.settle_phases(thread, at, false);
         }
         for (place, (name, used)) in (0..).zip(self.files.by_name()) {
             self.notes.put(place, &Note::File { used: *used, name });
@@ -308,22 +375,24 @@ impl NoteTaker {
         (self.notes.into_pieces(), self.threads.map(|threads| threads.finish()))
     }
 
-    /// So much of the thread's time since its latest record is not computing, and so long were failed polls that waited.
-    fn leave_out(&mut self, thread: u16, took: u64, polls: u64) {
+    /// So much of the thread's time since its latest record is not computing.
+    fn leave_out(&mut self, thread: u16, took: u64) {
         self.lag = self.lag.saturating_add(took);
-        let Since { end, recorded, .. } = &mut self.since[usize::from(thread)];
-        let all = took.saturating_add(polls);
-        (*end, *recorded) = (end.saturating_add(all), recorded.saturating_add(all));
+        let since = &mut self.since[usize::from(thread)];
+        since.end = since.end.saturating_add(took);
+        let left_out = since.left_out(self.marks);
+        left_out.took = left_out.took.saturating_add(took);
     }
 
-    /// Notes what the thread computed in front of the phases that began or ended since its latest record, now that it is known whether the failed
-    /// polls before them `waited` as a whole.
-    fn settle_phases(&mut self, thread: u16, waited: bool) {
-        for BeforePhase { place, computed, polled } in
-            std::mem::take(&mut self.since[usize::from(thread)].phases)
-        {
-            let waited = if waited { polled.all } else { polled.beyond };
-            self.put(thread, place, &Note::BeforePhase(Ticks(computed.saturating_sub(waited))));
+    /// The next record is of this thread: notes what it computed in front of the marks until then since its latest one, now that it is known
+    /// whether the failed polls `waited` as a whole.
+    #[cold]
+    fn settle_phases(&mut self, thread: u16, until: u64, waited: bool) {
+        let first = self.marks - self.pending.len() as u64;
+        let due = self.pending.partition_point(|mark| mark.at <= until);
+        for (number, mark) in (first..).zip(self.pending.drain(..due).collect::<Vec<_>>()) {
+            let computed = self.since[usize::from(thread)].computed(mark, number, waited);
+            self.put(thread, mark.place, &Note::BeforePhase(Ticks(computed)));
         }
     }
 
@@ -342,11 +411,11 @@ impl NoteTaker {
     fn complete(&mut self, event: &Event<'_>, records: &Range<u64>) {
         let lasted = event.end.0.saturating_sub(event.start.0);
         let replayed = self.replayed.take();
-        let since = &mut self.since[usize::from(event.thread)];
-        let polled = std::mem::take(&mut since.polled);
         let (mut before, mut took) = (0, 0);
         // If the wait made records, its time is in these.
         if records.is_empty() {
+            let since = &mut self.since[usize::from(event.thread)];
+            let polled = since.polled();
             before = event.start.0.saturating_sub(since.end);
             // What the polls took beyond their usual time is in no record; that is computing, or a part of a wait that is computing.
             let (all, beyond) = (polled.all.min(before), polled.beyond.min(before));
@@ -355,11 +424,8 @@ impl NoteTaker {
                 Some(false) => (before - beyond, 0),
                 None => (before - all, lasted + (all - beyond)),
             };
-        }
-        if records.is_empty() {
-            self.settle_phases(event.thread, replayed == Some(true));
-            let polls = if replayed == Some(true) { polled.all } else { polled.beyond };
-            self.leave_out(event.thread, if replayed.is_some() { lasted } else { 0 }, polls);
+            since.settle_polls(replayed == Some(true));
+            self.leave_out(event.thread, if replayed.is_some() { lasted } else { 0 });
         }
         // Without sends, it waited for requests that the trace cannot represent, or that are complete at once there.
         if self.sent.is_empty() {

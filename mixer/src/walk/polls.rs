@@ -65,6 +65,11 @@ impl UsualPoll {
 }
 
 impl Polled {
+    /// What of them is no computing: all if they `waited` for what follows, else what they took beyond the usual.
+    pub(super) fn waiting(&self, waited: bool) -> u64 {
+        if waited { self.all } else { self.beyond }
+    }
+
     pub(super) fn add(&mut self, other: Self) {
         self.all = self.all.saturating_add(other.all);
         self.beyond = self.beyond.saturating_add(other.beyond);

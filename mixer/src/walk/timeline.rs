@@ -232,7 +232,7 @@ impl Timeline {
     #[inline(never)]
     fn computed(&mut self, task: &mut Task, thread: u16, receives: bool, time: u64) -> u64 {
         let polled = self.polled.get_mut(usize::from(thread)).map_or(Polled::default(), std::mem::take);
-        let waited = if receives { polled.all } else { polled.beyond }.min(time);
+        let waited = polled.waiting(receives).min(time);
         let kept = polled.all.min(time) - waited;
         let spent = &mut task.counts.spent;
         add_to(&mut spent.awaited, waited);

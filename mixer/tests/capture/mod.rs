@@ -68,12 +68,10 @@ pub(crate) fn write_of_programs(dir: &Path, tasks: &[Vec<Happened>], program: im
 /// Like [`write`], with further facts on each rank.
 pub(crate) fn write_with(dir: &Path, tasks: &[Vec<Happened>], facts: impl Fn(usize) -> RankInfo) {
     for (rank, events) in tasks.iter().enumerate() {
-        let info = RankInfo {
-            rank: Rank(rank as u32),
-            tasks: tasks.len() as u32,
-            host: "one".into(),
-            ..facts(rank)
-        };
+        let mut info = RankInfo { rank: Rank(rank as u32), tasks: tasks.len() as u32, ..facts(rank) };
+        if info.host.is_empty() {
+            info.host = "one".into();
+        }
         let mut writer = RankWriter::create(dir, &info).unwrap();
         let mut called: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for event in events {

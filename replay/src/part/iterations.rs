@@ -1,6 +1,6 @@
 //! The iterations of a program's main loop, found in its records.
 //!
-//! The records of one rank, the reference, are a sequence of shapes (kind, peer or communicator, operation; not bytes, times nor what they wait for), in which the
+//! The records of one rank, the reference, are a sequence of [shapes](Shapes) (kind, peer or communicator, operation; not bytes, times nor what they wait for), in which the
 //! [`Pattern`] is the loop. The part begins and ends at the reference with an iteration, at the other ranks where as few messages and
 //! collectives as possible cross the beginning or the end: the least cut of a graph of records. Of equal cuts it is the one nearest to each
 //! rank's own pattern.
@@ -9,13 +9,14 @@ use super::PartError;
 use super::flow::{Network, UNBOUNDED};
 use super::pattern::Pattern;
 use super::selection::Stretch;
+use super::shapes::Shapes;
 use crate::source::Feed;
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use vef_format::ids::Rank;
-use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
+use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, MESSAGE};
 use vef_format::units::{Count, Grouped};
 
 /// What a message that crosses a cut costs; 1 where the record that waits for it is the first behind the cut.
@@ -140,16 +141,15 @@ struct Window {
 
 impl Loop {
     fn find(trace: &Feed) -> Result<Self, PartError> {
-        let mut numbers = HashMap::new();
-        let mut shapes: Vec<Vec<u32>> = vec![Vec::new(); trace.header().tasks as usize];
-        let mut times = shapes.clone();
+        let tasks = trace.header().tasks;
+        let (mut shapes, mut times) = (Shapes::new(tasks), vec![Vec::new(); tasks as usize]);
         trace.survey(false, &mut |task, raw| {
-            let next = numbers.len() as u32;
-            if let Some(shapes) = shapes.get_mut(task.index()) {
-                shapes.push(*numbers.entry(shape(raw)).or_insert(next));
-                times[task.index()].push(u32::try_from(raw.time).unwrap_or(u32::MAX));
+            shapes.add(task, raw);
+            if let Some(times) = times.get_mut(task.index()) {
+                times.push(u32::try_from(raw.time).unwrap_or(u32::MAX));
             }
         })?;
+        let mut shapes = shapes.finish();
         let mut found = (0..).map(Rank).zip(shapes.iter().take(MOST_REFERENCES));
         let (reference, pattern) = found
             .find_map(|(rank, shapes)| Some((rank, Pattern::find(shapes)?)))
@@ -362,13 +362,4 @@ fn beginnings(trace: &Feed, reference: Rank, pattern: &Pattern) -> Result<Vec<us
         }
     }
     Ok(chosen)
-}
-
-/// What two records have in common that occur at one place of a program. What they wait for is what came before them, and so differs in
-/// the first iteration.
-fn shape(raw: &Raw) -> (u8, u32, u16) {
-    match raw.tag & KIND {
-        MARK => (MARK, 0, 0),
-        kind => (kind, raw.to, raw.op),
-    }
 }

@@ -238,6 +238,10 @@ impl Report {
             p {
                 "In the replay. A message or a collective is late until its sender, or the last member, has come to it; from then on it is under way. "
                 "vef sim --waits has the same for a network of your choice."
+                @if let Some(time) = self.in_sends() {
+                    " No rank waits for a send here: each is complete at once. In the captured run, all ranks together were " (time) " in sends and in waits for these; "
+                    "vef sim --waits --send-completion rendezvous-in-calls:64KiB has the waits for late receivers."
+                }
             }
             (with_csv(&places))
             @if !pairs.is_empty() {

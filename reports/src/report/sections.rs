@@ -5,6 +5,7 @@ use super::shown::{measure, share};
 use results::report::{After, Amount, CollectiveTimes, Files, Locality, Pair, Replayed, Sizes, Spent};
 use results::shown::{percent, range};
 use results::table::{Cell, Table};
+use vef_format::account::TimePart;
 use vef_format::units::{Count, Grouped};
 
 /// Characters of the name of a file, at most.
@@ -265,7 +266,10 @@ impl Report {
     /// Waits in the replay, by cause, function and phase.
     pub(super) fn waits_table(&self) -> Option<Table> {
         let waits = &self.data.replayed.as_ref()?.waits;
-        let title = "Why ranks wait in the replay, and where";
+        let mut title = "Why ranks wait in the replay, and where".to_owned();
+        if let Some(time) = self.in_sends() {
+            title += &format!(". For sends they do not: in the captured run, these took {time}");
+        }
         let heads = ["cause", "function", "phase", "waits", "time"];
         let mut table = Table::of_heads("wait-causes", title, &heads);
         for place in &waits.places {
@@ -279,6 +283,12 @@ impl Report {
             ]);
         }
         Some(table.with_bars(&[4]))
+    }
+
+    /// How long all ranks together were in sends, and waited for these, in the captured run. The replay completes each send when it begins.
+    pub(super) fn in_sends(&self) -> Option<String> {
+        let sends = self.data.spent.as_ref()?.parts.iter().find(|part| part.part == TimePart::Send.name())?;
+        (sends.time_ps.0 > 0).then(|| Cell::Time(sends.time_ps.0).shown())
     }
 
     /// Waits in the replay, by pair of ranks.
