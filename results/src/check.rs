@@ -1,6 +1,7 @@
 //! The result of `vef check`: what a trace holds, and what is wrong in it. Times are in picoseconds (`_ps`), amounts of data in bytes.
 
 use crate::report::After;
+use crate::schema::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use vef_format::validate::{Change, Kind, Mended, OperationTally, Problem};
 /// What `vef check --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
+    /// Version of these keys; another number where a key goes or changes its meaning.
+    pub schema: CheckSchema,
     /// The trace, as it was named.
     pub trace: PathBuf,
     /// Whether every record replays.
@@ -24,6 +27,8 @@ pub struct Check {
     #[serde(flatten)]
     pub examined: Option<Examined>,
 }
+
+schema!(CheckSchema of Check: "vef-check/1");
 
 /// A kind of fault in a trace of another tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,6 @@
 //! The result of `vef text`.
 
+use crate::schema::schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -7,6 +8,8 @@ use std::path::PathBuf;
 /// What the text traces of a capture hold, and where their summaries are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Aggregated {
+    /// Version of these keys; another number where a key goes or changes its meaning.
+    pub schema: TextSchema,
     /// Number of ranks.
     pub ranks: usize,
     /// Number of phases, by name.
@@ -24,3 +27,5 @@ pub struct Aggregated {
     /// The directory of the summaries.
     pub output: PathBuf,
 }
+
+schema!(TextSchema of Aggregated: "vef-text/1");

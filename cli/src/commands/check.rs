@@ -10,7 +10,7 @@ use crate::progress::Bar;
 use interchange::ImportError;
 use replay::{BuildError, Engine, Extent, Job, Stream, yardstick};
 use results::Exact;
-use results::check::{self, Check, Examined};
+use results::check::{self, Check, CheckSchema, Examined};
 use results::report::After;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,6 +98,7 @@ fn failed(check: &Arguments, error: Option<String>, foreign: Option<&Foreign>) -
         check::Finding { what, is_error, count, first }
     };
     Check {
+        schema: CheckSchema::default(),
         trace: check.trace.clone(),
         complete: false,
         error,
