@@ -77,17 +77,17 @@ struct Network<'a, F> {
     /// By the partition to which they go.
     leaving: Vec<Vec<(Picos, LiveId)>>,
     /// The first message that would arrive past the end of time.
-    late: Option<LiveId>,
+    late: Option<Message>,
 }
 
 impl<F: Fn(u32) -> usize> Sink for Network<'_, F> {
     fn take(&mut self, next: Next) {
         match next {
             Next::Wake(wake) => self.events.push(wake.at, Event::Wake(wake)),
-            Next::Message(Message { id, start, bytes, dst_node, .. })
-            | Next::Inside { message: Message { id, start, bytes, dst_node, .. }, .. } => {
+            Next::Message(message) | Next::Inside { message, .. } => {
+                let Message { id, start, bytes, dst_node, .. } = message;
                 match self.link.time(bytes).and_then(|took| start.checked_add(took)) {
-                    None => drop(self.late.get_or_insert(id)),
+                    None => drop(self.late.get_or_insert(message)),
                     Some(at) => match (self.part_of)(dst_node) {
                         to if to == self.part => self.events.push(at, Event::Arrival(id)),
                         to => self.leaving[to].push((at, id)),
@@ -108,8 +108,8 @@ fn run_partition(
     let mut network = Network { part: seat.part(), part_of, link, events: Queue::new(), leaving, late: None };
     engine.begin(&mut network)?;
     loop {
-        if let Some(id) = network.late {
-            return Err(ReplayError::Arrival { id }.into());
+        if let Some(Message { src, dst, bytes, .. }) = network.late {
+            return Err(ReplayError::Arrival { src, dst, bytes }.into());
         }
         // What leaves goes to the others, who may go on only to its arrival.
         let mut first = network.events.next();

@@ -4,7 +4,7 @@ use crate::message::LiveId;
 use crate::source::SourceError;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCode;
-use vef_format::units::{Count, Picos};
+use vef_format::units::{Bytes, Count, Picos};
 
 /// Why there is no replay of these jobs.
 #[derive(Debug, thiserror::Error)]
@@ -151,10 +151,14 @@ pub enum ReplayError {
         place: RecordPlace,
     },
     /// On the yardstick, a message would arrive later than 2^64 picoseconds.
-    #[error("message {id} would arrive after the end of time (2^64 ps, 213 days)")]
+    #[error("a message of {} B from task {src} to task {dst} would arrive after the end of time (2^64 ps, 213 days)", .bytes.0)]
     Arrival {
-        /// The message.
-        id: LiveId,
+        /// Its sender.
+        src: Rank,
+        /// Its receiver.
+        dst: Rank,
+        /// Its payload.
+        bytes: Bytes,
     },
     /// A second point-to-point line of the same id.
     #[error("{place}: id {id} was used before")]

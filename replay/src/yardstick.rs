@@ -4,7 +4,7 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
-use crate::message::{Left, LiveId, Met, Next, Sink, Started, Wake};
+use crate::message::{Left, LiveId, Message, Met, Next, Sink, Started, Wake};
 use crate::options::Link;
 use crate::queue::Queue;
 use crate::stuck::Stuck;
@@ -37,7 +37,7 @@ struct Network<'a, W> {
     watcher: &'a mut W,
     events: Queue<Event>,
     /// The first message that would arrive past the end of time.
-    late: Option<LiveId>,
+    late: Option<Message>,
 }
 
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ impl<W: Sink> Sink for Network<'_, W> {
                 let time = self.link.time(message.bytes);
                 match time.and_then(|time| message.start.checked_add(time)) {
                     Some(at) => self.events.push(at, Event::Arrival(message.id)),
-                    None => self.late = self.late.or(Some(message.id)),
+                    None => drop(self.late.get_or_insert(message)),
                 }
             }
             Next::Inside { message, arrives } => self.events.push(arrives, Event::Arrival(message.id)),
@@ -101,7 +101,7 @@ pub fn watch(
     }
     let is_over = network.events.pop(Picos::MAX).is_none();
     match network.late {
-        Some(id) => Err(ReplayError::Arrival { id }),
+        Some(Message { src, dst, bytes, .. }) => Err(ReplayError::Arrival { src, dst, bytes }),
         None => Ok(Outcome { runtime: engine.finish(), stuck: is_over.then(|| engine.stuck()).flatten() }),
     }
 }
