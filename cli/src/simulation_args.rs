@@ -147,7 +147,7 @@ pub struct Sim {
     pub mpich_library: Option<PathBuf>,
     /// With --sweep: directory for the results. Points with a result are not run again; processes that use
     /// the same directory (under mpirun, srun, or started by hand) share the points
-    #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::of("-o names a directory for the results; --csv prints the table"))]
+    #[arg(help_heading = RUNS_AND_RESULTS, short, long, value_name = "DIR", requires = "sweep", value_parser = WrittenDirectory::of("-o names a directory for the results of a sweep; --json and --csv print a result"))]
     pub output: Option<WrittenDirectory>,
     /// With --sweep: prices of the network's parts, for a column of costs: a TOML file with switch, port, cable (between switches),
     /// node_cable and interface

@@ -1,36 +1,41 @@
 //! What the times of a captured run contain, as traces, simulations and reports say it.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use vef_format::container::About;
 use vef_format::units::Count;
 
-/// Warns of hosts that had more ranks than cores, if there are any: the first of them, and how many more.
+/// Warns of hosts that had more ranks than cores, if there are any: the first of them, and how many more. Those of joined traces may be the same.
 pub fn too_few_cores(hosts: impl IntoIterator<Item = impl Display>) -> Option<String> {
-    let mut hosts = hosts.into_iter();
-    let first = hosts.next()?;
-    let more = match hosts.count() {
-        0 => String::new(),
-        more => format!(" and {}", Count(more, "more host")),
+    let hosts: Vec<String> = hosts.into_iter().map(|host| host.to_string()).collect();
+    let first = hosts.first()?;
+    let more = match hosts.iter().collect::<BTreeSet<_>>().len() {
+        1 => String::new(),
+        several => format!(" and {}", Count(several - 1, "more host")),
     };
     Some(format!("{first}{more}: times in MPI include waiting for cores"))
 }
 
-/// What the computing times of a trace contain of the time in MPI, and are without; `sends`: also waits for the tasks' own sends.
+/// What the computing times of a captured run contain of the time in MPI, and leave out; `sends`: also waits for the tasks' own sends. A part of
+/// the run has the same facts.
 pub fn computing_times(about: &About, sends: bool) -> Option<String> {
     let of = |name, what: &str| about.facts(name).map(|time| format!("{time} of {what}")).collect::<Vec<_>>();
-    let mut kept = [
+    let kept = [
         if sends { of(About::SEND_WAITS, "waits for the tasks' own sends") } else { Vec::new() },
         of(About::POLLS, "failed polls"),
-        of(About::OWN_WORK, "calls of MPI without a record (MPI_Irecv, windows, files)"),
+        of(About::OWN_WORK, "MPI calls that have no record (such as MPI_Irecv)"),
     ]
     .concat();
-    let without = about.facts(About::PREEMPTED);
-    let without = without.map(|time| format!("are without {time} in which the tasks had no core"));
+    let without = about.facts(About::PREEMPTED).cloned().collect::<Vec<_>>();
+    let mut parts = Vec::new();
     if !kept.is_empty() {
-        kept = vec![format!("contain, as long as captured, {}", kept.join(", "))];
+        parts.push(format!("contain {}", kept.join(", ")));
     }
-    kept.extend(without);
-    (!kept.is_empty()).then(|| format!("computing times {}", kept.join("; they ")))
+    if !without.is_empty() {
+        parts.push(format!("leave out {} in which tasks had no core", without.join(" and ")));
+    }
+    (!parts.is_empty())
+        .then(|| format!("computing times of the whole captured run {}", parts.join("; they ")))
 }
 
 #[cfg(test)]
@@ -48,14 +53,14 @@ mod tests {
         assert_eq!(
             computing_times(&about, true).as_deref(),
             Some(
-                "computing times contain, as long as captured, 1 s of waits for the tasks' own sends, 2 s of calls of MPI without a \
-                 record (MPI_Irecv, windows, files); they are without 3 s in which the tasks had no core"
+                "computing times of the whole captured run contain 1 s of waits for the tasks' own sends, 2 s of MPI calls that have no \
+                 record (such as MPI_Irecv); they leave out 3 s in which tasks had no core"
             )
         );
         about.origin.retain(|(name, _)| name == About::PREEMPTED);
         assert_eq!(
             computing_times(&about, true).as_deref(),
-            Some("computing times are without 3 s in which the tasks had no core")
+            Some("computing times of the whole captured run leave out 3 s in which tasks had no core")
         );
     }
 
@@ -64,6 +69,7 @@ mod tests {
         assert_eq!(too_few_cores([""; 0]), None);
         let told = |hosts: &[&str]| too_few_cores(hosts).unwrap_or_default();
         assert_eq!(told(&["a"]), "a: times in MPI include waiting for cores");
-        assert_eq!(told(&["a", "b"]), "a and 1 more host: times in MPI include waiting for cores");
+        assert_eq!(told(&["a", "a"]), told(&["a"]));
+        assert_eq!(told(&["a", "b", "a"]), "a and 1 more host: times in MPI include waiting for cores");
     }
 }

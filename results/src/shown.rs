@@ -45,11 +45,12 @@ pub fn percent(share: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// A change as a share with a sign and one decimal, without `-0.0`.
+/// A change as a share with a sign and one decimal; none of 0.0.
 pub fn signed_percent(share: f64) -> String {
-    // A sum with 0.0 is not -0.0.
-    let percent = (1000.0 * share).round() / 10.0 + 0.0;
-    format!("{percent:+.1} %")
+    match (1000.0 * share).round() / 10.0 {
+        0.0 => "0.0 %".into(),
+        percent => format!("{percent:+.1} %"),
+    }
 }
 
 /// A number, or a range of numbers.
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn no_change_has_no_minus() {
-        assert_eq!([-0.0004, 0.0, -0.0006].map(signed_percent), ["+0.0 %", "+0.0 %", "-0.1 %"]);
+        assert_eq!([-0.0004, 0.0, -0.0006].map(signed_percent), ["0.0 %", "0.0 %", "-0.1 %"]);
     }
 
     #[test]

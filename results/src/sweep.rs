@@ -9,7 +9,7 @@ pub use prices::Prices;
 pub use seeds::OverSeeds;
 
 use crate::schema::schema;
-use crate::simulation::{JobReport, Simulation, WaitsReport};
+use crate::simulation::{ArrivalsReport, JobReport, Simulation, WaitsReport};
 use crate::table::{Cell, Column, Table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,14 @@ pub struct Sweep {
 }
 
 schema!(SweepSchema of Sweep: "vef-sweep/2");
+
+impl Point {
+    /// By what points are compared: the run time, or, if jobs arrive, the mean time from the submission of a job to its end.
+    fn time(&self) -> Option<u64> {
+        let report = self.report.as_ref()?;
+        Some(report.arrivals.as_ref().map_or(report.runtime_ps, ArrivalsReport::turnaround_mean_ps))
+    }
+}
 
 /// A point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -171,7 +179,7 @@ impl Swept {
 type Measure = (Column, fn(&Simulation) -> Cell);
 
 /// Columns of the table behind those of the options.
-fn columns() -> [Measure; 14] {
+fn columns() -> [Measure; 16] {
     [
         (Column::new("runtime_ps", "run time"), |run| Cell::Time(run.runtime_ps.into())),
         (Column::new("ideal_runtime_ps", "ideal"), |run| {
@@ -179,6 +187,12 @@ fn columns() -> [Measure; 14] {
         }),
         (Column::new("slowdown", "slowdown"), |run| {
             Cell::maybe(run.ideal, |ideal| Cell::Real(ideal.slowdown, 3))
+        }),
+        (Column::new("wait_mean_ps", "mean wait"), |run| {
+            Cell::maybe(run.arrivals.as_ref(), |arrivals| Cell::Time(arrivals.wait_mean_ps.into()))
+        }),
+        (Column::new("turnaround_mean_ps", "mean wait + run"), |run| {
+            Cell::maybe(run.arrivals.as_ref(), |arrivals| Cell::Time(arrivals.turnaround_mean_ps().into()))
         }),
         (Column::new("messages", "messages"), |run| Cell::count(run.messages)),
         (Column::new("latency_mean_ps", "mean latency"), |run| Cell::Time(run.latency.mean_ps.into())),
@@ -247,13 +261,12 @@ impl Sweep {
         self.jobs().into_iter().enumerate().flat_map(of_job).collect()
     }
 
-    /// The place of each point by run time, from 1; points of equal times share one.
+    /// The place of each point by [`Point::time`], from 1; points of equal times share one.
     fn places(&self) -> Vec<Option<u64>> {
-        let time = |point: &Point| point.report.as_ref().map(|report| report.runtime_ps);
-        let mut times: Vec<u64> = self.points.iter().filter_map(time).collect();
+        let mut times: Vec<u64> = self.points.iter().filter_map(Point::time).collect();
         times.sort_unstable();
         let place = |time| 1 + times.partition_point(|&other| other < time) as u64;
-        self.points.iter().map(|point| time(point).map(place)).collect()
+        self.points.iter().map(|point| point.time().map(place)).collect()
     }
 
     /// The table with the columns that there is room for on a terminal: what a network is made of only beside its cost.
@@ -265,7 +278,11 @@ impl Sweep {
             .chain(of_jobs.iter().map(|column| &*column.name))
             .chain(["ideal_runtime_ps", "slowdown", "latency_p99_ps", "utilisation_max", "busiest_link"])
             .collect();
-        if self.points.iter().flat_map(|point| &point.report).any(|report| report.waits.is_some()) {
+        let reports = || self.points.iter().filter_map(|point| point.report.as_ref());
+        if reports().any(|report| report.arrivals.is_some()) {
+            columns.extend(["wait_mean_ps", "turnaround_mean_ps"]);
+        }
+        if reports().any(|report| report.waits.is_some()) {
             columns.extend(["waited_most", "waited_most_share"]);
         }
         if self.prices.is_some() {

@@ -39,9 +39,12 @@ pub enum SimError {
     /// The traffic pattern is invalid for the network.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// The load is outside (0, 1], or the messages are empty.
-    #[error("load {0}: write a share of the bandwidth above 0 and up to 1; messages must not be empty")]
+    /// The load is outside (0, 1].
+    #[error("load {0}: write a share of the bandwidth above 0 and up to 1")]
     Load(f64),
+    /// Messages take no time on a link.
+    #[error("--message: messages must not be empty")]
+    EmptyMessages,
     /// The model is invalid for the network.
     #[error(transparent)]
     Model(#[from] ModelError),

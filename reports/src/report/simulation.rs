@@ -29,7 +29,7 @@ pub enum SimulationError {
     #[error("{0}: not the JSON of `vef sim --json`: {1}")]
     Other(PathBuf, serde_json::Error),
     /// It is of another trace.
-    #[error("the result of another trace: {what} {there} there, {here} here")]
+    #[error("the result of another trace, or of another part of it: {what} {there} there, {here} here")]
     OtherTrace {
         /// What differs.
         what: &'static str,
@@ -38,6 +38,9 @@ pub enum SimulationError {
         /// In the trace of the report.
         here: String,
     },
+    /// It is of jobs that arrived.
+    #[error("the result of jobs that arrive (--arrivals), of which a report shows nothing")]
+    Arrivals,
 }
 
 /// Reads the JSON that `vef sim --json` wrote.
@@ -119,6 +122,9 @@ impl Report {
     /// The job of a result that is this trace: the one with as many ranks. A single one has as many messages, bytes and collectives,
     /// several have at least as many.
     fn job_of(&self, result: &Simulation) -> Result<usize, SimulationError> {
+        if result.arrivals.is_some() {
+            return Err(SimulationError::Arrivals);
+        }
         let other = |what, there: String, here: u128| {
             Err(SimulationError::OtherTrace { what, there, here: Grouped(here).to_string() })
         };

@@ -47,6 +47,12 @@ impl ArrivedJob {
 }
 
 impl ArrivalsReport {
+    /// Mean time from submission to the end of the last task, rounded down.
+    pub fn turnaround_mean_ps(&self) -> u64 {
+        let times = self.jobs.iter().map(|job| u128::from(job.wait_ps) + u128::from(job.runtime_ps));
+        (times.sum::<u128>() / (self.jobs.len() as u128).max(1)) as u64
+    }
+
     /// Of jobs that had nodes for so many picoseconds in sum, of so many.
     pub fn new(jobs: Vec<ArrivedJob>, held: u128, of: u128) -> Self {
         let waits: u128 = jobs.iter().map(|job| u128::from(job.wait_ps)).sum();

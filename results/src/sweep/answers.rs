@@ -10,7 +10,7 @@ const NOTHING: f64 = 0.01;
 /// Sentences about one option, and combinations of given options with sentences of their own.
 const MOST_CASES: usize = 4;
 /// Options that say which run is simulated, and how: none of their values is better than another.
-const GIVEN: [&str; 15] = [
+const GIVEN: [&str; 16] = [
     "trace",
     "iterations",
     "phase",
@@ -22,6 +22,7 @@ const GIVEN: [&str; 15] = [
     "send-completion",
     "same-node",
     "start",
+    "arrival-second",
     "repeat",
     "background",
     "op-codes",
@@ -39,7 +40,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn of(point: &'a Point, options: &[String]) -> Option<Self> {
-        let time = point.report.as_ref()?.runtime_ps as f64;
+        let time = point.time()? as f64;
         let values = options.iter().map(|option| point.settings[option].as_str()).collect();
         Some(Self { values, time, cost: point.cost })
     }
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_says_which_run_is_simulated_is_no_choice() {
-        for option in ["trace", "iterations", "model", "compute-scale"] {
+        for option in ["trace", "iterations", "model", "compute-scale", "arrival-second"] {
             assert_eq!(told(&[option], &[(&["10-20"], 9.0, 0.0), (&["30"], 2.0, 0.0)]), [""; 0], "{option}");
         }
         let points: [Told; 4] = [

@@ -86,7 +86,10 @@ impl<N: Network> Beside<N> {
         let destinations = pattern.destinations(topology, traffic.seed)?;
         let bytes = settings.message_of_one_packet();
         let slot = slot(settings, &Sizes::One(bytes))?;
-        if slot == 0 || !(load > 0.0 && load <= 1.0) {
+        if slot == 0 {
+            return Err(SimError::EmptyMessages);
+        }
+        if !(load > 0.0 && load <= 1.0) {
             return Err(SimError::Load(load));
         }
         let source = |node| Source {

@@ -164,7 +164,7 @@ pub(crate) fn run_between(
     let bytes = Bytes(sizes.mean(|bytes| bytes.0 as f64) as u64);
     let slot = slot(settings, &sizes)?;
     if slot == 0 {
-        return Err(SimError::Load(load));
+        return Err(SimError::EmptyMessages);
     }
     // All times below fit: the last one is before this.
     let last = 5 * (3 * u64::from(traffic.window) + u64::from(traffic.longest) + 1000);

@@ -249,7 +249,14 @@ pub(super) fn settings(
     let mut settings = Settings { jobs, network: sim.network.settings.clone(), ..Settings::default() };
     settings.background.clone_from(&sim.background);
     if let Some(arrivals) = &arrivals {
-        settings.arrive(arrivals, &names.programs(sim)?, sim.arrival_second, sim.backfill)?;
+        let programs = names.programs(sim)?;
+        let of_file = |error: SimError| match (&error, &sim.arrivals) {
+            (SimError::NoArrivals | SimError::NoMachine, Some(file)) => {
+                format!("{}: {error}", file.display()).into()
+            }
+            _ => Failure::from(error),
+        };
+        settings.arrive(arrivals, &programs, sim.arrival_second, sim.backfill).map_err(of_file)?;
     }
     settings.network.packet.classes = names.classes(sim)?;
     settings.send_completion = sim.send_completion;
