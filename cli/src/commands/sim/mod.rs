@@ -16,7 +16,7 @@ use crate::output::{self, Failure};
 use crate::repeated;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
-use setup::{calibration, name_traces, named, observed, others, settings};
+use setup::{calibration, name_traces, named, observed, others, settings, tell_of};
 use sim_example::{MOST_CABLES, Picos, SameNode, Simulation};
 use std::path::Path;
 use vef_format::operation::OpCodes;
@@ -102,12 +102,6 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
         calibrated::lacks(file, calibration, report.latency.messages > 0, shared);
     }
     Ok(report)
-}
-
-/// Repeats the warnings about the capture of a trace, and says what its computing times contain.
-fn tell_of(sim: &Sim, trace: &Input) {
-    trace.warn();
-    trace.tell_time_in_mpi(sim.counts_send_waits());
 }
 
 /// A table of a result.

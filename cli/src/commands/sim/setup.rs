@@ -365,3 +365,9 @@ fn compute_scale(text: &str) -> Result<ComputeScale, Failure> {
         Ok(scale) => Ok(scale),
     }
 }
+
+/// Repeats the warnings about the capture of a trace, and says what its computing times contain.
+pub(super) fn tell_of(sim: &Sim, trace: &Input) {
+    trace.warn();
+    trace.tell_time_in_mpi(sim.counts_send_waits());
+}

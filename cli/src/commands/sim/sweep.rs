@@ -5,7 +5,7 @@
 //! nothing to clean up, and processes need not know each other.
 
 use super::schedule;
-use super::setup::{calibration, can_be_read_again, name_traces, named, observed, others, settings};
+use super::setup::{calibration, can_be_read_again, name_traces, named, observed, others, settings, tell_of};
 use crate::calibrated;
 use crate::groups;
 use crate::input::Input;
@@ -56,7 +56,7 @@ pub fn execute(sim: &Sim) -> Result<(), Failure> {
             told.push(trace);
             let input = Input::file(trace)?;
             if !schedule::is_wanted(sim, &input)? {
-                super::tell_of(sim, &input.converted()?);
+                tell_of(sim, &input.converted()?);
             }
         }
     }
