@@ -427,6 +427,26 @@ fn a_part_begins_and_ends_within_computing() {
 }
 
 #[test]
+fn what_is_computed_behind_a_collective_waits_for_it() {
+    let time = |behind| {
+        let of = |task| {
+            let marks = [(0, phase(true, "x"), 0), (1, phase(false, "x"), behind)];
+            marks.map(|(place, mark, computed)| {
+                [mark, Note::BeforePhase(Ticks(computed))].map(|note| (task, place, note))
+            })
+        };
+        let notes = [of(0), of(1)].concat().concat();
+        let selection = Arc::new(container(TEXT, &notes).select(&Part::phase("x").unwrap()).unwrap());
+        assert_eq!(
+            selection.stretches(Rank(0)),
+            [Stretch { records: 0..1, before: Ticks(0), behind: Ticks(behind) }]
+        );
+        run(container(TEXT, &notes), &selection).0
+    };
+    assert_eq!(time(300), time(0) + 300);
+}
+
+#[test]
 fn a_phase_without_calls_has_its_computing() {
     let notes = [
         (1, 1, phase(true, "x")),

@@ -54,9 +54,11 @@ impl Drop for TemporaryDirectory {
     }
 }
 
-/// Removes the directories of this process, which is about to end: its other threads may write to them until then.
+/// Removes the directories of this process, which is about to end: its other threads may write to them until then, but make none and give none
+/// its name.
 pub fn remove_all() {
-    for path in all().iter() {
+    let all = all();
+    for path in all.iter() {
         // Fails if another thread creates a file meanwhile.
         for _ in 0..100 {
             match fs::remove_dir_all(path) {
@@ -65,6 +67,8 @@ pub fn remove_all() {
             }
         }
     }
+    // Locked until the process ends.
+    std::mem::forget(all);
 }
 
 /// An output directory that gets its name only when it is complete; until then it has a hidden name beside its own.
@@ -120,15 +124,21 @@ impl NewDirectory {
     /// # Errors
     /// Those of the operating system; the directory is removed then.
     pub fn finish(self) -> io::Result<()> {
-        match fs::rename(self.path(), &self.to) {
+        // A signal removes it before this, or not at all: not while it gets its name.
+        let mut all = all();
+        let renamed = match fs::rename(self.path(), &self.to) {
             Err(error) if self.replaces && is_taken(&error) => {
                 let old = hidden_beside(&self.to, "old")?;
                 fs::rename(&self.to, &old)?;
-                fs::rename(self.path(), &self.to)?;
-                fs::remove_dir_all(&old)
+                fs::rename(self.path(), &self.to).map(|()| Some(old))
             }
-            renamed => renamed,
+            renamed => renamed.map(|()| None),
+        };
+        if renamed.is_ok() {
+            all.retain(|path| path != self.path());
         }
+        drop(all);
+        renamed?.map_or(Ok(()), fs::remove_dir_all)
     }
 }
 

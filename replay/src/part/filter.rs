@@ -3,8 +3,9 @@
 use super::selection::Selection;
 use crate::sequence::{PAUSE, STARTED};
 use std::sync::Arc;
-use vef_format::ids::Rank;
-use vef_format::raw::{DEPENDENCY, MARK, Raw};
+use vef_format::ids::{CollectiveId, Rank};
+use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, MARK, Raw};
+use vef_format::record::Dependency;
 
 /// How far the records of a task were read from the trace, for [`Selection::take`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct PlaceInPart {
     begun: bool,
     /// Computing that is yet to be left out in front of the first record of the stretch.
     before: u64,
+    /// The collective that is its last record so far, which what is computed behind it waits for.
+    entered: Option<u64>,
     left_out: LeftOut,
 }
 
@@ -64,6 +67,9 @@ impl Selection {
             place.left_out.collective_parts += 1;
             let tag = raw.tag & DEPENDENCY | MARK | PAUSE;
             *raw = Raw { time: raw.time, after: raw.after, tag, ..Raw::NOTHING };
+        }
+        if is_record {
+            place.entered = (raw.tag & KIND == COLLECTIVE).then_some(raw.id);
         }
         Some(number)
     }
@@ -120,8 +126,11 @@ impl Filter {
             }
             (place.stretch, place.begun) = (place.stretch + 1, false);
             if stretch.behind.0 > 0 {
-                let pause = Raw { time: stretch.behind.0, tag: MARK | PAUSE, ..Raw::NOTHING };
-                return Ahead::Pause(pause, place.next);
+                let after = place.entered.take();
+                let tag =
+                    MARK | PAUSE | after.map_or(0, |id| Dependency::Collective(CollectiveId(id)).code());
+                let after = after.unwrap_or(0);
+                return Ahead::Pause(Raw { time: stretch.behind.0, after, tag, ..Raw::NOTHING }, place.next);
             }
         }
     }
