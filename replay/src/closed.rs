@@ -21,7 +21,7 @@ impl Instances {
         Self { built, closed: BTreeSet::new(), by_room: BTreeSet::new(), finish: Picos::ZERO }
     }
 
-    /// An instance is closed whose place has room for so many tasks; false if it was before.
+    /// Notes that an instance is closed; `room` is the number of tasks of its place. False if it was closed before.
     pub(crate) fn close(&mut self, job: u32, room: u32) -> bool {
         self.by_room.insert((room, job));
         self.closed.insert(job)
@@ -32,7 +32,7 @@ impl Instances {
         self.closed.last().copied()
     }
 
-    /// A closed one, whose place has room for so many tasks, is gone or open again.
+    /// Forgets a closed instance, because its place is gone or taken; `room` is the number of tasks of that.
     pub(crate) fn remove(&mut self, job: u32, room: u32) {
         self.closed.remove(&job);
         self.by_room.remove(&(room, job));
