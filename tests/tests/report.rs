@@ -690,8 +690,8 @@ fn a_simulation_of_any_size_fits_on_a_page() {
         (&3.into(), Some(3334))
     );
     assert_eq!((&rows["computing_ps"][1], &rows["reception_ps"][1]), (&3.into(), &(3 + 4 + 5).into()));
-    // Ranks 9 999 and 10 000, which finish at these times; the last of all at 10 001.
-    assert_eq!(rows["finished_ps"][3333], 2 + 1);
+    // Ranks 9 999 and 10 000, which finish at these times.
+    assert_eq!(rows["finished_ps"][3333], 1);
     let to = work.path().join("tables");
     run(vef().arg("report").arg(&trace).args(options).args(["--format", "csv", "-o"]).arg(&to)).success();
     let rows = std::fs::read_to_string(to.join("links.csv")).expect("a table");
@@ -791,7 +791,7 @@ fn strange_traces_make_a_page_and_nonsense_an_error() {
     // One line that names the file: it takes too long, it cannot be written, it is no directory.
     let late = file(work.path(), "late.vef", "VEF3 2 1 0 0 0 0 1000\n0 0 1 18446744073709551615 4 0 -1\n");
     for (input, options, part) in [
-        (&late, ["-o", "-"], "late.vef: message "),
+        (&late, ["-o", "-"], "late.vef: a message of "),
         (&path, ["-o", "/nowhere/report.html"], "/nowhere/report.html: "),
         (&path, ["--svg", "/dev/null"], "/dev/null: is not a directory"),
     ] {

@@ -65,7 +65,7 @@ fn a_table_is_that_of_single_runs() {
         .map(|line| line.split(',').nth(2).and_then(|field| field.parse().ok()).expect("a time"))
         .collect();
     assert_eq!(of_csv, times(&rows));
-    assert!(csv.starts_with("topology,bandwidth,runtime_ps,ideal_runtime_ps,slowdown,messages,"), "{csv}");
+    assert!(csv.starts_with("topology,bandwidth,runtime_ps,ideal_runtime_ps,slowdown,wait_mean_ps,turnaround_mean_ps,messages,"), "{csv}");
 
     // Interrupted after two points: these are taken as they are, the others are run.
     let mut kept: Vec<PathBuf> =
