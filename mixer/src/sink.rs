@@ -20,6 +20,7 @@ use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
 use vef_format::record::{Communicator, Header, WriteError};
 use vef_format::text;
+use vef_format::units::Count;
 use vef_format::varint::{self, Source};
 
 /// A trace that is being written.
@@ -197,6 +198,9 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     }
     if let Some(time) = summary.spent.notably_left_out(without_core) {
         add(About::PREEMPTED, &time);
+    }
+    if summary.answered_outside > 0 {
+        add(About::ANSWERED_OUTSIDE, &Count(summary.answered_outside, "one-sided request").to_string());
     }
     for (name, tasks) in
         [(About::STORAGE, summary.storage_tasks()), (About::INTERFACES, summary.interface_tasks())]

@@ -6,7 +6,7 @@ use capture::{Program, WORLD, What};
 use mixer::{MixError, Options, Problem, Quiet, Rma, Summary, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;
-use vef_format::container::{Note, PhaseMarks, Reader, Section};
+use vef_format::container::{About, Note, PhaseMarks, Reader, Section};
 use vef_format::ids::{CommRank, Rank};
 use vef_format::units::Bytes;
 
@@ -645,7 +645,14 @@ fn answers_without_the_target_are_counted() {
         program.send(1, 0, 5, 7);
         lasts(&mut program, 1, 5000, 6000);
         program.receive(0, 1, 5).finish();
-        summary(&program, None).answered_outside
+        let dir = tempfile::tempdir().unwrap();
+        let (capture, trace) = (dir.path().join("capture"), dir.path().join("t.vefx"));
+        capture::write(&capture, &program.tasks);
+        let counted = mix(&capture, &trace, &Options::default(), &Quiet).unwrap().answered_outside;
+        let reader = Reader::open(&trace).unwrap();
+        let noted: Vec<_> = reader.about().facts(About::ANSWERED_OUTSIDE).cloned().collect();
+        assert_eq!(noted, (counted > 0).then(|| format!("{counted} one-sided request")).as_slice());
+        counted
     };
     assert_eq!(with(1000, 5000), 1);
     assert_eq!([with(999, 5000), with(1000, 5001), with(200, 900)], [0; 3]);

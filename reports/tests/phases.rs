@@ -16,14 +16,19 @@ const TEXT: &str = "VEF3 2 2 1 2 4 0 1000\nC0 0 1\n\
     0 0 0 0 3 50 G1\n1 1 1 0 3 10 G1\n";
 
 /// Task 0 marks: `halo` from 40 ns before the first Barrier to 100 ns behind it, `compute` from there for 700 ns, and `halo` again from
-/// 950 ns, with the second Barrier, up to 20 ns behind.
-const MARKS: [(u64, bool, &str, u64); 6] = [
+/// 950 ns, with the second Barrier, up to 20 ns behind; `late` until after the 50 ns of its last record, as where another thread made that;
+/// and `tail` behind that record.
+const MARKS: [(u64, bool, &str, u64); 10] = [
     (0, true, "halo", 60),
     (1, false, "halo", 100),
     (1, true, "compute", 100),
     (1, false, "compute", 800),
     (1, true, "halo", 950),
     (2, false, "halo", 20),
+    (2, true, "late", 30),
+    (2, false, "late", 90),
+    (3, true, "tail", 5),
+    (3, false, "tail", 25),
 ];
 
 fn trace(file: &Path) {
@@ -62,7 +67,10 @@ fn phases(part: Option<&str>) -> (Vec<(String, u64, u64, u64)>, u64) {
 #[test]
 fn computing_between_two_calls_is_of_the_phase_in_which_it_was() {
     let (found, _) = phases(None);
-    assert_eq!(found, [("compute".into(), 1, 0, 700), ("halo".into(), 2, 2, 40 + 100 + 50 + 20)]);
+    let halo = ("halo".into(), 2, 2, 40 + 100 + 50 + 20);
+    // What is computed behind the time of a record is in no sum over the run.
+    let (late, tail) = (("late".into(), 1, 0, 20), ("tail".into(), 1, 0, 0));
+    assert_eq!(found, [("compute".into(), 1, 0, 700), halo, late, tail]);
 }
 
 #[test]
@@ -71,4 +79,6 @@ fn a_part_has_the_phases_that_are_in_it_and_their_computing_is_its_own() {
     assert_eq!(phases(Some("halo")), (vec![("halo".into(), 2, 0, 210)], 210));
     assert_eq!(phases(Some("halo:1")), (vec![("halo".into(), 1, 0, 140)], 140));
     assert_eq!(phases(Some("halo:2")), (vec![("halo".into(), 1, 0, 70)], 70));
+    assert_eq!(phases(Some("late")), (vec![("late".into(), 1, 0, 60)], 60));
+    assert_eq!(phases(Some("tail")), (vec![("tail".into(), 1, 0, 20)], 20));
 }

@@ -34,6 +34,13 @@ pub fn computing_times(about: &About, sends: bool) -> Option<String> {
     if !without.is_empty() {
         parts.push(format!("leave out {} in which tasks had no core", without.join(" and ")));
     }
+    let outside = about.facts(About::ANSWERED_OUTSIDE).cloned().collect::<Vec<_>>();
+    if !outside.is_empty() {
+        parts.push(format!(
+            "lack what targets computed before {} that something else answered (vef mix --rma hardware keeps it)",
+            outside.join(" and ")
+        ));
+    }
     (!parts.is_empty())
         .then(|| format!("computing times of the whole captured run {}", parts.join("; they ")))
 }
@@ -61,6 +68,14 @@ mod tests {
         assert_eq!(
             computing_times(&about, true).as_deref(),
             Some("computing times of the whole captured run leave out 3 s in which tasks had no core")
+        );
+        about.origin.push((About::ANSWERED_OUTSIDE.to_owned(), "2 one-sided requests".to_owned()));
+        assert_eq!(
+            computing_times(&about, true).as_deref(),
+            Some(
+                "computing times of the whole captured run leave out 3 s in which tasks had no core; they lack what targets computed before \
+                 2 one-sided requests that something else answered (vef mix --rma hardware keeps it)"
+            )
         );
     }
 

@@ -52,7 +52,7 @@ impl PhaseTally {
 /// What of a record belongs to the part of the run that is added up.
 #[derive(Debug, Default)]
 pub(super) struct Within {
-    /// Stretches of the computing in front of the record, in ticks of it.
+    /// Stretches of the computing in front of the record, in ticks of it; of another thread than the record's, they may be longer than its time.
     pub(super) computing: Vec<Range<u64>>,
     /// The record itself as it is counted, if it does.
     pub(super) record: Option<Raw>,
@@ -117,24 +117,7 @@ impl<'a> PhasesOfTask<'a> {
     /// Adds the next record with the computing in front of it, as far as they belong to the part.
     #[inline]
     pub(super) fn add(&mut self, raw: &Raw, within: &Within) -> Result<(), ContainerError> {
-        let mut computed = 0;
-        while let Some((_, at)) = self.next.filter(|&(record, _)| record <= self.records) {
-            let at = at.clamp(computed, raw.time.max(computed));
-            self.compute(computed, at, within);
-            computed = at;
-            match self.begins {
-                None => drop(self.open.pop()),
-                Some(phase) => {
-                    let is_inside = self.all
-                        || within.computing.iter().any(|part| part.contains(&at))
-                        || (within.record.is_some() && at >= raw.time);
-                    self.tallies[phase].entries += u64::from(is_inside);
-                    self.open.push(phase);
-                }
-            }
-            self.advance()?;
-        }
-        self.compute(computed, raw.time, within);
+        self.add_computing(raw.time, within)?;
         self.records += 1;
         if let (Some(&phase), Some(counted)) = (self.open.last(), &within.record) {
             self.tallies[phase].add(counted);
@@ -142,12 +125,37 @@ impl<'a> PhasesOfTask<'a> {
         Ok(())
     }
 
-    /// The sums, behind the last record: those of phases of which the part has anything.
-    pub(super) fn finish(mut self) -> Result<impl Iterator<Item = (String, PhaseTally)>, ContainerError> {
-        while self.next.is_some() {
-            self.begins.into_iter().for_each(|phase| self.tallies[phase].entries += u64::from(self.all));
+    /// Adds the computing in front of a record with this `time`.
+    fn add_computing(&mut self, time: u64, within: &Within) -> Result<(), ContainerError> {
+        let end = within.computing.iter().fold(time, |end, part| end.max(part.end));
+        let mut computed = 0;
+        while let Some((_, at)) = self.next.filter(|&(record, _)| record <= self.records) {
+            let at = at.clamp(computed, end.max(computed));
+            self.compute(computed, at, within);
+            computed = at;
+            match self.begins {
+                None => drop(self.open.pop()),
+                Some(phase) => {
+                    let is_inside = self.all
+                        || within.computing.iter().any(|part| part.contains(&at))
+                        || (within.record.is_some() && at >= time);
+                    self.tallies[phase].entries += u64::from(is_inside);
+                    self.open.push(phase);
+                }
+            }
             self.advance()?;
         }
+        self.compute(computed, end, within);
+        Ok(())
+    }
+
+    /// The sums, with what is computed behind the last record: those of phases of which the part has anything.
+    pub(super) fn finish(
+        mut self,
+        within: &Within,
+    ) -> Result<impl Iterator<Item = (String, PhaseTally)>, ContainerError> {
+        self.records = u64::MAX;
+        self.add_computing(0, within)?;
         let mut tallies = self.tallies;
         let named =
             self.names.into_iter().map(move |(name, phase)| (name, std::mem::take(&mut tallies[phase])));

@@ -209,6 +209,14 @@ fn add_task(
     let mut phases = phases.map(|marks| PhasesOfTask::new(reader, marks, part.is_none())).transpose()?;
     let (mut followed, mut place, mut within) = (Ok(()), PlaceInPart::default(), Within::default());
     let mut stretches = part.map_or(&[][..], |part| part.stretches(task)).iter().peekable();
+    // Computing behind a stretch is in front of the record that follows it.
+    let mut behind = |number: u64, within: &mut Within| {
+        within.computing.clear();
+        while let Some(stretch) = stretches.next_if(|stretch| stretch.records.end == number) {
+            let from = if stretch.records.is_empty() { stretch.before.0 } else { 0 };
+            within.computing.push(from..from.saturating_add(stretch.behind.0));
+        }
+    };
     let mut number = 0;
     records.each_raw(|recorded| {
         let mut raw = *recorded;
@@ -222,12 +230,7 @@ fn add_task(
         }
         if let (Some(phases), Ok(())) = (&mut phases, &followed) {
             within.record = is_inside.then_some(running);
-            within.computing.clear();
-            // Computing behind a stretch is in front of the record that follows it.
-            while let Some(stretch) = stretches.next_if(|stretch| stretch.records.end == number) {
-                let from = if stretch.records.is_empty() { stretch.before.0 } else { 0 };
-                within.computing.push(from..from.saturating_add(stretch.behind.0));
-            }
+            behind(number, &mut within);
             if is_inside {
                 within.computing.push(recorded.time - running.time.min(recorded.time)..recorded.time);
             }
@@ -241,7 +244,9 @@ fn add_task(
         .for_each(|stretch| tally.compute(stretch.behind.0));
     tally.finish();
     if let Some(phases) = phases {
-        for (name, phase) in phases.finish()? {
+        within.record = None;
+        behind(number, &mut within);
+        for (name, phase) in phases.finish(&within)? {
             sums.phases.entry(name).or_default().merge(phase);
         }
     }

@@ -37,6 +37,8 @@ impl About {
     pub const POLLS: &str = "failed polls";
     /// Name of the fact how long calls took that wait for no other task, within computing times.
     pub const OWN_WORK: &str = "own work of MPI";
+    /// Name of the fact how many one-sided requests had their answers while the target computed, whose computing times lack what came before them.
+    pub const ANSWERED_OUTSIDE: &str = "answered outside MPI";
     /// Name of the fact which tasks stand for the network interfaces of the program's tasks, in their order, the last ones: `tasks FIRST–LAST`.
     pub const INTERFACES: &str = "network interfaces";
     /// Name of the fact which tasks stand for storage servers, behind those of the program: `tasks FIRST–LAST`.
