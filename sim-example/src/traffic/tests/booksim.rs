@@ -90,8 +90,13 @@ fn like_booksim() {
             destinations = over_the_plane(destinations);
         }
         // At low load a mean of few messages is of little worth.
-        let measured = if load < 0.1 { 30_000 } else { 2000 };
-        let traffic = Traffic { pattern: pattern.into(), window: measured, ..Traffic::default() };
+        let measured = if load < 0.1 { 4000 } else { 1000 };
+        let traffic = Traffic {
+            pattern: pattern.into(),
+            window: measured,
+            longest: 7 * measured,
+            ..Traffic::default()
+        };
         let point = run_between(&topology, &settings, &traffic, &destinations, load).unwrap();
         let ours = point.latency.mean_ps as f64 / CYCLE;
         let case = format!("{name} at {load}: latency {ours:.2} (BookSim {latency}), {point:?}");

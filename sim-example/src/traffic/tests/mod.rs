@@ -262,7 +262,12 @@ fn hops_are_those_of_routes() {
         let hops = |topology: &str, pattern: &str, load| {
             let network =
                 NetworkSettings { topology: topology.parse().unwrap(), model, ..NetworkSettings::default() };
-            let traffic = Traffic { pattern: pattern.parse().unwrap(), ..Traffic::default() };
+            let traffic = Traffic {
+                pattern: pattern.parse().unwrap(),
+                window: 200,
+                longest: 1000,
+                ..Traffic::default()
+            };
             run_traffic(&network, &traffic, load).unwrap().hops
         };
         for load in [0.2, 1.0] {

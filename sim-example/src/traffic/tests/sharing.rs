@@ -32,7 +32,7 @@ fn saturation_stays_below_the_bounds() {
         (settings.packet.vcs, settings.packet.buffer) = (Some(4), Some(Bytes(16)));
         settings.packet.arbiter = Arbiter::Age;
         settings.packet.speedup = Some(2.0);
-        let traffic = Traffic { pattern: pattern.into(), ..Traffic::default() };
+        let traffic = Traffic { pattern: pattern.into(), window: 500, longest: 3500, ..Traffic::default() };
         let point = run_traffic(&settings, &traffic, 1.0).unwrap();
         assert!(point.accepted <= 1.02 * bound, "{quantity}: {point:?}");
         assert!(point.accepted >= share * bound, "{quantity}: {point:?}");
