@@ -5,6 +5,7 @@ use crate::session;
 use clap::parser::ValueSource;
 use clap::{ArgAction, Args, Command};
 use serde::Deserialize;
+use sim_example::calibration::Calibration;
 use sim_example::presets::Preset;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -111,10 +112,10 @@ fn has_positional(arguments: Command, words: &[OsString]) -> bool {
     positional.any(|argument| matches.contains_id(argument.get_id().as_str()))
 }
 
-/// The long names of the options that this process's command line gives.
+/// The long names of the options that this process's command line gives, or the result of its `--again`.
 pub fn given<T: Args>() -> Result<Vec<String>, Failure> {
-    let words = session::command_line();
-    let command = T::augment_args(Command::new("vef"));
+    let command = T::augment_args(Command::new("vef").args_override_self(true));
+    let words = expanded(session::command_line(), |_| Some(command.clone()))?;
     let matches = command.clone().try_get_matches_from(words.iter().skip(1))?;
     let is_given = |option: &&clap::Arg| {
         matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine)
@@ -123,11 +124,16 @@ pub fn given<T: Args>() -> Result<Vec<String>, Failure> {
     Ok(given.filter_map(|option| option.get_long().map(str::to_owned)).collect())
 }
 
-/// All settings of this process's command line, defaults included.
+/// All settings of this process's command line, defaults included, but for those that its calibration replaces.
 pub fn settings<T: Args>() -> Result<Settings, Failure> {
     let command = T::augment_args(Command::new("vef").args_override_self(true));
     let words = expanded(session::command_line(), |_| Some(command.clone()))?;
     let matches = command.clone().try_get_matches_from(words.iter().skip(1))?;
+    let has = |id: &str| {
+        command.get_arguments().any(|argument| argument.get_id() == id)
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let is_calibrated = has("calibration");
     let mut settings = Settings::new();
     for argument in command.get_arguments() {
         let id = argument.get_id().as_str();
@@ -143,11 +149,13 @@ pub fn settings<T: Args>() -> Result<Settings, Failure> {
                     .iter()
                     .any(|excluded| excluded.get_id() == argument.get_id())
         };
-        if source == Some(ValueSource::DefaultValue) && command.get_arguments().any(|other| excludes(&other))
+        let name = argument.get_long().unwrap_or(id).to_owned();
+        let is_replaced = || is_calibrated && Calibration::REPLACED.contains(&name.as_str());
+        if source == Some(ValueSource::DefaultValue)
+            && (is_replaced() || command.get_arguments().any(|other| excludes(&other)))
         {
             continue;
         }
-        let name = argument.get_long().unwrap_or(id).to_owned();
         if matches!(argument.get_action(), ArgAction::SetTrue) {
             if matches.get_flag(id) {
                 settings.insert(name, vec!["true".to_owned()]);
@@ -159,10 +167,6 @@ pub fn settings<T: Args>() -> Result<Settings, Failure> {
         settings.insert(name, values);
     }
     // A drawing and a page need the record of all links, which the result then has, too.
-    let has = |id: &str| {
-        command.get_arguments().any(|argument| argument.get_id() == id)
-            && matches.value_source(id) == Some(ValueSource::CommandLine)
-    };
     if has("draw") || has("report") {
         settings.insert("links".to_owned(), vec!["true".to_owned()]);
     }

@@ -46,6 +46,9 @@ pub struct Sim {
     /// standard input
     #[arg(value_name = "TRACE", value_parser = Input::argument)]
     pub trace: PathBuf,
+    /// The options that a sweep has set.
+    #[arg(skip)]
+    pub swept: Vec<String>,
     /// Further traces, which run beside the first as jobs of their own
     #[arg(value_name = "TRACE", value_parser = Input::argument, help_heading = RUNS_AND_RESULTS)]
     pub others: Vec<PathBuf>,

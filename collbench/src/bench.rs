@@ -269,7 +269,6 @@ impl Bench<'_> {
         }
         let sizes = if benchmark.has_sizes() { self.plan.sizes.clone() } else { MessageSizes::List(vec![0]) };
         let (mut steps, mut last) = (sizes.steps(), None);
-        let mut is_verified = self.plan.unverified;
         while let Some(bytes) = steps.next(last.take()) {
             let mut case = Case {
                 benchmark: benchmark.clone(),
@@ -293,7 +292,7 @@ impl Bench<'_> {
                 // The median goes back to an adaptive walk; without one it ends here.
                 break;
             }
-            if !is_verified {
+            if !self.plan.unverified {
                 match verify(self.world, &case) {
                     Err(error @ Error::Unmeasurable(_)) => {
                         self.problem(error.to_string());
@@ -301,7 +300,6 @@ impl Bench<'_> {
                     }
                     other => other?,
                 }
-                is_verified = true;
             }
             let median = match self.size(&case) {
                 Err(error @ (Error::Collapsed { .. } | Error::Unmeasurable(_))) => {
@@ -344,6 +342,9 @@ impl Bench<'_> {
         };
         if matches!(case.benchmark, Benchmark::Library(own) if !own.is_verifiable()) {
             warnings.push("not verified: the library has no check for it".into());
+        }
+        if !self.plan.unverified && self.report.self_tests.is_empty() {
+            warnings.push("no known time could be measured: the self-tests collapsed".into());
         }
         if summary.samples < self.plan.precision.min_reps.min(5) {
             warnings.push(format!("only {} samples", summary.samples));

@@ -147,7 +147,10 @@ fn contributed(operation: Operation, world: &World, case: &Case) -> Option<Buffe
     }
 }
 
-/// Runs a collective once from each root and holds the result against the definition of the operation. Collective.
+/// Largest collective, in bytes, that is verified from every root.
+const FROM_EVERY_ROOT: u64 = 4096;
+
+/// Runs a collective once, of few bytes from each root, and holds the result against the definition of the operation. Collective.
 ///
 /// # Errors
 /// [`Error::Unmeasurable`] at every rank, naming the first wrong element of the lowest rank that has one.
@@ -157,11 +160,14 @@ pub fn verify(world: &World, case: &Case) -> Result<()> {
         (Benchmark::Mpi(_, CallForm::NonBlocking | CallForm::Persistent), _) | (_, None) => return Ok(()),
         (_, Some(operation)) => operation,
     };
-    // Enough to cut in pieces, little enough to do from every root.
     let numbers = numbers(&case.benchmark, case.bytes);
     let width = numbers.width() as u64;
-    let bytes = case.bytes.min(4096) / width * width;
-    for root in 0..if operation.is_rooted() { world.size } else { 1 } {
+    let bytes = case.bytes / width * width;
+    let roots = match operation.is_rooted() && bytes <= FROM_EVERY_ROOT {
+        true => 0..world.size,
+        false => case.root..case.root + 1,
+    };
+    for root in roots {
         let case = Case { bytes, root, copies: 1, factors: None, ..case.clone() };
         let output = run_once(world, &case, numbers)?;
         let place = (world.rank, world.size, root);
@@ -175,8 +181,8 @@ pub fn verify(world: &World, case: &Case) -> Result<()> {
         if rank >= 0.0 {
             let (operation, algorithm) = (case.benchmark.name(), case.benchmark.algorithm());
             return Err(Error::Unmeasurable(format!(
-                "{operation} by {algorithm}, root {root}: rank {rank}, element {element} of the result is {found} instead \
-                 of {expected}: not timed"
+                "{operation} by {algorithm}, root {root}: rank {rank}, element {element} of the result of {bytes} bytes \
+                 is {found} instead of {expected}: not timed"
             )));
         }
     }
@@ -185,7 +191,7 @@ pub fn verify(world: &World, case: &Case) -> Result<()> {
 
 /// Runs an operation of a library's once and lets it check the result.
 fn verify_own(world: &World, own: &'static OwnOperation, case: &Case) -> Result<()> {
-    let mut prepared = own.prepare(world, case.root, case.bytes.min(4096))?;
+    let mut prepared = own.prepare(world, case.root, case.bytes)?;
     prepared.run()?;
     let fault = prepared.fault();
     let faulty = world.gather(&[f64::from(u8::from(fault.is_some()))])?;

@@ -116,7 +116,7 @@ pub fn other_machine(calibration: &Calibration, measured: &Machine) -> Vec<Strin
 pub fn simulate(call: &MeasuredCall, settings: &Settings, calibration: &Calibration) -> Result<f64> {
     let mut settings = settings.clone();
     let failed = |error: &dyn std::fmt::Display| Error::Invalid(format!("simulation: {error}"));
-    calibration.apply(&mut settings).map_err(|error| failed(&error))?;
+    calibration.apply(&mut settings, |_| false).map_err(|error| failed(&error))?;
     if call.algorithm != "mpi" {
         settings.algorithms = only(&call.operation, &call.algorithm)?;
     }

@@ -256,8 +256,18 @@ impl Report {
         }
         let _ = writeln!(
             text,
-            "{:<22} {:<18} {:>5} {:>10} {:>12} {:>12} {:>12} {:>12} {:>5} {:>4}",
-            "operation", "algorithm", "ranks", "bytes", "median µs", "± 95 %", "min µs", "p90 µs", "n", "bad"
+            "{:<22} {:<18} {:>5} {:>10} {:>12} {:>12} {:>12} {:>12} {:>12} {:>5} {:>4}",
+            "operation",
+            "algorithm",
+            "ranks",
+            "bytes",
+            "median µs",
+            "mean µs",
+            "± 95 %",
+            "min µs",
+            "p90 µs",
+            "n",
+            "bad"
         );
         text
     }
@@ -268,12 +278,13 @@ impl Row {
     pub fn to_text(&self) -> String {
         let s = &self.summary;
         let mut text = format!(
-            "{:<22} {:<18} {:>5} {:>10} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>5} {:>4}\n",
+            "{:<22} {:<18} {:>5} {:>10} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>12.3} {:>5} {:>4}\n",
             self.operation,
             self.algorithm,
             self.ranks,
             self.bytes,
             s.median / 1e3,
+            s.mean / 1e3,
             s.within.half_width() / 1e3,
             s.min / 1e3,
             s.p90 / 1e3,

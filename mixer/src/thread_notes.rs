@@ -57,6 +57,8 @@ enum Entry<'a> {
     Tag { record: u64, tag: i32 },
     /// A send that returns before it is complete.
     Detached { record: u64 },
+    /// A send that is complete when its message is received.
+    Synchronous { record: u64 },
     /// The counts of a vector collective.
     Counts { record: u64, sent: Cow<'a, [u64]>, received: Cow<'a, [u64]> },
     /// In front of the thread's next record: a wait for the send of a record.
@@ -103,6 +105,7 @@ impl ThreadNotes {
         let entry = match *note {
             Note::Tag(tag) => Entry::Tag { record, tag },
             Note::Detached => Entry::Detached { record },
+            Note::Synchronous => Entry::Synchronous { record },
             Note::Counts { sent, received } => {
                 Entry::Counts { record, sent: sent.into(), received: received.into() }
             }
@@ -269,6 +272,9 @@ impl<'a> Placed<'a> {
             Entry::Tag { record, tag } => self.tags.push((self.line(record)?, tag)),
             Entry::Detached { record } => {
                 self.notes.push((self.line(record)?, PlacedNote::Plain(Note::Detached)));
+            }
+            Entry::Synchronous { record } => {
+                self.notes.push((self.line(record)?, PlacedNote::Plain(Note::Synchronous)));
             }
             Entry::Counts { record, sent, received } => {
                 let first = self.counts.len();

@@ -16,7 +16,7 @@ use vef_format::ids::{CommRank, Rank};
 use vef_format::operation::{Amounts, Operation};
 use vef_format::units::{Bytes, Ticks};
 
-/// An Isend and its wait with computing in between, a phase, a collective with counts, a blocking send.
+/// An Isend and its wait with computing in between, a phase, a collective with counts, a synchronous send.
 fn program() -> Program {
     let mut program = Program::new(2);
     let request = Some(RequestId { thread: 0, number: 0 });
@@ -41,7 +41,7 @@ fn program() -> Program {
             }),
         );
     }
-    program.send(0, 1, 8, 3);
+    program.call(0, Action::Send(Send { mode: SendMode::Synchronous, ..sending(1, 8, 3, None) }));
     program.receive(1, 0, 8);
     program.finish();
     program
@@ -76,11 +76,12 @@ fn a_container_says_what_text_cannot() {
     // Calls last 10 ns and begin 100 ns apart: the end of the Isend, a receive, a phase, the wait.
     let wait = Note::SendWait { send: 0, before: Ticks(290), took: Ticks(0) };
     said(Section::Sends, &[(0, Note::Detached), (1, wait)]);
+    said(Section::Synchronous, &[(2, Note::Synchronous)]);
     said(Section::Tags, &[(0, Note::Tag(7)), (2, Note::Tag(8))]);
     said(Section::Phases, &[(1, Note::Phase { begin: true, name: "solve" })]);
     said(Section::Spans, &[(0, Note::StartUp(Ticks(10))), (0, Note::Finalised(Ticks(1200)))]);
     said(Section::Counts, &[(1, Note::Counts { sent: &[5, 7], received: &[5, 7] })]);
-    let calls = ["MPI_Isend", "MPI_Alltoallv", "MPI_Send", "MPI_Finalize"];
+    let calls = ["MPI_Isend", "MPI_Alltoallv", "MPI_Ssend", "MPI_Finalize"];
     said(Section::Calls, &[0, 1, 2, 3].map(|at| (at, Note::Call(calls[at as usize]))));
     // The wait is in no record.
     let mut records = reader.task(Rank(0));

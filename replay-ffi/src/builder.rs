@@ -186,7 +186,8 @@ pub unsafe extern "C" fn vef_builder_sends_when_sent_above(builder: *mut Builder
 }
 
 /// Sends of more than `above` bytes are complete for their senders when they are delivered, others when they are
-/// taken.
+/// taken. As the larger ones, also where sends are complete when they are sent, are those that a container notes as synchronous
+/// (`MPI_Ssend`, `MPI_Issend`).
 ///
 /// # Safety
 /// `builder` is null or usable.

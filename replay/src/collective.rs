@@ -271,7 +271,7 @@ impl Player<'_> {
     fn start_message(&mut self, at: u32, ready: Picos, out: &mut impl Sink) -> EngineResult<bool> {
         let part = &mut self.collectives.parts[at as usize];
         let (to, bytes) = (part.pending.0, Bytes(part.pending.1));
-        let completes = self.live.completes(bytes);
+        let completes = self.live.completes(bytes, false);
         part.unsent += u32::from(completes != Completes::AtStart);
         let open = &mut self.collectives.open[part.open as usize];
         open.on_their_way += 1;

@@ -9,13 +9,11 @@ use crate::message::LiveId;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use vef_format::units::{Bytes, Picos};
+use vef_format::units::Picos;
 
 /// What tasks do, and the messages that have started and not left.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct InCalls {
-    /// Largest message that does not wait for its receiver.
-    above: Bytes,
     /// The first moment at which each task computes, counted over all jobs; [`IN_CALL`] of one that is in a call.
     computes_from: Vec<Picos>,
     /// The latest call of the simulator, for any task.
@@ -30,14 +28,14 @@ pub(crate) struct InCalls {
 const IN_CALL: Picos = Picos::MAX;
 
 impl InCalls {
-    pub(crate) fn new(above: Bytes, tasks: usize) -> Self {
+    pub(crate) fn new(tasks: usize) -> Self {
         let computes_from = vec![IN_CALL; tasks];
-        Self { above, computes_from, latest: Picos::ZERO, waiting: HashMap::new(), called: HashMap::new() }
+        Self { computes_from, latest: Picos::ZERO, waiting: HashMap::new(), called: HashMap::new() }
     }
 
     /// The same before the beginning.
     pub(crate) fn reset(&mut self) {
-        *self = Self::new(self.above, self.tasks());
+        *self = Self::new(self.tasks());
     }
 
     /// Number of tasks over all jobs.
@@ -85,15 +83,14 @@ impl InCalls {
         })
     }
 
-    /// Keeps a message that starts if its receiver computes at that moment.
+    /// Keeps a large or synchronous message that starts if its receiver computes at that moment.
     pub(crate) fn keep(&mut self, id: LiveId, departure: Departure) -> bool {
         let receiver = departure.first_task + departure.dst.0;
         let computes = self.computes_from[receiver as usize] <= departure.start;
-        if computes && departure.bytes > self.above {
+        if computes {
             self.waiting.entry(receiver).or_default().push((id, departure));
-            return true;
         }
-        false
+        computes
     }
 
     /// The message that the simulator calls for, if there is one in that slot.

@@ -123,7 +123,7 @@ impl Live {
         run_ahead: u8,
     ) -> Self {
         let in_calls = match send_completion {
-            SendCompletion::RendezvousInCalls { above } => Some(Box::new(InCalls::new(above, nodes.len()))),
+            SendCompletion::RendezvousInCalls { .. } => Some(Box::new(InCalls::new(nodes.len()))),
             _ => None,
         };
         Self {
@@ -142,8 +142,10 @@ impl Live {
     #[inline(always)]
     pub(crate) fn start(&mut self, departure: &Departure, flight: Flight, out: &mut impl Sink) -> Option<()> {
         self.stats.start(departure.kind, departure.bytes);
+        let waits = flight.completes == Completes::WhenDelivered;
         let id = self.insert(flight);
         if let Some(in_calls) = &mut self.in_calls
+            && waits
             && in_calls.keep(id, departure.clone())
         {
             return Some(());
@@ -207,11 +209,12 @@ impl Live {
         self.same_node.keeps(self.nodes[src as usize], self.nodes[dst as usize])
     }
 
-    /// When a message of that size is complete for its sender.
+    /// When a message of that size is complete for its sender, and a `synchronous` one.
     #[inline]
-    pub(crate) fn completes(&self, bytes: Bytes) -> Completes {
+    pub(crate) fn completes(&self, bytes: Bytes, synchronous: bool) -> Completes {
         match self.send_completion {
             SendCompletion::Eager => Completes::AtStart,
+            _ if synchronous => Completes::WhenDelivered,
             SendCompletion::WhenSent => Completes::WhenSent,
             SendCompletion::LargeWhenSent { above } if bytes > above => Completes::WhenSent,
             SendCompletion::Rendezvous { above } | SendCompletion::RendezvousInCalls { above }

@@ -9,7 +9,7 @@ use crate::error::{EngineResult, ReplayError};
 use crate::live::{Completes, Flight, Live, Of, short};
 use crate::message::{Kind, Next, Sink, Started, Wake, WakeTarget};
 use crate::running::Running;
-use crate::sequence::{PAUSE, STARTED, Sequence, Wait};
+use crate::sequence::{PAUSE, STARTED, SYNCHRONOUS, Sequence, Wait};
 use crate::source::SourceError;
 use vef_format::ids::{MessageId, Rank};
 use vef_format::raw::{AWAITED, COLLECTIVE, DEPENDENCY, KIND, MARK, MESSAGE, Raw};
@@ -180,7 +180,7 @@ impl Task<'_> {
     ) -> EngineResult<Option<u64>> {
         let Raw { id, bytes, to, tag, .. } = self.sequence.next;
         let bytes = Bytes(bytes);
-        let completes = self.live.completes(bytes);
+        let completes = self.live.completes(bytes, tag & SYNCHRONOUS != 0);
         let complete = completes == Completes::AtStart;
         tell(self.sequence, Some(self.sequence.next), start, out);
         if !self.job.lines.start(id, complete) {

@@ -481,6 +481,32 @@ fn a_detached_send_holds_its_thread_up_as_little_behind_records_of_another() {
 }
 
 #[test]
+fn a_synchronous_send_is_complete_when_it_is_received() {
+    const SMALL: &str = "VEF3 2 3 0 0 0 0 1\n0 0 1 10 0 10 -1\n1 0 1 20 1 5 0\n2 1 1 0 0 0 -1\n";
+    let above = Bytes(1000);
+    for (synchronous, completion) in [
+        (true, SendCompletion::WhenSent),
+        (true, SendCompletion::LargeWhenSent { above }),
+        (true, SendCompletion::Rendezvous { above }),
+        (false, SendCompletion::Rendezvous { above }),
+        (true, SendCompletion::Eager),
+    ] {
+        let notes = [(Some(0), 0, Note::Synchronous)];
+        let job = Job::container(container(SMALL, if synchronous { &notes } else { &[] }));
+        let mut replay = Replay::builder().job(job).send_completion(completion).build().unwrap();
+        let first = replay.pop_ready(Picos(10)).unwrap().unwrap().id;
+        let waits = synchronous && completion != SendCompletion::Eager;
+        assert_eq!(replay.next_ready(), (!waits).then_some(Picos(15)), "{completion:?}");
+        if completion == SendCompletion::WhenSent {
+            replay.sent(first, Picos(30)).unwrap();
+            assert_eq!(replay.next_ready(), None);
+        }
+        replay.delivered(first, Picos(70)).unwrap();
+        assert_eq!(replay.next_ready(), Some(Picos(if waits { 75 } else { 15 })), "{completion:?}");
+    }
+}
+
+#[test]
 fn a_wait_that_never_ends_is_explained() {
     let job = Job::container(container(TWO_ISENDS, &two_waits()));
     let rendezvous = SendCompletion::Rendezvous { above: Bytes(15) };

@@ -1,6 +1,6 @@
 //! The nodes of several jobs: a rule's nodes are some that no other job has.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use replay::Job;
 
@@ -8,17 +8,20 @@ use crate::error::SimError;
 use crate::places::Places;
 use crate::random::Random;
 use crate::settings::Settings;
+use crate::topology::Vertex;
 
 /// Number of the sequence of random numbers by which the nodes of the first job are drawn; those of other jobs follow.
 const DRAWS: u64 = 1 << 40;
 
-/// The node of each task of each job. Nodes of placements are taken as they are, also by several jobs. Then each rule, in the order of
+/// The node of each task of each job. Nodes of placements are taken as they are, also by several jobs: those of the topology with their names,
+/// if it has all of these, else those with their numbers. Then each rule, in the order of
 /// the jobs, gets the first nodes that no other job has, or random ones. Jobs that arrive have their nodes numbered from 0, as each gets
 /// some when it starts.
 pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>>, SimError> {
     let mut nodes: Vec<Vec<u32>> = (settings.jobs.iter().zip(jobs))
         .map(|(workload, job)| workload.nodes(job))
         .collect::<Result<_, _>>()?;
+    take_by_name(settings, &mut nodes)?;
     let is_random = |places: &Places| matches!(places, Places::Random { .. });
     let is_given = |places: &Places| matches!(places, Places::Given(_));
     let any_random = settings.jobs.iter().any(|workload| is_random(&workload.places));
@@ -54,4 +57,25 @@ pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>
         taken.extend(free);
     }
     Ok(nodes)
+}
+
+/// Gives the tasks of placements the nodes of the topology that have the names of theirs.
+fn take_by_name(settings: &Settings, nodes: &mut [Vec<u32>]) -> Result<(), SimError> {
+    let mut numbers: Option<HashMap<String, u32>> = None;
+    for (workload, nodes) in settings.jobs.iter().zip(nodes) {
+        let Places::Given(placement) = &workload.places else { continue };
+        let numbers = match &mut numbers {
+            Some(numbers) => numbers,
+            None => {
+                let fabric = settings.network.topology.build(placement.nodes.len() as u32)?;
+                let name = |node| (fabric.vertex_name(Vertex::Node(node)), node);
+                numbers.insert((0..fabric.nodes()).map(name).collect())
+            }
+        };
+        let number = |node: &u32| numbers.get(&placement.nodes.get(*node as usize)?.name).copied();
+        if let Some(named) = nodes.iter().map(number).collect() {
+            *nodes = named;
+        }
+    }
+    Ok(())
 }

@@ -137,14 +137,21 @@ impl Calibration {
 }
 
 impl Calibration {
+    /// The options with a default that a calibration replaces.
+    pub const REPLACED: [&str; 5] = ["overhead", "burst", "send-completion", "loggp", "same-node"];
+
     /// Sets measured figures for a network of any model: bandwidth, latency and burst of node links; overhead
     /// or gap, the longer, of interfaces; the eager limit of sends; delays by size and returned bytes of
-    /// messages; the link within nodes. Figures of `links` that are already set (node bandwidth or latency,
-    /// burst) are kept.
+    /// messages; the link within nodes. Node bandwidth and latency that are already set are kept, and so is what `is_given` says of the
+    /// other options, by their names in [`REPLACED`](Self::REPLACED).
     ///
     /// # Errors
     /// A rate is not a valid bandwidth.
-    pub fn apply(&self, settings: &mut Settings) -> Result<(), CalibrationError> {
+    pub fn apply(
+        &self,
+        settings: &mut Settings,
+        is_given: impl Fn(&str) -> bool,
+    ) -> Result<(), CalibrationError> {
         let rate = |ns_per_byte: f64| {
             let bits = (8e9 / ns_per_byte).round();
             Bandwidth::from_bits_per_second(bits as u64).ok_or_else(|| CalibrationError {
@@ -164,26 +171,22 @@ impl Calibration {
                 // Two links lie between two nodes. The receiver's overhead acts as latency.
                 links.node_latency = Some(picos((class.small_ns() - busy) / 2.0));
             }
-            if links.overhead == Picos::ZERO {
+            if !is_given("overhead") {
                 links.overhead = picos(busy);
             }
-            if links.burst == Bytes(0) {
+            if !is_given("burst") {
                 links.burst = Bytes(class.burst_bytes.value.round() as u64);
             }
-            if let (SendCompletion::Eager, Some(above)) = (settings.send_completion, class.eager_limit_bytes)
-            {
+            if let Some(above) = class.eager_limit_bytes.filter(|_| !is_given("send-completion")) {
                 settings.send_completion = SendCompletion::Rendezvous { above: Bytes(above) };
             }
-            if settings.network.protocol == Protocol::default() {
-                settings.network.protocol = class.protocol();
-            }
-            let loggp = &mut settings.network.loggp.parameters;
-            if *loggp == Parameters::default() {
-                *loggp = class.loggp();
+            settings.network.protocol = class.protocol();
+            if !is_given("loggp") {
+                settings.network.loggp.parameters = class.loggp();
             }
         }
         if let Some(class) = &self.intra
-            && settings.same_node == SameNode::default()
+            && !is_given("same-node")
         {
             let link = Link::new(picos(class.small_ns()), rate(class.ns_per_byte.value)?.bits_per_second());
             let shared = link.map_err(|error| CalibrationError {
@@ -262,6 +265,12 @@ impl Class {
         if self.residual[0] > MOST_RESIDUAL {
             doubts.push(format!(
                 "the figures miss the measured times by {middle:.0} % in the median, by {largest:.0} % at most"
+            ));
+        }
+        if !(0.5..=3.0).contains(&self.duplex) {
+            doubts.push(format!(
+                "duplex is {:.3}, which can be from 1 (both directions at once) to 2",
+                self.duplex
             ));
         }
         // Times matter as parts of the time of a small message.
@@ -400,9 +409,28 @@ mod tests {
         writeln!(file, "VEF3 2 {} 0 0 0 0 1000\n{}", records.len(), records.join("\n")).unwrap();
         let mut settings = Settings { jobs: vec![Workload::new(file.path())], ..Settings::default() };
         settings.network.model = model;
-        calibration().apply(&mut settings).unwrap();
+        calibration().apply(&mut settings, |_| false).unwrap();
         let report = crate::simulate(&settings, &mut |_| {}).unwrap();
         report.runtime_ps as f64 / 1e6
+    }
+
+    /// An option that is given is kept, also at the value that it has without being given.
+    #[test]
+    fn given_options_are_kept() {
+        let mut calibration = calibration();
+        calibration.inter.as_mut().unwrap().eager_limit_bytes = Some(4000);
+        let applied = |given: &str| {
+            let mut settings = Settings::default();
+            calibration.apply(&mut settings, |option| option == given).unwrap();
+            let Settings { network, send_completion, .. } = settings;
+            (network.links.overhead, network.loggp.parameters, send_completion)
+        };
+        let none = applied("");
+        let default = (Picos::ZERO, Parameters::default(), SendCompletion::Eager);
+        assert!(none.0 != default.0 && none.1 != default.1 && none.2 != default.2, "{none:?}");
+        assert_eq!(applied("overhead"), (default.0, none.1, none.2));
+        assert_eq!(applied("loggp"), (none.0, default.1, none.2));
+        assert_eq!(applied("send-completion"), (none.0, none.1, default.2));
     }
 
     /// The time of a message on the second link.

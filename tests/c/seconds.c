@@ -5,6 +5,7 @@
  *                                              ten times: rank 0 sleeps 20 ms, all create (used: and use what they created; file: open; the last four: agree on an
  *                                              open file; write_fails: rank 1 cannot write)
  *     seconds late_recv|late_wait                ten times: rank 0 sends 8 MB to rank 1, which sleeps 20 ms before it waits for them
+ *     seconds late_ssend                         the same with one byte and MPI_Ssend
  *     seconds sends|isends|puts                  ten times: rank 1 computes 20 ms before it receives 8 MB of rank 0, which waits for
  *                                                its own sends, or for what it puts
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
@@ -172,14 +173,15 @@ static void create(void)
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
 }
 
-/* Rank 0 sends 8 MB ten times to rank 1, which sleeps 20 ms before it receives, or between MPI_Irecv and MPI_Wait. */
+/* Rank 0 sends 8 MB, or a byte synchronously, ten times to rank 1, which sleeps 20 ms before it receives, or between MPI_Irecv and MPI_Wait. */
 static void receive_late(void)
 {
     static char data[8 << 20];
     MPI_Request request = MPI_REQUEST_NULL;
     for (int step = 0; step < 10; step++) {
         MPI_Barrier(MPI_COMM_WORLD);
-        if (rank == 0) MPI_Send(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+        if (rank == 0 && is("late_ssend")) MPI_Ssend(data, 1, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+        else if (rank == 0) MPI_Send(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
         if (rank != 1) continue;
         if (is("late_wait")) MPI_Irecv(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &request);
         work(20);

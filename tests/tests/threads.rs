@@ -70,6 +70,7 @@ struct Sent {
     function: &'static str,
     tag: i32,
     detached: bool,
+    synchronous: bool,
 }
 
 /// Every message of the plan, by its sender and its size.
@@ -86,7 +87,8 @@ fn sent_by(plan: &Plan) -> BTreeMap<(u32, u64), Sent> {
         };
         let field = |at: usize| fields[at].parse::<u64>().expect("a number");
         let detached = ["MPI_Bsend", "MPI_Isend"].contains(&function);
-        all.insert((field(0) as u32, field(from + 1)), Sent { function, tag: field(from) as i32, detached });
+        let sent = Sent { function, tag: field(from) as i32, detached, synchronous: function == "MPI_Ssend" };
+        all.insert((field(0) as u32, field(from + 1)), sent);
     }
     all
 }
@@ -97,14 +99,14 @@ fn has_the_notes(container: &Path, plan: &Plan, what: &str) {
     let mut planned = sent_by(plan);
     for rank in 0..plan.ranks {
         let mut isends = Vec::new();
-        let mut of = [Section::Calls, Section::Tags, Section::Sends]
+        let mut of = [Section::Calls, Section::Tags, Section::Sends, Section::Synchronous]
             .map(|section| reader.notes(section, Rank(rank)).expect("notes"));
         let mut next = of.each_mut().map(|notes| notes.next(&reader).expect("a note").map(told));
         let (mut function, mut tag) = (String::new(), String::new());
         let mut records = reader.task(Rank(rank));
         let mut at = 0;
         while let Some(line) = records.next().expect("a record") {
-            let mut detached = false;
+            let (mut detached, mut synchronous) = (false, false);
             for (notes, next) in of.iter_mut().zip(&mut next) {
                 while let Some((place, told)) = next.take_if(|(place, _)| *place <= at) {
                     assert_eq!(place, at, "{what}: rank {rank}: {told:?} is behind its place");
@@ -112,6 +114,7 @@ fn has_the_notes(container: &Path, plan: &Plan, what: &str) {
                         Told::Call(name) => function = name,
                         Told::Tag(number) => tag = number.to_string(),
                         Told::Detached => detached = true,
+                        Told::Synchronous => synchronous = true,
                         Told::Wait(send) => {
                             let open = isends.iter().position(|&open| open == send);
                             isends.swap_remove(open.unwrap_or_else(|| panic!("{what}: no Isend at {send}")));
@@ -124,21 +127,21 @@ fn has_the_notes(container: &Path, plan: &Plan, what: &str) {
                 && message.src != message.dst
             {
                 let sent = planned.remove(&(rank, message.bytes.0)).expect("planned");
-                let found = (function.as_str(), tag.as_str(), detached);
+                let found = (function.as_str(), tag.as_str(), detached, synchronous);
                 assert_eq!(
                     found,
-                    (sent.function, &*sent.tag.to_string(), sent.detached),
+                    (sent.function, &*sent.tag.to_string(), sent.detached, sent.synchronous),
                     "{what}: {message:?}"
                 );
                 if sent.function == "MPI_Isend" {
                     isends.push(at);
                 }
             } else {
-                assert!(!detached, "{what}: rank {rank}: record {at} is no send");
+                assert!(!detached && !synchronous, "{what}: rank {rank}: record {at} is no send");
             }
             at += 1;
         }
-        assert_eq!(next, [None, None, None], "{what}: rank {rank}: notes behind the last record");
+        assert_eq!(next, [const { None }; 4], "{what}: rank {rank}: notes behind the last record");
         assert!(isends.is_empty(), "{what}: rank {rank}: nobody waits for the sends at {isends:?}");
     }
     assert!(planned.is_empty(), "{what}: {planned:?} are not in the container");
@@ -150,6 +153,7 @@ enum Told {
     Call(String),
     Tag(i32),
     Detached,
+    Synchronous,
     /// For the send at this record.
     Wait(u64),
 }
@@ -159,6 +163,7 @@ fn told((place, note): (u64, Note<'_>)) -> (u64, Told) {
         Note::Call(name) => Told::Call(name.to_owned()),
         Note::Tag(tag) => Told::Tag(tag),
         Note::Detached => Told::Detached,
+        Note::Synchronous => Told::Synchronous,
         Note::SendWait { send, .. } => Told::Wait(send),
         other => panic!("{other:?}"),
     };

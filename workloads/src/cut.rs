@@ -378,7 +378,7 @@ impl Part<'_> {
             }
         }
         let whole = [Section::Phases, Section::Spans, Section::Times, Section::Moments, Section::Files];
-        let kept = [Section::Sends, Section::Tags, Section::Calls, Section::Counts];
+        let kept = [Section::Sends, Section::Synchronous, Section::Tags, Section::Calls, Section::Counts];
         let whole = whole.iter().filter(|_| self.what.records.is_none());
         for section in kept.iter().chain(whole) {
             for (task, mut notes) in reader.notes_of_all(*section)? {

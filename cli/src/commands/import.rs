@@ -177,7 +177,7 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
     }
     if let Some(early) = mixed.map(|mixed| mixed.early_receptions).filter(|&early| early > 0) {
         lines.push(format!(
-            "  received before they were sent, by the clocks of their ranks: at least {}; this does not matter",
+            "  received before they were sent (the clocks of the ranks differ): at least {}; this does not matter",
             Count(early, "message")
         ));
     }

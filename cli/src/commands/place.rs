@@ -141,7 +141,7 @@ fn compared(found: &Optimised) -> String {
         lines.push("\nNo better placement was found; the placement is unchanged.".into());
     }
     let cut = if found.cut_short { ", cut short by the time limit" } else { "" };
-    lines.push(format!("\n{:.1} s{cut}\n", found.elapsed.as_secs_f64()));
+    lines.push(format!("\nsearched for {:.1} s{cut}\n", found.elapsed.as_secs_f64()));
     lines.join("\n")
 }
 

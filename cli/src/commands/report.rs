@@ -44,7 +44,7 @@ pub struct Arguments {
     /// A trace, or the directory of a capture; - is the standard input
     #[arg(value_name = "TRACE|CAPTURE", value_parser = Input::argument)]
     pub input: PathBuf,
-    /// What to write: a file, of csv a directory; - is the standard output [default: report.html, of json and md -]
+    /// File to write, or directory for `--format csv`; - is the standard output [default: report.html; - for json and md]
     #[arg(short, long, value_name = "FILE", value_parser = Written::any())]
     pub output: Option<Written>,
     /// What to write [default: json or md if FILE ends so, else html]

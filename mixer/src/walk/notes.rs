@@ -405,6 +405,9 @@ impl NoteTaker {
         if send.request.is_some() || send.mode == SendMode::Buffered {
             self.put(thread, record, &Note::Detached);
         }
+        if send.mode == SendMode::Synchronous {
+            self.put(thread, record, &Note::Synchronous);
+        }
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@
 use super::facts::{Facts, Question, Seen};
 use super::{Located, Search, Source, SourceError, Wanted};
 use crate::labels::{Label, Labels};
-use crate::sequence::{PAUSE, STARTED};
+use crate::sequence::{PAUSE, STARTED, SYNCHRONOUS};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -70,11 +70,15 @@ impl Container {
         self.streams.shared_reader()
     }
 
-    /// From now on the records include the waits for detached sends, as pauses.
+    /// From now on the records include the waits for detached sends, as pauses, and synchronous sends say that they are.
     pub(crate) fn tell_sends(&mut self) -> Result<(), SourceError> {
-        let notes = self.streams.reader().notes_of_all(Section::Sends)?;
-        let sends = notes.into_iter().map(|(task, notes)| (task.0, Sends::new(notes)));
-        self.sends = Some(sends.collect()).filter(|sends: &HashMap<_, _>| !sends.is_empty());
+        let mut sends: HashMap<u32, Sends> = HashMap::new();
+        for section in [Section::Sends, Section::Synchronous] {
+            for (task, notes) in self.streams.reader().notes_of_all(section)? {
+                sends.entry(task.0).or_default().notes.push((notes, None));
+            }
+        }
+        self.sends = Some(sends).filter(|sends| !sends.is_empty());
         Ok(())
     }
 
@@ -315,11 +319,10 @@ impl Counts {
 }
 
 /// What a container says of one task's sends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Sends {
-    notes: Notes,
-    /// The next note, and the record that it is about.
-    next: Option<(u64, Said)>,
+    /// The notes of each section, with the next one and the record that it is about.
+    notes: Vec<(Notes, Option<(u64, Said)>)>,
     /// The number of the task's next record.
     record: u64,
     /// Detached sends that have not been waited for: the ids, by record.
@@ -328,7 +331,6 @@ struct Sends {
     started: HashSet<u64>,
     /// Records that come before the next one is read.
     queued: VecDeque<Raw>,
-    begun: bool,
     /// How many of the records that were read were pauses.
     pauses: u64,
 }
@@ -336,37 +338,11 @@ struct Sends {
 #[derive(Clone, Copy, Debug)]
 enum Said {
     Detached,
+    Synchronous,
     Wait { send: u64, before: Ticks, took: Ticks },
 }
 
 impl Sends {
-    fn new(notes: Notes) -> Self {
-        Self {
-            notes,
-            next: None,
-            record: 0,
-            open: HashMap::new(),
-            started: HashSet::new(),
-            queued: VecDeque::new(),
-            begun: false,
-            pauses: 0,
-        }
-    }
-
-    fn step(&mut self, reader: &Reader) -> Result<(), ContainerError> {
-        self.next = loop {
-            match self.notes.next(reader)? {
-                Some((at, Note::Detached)) => break Some((at, Said::Detached)),
-                Some((at, Note::SendWait { send, before, took })) => {
-                    break Some((at, Said::Wait { send, before, took }));
-                }
-                Some(_) => {}
-                None => break None,
-            }
-        };
-        Ok(())
-    }
-
     fn next(&mut self, streams: &mut Streams, task: Rank, next: &mut Raw) -> Result<(), SourceError> {
         self.read(streams, task, next)?;
         self.pauses += u64::from(next.tag & PAUSE != 0);
@@ -383,38 +359,18 @@ impl Sends {
             return Ok(());
         }
         let reader = streams.reader();
-        if !std::mem::replace(&mut self.begun, true) {
-            self.step(reader)?;
-        }
         let record = self.record;
+        if record == 0 {
+            let first = |(notes, next): &mut (_, _)| step(notes, reader).map(|said| *next = said);
+            self.notes.iter_mut().try_for_each(first)?;
+        }
         self.record += 1;
         if next.tag & DEPENDENCY == 1 && self.started.remove(&next.after) {
             next.tag |= STARTED;
         }
-        while let Some((at, said)) = self.next.filter(|&(at, _)| at <= record) {
-            self.step(reader)?;
-            match said {
-                _ if at < record => {}
-                Said::Detached if next.tag & KIND == MESSAGE => {
-                    self.open.insert(record, next.id);
-                    self.started.insert(next.id);
-                }
-                Said::Detached => {}
-                Said::Wait { send, before, took } => {
-                    let Some(id) = self.open.remove(&send) else { continue };
-                    // The pause takes the record's place behind what it depends on, and the record follows the pause.
-                    let waits = next.tag & (DEPENDENCY | STARTED);
-                    let before = before.0.min(next.time);
-                    self.queued.push_back(Raw {
-                        time: before,
-                        after: next.after,
-                        tag: MARK | PAUSE | waits,
-                        ..Raw::NOTHING
-                    });
-                    next.time -= before.saturating_add(took.0).min(next.time);
-                    next.after = id;
-                    next.tag = next.tag & !(DEPENDENCY | STARTED) | 1;
-                }
+        for section in 0..self.notes.len() {
+            while let Some(said) = self.said_of(record, section, reader)? {
+                self.apply(said, record, next);
             }
         }
         if let Some(first) = self.queued.pop_front() {
@@ -422,4 +378,63 @@ impl Sends {
         }
         Ok(())
     }
+
+    /// What a section has next of a record; notes on earlier ones are passed by.
+    fn said_of(
+        &mut self,
+        record: u64,
+        section: usize,
+        reader: &Reader,
+    ) -> Result<Option<Said>, ContainerError> {
+        let (notes, next) = &mut self.notes[section];
+        while let Some((at, said)) = next.filter(|&(at, _)| at <= record) {
+            *next = step(notes, reader)?;
+            if at == record {
+                return Ok(Some(said));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes a record as a note says.
+    fn apply(&mut self, said: Said, record: u64, next: &mut Raw) {
+        match said {
+            Said::Detached if next.tag & KIND == MESSAGE => {
+                self.open.insert(record, next.id);
+                self.started.insert(next.id);
+            }
+            Said::Detached => {}
+            Said::Synchronous => next.tag |= SYNCHRONOUS,
+            Said::Wait { send, before, took } => {
+                let Some(id) = self.open.remove(&send) else { return };
+                // The pause takes the record's place behind what it depends on, and the record follows the pause.
+                let waits = next.tag & (DEPENDENCY | STARTED);
+                let before = before.0.min(next.time);
+                self.queued.push_back(Raw {
+                    time: before,
+                    after: next.after,
+                    tag: MARK | PAUSE | waits,
+                    ..Raw::NOTHING
+                });
+                next.time -= before.saturating_add(took.0).min(next.time);
+                next.after = id;
+                next.tag = next.tag & !(DEPENDENCY | STARTED) | 1;
+            }
+        }
+    }
+}
+
+/// The next of the notes on sends, and the record that it is about.
+fn step(notes: &mut Notes, reader: &Reader) -> Result<Option<(u64, Said)>, ContainerError> {
+    while let Some((at, note)) = notes.next(reader)? {
+        match note {
+            Note::Detached => return Ok(Some((at, Said::Detached))),
+            Note::Synchronous => return Ok(Some((at, Said::Synchronous))),
+            Note::SendWait { send, before, took } => {
+                return Ok(Some((at, Said::Wait { send, before, took })));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
 }

@@ -330,7 +330,7 @@ impl JobReport {
                 (0, 0) => writeln!(out)?,
                 (receptions, parts) => writeln!(
                     out,
-                    "; sent or entered outside of it, and not waited for: {}, {} of collectives",
+                    "; not waited for, as outside of it: {}, {} of collectives",
                     Count(receptions, "message"),
                     Count(parts, "part")
                 )?,

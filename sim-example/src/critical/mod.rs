@@ -33,8 +33,17 @@ mod report;
 struct About {
     sent: Sent,
     src_node: u32,
+    /// When it has left its node: what overhead and its own transmission took of that.
+    left: [Picos; 2],
     /// Set at delivery.
+    arrived: Picos,
     trip: Trip,
+}
+
+impl About {
+    fn new(sent: Sent, src_node: u32) -> Self {
+        Self { sent, src_node, left: [Picos::ZERO; 2], arrived: Picos::ZERO, trip: Trip::default() }
+    }
 }
 
 /// Records what releases tasks and messages.
@@ -73,7 +82,7 @@ impl<'a> Causes<'a> {
             record: 0,
             computed: (0, 0),
         };
-        let root = About { sent: none, src_node: 0, trip: Trip::default() };
+        let root = About::new(none, 0);
         let edge = |&at: &Picos| Edge { node: ROOT, at, by_send: false };
         Self {
             topology,
@@ -147,7 +156,7 @@ impl<'a> Causes<'a> {
             },
             computed: (computed, self.records[computed as usize]),
         };
-        let node = self.nodes.insert(edge, About { sent, src_node: message.src_node, trip: Trip::default() });
+        let node = self.nodes.insert(edge, About::new(sent, message.src_node));
         let slot = message.id.slot() as usize;
         if slot >= self.live.len() {
             self.live.resize(slot + 1, ROOT);
@@ -157,7 +166,13 @@ impl<'a> Causes<'a> {
 
     /// Call before the engine learns that a message has left its node.
     pub(crate) fn sent(&mut self, id: LiveId, now: Picos) {
-        self.now = Some((Edge { node: self.live[id.slot() as usize], at: now, by_send: true }, now));
+        let node = self.live[id.slot() as usize];
+        let About { sent, src_node, .. } = self.nodes.about(node);
+        let took = now.saturating_sub(sent.start);
+        let overhead = took.min(self.at_interface(sent));
+        let transmission = self.transmission(sent, LinkId::injection(*src_node));
+        self.nodes.about_mut(node).left = [overhead, transmission.min(took.saturating_sub(overhead))];
+        self.now = Some((Edge { node, at: now, by_send: true }, now));
     }
 
     /// Call before the engine learns of a delivery. The message took the links of `way`; its first byte left
@@ -176,7 +191,8 @@ impl<'a> Causes<'a> {
     }
 
     fn deliver(&mut self, node: u32, now: Picos, trip: Trip) {
-        self.nodes.about_mut(node).trip = trip;
+        let about = self.nodes.about_mut(node);
+        (about.trip, about.arrived) = (trip, now);
         let edge = Edge { node, at: now, by_send: false };
         self.now = Some((edge, now));
         // The reference of the live message becomes that of `last`.
@@ -216,17 +232,18 @@ impl<'a> Causes<'a> {
         let Some(first) = way.first() else {
             return Trip { links: vec![(None, left, Picos::ZERO)], ..Trip::default() };
         };
-        let overhead = take(self.settings.links.overhead);
+        let overhead = take(self.at_interface(sent));
         let mut links: Vec<(Option<LinkId>, Picos, Picos)> =
             way.iter().map(|crossing| (Some(crossing.link), Picos::ZERO, Picos::ZERO)).collect();
         // Waiting behind other messages of the node, or for room between packets.
-        let entered = sent.start.saturating_add(queued);
+        let entered =
+            sent.start.saturating_add(queued).saturating_add(self.settings.protocol.delay(sent.bytes));
         let behind = first.end.saturating_sub(first.time).saturating_sub(entered);
         let no_room = match self.settings.model.info().has_packets {
             true => behind.saturating_sub(self.earlier_packets(sent, first.link)),
             false => Picos::ZERO,
         };
-        links[0].2 = take(queued.saturating_sub(overhead).saturating_add(no_room));
+        links[0].2 = take(queued.saturating_sub(self.settings.links.overhead).saturating_add(no_room));
         let switches = self.settings.links.switch_delay.0.saturating_mul(way.len() as u64 - 1);
         let latencies = way.iter().map(|crossing| self.speed(crossing.link).latency);
         let latency = take(latencies.fold(Picos(switches), Picos::saturating_add));
@@ -255,7 +272,25 @@ impl<'a> Causes<'a> {
         Trip { overhead, latency, memory: Picos::ZERO, links }
     }
 
-    /// Time for which all packets of a message but the last occupy its first link.
+    /// What its node's interface, and the protocol of its size, take before a message enters the network.
+    fn at_interface(&self, sent: &Sent) -> Picos {
+        self.settings.links.overhead.saturating_add(self.settings.protocol.delay(sent.bytes))
+    }
+
+    /// Time for which a message alone occupies a link.
+    fn transmission(&self, sent: &Sent, link: LinkId) -> Picos {
+        let time = |bytes| self.speed(link).bandwidth.time(bytes).unwrap_or(Picos::MAX);
+        if !self.settings.model.info().has_packets {
+            return time(sent.bytes);
+        }
+        let packet = &self.settings.packet;
+        let earlier = sent.bytes.0.div_ceil(packet.size.0.max(1)).saturating_sub(1);
+        let last = sent.bytes.0.saturating_sub(earlier.saturating_mul(packet.size.0));
+        let last = replay::Bytes(last.saturating_add(packet.header.0));
+        self.earlier_packets(sent, link).saturating_add(time(last))
+    }
+
+    /// Time for which all packets of a message but the last occupy a link.
     fn earlier_packets(&self, sent: &Sent, link: LinkId) -> Picos {
         let packet = &self.settings.packet;
         let packets = sent.bytes.0.div_ceil(packet.size.0.max(1)).saturating_sub(1);
@@ -312,14 +347,14 @@ fn arrive(shares: &mut Shares, nodes: &Nodes<About>, edge: Edge) {
         shares.before_start = edge.at;
         return;
     }
-    let About { sent, src_node, trip } = nodes.about(edge.node);
-    match edge.by_send {
-        false => shares.carry(sent, trip, edge.at),
-        true => {
-            let link = Some(LinkId::injection(*src_node));
-            let time = edge.at.saturating_sub(sent.start);
-            let trip = Trip { links: vec![(link, time, Picos::ZERO)], ..Trip::default() };
-            shares.carry(sent, &trip, edge.at);
-        }
+    let About { sent, src_node, left: [overhead, transmission], arrived, trip } = nodes.about(edge.node);
+    // In a model where messages leave their node when they arrive, they take the whole way.
+    if !edge.by_send || edge.at == *arrived {
+        return shares.carry(sent, trip, edge.at);
     }
+    // What remains, it waited for other messages of its node.
+    let took = edge.at.saturating_sub(sent.start);
+    let waited = took.saturating_sub(*overhead).saturating_sub(*transmission);
+    let links = vec![(Some(LinkId::injection(*src_node)), *transmission, waited)];
+    shares.carry(sent, &Trip { overhead: *overhead, links, ..Trip::default() }, edge.at);
 }

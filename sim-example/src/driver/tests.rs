@@ -147,6 +147,33 @@ fn the_values_of_the_report() {
     );
 }
 
+/// What a task waits for until its message has left is its interface's overhead, transmission, and waiting behind others of its node.
+#[test]
+fn a_message_that_has_left_is_divided_by_cause() {
+    let divided = |text: &str, model: Model, per_node| {
+        let file = trace(text);
+        let mut settings = settings(file.path());
+        settings.jobs = vec![Workload { places: Places::Block { per_node }, ..Workload::new(file.path()) }];
+        settings.network.model = model;
+        settings.network.links.overhead = Picos(100_000);
+        settings.send_completion = SendCompletion::WhenSent;
+        settings.observe = Observe { links: true, critical_path: true, waits: true };
+        let json = serde_json::to_value(quiet(&settings).unwrap()).unwrap();
+        ["computing_ps", "overhead_ps", "latency_ps", "transmission_ps", "queueing_ps"]
+            .map(|key| json["critical_path"][key].as_u64().unwrap())
+    };
+    // Two messages behind each other, of 800 and 400 ns.
+    let two = "VEF3 2 3 0 0 0 0 1000\n0 0 1 1000 0 0 -1\n1 0 1 500 1 5 0\n2 1 1 0 2 0 1\n";
+    for model in [Model::CutThrough, Model::Packet] {
+        assert_eq!(divided(two, model, 1), [5_000, 200_000, 1_000_000, 1_200_000, 0], "{model}");
+    }
+    // Here a message has left when it has arrived.
+    assert_eq!(divided(two, Model::Flow, 1), [5_000, 200_000, 2_000_000, 1_200_000, 0]);
+    // 1 ns behind one of another task of the node.
+    let behind = "VEF3 4 3 0 0 0 0 1000\n0 1 3 1000 0 0 -1\n1 0 2 1000 0 1 -1\n2 0 0 0 1 5000 1\n";
+    assert_eq!(divided(behind, Model::CutThrough, 2), [5_001_000, 100_000, 0, 800_000, 899_000]);
+}
+
 #[test]
 fn options_change_what_they_should() {
     let file = trace(PING_PONG);

@@ -21,6 +21,8 @@ pub enum Note<'a> {
     /// The record is a send at which its task did not wait for completion: `MPI_Isend` and the like, started persistent sends,
     /// and buffered sends.
     Detached,
+    /// The record is a send that is complete when its message is received, not before: `MPI_Ssend`, `MPI_Issend` and the like.
+    Synchronous,
     /// In front of the record its task waited for a detached send. Several waits are in the order in which they occurred. The
     /// record's `time` includes `before` and `took`.
     SendWait {
@@ -110,6 +112,7 @@ impl Note<'_> {
     pub const fn section(&self) -> Section {
         match self {
             Self::Detached | Self::SendWait { .. } => Section::Sends,
+            Self::Synchronous => Section::Synchronous,
             Self::Tag(_) => Section::Tags,
             Self::Call(_) => Section::Calls,
             Self::Counts { .. } => Section::Counts,
@@ -208,6 +211,7 @@ impl Piece {
         let out = &mut self.content;
         match *note {
             Note::Detached => out.put_short(&[step, 0]),
+            Note::Synchronous => out.put_short(&[step]),
             // A send precedes the record behind its wait, so the distance is never 0.
             Note::SendWait { send, before, took } => {
                 out.put_short(&[step, place.wrapping_sub(send), before.0, took.0]);
@@ -357,6 +361,7 @@ impl Notes {
                     took: Ticks(from.get()?),
                 },
             },
+            Section::Synchronous => Note::Synchronous,
             Section::Tags => {
                 Note::Tag(i32::try_from(unzigzag(from.get()?)).map_err(|_| Garbled::Value("a tag"))?)
             }

@@ -5,6 +5,8 @@
 pub enum Section {
     /// [`Note::Detached`](super::Note::Detached) and [`Note::SendWait`](super::Note::SendWait), of each task.
     Sends,
+    /// [`Note::Synchronous`](super::Note::Synchronous), of each task.
+    Synchronous,
     /// [`Note::Tag`](super::Note::Tag), of each task.
     Tags,
     /// [`Note::Call`](super::Note::Call), of each task.
@@ -31,8 +33,9 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of declaration.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Sends,
+        Self::Synchronous,
         Self::Tags,
         Self::Calls,
         Self::Counts,
@@ -50,6 +53,7 @@ impl Section {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sends => "sends",
+            Self::Synchronous => "synchronous",
             Self::Tags => "tags",
             Self::Calls => "calls",
             Self::Counts => "counts",

@@ -6,6 +6,7 @@ use crate::input::Input;
 use crate::output::{self, Failure};
 use crate::parallel;
 use crate::progress::Bar;
+use crate::repeated;
 use crate::session::Watch;
 use crate::simulation_args::{Sim, Table};
 use interchange::Files;
@@ -318,7 +319,9 @@ pub(super) fn settings(
     settings.observe.waits = needs_waits;
     settings.observe.links = sim.links || sim.draw.is_some() || sim.report.is_some() || needs_links;
     if let Some(calibration) = calibration {
-        calibration.apply(&mut settings)?;
+        let given = repeated::given::<Sim>()?;
+        let is_given = |option: &str| given.iter().chain(&sim.swept).any(|given| given == option);
+        calibration.apply(&mut settings, is_given)?;
     }
     Ok(settings)
 }

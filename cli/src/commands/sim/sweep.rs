@@ -208,6 +208,7 @@ fn with(values: &[(String, String)]) -> Result<Sim, Failure> {
     sim.trace = trace.unwrap_or(sim.trace);
     // These are of the sweep.
     (sim.csv, sim.jobs) = (None, None);
+    sim.swept = values.iter().map(|(option, _)| option.clone()).collect();
     Ok(sim)
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use placement::{Location, Node, Placement};
+use placement::{Location, Node, Placement, PlacementFormat};
 use replay::{Job, Picos};
 use tempfile::NamedTempFile;
 
@@ -50,6 +50,12 @@ fn each_job_gets_nodes_of_its_own() {
     assert_eq!(nodes(&settings).unwrap(), [[2, 2, 3, 3], [4, 5, 6, 4], [0, 1, 0, 1]]);
     settings.jobs[1].places = Places::Given(Placement::round_robin(4, 1).unwrap());
     assert_eq!(nodes(&settings).unwrap()[1..], [[0, 0, 0, 0], [0, 1, 0, 1]]);
+
+    // Names of the topology's nodes are these; other names are nodes in their order.
+    let named = |text: &str| Places::Given(Placement::parse(text, PlacementFormat::Text, "names").unwrap());
+    settings.jobs[0].places = named("node7\nnode9\nnode7\nnode0\n");
+    settings.jobs[1].places = named("a7\na9\na7\na0\n");
+    assert_eq!(nodes(&settings).unwrap()[..2], [[7, 9, 7, 0], [0, 1, 0, 2]]);
 
     let random = Places::Random { per_node: 2 };
     settings.jobs.iter_mut().for_each(|job| job.places = random.clone());

@@ -4,7 +4,7 @@ use super::*;
 
 /// Notes by section, stream and place.
 fn notes() -> impl Strategy<Value = Vec<(Option<Rank>, u64, usize, u64, String)>> {
-    let one = (0u32..4, any::<u64>(), 0usize..7, any::<u64>(), "[a-c]{0,3}");
+    let one = (0u32..4, any::<u64>(), 0usize..8, any::<u64>(), "[a-c]{0,3}");
     proptest::collection::vec(one, 0..60).prop_map(|notes| {
         let of = |(task, place, kind, value, name): (u32, u64, usize, u64, String)| {
             ((kind != 5).then_some(Rank(task)), place >> (value % 64), kind, value, name)
@@ -18,6 +18,7 @@ fn told<T>(kind: usize, place: u64, value: u64, name: &str, take: impl FnOnce(&N
     let list = [value, 0, value >> 7];
     match kind {
         0 => take(&Note::Detached),
+        7 => take(&Note::Synchronous),
         1 if place > 0 => take(&Note::SendWait {
             send: value % place,
             before: crate::units::Ticks(value),
