@@ -235,12 +235,67 @@ fn codes_carries_a_trace() {
     assert_eq!(stuck.stdout(), "");
 }
 
+/// The nodes for gem5 on a network where a node sends a flit of 16 bytes a cycle, and a packet has arrived 10 cycles after its last flit was sent.
+#[test]
+fn garnet_carries_a_trace() {
+    let headers = [
+        "base/logging",
+        "mem/ruby/network/MessageBuffer",
+        "mem/ruby/network/Network",
+        "mem/ruby/protocol/Directory_Controller",
+        "mem/ruby/slicc_interface/Message",
+        "params/VefNode",
+        "params/VefReplay",
+        "sim/cur_tick",
+        "sim/eventq",
+        "sim/sim_exit",
+        "sim/sim_object",
+    ];
+    let headers = headers.map(|name| format!("{name}.hh"));
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    let source = "#include \"vef_garnet.cc\"\n\
+                  int main(int argc, char **argv) { return gem5::simulate<gem5::ruby::VefReplay, gem5::ruby::VefNode>(argc, argv); }\n";
+    let Some((work, program)) = built("garnet", &headers, source) else { return };
+    let gem5 = |trace: &Path, more: &[&str]| {
+        run(Command::new(&program).arg(format!("trace={}", trace.display())).args(more))
+    };
+
+    // 63 flits, and one. Packets follow each other without a gap, and are in a buffer for a cycle at either end. What is left of a
+    // message after its whole packets is as many flits as it needs, in one packet or in several.
+    let trace = work.path().join("two.vef");
+    fs::write(&trace, TWO).expect("a trace");
+    let finish = f64::from(10_000 + (1 + 63 + 10 + 1) + 5 + (1 + 1 + 10 + 1)) / 1e6;
+    for packet in [16, 32, 64, 1008, 2048] {
+        let said = gem5(&trace, &[&format!("packet={packet}")]).success().stdout();
+        assert_eq!(said, format!("2 messages, 1000 bytes, run time {finish:.6} ms\n"), "{packet}");
+    }
+
+    let halo = halo(work.path());
+    let said = gem5(&halo, &[]).success().stdout();
+    assert!(said.starts_with("320 messages, 2621440 bytes, run time 0."), "{said}");
+    for (more, says) in [
+        (&["nodes=8"][..], "fatal: vef: the trace needs 16 nodes, the network has 8"),
+        (&["placement=/nowhere"], "/nowhere: No such file"),
+        (&["trace=/nowhere"], "/nowhere: No such file"),
+    ] {
+        let said = gem5(&halo, more).exited(1).stderr();
+        assert!(said.contains(says), "{more:?}: {said}");
+    }
+    fs::write(&trace, CIRCLE).expect("a trace");
+    let stuck = gem5(&trace, &[]).exited(1).stderr();
+    assert!(stuck.starts_with("vef: ") && stuck.contains("in a circle"), "{stuck}");
+}
+
 /// Where the simulator is not installed, the script that builds its adapter says so in one line.
 #[test]
 fn build_scripts_say_what_is_missing() {
     let work = tempfile::tempdir().expect("a directory");
     std::os::unix::fs::symlink("/usr/bin/dirname", work.path().join("dirname")).expect("a link");
-    for (adapter, says) in [("sst", "no sst-config on PATH"), ("omnetpp", "no opp_makemake on PATH")] {
+    for (adapter, says) in [
+        ("sst", "no sst-config on PATH"),
+        ("omnetpp", "no opp_makemake on PATH"),
+        ("garnet", "no scons on PATH"),
+    ] {
         let mut build = Command::new("/bin/sh");
         build.arg(root().join("adapters").join(adapter).join("build")).arg(work.path().join("out"));
         let told = run(build.env("PATH", work.path())).exited(2).stderr();
