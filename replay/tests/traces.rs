@@ -502,7 +502,7 @@ fn a_synchronous_send_is_complete_when_it_is_received() {
             assert_eq!(replay.next_ready(), None);
         }
         replay.delivered(first, Picos(70)).unwrap();
-        assert_eq!(replay.next_ready(), Some(Picos(if waits { 75 } else { 15 })), "{completion:?}");
+        assert_eq!(replay.next_ready(), Some(Picos(if waits { 75 } else { 70 })), "{completion:?}");
     }
 }
 
