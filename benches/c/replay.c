@@ -3,10 +3,13 @@
  *
  *     cc -O2 -o replay benches/c/replay.c -IPREFIX/include -LPREFIX/lib -lvef_replay -Wl,-rpath,PREFIX/lib
  *     ./replay FILE [REPETITIONS]
+ *
+ * VEF_BENCH_WAY=NAME runs one way alone.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "vef_replay.h"
@@ -156,6 +159,12 @@ static void tell(const char *way, uint64_t messages, double seconds)
            (double)messages / seconds / 1e6);
 }
 
+static int is_wanted(const char *way)
+{
+    const char *only = getenv("VEF_BENCH_WAY");
+    return !only || strcmp(only, way) == 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -173,6 +182,7 @@ int main(int argc, char **argv)
         vef_stats stats;
         for (size_t way = 0; way < sizeof pushes / sizeof *pushes; way++) {
             vef_engine *engine = NULL;
+            if (!is_wanted(pushes[way].name)) continue;
             builder = describe(argv[1]);
             if (vef_builder_engine(builder, &engine) != VEF_OK) return fprintf(stderr, "%s\n", vef_builder_error(builder)), 1;
             vef_builder_free(builder);
@@ -187,6 +197,7 @@ int main(int argc, char **argv)
         }
         for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
             vef_replay *replay = NULL;
+            if (!is_wanted(ways[way].name)) continue;
             builder = describe(argv[1]);
             if (vef_builder_build(builder, &replay) != VEF_OK) return fprintf(stderr, "%s\n", vef_builder_error(builder)), 1;
             vef_builder_free(builder);

@@ -826,7 +826,8 @@ int vef_engine_is_over(vef_engine *engine, uint32_t job);
 
 /**
  * Starts the ranks of a job again, at `start`, with their first records; returns 1, or 0 and nothing happens unless the job is over
- * (`vef_engine_is_over`). Counts go on.
+ * (`vef_engine_is_over`). Counts go on. An error leaves the replay as it was: `VEF_ERROR_ARGUMENT` for a `start` so late that the ranks would begin
+ * past the end of time, `VEF_ERROR_TRACE` if the trace cannot be read again.
  */
 int vef_engine_repeat(vef_engine *engine, uint32_t job, uint64_t start);
 

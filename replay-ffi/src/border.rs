@@ -5,6 +5,7 @@ use crate::status::*;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::io::Read;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -249,6 +250,11 @@ impl<T: Versioned> Out<T> {
             true => Ok(Self { first, size }),
             false => Err(wrong_size(name, size)),
         }
+    }
+
+    /// One element of this library's own.
+    pub(crate) fn one(element: &mut MaybeUninit<T>) -> Self {
+        Self { first: element.as_mut_ptr(), size: size_of::<T>() }
     }
 
     /// Writes an element; what a later header has behind its end becomes 0, what an earlier one has not is left out.

@@ -496,7 +496,8 @@ pub unsafe extern "C" fn vef_engine_is_over(engine: *mut Core, job: u32) -> c_in
 }
 
 /// Starts the ranks of a job again, at `start`, with their first records; returns 1, or 0 and nothing happens unless the job is over
-/// (`vef_engine_is_over`). Counts go on.
+/// (`vef_engine_is_over`). Counts go on. An error leaves the replay as it was: `VEF_ERROR_ARGUMENT` for a `start` so late that the ranks would begin
+/// past the end of time, `VEF_ERROR_TRACE` if the trace cannot be read again.
 ///
 /// # Safety
 /// `engine` is null or usable.
@@ -507,10 +508,14 @@ pub unsafe extern "C" fn vef_engine_repeat(engine: *mut Core, job: u32, start: u
         if !engine.is_over(job) {
             return Ok(0);
         }
+        let accounts = taken_in.accounts.clone();
         if let Some(accounts) = &mut taken_in.accounts {
             accounts.restart(job, Picos(start));
         }
         let repeated = engine.repeat(job, Picos(start), taken_in);
+        if repeated.is_err() {
+            taken_in.accounts = accounts;
+        }
         repeated.map(c_int::from).map_err(|error| core.refusal(error))
     };
     // SAFETY: the caller's promise.

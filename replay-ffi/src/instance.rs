@@ -10,6 +10,7 @@ use crate::message::{self, LeftOut, Message, Progress, Stats, Tally, Times};
 use crate::status::*;
 use replay::{CollectiveId, LiveId, Picos, Replay, ReplayError};
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 
 /// A replay in progress.
 #[repr(C)]
@@ -48,9 +49,23 @@ impl Instance {
         self.faults.refusal(error)
     }
 
+    /// Writes the next messages that are ready at `now` to `messages`, at most so many, and returns how many. An error behind the first is kept
+    /// for the next call.
+    ///
+    /// # Safety
+    /// There is room for `room` of them.
     #[inline(always)]
-    fn pop(&mut self, now: Picos) -> Result<Option<replay::Message>, Failure> {
-        self.engine.pop_ready(now).map_err(|error| self.refusal(error))
+    unsafe fn pop(&mut self, now: Picos, messages: Out<Message>, room: usize) -> Result<usize, Failure> {
+        let mut count = 0;
+        let take = |message| {
+            // SAFETY: the caller's promise.
+            unsafe { messages.write(count, Message::from(message)) };
+            count += 1;
+        };
+        match self.engine.pop_ready_batch(now, room, take).map_err(|error| self.refusal(error)) {
+            Err(failure) if count == 0 => Err(failure),
+            Ok(()) | Err(_) => Ok(count),
+        }
     }
 
     #[inline(always)]
@@ -146,11 +161,7 @@ pub unsafe extern "C" fn vef_replay_pop_ready(
     unsafe {
         with(replay, |replay| {
             let message = Out::new(message, size, "message")?;
-            match replay.pop(Picos(now))? {
-                Some(popped) => message.write(0, popped.into()),
-                None => return Ok(0),
-            }
-            Ok(1)
+            Ok(replay.pop(Picos(now), message, 1)? as c_int)
         })
     }
 }
@@ -173,19 +184,7 @@ pub unsafe extern "C" fn vef_replay_pop_ready_batch(
     unsafe {
         with(replay, |replay| {
             let messages = Out::new(messages, size, "messages")?;
-            let mut count = 0;
-            let take = |message| {
-                messages.write(count, Message::from(message));
-                count += 1;
-            };
-            let popped = replay.engine.pop_ready_batch(Picos(now), room, take);
-            if let Err(error) = popped {
-                let failure = replay.refusal(error);
-                if count == 0 {
-                    return Err(failure);
-                }
-            }
-            Ok(count as isize)
+            Ok(replay.pop(Picos(now), messages, room)? as isize)
         })
     }
 }
@@ -352,18 +351,21 @@ pub unsafe extern "C" fn vef_replay_hand_out(
     let (0, Some(inject)) = (begun, inject) else { return begun };
     let mut count = 0;
     let result = loop {
-        let mut taken = None;
+        let mut message = MaybeUninit::uninit();
         let take = |replay: &mut Instance| {
             let now = if count == 0 { Picos(now) } else { replay.engine.clock().max(Picos(now)) };
-            taken = replay.pop(now)?;
-            Ok(0)
+            // SAFETY: there is room for one.
+            let taken = unsafe { replay.pop(now, Out::one(&mut message), 1)? };
+            Ok(taken as isize)
         };
         // SAFETY: the caller's promise; a callback that frees the replay leaves it until the end of this function.
-        let status = unsafe { with(replay, take) };
-        let Some(message) = taken.map(Message::from) else { break if count > 0 { count } else { status } };
+        let taken = unsafe { with(replay, take) };
+        if taken != 1 {
+            break if count > 0 { count } else { taken };
+        }
         count += 1;
-        // No reference to the replay is held here. SAFETY: the caller's promise on `inject`.
-        if unsafe { inject(user, &raw const message) } != 0 {
+        // No reference to the replay is held here. SAFETY: the caller's promise on `inject`; a message was taken, and so written.
+        if unsafe { inject(user, message.as_ptr()) } != 0 {
             break count;
         }
     };

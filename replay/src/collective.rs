@@ -283,10 +283,11 @@ impl Player<'_> {
         let of = Of::Collective { open: part.open, number: part.sent, record };
         part.sent = part.sent.wrapping_add(1);
         let flight = Flight::new(of, part.rank, to, first_task + dst.0, completes, part.at);
-        let departure = Departure { ready, start: part.at, bytes, kind, job, src, dst, first_task, record };
+        let start = part.at;
+        let departure = || Departure { ready, start, bytes, kind, job, src, dst, first_task, record };
         let task = part.task;
-        if self.live.start(&departure, flight, out).is_none() {
-            return Err(self.overflow(task));
+        if self.live.start(departure, flight, out).is_none() {
+            return Err(self.sequences[task as usize].overflow());
         }
         self.jobs[job as usize].under_way += 1;
         let from = std::mem::replace(&mut part.then_from, NOBODY);
@@ -342,11 +343,6 @@ impl Player<'_> {
     }
 
     #[cold]
-    fn overflow(&self, task: u32) -> Box<ReplayError> {
-        Box::new(ReplayError::Overflow { place: self.sequences[task as usize].place() })
-    }
-
-    #[cold]
     fn wrong_part(&self, task: u32, id: CollectiveId, problem: CollectiveProblem) -> Box<ReplayError> {
         let place = self.sequences[task as usize].place();
         Box::new(ReplayError::Collective { place, id, problem })
@@ -387,7 +383,7 @@ impl Player<'_> {
             },
             complete: part == OVER,
         };
-        Some(open.parts.iter().zip(members).map(member).collect())
+        Some(open.parts.iter().zip(members.iter()).map(member).collect())
     }
 
     fn event(&self, job: u32, id: CollectiveId) -> Option<&Open> {

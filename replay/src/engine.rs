@@ -17,15 +17,11 @@ use crate::departure::Departure;
 use crate::error::{EngineResult, ReplayError};
 use crate::events::EventMember;
 use crate::live::{Completes, Flight, Live, Of, Refused, order};
-use crate::message::{Called, LiveId, Sink, Started, Wake, WakeTarget};
-use crate::options::SendCompletion;
+use crate::message::{Called, LiveId, Sink, Wake, WakeTarget};
 use crate::parcels::Partition;
-use crate::part::{Filter, LeftOut, Selection};
 use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
-use crate::stats::Stats;
-use crate::task::{Halt, Task, not_started};
-use std::ops::Range;
+use crate::task::{Halt, Task};
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::text::Line;
 use vef_format::units::Picos;
@@ -33,8 +29,9 @@ use vef_format::units::Picos;
 /// Traces being replayed: from the start of tasks and from deliveries follow the messages that start then or later.
 ///
 /// It holds no queue and knows no present: each call concerns one task and has a moment of its own, and for each task moments do not go back.
-/// Between tasks they may differ as a simulator likes, but not under [`SendCompletion::RendezvousInCalls`]. What follows from a call is given to
-/// its `out`, before the call returns.
+/// Between tasks they may differ as a simulator likes, but not under
+/// [`SendCompletion::RendezvousInCalls`](crate::SendCompletion::RendezvousInCalls). What follows from a call is given to its `out`, before the call
+/// returns.
 /// See the crate's text for the contract and an example.
 #[derive(Debug)]
 pub struct Engine {
@@ -78,17 +75,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts all tasks of a job that is over, whose sequences are as before their first records.
-    pub(crate) fn begin_job(&mut self, job: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
-        let range = self.range(job);
-        self.jobs[job as usize].unfinished = range.len() as u32;
-        self.unfinished += range.len() as u64;
-        range.into_iter().try_for_each(|task| self.begin_task(task as u32, out))?;
-        self.tell_over(job, out);
-        Ok(())
-    }
-
-    fn begin_task(&mut self, task: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
+    pub(crate) fn begin_task(&mut self, task: u32, out: &mut impl Sink) -> Result<(), ReplayError> {
         let halt = self.task(task).begin(out);
         self.carry_out(task, halt, out)
     }
@@ -116,13 +103,14 @@ impl Engine {
         let (Of::Line { id: line, awaited, .. }, Completes::AtStart) = (of, completes) else {
             return self.delivered_other(id, at, out);
         };
-        let job = receiver.job;
+        let number = receiver.job;
+        let job = &mut jobs[number as usize];
         live.remove(id);
-        jobs[job as usize].under_way -= 1;
+        job.under_way -= 1;
         live.stats.deliver(at);
-        let halt = Task::new(task, receiver, jobs, live, collectives).receive(line, awaited, at, out);
+        let halt = Task::new(task, receiver, job, live, collectives).receive(line, awaited, at, out);
         self.carry_out(task, halt, out)?;
-        self.tell_over(job, out);
+        self.tell_over(number, out);
         Ok(())
     }
 
@@ -137,7 +125,7 @@ impl Engine {
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
-    /// [`SendCompletion::WhenSent`] alone.
+    /// [`SendCompletion::WhenSent`](crate::SendCompletion::WhenSent) alone.
     pub fn sent(&mut self, id: LiveId, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
         if self.ended {
             return Err(ReplayError::Ended);
@@ -166,7 +154,7 @@ impl Engine {
     }
 
     /// Calls a task that has asked for it: at the moment that it named, or later. Its next message starts at that moment.
-    #[inline]
+    #[inline(always)]
     pub fn wake(&mut self, wake: Wake, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
         if self.ended {
             return Err(ReplayError::Ended);
@@ -185,23 +173,27 @@ impl Engine {
                 }
                 sequence.last_call = at;
                 let job = sequence.job;
-                let halt = Task::new(task, sequence, jobs, live, collectives).resume(at, out);
+                let running = &mut jobs[job as usize];
+                let halt = Task::new(task, sequence, running, live, collectives).resume(at, out);
                 self.carry_out(task, halt, out)?;
                 self.tell_over(job, out);
                 Ok(())
             }
-            Called::Part(part) => {
-                let Some(task) = self.collectives.waiting_part(part) else {
-                    return Err(self.refuse(ReplayError::NotWaiting));
-                };
-                self.note_call(task, at)?;
-                let released = self.player().resume(part, at, out);
-                self.carry_out_release(released, out)?;
-                self.tell_over(self.sequences[task as usize].job, out);
-                Ok(())
-            }
+            Called::Part(part) => self.wake_part(part, at, out),
             Called::Held(slot) => self.meet(slot, at, out),
         }
+    }
+
+    #[inline(never)]
+    fn wake_part(&mut self, part: u32, at: Picos, out: &mut impl Sink) -> Result<(), ReplayError> {
+        let Some(task) = self.collectives.waiting_part(part) else {
+            return Err(self.refuse(ReplayError::NotWaiting));
+        };
+        self.note_call(task, at)?;
+        let released = self.player().resume(part, at, out);
+        self.carry_out_release(released, out)?;
+        self.tell_over(self.sequences[task as usize].job, out);
+        Ok(())
     }
 
     /// A message leaves that has waited for its receiver.
@@ -212,10 +204,7 @@ impl Engine {
         let (sender, at) = (departure.sender(), at.max(departure.start));
         match self.live.leave_late(id, departure, at, out) {
             Some(()) => Ok(()),
-            None => {
-                let place = self.sequences[sender as usize].place();
-                Err(self.end(Box::new(ReplayError::Overflow { place })))
-            }
+            None => Err(self.end(self.sequences[sender as usize].overflow())),
         }
     }
 
@@ -333,8 +322,9 @@ impl Engine {
 
     /// Follows each call by which a job may have ended.
     #[inline(always)]
-    fn tell_over(&self, job: u32, out: &mut impl Sink) {
-        if self.jobs[job as usize].is_over() {
+    pub(crate) fn tell_over(&self, job: u32, out: &mut impl Sink) {
+        // Nothing is left of this for a sink that takes no note.
+        if self.jobs.get(job as usize).is_some_and(Running::is_over) {
             out.over(job);
         }
     }
@@ -413,7 +403,9 @@ impl Engine {
     #[inline(always)]
     fn task(&mut self, task: u32) -> Task<'_> {
         let Self { sequences, jobs, live, collectives, .. } = self;
-        Task::new(task, &mut sequences[task as usize], jobs, live, collectives)
+        let sequence = &mut sequences[task as usize];
+        let job = &mut jobs[sequence.job as usize];
+        Task::new(task, sequence, job, live, collectives)
     }
 
     /// The collectives, with the tables that their parts use.
@@ -489,110 +481,4 @@ impl Engine {
     pub(crate) fn is_elsewhere(&self, task: u32) -> bool {
         self.sequences[task as usize].wait == Wait::Elsewhere
     }
-}
-
-/// How far everything has come.
-impl Engine {
-    /// Whether every record has been replayed and every message delivered.
-    pub fn is_complete(&self) -> bool {
-        self.begun && self.unfinished == 0 && self.collectives.unfinished == 0 && self.live() == 0
-    }
-
-    /// Messages that have started and are not delivered.
-    pub fn live(&self) -> u64 {
-        self.live.stats.live()
-    }
-
-    /// Whether a message of that id has started and is not delivered.
-    pub(crate) fn is_live(&self, id: LiveId) -> bool {
-        self.live.get(id).is_some()
-    }
-
-    /// Counts of what was done so far.
-    pub fn stats(&self) -> &Stats {
-        &self.live.stats
-    }
-
-    /// When sends are complete for their senders.
-    pub fn send_completion(&self) -> SendCompletion {
-        self.live.send_completion
-    }
-
-    /// Number of jobs, with those that were opened ([`Engine::open`]).
-    pub fn jobs(&self) -> u32 {
-        self.jobs.len() as u32
-    }
-
-    /// Number of tasks of a job; 0 for a job that does not exist.
-    pub fn tasks(&self, job: u32) -> u32 {
-        self.jobs.get(job as usize).map_or(0, |job| job.tasks)
-    }
-
-    /// How many of them, the first ones, ran the program ([`Job::program_tasks`](crate::Job::program_tasks)).
-    pub fn program_tasks(&self, job: u32) -> u32 {
-        self.jobs.get(job as usize).map_or(0, |job| job.program_tasks)
-    }
-
-    /// The part of a job's run that is replayed, if it is not all.
-    pub fn part(&self, job: u32) -> Option<&Selection> {
-        self.filter(job).map(Filter::selection)
-    }
-
-    /// What the replay of a part of a run has left out of a job's records so far.
-    pub fn left_out(&self, job: u32) -> LeftOut {
-        self.filter(job).map(Filter::left_out).unwrap_or_default()
-    }
-
-    fn filter(&self, job: u32) -> Option<&Filter> {
-        self.jobs.get(job as usize)?.changes.as_ref()?.part.as_ref()
-    }
-
-    /// The tasks of a job, counted over all jobs.
-    pub(crate) fn range(&self, job: u32) -> Range<usize> {
-        let job = self.jobs.get(job as usize);
-        job.map_or(0..0, |job| job.first_task as usize..(job.first_task + job.tasks) as usize)
-    }
-
-    /// How far the tasks of a job have come, by rank.
-    pub fn progress(&self, job: u32) -> impl ExactSizeIterator<Item = TaskProgress> + '_ {
-        let range = self.range(job);
-        range.map(|at| {
-            let sequence = &self.sequences[at];
-            TaskProgress {
-                records: sequence.records,
-                finished: (sequence.wait == Wait::Finished).then_some(sequence.finish()),
-                node: self.live.nodes[at],
-            }
-        })
-    }
-
-    /// The record that each task of a job has not started yet, by rank; `None` if it has no more. `released` is [`Picos::MAX`] while the
-    /// task waits for something, `at` is not known and as late.
-    pub fn next_records(&self, job: u32) -> impl Iterator<Item = Option<Started>> + '_ {
-        self.sequences[self.range(job)].iter().map(not_started)
-    }
-
-    /// When the last record that a task has started did; tasks are counted over all jobs. What it computes before the record for which it
-    /// waits is not in that.
-    pub fn reached(&self, task: u32) -> Option<Picos> {
-        self.sequences.get(task as usize).map(|sequence| sequence.at)
-    }
-
-    /// When the last task finished, computing included, and the last message was delivered: the simulated run time of all jobs, once
-    /// complete.
-    pub fn finish(&self) -> Picos {
-        let tasks = self.sequences.iter().map(Sequence::finish).max().unwrap_or_default();
-        tasks.max(self.instances.finish).max(self.stats().last_delivery)
-    }
-}
-
-/// How far a task has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskProgress {
-    /// Records that have started.
-    pub records: u64,
-    /// When it finished, if it has: its last record started, its last collective completed.
-    pub finished: Option<Picos>,
-    /// Its end node.
-    pub node: u32,
 }

@@ -186,12 +186,13 @@ pub enum ReplayError {
         /// Why.
         why: NoInstance,
     },
-    /// The tasks of an instance cannot begin, mostly as it would be too late for them; or its trace cannot be read.
-    #[error("no instance of job {job} can be opened: {error}")]
+    /// The tasks of a job that is repeated, or of another instance of it, cannot begin, mostly as it would be too late for them; or its trace cannot
+    /// be read.
+    #[error("job {job} cannot begin: {error}")]
     CannotBegin {
         /// Which job, from 0.
         job: u32,
-        /// Why; a record that it names is of the instance that was not opened.
+        /// Why; a record that it names may be of the instance that was not opened.
         error: Box<ReplayError>,
     },
     /// An earlier error in the trace ended this replay.

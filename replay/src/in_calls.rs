@@ -54,8 +54,9 @@ impl InCalls {
         self.computes_from.truncate(tasks);
     }
 
-    /// No message to these tasks, nor from them, waits any more.
+    /// These tasks are in a call, and no message to them, nor from them, waits any more.
     pub(crate) fn forget(&mut self, tasks: &Range<usize>) {
+        self.computes_from[tasks.clone()].fill(IN_CALL);
         self.waiting.retain(|task, _| !tasks.contains(&(*task as usize)));
         self.called.retain(|_, (_, departure)| !tasks.contains(&(departure.sender() as usize)));
     }

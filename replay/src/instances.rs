@@ -15,6 +15,7 @@ use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::states::States;
 use hashbrown::HashMap;
+use std::ops::Range;
 use vef_format::ids::Rank;
 use vef_format::units::Picos;
 
@@ -43,31 +44,53 @@ impl Engine {
         for (rank, task) in (0..).map(Rank).zip(range) {
             self.sequences[task] = Sequence::new(number, rank, start);
         }
-        let before = (self.live.stats.clone(), self.unfinished, self.collectives.unfinished);
         let mut kept = Kept::in_place_of(out);
         kept.opened(number, job, first_task..first_task + room, start);
-        if let Err(error) = self.begin_job(number, &mut kept) {
-            self.withdraw(number);
-            (self.live.stats, self.unfinished, self.collectives.unfinished) = before;
+        if let Err(error) = self.begin_job(number, kept, out) {
+            let range = self.range(number);
+            self.sequences[range].fill_with(|| idle(number));
+            self.close(number);
             return Err(self.refuse(ReplayError::CannotBegin { job, error: Box::new(error) }));
         }
-        kept.tell(out);
         Ok(number)
     }
 
-    /// Takes back an instance whose tasks could not all begin: what it has started is gone.
-    fn withdraw(&mut self, number: u32) {
-        let range = self.range(number);
-        self.live.flights.retain(|_, flight| !range.contains(&(flight.receiver as usize)));
-        if let Some(in_calls) = &mut self.live.in_calls {
-            in_calls.forget(&range);
+    /// Starts all tasks of a job that is over, whose sequences are as before their first records. If not all of them can begin, what they have
+    /// started is gone, the job counts as over, and `out` has been told nothing; else what `kept` has is told first.
+    pub(crate) fn begin_job(
+        &mut self,
+        job: u32,
+        mut kept: Kept,
+        out: &mut impl Sink,
+    ) -> Result<(), ReplayError> {
+        let range = self.range(job);
+        let before = (self.live.stats.clone(), self.unfinished, self.collectives.unfinished);
+        self.jobs[job as usize].unfinished = range.len() as u32;
+        self.unfinished += range.len() as u64;
+        let begun = range.clone().try_for_each(|task| self.begin_task(task as u32, &mut kept));
+        match begun {
+            Ok(()) => {
+                kept.tell(out);
+                self.tell_over(job, out);
+            }
+            Err(_) => {
+                self.withdraw(job, &range);
+                (self.live.stats, self.unfinished, self.collectives.unfinished) = before;
+            }
         }
-        let running = &mut self.jobs[number as usize];
+        begun
+    }
+
+    /// Takes back what the tasks of a job have started.
+    fn withdraw(&mut self, job: u32, tasks: &Range<usize>) {
+        self.live.flights.retain(|_, flight| !tasks.contains(&(flight.receiver as usize)));
+        if let Some(in_calls) = &mut self.live.in_calls {
+            in_calls.forget(tasks);
+        }
+        let running = &mut self.jobs[job as usize];
         running.open.drain().for_each(|(_, open)| self.collectives.withdraw(open));
         (running.unfinished, running.under_way) = (0, 0);
-        self.sequences[range].fill_with(|| idle(number));
         self.ended = false;
-        self.close(number);
     }
 
     /// Closes an instance: its number and its place in memory are free for others. False, and nothing happens, unless it was opened and

@@ -43,7 +43,7 @@
 //!  1  poll.rs          Replay: an engine behind a queue and a clock, for simulators that ask what is ready
 //!     yardstick.rs     a network without contention;  partition.rs, exchange.rs  engines side by side in threads
 //!     stuck.rs         why nothing happens;  describe.rs  what a message is;  accounts.rs  times by state
-//!     waits.rs         who waits for whom;  repeat.rs  a job that runs again;  instances.rs  jobs that come and go;  checkpoint.rs  a replay's state as bytes
+//!     waits.rs         who waits for whom;  progress.rs  how far all is;  repeat.rs  a job that runs again;  instances.rs  jobs that come and go;  checkpoint.rs  a replay's state as bytes
 //!         │ calls
 //!  2  engine.rs        Engine: what a simulator reports, and carrying out what the two state machines return
 //!         │ Halt                          │ Released
@@ -77,6 +77,7 @@ mod in_calls;
 mod instances;
 mod partition;
 mod poll;
+mod progress;
 mod repeat;
 mod stuck;
 mod waits;
@@ -122,7 +123,7 @@ pub use checkpoint::CheckpointError;
 pub use collectives::Algorithm;
 pub use collectives::choose::Table;
 pub use describe::{Description, Origin, Step};
-pub use engine::{Engine, TaskProgress};
+pub use engine::Engine;
 pub use error::{BuildError, CollectiveProblem, NoInstance, RecordPlace, ReplayError};
 pub use events::{Collective, CollectiveEvents, EventMember, EventOn};
 pub use exchange::{Exchange, Seat};
@@ -134,6 +135,7 @@ pub use options::{Link, Memory, SameNode, SendCompletion};
 pub use part::{LeftOut, Part, PartError, PlaceInPart, Selection, Stretch};
 pub use partition::Parcel;
 pub use poll::Replay;
+pub use progress::TaskProgress;
 pub use queue::Queue;
 pub use source::{Container, Found, LoadError, Loaded, SourceError, Stream};
 pub use stats::{Count, Stats};

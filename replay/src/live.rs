@@ -140,17 +140,24 @@ impl Live {
 
     /// A message starts; `None` if it would arrive past the end of time.
     #[inline(always)]
-    pub(crate) fn start(&mut self, departure: &Departure, flight: Flight, out: &mut impl Sink) -> Option<()> {
-        self.stats.start(departure.kind, departure.bytes);
+    pub(crate) fn start(
+        &mut self,
+        departure: impl Fn() -> Departure,
+        flight: Flight,
+        out: &mut impl Sink,
+    ) -> Option<()> {
+        let leaving = departure();
+        self.stats.start(leaving.kind, leaving.bytes);
         let waits = flight.completes == Completes::WhenDelivered;
         let id = self.insert(flight);
+        // Made again where it is kept: so the other need not be in memory.
         if let Some(in_calls) = &mut self.in_calls
             && waits
-            && in_calls.keep(id, departure.clone())
+            && in_calls.keep(id, departure())
         {
             return Some(());
         }
-        self.leave(id, departure, out)
+        self.leave(id, &leaving, out)
     }
 
     /// A message that waited for its receiver leaves at `at`; `None` as for [`Live::start`].
@@ -198,7 +205,7 @@ impl Live {
     pub(crate) fn enter_call(&mut self, task: u32, at: Picos, out: &mut impl Sink) {
         let Some(in_calls) = &mut self.in_calls else { return };
         for (slot, sender) in in_calls.enter(task) {
-            let inside = self.same_node.keeps(self.nodes[sender as usize], self.nodes[task as usize]);
+            let inside = self.same_node.keeps(&self.nodes, sender, task);
             out.take(Next::Wake(Wake { at, target: WakeTarget(WakeTarget::HELD | slot), inside }));
         }
     }
@@ -206,7 +213,7 @@ impl Live {
     /// Whether messages between two tasks stay within their node.
     #[inline(always)]
     pub(crate) fn stays_inside(&self, src: u32, dst: u32) -> bool {
-        self.same_node.keeps(self.nodes[src as usize], self.nodes[dst as usize])
+        self.same_node.keeps(&self.nodes, src, dst)
     }
 
     /// When a message of that size is complete for its sender, and a `synchronous` one.

@@ -41,10 +41,10 @@ pub enum SameNode {
 }
 
 impl SameNode {
-    /// Whether messages between two nodes stay within their node.
+    /// Whether messages between two tasks stay within their node; `nodes` are those of all tasks.
     #[inline(always)]
-    pub(crate) fn keeps(&self, src_node: u32, dst_node: u32) -> bool {
-        *self != Self::ViaNetwork && src_node == dst_node
+    pub(crate) fn keeps(&self, nodes: &[u32], src: u32, dst: u32) -> bool {
+        *self != Self::ViaNetwork && nodes[src as usize] == nodes[dst as usize]
     }
 }
 

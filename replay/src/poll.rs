@@ -6,10 +6,11 @@
 use crate::accounts::Accounts;
 use crate::checkpoint::CheckpointError;
 use crate::describe::Description;
-use crate::engine::{Engine, TaskProgress};
+use crate::engine::Engine;
 use crate::error::ReplayError;
 use crate::events::{Collective, EventMember};
 use crate::message::{LiveId, Message, Next, Sink, Started, Wake, WakeTarget};
+use crate::progress::TaskProgress;
 use crate::queue::{Numbered, Numbers, Queue};
 use crate::stats::Stats;
 use crate::stuck::Stuck;
@@ -106,14 +107,14 @@ impl Sink for Queues {
 /// The same, and the message that was called for.
 struct Called<'a> {
     queues: &'a mut Queues,
-    message: &'a mut Option<Message>,
+    message: Option<Message>,
 }
 
 impl Sink for Called<'_> {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         if let Some(message) = self.queues.add(next) {
-            *self.message = Some(message);
+            self.message = Some(message);
         }
     }
 
@@ -212,46 +213,49 @@ impl Replay {
     #[inline]
     pub fn pop_ready(&mut self, now: Picos) -> Result<Option<Message>, ReplayError> {
         let mut message = None;
-        self.pop(now, &mut message)?;
+        self.pop_ready_batch(now, 1, |started| message = Some(started))?;
         Ok(message)
-    }
-
-    /// Puts the next message that is ready at `now`, if there is one, into `message`, which is empty.
-    fn pop(&mut self, now: Picos, message: &mut Option<Message>) -> Result<(), ReplayError> {
-        self.check_time(now)?;
-        loop {
-            // Messages within a node that follow from the one before come before the next.
-            self.move_clock(now)?;
-            let Some((at, target)) = self.queues.ready.pop_by(now, &self.engine) else { return Ok(()) };
-            self.call(Wake { at, target, inside: false }, now, message)?;
-            // Without one it waits for its receiver.
-            if message.is_some() {
-                return Ok(());
-            }
-        }
     }
 
     /// Gives `take` the next messages that are ready at `now`, one after the other and at most so many: the same as
     /// [`Replay::pop_ready`] as often as that, in less time. After an error in the trace those that were given are taken all the same.
+    #[inline]
     pub fn pop_ready_batch(
+        &mut self,
+        now: Picos,
+        most: usize,
+        take: impl FnMut(Message),
+    ) -> Result<(), ReplayError> {
+        self.check_time(now)?;
+        // Most polls of a simulator that drains each moment find nothing.
+        if most > 0 && self.queues.inside.is_empty() && self.queues.ready.next().is_none_or(|at| at > now) {
+            self.clock = now;
+            return Ok(());
+        }
+        self.start_ready(now, most, take)
+    }
+
+    #[inline(never)]
+    fn start_ready(
         &mut self,
         now: Picos,
         most: usize,
         mut take: impl FnMut(Message),
     ) -> Result<(), ReplayError> {
-        self.check_time(now)?;
-        for _ in 0..most {
-            match self.pop_ready(now)? {
-                Some(message) => take(message),
-                None => break,
+        let mut left = most;
+        while left > 0 {
+            // Messages within a node that follow from the one before come before the next.
+            self.move_clock(now)?;
+            let Some((at, target)) = self.queues.ready.pop_by(now, &self.engine) else { break };
+            let mut called = Called { queues: &mut self.queues, message: None };
+            self.engine.wake(Wake { at, target, inside: false }, now, &mut called)?;
+            // Without one it waits for its receiver.
+            if let Some(message) = called.message {
+                take(message);
+                left -= 1;
             }
         }
         Ok(())
-    }
-
-    /// Calls a task; the message that it then starts goes to `message`.
-    fn call(&mut self, wake: Wake, at: Picos, message: &mut Option<Message>) -> Result<(), ReplayError> {
-        self.engine.wake(wake, at, &mut Called { queues: &mut self.queues, message })
     }
 
     /// Reports that a message has left its source at `at`. Optional; it matters under
@@ -352,7 +356,9 @@ impl Replay {
         while let Some((at, step)) = self.queues.inside.pop(now) {
             self.clock = self.clock.max(at);
             match step {
-                Inside::Start(target) => self.call(Wake { at, target, inside: true }, at, &mut None)?,
+                Inside::Start(target) => {
+                    self.engine.wake(Wake { at, target, inside: true }, at, &mut self.queues)?;
+                }
                 Inside::Arrival(id) => self.engine.delivered(id, at, &mut self.queues)?,
             }
         }

@@ -285,7 +285,7 @@ impl<T: Copy, O: Order<T>> Queue<T, O> {
     }
 
     /// Pops the first event if it is due at `until`; `numbers` are the same at each call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_by(&mut self, until: Picos, numbers: &O::Numbers) -> Option<(Picos, T)> {
         if self.first > until.0 {
             return None;

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::ReplayError;
+use crate::kept::Kept;
 use crate::message::Sink;
 use crate::options::SendCompletion;
 use crate::running::Running;
@@ -29,7 +30,7 @@ impl Engine {
     /// [is over](Engine::is_over). Counts ([`Engine::stats`]) continue.
     ///
     /// # Errors
-    /// As [`Engine::begin`].
+    /// [`ReplayError::CannotBegin`]: the replay is as it was, and `out` has been told nothing.
     pub fn repeat(&mut self, job: u32, start: Picos, out: &mut impl Sink) -> Result<bool, ReplayError> {
         if self.ended {
             return Err(ReplayError::Ended);
@@ -37,13 +38,24 @@ impl Engine {
         if !self.is_over(job) || self.instances.is_closed(job) {
             return Ok(false);
         }
-        let is_eager = self.send_completion() == SendCompletion::Eager;
-        let running = &mut self.jobs[job as usize];
-        running.restart(running.again(!is_eager).map_err(ReplayError::Source)?);
-        for (rank, task) in (0..).map(Rank).zip(self.range(job)) {
-            self.sequences[task] = Sequence::new(job, rank, start);
+        let tell_sends = self.send_completion() != SendCompletion::Eager;
+        let reading = self.jobs[job as usize].again(tell_sends).map_err(ReplayError::Source);
+        let begun = reading.and_then(|reading| {
+            let run_before = self.jobs[job as usize].restart(reading);
+            let range = self.range(job);
+            let ranks = (0..range.len() as u32).map(Rank);
+            let mut tasks: Vec<_> = ranks.map(|rank| Sequence::new(job, rank, start)).collect();
+            self.sequences[range.clone()].swap_with_slice(&mut tasks);
+            let begun = self.begin_job(job, Kept::in_place_of(out), out);
+            if begun.is_err() {
+                self.jobs[job as usize].resume(run_before);
+                self.sequences[range].swap_with_slice(&mut tasks);
+            }
+            begun
+        });
+        match begun {
+            Ok(()) => Ok(true),
+            Err(error) => Err(self.refuse(ReplayError::CannotBegin { job, error: Box::new(error) })),
         }
-        self.begin_job(job, out)?;
-        Ok(true)
     }
 }

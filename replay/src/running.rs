@@ -9,6 +9,7 @@ use crate::source::{Feed, SourceError};
 use crate::states::States;
 use collectives::choose::Table;
 use hashbrown::HashMap;
+use std::mem::replace;
 use vef_format::container::Span;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::raw::{KIND, NOTHING, Raw};
@@ -83,6 +84,13 @@ impl Changes {
 /// A reading of a job's records, and in what they differ from those of the trace.
 pub(crate) type Reading = (Feed, Option<Box<Changes>>);
 
+/// How far a run of a job's records has come.
+pub(crate) struct Run {
+    reading: Reading,
+    lines: Lines,
+    collectives: States,
+}
+
 /// A job in progress: its records, lines and collectives.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -132,11 +140,20 @@ impl Running {
         Ok((source, self.changes.as_ref().map(|changes| Box::new(changes.again()))))
     }
 
-    /// Begins with another reading; no line has been seen and no collective entered.
-    pub(crate) fn restart(&mut self, (source, changes): Reading) {
-        self.lines = Lines::new(source.is_proven());
-        (self.source, self.changes) = (source, changes);
-        self.collectives = States::default();
+    /// Begins with another reading; no line has been seen and no collective entered. Returns the run before.
+    pub(crate) fn restart(&mut self, reading: Reading) -> Run {
+        let (lines, collectives) = (Lines::new(reading.0.is_proven()), States::default());
+        self.resume(Run { reading, lines, collectives })
+    }
+
+    /// Goes on with another run of its records; returns the one before.
+    pub(crate) fn resume(&mut self, run: Run) -> Run {
+        let Run { reading: (source, changes), lines, collectives } = run;
+        Run {
+            reading: (replace(&mut self.source, source), replace(&mut self.changes, changes)),
+            lines: replace(&mut self.lines, lines),
+            collectives: replace(&mut self.collectives, collectives),
+        }
     }
 
     /// Whether all of its tasks have finished, and none of its messages is under way.

@@ -1,6 +1,6 @@
 //! What the engine keeps of each sequence of records: where it is, and what it waits for.
 
-use crate::error::RecordPlace;
+use crate::error::{RecordPlace, ReplayError};
 use serde::{Deserialize, Serialize};
 use vef_format::ids::{CollectiveId, Rank};
 use vef_format::raw::Raw;
@@ -99,6 +99,12 @@ impl Sequence {
     #[cold]
     pub(crate) fn place(&self) -> RecordPlace {
         RecordPlace { job: self.job, task: self.rank, record: self.records }
+    }
+
+    /// Its next record, or the arrival of the message that is that, is past the end of time.
+    #[cold]
+    pub(crate) fn overflow(&self) -> Box<ReplayError> {
+        Box::new(ReplayError::Overflow { place: self.place() })
     }
 
     /// When the last thing that it did was over.

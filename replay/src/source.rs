@@ -20,6 +20,7 @@ pub use stream::Stream;
 
 use crate::labels::Label;
 use std::error::Error as StdError;
+use std::sync::Arc;
 use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::record::Header;
@@ -39,7 +40,7 @@ pub(crate) trait Source {
 
     /// The members of a communicator by communicator rank. Asked at most once for each, when a collective on
     /// it is first met.
-    fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError>;
+    fn members(&mut self, comm: CommId) -> Result<Option<Arc<[Rank]>>, SourceError>;
 
     /// What the members' records say of a collective. Asked once for each that is rooted or of blocks, when its first member enters it.
     fn facts(&mut self, question: &Question<'_>) -> Result<Facts, SourceError>;

@@ -39,11 +39,10 @@ impl<'a> Task<'a> {
     pub(crate) fn new(
         number: u32,
         sequence: &'a mut Sequence,
-        jobs: &'a mut [Running],
+        job: &'a mut Running,
         live: &'a mut Live,
         collectives: &'a Collectives,
     ) -> Self {
-        let job = &mut jobs[sequence.job as usize];
         Self { number, sequence, job, live, collectives }
     }
 }
@@ -119,7 +118,7 @@ impl Task<'_> {
     #[inline(always)]
     fn run(mut self, out: &mut impl Sink) -> EngineResult<Halt> {
         loop {
-            let Some(start) = self.start() else { return Err(self.overflow()) };
+            let Some(start) = self.start() else { return Err(self.sequence.overflow()) };
             let kind = self.sequence.next.tag & KIND;
             if let Some(in_calls) = &mut self.live.in_calls
                 && start > self.sequence.at
@@ -184,25 +183,16 @@ impl Task<'_> {
         let complete = completes == Completes::AtStart;
         tell(self.sequence, Some(self.sequence.next), start, out);
         if !self.job.lines.start(id, complete) {
-            return Err(self.duplicate(id));
+            return Err(duplicate(self.sequence, id));
         }
         let (first_task, job) = (self.job.first_task, self.sequence.job);
         let record = short(self.sequence.records);
-        let departure = Departure {
-            ready,
-            start,
-            bytes,
-            kind: Kind::PointToPoint,
-            job,
-            src: self.sequence.rank,
-            dst: Rank(to),
-            first_task,
-            record,
-        };
+        let (kind, src, dst) = (Kind::PointToPoint, self.sequence.rank, Rank(to));
+        let departure = || Departure { ready, start, bytes, kind, job, src, dst, first_task, record };
         let of = Of::Line { id, awaited: tag & AWAITED != 0, record };
         let flight = Flight::new(of, self.number, to, first_task + to, completes, start);
-        if self.live.start(&departure, flight, out).is_none() {
-            return Err(self.overflow());
+        if self.live.start(departure, flight, out).is_none() {
+            return Err(self.sequence.overflow());
         }
         self.job.under_way += 1;
         self.sequence.at = start;
@@ -229,7 +219,7 @@ impl Task<'_> {
     fn read(&mut self, complete: &mut Option<u64>, out: &mut impl Sink) -> EngineResult<()> {
         let rank = self.sequence.rank;
         if self.job.changes.is_some() {
-            return self.read_changed();
+            return read_changed(self.sequence, self.job);
         }
         let Some(streams) = self.job.source.plain() else {
             return self.job.source.next(rank, &mut self.sequence.next).map_err(unreadable);
@@ -240,7 +230,7 @@ impl Task<'_> {
             let next = &mut self.sequence.next;
             if let Some(mark) = streams.next_pair(rank, id, next) {
                 let Some(start) = self.job.scale.after(self.sequence.at, Ticks(mark.time), rank) else {
-                    return Err(self.overflow());
+                    return Err(self.sequence.overflow());
                 };
                 tell(self.sequence, Some(mark.raw(rank)), start, out);
                 self.sequence.at = start;
@@ -257,19 +247,11 @@ impl Task<'_> {
         }
     }
 
-    /// Reads its next record, which differs from that of the trace.
-    #[inline(never)]
-    fn read_changed(&mut self) -> EngineResult<()> {
-        let Sequence { rank, ref mut records, ref mut next, .. } = *self.sequence;
-        let Running { source, changes: Some(changes), .. } = self.job else { return Ok(()) };
-        changes.next(source, rank, records, next).map_err(unreadable)
-    }
-
     /// A mark starts, and is over.
     #[inline(always)]
     fn pass(&mut self, id: u64) -> EngineResult<()> {
         if !self.job.lines.pass(id) {
-            return Err(self.duplicate(id));
+            return Err(duplicate(self.sequence, id));
         }
         self.sequence.records += 1;
         self.live.stats.marks += 1;
@@ -296,16 +278,20 @@ impl Task<'_> {
     fn start(&self) -> Option<Picos> {
         self.job.scale.after(self.sequence.at, Ticks(self.sequence.next.time), self.sequence.rank)
     }
+}
 
-    #[cold]
-    fn overflow(&self) -> Box<ReplayError> {
-        Box::new(ReplayError::Overflow { place: self.sequence.place() })
-    }
+// What follows is no method: a call that takes the whole `Task` would keep it in memory.
 
-    #[cold]
-    fn duplicate(&self, id: u64) -> Box<ReplayError> {
-        Box::new(ReplayError::DuplicateId { place: self.sequence.place(), id: MessageId(id) })
-    }
+/// Reads a task's next record, which differs from that of the trace.
+#[inline(never)]
+fn read_changed(sequence: &mut Sequence, job: &mut Running) -> EngineResult<()> {
+    let Running { source, changes: Some(changes), .. } = job else { return Ok(()) };
+    changes.next(source, sequence.rank, &mut sequence.records, &mut sequence.next).map_err(unreadable)
+}
+
+#[cold]
+fn duplicate(sequence: &Sequence, id: u64) -> Box<ReplayError> {
+    Box::new(ReplayError::DuplicateId { place: sequence.place(), id: MessageId(id) })
 }
 
 #[cold]

@@ -249,8 +249,54 @@ fn an_instance_that_cannot_begin_leaves_the_replay_as_it_was() {
     let error = engine.open(0, &[0, 1], Picos::MAX, &mut network).unwrap_err().to_string();
     assert_eq!(
         error,
-        "no instance of job 0 can be opened: job 1, task 0, record 0: it would start after the end of time (2^64 ps, 213 days)"
+        "job 0 cannot begin: job 1, task 0, record 0: it would start after the end of time (2^64 ps, 213 days)"
     );
+}
+
+/// The same of jobs that run again: their tasks are where they were.
+#[test]
+fn a_repeat_that_cannot_begin_leaves_the_replay_as_it_was() {
+    let calls = SendCompletion::RendezvousInCalls { above: Bytes(100) };
+    for completion in [SendCompletion::Eager, SendCompletion::WhenSent, calls] {
+        let replayed = |fails: bool| {
+            let engine = Engine::builder().send_completion(completion).job(job(LATER)).job(job(TRIPLE));
+            let mut engine = engine.engine().unwrap();
+            let mut network = begun(&mut engine);
+            let try_late = |engine: &mut Engine| {
+                let late = [(0, 0), (0, 4_000), (1, 0), (1, 1_500), (1, 2_500), (0, 500_000)];
+                for &(job, before) in &late[..late.len() - usize::from(completion == calls)] {
+                    if !engine.is_over(job) {
+                        continue;
+                    }
+                    let seen = |engine: &Engine| {
+                        let tasks = engine.progress(job).collect::<Vec<_>>();
+                        (tasks, engine.is_over(job), engine.is_complete(), engine.finish())
+                    };
+                    let (before_it, mut told) = (seen(engine), 0);
+                    let late = Picos(u64::MAX - before);
+                    let error = engine.repeat(job, late, &mut |_: Next| told += 1).unwrap_err();
+                    assert!(matches!(error, ReplayError::CannotBegin { .. }) && error.is_misuse(), "{error}");
+                    assert_eq!((told, seen(engine)), (0, before_it), "{error}");
+                }
+            };
+            for round in 0..20u32 {
+                let at = engine.finish();
+                if fails {
+                    try_late(&mut engine);
+                }
+                assert!(engine.repeat(round % 2, at, &mut network).unwrap());
+                step(&mut engine, &mut network);
+                if fails {
+                    try_late(&mut engine);
+                }
+                run(&mut engine, &mut network);
+                engine.save().unwrap();
+            }
+            assert!(engine.is_complete() && engine.stuck().is_none());
+            (engine.finish(), engine.stats().clone(), network.nodes, network.over)
+        };
+        assert_eq!(replayed(true), replayed(false), "{completion:?}");
+    }
 }
 
 #[test]

@@ -638,3 +638,17 @@ fn a_trace_that_cannot_be_searched_is_not_said_to_lack_messages() {
     assert!(text.contains("waits for message 1, which has not come"), "{text}");
     assert!(!text.contains("not in the trace"), "{text}");
 }
+
+/// The first message starts, and with it the trace is wrong: its task's next record would start past the end of time.
+#[test]
+fn no_message_is_taken_in_the_step_in_which_the_trace_ends_in_an_error() {
+    let text = "VEF3 2 2 0 0 0 0 1000\n0 0 1 100 4 10 -1\n1 0 1 50 4 18446744073709551615 -1\n";
+    for most in [1, 5] {
+        let mut replay = Replay::builder().job(Job::loaded(&loaded(text))).build().unwrap();
+        let mut taken = 0;
+        let error = replay.pop_ready_batch(Picos(10_000), most, |_| taken += 1).unwrap_err();
+        assert!(matches!(error, ReplayError::Overflow { .. }), "{error}");
+        assert_eq!(taken, 0);
+        assert!(matches!(replay.pop_ready(Picos(10_000)), Err(ReplayError::Ended)));
+    }
+}

@@ -12,6 +12,7 @@ use collectives::{Choice, Counts, Cursor, Member, Sizes};
 use serde::{Deserialize, Serialize};
 use slab::Slab;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::{OpCode, Operation, Sizing};
 use vef_format::raw::{DEPENDENCY, Raw};
@@ -272,7 +273,7 @@ impl Part {
 /// A communicator.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Group {
-    pub(crate) members: Vec<Rank>,
+    pub(crate) members: Arc<[Rank]>,
     /// Members in this partition.
     pub(super) here: u32,
     /// Whether the first member is in it.
@@ -283,7 +284,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// The task that it names twice, if there is one.
-    pub(super) fn new(members: Vec<Rank>, is_here: impl Fn(Rank) -> bool) -> Result<Self, Rank> {
+    pub(super) fn new(members: Arc<[Rank]>, is_here: impl Fn(Rank) -> bool) -> Result<Self, Rank> {
         let here = members.iter().filter(|&&member| is_here(member)).count() as u32;
         let has_first_member = members.first().is_some_and(|&first| is_here(first));
         if members.is_sorted_by(|a, b| a < b) {

@@ -11,7 +11,7 @@ use crate::sequence::{PAUSE, STARTED, SYNCHRONOUS};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vef_format::container::{ContainerError, Note, Notes, Reader, Section, Streams};
 use vef_format::ids::{CollectiveId, CommId, Rank};
 use vef_format::operation::OpCodes;
@@ -24,8 +24,8 @@ use vef_format::units::Ticks;
 #[derive(Debug)]
 pub struct Container {
     streams: Streams,
-    /// All communicators that have not been asked for, once one has been.
-    communicators: Option<HashMap<CommId, Vec<Rank>>>,
+    /// All communicators, once one has been asked for, here or by another reading.
+    communicators: Arc<OnceLock<HashMap<CommId, Arc<[Rank]>>>>,
     facts: FactNotes,
     /// The counts of each task's vector collectives, once they were asked for.
     counts: Option<HashMap<u32, Counts>>,
@@ -46,18 +46,22 @@ impl Container {
     /// Reads from a container.
     pub fn new(reader: Reader) -> Result<Self, ContainerError> {
         let proven = reader.is_proven()?;
-        Self::shared(Arc::new(reader), proven)
+        Self::shared(Arc::new(reader), Arc::default(), proven)
     }
 
     /// Another reading of the same container, from its start.
     pub(crate) fn again(&self) -> Result<Self, ContainerError> {
-        Self::shared(self.streams.shared_reader(), self.proven)
+        Self::shared(self.streams.shared_reader(), self.communicators.clone(), self.proven)
     }
 
-    fn shared(reader: Arc<Reader>, proven: bool) -> Result<Self, ContainerError> {
+    fn shared(
+        reader: Arc<Reader>,
+        communicators: Arc<OnceLock<HashMap<CommId, Arc<[Rank]>>>>,
+        proven: bool,
+    ) -> Result<Self, ContainerError> {
         let facts = FactNotes::new(&reader)?;
         let streams = Streams::new(reader);
-        Ok(Self { streams, communicators: None, facts, counts: None, labels: None, sends: None, proven })
+        Ok(Self { streams, communicators, facts, counts: None, labels: None, sends: None, proven })
     }
 
     /// The container.
@@ -119,19 +123,19 @@ impl Source for Container {
         self.reader().tasks().len() as u64
     }
 
-    fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
-        let communicators = match &mut self.communicators {
+    fn members(&mut self, comm: CommId) -> Result<Option<Arc<[Rank]>>, SourceError> {
+        let communicators = match self.communicators.get() {
             Some(communicators) => communicators,
-            none => {
+            None => {
                 let mut all = HashMap::new();
                 let mut reading = self.streams.reader().communicators();
                 while let Some((id, members)) = reading.next()? {
-                    all.insert(id, members.to_vec());
+                    all.insert(id, members.into());
                 }
-                none.insert(all)
+                self.communicators.get_or_init(|| all)
             }
         };
-        Ok(communicators.remove(&comm))
+        Ok(communicators.get(&comm).cloned())
     }
 
     fn facts(&mut self, question: &Question<'_>) -> Result<Facts, SourceError> {

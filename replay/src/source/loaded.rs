@@ -26,7 +26,7 @@ pub struct Loaded {
     wide: Vec<Raw>,
     /// First record of each task.
     first: Vec<u32>,
-    communicators: HashMap<CommId, Vec<Rank>>,
+    communicators: HashMap<CommId, Arc<[Rank]>>,
     facts: Seen,
 }
 
@@ -173,7 +173,7 @@ impl Loading {
     fn communicator(&mut self, id: CommId, members: Vec<Rank>) -> Result<(), LoadError> {
         members.iter().try_for_each(|&member| self.check(member))?;
         self.count += 1;
-        self.loaded.communicators.insert(id, members);
+        self.loaded.communicators.insert(id, members.into());
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl Source for Reading {
         self.loaded.records()
     }
 
-    fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
+    fn members(&mut self, comm: CommId) -> Result<Option<Arc<[Rank]>>, SourceError> {
         Ok(self.loaded.communicators.get(&comm).cloned())
     }
 

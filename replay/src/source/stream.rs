@@ -9,6 +9,7 @@ use super::{LoadError, Loaded, Located, Search, Source, SourceError, Wanted};
 use hashbrown::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use vef_format::ids::{CommId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::raw::Raw;
@@ -28,7 +29,7 @@ pub struct Stream {
     codes: OpCodes,
     ended: bool,
     waiting: Waiting,
-    communicators: HashMap<CommId, Vec<Rank>>,
+    communicators: HashMap<CommId, Arc<[Rank]>>,
     facts: Seen,
 }
 
@@ -102,7 +103,7 @@ impl Stream {
                 Ok(())
             }
             Some(Line::Communicator { id, members }) => {
-                self.communicators.insert(id, members.to_vec());
+                self.communicators.insert(id, members.into());
                 Ok(())
             }
             Some(Line::Message(message)) => self.waiting.keep(message.src, &Raw::of_message(&message)),
@@ -233,7 +234,7 @@ impl Source for Stream {
         self.length / SHORTEST_LINE
     }
 
-    fn members(&mut self, comm: CommId) -> Result<Option<Vec<Rank>>, SourceError> {
+    fn members(&mut self, comm: CommId) -> Result<Option<Arc<[Rank]>>, SourceError> {
         loop {
             match self.communicators.remove(&comm) {
                 None if !self.ended => self.read()?,

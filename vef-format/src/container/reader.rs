@@ -12,6 +12,7 @@ use crate::record::Header;
 use crate::units::Ticks;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// An open container. Several streams, and several threads, can read it at once.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Reader {
     pub(super) blocks_end: u64,
     /// Offset of the footer, where the index ends.
     index_end: u64,
+    /// For a whole block, whichever stream reads it: streams need one for a moment only, and there may be thousands.
+    buffer: Mutex<Vec<u8>>,
 }
 
 impl Reader {
@@ -60,6 +63,7 @@ impl Reader {
             index: Index::default(),
             blocks_end: 0,
             index_end: 0,
+            buffer: Mutex::default(),
         };
         let mut start = [0; START];
         if length < START as u64 {
@@ -106,6 +110,16 @@ impl Reader {
             read_about(&bytes).map_err(|garbled| reader.garbled(about.offset, garbled))?;
         reader.check_counts(offset)?;
         Ok(reader)
+    }
+
+    /// A buffer for a block, with anything in it; another one where several threads read at once.
+    pub(super) fn take_buffer(&self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps a buffer for the next block.
+    pub(super) fn keep_buffer(&self, buffer: Vec<u8>) {
+        *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buffer;
     }
 
     /// Checks the index against its frame and its checksum, without keeping it in memory.

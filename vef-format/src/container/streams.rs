@@ -140,8 +140,6 @@ pub(super) struct Cursors {
     windows: Vec<u8>,
     /// Bytes of each window.
     window: usize,
-    /// A whole block.
-    scratch: Vec<u8>,
     /// Tasks of the trace.
     tasks: u32,
 }
@@ -206,7 +204,7 @@ impl Cursors {
         }
         // Untouched pages take no memory.
         let windows = vec![0; window * streams.len() + ROOM];
-        Self { streams, blocks, windows, window, scratch: Vec::new(), tasks }
+        Self { streams, blocks, windows, window, tasks }
     }
 
     /// The next record of a task, or `None` behind its last.
@@ -336,9 +334,10 @@ impl Cursors {
         if spot.length > (FRAME + 2 * MOST_RAW) as u64 {
             return Err(wrong(Problem::Inconsistent("a block of records that is too long".to_owned())));
         }
-        self.scratch.resize(spot.length as usize, 0);
-        reader.read_at(&mut self.scratch, spot.offset)?;
-        let Some((frame, stored)) = self.scratch.split_first_chunk::<FRAME>() else {
+        let mut whole = reader.take_buffer();
+        whole.resize(spot.length as usize, 0);
+        reader.read_at(&mut whole, spot.offset)?;
+        let Some((frame, stored)) = whole.split_first_chunk::<FRAME>() else {
             return Err(reader.garbled(spot.offset, Garbled::Length));
         };
         let frame = Frame::read(frame);
@@ -351,13 +350,13 @@ impl Cursors {
             self.windows.resize(self.window + ROOM, 0);
         }
         let (stream, block) = (&mut self.streams[number], &mut self.blocks[number]);
-        if frame.packed() {
-            return self.refill(reader, number, task);
+        if !frame.packed() {
+            let part = stored.len().min(self.window);
+            self.windows[number * self.window..][..part].copy_from_slice(&stored[..part]);
+            (stream.end, block.read) = (part as u32, part as u32);
         }
-        let part = stored.len().min(self.window);
-        self.windows[number * self.window..][..part].copy_from_slice(&stored[..part]);
-        (stream.end, block.read) = (part as u32, part as u32);
-        Ok(())
+        reader.keep_buffer(whole);
+        if frame.packed() { self.refill(reader, number, task) } else { Ok(()) }
     }
 
     /// Moves the rest of the window to its front and fills the window from the block.
