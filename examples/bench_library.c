@@ -1,6 +1,6 @@
 /* A library for `vef bench coll --library`: an operation `halo` (each rank exchanges edges with both neighbours on a ring, and the
  * expected result is checked), and two algorithms for Bcast: `relay`, from each rank to the next, and `forgetful`, which is wrong at the last
- * rank from the third element on, and so is found out before it is timed with as many.
+ * rank behind the first eight bytes, and so is found out before it is timed with more.
  *
  *     mpicc -shared -fPIC -I collbench/include -o mine.so examples/bench_library.c
  *     mpirun -n 2 vef bench coll --library ./mine.so --op halo
@@ -81,11 +81,12 @@ static int relay(const void *input, void *output, int count, MPI_Datatype dataty
 }
 
 static int forgetful(const void *input, void *output, int count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm) {
-    int rank, ranks;
+    int rank, ranks, size;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
+    MPI_Type_size(datatype, &size);
     int code = relay(input, output, count, datatype, op, root, comm);
-    if (count > 2 && (rank - root + ranks) % ranks == ranks - 1) ((char *)output)[2 * sizeof(double)] ^= 1;
+    if (count * size > 8 && (rank - root + ranks) % ranks == ranks - 1) ((char *)output)[8] ^= 1;
     return code;
 }
 

@@ -140,7 +140,7 @@ fn operations_and_algorithms_come_from_a_library() {
         assert_eq!(names, ["mpi", "mpi", "relay", "relay", "forgetful", "binomial", "binomial"]);
         let problem = &rows_and_problems(&report).1[0];
         assert!(
-            problem.starts_with("bcast by forgetful, root 0: rank 1, element 2 of the result of 1000 bytes"),
+            problem.starts_with("bcast by forgetful, root 0: rank 1, element 8 of the result of 1000 bytes"),
             "{problem}"
         );
         // So is an operation whose check fails.
