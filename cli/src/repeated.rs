@@ -77,11 +77,22 @@ pub fn expanded(
                 || before.and_then(|before| before.value(name)).is_some_and(|value| values == [value])
         })
     };
-    let has_traces = arguments(command).is_some_and(|arguments| has_positional(arguments, &words[2..]));
+    let known = arguments(command);
+    let is_default = |name: &str, values: &[String]| {
+        let options = known.iter().flat_map(Command::get_arguments);
+        let defaults = options.filter(|option| option.get_long() == Some(name));
+        defaults.flat_map(|option| option.get_default_values()).eq(values.iter().map(String::as_str))
+    };
+    // What a calibration beside the result of a run without one replaces.
+    let is_calibrated = is_given("calibration") && !result.settings.contains_key("calibration");
+    let is_calibrations = |name: &str, values: &[String]| {
+        is_calibrated && Calibration::REPLACED.contains(&name) && is_default(name, values)
+    };
+    let has_traces = known.clone().is_some_and(|arguments| has_positional(arguments, &words[2..]));
     let mut settings = Vec::new();
     let is_replaced = |name: &str| has_traces && ["trace", "others"].contains(&name);
     let kept = |(name, values): &(&String, &Vec<String>)| {
-        !is_given(name) && !is_of_preset(name, values) && !is_replaced(name)
+        !is_given(name) && !is_of_preset(name, values) && !is_calibrations(name, values) && !is_replaced(name)
     };
     for (name, values) in result.settings.iter().filter(kept) {
         for value in values {

@@ -94,6 +94,10 @@ impl Placement {
             }
             PlacementFormat::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
             PlacementFormat::Rankfile => self.to_rankfile(),
+            // Names that are numbers would be read as the nodes with these numbers.
+            PlacementFormat::Text if self.nodes.iter().any(|node| is_number(&node.name)) => {
+                self.ranks.iter().map(|place| format!("{}\n", place.node)).collect()
+            }
             PlacementFormat::Text => self.hosts_of_ranks().map(|host| format!("{host}\n")).collect(),
         }
     }
@@ -209,6 +213,11 @@ enum Entries<'a> {
     Names(Vec<&'a str>),
 }
 
+/// Whether a line of a text is the number of a node, not its name.
+fn is_number(line: &str) -> bool {
+    line.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The lines of a text: numbers or names. Both in one file are a mistake in one of them.
 fn entries<'a>(text: &'a str, name: &str) -> Result<Entries<'a>, Error> {
     let mut lines = Vec::new();
@@ -222,7 +231,6 @@ fn entries<'a>(text: &'a str, name: &str) -> Result<Entries<'a>, Error> {
     if lines.is_empty() {
         return Err(Error::no_ranks().at(name, 1));
     }
-    let is_number = |line: &str| line.bytes().all(|b| b.is_ascii_digit());
     let numbers = lines.iter().filter(|(_, line)| is_number(line)).count();
     if numbers == lines.len() {
         return Ok(Entries::Numbers(lines));
@@ -277,6 +285,17 @@ mod tests {
         assert_eq!(placement.nodes[1].slots, Some(2));
         let json = r#"{ "nodes": ["a"], "ranks": [0, {"node": 0, "oversubscribed": true}] }"#;
         assert!(Placement::parse(json, PlacementFormat::Json, "p.json").unwrap().ranks[1].oversubscribed);
+    }
+
+    /// A text with names that are numbers would be read as those numbers.
+    #[test]
+    fn nodes_with_numbers_as_names_are_written_by_their_own() {
+        let nodes = ["3", "2"].map(Node::named).to_vec();
+        let placement = Placement { nodes, ranks: vec![Location::on(1), Location::on(0), Location::on(1)] };
+        let text = placement.to_text(PlacementFormat::Text);
+        assert_eq!(text, "1\n0\n1\n");
+        let read = Placement::parse(&text, PlacementFormat::Text, "p.txt").unwrap();
+        assert_eq!(read.nodes_of_ranks(), [1, 0, 1]);
     }
 
     /// A placement written as a rankfile is one that Open MPI reads, and reads back to the same nodes.

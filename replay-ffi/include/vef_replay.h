@@ -422,8 +422,7 @@ int vef_builder_sends_when_sent_above(vef_builder *builder, uint64_t above);
 
 /**
  * Sends of more than `above` bytes are complete for their senders when they are delivered, others when they are
- * taken. As the larger ones, also where sends are complete when they are sent, are those that a container notes as synchronous
- * (`MPI_Ssend`, `MPI_Issend`).
+ * taken. Those that a container notes as synchronous (`MPI_Ssend`, `MPI_Issend`) are as the larger ones, here and by the other rules with a size.
  */
 int vef_builder_sends_rendezvous(vef_builder *builder, uint64_t above);
 

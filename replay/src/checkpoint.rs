@@ -30,7 +30,7 @@ use vef_format::units::Picos;
 /// How a checkpoint begins.
 const MAGIC: &[u8; 8] = b"VEFSTATE";
 /// Number of the layout of the state within a version of the library, in the digest.
-const LAYOUT: u32 = 3;
+const LAYOUT: u32 = 4;
 
 /// Why a replay cannot be saved, or does not take a checkpoint; the replay is as it was.
 #[derive(Debug, thiserror::Error)]

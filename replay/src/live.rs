@@ -216,16 +216,16 @@ impl Live {
         self.same_node.keeps(&self.nodes, src, dst)
     }
 
-    /// When a message of that size is complete for its sender, and a `synchronous` one.
+    /// When a message of that size is complete for its sender; a `synchronous` one as one that is large.
     #[inline]
     pub(crate) fn completes(&self, bytes: Bytes, synchronous: bool) -> Completes {
+        let is_large = |above| synchronous || bytes > above;
         match self.send_completion {
             SendCompletion::Eager => Completes::AtStart,
-            _ if synchronous => Completes::WhenDelivered,
             SendCompletion::WhenSent => Completes::WhenSent,
-            SendCompletion::LargeWhenSent { above } if bytes > above => Completes::WhenSent,
+            SendCompletion::LargeWhenSent { above } if is_large(above) => Completes::WhenSent,
             SendCompletion::Rendezvous { above } | SendCompletion::RendezvousInCalls { above }
-                if bytes > above =>
+                if is_large(above) =>
             {
                 Completes::WhenDelivered
             }

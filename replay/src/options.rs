@@ -3,8 +3,8 @@
 use crate::error::BuildError;
 use vef_format::units::{Bytes, Picos};
 
-/// When a send is complete for its sender, so that records that depend on it may start. By all but `Eager`, a synchronous send
-/// ([`Note::Synchronous`](vef_format::container::Note::Synchronous)) is complete when it is delivered, as a large one by `Rendezvous`.
+/// When a send is complete for its sender, so that records that depend on it may start. A synchronous send
+/// ([`Note::Synchronous`](vef_format::container::Note::Synchronous)) counts as a large one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SendCompletion {
     /// When it is handed to the simulator.

@@ -39,7 +39,7 @@ pub(crate) struct Sequence {
 pub(crate) const STARTED: u8 = 1 << 5;
 /// Bit of the tag of a mark: it is no record, but the moment at which its task had waited for a send.
 pub(crate) const PAUSE: u8 = 1 << 6;
-/// Bit of the tag of a message: its send is complete when it is received, whatever its size.
+/// Bit of the tag of a message: it counts as large, whatever its size.
 pub(crate) const SYNCHRONOUS: u8 = 1 << 7;
 
 /// How far the part of the collective is that a sequence entered last.

@@ -37,7 +37,7 @@ pub fn computing_times(about: &About, sends: bool) -> Option<String> {
     let outside = about.facts(About::ANSWERED_OUTSIDE).cloned().collect::<Vec<_>>();
     if !outside.is_empty() {
         parts.push(format!(
-            "lack what targets computed before {} that something else answered (vef mix --rma hardware keeps it)",
+            "may lack what targets computed before {} that something else answered: here the targets wait for these (vef mix --rma hardware)",
             outside.join(" and ")
         ));
     }
@@ -73,8 +73,8 @@ mod tests {
         assert_eq!(
             computing_times(&about, true).as_deref(),
             Some(
-                "computing times of the whole captured run leave out 3 s in which tasks had no core; they lack what targets computed before \
-                 2 one-sided requests that something else answered (vef mix --rma hardware keeps it)"
+                "computing times of the whole captured run leave out 3 s in which tasks had no core; they may lack what targets computed before \
+                 2 one-sided requests that something else answered: here the targets wait for these (vef mix --rma hardware)"
             )
         );
     }

@@ -2,19 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
+use placement::Placement;
 use replay::Job;
 
 use crate::error::SimError;
 use crate::places::Places;
 use crate::random::Random;
-use crate::settings::Settings;
+use crate::settings::{Settings, Workload};
 use crate::topology::Vertex;
 
 /// Number of the sequence of random numbers by which the nodes of the first job are drawn; those of other jobs follow.
 const DRAWS: u64 = 1 << 40;
 
 /// The node of each task of each job. Nodes of placements are taken as they are, also by several jobs: those of the topology with their names,
-/// if it has all of these, else those with their numbers. Then each rule, in the order of
+/// else, if it has none of these names, those with their numbers. Then each rule, in the order of
 /// the jobs, gets the first nodes that no other job has, or random ones. Jobs that arrive have their nodes numbered from 0, as each gets
 /// some when it starts.
 pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>>, SimError> {
@@ -61,21 +62,35 @@ pub(crate) fn allocate(settings: &Settings, jobs: &[Job]) -> Result<Vec<Vec<u32>
 
 /// Gives the tasks of placements the nodes of the topology that have the names of theirs.
 fn take_by_name(settings: &Settings, nodes: &mut [Vec<u32>]) -> Result<(), SimError> {
-    let mut numbers: Option<HashMap<String, u32>> = None;
-    for (workload, nodes) in settings.jobs.iter().zip(nodes) {
-        let Places::Given(placement) = &workload.places else { continue };
-        let numbers = match &mut numbers {
-            Some(numbers) => numbers,
-            None => {
-                let fabric = settings.network.topology.build(placement.nodes.len() as u32)?;
-                let name = |node| (fabric.vertex_name(Vertex::Node(node)), node);
-                numbers.insert((0..fabric.nodes()).map(name).collect())
+    let listed = settings.jobs.iter().filter_map(given).map(|placement| placement.nodes.len()).sum::<usize>();
+    if listed == 0 {
+        return Ok(());
+    }
+    let fabric = settings.network.topology.build(listed as u32)?;
+    let name = |node| (fabric.vertex_name(Vertex::Node(node)), node);
+    let numbers: HashMap<String, u32> = (0..fabric.nodes()).map(name).collect();
+    for ((job, workload), nodes) in (0..).zip(&settings.jobs).zip(nodes) {
+        let Some(placement) = given(workload) else { continue };
+        let name = |node: &u32| placement.nodes.get(*node as usize).map_or("", |node| node.name.as_str());
+        if nodes.iter().all(|node| name(node) == format!("node{node}")) {
+            continue;
+        }
+        let found: Vec<Option<u32>> = nodes.iter().map(|node| numbers.get(name(node)).copied()).collect();
+        match found.iter().position(Option::is_none) {
+            None => *nodes = found.into_iter().flatten().collect(),
+            Some(rank) if found.iter().any(Option::is_some) => {
+                return Err(SimError::UnknownNode { job, name: name(&nodes[rank]).to_owned() });
             }
-        };
-        let number = |node: &u32| numbers.get(&placement.nodes.get(*node as usize)?.name).copied();
-        if let Some(named) = nodes.iter().map(number).collect() {
-            *nodes = named;
+            Some(_) => {}
         }
     }
     Ok(())
+}
+
+/// The placement file of a job, if it has one.
+fn given(workload: &Workload) -> Option<&Placement> {
+    match &workload.places {
+        Places::Given(placement) => Some(placement),
+        _ => None,
+    }
 }

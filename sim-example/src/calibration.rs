@@ -138,11 +138,11 @@ impl Calibration {
 
 impl Calibration {
     /// The options with a default that a calibration replaces.
-    pub const REPLACED: [&str; 5] = ["overhead", "burst", "send-completion", "loggp", "same-node"];
+    pub const REPLACED: [&str; 4] = ["overhead", "send-completion", "loggp", "same-node"];
 
     /// Sets measured figures for a network of any model: bandwidth, latency and burst of node links; overhead
     /// or gap, the longer, of interfaces; the eager limit of sends; delays by size and returned bytes of
-    /// messages; the link within nodes. Node bandwidth and latency that are already set are kept, and so is what `is_given` says of the
+    /// messages; the link within nodes. Node bandwidth, latency and burst that are already set are kept, and so is what `is_given` says of the
     /// other options, by their names in [`REPLACED`](Self::REPLACED).
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl Calibration {
             if !is_given("overhead") {
                 links.overhead = picos(busy);
             }
-            if !is_given("burst") {
+            if links.burst == Bytes(0) {
                 links.burst = Bytes(class.burst_bytes.value.round() as u64);
             }
             if let Some(above) = class.eager_limit_bytes.filter(|_| !is_given("send-completion")) {

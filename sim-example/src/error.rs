@@ -87,6 +87,16 @@ pub enum SimError {
         /// Nodes that no other job has.
         free: usize,
     },
+    /// A placement names nodes of the topology, and one that this does not have.
+    #[error(
+        "the topology has no node {name:?}, but others of the placement of job {job}; nodes may also be numbers"
+    )]
+    UnknownNode {
+        /// The job, from 0.
+        job: u32,
+        /// The name.
+        name: String,
+    },
     /// The machine is smaller than a job that arrives.
     #[error("the jobs of trace {trace} need {}; the topology has {nodes}", Count(*.needed as u64, "node"))]
     TooSmall {

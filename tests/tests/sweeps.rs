@@ -564,6 +564,48 @@ fn a_calibration_that_does_not_apply_is_named() {
     assert_eq!(warned(&SWEEP), 1);
 }
 
+/// A calibration replaces the defaults of options, not what is given, be it the default; and so when a result is run again.
+#[test]
+fn a_calibration_leaves_what_is_given() {
+    let work = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| work.path().join(name);
+    let trace = trace(work.path());
+    let estimates = [
+        ("latency_ns", 1000.0),
+        ("send_overhead_ns", 300.0),
+        ("receive_overhead_ns", 200.0),
+        ("gap_ns", 500.0),
+        ("ns_per_byte", 1.0),
+        ("burst_bytes", 0.0),
+    ];
+    let estimate = |(name, value): (&str, f64)| {
+        format!("[inter.{name}]\nvalue = {value:.1}\nlow = {value:.1}\nhigh = {value:.1}\n")
+    };
+    let head = "schema = \"vef-calibration-2\"\nmpi = \"\"\nmachine = \"\"\nreduction_ns_per_byte = 0.0\n\
+        [inter]\nduplex = 1.0\neager_limit_bytes = 4000\nresidual = [0.0, 0.0]\nsegments = []\n";
+    fs::write(at("c.toml"), head.to_owned() + &estimates.map(estimate).concat()).expect("written");
+    let result = |words: &[&str], name: &str| {
+        let mut command = vef();
+        let report = json(command.arg("sim").args(words).arg("--json").current_dir(work.path()));
+        fs::write(at(name), report.to_string()).expect("written");
+        number(&report, "runtime_ps")
+    };
+    let path = trace.to_str().expect("a path");
+    let calibrated = result(&[path, "--calibration", "c.toml"], "calibrated.json");
+    let given = result(&[path, "--calibration", "c.toml", "--overhead", "0ns"], "given.json");
+    assert!(given < calibrated, "{given} {calibrated}");
+    result(&[path], "plain.json");
+    let again = |name: &str, words: &[&str]| result(&[&["--again", name], words].concat(), "again.json");
+    assert_eq!(again("calibrated.json", &[]), calibrated);
+    assert_eq!(again("given.json", &[]), given);
+    assert_eq!(again("plain.json", &["--calibration", "c.toml"]), calibrated);
+    let mut sweep = sim(&trace, &["--calibration", "c.toml"], &["--sweep", "overhead=0ns,500ns", "--json"]);
+    let times = json(sweep.current_dir(work.path()));
+    let times: Vec<_> = times["points"].as_array().expect("points").iter().collect();
+    let times: Vec<u64> = times.iter().map(|point| number(&point["report"], "runtime_ps")).collect();
+    assert_eq!(times, [given, calibrated]);
+}
+
 /// 9 ms before the first record, or 7 ms, of runs of 17 and 15 ms.
 #[test]
 fn a_run_that_is_mostly_initialisation_is_named() {

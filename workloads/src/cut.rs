@@ -13,7 +13,7 @@ use vef_format::ids::{CollectiveId, CommId, MessageId, Rank};
 use vef_format::operation::OpCodes;
 use vef_format::record::{Dependency, Header, Line, Message, WriteError};
 use vef_format::trace::{Trace, TraceWriter};
-use vef_format::units::{Bytes, Ticks};
+use vef_format::units::{Bytes, Picos, Ticks};
 
 /// Records of a task that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,13 +108,20 @@ pub fn cut(
     let local_collectives: u64 = wholes.clone().map(|(within, _)| within).sum();
     let behind = what.records.iter().flat_map(|tasks| tasks.iter().enumerate());
     let behind = behind.filter(|(task, _)| part.numbers[*task].is_some());
-    let behind = behind.flat_map(|(_, stretches)| stretches).filter(|stretch| stretch.behind.0 > 0).count();
+    let behind = behind.flat_map(|(task, stretches)| stretches.iter().map(move |stretch| (task, stretch)));
+    let behind: Vec<_> = behind.filter(|(_, stretch)| stretch.behind.0 > 0).collect();
+    if let Some((task, stretch)) = behind.iter().find(|(_, stretch)| stretch.records.is_empty()) {
+        let time = Picos(stretch.behind.0.saturating_mul(clock.0));
+        return Err(RewriteError::Unfit(format!(
+            "rank {task} computes {time} in this part and has no record there, which a trace cannot hold; vef sim replays such a part"
+        )));
+    }
     if inside.records == 0 {
         return Err(RewriteError::Unfit("no record is in this part".to_owned()));
     }
     let header = Header {
         tasks: part.numbers.iter().flatten().count() as u32,
-        messages: inside.lines.len() as u64 + parts_inside - local_collectives + behind as u64,
+        messages: inside.lines.len() as u64 + parts_inside - local_collectives + behind.len() as u64,
         communicators: inside.comms.len() as u64,
         collectives: wholes.count() as u64,
         local_collectives,

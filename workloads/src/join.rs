@@ -47,9 +47,9 @@ struct Found {
     comm: u32,
 }
 
-/// Sections whose notes have times in ticks.
-const TIMED: [Section; 5] =
-    [Section::Sends, Section::Spans, Section::Times, Section::Moments, Section::Files];
+/// Sections whose notes have times in ticks, and that of synchronous sends, which need the waits of the first.
+const TIMED: [Section; 6] =
+    [Section::Sends, Section::Synchronous, Section::Spans, Section::Times, Section::Moments, Section::Files];
 
 /// Joins traces into the file `to`: a container if its name ends in `.vefx`. Ids are moved behind those of the traces before, times
 /// have the finest clock, collectives the codes of the first trace. Of containers, what they note of their tasks is kept. Returns the

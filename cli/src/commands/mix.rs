@@ -226,7 +226,7 @@ fn show(mix: &Arguments, summary: &Summary) -> Result<(), Failure> {
     if summary.answered_outside > 0 {
         output::remark(format_args!(
             "warning: {}: {} had an answer in the run while the target was outside MPI, as from a network interface: in the trace the \
-             target waits for each, and lacks what it computed before; with --rma hardware interfaces answer",
+             target waits for each, and may lack what it computed before; with --rma hardware interfaces answer",
             mix.capture().display(),
             Count(summary.answered_outside, "one-sided request")
         ));

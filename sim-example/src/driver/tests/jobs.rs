@@ -56,6 +56,8 @@ fn each_job_gets_nodes_of_its_own() {
     settings.jobs[0].places = named("node7\nnode9\nnode7\nnode0\n");
     settings.jobs[1].places = named("a7\na9\na7\na0\n");
     assert_eq!(nodes(&settings).unwrap()[..2], [[7, 9, 7, 0], [0, 1, 0, 2]]);
+    settings.jobs[1].places = named("node7\nnode9\nnode7\na0\n");
+    assert!(nodes(&settings).unwrap_err().to_string().contains("no node \"a0\""));
 
     let random = Places::Random { per_node: 2 };
     settings.jobs.iter_mut().for_each(|job| job.places = random.clone());
