@@ -72,7 +72,10 @@ fn take_by_name(settings: &Settings, nodes: &mut [Vec<u32>]) -> Result<(), SimEr
     for ((job, workload), nodes) in (0..).zip(&settings.jobs).zip(nodes) {
         let Some(placement) = given(workload) else { continue };
         let name = |node: &u32| placement.nodes.get(*node as usize).map_or("", |node| node.name.as_str());
-        if nodes.iter().all(|node| name(node) == format!("node{node}")) {
+        // Numbers, of which some may be those of no node.
+        let is_number =
+            |node: &u32| *node as usize >= placement.nodes.len() || name(node) == format!("node{node}");
+        if nodes.iter().all(is_number) {
             continue;
         }
         let found: Vec<Option<u32>> = nodes.iter().map(|node| numbers.get(name(node)).copied()).collect();

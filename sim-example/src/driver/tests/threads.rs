@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn several_threads_give_the_report_of_one(
         (topology, routing) in network(), (name, tasks) in prop::sample::select(PATTERNS.to_vec()), packet in packets(), threads in 2u16..5,
-        (bytes, compute, noise) in (0u64..20_000, 0u64..3000, prop::sample::select(vec![0.0, 0.3])),
+        (bytes, compute, noise) in (1u64..20_000, 0u64..3000, prop::sample::select(vec![0.0, 0.3])),
         (latency, delay, overhead) in (1u64..300, 0u64..100, 0u64..50),
         (per_node, sent, inside, delayed) in (1u32..3, any::<bool>(), any::<bool>(), any::<bool>()), seed in 0u64..1000,
     ) {
