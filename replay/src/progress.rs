@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::message::{LiveId, Started};
 use crate::options::SendCompletion;
 use crate::part::{Filter, LeftOut, Selection};
+use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use crate::stats::Stats;
 use crate::task::not_started;
@@ -15,6 +16,11 @@ impl Engine {
     /// Whether every record has been replayed and every message delivered.
     pub fn is_complete(&self) -> bool {
         self.begun && self.unfinished == 0 && self.collectives.unfinished == 0 && self.live() == 0
+    }
+
+    /// Whether all tasks of a job have finished, and none of its messages is under way.
+    pub fn is_over(&self, job: u32) -> bool {
+        self.jobs.get(job as usize).is_some_and(Running::is_over)
     }
 
     /// Messages that have started and are not delivered.
@@ -54,15 +60,15 @@ impl Engine {
 
     /// The part of a job's run that is replayed, if it is not all.
     pub fn part(&self, job: u32) -> Option<&Selection> {
-        self.filter(job).map(Filter::selection)
+        self.part_filter(job).map(Filter::selection)
     }
 
     /// What the replay of a part of a run has left out of a job's records so far.
     pub fn left_out(&self, job: u32) -> LeftOut {
-        self.filter(job).map(Filter::left_out).unwrap_or_default()
+        self.part_filter(job).map(Filter::left_out).unwrap_or_default()
     }
 
-    fn filter(&self, job: u32) -> Option<&Filter> {
+    fn part_filter(&self, job: u32) -> Option<&Filter> {
         self.jobs.get(job as usize)?.changes.as_ref()?.part.as_ref()
     }
 

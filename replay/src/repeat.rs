@@ -5,17 +5,11 @@ use crate::error::ReplayError;
 use crate::kept::Kept;
 use crate::message::Sink;
 use crate::options::SendCompletion;
-use crate::running::Running;
 use crate::sequence::{Sequence, Wait};
 use vef_format::ids::Rank;
 use vef_format::units::Picos;
 
 impl Engine {
-    /// Whether all tasks of a job have finished, and none of its messages is under way.
-    pub fn is_over(&self, job: u32) -> bool {
-        self.jobs.get(job as usize).is_some_and(Running::is_over)
-    }
-
     /// Whether nothing that a simulator may report is left for a job: no message of it is under way, and none of its tasks asked to be called.
     pub fn is_stalled(&self, job: u32) -> bool {
         let mut sequences = self.sequences[self.range(job)].iter();
