@@ -70,7 +70,7 @@ template <typename... Arguments>
     std::exit(1);
 }
 
-/** As with gem5, what is under way at this moment goes on. */
+/** As with gem5, what is under way at this moment continues. */
 inline void exitSimLoop(const std::string &message, int code = 0)
 {
     simulation.at(curTick(), [message, code] {
