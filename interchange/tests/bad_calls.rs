@@ -1,8 +1,6 @@
 //! Truncated, garbled and partial traces of calls: an error with a place, or a partial import; never a panic.
 
-mod common;
-
-use common::{capture, sample};
+use crate::common::{capture, sample};
 use interchange::{Options, Problem, Result, Summary};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -1,8 +1,6 @@
 //! Imports of OTF2, SimGrid and liballprof traces, against independent counts of the samples.
 
-mod common;
-
-use common::{calls, capture, import, sample, shared};
+use crate::common::{calls, capture, import, sample, shared};
 use interchange::Options;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,6 @@
 //! Imports of DUMPI traces, against independent counts of the samples.
 
-mod common;
-
-use common::{calls, import, sample, shared};
+use crate::common::{calls, import, sample, shared};
 use interchange::{Options, Summary};
 
 /// Calls by name, messages and bytes of the sample `testtrace`: four ranks of ten calls.

@@ -1,10 +1,8 @@
 //! What the calls in a DUMPI trace mean: communicators, requests, datatypes, times. The traces are written here.
 
-mod common;
-
-use common::capture;
-use common::dumpi::Arg::{self, H, I, L, N, S, T};
-use common::dumpi::RankFile;
+use crate::common::capture;
+use crate::common::dumpi::Arg::{self, H, I, L, N, S, T};
+use crate::common::dumpi::RankFile;
 use interchange::{Options, Result, Summary};
 use mixer::mix;
 use vef_format::record::{Dependency, Record};

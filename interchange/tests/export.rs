@@ -1,7 +1,6 @@
 //! Traces in formats of other tools, and those tools on them.
 
-mod common;
-
+use crate::common;
 use interchange::{ExportOptions, Exported, Files, Format, Imported, Options, Quiet, import};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

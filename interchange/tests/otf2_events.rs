@@ -1,8 +1,6 @@
 //! What the events of an OTF2 archive mean. The archive is written here, in both orders of bytes.
 
-mod common;
-
-use common::{calls, capture};
+use crate::common::{calls, capture};
 use interchange::{Options, Summary};
 use std::path::Path;
 use vef_format::record::Record;

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-mod common;
-
+use crate::common;
 use interchange::{ExportOptions, Exported, Format, Quiet};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;

@@ -1,8 +1,6 @@
 //! The account of a task's time: its parts sum to the captured run, each by what the call waited for.
 
-mod capture;
-
-use capture::{Program, What, sending};
+use crate::capture::{self, Program, What, sending};
 use mixer::{Options, Quiet, Summary, mix};
 use std::path::Path;
 use vef_format::account::TimePart;

@@ -1,8 +1,6 @@
 //! Invalid input gives one clear error and no file; a mix with losses reports them.
 
-mod capture;
-
-use capture::{Program, What, sending};
+use crate::capture::{self, Program, What, sending};
 use mixer::{MixError, Options, Problem, Quiet, Summary, mix};
 use std::fs;
 use std::path::{Path, PathBuf};

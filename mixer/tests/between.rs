@@ -1,8 +1,6 @@
 //! Collectives between the groups of an inter-communicator are the messages of the library.
 
-mod capture;
-
-use capture::Program;
+use crate::capture::{self, Program};
 use mixer::{MixError, Options, Problem, Quiet, mix};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;

@@ -1,10 +1,7 @@
 //! Traces mixed into containers: the records of the text, and notes.
 
-mod capture;
-#[allow(dead_code, reason = "the truth is looked at elsewhere")]
-mod model;
-
-use capture::{Program, What, receiving, sending};
+use crate::capture::{self, Program, What, receiving, sending};
+use crate::model;
 use mixer::{Options, Progress, Quiet, SendWaits, Stage, Summary, mix};
 use proptest::prelude::*;
 use std::fs;

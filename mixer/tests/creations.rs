@@ -1,8 +1,6 @@
 //! Calls that create communicators: as the collectives of their agreement, or as computing.
 
-mod capture;
-
-use capture::{Program, WORLD, What};
+use crate::capture::{self, Program, WORLD, What};
 use mixer::{Creations, Options, Quiet, mix};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;

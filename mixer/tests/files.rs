@@ -1,8 +1,6 @@
 //! Files: what is asked of which storage server, and the collectives by which the ranks agree on a file.
 
-mod capture;
-
-use capture::{Program, WORLD, What};
+use crate::capture::{self, Program, WORLD, What};
 use mixer::{IoServers, Options, Quiet, Summary, mix};
 use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;

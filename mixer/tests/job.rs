@@ -3,11 +3,8 @@
 //!
 //! The test starts itself under a launcher. Each process then runs [`one_process`], which writes the result of its mix.
 
-mod capture;
-#[allow(dead_code, reason = "the truth is looked at elsewhere")]
-mod model;
-
-use capture::Program;
+use crate::capture::{self, Program};
+use crate::model;
 use mixer::{Job, MixError, Options, Quiet, Summary, Table, mix, mix_among};
 use std::fs;
 use std::path::Path;
@@ -88,7 +85,7 @@ fn start(mut launcher: Command, place: &Path, trace: &str) -> Result<(), String>
     let this = std::env::current_exe().unwrap();
     launcher.env(PLACE, place).env(TRACE, trace).arg(this).args([
         "--exact",
-        "one_process",
+        "job::one_process",
         "--ignored",
         "--quiet",
     ]);

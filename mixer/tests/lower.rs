@@ -1,10 +1,7 @@
 //! Collectives replaced by the messages of an algorithm.
 
-mod capture;
-#[allow(dead_code, reason = "moments are looked at elsewhere")]
-mod model;
-
-use capture::{Program, What};
+use crate::capture::{self, Program, What};
+use crate::model;
 use mixer::{Options, Quiet, Summary, Table, mix};
 use proptest::prelude::*;
 use vef_format::capture::event::*;

@@ -94,7 +94,7 @@ fn mix_within(dir: &Path, lower: bool, memory: Option<u64>) -> Output {
     let limit = format!("ulimit -d {} && exec \"$@\"", (MEMORY + BESIDE) >> 10);
     let mut command = Command::new("sh");
     command.args(["-c", &limit, "sh"]).arg(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "the_mix", "--test-threads", "1"]).env("CAPTURE", dir);
+    command.args(["--ignored", "--exact", "memory::the_mix", "--test-threads", "1"]).env("CAPTURE", dir);
     // A backtrace needs memory: without any left, its printer would wait for itself.
     command.env("RUST_BACKTRACE", "0");
     command.env("LOWER", if lower { "1" } else { "" });

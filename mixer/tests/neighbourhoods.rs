@@ -1,8 +1,6 @@
 //! Neighbourhood collectives are messages between the neighbours of the topology, and nothing else of the program receives them.
 
-mod capture;
-
-use capture::{Program, WORLD};
+use crate::capture::{self, Program, WORLD};
 use mixer::{MixError, Options, Problem, Quiet, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;

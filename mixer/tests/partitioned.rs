@@ -1,8 +1,6 @@
 //! Partitioned communication is a message for each partition of the sender, whatever the receiver's partitions are.
 
-mod capture;
-
-use capture::{Program, WORLD};
+use crate::capture::{self, Program, WORLD};
 use mixer::{MixError, Options, Problem, Quiet, Summary, mix};
 use vef_format::capture::event::*;
 use vef_format::ids::CommRank;

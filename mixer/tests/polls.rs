@@ -1,8 +1,6 @@
 //! Failed polls: waiting in front of a reception, computing elsewhere.
 
-mod capture;
-
-use capture::{Happened, Program, What, receiving, sending};
+use crate::capture::{self, Happened, Program, What, receiving, sending};
 use mixer::{Options, Polls, Quiet, SendWaits, Summary, mix};
 use std::path::Path;
 use vef_format::capture::event::*;

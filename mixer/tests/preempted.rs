@@ -1,8 +1,6 @@
 //! Times in which a thread had no core: in no computing time, unless they are kept.
 
-mod capture;
-
-use capture::{Happened, Program, What, receiving, sending};
+use crate::capture::{self, Happened, Program, What, receiving, sending};
 use mixer::{Options, Quiet, mix};
 use vef_format::account::TimePart;
 use vef_format::capture::event::*;

@@ -1,8 +1,6 @@
 //! Probes that find a message wait for it, as its receive would.
 
-mod capture;
-
-use capture::{Program, WORLD, What};
+use crate::capture::{self, Program, WORLD, What};
 use mixer::{Options, Quiet, mix};
 use vef_format::capture::event::*;
 use vef_format::ids::CommRank;

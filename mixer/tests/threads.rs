@@ -1,13 +1,9 @@
 //! Programs with several threads: only MPI and their own waits order them, and their traces replay to the end.
 
-mod capture;
-#[allow(dead_code, reason = "the truth is looked at elsewhere")]
-mod model;
-mod stepper;
-
-use capture::{Happened, WORLD, What, receiving, sending};
+use crate::capture::{self, Happened, WORLD, What, receiving, sending};
+use crate::model::{self, Plan};
+use crate::stepper;
 use mixer::{Options, Quiet, Summary, mix};
-use model::Plan;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,13 +1,9 @@
 //! Random programs, executed by a small model of MPI that knows which send met which receive: mixing their captures must give
 //! exactly the model's records, with any number of threads.
 
-mod capture;
-mod model;
-#[allow(dead_code, reason = "which tasks are stuck is looked at elsewhere")]
-mod stepper;
-
+use crate::capture;
+use crate::model::{self, After, Expected, Plan, Run};
 use mixer::{Options, Quiet, SendWaits, Summary, mix};
-use model::{After, Expected, Plan, Run};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! One-sided communication: what the target sends, and when, follows from the calls of the origin.
 
-mod capture;
-
-use capture::{Program, WORLD, What};
+use crate::capture::{self, Program, WORLD, What};
 use mixer::{MixError, Options, Problem, Quiet, Rma, Summary, mix};
 use std::collections::HashMap;
 use vef_format::capture::event::*;

@@ -1,8 +1,6 @@
 //! Worlds that a program spawns are further tasks.
 
-mod capture;
-
-use capture::{Program, WORLD};
+use crate::capture::{self, Program, WORLD};
 use mixer::{Options, Quiet, Summary, mix};
 use std::collections::HashMap;
 use std::path::Path;

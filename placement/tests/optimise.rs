@@ -1,10 +1,8 @@
 //! The optimiser on networks where the best placement, or a bound, is known.
 
-mod networks;
-
 use std::time::Duration;
 
-use networks::{FatTree, SingleSwitch, Torus};
+use crate::networks::{FatTree, SingleSwitch, Torus};
 use placement::optimise::{CommMatrix, Distances, SearchOptions, optimise};
 use placement::{Node, Placement};
 use proptest::prelude::*;

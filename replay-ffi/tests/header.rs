@@ -1,6 +1,6 @@
 //! The headers that are checked in are those that cbindgen makes of the sources.
 //!
-//! `VEF_WRITE_HEADERS=1 cargo test -p replay-ffi --test header` writes them anew.
+//! `VEF_WRITE_HEADERS=1 cargo test -p replay-ffi header::` writes them anew.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn compare(name: &str, generated: &str) {
     let there = std::fs::read_to_string(&path).expect("the header");
     assert!(
         there == generated,
-        "{name} is not what the sources say: VEF_WRITE_HEADERS=1 cargo test -p replay-ffi --test header"
+        "{name} is not what the sources say: VEF_WRITE_HEADERS=1 cargo test -p replay-ffi header::"
     );
 }
 

@@ -1,7 +1,7 @@
 //! The parallel example against one engine on the yardstick: the same end of every task, to the picosecond.
 
 #[path = "../examples/parallel.rs"]
-mod parallel;
+mod example;
 
 use replay::{Computing, Engine, Job, Loaded, OpCodes, Picos, Raw, Table, yardstick};
 use std::path::Path;
@@ -18,7 +18,7 @@ fn ends(job: impl Fn() -> Job, threads: u32) -> [Vec<Option<Picos>>; 2] {
     let stuck = yardstick::run(&mut one, &yardstick::default_link()).unwrap().stuck;
     assert!(stuck.is_none(), "{}", stuck.unwrap());
     let tasks = job().tasks();
-    let many = parallel::run(builder().job(job()), tasks, threads, &yardstick::default_link()).unwrap();
+    let many = example::run(builder().job(job()), tasks, threads, &yardstick::default_link()).unwrap();
     assert_eq!(many.len(), threads as usize);
     let mut stats = many[0].stats().clone();
     many[1..].iter().for_each(|engine| stats.add(engine.stats()));

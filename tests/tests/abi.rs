@@ -1,5 +1,5 @@
 //! The tables of `mpi-abi` against the `mpi.h` of each installed MPI, its calls under each, and the C header for tools
-//! against the table of prototypes. `VEF_WRITE_HEADER=1 cargo test -p vef-tests --test abi` rewrites that header.
+//! against the table of prototypes. `VEF_WRITE_HEADER=1 cargo test -p vef-tests abi::` rewrites that header.
 
 use mpi_abi::prototypes::{Call, Category, Group, Kind, Returns};
 use mpi_abi::tables::{Flavour, HiddenStatus, PredefinedHandle, Table};
@@ -63,7 +63,7 @@ fn the_header_for_tools_is_the_table() {
         std::fs::write(&path, header()).expect("the header");
     }
     let written = std::fs::read_to_string(&path).expect("the header");
-    assert!(written == header(), "write it anew: VEF_WRITE_HEADER=1 cargo test -p vef-tests --test abi");
+    assert!(written == header(), "write it anew: VEF_WRITE_HEADER=1 cargo test -p vef-tests abi::");
 }
 
 /// What the compiler of an MPI says of a C source, with its headers.

@@ -162,7 +162,7 @@ fn forms(call: Call, present: &BTreeSet<String>) -> String {
 const PREAMBLE: &str = "\
 # MPI calls and their records in a capture
 
-Generated from the table of prototypes (`mpi-abi/functions.txt`) by `VEF_UPDATE_DOCS=1 cargo test -p vef-tests --test calls`.
+Generated from the table of prototypes (`mpi-abi/functions.txt`) by `VEF_UPDATE_DOCS=1 cargo test -p vef-tests calls::`.
 The same test fails if this page is out of date, if an installed MPI exports a function that is missing here, or if the
 recorder does not export all names that it should.
 

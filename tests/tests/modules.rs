@@ -1,4 +1,5 @@
-//! Inside a crate the files depend one way, too: no circles of files (how they are found: `tests/src/modules.rs`).
+//! Inside a crate the files depend one way, too: no circles of files (how they are found: `tests/src/modules.rs`). And no file of tests
+//! is left out of its suite.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,4 +30,26 @@ fn files_depend_one_way() {
         }
     }
     assert!(found.is_empty(), "circles of files: {found:#?}\n{reasons}");
+}
+
+/// A file of tests that no program is made of would never run, and nobody would notice.
+#[test]
+fn every_file_of_tests_runs() {
+    let mut suites = 0;
+    for entry in std::fs::read_dir(vef_tests::root()).expect("the repository") {
+        let folder = entry.expect("an entry").path();
+        let tests = folder.join("tests");
+        let Ok(suite) = std::fs::read_to_string(tests.join("suite.rs")) else { continue };
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+        suites += 1;
+        for entry in std::fs::read_dir(tests).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+            let runs = suite.contains(&format!("\nmod {name};\n"))
+                || manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+            let is_tests = path.extension().is_some_and(|kind| kind == "rs") || path.join("mod.rs").is_file();
+            assert!(runs || !is_tests, "{} is in no program: name it in suite.rs beside it", path.display());
+        }
+    }
+    assert!(suites >= 10, "{suites} suites");
 }

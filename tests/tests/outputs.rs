@@ -78,8 +78,10 @@ fn a_signal_leaves_no_directory() {
         ("export --to otf2 t.vefx -o out", "INT", ".out.", work),
         ("sim t.goal --topology torus:3000", "HUP", "vef-import-", temporary.as_path()),
     ] {
-        let mut command = vef();
-        command.current_dir(work).args(words.split(' ')).env("TMPDIR", &temporary);
+        // The tests themselves may have been started with signals ignored, as in the background of a script.
+        let mut command = Command::new("env");
+        command.arg("--default-signal").arg(vef().get_program()).args(words.split(' '));
+        command.current_dir(work).env("TMPDIR", &temporary);
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("started");
         while hidden(there, begins) == 0 {
             assert!(child.try_wait().expect("a child").is_none(), "{words}: it has ended");

@@ -1,7 +1,7 @@
 //! Random programs of several threads under both MPIs: their traces hold what was planned, each thread's part in its order, and
 //! replay to the end, whatever the network and the collectives' algorithms.
 //!
-//! `VEF_THREADED_PROGRAMS=500 cargo test -p vef-tests --test threads` runs more of them, from `VEF_THREADED_FROM` on.
+//! `VEF_THREADED_PROGRAMS=500 cargo test -p vef-tests threads::` runs more of them, from `VEF_THREADED_FROM` on.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Imports of samples: from `tests/data`, or from the material beside the repository.
 
-#![allow(dead_code, reason = "each test needs its part")]
-
 pub(crate) mod dumpi;
 pub(crate) mod simgrid;
 

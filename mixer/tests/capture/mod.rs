@@ -1,7 +1,5 @@
 //! Captures for tests: events that own their lists.
 
-#![allow(dead_code, reason = "each test needs its part")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use vef_format::capture::event::*;

@@ -2,8 +2,8 @@
 //! It has no events and no order of them: a message between two tasks takes the same time whenever it is sent, so
 //! that every moment follows from others. The sizes of collectives are those with which the program called them.
 
-use crate::Sent;
-use crate::generator::{Call, Program};
+use super::Sent;
+use super::generator::{Call, Program};
 use collectives::choose::Table;
 use collectives::{Counts, Member, Sizes, Step};
 use replay::{Kind, SendCompletion};

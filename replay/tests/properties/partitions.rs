@@ -1,6 +1,6 @@
 //! Several partitions of one replay, advanced by one loop.
 
-use crate::naive::{departure, flight};
+use super::naive::{departure, flight};
 use replay::{Engine, LiveId, Message, Next, Picos, ReplayError, Sink, Wake};
 use std::collections::BTreeMap;
 

@@ -1,0 +1,4 @@
+//! The tests of this crate in one program: linking each file alone takes longer than running it.
+
+mod golden;
+mod mutations;
