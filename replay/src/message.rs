@@ -40,8 +40,8 @@ pub struct Message {
     pub kind: Kind,
 }
 
-/// Takes what follows from the calls of an [`Engine`](crate::Engine): a simulator's event queue, or a closure. It is called before those calls
-/// return, and cannot call the engine.
+/// Takes what follows from the calls of an [`Engine`](crate::Engine): a simulator's event queue, a closure, or a `Vec`, which keeps it. It is called before
+/// those calls return, and cannot call the engine.
 pub trait Sink {
     /// Takes one of the things that follow.
     fn take(&mut self, next: Next);
@@ -154,6 +154,13 @@ impl<F: FnMut(Next)> Sink for F {
     #[inline(always)]
     fn take(&mut self, next: Next) {
         self(next);
+    }
+}
+
+impl Sink for Vec<Next> {
+    #[inline(always)]
+    fn take(&mut self, next: Next) {
+        self.push(next);
     }
 }
 

@@ -166,7 +166,7 @@ fn by_engines(trace: &Arc<Loaded>, mut network: Network, parts: u32, by_order: b
         };
     for (part, engine) in engines.iter_mut().enumerate() {
         let mut follows = Vec::new();
-        engine.begin(&mut |next: Next| follows.push(next)).unwrap();
+        engine.begin(&mut follows).unwrap();
         keep(part, follows, &mut starting, &mut wakes);
     }
     loop {
@@ -177,11 +177,11 @@ fn by_engines(trace: &Arc<Loaded>, mut network: Network, parts: u32, by_order: b
         if let Some(id) = network.pop(now) {
             // The partition of the receiver is in the upper bits.
             let (part, id) = ((id.to_raw() >> 60) as usize, LiveId::from_raw(id.to_raw() & !(0xf << 60)));
-            engines[part].delivered(id, Picos(now), &mut |next: Next| follows.push(next)).unwrap();
+            engines[part].delivered(id, Picos(now), &mut follows).unwrap();
             keep(part, follows, &mut starting, &mut wakes);
         } else if wake == Some(now) {
             let Some(Reverse((at, target, part))) = wakes.pop() else { break };
-            engines[part].wake(Wake::from_raw(at, target), at, &mut |next: Next| follows.push(next)).unwrap();
+            engines[part].wake(Wake::from_raw(at, target), at, &mut follows).unwrap();
             keep(part, follows, &mut starting, &mut wakes);
         } else if let Some((_, message)) = starting.pop_first() {
             let (from, to) = ((message.src_node % parts) as usize, (message.dst_node % parts) as usize);

@@ -29,7 +29,7 @@ fn messages_of_others_are_refused() {
     assert_eq!(has(&engines[0]), [true, false, false, true, false, false, false]);
     assert_eq!(has(&engines[1]), [false, true, false, false, true, false, false]);
     let mut messages = Vec::new();
-    engines[0].begin(&mut |next: Next| messages.push(next)).unwrap();
+    engines[0].begin(&mut messages).unwrap();
     let [Next::Message(message), Next::Message(_)] = messages[..] else { panic!("{messages:?}") };
     let parcel = engines[0].export(message.id).unwrap();
     let raw = parcel.to_raw();

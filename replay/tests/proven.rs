@@ -73,7 +73,7 @@ fn messages_that_nobody_awaits_are_forgotten() {
             .partitions(2, |node| node)
             .unwrap();
         let mut sent: Vec<Next> = Vec::new();
-        engines[0].begin(&mut |next: Next| sent.push(next)).unwrap();
+        engines[0].begin(&mut sent).unwrap();
         engines[1].begin(&mut |next: Next| panic!("{next:?}")).unwrap();
         while let Some(next) = sent.pop() {
             match next {
@@ -82,9 +82,7 @@ fn messages_that_nobody_awaits_are_forgotten() {
                     let id = engines[1].import(parcel).unwrap();
                     engines[1].delivered(id, Picos(1 << 40), &mut |next: Next| panic!("{next:?}")).unwrap();
                 }
-                Next::Wake(wake) => {
-                    engines[0].wake(wake, wake.at, &mut |next: Next| sent.push(next)).unwrap()
-                }
+                Next::Wake(wake) => engines[0].wake(wake, wake.at, &mut sent).unwrap(),
                 Next::Inside { .. } => panic!("each task has a node"),
             }
         }

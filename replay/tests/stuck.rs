@@ -94,7 +94,7 @@ fn members_in_other_partitions_are_told() {
     let text = "VEF3 2 0 1 1 2 0 1\nC0 0 1\nG0 C0 6 0 0 0 0 1 -1\nG0 C0 6 1 0 0 0 1 -1\n";
     let mut engines = Engine::builder().job(loaded(text)).partitions(2, |node| node).unwrap();
     let mut messages = Vec::new();
-    engines[0].begin(&mut |next: Next| messages.push(next)).unwrap();
+    engines[0].begin(&mut messages).unwrap();
     let [Next::Message(message)] = messages[..] else { panic!("{messages:?}") };
     let _ = engines[0].export(message.id).unwrap();
     let text = engines[0].stuck().unwrap().to_string();

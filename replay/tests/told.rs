@@ -199,13 +199,13 @@ fn a_wake_up_goes_through_plain_numbers() {
         let job = loaded(&sends()).nodes(nodes.to_vec());
         let mut engine = Engine::builder().job(job).same_node(same_node).engine().unwrap();
         let mut all = Vec::new();
-        engine.begin(&mut |next: Next| all.push(next)).unwrap();
+        engine.begin(&mut all).unwrap();
         assert_eq!(all.len(), 1 + usize::from(Engine::RUN_AHEAD));
         let Some(Next::Wake(wake)) = all.pop() else { panic!("{all:?}") };
         assert_eq!((wake.at, engine.task_of(&wake)), (Picos(17_000), Some((0, Rank(2)))));
         let (at, raw) = wake.to_raw();
         assert_eq!(Wake::from_raw(at, raw), wake);
-        engine.wake(Wake::from_raw(at, raw), at, &mut |next: Next| all.push(next)).unwrap();
+        engine.wake(Wake::from_raw(at, raw), at, &mut all).unwrap();
         assert_eq!(all.len(), 20);
         raw
     };
@@ -277,16 +277,15 @@ fn a_job_is_stalled_when_nothing_of_it_can_be_reported() {
         let builder = Engine::builder().job(loaded(circle)).job(loaded(&text)).algorithms(linear);
         let mut engine = builder.same_node(SameNode::ViaNetwork).engine().unwrap();
         let (mut next, mut now) = (Vec::new(), Picos::ZERO);
-        engine.begin(&mut |what: Next| next.push(what)).unwrap();
+        engine.begin(&mut next).unwrap();
         assert_eq!(next.len(), 1 + usize::from(Engine::RUN_AHEAD));
         while let Some(what) = next.pop() {
             now = now.max(what.at());
             // A message, or the call for further ones.
             assert_eq!([0, 1].map(|job| engine.is_stalled(job)), [true, false]);
-            let mut out = |what: Next| next.push(what);
             match what {
-                Next::Message(message) => engine.delivered(message.id, now, &mut out).unwrap(),
-                Next::Wake(wake) => engine.wake(wake, now, &mut out).unwrap(),
+                Next::Message(message) => engine.delivered(message.id, now, &mut next).unwrap(),
+                Next::Wake(wake) => engine.wake(wake, now, &mut next).unwrap(),
                 Next::Inside { .. } => panic!("all messages are the network's"),
             }
         }

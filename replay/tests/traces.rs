@@ -574,21 +574,21 @@ fn run_again(mut engine: Engine, runs: u32, flight: u64) -> Vec<(u64, u32, u32, 
             events.push(Picos(next.at().0 + delay), next);
         }
     };
-    engine.begin(&mut |next| out.push(next)).unwrap();
+    engine.begin(&mut out).unwrap();
     let mut run = 1;
     loop {
         take(&mut out, &mut events, &mut seen);
         let Some((now, event)) = events.pop(Picos::MAX) else { break };
         match event {
             Next::Message(message) | Next::Inside { message, .. } => {
-                engine.delivered(message.id, now, &mut |next| out.push(next)).unwrap();
+                engine.delivered(message.id, now, &mut out).unwrap();
             }
-            Next::Wake(wake) => engine.wake(wake, now, &mut |next| out.push(next)).unwrap(),
+            Next::Wake(wake) => engine.wake(wake, now, &mut out).unwrap(),
         }
         if run < runs && engine.is_over(0) {
             run += 1;
             let at = engine.finish();
-            assert!(engine.repeat(0, at, &mut |next| out.push(next)).unwrap());
+            assert!(engine.repeat(0, at, &mut out).unwrap());
             let is_done = engine.repeat(0, at, &mut |_| panic!("a message")).unwrap();
             assert!(!is_done || engine.is_over(0), "a job that is not over does not begin again");
         }

@@ -113,15 +113,15 @@ fn calls_are_in_order_where_messages_wait_for_receivers() {
     let policy = SendCompletion::RendezvousInCalls { above: Bytes(999) };
     let mut engine = Engine::builder().job(text_job(text)).send_completion(policy).engine().unwrap();
     let mut next = Vec::new();
-    engine.begin(&mut |what: Next| next.push(what)).unwrap();
+    engine.begin(&mut next).unwrap();
     let [Next::Wake(sender), Next::Wake(receiver)] = next[..] else { panic!("{next:?}") };
     engine.wake(sender, sender.at, &mut |_| {}).unwrap();
     let early = engine.wake(receiver, receiver.at, &mut |_| {});
     assert!(matches!(early, Err(ReplayError::Backwards { clock: Picos(10_000_000), .. })), "{early:?}");
     let mut messages = Vec::new();
-    engine.wake(receiver, Picos(12_000_000), &mut |what: Next| messages.push(what)).unwrap();
+    engine.wake(receiver, Picos(12_000_000), &mut messages).unwrap();
     let [Next::Wake(held)] = messages[..] else { panic!("{messages:?}") };
-    engine.wake(held, held.at, &mut |what: Next| messages.push(what)).unwrap();
+    engine.wake(held, held.at, &mut messages).unwrap();
     assert!(matches!(messages[1], Next::Message(message) if message.start == Picos(12_000_000)));
 }
 

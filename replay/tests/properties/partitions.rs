@@ -1,7 +1,7 @@
 //! Several partitions of one replay, advanced by one loop.
 
 use super::naive::{departure, flight};
-use replay::{Engine, LiveId, Message, Next, Picos, ReplayError, Sink, Wake};
+use replay::{Engine, LiveId, Message, Next, Picos, ReplayError, Wake};
 use std::collections::BTreeMap;
 
 /// What happens next, and in which partition.
@@ -11,15 +11,6 @@ enum Event {
     /// A message arrives; the partition and the id under which its sender waits for that.
     Arrival(usize, LiveId, Option<(usize, LiveId)>),
     Wake(usize, Wake),
-}
-
-#[derive(Default)]
-struct Follows(Vec<Next>);
-
-impl Sink for Follows {
-    fn take(&mut self, next: Next) {
-        self.0.push(next);
-    }
 }
 
 /// Runs all partitions, of which that of a node is its number modulo their number; gives the messages.
@@ -35,10 +26,10 @@ pub(crate) fn run(engines: &mut [Engine], report_sent: bool) -> Vec<Message> {
         |engines: &mut [Engine],
          events: &mut BTreeMap<(Picos, usize), Event>,
          part: usize,
-         call: &mut dyn FnMut(&mut Engine, &mut Follows) -> Result<(), ReplayError>| {
-            let mut follows = Follows::default();
+         call: &mut dyn FnMut(&mut Engine, &mut Vec<Next>) -> Result<(), ReplayError>| {
+            let mut follows = Vec::new();
             call(&mut engines[part], &mut follows).unwrap();
-            for next in follows.0 {
+            for next in follows {
                 let message = match next {
                     Next::Message(message) => message,
                     Next::Wake(wake) => {

@@ -290,8 +290,7 @@ impl<'a> Run<'a> {
     }
 
     fn begin(&mut self) -> Result<(), SimError> {
-        let Self { engine, all, .. } = self;
-        engine.begin(&mut |next: Next| all.following.push(next))?;
+        self.engine.begin(&mut self.all.following)?;
         self.all.follow(self.engine);
         for task in 0..self.all.tasks.len() as u32 {
             self.compute_on(task);
@@ -375,8 +374,7 @@ impl<'a> Run<'a> {
     fn wake(&mut self, task: u32, wake: Wake) -> Result<(), SimError> {
         let state = &self.all.tasks[task as usize];
         let at = state.cpu.max(state.reached).max(wake.at);
-        let Self { engine, all, .. } = self;
-        engine.wake(wake, at, &mut |next: Next| all.following.push(next))?;
+        self.engine.wake(wake, at, &mut self.all.following)?;
         self.start_next(task)?;
         self.called(task, at);
         Ok(())
@@ -402,8 +400,7 @@ impl<'a> Run<'a> {
     #[inline]
     fn sent(&mut self, id: LiveId, task: u32) -> Result<(), SimError> {
         let at = self.all.tasks[task as usize].cpu.max(self.all.tasks[task as usize].reached);
-        let Self { engine, all, .. } = self;
-        engine.sent(id, at, &mut |next: Next| all.following.push(next))?;
+        self.engine.sent(id, at, &mut self.all.following)?;
         self.called(task, at);
         Ok(())
     }
