@@ -256,6 +256,40 @@ fn a_phase_has_what_is_computed_in_it() {
     }
 }
 
+/// What a rank computes before a phase begins or ends, or before a communicator is made, is in a text of the capture.
+#[test]
+fn a_text_has_what_is_computed_before_marks() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        // Ten times 20 ms before `MPI_Comm_split`, and 12 ms before the end of a phase.
+        for (way, rank, least) in [("split", 0, 200.0), ("marked_target", 1, 120.0)] {
+            traced(mpi, &program, way, work.path());
+            let capture = work.path().join(way);
+            // Only rank 1 goes through the phase, which is an error of the parser behind the texts.
+            let expected = if way == "split" { 0 } else { 2 };
+            run(vef().args(["text", "--times"]).arg(&capture)).exited(expected);
+            let text = std::fs::read_to_string(capture.join(format!("ti_traces/ti_trace{rank}.txt")));
+            // Picoseconds, all and where it is awaited.
+            let (mut all, mut computing, mut is_there) = (0, 0, way == "split");
+            for line in text.expect("a text trace").lines() {
+                if let Some((_, time)) = line.split_once(" compute ") {
+                    let time = 1000 * time.parse::<u64>().expect("a time");
+                    all += time;
+                    computing += if is_there { time } else { 0 };
+                } else if line.starts_with("Phase ") {
+                    is_there = line.ends_with(" start.");
+                }
+            }
+            let profile = run(vef().args(["profile", "--json"]).arg(&capture)).success().stdout();
+            let profile: Value = serde_json::from_str(&profile).expect("JSON");
+            let outside = profile["spent"]["ranks"]["outside"][rank].as_u64().expect("a time");
+            assert!(all.abs_diff(outside) < 1_000_000, "{mpi:?} {way}: {all} of {outside} ps outside MPI");
+            assert!(computing as f64 >= 1e9 * least, "{mpi:?} {way}: {computing} ps");
+        }
+    }
+}
+
 /// A sender of a large message, or by `MPI_Ssend`, waits for a receiver that computes, whether that has posted its receive before or does so afterwards:
 /// neither MPI makes progress beside the program. `rendezvous-in-calls` says so, too.
 #[test]

@@ -252,7 +252,7 @@ fn examine<'a>(
         }
     }
     trace.tell_time_in_mpi(true);
-    if let Some(replayed) = &replayed {
+    if let (Some(replayed), None) = (&replayed, check.yardstick.of_run.part(&check.captured_time)) {
         initialisation::warn(trace, replayed.runtime, check.yardstick.of_run.from_launch);
     }
     Ok(Finding { check, foreign, report, repair, replayed, lacks })

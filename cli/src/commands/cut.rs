@@ -12,6 +12,7 @@ use workloads::{Cut, LeftOut, Stretch, cut};
 
 /// Write a part of a trace: some ranks, a phase, iterations, or a time of the run
 #[derive(clap::Args)]
+#[command(mut_arg("from_launch", |option| option.hide(true)))]
 #[command(after_help = "\
 The part waits for nothing outside: messages from there are not waited for, messages to ranks outside and collectives that not all
 members enter in the part become local marks; all these are counted. Ranks are numbered anew.

@@ -65,6 +65,7 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
             groups: HashMap::new(),
             counts: Vec::new(),
             last: None,
+            computing: 0,
             times,
         };
         events.each(|event| trace.event(event))?;
@@ -132,6 +133,8 @@ struct Trace {
     counts: Vec<u64>,
     /// When the previous call ended.
     last: Option<Nanos>,
+    /// Computing since the previous line.
+    computing: u64,
     times: bool,
 }
 
@@ -165,11 +168,14 @@ impl Trace {
                 | Action::Phase { .. }
                 | Action::Other { .. }
         );
-        if self.times && is_call {
-            let since = self.last.map_or(0, |last| event.start.0.saturating_sub(last.0));
-            writeln!(self.to, "{} compute {since}", self.rank)?;
-        }
+        // What lies before an event without a line is in front of the next line.
+        self.computing += self.last.map_or(0, |last| event.start.0.saturating_sub(last.0));
         self.last = Some(event.end);
+        let is_mark = matches!(event.action, Action::Communicator(_) | Action::Phase { .. });
+        if self.times && (is_call || is_mark && self.computing > 0) {
+            writeln!(self.to, "{} compute {}", self.rank, self.computing)?;
+            self.computing = 0;
+        }
         match &event.action {
             Action::Init => writeln!(self.to, "{} init 1", self.rank)?,
             Action::Finalize => writeln!(self.to, "{} finalize", self.rank)?,

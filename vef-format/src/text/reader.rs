@@ -189,7 +189,7 @@ impl<R: Read> Reader<R> {
             whole: 0,
             filled: 0,
             before: 0,
-            line: 1,
+            line: 0,
             longest: BLOCK as u64,
             header: Header::default(),
             found: Counts::default(),
@@ -221,7 +221,7 @@ impl<R: Read> Reader<R> {
         cursor.at = 4;
         reader.header = header(&mut cursor, version)
             .map_err(|fault| TextError::line(path, 1, fault.problem(&reader.block)))?;
-        reader.at = cursor.at;
+        (reader.at, reader.line) = (cursor.at, 1);
         // Each member of a communicator takes at most ten digits and, normally, one blank.
         reader.longest = BLOCK as u64 + 11 * u64::from(reader.header.tasks);
         Ok(reader)
@@ -247,7 +247,7 @@ impl<R: Read> Reader<R> {
             let read = match self.input.read(&mut self.block[self.filled..room]) {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(TextError::line(&self.path, self.line, error)),
+                Err(error) => return Err(TextError::line(&self.path, self.line + 1, error)),
             };
             if read == 0 {
                 return match self.filled {

@@ -219,6 +219,8 @@ fn every_error_names_line_field_and_find() {
         assert_eq!(said(from, to), want, "{from:?} -> {to:?}");
     }
     assert_eq!(parse(b"").unwrap_err().to_string(), "t.vef: the file is empty");
+    let cut = parse(b"VEF3 1 1 0 0 0 0 1000").unwrap_err().to_string();
+    assert_eq!(cut, "t.vef:1: the last line has no end: the file is truncated");
     assert_eq!(
         parse(b"\n\n").unwrap_err().to_string(),
         "t.vef:1: not a VEF trace: it begins with ``, not with VEF3 or VEF2"

@@ -86,7 +86,7 @@ pub fn simulated(sim: &Sim, trace: &Input, codes: Option<&OpCodes>) -> Result<Si
         if !told.contains(&trace.name()) {
             told.push(trace.name());
             tell_of(sim, trace);
-            if sim.compute_scale == "1" {
+            if sim.compute_scale == "1" && sim.part().is_none() {
                 initialisation::warn(trace, Picos(report.runtime_ps), sim.of_run.from_launch);
             }
         }
