@@ -13,6 +13,9 @@ enum Event {
     Wake(usize, Wake),
 }
 
+/// A call of an engine, and what follows from it.
+type Call<'a> = dyn FnMut(&mut Engine, &mut Vec<Next>) -> Result<(), ReplayError> + 'a;
+
 /// Runs all partitions, of which that of a node is its number modulo their number; gives the messages.
 pub(crate) fn run(engines: &mut [Engine], report_sent: bool) -> Vec<Message> {
     let parts = engines.len() as u32;
@@ -22,39 +25,38 @@ pub(crate) fn run(engines: &mut [Engine], report_sent: bool) -> Vec<Message> {
         count += 1;
         events.insert((at, count), event);
     };
-    let mut call =
-        |engines: &mut [Engine],
-         events: &mut BTreeMap<(Picos, usize), Event>,
-         part: usize,
-         call: &mut dyn FnMut(&mut Engine, &mut Vec<Next>) -> Result<(), ReplayError>| {
-            let mut follows = Vec::new();
-            call(&mut engines[part], &mut follows).unwrap();
-            for next in follows {
-                let message = match next {
-                    Next::Message(message) => message,
-                    Next::Wake(wake) => {
-                        push(events, wake.at, Event::Wake(part, wake));
-                        continue;
-                    }
-                    Next::Inside { .. } => panic!("every task is on its own node"),
-                };
-                seen.push(message);
-                let (src, dst) = (message.src.0, message.dst.0);
-                let to = (message.dst_node % parts) as usize;
-                let (mut id, mut ack) = (message.id, None);
-                if to != part {
-                    refuses_strangers(&mut engines[part], message);
-                    let parcel = engines[part].export(message.id).unwrap();
-                    ack = parcel.is_incomplete().then_some((part, message.id));
-                    id = engines[to].import(replay::Parcel::from_raw(parcel.to_raw())).unwrap();
+    let mut call = |engines: &mut [Engine],
+                    events: &mut BTreeMap<(Picos, usize), Event>,
+                    part: usize,
+                    call: &mut Call<'_>| {
+        let mut follows = Vec::new();
+        call(&mut engines[part], &mut follows).unwrap();
+        for next in follows {
+            let message = match next {
+                Next::Message(message) => message,
+                Next::Wake(wake) => {
+                    push(events, wake.at, Event::Wake(part, wake));
+                    continue;
                 }
-                if report_sent && (to == part || ack.is_some()) {
-                    push(events, Picos(message.start.0 + departure(src, dst)), Event::Sent(part, message.id));
-                    ack = None;
-                }
-                push(events, Picos(message.start.0 + flight(src, dst)), Event::Arrival(to, id, ack));
+                Next::Inside { .. } => panic!("every task is on its own node"),
+            };
+            seen.push(message);
+            let (src, dst) = (message.src.0, message.dst.0);
+            let to = (message.dst_node % parts) as usize;
+            let (mut id, mut ack) = (message.id, None);
+            if to != part {
+                refuses_strangers(&mut engines[part], message);
+                let parcel = engines[part].export(message.id).unwrap();
+                ack = parcel.is_incomplete().then_some((part, message.id));
+                id = engines[to].import(replay::Parcel::from_raw(parcel.to_raw())).unwrap();
             }
-        };
+            if report_sent && (to == part || ack.is_some()) {
+                push(events, Picos(message.start.0 + departure(src, dst)), Event::Sent(part, message.id));
+                ack = None;
+            }
+            push(events, Picos(message.start.0 + flight(src, dst)), Event::Arrival(to, id, ack));
+        }
+    };
     for part in 0..engines.len() {
         call(engines, &mut events, part, &mut |engine, follows| engine.begin(follows));
     }
