@@ -32,7 +32,7 @@ fn files_depend_one_way() {
     assert!(found.is_empty(), "circles of files: {found:#?}\n{reasons}");
 }
 
-/// A file of tests that no program is made of would never run, and nobody would notice.
+/// A file of tests that its suite does not name would never run.
 #[test]
 fn every_file_of_tests_runs() {
     let mut suites = 0;
