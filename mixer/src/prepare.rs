@@ -87,7 +87,7 @@ struct ThreadState {
     number: u16,
     /// Whether a message or mark of the thread is in the trace.
     anchored: bool,
-    /// Dependency of a record that was dropped just before, and the time from which its computing counts.
+    /// Dependency and computing time of the records that were dropped just before.
     inherited: Option<(Dependency, u64)>,
 }
 
@@ -190,10 +190,10 @@ impl TaskCursor<'_> {
                 in_trace.map_or(anchor, |operation| (3, operation.pack()))
             }
         };
-        if let Some((inherited, since)) = thread.inherited.take()
+        if let Some((inherited, computed)) = thread.inherited.take()
             && follows_previous
         {
-            (dependency, raw.time) = (inherited, prepared.start.saturating_sub(since));
+            (dependency, raw.time) = (inherited, raw.time.saturating_add(computed));
         }
         let code;
         (code, raw.after) = dependency;
@@ -224,7 +224,7 @@ impl TaskCursor<'_> {
             }
         };
         if !is_kept {
-            thread.inherited = Some((dependency, prepared.start.saturating_sub(raw.time)));
+            thread.inherited = Some((dependency, raw.time));
         }
         is_kept
     }

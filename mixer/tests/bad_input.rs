@@ -123,8 +123,9 @@ fn a_send_without_receive() {
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.unmatched.sends, summary.dropped.sends, summary.messages), (1, 1, 1));
     assert_eq!(summary.bytes, Bytes(8));
-    // The next record takes over the dropped one's dependency, and its time: from the end of Init at 1110 to 1600.
-    assert!(lines.contains(&"0 0 1 8 4 490 -1".to_owned()), "{lines:?}");
+    // The next record takes over the dropped one's dependency, and its computing: from the end of Init at 1110 to 1600, less the
+    // dropped call of 10.
+    assert!(lines.contains(&"0 0 1 8 4 480 -1".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -203,7 +204,7 @@ fn a_cancelled_send_never_was() {
     program.send(0, 1, 0, 6).receive(1, 0, 0).finish();
     let (lines, summary) = program.lines(false);
     assert_eq!((summary.dropped.cancelled, summary.messages, summary.bytes), (1, 1, Bytes(6)));
-    assert!(lines.contains(&"0 0 1 6 4 590 -1".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"0 0 1 6 4 570 -1".to_owned()), "{lines:?}");
 }
 
 #[test]
@@ -214,7 +215,7 @@ fn an_empty_message_to_itself_that_nobody_waits_for_is_dropped() {
     program.send(0, 0, 1, 0).receive(0, 0, 1).finish();
     let (lines, summary) = program.lines(false);
     assert_eq!((summary.dropped.empty_self, summary.messages, summary.marks), (1, 1, 2));
-    assert_eq!(lines, ["C0 0", "0 0 0 0 4 490 -1", "1 0 0 0 1 90 0", "2 0 0 0 2 90 0"]);
+    assert_eq!(lines, ["C0 0", "0 0 0 0 4 480 -1", "1 0 0 0 1 90 0", "2 0 0 0 2 90 0"]);
 }
 
 #[test]
@@ -252,8 +253,8 @@ fn a_member_that_does_not_come() {
     let (lines, summary) = program.lines(true);
     assert_eq!((summary.dropped.collectives, summary.collectives), (2, 0));
     assert_eq!(lines.len(), 1 + 3);
-    // Finalize at 2000 counts from the end of Init, across the dropped call.
-    assert!(lines.iter().any(|line| line.ends_with(" 0 0 0 0 790 -1")), "{lines:?}");
+    // Finalize at 2000 has what was computed from the end of Init at 1110 on, without the dropped call, which waited.
+    assert!(lines.iter().any(|line| line.ends_with(" 0 0 0 0 780 -1")), "{lines:?}");
 }
 
 #[test]
