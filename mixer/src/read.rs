@@ -293,12 +293,11 @@ impl<'a> Reading<'a> {
         if rank.0 >= self.capture.tasks() {
             let options = WalkOptions { with_notes: false, ..options };
             let expected = owed.map_or(0, |owed| owed.answers.len());
-            return Walk::new(rank, communicators, options, false, &[], owed, expected).serve();
+            return Walk::new(rank, communicators, options, None, owed, expected).serve();
         }
         let mut events = self.capture.events(rank)?;
         let expected = self.expected.load(Ordering::Relaxed);
-        let (threads, functions) = (events.has_many_threads(), events.functions());
-        let mut walk = Walk::new(rank, communicators, options, threads, functions, owed, expected);
+        let mut walk = Walk::new(rank, communicators, options, Some(&events), owed, expected);
         walk.tell(self.told.get().and_then(|all| all.get(&rank)), self.plans.get());
         events.each_to(&mut walk)?;
         self.expected.store(EXPECTED.min(walk.records()), Ordering::Relaxed);

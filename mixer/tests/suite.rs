@@ -12,6 +12,7 @@ mod lower;
 mod memory;
 mod model;
 mod neighbourhoods;
+mod one_phase;
 mod original;
 mod partitioned;
 mod polls;

@@ -1,5 +1,6 @@
 //! Makes the account of a task's time (`docs/time.md`) from the call table of its capture and what its waits completed.
 
+use crate::unrecorded::Unrecorded;
 use crate::waiting::time_part;
 use vef_format::account::{Account, ByPart, Entry, TimePart};
 use vef_format::capture::Function;
@@ -19,6 +20,10 @@ pub struct Clock {
     finalised: Option<Nanos>,
     /// Time without a core outside MPI, of all threads.
     preempted: u64,
+    /// Of a capture of one phase.
+    outside_phase: Option<Unrecorded>,
+    /// Time outside this phase, of all threads.
+    unrecorded: u64,
     /// The highest thread that made a call.
     last_thread: u16,
     /// By slot of the call table: whether the function polls.
@@ -86,22 +91,32 @@ pub fn of_all(one: TimePart, other: TimePart) -> TimePart {
 }
 
 impl Clock {
-    /// Of a task with these functions in its call table.
-    pub fn new(functions: &[Function]) -> Self {
+    /// Of a task with these functions in its call table, whose calls are recorded in this phase only, if there is one.
+    pub fn new(functions: &[Function], only_phase: Option<&str>) -> Self {
         let polls = |function: &Function| time_part(&function.name) == TimePart::Polling;
         let unnamed = functions.is_empty().then(Box::default);
-        Self { polling: functions.iter().map(polls).collect(), unnamed, ..Self::default() }
+        let outside_phase = only_phase.map(Unrecorded::outside);
+        Self { polling: functions.iter().map(polls).collect(), unnamed, outside_phase, ..Self::default() }
     }
 
-    /// Each event comes here first.
+    /// Each event comes here first. Returns how much of the thread's time since its previous event was outside the phase in which calls are
+    /// recorded, in nanoseconds.
     #[inline(always)]
-    pub fn event(&mut self, event: &Event<'_>) {
+    pub fn event(&mut self, event: &Event<'_>) -> u64 {
         self.last_thread = self.last_thread.max(event.thread);
         if self.unnamed.is_some()
             && let Some(part) = part_of(&event.action)
         {
             self.add_unnamed(event, part);
         }
+        if self.outside_phase.is_some() { self.pass_unrecorded(event) } else { 0 }
+    }
+
+    #[cold]
+    fn pass_unrecorded(&mut self, event: &Event<'_>) -> u64 {
+        let took = self.outside_phase.as_mut().map_or(0, |phase| phase.before(event));
+        self.unrecorded = self.unrecorded.saturating_add(took);
+        took
     }
 
     #[cold]
@@ -117,6 +132,9 @@ impl Clock {
         if self.initialised.is_none() {
             self.initialised = Some(event.end);
             self.start_up = event.end.since(event.start).unwrap_or(0);
+            if let Some(phase) = &mut self.outside_phase {
+                phase.begin(event.end);
+            }
         }
     }
 
@@ -147,11 +165,15 @@ impl Clock {
         self.add(event, TimePart::Polling);
     }
 
-    /// The event says how long its thread had no core.
+    /// The event says how long its thread had no core. Returns how much of that is in nothing else, in nanoseconds.
     #[cold]
-    pub fn preempted(&mut self, event: &Event<'_>) {
+    pub fn preempted(&mut self, event: &Event<'_>) -> u64 {
+        if self.outside_phase.as_ref().is_some_and(|phase| !phase.is_inside()) {
+            return 0;
+        }
         let time = event.end.0.saturating_sub(event.start.0);
         self.preempted = self.preempted.saturating_add(time);
+        time
     }
 
     fn polls(&self, event: &Event<'_>) -> bool {
@@ -200,12 +222,16 @@ impl Clock {
         let all = run.saturating_mul(u64::from(self.last_thread) + 1);
         let rest = all.saturating_sub(inside);
         let preempted = self.preempted.min(rest);
+        let unknown = self.unrecorded.min(rest - preempted);
         let part = if self.unnamed.is_some() { TimePart::Unknown } else { TimePart::Outside };
         let mut outside =
             |part, took| entries.push(Entry { function: String::new(), part, calls: 0, took: Ticks(took) });
-        outside(part, rest - preempted);
+        outside(part, rest - preempted - unknown);
         if preempted > 0 {
             outside(TimePart::Preempted, preempted);
+        }
+        if unknown > 0 {
+            outside(TimePart::Unknown, unknown);
         }
         Account(entries)
     }
@@ -264,14 +290,14 @@ mod tests {
             |name: &str, time| Function { name: name.into(), calls: 1, errors: 0, time: Nanos(time) };
         for (times, outside) in [([40, 50], 10), ([40, 61], 0), ([u64::MAX, u64::MAX], 0)] {
             let functions = [function("MPI_Recv", times[0]), function("MPI_Never_heard_of", times[1])];
-            let account = Clock::new(&functions).account(&functions, (Nanos(5), Nanos(105)));
+            let account = Clock::new(&functions, None).account(&functions, (Nanos(5), Nanos(105)));
             assert_eq!(account.by_part().outside, outside);
             assert_eq!(account.by_part().own, times[1]);
         }
         // Two functions that poll in turn, in runs that have the name of the first one.
         let functions = [function("MPI_Iprobe", 30), function("MPI_Test", 50)];
         for (run, polling) in [(90, 90), (70, 80)] {
-            let mut clock = Clock::new(&functions);
+            let mut clock = Clock::new(&functions, None);
             let (start, end, call) = (Nanos(5), Nanos(5 + run), CallSlot(0));
             clock.polled(&Event { start, end, thread: 0, call, action: Action::Polls { count: 4 } });
             let account = clock.account(&functions, (Nanos(5), Nanos(105)));
@@ -279,7 +305,7 @@ mod tests {
         }
         // A clock that went backwards.
         let functions = [function("MPI_Recv", 3)];
-        let account = Clock::new(&functions).account(&functions, (Nanos(9), Nanos(5)));
+        let account = Clock::new(&functions, None).account(&functions, (Nanos(9), Nanos(5)));
         assert_eq!((account.by_part().outside, account.by_part().running()), (0, 3));
     }
 }

@@ -160,7 +160,9 @@ impl Prepared {
             let of_job =
                 |spans: &[Span]| Spans::new(spans, &accounts, job.clock(), workload, &factors, send_waits);
             // What was captured of a part is not known.
-            spans.push(captured.as_deref().filter(|_| workload.part.is_none()).map(of_job));
+            let is_part =
+                workload.part.is_some() || accounts.iter().any(|(account, _)| account.is_of_one_phase());
+            spans.push(captured.as_deref().filter(|_| !is_part).map(of_job));
             let seed = settings.network.seed;
             let noise = Noise::new(&workload.compute_noise, &job, number, seed, send_completion)?;
             let scale = &workload.compute_scale;

@@ -16,12 +16,19 @@ fn traced(mpi: Mpi, program: &Path, way: &str, work: &Path) -> PathBuf {
 
 /// The same, and what the ranks printed.
 fn ran(mpi: Mpi, program: &Path, way: &str, work: &Path) -> (PathBuf, String) {
-    let (capture, trace) = (work.join(way), work.join(format!("{way}.vefx")));
+    recorded(mpi, program, way, &[], work)
+}
+
+/// The same of a capture with these options.
+fn recorded(mpi: Mpi, program: &Path, way: &str, options: &[&str], work: &Path) -> (PathBuf, String) {
+    let name = [&[way], options].concat().join("");
+    let (capture, trace) = (work.join(&name), work.join(format!("{name}.vefx")));
     let mut command = vef();
-    command.current_dir(work).args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" "), "-o"]);
-    command.arg(&capture).arg("--").arg(program).arg(way);
+    command.current_dir(work).args(["run", "-n", "4", "--mpirun", &mpi.launcher().join(" ")]);
+    command.args(options).arg("-o").arg(&capture).arg("--").arg(program).arg(way);
     let printed = run_for(&mut command, Duration::from_secs(200)).success().stdout();
-    run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
+    let lenient = (!options.is_empty()).then_some("--lenient");
+    run(vef().arg("mix").args(lenient).arg(&capture).arg("-o").arg(&trace)).success();
     run(vef().arg("check").arg(&trace)).success();
     (trace, printed)
 }
@@ -210,6 +217,23 @@ fn a_marked_phase_is_replayed_alone() {
         assert!(waits(&[]) >= 3.0 * 250.0 && waits(&["--phase", "pcontrol_3"]) < 100.0, "{mpi:?}");
         let refused = run(vef().args(["sim", "--phase", "pcontrol_4"]).arg(&trace)).exited(2).stderr();
         assert!(refused.contains("pcontrol_4"), "{refused}");
+    }
+}
+
+/// What ranks that are not recorded, or calls outside the phase that is, keep a rank waiting for is no computing.
+#[test]
+fn a_capture_of_a_part_has_the_computing_of_that() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let time =
+            |options: &[&str]| replayed(&recorded(mpi, &program, "phases", options, work.path()).0, "1");
+        // Rank 3 sleeps 40 × 3 ms in the phase, and all wait 300 ms for rank 0 before.
+        let phase = time(&["--only-phase", "pcontrol_3"]);
+        assert!((120.0..300.0).contains(&phase), "{mpi:?}: {phase} ms");
+        // Rank 1 sleeps 40 × 1 ms, and waits for all others.
+        let rank = time(&["--only-ranks", "1"]);
+        assert!((40.0..120.0).contains(&rank), "{mpi:?}: {rank} ms");
     }
 }
 

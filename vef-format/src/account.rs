@@ -70,7 +70,7 @@ parts! {
     Window       window       "one-sided communication" "In calls on windows.";
     File         file         "files"                   "In calls on files.";
     Polling      polling      "polling"                 "In polls (`MPI_Test`, `MPI_Iprobe` and the like), successful or not.";
-    Unknown      unknown      "unknown"                 "Between the calls of a capture that does not have all calls: outside MPI, or in MPI.";
+    Unknown      unknown      "unknown"                 "Outside MPI or in it: what a capture without all calls (the older layout, or of one phase) does not tell apart.";
     Preempted    preempted    "outside without a core"  "Outside MPI, ready to run, but without a core, which others had.";
 }
 
@@ -121,6 +121,12 @@ impl ByPart {
 }
 
 impl Account {
+    /// Whether the capture has the calls of one phase only.
+    pub fn is_of_one_phase(&self) -> bool {
+        let named = |entry: &Entry| !entry.function.is_empty();
+        self.0.iter().any(named) && self.0.iter().any(|entry| entry.part == TimePart::Unknown)
+    }
+
     /// The times by part.
     pub fn by_part(&self) -> ByPart {
         let mut times = ByPart::default();

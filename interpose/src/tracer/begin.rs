@@ -70,7 +70,7 @@ impl Tracer {
             remove_leftovers(directory, tasks);
         }
         let run = identity::identity(directory.file_name().filter(|_| spawned));
-        let info = rank_info(&mpi, rank, tasks, run, zero);
+        let info = rank_info(&mpi, rank, tasks, run, zero, settings);
         let path = rank_path(directory, rank);
         let output =
             Output::create(&path, &info, zero, settings.max_size, settings.fresh).map_err(in_the_way)?;
@@ -127,7 +127,7 @@ fn remove_leftovers(dir: &Path, tasks: u32) {
     }
 }
 
-fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair) -> RankInfo {
+fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair, settings: &Settings) -> RankInfo {
     let abi = mpi.abi();
     let local = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
     RankInfo {
@@ -147,6 +147,7 @@ fn rank_info(mpi: &Mpi, rank: Rank, tasks: u32, run: u64, start: ClockPair) -> R
         program: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         pid: std::process::id(),
         realtime: clock::realtime_at(start),
+        only_phase: settings.phase.clone(),
     }
 }
 

@@ -233,7 +233,10 @@ impl<'a> Builder<'a> {
     #[inline(always)]
     pub(super) fn enter(&mut self, event: &Event<'_>) -> Result<(), Problem> {
         self.task.counts.events += 1;
-        self.clock.event(event);
+        let unrecorded = self.clock.event(event);
+        if unrecorded > 0 {
+            self.leave_out(event.thread, unrecorded);
+        }
         self.timeline.release_due(&mut self.task, event);
         self.has_indices()
     }
@@ -472,11 +475,23 @@ impl<'a> Builder<'a> {
 
     /// The thread had no core: that time is not the program's.
     pub(super) fn preempted(&mut self, event: &Event<'_>) {
-        self.clock.preempted(event);
-        let took = event.end.0.saturating_sub(event.start.0);
+        let took = self.clock.preempted(event);
         match self.options.keep_preempted {
-            true => add_to(&mut self.task.counts.spent.preempted_kept, took),
-            false => self.timeline.leave_out(event.thread, took),
+            true => {
+                add_to(&mut self.task.counts.spent.preempted_kept, took);
+                if let Some(notes) = &mut self.notes {
+                    notes.lags(took);
+                }
+            }
+            false => self.leave_out(event.thread, took),
+        }
+    }
+
+    /// So much of the thread's time since its latest record is not computing.
+    fn leave_out(&mut self, thread: u16, took: u64) {
+        self.timeline.leave_out(thread, took);
+        if let Some(notes) = &mut self.notes {
+            notes.leave_out(thread, took);
         }
     }
 

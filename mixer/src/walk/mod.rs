@@ -58,7 +58,7 @@ use requested::Answers;
 pub(crate) use requested::{Answer, Fenced, Owed};
 pub(crate) use transfers::Told;
 use vef_format::capture::event::{Action, Creation, Detail, Event};
-use vef_format::capture::{Consumer, Function};
+use vef_format::capture::{Consumer, Events, Function};
 use vef_format::ids::Rank;
 use vef_format::units::Nanos;
 use windows::Windows;
@@ -67,25 +67,28 @@ use windows::Windows;
 pub(crate) struct Walk<'a>(Builder<'a>);
 
 impl<'a> Walk<'a> {
-    /// Begins before the first event of `rank`, whose call table is `functions`; `threads`: several threads make calls. What the task does
-    /// for others is `owed`. About so many records are `expected`.
+    /// Begins before the first of the `events` of `rank`, which are none of a task that only answers. What the task does for others is
+    /// `owed`. About so many records are `expected`.
     pub(crate) fn new(
         rank: Rank,
         communicators: &'a Communicators,
         options: WalkOptions<'a>,
-        threads: bool,
-        functions: &[Function],
+        events: Option<&Events>,
         owed: Option<&'a Owed>,
         expected: usize,
     ) -> Self {
+        let threads = events.is_some_and(Events::has_many_threads);
+        let (functions, only_phase) =
+            (events.map_or(&[][..], Events::functions), events.and_then(Events::only_phase));
         let answers = Answers::new(owed);
-        let WalkOptions { polls, keep_init, keep_preempted, .. } = options;
+        let WalkOptions { polls, keep_init, .. } = options;
         let notes = options.with_notes.then(|| {
             let threads = threads || !answers.are_given();
-            Box::new(NoteTaker::new(polls, keep_init, keep_preempted, threads, functions))
+            Box::new(NoteTaker::new(polls, keep_init, threads, functions))
         });
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
-        let called = (Clock::new(functions), probes, agreements, Windows::new(functions), answers);
+        let called =
+            (Clock::new(functions, only_phase), probes, agreements, Windows::new(functions), answers);
         Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
     }
 
@@ -239,7 +242,7 @@ mod tests {
         let (comm, table) = (CommId(0), Table::builtin("default").unwrap());
         let communicators = Communicators::new(1000);
         let options = WalkOptions { lower: Some(&table), ..WalkOptions::default() };
-        let mut walk = Walk::new(Rank(0), &communicators, options, false, &[], None, 0);
+        let mut walk = Walk::new(Rank(0), &communicators, options, None, None, 0);
         walk.0.most = 3500;
         let world = Communicator {
             id: comm,

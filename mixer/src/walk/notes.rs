@@ -41,7 +41,6 @@ pub(super) struct NoteTaker {
     begun: u64,
     keep_init: bool,
     polls: Polls,
-    keep_preempted: bool,
     usual_poll: UsualPoll,
     /// Time in calls since the last moment was noted, at most.
     lag: u64,
@@ -128,16 +127,10 @@ impl Since {
 
 impl NoteTaker {
     /// Begins before the first event of a rank with these functions in its call table; `threads`: several threads make calls.
-    pub(super) fn new(
-        polls: Polls,
-        keep_init: bool,
-        keep_preempted: bool,
-        threads: bool,
-        functions: &[capture::Function],
-    ) -> Self {
+    pub(super) fn new(polls: Polls, keep_init: bool, threads: bool, functions: &[capture::Function]) -> Self {
         let called = functions.iter().map(|function| Function::named(&function.name)).collect();
         let threads = threads.then(Box::default);
-        Self { polls, keep_init, keep_preempted, threads, called, ..Self::default() }
+        Self { polls, keep_init, threads, called, ..Self::default() }
     }
 
     /// The current event completes the send of `record`.
@@ -329,13 +322,6 @@ impl NoteTaker {
                 self.since[thread].left_out(self.marks).polled.add(polled);
                 self.lag = self.lag.saturating_add(polled.all);
             }
-            Action::Preempted => {
-                let took = event.end.0.saturating_sub(event.start.0);
-                match self.keep_preempted {
-                    true => self.lag = self.lag.saturating_add(took),
-                    false => self.leave_out(event.thread, took),
-                }
-            }
             Action::Phase { begin, name } => {
                 let (at, thread) = (event.start.0, event.thread);
                 match &mut self.threads {
@@ -375,9 +361,15 @@ impl NoteTaker {
         (self.notes.into_pieces(), self.threads.map(|threads| threads.finish()))
     }
 
-    /// So much of the thread's time since its latest record is not computing.
-    fn leave_out(&mut self, thread: u16, took: u64) {
+    /// A moment that is noted may be late by so much more.
+    pub(super) fn lags(&mut self, took: u64) {
         self.lag = self.lag.saturating_add(took);
+    }
+
+    /// So much of the thread's time since its latest record is not computing.
+    pub(super) fn leave_out(&mut self, thread: u16, took: u64) {
+        self.lags(took);
+        self.see(thread);
         let since = &mut self.since[usize::from(thread)];
         since.end = since.end.saturating_add(took);
         let left_out = since.left_out(self.marks);

@@ -84,7 +84,7 @@ fn add(
         matched,
         channels: Channels::new(rank, capture.tasks()),
     };
-    let mut time = TimeOfRank::new(events.functions(), events.span().0);
+    let mut time = TimeOfRank::new(&events);
     let mut files = FileUses::default();
     let (mut initialised, mut finalised, mut threads) = (None, None, 1);
     events.each(|event| {

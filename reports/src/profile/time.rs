@@ -5,11 +5,11 @@ use mpi_abi::account::{Clock, of_all, part_of};
 use mpi_abi::waiting::time_part;
 use std::collections::BTreeMap;
 use vef_format::account::{Account, ByPart, TimePart};
-use vef_format::capture::Function;
 use vef_format::capture::event::{
     Action, Completions, Creation, Detail, Event, Io, Neighbourhood, Partitioned, PartitionedId, RequestId,
     Send, Transfer,
 };
+use vef_format::capture::{Events, Function};
 use vef_format::units::Nanos;
 
 /// Times in one phase, in nanoseconds.
@@ -48,15 +48,16 @@ struct Thread {
 }
 
 impl TimeOfRank {
-    /// Before the first event of a rank with these functions in its call table, which begins at `begin`.
-    pub(super) fn new(functions: &[Function], begin: Nanos) -> Self {
+    /// Before the first event of a rank.
+    pub(super) fn new(events: &Events) -> Self {
+        let functions = events.functions();
         Self {
-            clock: Clock::new(functions),
+            clock: Clock::new(functions, events.only_phase()),
             parts: functions.iter().map(|function| time_part(&function.name)).collect(),
             pending: HashMap::new(),
             partitioned: HashMap::new(),
             threads: Vec::new(),
-            initialised: begin,
+            initialised: events.span().0,
             phases: BTreeMap::new(),
         }
     }

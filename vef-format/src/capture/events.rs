@@ -175,6 +175,10 @@ impl FileEvents {
         self.threads.len() > 1
     }
 
+    pub(super) fn only_phase(&self) -> Option<&str> {
+        self.file.header.info.only_phase.as_deref()
+    }
+
     pub(super) fn ending(&self) -> Ending {
         match self.file.header.state {
             State::Finished => Ending::Finished,

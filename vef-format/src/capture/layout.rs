@@ -151,6 +151,8 @@ pub struct RankInfo {
     pub pid: u32,
     /// `CLOCK_REALTIME` when `MPI_Init` was entered, ns since 1970.
     pub realtime: u64,
+    /// The phase in which alone calls are recorded, if there is one.
+    pub only_phase: Option<String>,
 }
 
 impl RankInfo {
@@ -173,6 +175,9 @@ impl RankInfo {
         line("mpi", &self.mpi);
         line("library", &self.library);
         line("cores", &ranges(&self.cores));
+        if let Some(phase) = &self.only_phase {
+            line("only_phase", phase);
+        }
         for argument in &self.program {
             line("program", argument);
         }
@@ -194,6 +199,7 @@ impl RankInfo {
                 "mpi" => info.mpi = value,
                 "library" => info.library = value,
                 "cores" => info.cores = parse_ranges(&value).ok_or_else(bad)?,
+                "only_phase" => info.only_phase = Some(value),
                 "program" => info.program.push(value),
                 _ => {}
             }
@@ -454,14 +460,18 @@ mod tests {
             program: vec!["lmp".into(), "a b\n=c".into(), String::new()],
             pid: 77,
             realtime: 1_700_000_000_000_000_000,
+            only_phase: None,
         }
     }
 
     #[test]
     fn facts_come_back() {
-        let facts = info().to_facts(4000);
-        assert!(facts.contains("cores=0-3,8,12-13\n"), "{facts}");
-        assert_eq!(RankInfo::from_facts(Rank(3), 8, &facts), Ok(RankInfo { run: 0, ..info() }));
+        for only_phase in [None, Some("solve=1".to_owned())] {
+            let info = RankInfo { run: 0, only_phase, ..info() };
+            let facts = info.to_facts(4000);
+            assert!(facts.contains("cores=0-3,8,12-13\n"), "{facts}");
+            assert_eq!(RankInfo::from_facts(Rank(3), 8, &facts), Ok(info));
+        }
         let short = info().to_facts(30);
         assert!(short.len() <= 30 && RankInfo::from_facts(Rank(3), 8, &short).is_ok());
     }

@@ -401,6 +401,14 @@ impl Events {
         }
     }
 
+    /// The phase in which alone calls were recorded, if there is one.
+    pub fn only_phase(&self) -> Option<&str> {
+        match &self.source {
+            EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.only_phase(),
+            EventSource::Legacy(_) => None,
+        }
+    }
+
     /// How the events end; valid after [`Events::each`] has reached the last.
     pub fn ending(&self) -> Ending {
         match &self.source {
