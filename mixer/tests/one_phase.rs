@@ -17,7 +17,12 @@ fn program(threads: bool) -> Program {
     program.tasks[0].push(Happened { start: 4000, end: 4900, thread: 0, what: creation.clone() });
     let mut call = |thread, start, end, action| {
         if thread == 0 || threads {
-            program.tasks[0].push(Happened { start, end, thread, what: What::Plain(action) });
+            let what = match action {
+                Action::Send(_) => What::By("MPI_Send", action),
+                Action::Receive(_) => What::By("MPI_Recv", action),
+                _ => What::Plain(action),
+            };
+            program.tasks[0].push(Happened { start, end, thread, what });
         }
     };
     let mark = |begin| Action::Phase { begin, name: "solve" };

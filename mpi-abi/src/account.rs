@@ -22,8 +22,9 @@ pub struct Clock {
     preempted: u64,
     /// Of a capture of one phase.
     outside_phase: Option<Unrecorded>,
-    /// Time outside this phase, of all threads.
+    /// Time outside this phase, and in calls that are recorded, of all threads.
     unrecorded: u64,
+    recorded: u64,
     /// The highest thread that made a call.
     last_thread: u16,
     /// By slot of the call table: whether the function polls.
@@ -116,6 +117,10 @@ impl Clock {
     fn pass_unrecorded(&mut self, event: &Event<'_>) -> u64 {
         let took = self.outside_phase.as_mut().map_or(0, |phase| phase.before(event));
         self.unrecorded = self.unrecorded.saturating_add(took);
+        let is_call = part_of(&event.action).is_some() || matches!(event.action, Action::Complete(_));
+        if is_call {
+            self.recorded = self.recorded.saturating_add(event.end.0.saturating_sub(event.start.0));
+        }
         took
     }
 
@@ -168,12 +173,17 @@ impl Clock {
     /// The event says how long its thread had no core. Returns how much of that is in nothing else, in nanoseconds.
     #[cold]
     pub fn preempted(&mut self, event: &Event<'_>) -> u64 {
-        if self.outside_phase.as_ref().is_some_and(|phase| !phase.is_inside()) {
+        if !self.is_recorded() {
             return 0;
         }
         let time = event.end.0.saturating_sub(event.start.0);
         self.preempted = self.preempted.saturating_add(time);
         time
+    }
+
+    /// Whether the task is in the phase in which calls are recorded.
+    fn is_recorded(&self) -> bool {
+        self.outside_phase.as_ref().is_none_or(Unrecorded::is_inside)
     }
 
     fn polls(&self, event: &Event<'_>) -> bool {
@@ -222,7 +232,14 @@ impl Clock {
         let all = run.saturating_mul(u64::from(self.last_thread) + 1);
         let rest = all.saturating_sub(inside);
         let preempted = self.preempted.min(rest);
-        let unknown = self.unrecorded.min(rest - preempted);
+        // The table has calls, too, that are outside the phase and not recorded: those that make communicators.
+        let unknown = match self.outside_phase {
+            None => 0,
+            Some(_) => {
+                let in_phase = all.saturating_sub(self.unrecorded).saturating_sub(self.recorded);
+                rest.saturating_sub(in_phase).min(rest - preempted)
+            }
+        };
         let part = if self.unnamed.is_some() { TimePart::Unknown } else { TimePart::Outside };
         let mut outside =
             |part, took| entries.push(Entry { function: String::new(), part, calls: 0, took: Ticks(took) });

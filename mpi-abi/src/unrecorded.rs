@@ -52,7 +52,7 @@ impl Unrecorded {
         if thread >= self.seen.len() {
             self.seen.resize(thread + 1, 0);
         }
-        // The definition of what a call made has the call's start.
+        // Definitions lie within calls.
         let seen = self.seen[thread];
         self.seen[thread] = self.until(event.end).max(seen);
         passed.saturating_sub(seen)

@@ -63,11 +63,12 @@ impl TimeOfRank {
     }
 
     pub(super) fn event(&mut self, event: &Event<'_>) {
-        self.clock.event(event);
+        let unrecorded = self.clock.event(event);
         let thread = usize::from(event.thread);
         if thread >= self.threads.len() {
             self.threads.resize_with(thread + 1, Thread::default);
         }
+        self.threads[thread].inside.add(TimePart::Unknown, unrecorded);
         let by_name = event.call.index().and_then(|slot| self.parts.get(slot).copied());
         let mut part = by_name.or_else(|| part_of(&event.action)).unwrap_or(TimePart::Own);
         match &event.action {
@@ -127,8 +128,9 @@ impl TimeOfRank {
             }
             Action::Polls { .. } => self.clock.polled(event),
             Action::Preempted => {
-                self.clock.preempted(event);
-                part = TimePart::Preempted;
+                let took = self.clock.preempted(event);
+                self.threads[thread].inside.add(TimePart::Preempted, took);
+                return;
             }
             // Definitions take no time of the program's.
             Action::Communicator(_) | Action::Meeting(_) | Action::Datatype(_) | Action::Topology(_) => {

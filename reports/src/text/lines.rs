@@ -10,6 +10,7 @@
 use super::error::{TextError, placed};
 use super::output::Output;
 use crate::wildcards::Matched;
+use mpi_abi::account::Clock;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -56,6 +57,7 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
         let functions = events.functions().iter().map(Known::of).collect();
         let mut trace = Trace {
             to,
+            clock: Clock::new(events.functions(), events.only_phase()),
             rank,
             tasks,
             functions,
@@ -119,6 +121,8 @@ struct Type {
 /// One rank's trace.
 struct Trace {
     to: Output,
+    /// Tells what between two calls is no computing.
+    clock: Clock,
     rank: Rank,
     tasks: u32,
     /// By slot of the call table.
@@ -142,15 +146,22 @@ struct Trace {
 type Load = (CommId, Bytes, DatatypeId);
 
 impl Trace {
+    /// So much of the time since the previous call is no computing.
+    fn leave_out(&mut self, took: u64) {
+        self.last = self.last.map(|last| Nanos(last.0.saturating_add(took)));
+    }
+
     fn event(&mut self, event: &Event<'_>) -> Result<(), TextError> {
+        let unrecorded = self.clock.event(event);
+        self.leave_out(unrecorded);
         // A call that completes nothing has no line, and is time between the others.
         if let Action::Polls { .. } = event.action {
             return Ok(());
         }
         // Nor has a time without a core, which is no computing.
         if let Action::Preempted = event.action {
-            let took = event.end.0.saturating_sub(event.start.0);
-            self.last = self.last.map(|last| Nanos(last.0.saturating_add(took)));
+            let took = self.clock.preempted(event);
+            self.leave_out(took);
             return Ok(());
         }
         let function = event.call.index().and_then(|slot| self.functions.get(slot));
@@ -177,7 +188,10 @@ impl Trace {
             self.computing = 0;
         }
         match &event.action {
-            Action::Init => writeln!(self.to, "{} init 1", self.rank)?,
+            Action::Init => {
+                self.clock.begin(event);
+                writeln!(self.to, "{} init 1", self.rank)?;
+            }
             Action::Finalize => writeln!(self.to, "{} finalize", self.rank)?,
             Action::Phase { begin, name } => {
                 let name = name.replace(['\n', '\0'], " ");
