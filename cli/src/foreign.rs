@@ -40,7 +40,7 @@ pub fn convert(
         Imported::Trace(summary) => Ok((summary, None)),
         Imported::Capture { directory, mut summary } => {
             let mixing = mixer::Options { lenient: options.partial, jobs, ..mixer::Options::default() };
-            let mixed = mixer::mix(&directory, output, &mixing, &mixer::Quiet).map_err(|error| {
+            let mut mixed = mixer::mix(&directory, output, &mixing, &mixer::Quiet).map_err(|error| {
                 let hint = match error {
                     mixer::MixError::Unmatched(_) => {
                         " (vef import --partial leaves out messages without a partner)"
@@ -49,6 +49,9 @@ pub fn convert(
                 };
                 format!("{}: {error}{hint}", files.first().display())
             })?;
+            if !format.info().has_clocks {
+                mixed.early_receptions = 0;
+            }
             let mixer::Unmatched { sends, receives, first } = &mixed.unmatched;
             summary.unmatched = interchange::Unmatched {
                 sends: *sends,

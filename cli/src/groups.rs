@@ -139,11 +139,11 @@ pub struct OfRun {
     /// Only this phase of the program (vef_phase.h, MPI_Pcontrol): all times, or the K-th time that a rank enters it (from 1);
     /// only for containers
     #[arg(long, value_name = "NAME[:K]", value_parser = Part::phase)]
-    phase: Option<Part>,
+    pub phase: Option<Part>,
     /// Only these iterations of the program's main loop, which is found in the records; without a value 2-, all but set-up,
     /// the first and the end. An iteration is what the MPI calls repeat: several time steps if, say, every fifth has one more call
     #[arg(long, value_name = "FIRST[-[LAST]]", num_args = 0..=1, require_equals = true, default_missing_value = "2-", conflicts_with = "phase", value_parser = Part::iterations)]
-    iterations: Option<Part>,
+    pub iterations: Option<Part>,
 }
 
 impl OfRun {
@@ -253,12 +253,12 @@ impl RankList {
         const MOST: u64 = 1 << 24;
         let lengths = self.ranges.iter().map(|range| u64::from(range.end() - range.start()) + 1);
         if lengths.sum::<u64>() > MOST {
-            return Err(format!("{}: more than {MOST} ranks", self.text).into());
+            return Err(format!("--ranks {}: more than {MOST} ranks", self.text).into());
         }
         if let Some(pair) = self.ranges.windows(2).find(|pair| pair[1].start() <= pair[0].end()) {
             let (rank, before) = (pair[1].start(), pair[0].end());
             return Err(format!(
-                "{}: rank {rank} stands behind rank {before}; name each once, in ascending order",
+                "--ranks {}: rank {rank} stands behind rank {before}; name each once, in ascending order",
                 self.text
             )
             .into());

@@ -24,6 +24,8 @@ pub struct Info {
     pub writer: Option<Write>,
     /// Suffixes that a user may give to what is written; those of other kinds of files are a slip.
     pub suffixes: &'static [&'static str],
+    /// Whether its times are of clocks. Otherwise a message that is received before it is sent tells nothing.
+    pub has_clocks: bool,
     /// How it is checked before it is converted, if it is.
     pub checker: Option<Check>,
 }
@@ -55,7 +57,7 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         reader: Reader,
     ) -> Self {
-        Self { name, what, recognises, reader, writer: None, suffixes: &[], checker: None }
+        Self { name, what, recognises, reader, writer: None, suffixes: &[], has_clocks: true, checker: None }
     }
 
     /// A format of calls.
@@ -86,6 +88,11 @@ impl Info {
         advice: &'static str,
     ) -> Self {
         Self::read_by(name, what, recognises, Reader::Refused(advice))
+    }
+
+    /// The format, whose times are not of clocks.
+    pub const fn without_clocks(self) -> Self {
+        Self { has_clocks: false, ..self }
     }
 
     /// The format, which is also checked.

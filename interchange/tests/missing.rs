@@ -110,6 +110,39 @@ fn the_line_that_names_a_missing_rank_of_simgrid() {
     }
 }
 
+#[test]
+fn a_rank_of_simgrid_that_ends_without_finalize_is_cut() {
+    let work = tempfile::tempdir().unwrap();
+    let first = "0 init\n0 send 1 0 8\n0 send 1 0 8\n0 finalize\n";
+    let files = |second: &str| write(work.path(), &[("rank0", first), ("rank1", second)]);
+    let relative = |text: &str| text.replace(&*work.path().to_string_lossy(), "");
+    // In the middle of a line, behind a line end, behind a whole line without one; the messages up to there.
+    let cuts =
+        [("1 init\n1 recv 0 0 8\n1 re", 2), ("1 init\n1 recv 0 0 8\n", 2), ("1 init\n1 recv 0 0 8\n1", 2)];
+    for (second, line) in cuts {
+        let why = relative(&refused(&files(second), false));
+        let by_line = why.starts_with("/rank1:");
+        assert!(by_line, "{second:?}: {why}");
+        let summary = imported(&files(second), true).unwrap();
+        let early: Vec<String> =
+            summary.findings.iter().map(|finding| relative(&finding.in_one_line())).collect();
+        let expected =
+            format!("files that end early (1): rank 1 ends at line {line} of /rank1, without finalize");
+        assert_eq!(early, [expected], "{second:?}");
+        assert_eq!((summary.calls["MPI_Recv"], summary.messages), (1, 2));
+    }
+    let why = "/rank1:2: rank 1 ends here without finalize, which other ranks have; vef import --partial imports what is there";
+    assert_eq!(relative(&refused(&files("1 init\n1 recv 0 0 8\n"), false)), why);
+    // An empty file is named, not the line of another that names its rank.
+    let why = "/rank1: has no line of any rank, and rank 1 of 2 is missing; vef import --partial imports the others";
+    assert_eq!(relative(&refused(&files(""), false)), why);
+    assert_eq!(imported(&files(""), true).unwrap().missing_ranks, [1]);
+    // SimGrid replays texts without finalize.
+    let paths = write(work.path(), &[("actions", "0 init\n0 send 1 0 8\n1 init\n1 recv 0 0 8\n")]);
+    let summary = imported(&paths, false).unwrap();
+    assert!(summary.remarks.iter().any(|remark| remark.contains("no rank has a finalize")), "{summary:?}");
+}
+
 /// Copies a sample without one of its files.
 fn without(sample: &str, file: &str) -> tempfile::TempDir {
     fn copy(from: &Path, to: &Path) {

@@ -367,6 +367,8 @@ fn an_option_without_effect_is_refused() {
     let of_a_replay = ["--latency 2us", "--bandwidth 1Gbit/s", "--op-codes codes"];
     for input in [capture.as_str(), "sim.json"] {
         refused(&["timeline", input, "-o", "out"], &of_a_replay, &format!("{input} has its own times"));
+        refused(&["timeline", input, "-o", "out"], &["--phase solve"], "error: --phase is for traces");
+        refused(&["timeline", input, "-o", "out"], &["--iterations"], "error: --iterations is for traces");
     }
     refused(&["report", "t.vef", "--no-replay"], &of_a_replay[..2], "cannot be used with");
     refused(&["stats", "t.vef", "--top", "3"], &["--json", "--csv ranks"], "cannot be used with");

@@ -730,7 +730,7 @@ fn what_cannot_be_drawn_is_said() {
             "error: result.json: there is nothing from 6.000 µs on: the run ends at 2.501 µs",
         ),
         (&[&demo(), "-o", "out", "--ranks", "2-9"], "error: there is no rank 4: there are 4"),
-        (&[&demo(), "-o", "out", "--ranks", "1,1"], "1,1: rank 1 stands behind rank 1"),
+        (&[&demo(), "-o", "out", "--ranks", "1,1"], "--ranks 1,1: rank 1 stands behind rank 1"),
         (&[&demo(), "-o", "out", "--ranks", "3-2"], "not a list of ranks such as 0-3,8"),
         (&[&demo(), "-o", "out", "--ranks", "0-4294967295"], "more than 16777216 ranks"),
         (&[&demo(), "-o", "out", "--from", "2s", "--to", "1s"], "error: --from must be before --to"),

@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &summary.stuck {
         None => Ok(ExitCode::SUCCESS),
         Some(stuck) => {
-            output::remark(format_args!("{}: {stuck}", arguments.input.display()));
+            output::remark(format_args!("{}: {stuck}", shown(arguments)));
             Ok(ExitCode::from(EXIT_BAD_INPUT))
         }
     }
@@ -113,6 +113,11 @@ fn format(arguments: &Arguments) -> Format {
     arguments.format.unwrap_or(by_suffix)
 }
 
+/// The name of the input in messages.
+fn shown(arguments: &Arguments) -> String {
+    Input::named(&arguments.input, &arguments.input).shown()
+}
+
 /// Refuses the options of a replay for what has its own times.
 fn is_for_traces(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { yardstick, codes, .. } = arguments;
@@ -120,13 +125,14 @@ fn is_for_traces(arguments: &Arguments) -> Result<(), Failure> {
         ("--latency", yardstick.latency.is_some()),
         ("--bandwidth", yardstick.bandwidth.is_some()),
         ("--from-launch", yardstick.of_run.from_launch),
-        ("--phase, --iterations", yardstick.of_run.part(&CapturedTime::default()).is_some()),
+        ("--phase", yardstick.of_run.phase.is_some()),
+        ("--iterations", yardstick.of_run.iterations.is_some()),
         ("--op-codes", codes.op_codes.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((option, _)) => {
-            let input = arguments.input.display();
+            let input = shown(arguments);
             Err(format!("{option} is for traces, which are replayed; {input} has its own times").into())
         }
     }
@@ -154,7 +160,7 @@ fn draw(source: Source<'_>, settings: &Settings, arguments: &Arguments) -> Resul
         Err(TimelineError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(None),
         Err(TimelineError::Write(error)) => return Err(written(error)),
         Err(error @ TimelineError::BehindTheEnd { .. }) => {
-            return Err(format!("{}: {error}", arguments.input.display()).into());
+            return Err(format!("{}: {error}", shown(arguments)).into());
         }
         drawn => drawn?,
     };
@@ -188,7 +194,7 @@ fn told(arguments: &Arguments, summary: &Summary) -> String {
     };
     let mut lines = vec![format!(
         "{} → {}: {what}, up to {}, {}",
-        arguments.input.display(),
+        shown(arguments),
         arguments.output.display(),
         Picos(summary.end.saturating_mul(1000)),
         Bytes(summary.bytes)

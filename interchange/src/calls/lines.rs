@@ -15,7 +15,8 @@ pub(crate) struct Lines {
     path: PathBuf,
     reader: BufReader<File>,
     line: Vec<u8>,
-    number: u64,
+    /// Number of the current line, from 1.
+    pub(crate) number: u64,
     /// Bytes read.
     pub(crate) bytes: u64,
     /// Whether the last line read had a line end.

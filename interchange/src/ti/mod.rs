@@ -38,6 +38,7 @@ pub(crate) const INFO: Info = Info::calls(
     recognises,
     import,
 )
+.without_clocks()
 .written_by(write::write, &["txt", "ti"]);
 
 /// Ranks whose files are open at once, if one file has the lines of all.
@@ -104,22 +105,38 @@ fn traces(files: &Files) -> Result<Vec<PathBuf>> {
 /// What a first reading finds.
 #[derive(Debug, Default)]
 struct Found {
-    /// Files with lines of each rank, by index.
-    ranks: BTreeMap<u32, Vec<usize>>,
+    /// The lines of each rank.
+    ranks: BTreeMap<u32, OfRank>,
     /// Whether counts are of doubles, by rank.
     doubles: HashMap<u32, bool>,
     /// The highest rank that sends and receives name as their peer, and where it is named first.
     peer: Option<(u32, Place)>,
+    /// Files without lines, by index.
+    empty: Vec<usize>,
     unterminated: u64,
     bytes: u64,
 }
 
-fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
+/// What a first reading finds of a rank.
+#[derive(Debug, Default)]
+struct OfRank {
+    /// Files with its lines, by index.
+    files: Vec<usize>,
+    /// The number of its last line in the last of them.
+    last: u64,
+    finalizes: bool,
+}
+
+fn survey(paths: &[PathBuf], partial: bool, mut progress: impl FnMut(u64)) -> Result<Found> {
     let mut found = Found::default();
     for (file, path) in paths.iter().enumerate() {
         let mut lines = Lines::open(path)?;
+        let mut is_empty = true;
         while lines.advance()? {
             let line = lines.text();
+            if partial && is_cut(&lines) {
+                break;
+            }
             let Some((rank, rest)) = action::rank(line) else {
                 let found: String = line.chars().take(40).collect();
                 return Err(lines.wrong(match found.starts_with('p') && action::is_line(line) {
@@ -136,13 +153,19 @@ fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
                 found.peer = Some((peer, lines.place()));
             }
             let doubles = rest.strip_prefix("init").map(|rest| !rest.trim().is_empty());
-            let files = found.ranks.entry(rank).or_default();
-            if files.last() != Some(&file) {
-                files.push(file);
+            is_empty = false;
+            let of_rank = found.ranks.entry(rank).or_default();
+            if of_rank.files.last() != Some(&file) {
+                of_rank.files.push(file);
             }
+            of_rank.last = lines.number;
+            of_rank.finalizes |= is_finalize(rest);
             if let Some(doubles) = doubles {
                 found.doubles.insert(rank, doubles);
             }
+        }
+        if is_empty {
+            found.empty.push(file);
         }
         found.unterminated += u64::from(!lines.ended);
         found.bytes += lines.bytes;
@@ -151,30 +174,68 @@ fn survey(paths: &[PathBuf], mut progress: impl FnMut(u64)) -> Result<Found> {
     Ok(found)
 }
 
+fn is_finalize(action: &str) -> bool {
+    action.split_ascii_whitespace().next().is_some_and(|name| name.eq_ignore_ascii_case("finalize"))
+}
+
+/// Whether the current line may lack its end: it is the last one of a file, without a line end, and is no `finalize`.
+fn is_cut(lines: &Lines) -> bool {
+    !lines.ended && !action::rank(lines.text()).is_some_and(|(_, rest)| is_finalize(rest))
+}
+
+impl Found {
+    /// The ranks that end early, with the file and the line: those without a `finalize`, if any rank has one.
+    fn end_early<'a>(&'a self, paths: &'a [PathBuf]) -> impl Iterator<Item = (u32, &'a Path, u64)> {
+        let any = self.ranks.values().any(|of_rank| of_rank.finalizes);
+        let early = self.ranks.iter().filter(move |(_, of_rank)| any && !of_rank.finalizes);
+        early.filter_map(|(&rank, of_rank)| Some((rank, &*paths[*of_rank.files.last()?], of_rank.last)))
+    }
+}
+
 /// Imports a trace into the directory of a capture.
 fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let of_file = |problem: Problem| problem.of_file(files.first());
     let paths = traces(files)?;
     let size: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
-    let found = survey(&paths, |done| progress.set(done, 2 * size))?;
+    let found = survey(&paths, options.partial, |done| progress.set(done, 2 * size))?;
     let Some((&highest, _)) = found.ranks.last_key_value() else {
         return Err(of_file(Problem::Expected { expected: "lines of ranks", found: "none".to_owned() }));
     };
     let named = found.peer.as_ref().filter(|(peer, _)| *peer > highest);
     let tasks = u64::from(named.map_or(highest, |(peer, _)| *peer)) + 1;
     let there = |rank| found.ranks.contains_key(&rank);
-    let missing =
-        missing(tasks, found.ranks.len(), there, options.partial).map_err(|problem| match named {
-            Some((_, place)) => Located { place: place.clone(), problem },
-            None => of_file(problem),
-        })?;
+    let missing = missing(tasks, found.ranks.len(), there, options.partial).map_err(|problem| match named {
+        Some((_, place)) => Located { place: place.clone(), problem },
+        None => of_file(problem),
+    });
+    let missing = missing.map_err(|error| match (&error.problem, found.empty.first()) {
+        // The missing rank may have had that file.
+        (Problem::MissingRank { .. }, Some(&file)) => {
+            Problem::Invalid(format!("has no line of any rank, and {}", error.problem)).of_file(&paths[file])
+        }
+        _ => error,
+    })?;
+    if let Some((rank, path, line)) = found.end_early(&paths).next()
+        && !options.partial
+    {
+        let what = format!(
+            "rank {rank} ends here without finalize, which other ranks have; vef import --partial imports what is there"
+        );
+        return Err(Located::line(path, line, Problem::Invalid(what)));
+    }
     let tasks = tasks as u32;
     let mut sum = Sum::default();
+    for (rank, path, line) in found.end_early(&paths) {
+        sum.ends_early(|| format!("rank {rank} ends at line {line} of {}, without finalize", path.display()));
+    }
+    if !found.ranks.values().any(|of_rank| of_rank.finalizes) {
+        sum.remark("no rank has a finalize: whether lines are missing at the end is not known".to_owned());
+    }
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
     // Ranks with files of their own are read one by one; the others together, so many at once.
     let ranks: Vec<u32> = found.ranks.keys().copied().collect();
-    let uses = found.ranks.values().flatten().count();
-    let distinct = found.ranks.values().flatten().collect::<HashSet<_>>().len();
+    let uses = found.ranks.values().flat_map(|of_rank| &of_rank.files).count();
+    let distinct = found.ranks.values().flat_map(|of_rank| &of_rank.files).collect::<HashSet<_>>().len();
     let at_once = if uses > distinct { AT_ONCE } else { 1 };
     let mut done = 0;
     for group in ranks.chunks(at_once) {
@@ -186,12 +247,12 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             let default = if found.doubles.get(&rank) == Some(&true) { DOUBLE } else { BYTE };
             let context = Context { ranks: tasks, default, old: options.old_ti };
             processes.insert(rank, Process::new(recorder, context, options.flops_per_second));
-            concerned.extend(&found.ranks[&rank]);
+            concerned.extend(&found.ranks[&rank].files);
         }
         concerned.sort_unstable();
         concerned.dedup();
         for &file in &concerned {
-            read(&paths[file], &mut processes)?;
+            read(&paths[file], options.partial, &mut processes)?;
             done += paths[file].metadata().map_or(0, |file| file.len());
             progress.set(size + done.min(size), 2 * size);
         }
@@ -212,10 +273,13 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     sum.finish(directory, files.first(), options)
 }
 
-/// Reads the lines of these ranks in a file.
-fn read(path: &Path, processes: &mut BTreeMap<u32, Process>) -> Result<()> {
+/// Reads the lines of these ranks in a file; of one that is cut, if it is `partial`, those that are whole.
+fn read(path: &Path, partial: bool, processes: &mut BTreeMap<u32, Process>) -> Result<()> {
     let mut lines = Lines::open(path)?;
     while lines.advance()? {
+        if partial && is_cut(&lines) {
+            break;
+        }
         let line = lines.text();
         let Some((rank, rest)) = action::rank(line) else { continue };
         let Some(process) = processes.get_mut(&rank) else { continue };
