@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use vef_tests::{root, run, vef};
+use vef_tests::{Mpi, root, run, vef};
 
 fn sample(path: &str) -> PathBuf {
     root().join("interchange/tests/data").join(path)
@@ -118,6 +118,37 @@ fn a_workload_is_made_exported_joined_and_cut() {
     assert_eq!(time("sim part.vef --json"), time("sim ring.vef --iterations=3-6 --json"));
     assert!(vef("cut ring.vef -o part.vef").exited(2).stderr().contains("name a part"));
     assert!(vef("cat ring.vef none.vef -o x.vef").exited(2).stderr().contains("none.vef"));
+}
+
+/// A non-blocking collective is a mark and a record of the trace, and one call of an archive.
+#[test]
+fn non_blocking_collectives_come_back_from_otf2() {
+    let program = "#include <mpi.h>
+int main(int argc, char **argv) {
+    int one = 1, sum, step;
+    MPI_Request request;
+    MPI_Init(&argc, &argv);
+    for (step = 0; step < 4; step++) {
+        MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Finalize();
+    return 0;
+}
+";
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let source = work.path().join("sums.c");
+        fs::write(&source, program).expect("a program");
+        let program = mpi.compile(work.path(), "sums", &[source.to_str().expect("a path")]);
+        let mut command = vef();
+        command.current_dir(work.path()).args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" ")]);
+        run(command.args(["--mix", "sums.vefx", "-o", "sums", "--"]).arg(program)).success();
+        let vef = |words: &str| run(vef().current_dir(work.path()).args(words.split(' '))).success().stdout();
+        vef("export --to otf2 sums.vefx -o archive");
+        let said = vef("import --strict archive -o back.vefx");
+        assert!(said.contains(" 8 MPI_Iallreduce,") && !said.contains("lost"), "{mpi:?}: {said}");
+    }
 }
 
 /// A sample of each format, with its options: those of the repository, and those beside it that are there.

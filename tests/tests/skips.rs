@@ -21,6 +21,7 @@ const FREE: &[(&str, &str)] = &[
     ("tests/skipping/src/lib.rs", "skipped"),
     ("tests/src/lib.rs", "Mpi::every"),
     ("tests/src/lib.rs", "Mpi::with"),
+    ("tests/src/lib.rs", "are_built"),
     ("tests/tests/abi.rs", "the_header_for_tools_is_the_table"),
     ("tests/tests/calls.rs", "the_page_of_all_calls_is_up_to_date"),
     ("tests/tests/hostile.rs", "no_message_is_lost_and_no_program_behaves_differently"),

@@ -238,14 +238,16 @@ impl Calls<'_, '_> {
             let function = functions.at(number).map(|function| self.archive.noted(function));
             let next = records.get(number as usize + 1);
             // A non-blocking collective has a mark in front, of the same call.
-            let call_continues = span.begin == span.end
-                && spans.get(number as usize + 1).is_some_and(|next| next.begin == span.end)
-                && next.is_some_and(|next| matches!(next.what, What::Collective(..)))
-                && next.is_some_and(|next| matches!(next.after, After::Nothing | After::Sent(_)))
-                && function.is_some()
-                && function == functions.at(number + 1).map(|function| self.archive.noted(function));
+            let mut call_continues = || {
+                span.begin == span.end
+                    && spans.get(number as usize + 1).is_some_and(|next| next.begin == span.end)
+                    && next.is_some_and(|next| matches!(next.what, What::Collective(..)))
+                    && next.is_some_and(|next| matches!(next.after, After::Nothing | After::Sent(_)))
+                    && function.is_some()
+                    && function == functions.at(number + 1).map(|function| self.archive.noted(function))
+            };
             match record.what {
-                What::Mark if call_continues => {}
+                What::Mark if call_continues() => {}
                 What::Mark if next.is_none() => {
                     self.rest(span.begin)?;
                     return self.empty(span.begin, "MPI_Finalize");
