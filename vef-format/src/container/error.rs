@@ -13,6 +13,9 @@ pub enum Problem {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[source] io::Error),
+    /// The file has no bytes.
+    #[error("the file is empty")]
+    Empty,
     /// The magic is wrong.
     #[error("not a VEF container")]
     NotAContainer,

@@ -66,6 +66,9 @@ impl Reader {
             buffer: Mutex::default(),
         };
         let mut start = [0; START];
+        if length == 0 {
+            return Err(ContainerError::file(path, Problem::Empty));
+        }
         if length < START as u64 {
             return Err(reader.error(0, Problem::NotAContainer));
         }
