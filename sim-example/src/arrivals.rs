@@ -117,6 +117,7 @@ impl Arrivals {
         for trace in arriving.iter().map(|arriving| arriving.trace) {
             let needed = programs[trace as usize].nodes;
             if needed > nodes {
+                let trace = settings.jobs[trace as usize].trace.clone();
                 return Err(SimError::TooSmall { trace, needed, nodes });
             }
         }

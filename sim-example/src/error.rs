@@ -98,10 +98,10 @@ pub enum SimError {
         name: String,
     },
     /// The machine is smaller than a job that arrives.
-    #[error("the jobs of trace {trace} need {}; the topology has {nodes}", Count(*.needed as u64, "node"))]
+    #[error("{}: its jobs need {}; the topology has {nodes}", trace.display(), Count(*.needed as u64, "node"))]
     TooSmall {
-        /// The trace, from 0.
-        trace: u32,
+        /// The trace file.
+        trace: PathBuf,
         /// Nodes that a job needs.
         needed: u32,
         /// Nodes of the topology.

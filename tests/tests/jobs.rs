@@ -442,7 +442,7 @@ fn jobs_arrive_from_a_list() {
     assert!(refused(&["--start", "ring=1us"]).contains("cannot be used with"));
     assert!(
         refused(&[&named[..], &["--topology", "switch:4"]].concat())
-            .contains("the jobs of trace 2 need 8 nodes")
+            .contains("alltoall.vefx: its jobs need 8 nodes; the topology has 4")
     );
     write("1 0 -1 60 4 -1 -1 4 -1 -1 1 1 1 7 1 -1 -1 -1\n2 0 -1 60 8 -1 -");
     assert!(refused(&named).contains("jobs.swf:4: 7 fields; a job has 18"));
