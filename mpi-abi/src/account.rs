@@ -117,7 +117,11 @@ impl Clock {
     fn pass_unrecorded(&mut self, event: &Event<'_>) -> u64 {
         let took = self.outside_phase.as_mut().map_or(0, |phase| phase.before(event));
         self.unrecorded = self.unrecorded.saturating_add(took);
-        let is_call = part_of(&event.action).is_some() || matches!(event.action, Action::Complete(_));
+        let is_call = part_of(&event.action).is_some()
+            || matches!(
+                event.action,
+                Action::Complete(_) | Action::CommunicatorFree(_) | Action::Forget(_) | Action::Abort { .. }
+            );
         if is_call {
             self.recorded = self.recorded.saturating_add(event.end.0.saturating_sub(event.start.0));
         }
@@ -181,8 +185,8 @@ impl Clock {
         time
     }
 
-    /// Whether the task is in the phase in which calls are recorded.
-    fn is_recorded(&self) -> bool {
+    /// Whether calls are recorded now: not outside the phase of a capture of one phase.
+    pub fn is_recorded(&self) -> bool {
         self.outside_phase.as_ref().is_none_or(Unrecorded::is_inside)
     }
 

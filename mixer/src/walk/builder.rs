@@ -259,14 +259,19 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The time of a call that made no record is in the next one, but for synchronisations of windows, polls and completions; these two are
-    /// counted where they are.
+    /// The time of a call that made no record is in the next one, but for those outside the phase of a capture of one phase, and for synchronisations of windows,
+    /// polls and completions; these two are counted where they are.
     #[inline(never)]
     fn without_record(&mut self, event: &Event<'_>) {
+        let is_outside = !self.clock.is_recorded();
         let is_synchronisation = matches!(event.action, Action::Other { detail: Detail::Sync { .. }, .. });
         let part = part_of(&event.action).filter(|&part| part != TimePart::Polling);
-        if part.is_some() && !(is_synchronisation && self.replays(event, false)) {
-            let took = event.end.0.saturating_sub(event.start.0);
+        let ends_something = matches!(event.action, Action::CommunicatorFree(_) | Action::Forget(_));
+        let takes_time = part.is_some() && !(is_synchronisation && self.replays(event, false));
+        let took = event.end.0.saturating_sub(event.start.0);
+        if is_outside && (takes_time || ends_something) {
+            self.leave_out(event.thread, took);
+        } else if takes_time {
             add_to(&mut self.task.counts.spent.calls_kept, self.timeline.of_own_work(took));
             self.timeline.worked(event.thread, took);
         }

@@ -151,7 +151,18 @@ impl TimeOfRank {
         for thread in 0..self.threads.len() {
             self.change(thread, end, Vec::clear);
         }
-        (self.clock.account(functions, span), self.phases)
+        let account = self.clock.account(functions, span);
+        if account.is_of_one_phase() {
+            // Outside of it the table alone has the calls that make communicators.
+            let (all, mut rest) = (account.by_part(), ByPart::default());
+            for &part in TimePart::ALL.iter().filter(|&&part| part != TimePart::StartUp) {
+                let phases = self.phases.iter().filter(|(name, _)| !name.is_empty());
+                let inside = phases.map(|(_, phase)| phase.times.of(part)).fold(0, u64::saturating_add);
+                rest.add(part, all.of(part).saturating_sub(inside));
+            }
+            self.phases.entry(String::new()).or_default().times = rest;
+        }
+        (account, self.phases)
     }
 
     fn wait_for(&mut self, request: RequestId, part: TimePart) {
