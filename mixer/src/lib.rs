@@ -53,6 +53,7 @@
 
 #![forbid(unsafe_code)]
 
+mod dropped_notes;
 mod error;
 mod index;
 mod summary;

@@ -1,12 +1,14 @@
 //! Where lines go: text, or a container, which also has notes that text cannot hold.
 
 use crate::agreement::Calls;
+use crate::dropped_notes::move_notes;
 use crate::error::MixError;
 use crate::index::OperationIndex;
 use crate::matching::Matches;
 use crate::output::Output;
 use crate::prepare::Shared;
 use crate::prepared::OperationRef;
+use crate::records::{Body, Record};
 use crate::store::{Store, Stored};
 use crate::summary::{Spent, Summary};
 use crate::task::{Fate, Task};
@@ -104,8 +106,8 @@ pub(crate) struct AllNotes {
 }
 
 impl AllNotes {
-    /// Stores the notes of `tasks`, the first of which is `first`; `shifts` convert their clocks. A task with dropped records keeps only `spans`, `times` and `files`, because other notes
-    /// refer to records by their index in the walk.
+    /// Stores the notes of `tasks`, the first of which is `first`; `shifts` convert their clocks. A task of several threads with dropped records keeps only `spans`,
+    /// `times` and `files`.
     pub(crate) fn take(
         &mut self,
         first: Rank,
@@ -126,10 +128,9 @@ impl AllNotes {
             };
             let whole = !matches.fates.contains(&Fate::Dropped)
                 && (task.collectives == 0 || task.calls.iter().all(is_whole));
-            // Times in MPI and of files are independent of records.
-            notes.retain(|&(section, _)| {
-                whole || matches!(section, Section::Spans | Section::Times | Section::Files)
-            });
+            if !whole && unplaced.is_none() {
+                notes = move_notes(notes, &task.records, kept(task, matches, shared))?;
+            }
             let mut bytes = Vec::new();
             varint::put(&mut bytes, rank.into());
             for (section, piece) in notes {
@@ -144,6 +145,28 @@ impl AllNotes {
             }
         }
         Ok(())
+    }
+}
+
+/// Tells of a task's records, one after the other, whether they are in the trace.
+fn kept<'a>(
+    task: &'a Task,
+    matches: &'a Matches,
+    shared: &'a Shared<'_>,
+) -> impl FnMut(&Record) -> bool + 'a {
+    let mut called = vec![OperationIndex(0); task.calls.len()];
+    let mut messages = 0..;
+    move |record| match record.body {
+        Body::Mark => true,
+        Body::Message(_) => {
+            messages.next().is_none_or(|message: usize| matches.fates.get(message) != Some(&Fate::Dropped))
+        }
+        Body::Collective(part) => {
+            let slot = task.records.part(part).slot as usize;
+            let operation = called[slot];
+            called[slot].0 += 1;
+            shared.has(OperationRef { comm: task.calls[slot].comm, operation })
+        }
     }
 }
 

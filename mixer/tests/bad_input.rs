@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use vef_format::capture::event::*;
+use vef_format::container::{Note, Reader, Section};
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::operation::Operation;
 use vef_format::units::Bytes;
@@ -126,6 +127,70 @@ fn a_send_without_receive() {
     // The next record takes over the dropped one's dependency, and its computing: from the end of Init at 1110 to 1600, less the
     // dropped call of 10.
     assert!(lines.contains(&"0 0 1 8 4 480 -1".to_owned()), "{lines:?}");
+}
+
+/// What a container notes of the records of rank 0: for each its tag and function, and the phase marks with what is computed before.
+fn noted(program: &Program) -> (Vec<(i32, String)>, Vec<(u64, String)>, Vec<(u64, u64)>) {
+    let mixed = Mixed::new();
+    let container = mixed.0.path().join("t.vefx");
+    capture::write(&mixed.capture(), &program.tasks);
+    mix(&mixed.capture(), &container, &Options { lenient: true, ..Options::default() }, &Quiet).unwrap();
+    let reader = Reader::open(&container).unwrap();
+    let mut records = vec![(-1, String::new()); reader.records_of(Rank(0)) as usize];
+    let (mut phases, mut before) = (Vec::new(), Vec::new());
+    for section in [Section::Tags, Section::Calls, Section::Phases, Section::Moments] {
+        let Ok(mut notes) = reader.notes(section, Rank(0)) else { continue };
+        while let Some((place, note)) = notes.next(&reader).unwrap() {
+            let from = &mut records[place as usize..];
+            match note {
+                Note::Tag(tag) => from.iter_mut().for_each(|record| record.0 = tag),
+                Note::Call(name) => from.iter_mut().for_each(|record| record.1 = name.to_owned()),
+                Note::Phase { begin, name } => phases.push((place, format!("{name} {begin}"))),
+                Note::BeforePhase(computed) => before.push((place, computed.0)),
+                Note::Moment(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    (records, phases, before)
+}
+
+/// The notes of a rank with dropped records are those of a run that never made these calls.
+#[test]
+fn notes_of_kept_records_stay_with_them() {
+    let program = |with_dropped: bool| {
+        let mut program = Program::new(2);
+        let mark = |begin| Action::Phase { begin, name: "a" };
+        // Without a duration, so that its absence changes no time.
+        let dropped = |program: &mut Program, tag: i32| {
+            program.send(0, 1, tag, 77);
+            let call = program.tasks[0].last_mut().unwrap();
+            call.end = call.start;
+            if !with_dropped {
+                program.tasks[0].pop();
+            }
+        };
+        dropped(&mut program, 50);
+        program.send(0, 1, 1, 8);
+        dropped(&mut program, 51);
+        dropped(&mut program, 52);
+        program.call(0, mark(true)).send(0, 1, 2, 8);
+        dropped(&mut program, 53);
+        program.send(0, 1, 2, 8);
+        program.call(0, mark(false));
+        dropped(&mut program, 54);
+        program.receive(1, 0, 1).receive(1, 0, 2).receive(1, 0, 2).finish();
+        noted(&program)
+    };
+    let (records, phases, before) = program(true);
+    let (expected, ..) = program(false);
+    let functions =
+        |records: &[(i32, String)]| records.iter().map(|record| record.1.clone()).collect::<Vec<_>>();
+    assert_eq!(functions(&records), functions(&expected));
+    // The last record is MPI_Finalize.
+    assert_eq!(records.iter().map(|record| record.0).take(3).collect::<Vec<_>>(), [1, 2, 2]);
+    assert_eq!((&phases, &before), (&program(false).1, &program(false).2));
+    assert_eq!(phases, [(1, "a true".to_owned()), (3, "a false".to_owned())]);
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Clock {
 
     #[cold]
     fn pass_unrecorded(&mut self, event: &Event<'_>) -> u64 {
-        let took = self.outside_phase.as_mut().map_or(0, |phase| phase.before(event));
+        let took = self.outside_phase.as_mut().map_or(0, |phase| phase.before(event.thread, event));
         self.unrecorded = self.unrecorded.saturating_add(took);
         let is_call = part_of(&event.action).is_some()
             || matches!(

@@ -65,7 +65,7 @@ mod error;
 
 pub mod account;
 pub mod prototypes;
-mod unrecorded;
+pub mod unrecorded;
 pub mod waiting;
 
 pub mod handles;

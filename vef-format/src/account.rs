@@ -123,7 +123,8 @@ impl ByPart {
 impl Account {
     /// Whether the capture has the calls of one phase only.
     pub fn is_of_one_phase(&self) -> bool {
-        let named = |entry: &Entry| !entry.function.is_empty();
+        // Captures of the older layout have a name for the start-up alone.
+        let named = |entry: &Entry| !entry.function.is_empty() && entry.part != TimePart::StartUp;
         self.0.iter().any(named) && self.0.iter().any(|entry| entry.part == TimePart::Unknown)
     }
 

@@ -10,7 +10,7 @@
 use super::error::{TextError, placed};
 use super::output::Output;
 use crate::wildcards::Matched;
-use mpi_abi::account::Clock;
+use mpi_abi::unrecorded::Unrecorded;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn write(capture: &Capture, to: &Path, times: bool) -> Result<(), TextError>
         let functions = events.functions().iter().map(Known::of).collect();
         let mut trace = Trace {
             to,
-            clock: Clock::new(events.functions(), events.only_phase()),
+            unrecorded: events.only_phase().map(Unrecorded::outside),
             rank,
             tasks,
             functions,
@@ -121,8 +121,8 @@ struct Type {
 /// One rank's trace.
 struct Trace {
     to: Output,
-    /// Tells what between two calls is no computing.
-    clock: Clock,
+    /// Of a capture of one phase.
+    unrecorded: Option<Unrecorded>,
     rank: Rank,
     tasks: u32,
     /// By slot of the call table.
@@ -152,7 +152,8 @@ impl Trace {
     }
 
     fn event(&mut self, event: &Event<'_>) -> Result<(), TextError> {
-        let unrecorded = self.clock.event(event);
+        // The calls of all threads are one sequence.
+        let unrecorded = self.unrecorded.as_mut().map_or(0, |phase| phase.before(0, event));
         self.leave_out(unrecorded);
         // A call that completes nothing has no line, and is time between the others.
         if let Action::Polls { .. } = event.action {
@@ -160,8 +161,9 @@ impl Trace {
         }
         // Nor has a time without a core, which is no computing.
         if let Action::Preempted = event.action {
-            let took = self.clock.preempted(event);
-            self.leave_out(took);
+            if self.unrecorded.as_ref().is_none_or(Unrecorded::is_inside) {
+                self.leave_out(event.end.0.saturating_sub(event.start.0));
+            }
             return Ok(());
         }
         let function = event.call.index().and_then(|slot| self.functions.get(slot));
@@ -189,7 +191,9 @@ impl Trace {
         }
         match &event.action {
             Action::Init => {
-                self.clock.begin(event);
+                if let Some(phase) = &mut self.unrecorded {
+                    phase.begin(event.end);
+                }
                 writeln!(self.to, "{} init 1", self.rank)?;
             }
             Action::Finalize => writeln!(self.to, "{} finalize", self.rank)?,

@@ -5,7 +5,7 @@
 
 use super::block::{Kind, MOST_RAW};
 use super::code::{Garbled, Packed};
-use super::error::ContainerError;
+use super::error::{ContainerError, Problem};
 use super::index::Places;
 use super::reader::{Reader, SectionStream};
 use super::section::Section;
@@ -331,6 +331,29 @@ impl Notes {
             names: Vec::new(),
             counts: Vec::new(),
         }
+    }
+
+    /// The notes in a piece of a task's [`TaskNotes`], for [`Notes::next_in_piece`].
+    pub fn of_piece(section: Section, piece: Vec<u8>) -> Self {
+        Self {
+            section,
+            task: 0,
+            places: Places::default(),
+            offset: 0,
+            piece,
+            at: 0,
+            place: 0,
+            names: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    /// The next note of a piece and its place; `None` at the end.
+    ///
+    /// # Errors
+    /// It is not a piece of this section.
+    pub fn next_in_piece(&mut self) -> Result<Option<(u64, Note<'_>)>, Problem> {
+        if self.at == self.piece.len() { Ok(None) } else { Ok(Some(self.read(0)?)) }
     }
 
     /// The next note in `reader` and its place; `None` at the end.
