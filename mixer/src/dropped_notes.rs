@@ -55,7 +55,8 @@ pub(crate) fn move_notes(
     let all = Indices::of(records, is_kept);
     let (mut notes, mut moments) = (TaskNotes::default(), Moments::of(&pieces, &all)?);
     // The latest tag and function, which the next kept record has, and its index in the trace.
-    let (mut tag, mut call): (Option<(u64, i32)>, Option<(u64, String)>) = (None, None);
+    let mut tag: Option<(u64, i32)> = None;
+    let mut call: Option<(u64, String)> = None;
     for (section, piece) in pieces {
         let mut piece = Notes::of_piece(section, piece);
         while let Some((record, note)) = piece.next_in_piece().map_err(|_| MixError::Garbled)? {
