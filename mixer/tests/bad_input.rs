@@ -129,8 +129,10 @@ fn a_send_without_receive() {
     assert!(lines.contains(&"0 0 1 8 4 480 -1".to_owned()), "{lines:?}");
 }
 
+type Noted = (Vec<(i32, String)>, Vec<(u64, String)>, Vec<(u64, u64)>);
+
 /// What a container notes of the records of rank 0: for each its tag and function, and the phase marks with what is computed before.
-fn noted(program: &Program) -> (Vec<(i32, String)>, Vec<(u64, String)>, Vec<(u64, u64)>) {
+fn noted(program: &Program) -> Noted {
     let mixed = Mixed::new();
     let container = mixed.0.path().join("t.vefx");
     capture::write(&mixed.capture(), &program.tasks);
