@@ -41,7 +41,7 @@
 //! | matching | `matching.rs` | both ends of each channel → the message of each receive, the fate of each message |
 //! | prepare | `order.rs`, `prepare.rs` | records and partners → a window of `Prepared` records, which lack ids only |
 //! | output | `numbering.rs` | records in the order of their starts → ids, each line behind its dependency |
-//! | | `write.rs`, `sink.rs` | numbered records → text or a container; `thread_notes.rs` places the notes of tasks with several threads |
+//! | | `write.rs`, `sink.rs` | numbered records → text or a container; `thread_notes.rs` places the notes of tasks with several threads, `dropped_notes.rs` those of tasks with dropped records |
 //!
 //! A capture that does not fit into memory is mixed in parts (`parts.rs`), and by several processes (`job.rs`): parts and
 //! processes exchange channel ends and prepared windows (`wire.rs`), through a file (`store.rs`) or MPI. A capture in memory
