@@ -253,7 +253,7 @@ fn arrivals_that_cannot_be() {
     );
     let error = |settings: &Settings| simulate(settings, &mut |_| {}).unwrap_err().to_string();
     let mut small = arriving(&[&two], &list(&[(0, 2)], 1));
-    assert_eq!(error(&small), "the jobs of trace 0 need 2 nodes; the topology has 1");
+    assert_eq!(error(&small), format!("{}: its jobs need 2 nodes; the topology has 1", two.path().display()));
     small.network.topology = "switch:2".parse().unwrap();
     small.observe.waits = true;
     assert_eq!(error(&small), "waits: not with jobs that arrive");
