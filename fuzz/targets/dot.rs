@@ -1,4 +1,4 @@
 //! A network in the DOT language is refused, or has routes between its nodes.
 #![no_main]
 
-vef_fuzz::target!(1024, |bytes| vef_fuzz::network(bytes, "dot"));
+vef_fuzz::target!(1024, |bytes| vef_fuzz::tools::network(bytes, "dot"));

@@ -1,4 +1,4 @@
 //! A network in GraphML is refused, or has routes between its nodes.
 #![no_main]
 
-vef_fuzz::target!(1024, |bytes| vef_fuzz::network(bytes, "graphml"));
+vef_fuzz::target!(1024, |bytes| vef_fuzz::tools::network(bytes, "graphml"));

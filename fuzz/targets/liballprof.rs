@@ -1,4 +1,4 @@
 //! A rank's file of liballprof is refused, or becomes a capture.
 #![no_main]
 
-vef_fuzz::target!(256, |bytes| vef_fuzz::import(&[("trace-0.txt", bytes)]));
+vef_fuzz::target!(256, |bytes| vef_fuzz::tools::import(&[("trace-0.txt", bytes)]));

@@ -42,6 +42,6 @@ vef_fuzz::target!(|bytes| {
             0 => write_ours(&capture, rest),
             _ => write_older(&capture, rest),
         }
-        vef_fuzz::mix(&capture, how >> 1);
+        vef_fuzz::tools::mix(&capture, how >> 1);
     });
 });

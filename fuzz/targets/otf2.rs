@@ -12,5 +12,5 @@ vef_fuzz::target!(256, |bytes| {
     let (definitions, rest) = rest.split_at(split(rest, [a, b]));
     let (local, events) = rest.split_at(split(rest, [c, d]));
     let files = [("X.otf2", ANCHOR), ("X.def", definitions), ("X/0.def", local), ("X/0.evt", events)];
-    vef_fuzz::import(&files);
+    vef_fuzz::tools::import(&files);
 });

@@ -5,6 +5,6 @@ vef_fuzz::target!(|bytes| {
     let Some((&how, rest)) = bytes.split_first() else { return };
     vef_fuzz::with_directory(|directory| {
         vef_fuzz::program::write(directory, rest);
-        vef_fuzz::mix(directory, how);
+        vef_fuzz::tools::mix(directory, how);
     });
 });
