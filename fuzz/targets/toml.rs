@@ -15,7 +15,7 @@ vef_fuzz::target!(|bytes| {
             std::fs::write(&path, text).expect("a temporary file");
             let Ok(calibration) = Calibration::read(&path) else { return };
             calibration.doubts();
-            let _ = calibration.apply(&mut Settings::default());
+            let _ = calibration.apply(&mut Settings::default(), |_| false);
         }),
         1 => {
             let Ok(table) = Table::from_toml(&String::from_utf8_lossy(text)) else { return };
