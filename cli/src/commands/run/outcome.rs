@@ -102,7 +102,7 @@ pub(super) fn report(run: &Arguments, claimed: &Claimed) -> bool {
 /// Why the capture has no call of the program, if an option leaves all out.
 fn nothing_recorded(run: &Arguments, digest: &Digest) -> Option<String> {
     if digest.unrecorded.len() == digest.tasks as usize {
-        let ranks = run.only_ranks.as_ref().map_or("", |ranks| &ranks.text);
+        let ranks = run.only_ranks.as_ref().map_or("(VEF_RANKS)", |ranks| &ranks.text);
         return Some(format!("--only-ranks {ranks} has none of MPI_COMM_WORLD's {}", digest.tasks));
     }
     let phase = run.only_phase.as_ref().filter(|_| digest.phases == 0)?;
