@@ -39,7 +39,9 @@ pub fn convert(
     match imported {
         Imported::Trace(summary) => Ok((summary, None)),
         Imported::Capture { directory, mut summary } => {
-            let mixing = mixer::Options { lenient: options.partial, jobs, ..mixer::Options::default() };
+            let without_clocks = !format.info().has_clocks;
+            let lenient = options.partial;
+            let mixing = mixer::Options { lenient, without_clocks, jobs, ..mixer::Options::default() };
             let mut mixed = mixer::mix(&directory, output, &mixing, &mixer::Quiet).map_err(|error| {
                 let hint = match error {
                     mixer::MixError::Unmatched(_) => {
@@ -49,7 +51,7 @@ pub fn convert(
                 };
                 format!("{}: {error}{hint}", files.first().display())
             })?;
-            if !format.info().has_clocks {
+            if without_clocks {
                 mixed.early_receptions = 0;
             }
             let mixer::Unmatched { sends, receives, first } = &mixed.unmatched;

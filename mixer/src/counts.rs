@@ -33,6 +33,8 @@ pub(crate) struct Counts {
     pub(crate) spent: Spent,
     pub(crate) not_representable: BTreeMap<String, Tally>,
     pub(crate) killed: Vec<Rank>,
+    pub(crate) stopped: Vec<Rank>,
+    pub(crate) unrecorded: Vec<Rank>,
 }
 
 impl Counts {
@@ -50,6 +52,8 @@ impl Counts {
             self.not_representable.entry(name).or_default().merge(tally);
         }
         self.killed.extend(later.killed);
+        self.stopped.extend(later.stopped);
+        self.unrecorded.extend(later.unrecorded);
     }
 }
 

@@ -127,6 +127,8 @@ pub struct Options {
     pub lower_collectives: Option<Table>,
     /// Count the time in `MPI_Init` as computing before each task's first record. Captures of the older layout are always mixed so.
     pub keep_init: bool,
+    /// The times of the capture are computing alone, and of no clock: containers do not note what the captured run took.
+    pub without_clocks: bool,
     /// How failed polls count.
     pub polls: Polls,
     /// Count times in which ranks were ready to run but had no core as computing, instead of leaving them out.

@@ -80,6 +80,7 @@ impl<'a> Reading<'a> {
             by_length: capture.layout() == Layout::Prospector,
             with_room: false,
             keep_init: options.keep_init || capture.layout() == Layout::Prospector,
+            without_clocks: options.without_clocks,
             polls: options.polls,
             keep_preempted: options.keep_preempted,
             send_waits: match capture.layout() {

@@ -65,6 +65,10 @@ pub struct Summary {
     pub early_receptions: u64,
     /// Tasks that did not call `MPI_Finalize`.
     pub killed: Vec<Rank>,
+    /// Of these, tasks whose recording was stopped by a limit or a failure.
+    pub stopped: Vec<Rank>,
+    /// Of these, tasks that were not to be recorded (`vef run --only-ranks`): they have no account of their time.
+    pub unrecorded: Vec<Rank>,
     /// Calls lost because their task was killed while they were recorded.
     pub torn: u64,
     /// Completions of requests whose start is not in the capture.
@@ -144,6 +148,7 @@ impl Summary {
         let Dropped { sends, cancelled, empty_self, collectives } = self.dropped;
         for (count, one, what) in [
             (sends, "send", "without a receive"),
+            (self.unmatched.receives, "receive", "without a send"),
             (cancelled, "cancelled send", ""),
             (empty_self, "empty message", "of a task to itself"),
             (collectives, "part", "of collectives that not all members came to"),
@@ -156,9 +161,25 @@ impl Summary {
                 lines.push(format!("{} {what}", Count(count, one)).trim_end().to_owned());
             }
         }
-        if !self.killed.is_empty() {
-            let killed = Count(self.killed.len(), "task");
-            lines.push(format!("calls of {killed} after the last complete record"));
+        // All of them are in the order of ranks.
+        let is_cut = |task: &&Rank| {
+            [&self.stopped, &self.unrecorded].into_iter().all(|tasks| tasks.binary_search(task).is_err())
+        };
+        let cut: Vec<Rank> = self.killed.iter().filter(is_cut).copied().collect();
+        for (tasks, what) in [
+            (&self.unrecorded, "not to be recorded (vef run --only-ranks)"),
+            (&self.stopped, "behind the end of their recording, which stopped before MPI_Finalize"),
+            (&cut, "that ended without MPI_Finalize, behind their last complete record"),
+        ] {
+            if !tasks.is_empty() {
+                let first: Vec<String> = tasks.iter().take(5).map(ToString::to_string).collect();
+                let more = if tasks.len() > 5 { ", …" } else { "" };
+                lines.push(format!(
+                    "calls of {} ({}{more}) {what}",
+                    Count(tasks.len(), "task"),
+                    first.join(", ")
+                ));
+            }
         }
         lines
     }

@@ -354,6 +354,25 @@ fn the_further_marks_of_a_call_stand_where_it_ends() {
 }
 
 #[test]
+fn ranks_that_were_not_recorded_or_stopped_are_told_apart_from_killed_ones() {
+    let mut program = Program::new(4);
+    program.call(1, Action::Stopped { reason: UNRECORDED });
+    program.call(2, Action::Stopped { reason: "the disk is full" }).call(0, Action::Finalize);
+    let (_, summary) = program.lines(false);
+    assert_eq!(summary.killed, [1, 2, 3].map(Rank));
+    assert_eq!((&summary.unrecorded[..], &summary.stopped[..]), (&[Rank(1)][..], &[Rank(2)][..]));
+    let lacks = summary.lacks();
+    let of = [
+        "calls of 1 task (1) not to be",
+        "calls of 1 task (2) behind the end",
+        "calls of 1 task (3) that ended",
+    ];
+    assert!(lacks.len() == 3 && lacks.iter().zip(of).all(|(lack, of)| lack.starts_with(of)), "{lacks:?}");
+    // MPI_Init of three ranks of 10 ns each, without that of the one that was not recorded.
+    assert_eq!(summary.spent.times.start_up, 30);
+}
+
+#[test]
 fn a_killed_rank_makes_the_mix_lenient() {
     let mut program = Program::new(2);
     program.send(0, 1, 0, 4).receive(1, 0, 0).send(0, 1, 0, 5).call(0, Action::Finalize);

@@ -199,12 +199,12 @@ impl Job {
 
     /// Where the time of each task went when the trace was captured, in order, with the sum of its records' computing times; in units of
     /// [`Job::clock`]. None of tasks of which the trace does not tell.
-    pub fn captured_accounts(&self) -> Result<Vec<(Account, Ticks)>, LoadError> {
+    pub fn captured_accounts(&self) -> Result<Vec<(Rank, Account, Ticks)>, LoadError> {
         let Feed::Container(container) = &self.source else { return Ok(Vec::new()) };
         let reader = container.reader();
         let accounts = reader.accounts()?.into_iter();
         Ok(accounts
-            .map(|(task, account)| Ok((account, reader.computing_of(task)?)))
+            .map(|(task, account)| Ok((task, account, reader.computing_of(task)?)))
             .collect::<Result<_, ContainerError>>()?)
     }
 

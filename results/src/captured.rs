@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use vef_format::container::About;
-use vef_format::units::Count;
+use vef_format::units::{Count, Grouped};
 
 /// Warns of hosts that had more ranks than cores, if there are any: the first of them, and how many more. Those of joined traces may be the same.
 pub fn too_few_cores(hosts: impl IntoIterator<Item = impl Display>) -> Option<String> {
@@ -14,6 +14,14 @@ pub fn too_few_cores(hosts: impl IntoIterator<Item = impl Display>) -> Option<St
         several => format!(" and {}", Count(several - 1, "more host")),
     };
     Some(format!("{first}{more}: times in MPI include waiting for cores"))
+}
+
+/// Says that some of the ranks were not recorded, if there are any.
+pub fn unrecorded(unrecorded: u32, ranks: u32) -> Option<String> {
+    (unrecorded > 0).then(|| {
+        let of = Count(ranks, "rank");
+        format!("{} of {of} not recorded: means and shares are those of the others", Grouped(unrecorded))
+    })
 }
 
 /// What the computing times of a captured run contain of the time in MPI, and leave out; `sends`: also waits for the tasks' own sends. A part of

@@ -13,6 +13,9 @@ pub struct Profile {
     pub schema: ProfileSchema,
     /// Number of ranks.
     pub tasks: u32,
+    /// How many of them were not recorded: of the others are all other values.
+    #[serde(default)]
+    pub unrecorded: u32,
     /// Time in MPI of all ranks together, without `MPI_Init` and `MPI_Finalize`, ns.
     pub mpi_ns: u64,
     /// Time from the end of `MPI_Init` to the start of `MPI_Finalize` of all ranks together, ns.
@@ -27,6 +30,9 @@ pub struct Profile {
     pub phases: Vec<Phase>,
     /// By function, the one that took longest first.
     pub calls: Vec<Function>,
+    /// Receives of messages whose send was not recorded: their bytes are those of the buffer.
+    #[serde(default)]
+    pub buffers: u64,
     /// By rank, in order.
     pub ranks: Vec<Rank>,
     /// Messages by sender and receiver, the pair with most bytes first.
@@ -54,8 +60,8 @@ pub struct Function {
     pub representable: bool,
 }
 
-/// One rank.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// One rank; one that was not recorded has zeros.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
     /// Its calls of MPI.
     pub calls: u64,

@@ -89,7 +89,7 @@ pub fn simulate_followed(
         job.runtime_ps = job.runtime_ps.saturating_sub(job.start_ps);
         if let Some(mut spans) = spans {
             spans.delay(Picos(later));
-            job.captured_times = spans.times();
+            (job.captured_times, job.captured_own_ps) = spans.times().unzip();
             job.span = Some(spans.report(&job.finish));
         }
         job.trace = Some(workload.trace.display().to_string());
@@ -161,7 +161,7 @@ impl Prepared {
                 |spans: &[Span]| Spans::new(spans, &accounts, job.clock(), workload, &factors, send_waits);
             // What was captured of a part is not known.
             let is_part =
-                workload.part.is_some() || accounts.iter().any(|(account, _)| account.is_of_one_phase());
+                workload.part.is_some() || accounts.iter().any(|(_, account, _)| account.is_of_one_phase());
             spans.push(captured.as_deref().filter(|_| !is_part).map(of_job));
             let seed = settings.network.seed;
             let noise = Noise::new(&workload.compute_noise, &job, number, seed, send_completion)?;

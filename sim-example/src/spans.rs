@@ -4,6 +4,7 @@ use results::ByState;
 use results::simulation::{Finish, JobSpan};
 use vef_format::account::{Account, Entry, TimePart};
 use vef_format::container::Span;
+use vef_format::ids::Rank;
 use vef_format::state::State;
 use vef_format::units::{Picos, Ticks};
 
@@ -18,8 +19,8 @@ pub(crate) struct Spans {
     from_init: bool,
     /// The longest span of a task, as captured.
     captured: Option<Picos>,
-    /// Where the time of all tasks went, in picoseconds.
-    times: Option<ByState<u64>>,
+    /// Where the time of all tasks went, and MPI's own work that a replay has in no state, in picoseconds.
+    times: Option<(ByState<u64>, u64)>,
 }
 
 impl Spans {
@@ -32,7 +33,7 @@ impl Spans {
     /// `factors` are those of computing times, as for [`replay::Job::time_factors`].
     pub(crate) fn new(
         spans: &[Span],
-        accounts: &[(Account, Ticks)],
+        accounts: &[(Rank, Account, Ticks)],
         clock: Picos,
         workload: &Workload,
         factors: &[f64],
@@ -43,7 +44,12 @@ impl Spans {
         let initialisation = picos(latest);
         // Tasks start to count at different times if they were launched one after the other: each has its own span.
         let span = |span: &Span| Some(span.finalised?.0.saturating_sub(span.initialised.0));
-        let longest: Option<Vec<u64>> = spans.iter().map(span).collect();
+        // Tasks that were not recorded have no account.
+        let is_recorded = |task: u32| {
+            accounts.is_empty() || accounts.binary_search_by_key(&task, |(rank, ..)| rank.0).is_ok()
+        };
+        let recorded = (0..).zip(spans).filter(|&(task, _)| is_recorded(task));
+        let longest: Option<Vec<u64>> = recorded.map(|(_, of_task)| span(of_task)).collect();
         let scaled = |(rank, span): (usize, &Span)| {
             let initialised = picos(span.initialised.0);
             match factors.get(rank).or(factors.last()) {
@@ -61,18 +67,20 @@ impl Spans {
             from_init: !workload.from_launch,
             captured: longest.and_then(|spans| spans.into_iter().max()).map(picos),
             times: (!accounts.is_empty()).then(|| {
-                let mut all = ByState::<u64>::default();
-                for (span, account) in spans.iter().zip(accounts) {
-                    let states = captured(span, account, workload.from_launch, send_waits);
+                let (mut all, mut all_own) = (ByState::<u64>::default(), 0u64);
+                for (rank, account, computing) in accounts {
+                    let Some(span) = spans.get(rank.index()) else { continue };
+                    let (states, own) = captured(span, account, *computing, workload.from_launch, send_waits);
                     all = ByState::from_fn(|state| all[state].saturating_add(picos(states[state]).0));
+                    all_own = all_own.saturating_add(picos(own).0);
                 }
-                all
+                (all, all_own)
             }),
         }
     }
 
-    /// Where the time of all tasks went, by the state in which a replay has it.
-    pub(crate) fn times(&self) -> Option<ByState<u64>> {
+    /// Where the time of all tasks went, by the state in which a replay has it, and MPI's own work that it has in none.
+    pub(crate) fn times(&self) -> Option<(ByState<u64>, u64)> {
         self.times
     }
 
@@ -98,13 +106,15 @@ pub(crate) enum SendWaits {
     Computing,
 }
 
-/// The captured times of a task, in ticks: what the trace has as computing, and the rest of the run by what the calls waited for.
+/// The captured times of a task, in ticks: what the trace has as computing, and the rest of the run by what the calls waited for; and MPI's own
+/// work in calls that have records, which neither computes nor waits.
 fn captured(
     span: &Span,
-    (account, computing): &(Account, Ticks),
+    account: &Account,
+    computing: Ticks,
     from_launch: bool,
     send_waits: SendWaits,
-) -> ByState<u64> {
+) -> (ByState<u64>, u64) {
     let (times, start_up) = (account.by_part(), span.initialised.0);
     let (before, computing) = match (from_launch, span.in_records) {
         (true, false) => (start_up, computing.0.saturating_add(start_up)),
@@ -125,31 +135,37 @@ fn captured(
     let mut states = ByState::default();
     // A replay has a core for each task.
     let mut left = times.running().saturating_sub(times.preempted).saturating_add(before);
-    for (state, time) in [
-        // Of several threads the trace has less than their sum.
-        (State::Computing, computing.max(times.outside.saturating_add(before))),
-        (State::Collective, sum(is_collective)),
-        (State::Send, sum(sends).saturating_add(waits)),
-        (State::Reception, u64::MAX),
-    ] {
-        states[state] = time.min(left);
-        left -= states[state];
-    }
-    states
+    let mut take = |time: u64| {
+        let taken = time.min(left);
+        left -= taken;
+        taken
+    };
+    // Of several threads the trace has less than their sum.
+    states[State::Computing] = take(computing.max(times.outside.saturating_add(before)));
+    states[State::Collective] = take(sum(is_collective));
+    states[State::Send] = take(sum(sends).saturating_add(waits));
+    let own = take(sum(has_record));
+    states[State::Reception] = take(u64::MAX);
+    (states, own)
 }
 
 fn waits(entry: &Entry) -> bool {
     entry.function.starts_with("MPI_Wait")
 }
 
-/// Whether the trace has a message for the calls that does not wait for others.
+/// Whether calls send, and may wait for the receiver.
 fn sends(entry: &Entry) -> bool {
+    entry.part == TimePart::Send && !waits(entry)
+}
+
+/// Whether calls of MPI's own work have records: they begin a send or a collective. The time of others, such as `MPI_Irecv`, is computing.
+fn has_record(entry: &Entry) -> bool {
     let name = entry.function.trim_end_matches("_c");
-    match entry.part {
-        TimePart::Send => !waits(entry),
-        TimePart::Own => name.ends_with("send") || name.ends_with("send_replace") || name == "MPI_Isendrecv",
-        _ => false,
-    }
+    let begins = |of: &str| name.starts_with(of);
+    let receives = matches!(name, "MPI_Irecv" | "MPI_Imrecv");
+    let is_non_blocking = begins("MPI_I") && !begins("MPI_Info_") && !receives || begins("MPI_Comm_idup");
+    let is_send = matches!(name, "MPI_Bsend") || begins("MPI_Start") || begins("MPI_Pready");
+    entry.part == TimePart::Own && (is_non_blocking || is_send)
 }
 
 /// Whether all members of a communicator, window or file wait for each other.
@@ -171,6 +187,41 @@ fn is_collective(entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn own_work_of_non_blocking_collectives_is_no_waiting_for_messages() {
+        let entry = |function: &str, part, took| Entry {
+            function: function.into(),
+            part,
+            calls: 1,
+            took: Ticks(took),
+        };
+        let account = Account(vec![
+            entry("", TimePart::Outside, 1000),
+            entry("MPI_Iallreduce", TimePart::Own, 200),
+            entry("MPI_Isend", TimePart::Own, 30),
+            entry("MPI_Irecv", TimePart::Own, 7),
+            entry("MPI_Send", TimePart::Send, 50),
+            entry("MPI_Wait", TimePart::Send, 400),
+            entry("MPI_Wait", TimePart::Message, 10_000),
+        ]);
+        let span = Span { initialised: Ticks(0), in_records: false, finalised: None };
+        let (states, own) = captured(&span, &account, Ticks(1007), false, SendWaits::Apart);
+        let of =
+            [State::Computing, State::Send, State::Reception, State::Collective].map(|state| states[state]);
+        assert_eq!((of, own), ([1007, 450, 10_000, 0], 230));
+    }
+
+    #[test]
+    fn ranks_without_an_account_were_not_recorded() {
+        let span = |finalised| Span { initialised: Ticks(1), in_records: false, finalised };
+        let spans = [span(None), span(Some(Ticks(11)))];
+        let entry = Entry { function: String::new(), part: TimePart::Outside, calls: 0, took: Ticks(10) };
+        let accounts = [(Rank(1), Account(vec![entry]), Ticks(10))];
+        let of = Spans::new(&spans, &accounts, Picos(1000), &Workload::new("t.vefx"), &[], SendWaits::Apart);
+        assert_eq!(of.report(&Finish::of(vec![0, 10_000], 2)).captured_ps, Some(10_000));
+        assert_eq!(of.times().map(|(states, _)| states[State::Computing]), Some(10_000));
+    }
 
     #[test]
     fn a_job_ends_with_its_last_task() {

@@ -19,10 +19,16 @@ fn prepare(mpi: Mpi) -> (tempfile::TempDir, PathBuf) {
 
 /// `vef run OPTIONS -o DIR -- LINE`.
 fn vef_run(work: &Path, options: &[&str], line: &[&str]) -> (Ended, PathBuf) {
+    let (ended, capture) = vef_ran(work, options, line);
+    (ended.success(), capture)
+}
+
+/// The same, however it ends.
+fn vef_ran(work: &Path, options: &[&str], line: &[&str]) -> (Ended, PathBuf) {
     let capture = work.join(format!("capture{}", std::fs::read_dir(work).expect("there").count()));
     let mut command = vef();
     command.current_dir(work).arg("run").args(options).arg("-o").arg(&capture).arg("--").args(line);
-    (run(&mut command).success(), capture)
+    (run(&mut command), capture)
 }
 
 fn digest(capture: &Path) -> Digest {
@@ -109,10 +115,15 @@ fn one_phase_alone() {
         // What was begun in it and completed after it is whole: the trace needs no leniency.
         let trace = work.path().join("out.vef");
         run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace)).success();
-        let (_, none) = vef_run(
+        let (ended, none) = vef_ran(
             work.path(),
             &["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-phase", "nothing"],
             &[program.to_str().expect("a path")],
+        );
+        let said = ended.exited(2).stderr();
+        assert!(
+            said.contains("warning: nothing was recorded: no rank entered a phase \"nothing\""),
+            "{said}"
         );
         assert_eq!(digest(&none).messages, 0);
     }
@@ -124,15 +135,37 @@ fn some_ranks_alone() {
     let (work, program) = prepare(mpi);
     let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-ranks", "1-7"];
     let (ended, capture) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
-    assert!(ended.stderr().contains("; recording stopped on 1 rank, as asked"), "{}", ended.stderr());
+    assert!(ended.stderr().ends_with("; 1 of 2 ranks not recorded, as asked\n"), "{}", ended.stderr());
     assert_eq!(ended.stderr().lines().count(), 1, "{}", ended.stderr());
     assert!(!ended.stderr().contains("warning"), "{}", ended.stderr());
     let digest = digest(&capture);
-    assert_eq!((digest.tasks, digest.messages, digest.stopped), (2, MESSAGES / 2, vec![Rank(0)]));
+    assert_eq!((digest.tasks, digest.messages, digest.unrecorded), (2, MESSAGES / 2, vec![Rank(0)]));
+    assert!(digest.stopped.is_empty() && digest.unfinished.is_empty());
+    // Means of containers and reports are those of the rank that was recorded.
+    let container = work.path().join("one.vefx");
+    let mixed = run(vef().arg("mix").arg(&capture).arg("-o").arg(&container)).success().stdout();
+    assert!(mixed.contains("not in the trace: calls of 1 task (0) not to be recorded"), "{mixed}");
+    assert_eq!(mixed.matches("6 sends").count(), 1, "{mixed}");
+    let report = run(vef().arg("stats").arg(&container).arg("--json")).success().stdout();
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let warning = "1 of 2 ranks not recorded: means and shares are those of the others";
+    assert_eq!(report["head"]["warnings"][0], warning, "{report}");
+    for spread in report["ranks"]["spread"].as_array().expect("measures") {
+        assert_eq!(
+            (&spread["min"]["rank"], &spread["max"]["rank"], &spread["variation"]),
+            (&1.into(), &1.into(), &0.0.into())
+        );
+    }
+    let page = work.path().join("one.json");
+    run(vef().arg("report").arg(&container).arg("-o").arg(&page)).success();
+    let page = std::fs::read_to_string(page).expect("a report");
+    let page: serde_json::Value = serde_json::from_str(&page).expect("JSON");
+    assert_eq!(page["replayed"]["efficiency"]["load_balance"], 1.0, "{page}");
     // One that does not exist.
     let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-ranks", "7"];
-    let (ended, _) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
-    let warning = "warning: no rank was recorded: --only-ranks 7 has none of MPI_COMM_WORLD's 2";
+    let (ended, _) = vef_ran(work.path(), &options, &[program.to_str().expect("a path")]);
+    let ended = ended.exited(2);
+    let warning = "warning: nothing was recorded: --only-ranks 7 has none of MPI_COMM_WORLD's 2";
     assert!(ended.stderr().contains(warning), "{}", ended.stderr());
     let trace = work.path().join("out.vef");
     run(vef().args(["mix", "-i"]).arg(&capture).arg("-o").arg(&trace).arg("--lenient")).success();

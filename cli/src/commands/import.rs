@@ -168,11 +168,15 @@ fn text(format: Format, summary: &Summary, mixed: Option<&mixer::Summary>, outpu
     }
     let unmatched = &summary.unmatched;
     if unmatched.sends + unmatched.receives > 0 {
-        lines.push(format!(
-            "  without a partner: {}, {}",
-            Count(unmatched.sends, "send"),
-            Count(unmatched.receives, "receive")
-        ));
+        lines.push(match mixed {
+            // They are among what is not in the trace.
+            Some(_) => "  without a partner, the first of them:".to_owned(),
+            None => format!(
+                "  without a partner: {}, {}",
+                Count(unmatched.sends, "send"),
+                Count(unmatched.receives, "receive")
+            ),
+        });
         lines.extend(unmatched.first.iter().map(|message| format!("    {message}")));
     }
     if let Some(early) = mixed.map(|mixed| mixed.early_receptions).filter(|&early| early > 0) {

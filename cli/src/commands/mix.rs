@@ -196,6 +196,7 @@ fn options(mix: &Arguments) -> Result<Options, Failure> {
         polls: mix.polls,
         own_work: mix.own_work,
         keep_init: mix.keep_init,
+        without_clocks: false,
         keep_preempted: mix.keep_preempted,
         send_waits: mix.send_waits,
         creations: mix.communicators,
@@ -248,18 +249,24 @@ fn time(spent: &Spent) -> Option<String> {
         .filter(|(_, share)| shows(share))
         .map(|(part, share)| format!("{part} {share}"))
         .collect();
-    let kept = [
-        (spent.awaited, "waiting by failed polls"),
-        (spent.polls_kept, "failed polls as computing"),
-        (spent.preempted_kept, "times without a core as computing"),
-        (spent.send_waits, "waits for own sends as computing"),
-        (spent.calls_kept, "calls without a record as computing"),
+    let computing = [
+        (spent.calls_kept, "in calls that have no record (such as MPI_Irecv)"),
+        (spent.polls_kept, "in failed polls"),
+        (spent.send_waits, "in waits for own sends"),
+        (spent.preempted_kept, "without a core"),
     ];
-    let kept = kept.map(|(time, what)| (share(time), what)).into_iter().filter(|(share, _)| shows(share));
-    let kept: Vec<String> = kept.map(|(share, what)| format!("{share} {what}")).collect();
-    let kept =
-        if kept.is_empty() { String::new() } else { format!("; of that, the trace has {}", kept.join(", ")) };
-    (running > 0).then(|| format!("of the tasks' time: {}{kept}", parts.join(", ")))
+    let counted = |state: &str, times: &[(u64, &str)]| {
+        let times = times.iter().map(|&(time, what)| (share(time), what)).filter(|(share, _)| shows(share));
+        let times: Vec<String> = times.map(|(share, what)| format!("{share} {what}")).collect();
+        if times.is_empty() {
+            String::new()
+        } else {
+            format!("; as {state} the trace has {}", times.join(", "))
+        }
+    };
+    let computing = counted("computing", &computing);
+    let waiting = counted("waiting", &[(spent.awaited, "in failed polls")]);
+    (running > 0).then(|| format!("of the tasks' time: {}{computing}{waiting}", parts.join(", ")))
 }
 
 /// The summary as text: what was mixed, and what the trace lacks.
@@ -304,23 +311,6 @@ fn text(summary: &Summary, servers_of_a_file: u32) -> String {
             "mixed in parts, with {spilled} in temporary files; at most {peak_memory} of memory"
         ));
     }
-    if !summary.killed.is_empty() {
-        let ranks: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();
-        let more = if summary.killed.len() > 5 { ", …" } else { "" };
-        lines.push(format!(
-            "{} without MPI_Finalize ({}{more}): killed, stopped or not recorded; read up to their last complete record",
-            Count(summary.killed.len(), "task"),
-            ranks.join(", ")
-        ));
-    }
-    if summary.unmatched.sends + summary.unmatched.receives > 0 {
-        lines.push(format!(
-            "dropped without a partner: {}, {}",
-            Count(summary.unmatched.sends, "send"),
-            Count(summary.unmatched.receives, "receive")
-        ));
-        lines.extend(summary.unmatched.first.iter().map(|message| format!("  {message}")));
-    }
     if summary.never_completed > 0 {
         lines.push(format!("{} never completed", Count(summary.never_completed, "request")));
     }
@@ -346,6 +336,10 @@ fn text(summary: &Summary, servers_of_a_file: u32) -> String {
         ));
     }
     lines.extend(summary.lacks().into_iter().map(|lack| format!("not in the trace: {lack}")));
+    if !summary.unmatched.first.is_empty() {
+        lines.push("without a partner, the first of them:".to_owned());
+        lines.extend(summary.unmatched.first.iter().map(|message| format!("  {message}")));
+    }
     if summary.threaded > 0 {
         lines.push(format!(
             "{} called MPI from several threads: a trace has one sequence a task, in which they stand as they began",
@@ -388,7 +382,9 @@ mod tests {
         spent.calls_kept = 501;
         let told = time(&spent).unwrap_or_default();
         assert!(
-            told.ends_with("; of that, the trace has 0.1 % calls without a record as computing"),
+            told.ends_with(
+                "; as computing the trace has 0.1 % in calls that have no record (such as MPI_Irecv)"
+            ),
             "{told}"
         );
     }

@@ -159,7 +159,7 @@ fn draw(source: Source<'_>, settings: &Settings, arguments: &Arguments) -> Resul
         // A closed pipe (`| head`) is no error.
         Err(TimelineError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(None),
         Err(TimelineError::Write(error)) => return Err(written(error)),
-        Err(error @ TimelineError::BehindTheEnd { .. }) => {
+        Err(error @ (TimelineError::BehindTheEnd { .. } | TimelineError::NoRank { .. })) => {
             return Err(format!("{}: {error}", shown(arguments)).into());
         }
         drawn => drawn?,

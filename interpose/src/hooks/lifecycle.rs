@@ -12,7 +12,7 @@ use mpi_abi::handles::Session;
 use mpi_abi::prototypes::{Call, Export, Name};
 use std::path::Path;
 use vef_format::capture::encode::Content;
-use vef_format::capture::event::{Action, Creation};
+use vef_format::capture::event::{Action, Creation, UNRECORDED};
 
 /// `MPI_Finalize` and `MPI_Session_finalize`: the last one ends the recording.
 pub(super) const END: Hook =
@@ -85,7 +85,7 @@ pub(crate) fn begin(
         }
         lane.check();
         if settings.ranks.is_some_and(|ranks| !ranks.has(tracer.rank.0)) {
-            tracer.stop_quietly(lane, "not among the ranks to be recorded, as asked");
+            tracer.stop_quietly(lane, UNRECORDED);
         } else {
             tracer.start();
         }

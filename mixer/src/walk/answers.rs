@@ -1,6 +1,6 @@
 //! The rule for answers to requests of other tasks, of which the target's own calls say nothing.
 
-use super::builder::Builder;
+use super::builder::{Builder, RecordingEnd};
 use super::requested::{Answer, LatestPolls};
 use crate::channels::{Channel, Purpose};
 use crate::error::Problem;
@@ -80,7 +80,7 @@ impl Builder<'_> {
 
     /// Answers each request when it comes, between a mark at the beginning and one at the end.
     pub(super) fn answer_all(&mut self) -> Result<(), Problem> {
-        (self.finalized, self.serves) = (true, true);
+        (self.end, self.serves) = (RecordingEnd::Finalized, true);
         let end = self.answers.rest.last().map_or(0, |last| last.at);
         let mark = |after| Record { thread: AGENT, body: Body::Mark, after, time: 0 };
         self.task.records.push(0, &mark(After::Start));

@@ -29,8 +29,10 @@ use std::sync::Arc;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{
     Action, CallSlot, Communicator, DatatypeId, Detail, Event, Members, Origin, PartitionedId, RequestId,
+    UNRECORDED,
 };
 use vef_format::capture::{Function, Group};
+use vef_format::container::Section;
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::{Bytes, Nanos};
 
@@ -46,6 +48,7 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) with_notes: bool,
     /// Whether the first record's time includes `MPI_Init`.
     pub(crate) keep_init: bool,
+    pub(crate) without_clocks: bool,
     /// How failed polls count.
     pub(crate) polls: Polls,
     pub(crate) keep_preempted: bool,
@@ -98,8 +101,7 @@ pub(super) struct Builder<'a> {
     pub(super) answers: Answers<'a>,
     /// Whether several threads make calls.
     pub(super) several_threads: bool,
-    /// Whether `MPI_Finalize` was called.
-    pub(super) finalized: bool,
+    pub(super) end: RecordingEnd,
     /// Whether the task answers and does nothing else.
     pub(super) serves: bool,
 
@@ -107,6 +109,19 @@ pub(super) struct Builder<'a> {
     /// message, receive and collective has an index.
     pub(super) most: u64,
     pub(super) task: Task,
+}
+
+/// How the recording of a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordingEnd {
+    /// With its last complete record: the process was killed, or is still running.
+    Cut,
+    /// With `MPI_Finalize`.
+    Finalized,
+    /// The recorder stopped, because of a limit or a failure.
+    Stopped,
+    /// It was not to be recorded, and has no calls but `MPI_Init`.
+    Unrecorded,
 }
 
 /// A pending request.
@@ -222,7 +237,7 @@ impl<'a> Builder<'a> {
             plans: None,
             answers,
             several_threads,
-            finalized: false,
+            end: RecordingEnd::Cut,
             serves: false,
             most: MessageIndex::NONE.0.into(),
             task,
@@ -502,10 +517,17 @@ impl<'a> Builder<'a> {
 
     /// Rule 7.
     pub(super) fn finalize(&mut self, event: &Event<'_>) {
-        self.finalized = true;
+        self.end = RecordingEnd::Finalized;
         self.clock.end(event);
         self.timeline.join(&mut self.task, event);
         self.record(event, Body::Mark, After::Sent);
+    }
+
+    #[cold]
+    pub(super) fn stopped(&mut self, reason: &str) {
+        if self.end != RecordingEnd::Finalized {
+            self.end = if reason == UNRECORDED { RecordingEnd::Unrecorded } else { RecordingEnd::Stopped };
+        }
     }
 
     #[cold]
@@ -519,9 +541,12 @@ impl<'a> Builder<'a> {
         let Self { mut task, not_representable, mut notes, clock, several_threads, .. } = self;
         let has_servers = self.options.io.is_some();
         let account = clock.account(functions, span);
-        task.counts.spent.times = account.by_part();
-        if let Some(notes) = &mut notes {
-            notes.account(&account);
+        // Nothing is known of the time of a rank that was not recorded.
+        if self.end != RecordingEnd::Unrecorded {
+            task.counts.spent.times = account.by_part();
+            if let Some(notes) = &mut notes {
+                notes.account(&account);
+            }
         }
         let counts = &mut task.counts;
         for (call, tally) in not_representable {
@@ -538,11 +563,20 @@ impl<'a> Builder<'a> {
         counts.marks = task.records.len() as u64 - counts.messages - counts.local_collectives;
         counts.threaded = several_threads.into();
         counts.answering = (task.records.has_threads() && !several_threads).into();
-        if !self.finalized {
+        if self.end != RecordingEnd::Finalized {
             counts.killed.push(self.rank);
+        }
+        match self.end {
+            RecordingEnd::Finalized | RecordingEnd::Cut => {}
+            RecordingEnd::Stopped => counts.stopped.push(self.rank),
+            RecordingEnd::Unrecorded => counts.unrecorded.push(self.rank),
         }
         if let Some(notes) = notes {
             (task.notes, task.unplaced_notes) = notes.finish();
+            if self.options.without_clocks {
+                let of_clocks = [Section::Spans, Section::Times, Section::Moments];
+                task.notes.retain(|(section, _)| !of_clocks.contains(section));
+            }
         }
         task.shrink();
         task

@@ -213,14 +213,14 @@ fn apply_rare(walk: &mut Builder<'_>, event: &Event<'_>) -> Result<(), Problem> 
             Detail::None => walk.not_representable(event.call, *bytes),
         },
         Action::Probe { comm, source, tag } => return walk.probe(event, *comm, *source, *tag),
+        Action::Stopped { reason } => walk.stopped(reason),
         // Not calls of the program that take time.
         Action::Send(_)
         | Action::PostReceive(_)
         | Action::Complete(_)
         | Action::Meeting(_)
         | Action::Phase { .. }
-        | Action::Abort { .. }
-        | Action::Stopped { .. } => {}
+        | Action::Abort { .. } => {}
     }
     Ok(())
 }

@@ -23,8 +23,9 @@ use time::{InPhase, TimeOfRank};
 use vef_format::account::Account;
 use vef_format::capture::event::{
     Action, Collective, DatatypeId, Detail, Event, Neighbourhood, Partitioned, PartitionedId, Send,
+    UNRECORDED,
 };
-use vef_format::capture::{Capture, CaptureError, Group};
+use vef_format::capture::{Capture, CaptureError, Ending, Group};
 use vef_format::files::FileUses;
 use vef_format::ids::{CommId, CommRank, Rank as Task};
 use vef_format::operation::Operation;
@@ -83,10 +84,11 @@ fn add(
         sizes,
         matched,
         channels: Channels::new(rank, capture.tasks()),
+        buffers: 0,
     };
     let mut time = TimeOfRank::new(&events);
     let mut files = FileUses::default();
-    let (mut initialised, mut finalised, mut threads) = (None, None, 1);
+    let (mut initialised, mut finalised, mut threads, mut is_recorded) = (None, None, 1, true);
     events.each(|event| {
         match event.action {
             Action::Init => initialised = Some(event.end),
@@ -94,12 +96,18 @@ fn add(
             _ => {}
         }
         threads = threads.max(u32::from(event.thread) + 1);
+        is_recorded &= !matches!(event.action, Action::Stopped { reason: UNRECORDED });
         moved.event(event);
         time.event(event);
         files.event(event);
         Ok::<_, CaptureError>(())
     })?;
     // That of a rank without MPI_Finalize is known now: it ends with its last event.
+    if !is_recorded {
+        profile.unrecorded += 1;
+        profile.ranks.push(Rank { threads, ..Rank::default() });
+        return Ok(());
+    }
     let (begin, end) = events.span();
     let (account, phases) = time.finish(events.functions(), (begin, end));
     sums.add(rank, &account, phases);
@@ -130,6 +138,7 @@ fn add(
     let sum = |of: fn(&(u64, u64)) -> u64| moved.sent.values().map(of).fold(0, u64::saturating_add);
     let (messages, bytes) = (sum(|sent| sent.0), sum(|sent| sent.1));
     let transfers = moved.transfers;
+    profile.buffers += moved.buffers;
     profile.ranks.push(Rank { calls: made, mpi_ns, wall_ns, threads, messages, bytes, transfers });
     profile.mpi_ns = profile.mpi_ns.saturating_add(mpi_ns);
     profile.wall_ns = profile.wall_ns.saturating_add(wall_ns);
@@ -200,6 +209,8 @@ struct Moved<'a> {
     sent: BTreeMap<Task, (u64, u64)>,
     /// One-sided transfers.
     transfers: u64,
+    /// Receives whose bytes are those of the buffer.
+    buffers: u64,
     comms: HashMap<u32, Group>,
     /// Those of two groups.
     between: HashSet<u32>,
@@ -219,13 +230,16 @@ struct Moved<'a> {
 struct Sizes {
     /// By channel: a size, and the number of the last message in succession that has it.
     runs: HashMap<u64, Vec<(Bytes, u64)>>,
+    /// Ranks whose recording ended before `MPI_Finalize`: they may have sent more.
+    unfinished: HashSet<Task>,
 }
 
 impl Sizes {
     /// Adds the messages that a rank sends.
     fn read(&mut self, capture: &Capture, rank: Task) -> Result<(), CaptureError> {
         let mut channels = Channels::new(rank, capture.tasks());
-        capture.events(rank)?.each(|event| {
+        let mut events = capture.events(rank)?;
+        events.each(|event| {
             match &event.action {
                 Action::Communicator(described) => channels.add(described),
                 Action::Send(send) | Action::Exchange { send, .. } => {
@@ -239,14 +253,21 @@ impl Sizes {
                 _ => {}
             }
             Ok::<_, CaptureError>(())
-        })
+        })?;
+        if events.ending() != Ending::Finished {
+            self.unfinished.insert(rank);
+        }
+        Ok(())
     }
 
-    /// The bytes of a message; none, if it was not sent. `None`: the sender was not recorded.
-    fn of(&self, place: Place) -> Option<Bytes> {
+    /// The bytes of a message; none, if it was not sent. `None`: the send was not recorded.
+    fn of(&self, place: Place, sender: Option<Task>) -> Option<Bytes> {
         let runs = self.runs.get(&place.channel)?;
         let at = runs.partition_point(|&(_, last)| last < place.number);
-        Some(runs.get(at).map_or(Bytes::ZERO, |&(size, _)| size))
+        match runs.get(at) {
+            Some(&(size, _)) => Some(size),
+            None => sender.is_none_or(|sender| !self.unfinished.contains(&sender)).then_some(Bytes::ZERO),
+        }
     }
 }
 
@@ -280,7 +301,12 @@ impl Moved<'_> {
             Action::Receive(receive) => {
                 self.received(receive.comm, Some((receive.source, receive.tag)), receive.bytes)
             }
-            Action::PostReceive(post) => self.received(post.comm, self.matched.of(post), post.bytes),
+            Action::PostReceive(post) => {
+                let (from, is_pending) = (self.matched.of(post), self.matched.is_pending(post));
+                let buffer = if is_pending { Bytes::ZERO } else { post.bytes };
+                let received = self.received(post.comm, from, buffer);
+                if is_pending { Bytes::ZERO } else { received }
+            }
             Action::Collective(part) => self.given(part),
             Action::Neighbourhood(part) => self.given_to_neighbours(part),
             Action::Partitioned(Partitioned::Init(init)) => {
@@ -306,11 +332,15 @@ impl Moved<'_> {
         }
     }
 
-    /// The bytes of the message that a receive took; of the buffer, if the sender was not recorded.
+    /// The bytes of the message that a receive took; of the buffer, if the send was not recorded.
     fn received(&mut self, comm: CommId, from: Option<(CommRank, i32)>, buffer: Bytes) -> Bytes {
         let Some((source, tag)) = from else { return Bytes::ZERO };
+        let sender = self.channels.member(comm, source);
         let place = self.channels.receive(comm, source, tag);
-        place.and_then(|place| self.sizes.of(place)).unwrap_or(buffer)
+        place.and_then(|place| self.sizes.of(place, sender)).unwrap_or_else(|| {
+            self.buffers += u64::from(buffer != Bytes::ZERO);
+            buffer
+        })
     }
 
     fn send(&mut self, send: &Send) -> Bytes {
@@ -354,5 +384,112 @@ impl Moved<'_> {
             Operation::Scatterv => sum(part.send_counts),
             _ => part.amounts.send,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vef_format::capture::event::{
+        CallSlot, Communicator, Completion, Completions, Members, Origin, Outcome, PostReceive, Remote,
+        RequestId, SendMode,
+    };
+    use vef_format::capture::{RankInfo, RankWriter};
+    use vef_format::units::Nanos;
+
+    const WORLD: CommId = CommId(0);
+
+    /// The profile of ranks with these calls, by function, of 10 ns each, between `MPI_Init` and an end.
+    fn profile(ranks: &[(&[(&str, Action<'_>)], Action<'_>)]) -> Profile {
+        let directory = tempfile::tempdir().unwrap();
+        for (rank, (calls, end)) in (0u32..).zip(ranks) {
+            let info = RankInfo { rank: Task(rank), tasks: ranks.len() as u32, ..RankInfo::default() };
+            let mut writer = RankWriter::create(directory.path(), &info).unwrap();
+            let world = Action::Communicator(Communicator {
+                id: WORLD,
+                origin: Origin::World,
+                split: None,
+                members: Members::All,
+                remote: Remote::None,
+                foreign: false,
+            });
+            let all = [("", &Action::Init), ("", &world)].into_iter();
+            let all = all.chain(calls.iter().map(|(name, action)| (*name, action))).chain([("", end)]);
+            for (at, (name, action)) in (0..).zip(all) {
+                let call = if name.is_empty() { CallSlot::NONE } else { writer.function(name).unwrap() };
+                let (start, end) = (Nanos(100 * at), Nanos(100 * at + 10));
+                writer.event(&Event { start, end, thread: 0, call, action: action.clone() }).unwrap();
+            }
+            for (name, _) in *calls {
+                let made = calls.iter().filter(|(other, _)| other == name).count() as u64;
+                let time = Nanos(10 * made);
+                let of = vef_format::capture::Function { name: (*name).into(), calls: made, errors: 0, time };
+                writer.calls(of).unwrap();
+            }
+            writer.finish().unwrap();
+        }
+        read(directory.path()).unwrap()
+    }
+
+    fn bytes(profile: &Profile, name: &str) -> u64 {
+        profile.calls.iter().find(|call| call.name == name).map_or(0, |call| call.bytes)
+    }
+
+    #[test]
+    fn receives_that_never_completed_received_nothing() {
+        let send = Action::Send(Send {
+            comm: WORLD,
+            dest: CommRank(1),
+            tag: 0,
+            bytes: Bytes(8),
+            datatype: DatatypeId(0),
+            mode: SendMode::Standard,
+            request: None,
+        });
+        let request = |number| RequestId { thread: 0, number };
+        let post = |number| {
+            Action::PostReceive(PostReceive {
+                comm: WORLD,
+                source: Some(CommRank(0)),
+                tag: Some(0),
+                bytes: Bytes(1000),
+                datatype: DatatypeId(0),
+                request: request(number),
+            })
+        };
+        let done = [0, 1].map(|number| Completion { request: request(number), outcome: Outcome::Done });
+        let receiver = [
+            ("MPI_Irecv", post(0)),
+            ("MPI_Irecv", post(1)),
+            ("MPI_Irecv", post(2)),
+            ("MPI_Waitall", Action::Complete(Completions::List(&done))),
+        ];
+        let sender = [("MPI_Send", send)];
+        let stopped = || Action::Stopped { reason: "the calls to record were made, as asked" };
+        // The sender may have sent the second one: that counts with its buffer.
+        let partial = profile(&[(&sender, stopped()), (&receiver, stopped())]);
+        assert_eq!((bytes(&partial, "MPI_Irecv"), partial.buffers), (8 + 1000, 1));
+        let whole = profile(&[(&sender, Action::Finalize), (&receiver, stopped())]);
+        assert_eq!((bytes(&whole, "MPI_Irecv"), whole.buffers), (8, 0));
+    }
+
+    #[test]
+    fn ranks_that_were_not_recorded_are_in_no_share_and_no_mean() {
+        let calls = [("MPI_Barrier", Action::Other { bytes: Bytes(0), detail: Detail::None })];
+        let profile = profile(&[
+            (&calls, Action::Finalize),
+            (&[], Action::Stopped { reason: UNRECORDED }),
+            (&calls, Action::Finalize),
+        ]);
+        assert_eq!((profile.tasks, profile.unrecorded, profile.ranks.len()), (3, 1, 3));
+        assert_eq!((profile.thread_ns, profile.ranks[1].wall_ns), (2 * 290, 0));
+        let spent = profile.spent.as_ref().unwrap();
+        let outside = spent.parts.iter().find(|part| part.part == "outside").unwrap();
+        assert_eq!((outside.time_ps.0, outside.mean_ps.0), (2 * 280_000, 280_000));
+        let text = text(&profile, None, &results::table::TextStyle::WHOLE);
+        assert!(
+            text.contains("  1 of 3 ranks not recorded: means and shares are those of the others\n"),
+            "{text}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! A profile for people on a terminal: the tables of `vef stats`, in its words.
 
 use crate::report::{Section, file_ranks_table, files_table, functions_table, time_table};
+use results::captured::unrecorded;
 use results::profile::{Pair, Profile};
 use results::shown::{percent, time};
 use results::table::{Cell, Table, TextStyle};
@@ -30,6 +31,8 @@ pub fn text(profile: &Profile, only: Option<Section>, style: &TextStyle) -> Stri
             percent(share(profile.mpi_ns, profile.thread_ns)),
             time(picos(profile.thread_ns))
         ));
+        let unrecorded = unrecorded(profile.unrecorded, profile.tasks);
+        out.extend(unrecorded.map(|what| format!("  {what}\n")));
     }
     for section in SECTIONS.into_iter().filter(|section| only.is_none_or(|only| only == *section)) {
         let table = match section {
@@ -47,6 +50,7 @@ pub fn text(profile: &Profile, only: Option<Section>, style: &TextStyle) -> Stri
         }
         if section == Section::Calls {
             out.push_str(&representable(profile));
+            out.push_str(&buffers(profile));
         }
         if section == Section::Ranks || only == Some(Section::Pairs) {
             out.push_str(&transfers(profile));
@@ -89,8 +93,19 @@ fn representable(profile: &Profile) -> String {
     let beyond = profile.calls.iter().filter(|call| !call.representable);
     let beyond: Vec<String> = beyond.map(|call| format!("{} × {}", Grouped(call.calls), call.name)).collect();
     match beyond.is_empty() {
-        true => "  All of it can be represented in a VEF trace.\n".to_owned(),
+        true => "  All of these calls can be represented in a VEF trace.\n".to_owned(),
         false => format!("  * Not in a trace without vef mix --io-servers: {}.\n", beyond.join(", ")),
+    }
+}
+
+/// Receives whose bytes are not those of a message.
+fn buffers(profile: &Profile) -> String {
+    match profile.buffers {
+        0 => String::new(),
+        buffers => format!(
+            "  The sends for {} were not recorded: their bytes are those of the buffers.\n",
+            Count(buffers, "receive")
+        ),
     }
 }
 

@@ -5,7 +5,7 @@ use super::spent::spent;
 use super::who;
 use crate::stats::{CollectiveTally, SizeCounts, Stats, Volume};
 use results::Exact;
-use results::captured::{computing_times, too_few_cores};
+use results::captured::{computing_times, too_few_cores, unrecorded};
 use results::classes::{ends, power};
 use results::report::Report as Data;
 use results::report::{
@@ -65,8 +65,12 @@ fn head(path: &Path, stats: &Stats) -> Head {
         });
         hosts[place].ranks += 1;
     }
-    let warnings =
-        [too_few_cores(stats.about.facts(About::OVERSUBSCRIBED)), computing_times(&stats.about, true)];
+    let (ranks, recorded) = (stats.program_tasks(), stats.recorded.len() as u32);
+    let warnings = [
+        unrecorded(ranks - recorded, ranks),
+        too_few_cores(stats.about.facts(About::OVERSUBSCRIBED)),
+        computing_times(&stats.about, true),
+    ];
     Head {
         file: path.display().to_string(),
         kind: if stats.is_container { "container" } else { "text" }.to_owned(),
@@ -195,7 +199,7 @@ fn locality(stats: &Stats) -> Option<Locality> {
 
 fn ranks(stats: &Stats) -> Ranks {
     let clock = u128::from(stats.header.clock.0);
-    let (tasks, of_program) = (stats.tasks.len(), stats.program_tasks() as usize);
+    let (tasks, recorded) = (stats.tasks.len(), &stats.recorded[..]);
     let per_row = tasks.div_ceil(MOST_ROWS).max(1);
     let column = |of: &dyn Fn(usize) -> u128| -> Vec<Exact> {
         (0..tasks)
@@ -221,12 +225,12 @@ fn ranks(stats: &Stats) -> Ranks {
         collectives: column(&collectives),
         marks: column(&marks),
         spread: [
-            spread("computing_ps", of_program, &computing),
-            spread("sent_messages", of_program, &sent_messages),
-            spread("sent_bytes", of_program, &sent_bytes),
-            spread("received_messages", of_program, &received_messages),
-            spread("received_bytes", of_program, &received_bytes),
-            spread("collectives", of_program, &collectives),
+            spread("computing_ps", recorded, &computing),
+            spread("sent_messages", recorded, &sent_messages),
+            spread("sent_bytes", recorded, &sent_bytes),
+            spread("received_messages", recorded, &received_messages),
+            spread("received_bytes", recorded, &received_bytes),
+            spread("collectives", recorded, &collectives),
         ]
         .into_iter()
         .flatten()
@@ -234,21 +238,19 @@ fn ranks(stats: &Stats) -> Ranks {
     }
 }
 
-/// Least, mean, greatest and variation of a measure over ranks; `None` without ranks.
-pub(super) fn spread(measure: &str, ranks: usize, of: &dyn Fn(usize) -> u128) -> Option<Spread> {
-    let first_of = |best: (usize, u128), better: fn(u128, u128) -> bool| {
-        (1..ranks).fold(best, |best, rank| if better(of(rank), best.1) { (rank, of(rank)) } else { best })
-    };
-    let rank_0 = (ranks > 0).then(|| (0, of(0)))?;
-    let of_rank = |(rank, value)| OfRank { rank: rank as u32, value: Exact(value) };
-    let values = || (0..ranks).map(|rank| of(rank) as f64);
-    let mean = values().sum::<f64>() / ranks as f64;
-    let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / ranks as f64;
+/// Least, mean, greatest and variation of a measure over these ranks; `None` without ranks.
+pub(super) fn spread(measure: &str, ranks: &[u32], of: &dyn Fn(usize) -> u128) -> Option<Spread> {
+    let of_rank = |rank: u32| OfRank { rank, value: Exact(of(rank as usize)) };
+    let values = || ranks.iter().map(|&rank| of(rank as usize) as f64);
+    let mean = values().sum::<f64>() / ranks.len() as f64;
+    let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / ranks.len() as f64;
+    let all = || ranks.iter().copied();
     Some(Spread {
         measure: measure.to_owned(),
-        min: of_rank(first_of(rank_0, |one, other| one < other)),
+        min: of_rank(all().min_by_key(|&rank| of(rank as usize))?),
         mean,
-        max: of_rank(first_of(rank_0, |one, other| one > other)),
+        // The first of several.
+        max: of_rank(all().rev().max_by_key(|&rank| of(rank as usize))?),
         variation: if mean == 0.0 { 0.0 } else { variance.sqrt() / mean },
     })
 }

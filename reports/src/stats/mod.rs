@@ -43,6 +43,9 @@ pub struct Stats {
     pub hosts: Option<Vec<String>>,
     /// When each task could use MPI as captured, if the trace is a container that tells it.
     pub spans: Option<Vec<Span>>,
+    /// The tasks that ran the program and were recorded, ascending: of these are means and shares. Not among them are storage servers, network
+    /// interfaces, and what `vef run --only-ranks` left out.
+    pub recorded: Vec<u32>,
     /// How the tasks spent the captured run, if the trace is a container that tells it.
     pub accounts: Option<Accounts>,
     /// What the tasks did with files, as far as the trace tells it.
@@ -81,7 +84,7 @@ impl Stats {
     /// # Errors
     /// The first that is met in the file.
     pub fn of_trace(path: &Path, extent: &Extent, progress: Progress<'_>) -> Result<Self, StatsError> {
-        let read::Pass { header, is_container, about, hosts, spans, accounts, files, sums } =
+        let read::Pass { header, is_container, about, hosts, spans, recorded, accounts, files, sums } =
             read::read(path, extent, progress)?;
         let dependencies = std::array::from_fn(|code| sums.tagged(DEPENDENCY, code as u8));
         let awaited = sums.tagged(KIND | AWAITED, MESSAGE | AWAITED);
@@ -92,6 +95,7 @@ impl Stats {
             about,
             hosts,
             spans,
+            recorded,
             accounts,
             files,
             dependencies,

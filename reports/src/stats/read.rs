@@ -7,7 +7,7 @@ use super::accounts::Accounts;
 use super::collector::Collector;
 use super::files::Files;
 use super::phases::{PhasesOfTask, Within};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use replay::{Extent, PlaceInPart, Selection};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -73,6 +73,8 @@ pub(super) struct Pass {
     pub(super) about: About,
     pub(super) hosts: Option<Vec<String>>,
     pub(super) spans: Option<Vec<Span>>,
+    /// The program's tasks that were recorded.
+    pub(super) recorded: Vec<u32>,
     pub(super) accounts: Option<Accounts>,
     pub(super) files: Files,
     /// Settled: nothing is pending in it.
@@ -163,7 +165,20 @@ fn read_container(path: &Path, extent: &Extent, progress: Progress<'_>) -> Resul
         Some(_) => Default::default(),
     };
     let spans = spans.filter(|_| part.is_none());
-    Ok(Pass { header, is_container: true, about, hosts, spans, accounts, files, sums })
+    let recorded = recorded(&reader)?;
+    Ok(Pass { header, is_container: true, about, hosts, spans, recorded, accounts, files, sums })
+}
+
+/// The program's tasks that were recorded. Others have neither records nor an account of their time.
+fn recorded(reader: &Reader) -> Result<Vec<u32>, ContainerError> {
+    let streams = reader.section(Section::Times.name())?;
+    let accounted: HashSet<Rank> = streams.iter().filter_map(|stream| stream.task).collect();
+    let of_program = 0..reader.about().program_tasks(reader.header().tasks);
+    let is_recorded = |task: &u32| {
+        let task = Rank(*task);
+        accounted.is_empty() || accounted.contains(&task) || reader.records_of(task) > 0
+    };
+    Ok(of_program.filter(is_recorded).collect())
 }
 
 /// The notes of a section, by task.
@@ -327,7 +342,18 @@ fn read_text(path: &Path, part: Option<&Selection>, progress: Progress<'_>) -> R
         }
     };
     let (about, files) = (About::default(), Files::default());
-    Ok(Pass { header, is_container: false, about, hosts: None, spans: None, accounts: None, files, sums })
+    let recorded = (0..header.tasks).collect();
+    Ok(Pass {
+        header,
+        is_container: false,
+        about,
+        hosts: None,
+        spans: None,
+        recorded,
+        accounts: None,
+        files,
+        sums,
+    })
 }
 
 /// Whether the records are as many as the header says; if not, a reader from the beginning reports the error.

@@ -82,7 +82,7 @@ impl<'a> Operations<'a> {
 
     /// The durations by kind of operation, the longest first.
     pub(super) fn finish(&self, runtime: Picos) -> Vec<OperationTimes> {
-        let everything = runtime.0 as f64 * f64::from(self.stats.program_tasks());
+        let everything = runtime.0 as f64 * self.stats.recorded.len() as f64;
         let mut times: Vec<OperationTimes> = self
             .over
             .iter()

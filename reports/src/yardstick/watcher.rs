@@ -55,6 +55,8 @@ pub(super) struct Watcher<'a> {
     rows: Vec<u64>,
     /// Those that ran the program.
     tasks: Vec<Task>,
+    /// Those of them that were recorded.
+    recorded: &'a [u32],
     collectives: Sums,
     operations: Operations<'a>,
     senders: Senders,
@@ -88,6 +90,7 @@ impl<'a> Watcher<'a> {
             ranks_per_row,
             rows: vec![0; rows * ROW_BINS],
             tasks: vec![Task::default(); stats.program_tasks() as usize],
+            recorded: &stats.recorded,
             collectives: Sums::new(tasks),
             operations: Operations::new(stats),
             senders: Senders::new(tasks),
@@ -161,7 +164,8 @@ impl<'a> Watcher<'a> {
             self.width.add_span(&mut finished, end, runtime);
             finish_times.push(runtime.0 - end.0);
         }
-        let computing: Vec<u64> = self.tasks.iter().map(|task| task.times[State::Computing]).collect();
+        let computing: Vec<u64> =
+            self.recorded.iter().map(|&rank| self.tasks[rank as usize].times[State::Computing]).collect();
         let bins = (self.width.bin(runtime) + 1).min(MOST);
         let bin_ps = Exact::from(self.width.picos());
         let shown = |lane: &[u64]| lane[..bins].iter().map(|&value| Exact::from(value)).collect::<Vec<_>>();

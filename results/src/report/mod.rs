@@ -354,7 +354,8 @@ pub struct Ranks {
     pub collectives: Vec<Exact>,
     /// Local marks.
     pub marks: Vec<Exact>,
-    /// The least of a rank's bytes sent, their mean, and so on: of the ranks that ran the program, whatever shares a row.
+    /// The least of a rank's bytes sent, their mean, and so on: of the ranks that ran the program and were
+    /// recorded, whatever shares a row.
     pub spread: Vec<Spread>,
 }
 

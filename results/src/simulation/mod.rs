@@ -213,6 +213,10 @@ pub struct JobReport {
     /// task with several threads counts once for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_times: Option<ByState<u64>>,
+    /// The rest of the captured run: MPI's own work in calls that begin sends and collectives, which is in no computing time. A replay has it
+    /// in no state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured_own_ps: Option<u64>,
     /// How many of the tasks, the first ones, ran the program, if the others are storage servers or network interfaces. `times`,
     /// `captured_times`, and the minimum, mean and maximum in `finish` are theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,9 +266,10 @@ pub struct JobSpan {
     /// Whether the initialisation was omitted, so that tasks start at its end.
     pub from_init: bool,
     /// The longest time of a task from its end of `MPI_Init` to its entry of `MPI_Finalize`, as captured, if all tasks
-    /// reached that.
+    /// that were recorded reached that.
     pub captured_ps: Option<u64>,
-    /// The simulated time from the latest end of `MPI_Init` to the latest entry of `MPI_Finalize`.
+    /// The simulated time from the latest end of `MPI_Init` to the latest entry of `MPI_Finalize`, or to the last record where a task did not
+    /// reach that.
     pub simulated_ps: u64,
 }
 

@@ -337,7 +337,8 @@ impl JobReport {
             }
         }
         if let Some(JobSpan { initialisation_ps, from_init, captured_ps, simulated_ps }) = self.span {
-            write!(out, "  from the last MPI_Init to the last MPI_Finalize {}", Picos(simulated_ps))?;
+            let end = if captured_ps.is_some() { "MPI_Finalize" } else { "record" };
+            write!(out, "  from the last MPI_Init to the last {end} {}", Picos(simulated_ps))?;
             if let Some(captured) = captured_ps {
                 let share = percent(simulated_ps, captured);
                 write!(out, ", {share} of the captured {} (longest rank)", Picos(captured))?;
@@ -363,8 +364,11 @@ impl JobReport {
             format!("{} {} (captured {})", state.title(), Picos(time), Picos(captured))
         });
         let pairs: Vec<String> = pairs.collect();
+        let own = self.captured_own_ps.filter(|&own| own > 0).map_or(String::new(), |own| {
+            format!(", MPI's own work in sends and collectives {} (captured {})", Picos(0), Picos(own))
+        });
         let whose = if self.captured_tasks.is_some() { "tasks of the program" } else { "all tasks" };
-        writeln!(out, "  {whose} together, furthest from the capture first: {}", pairs.join(", "))
+        writeln!(out, "  {whose} together, furthest from the capture first: {}{own}", pairs.join(", "))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Statistics of a capture, from one pass over its events.
 
 use super::encode::makes_request;
-use super::event::{Action, Communicator, Detail, Partitioned, Transfer};
+use super::event::{Action, Communicator, Detail, Partitioned, Transfer, UNRECORDED};
 use super::{Capture, CaptureError, Ending};
 use crate::ids::{CommId, Rank};
 use crate::units::Bytes;
@@ -39,7 +39,11 @@ pub struct Digest {
     pub never_completed: u64,
     /// Ranks without `MPI_Finalize`.
     pub unfinished: Vec<Rank>,
-    /// Ranks whose recording stopped before the program ended (full disk, size limit).
+    /// Ranks that were not to be recorded.
+    pub unrecorded: Vec<Rank>,
+    /// How often ranks entered a phase, all of them together.
+    pub phases: u64,
+    /// Other ranks whose recording stopped before the program ended (full disk, size limit).
     pub stopped: Vec<Rank>,
     /// Reasons for that, with the number of ranks.
     pub stop_reasons: BTreeMap<String, u64>,
@@ -60,6 +64,7 @@ impl Digest {
             let mut others = vec![Tally::default(); events.functions().len()];
             let (mut made, mut ended) = (0u64, 0u64);
             let mut foreign = HashSet::new();
+            let mut is_recorded = true;
             events.each(|event| {
                 if let Action::Communicator(Communicator { id, foreign: true, .. }) = event.action {
                     foreign.insert(id);
@@ -80,6 +85,7 @@ impl Digest {
                 match event.action {
                     Action::Complete(list) => ended += list.len(),
                     Action::Forget(_) => ended += 1,
+                    Action::Stopped { reason: UNRECORDED } => is_recorded = false,
                     _ => {}
                 }
                 Ok::<_, CaptureError>(())
@@ -95,6 +101,7 @@ impl Digest {
             match events.ending() {
                 Ending::Finished => {}
                 Ending::Cut { .. } => digest.unfinished.push(rank),
+                Ending::Stopped if !is_recorded => digest.unrecorded.push(rank),
                 Ending::Stopped => digest.stopped.push(rank),
             }
             advance(rank);
@@ -129,7 +136,8 @@ impl Digest {
                 self.transfers.bytes.0 = self.transfers.bytes.0.saturating_add(bytes);
             }
             Action::Collective(_) => self.collectives += 1,
-            Action::Stopped { reason } => {
+            Action::Phase { begin: true, .. } => self.phases += 1,
+            Action::Stopped { reason } if *reason != UNRECORDED => {
                 *self.stop_reasons.entry((*reason).to_owned()).or_default() += 1;
             }
             _ => {}

@@ -13,7 +13,7 @@ use vef_format::units::Bytes;
 #[command(after_help = "\
 The library is preloaded into the ranks only. An existing LD_PRELOAD is kept, in front of the library.
 The capture is a directory with one file per rank, for `vef mix DIR`. The exit code is that of the program, or 2 if the
-program succeeds but nothing is captured, or --mix or --compress fails.
+program succeeds but nothing is captured, also because of --only-ranks or --only-phase, or --mix or --compress fails.
 --mpirun is split into words as by a shell: 'env A=1 \"/my mpi/bin/mpirun\" --bind-to none'.
 A program marks phases by vef_phase.h (`vef generate header DIR` writes it) or by MPI_Pcontrol(n), n from 3, and
 MPI_Pcontrol(-n); MPI_Pcontrol(1, \"name\") of other tools marks none. Traces in containers (.vefx) keep them.
@@ -57,7 +57,7 @@ pub struct Arguments {
     /// Compress the files of the capture when the program has ended (zstd); all commands read them
     #[arg(long)]
     pub compress: bool,
-    /// Stop recording a rank when its file reaches this size (500K, 64MiB); the program continues
+    /// Stop recording a rank before its file exceeds this size (500K, 64MiB; files grow by 64 KiB); the program continues
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     pub max_size: Option<Bytes>,
     /// Stop recording a rank after this time since MPI_Init (90s, 500ms), or after this many of its calls (1000000); it stops

@@ -92,24 +92,21 @@ pub(super) fn report(run: &Arguments, claimed: &Claimed) -> bool {
              different MPIs (--mpirun)"
         ));
     }
-    if let Some(ranks) = &run.only_ranks
-        && ranks.ranges.iter().all(|range| *range.start() >= digest.tasks)
-    {
-        output::remark(format_args!(
-            "warning: no rank was recorded: --only-ranks {} has none of MPI_COMM_WORLD's {}",
-            ranks.text, digest.tasks
-        ));
+    match nothing_recorded(run, &digest) {
+        Some(why) => output::remark(format_args!("warning: nothing was recorded: {why}")),
+        None => return true,
     }
-    if run.only_phase.is_some()
-        && digest.messages + digest.collectives + digest.transfers.calls == 0
-        && digest.not_representable.is_empty()
-    {
-        let phase = run.only_phase.as_deref().unwrap_or_default();
-        output::remark(format_args!(
-            "warning: nothing was sent in a phase {phase:?}: did the program enter one?"
-        ));
+    false
+}
+
+/// Why the capture has no call of the program, if an option leaves all out.
+fn nothing_recorded(run: &Arguments, digest: &Digest) -> Option<String> {
+    if digest.unrecorded.len() == digest.tasks as usize {
+        let ranks = run.only_ranks.as_ref().map_or("(VEF_RANKS)", |ranks| &ranks.text);
+        return Some(format!("--only-ranks {ranks} has none of MPI_COMM_WORLD's {}", digest.tasks));
     }
-    true
+    let phase = run.only_phase.as_ref().filter(|_| digest.phases == 0)?;
+    Some(format!("no rank entered a phase {phase:?}"))
 }
 
 fn unreadable(error: CaptureError) -> bool {
@@ -130,9 +127,13 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
         let Tally { calls, bytes } = digest.transfers;
         text.push_str(&format!(", {} with {bytes}", Count(calls, "one-sided transfer")));
     }
-    let as_asked = digest.stop_reasons.keys().all(|reason| reason.ends_with(ASKED))
-        // The reason may not have fitted.
-        && (run.only_ranks.is_some() || !digest.stop_reasons.is_empty());
+    if !digest.unrecorded.is_empty() {
+        let (left_out, ranks) = (Grouped(digest.unrecorded.len()), Count(digest.tasks, "rank"));
+        text.push_str(&format!("; {left_out} of {ranks} not recorded, as asked"));
+    }
+    // The reason may not have fitted.
+    let as_asked =
+        !digest.stop_reasons.is_empty() && digest.stop_reasons.keys().all(|reason| reason.ends_with(ASKED));
     if as_asked && !digest.stopped.is_empty() {
         text.push_str(&format!("; recording stopped on {}, as asked", Count(digest.stopped.len(), "rank")));
     } else if !digest.stopped.is_empty() {
@@ -147,7 +148,8 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
             "; INCOMPLETE: recording stopped on {}{reasons}",
             Count(digest.stopped.len(), "rank")
         ));
-    } else if digest.not_representable.is_empty() {
+    } else if digest.unrecorded.is_empty() && run.only_phase.is_none() && digest.not_representable.is_empty()
+    {
         text.push_str("; all can be represented in a trace");
     }
     // The summary of --mix has the rest.

@@ -134,7 +134,10 @@ pub enum Action<'a> {
     },
     /// Recording stopped (size limit, full disk); what follows is unknown.
     Stopped {
-        /// The reason, in words.
+        /// The reason, in words; [`UNRECORDED`] of a rank that was not to be recorded.
         reason: &'a str,
     },
 }
+
+/// Why the recording of a rank stopped in `MPI_Init`: `vef run --only-ranks` leaves it out.
+pub const UNRECORDED: &str = "not among the ranks to be recorded, as asked";
