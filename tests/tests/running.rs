@@ -116,6 +116,14 @@ fn one_phase_alone() {
         );
         assert_eq!(digest(&none).messages, 0);
     }
+    // A capture has no room for the name.
+    let refused =
+        run(vef().args(["run", "-n", "2", "--only-phase", &"p".repeat(1001), "--", "true"])).exited(2);
+    assert!(
+        refused.stderr().contains("a name of 1001 bytes: a capture has room for 1000"),
+        "{}",
+        refused.stderr()
+    );
 }
 
 #[test]
@@ -129,6 +137,10 @@ fn some_ranks_alone() {
     assert!(!ended.stderr().contains("warning"), "{}", ended.stderr());
     let digest = digest(&capture);
     assert_eq!((digest.tasks, digest.messages, digest.stopped), (2, MESSAGES / 2, vec![Rank(0)]));
+    // The texts are written, but their summary needs all ranks.
+    let said = run(vef().arg("text").arg(&capture)).exited(2).stderr();
+    assert!(said.contains("no summary: recording ended on 1 rank before the end of the run"), "{said}");
+    assert!(capture.join("ti_traces/ti_trace1.txt").is_file());
     // One that does not exist.
     let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-ranks", "7"];
     let (ended, _) = vef_run(work.path(), &options, &[program.to_str().expect("a path")]);
