@@ -117,15 +117,36 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
     open().map_err(|error| Problem::from(error).of_file(path))
 }
 
-/// Opens a file to be read at any place; of one that is compressed by gzip, a plain copy without a name.
-pub(crate) fn open_seekable(path: &Path) -> Result<File> {
+/// Opens a file whose compression by gzip, if it has one, may be cut: it has what is in front.
+pub(crate) fn open_cut(path: &Path) -> Result<Box<dyn Read>> {
+    Ok(Box::new(UntilCut(open(path)?)))
+}
+
+struct UntilCut(Box<dyn Read>);
+
+impl Read for UntilCut {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+            read => read,
+        }
+    }
+}
+
+/// Opens a file to be read at any place; of one that is compressed by gzip, a plain copy without a name, of what is in front of a cut if
+/// it is `partial`.
+pub(crate) fn open_seekable(path: &Path, partial: bool) -> Result<File> {
     let open = || -> io::Result<File> {
         let mut input = BufReader::with_capacity(1 << 17, File::open(path)?);
         if !matches!(input.fill_buf()?, [0x1f, 0x8b, ..]) {
             return Ok(input.into_inner());
         }
         let mut plain = tempfile::tempfile()?;
-        io::copy(&mut Unpacked(MultiGzDecoder::new(input)), &mut plain)?;
+        let unpacked = Box::new(Unpacked(MultiGzDecoder::new(input)));
+        match partial {
+            true => io::copy(&mut UntilCut(unpacked), &mut plain)?,
+            false => io::copy(&mut { unpacked }, &mut plain)?,
+        };
         Ok(plain)
     };
     let mut file = open().map_err(|error| Problem::from(error).of_file(path))?;

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::export::{Export, ExportError, Exported};
 use crate::files::{Files, Start};
 use crate::findings::Finding;
-use crate::options::Options;
+use crate::options::{Options, Setting};
 use crate::progress::Progress;
 use crate::summary::Summary;
 use std::path::Path;
@@ -28,6 +28,8 @@ pub struct Info {
     pub has_clocks: bool,
     /// How it is checked before it is converted, if it is.
     pub checker: Option<Check>,
+    /// The settings that it has, of those that not all formats have.
+    pub settings: &'static [Setting],
 }
 
 /// How a format is read.
@@ -57,7 +59,17 @@ impl Info {
         recognises: fn(&Start<'_>) -> bool,
         reader: Reader,
     ) -> Self {
-        Self { name, what, recognises, reader, writer: None, suffixes: &[], has_clocks: true, checker: None }
+        Self {
+            name,
+            what,
+            recognises,
+            reader,
+            writer: None,
+            suffixes: &[],
+            has_clocks: true,
+            checker: None,
+            settings: &[],
+        }
     }
 
     /// A format of calls.
@@ -93,6 +105,11 @@ impl Info {
     /// The format, whose times are not of clocks.
     pub const fn without_clocks(self) -> Self {
         Self { has_clocks: false, ..self }
+    }
+
+    /// The format, which has these settings.
+    pub const fn with(self, settings: &'static [Setting]) -> Self {
+        Self { settings, ..self }
     }
 
     /// The format, which is also checked.

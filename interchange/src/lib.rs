@@ -54,7 +54,7 @@ pub use files::{Files, Start};
 pub use findings::{ENDS_EARLY, EXAMPLES, Finding};
 pub use format::{Check, Info, Read, Reader, Write};
 pub use list::Format;
-pub use options::{Options, Streams};
+pub use options::{Options, Setting, Streams};
 pub use progress::{Progress, Quiet};
 pub use summary::{Skipped, Summary, Unmatched};
 

@@ -3,6 +3,7 @@
 use crate::error::{Problem, Result};
 use crate::files::{Files, Start};
 use crate::format::{Info, Reader};
+use crate::options::{Options, Setting};
 use std::path::Path;
 
 macro_rules! formats {
@@ -56,6 +57,16 @@ impl Format {
     pub fn names() -> impl Iterator<Item = &'static str> {
         let read = Self::ALL.iter().filter(|format| !matches!(format.info().reader, Reader::Refused(_)));
         read.map(|format| format.info().name)
+    }
+
+    /// The formats that have a setting.
+    pub fn with(setting: Setting) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |format| format.info().settings.contains(&setting))
+    }
+
+    /// The first setting that is given but only other formats have.
+    pub fn unused(self, options: &Options) -> Option<Setting> {
+        options.given().find(|setting| !self.info().settings.contains(setting))
     }
 
     /// The format of files, by their content: that of all files that any format recognises.

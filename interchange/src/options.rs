@@ -25,6 +25,60 @@ pub struct Options {
     pub old_ti: bool,
 }
 
+/// A setting that not all formats have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// [`Options::streams`].
+    Streams,
+    /// [`Options::streams`] by [`Streams::Nic`].
+    StreamsByNic,
+    /// [`Options::stream_order`].
+    StreamOrder,
+    /// [`Options::groups`].
+    Groups,
+    /// [`Options::keep_gaps`].
+    KeepGaps,
+    /// [`Options::global_clock`].
+    GlobalClock,
+    /// [`Options::flops_per_second`].
+    FlopsPerSecond,
+    /// [`Options::old_ti`].
+    OldTi,
+}
+
+impl Setting {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Streams => "--streams",
+            Self::StreamsByNic => "--streams nic",
+            Self::StreamOrder => "--stream-order",
+            Self::Groups => "--groups",
+            Self::KeepGaps => "--keep-gaps",
+            Self::GlobalClock => "--global-clock",
+            Self::FlopsPerSecond => "--flops-per-second",
+            Self::OldTi => "--old-ti",
+        }
+    }
+}
+
+impl Options {
+    /// The settings that are given, of those that not all formats have.
+    pub fn given(&self) -> impl Iterator<Item = Setting> + use<> {
+        let all = [
+            (Setting::Streams, self.streams.is_some()),
+            (Setting::StreamsByNic, self.streams == Some(Streams::Nic)),
+            (Setting::StreamOrder, self.stream_order),
+            (Setting::Groups, self.groups.is_some()),
+            (Setting::KeepGaps, self.keep_gaps),
+            (Setting::GlobalClock, self.global_clock),
+            (Setting::FlopsPerSecond, self.flops_per_second.is_some()),
+            (Setting::OldTi, self.old_ti),
+        ];
+        all.into_iter().filter_map(|(setting, is_given)| is_given.then_some(setting))
+    }
+}
+
 /// What distinguishes the streams of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {

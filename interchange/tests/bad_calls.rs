@@ -157,6 +157,13 @@ fn a_cut_file_is_imported_up_to_the_cut() {
     let cuts: Vec<_> = summary.findings.iter().flat_map(|finding| &finding.first).collect();
     assert!(cuts.iter().any(|cut| cut.starts_with("rank 2 ends at byte ")), "{summary:?}");
     assert!(summary.messages > 36 && summary.messages < 48, "{summary:?}");
+    // Without a record, its rank is missing.
+    for length in [0, 10] {
+        let cut = &sample.bytes[..length];
+        assert!(sample.import(cut, &Options::default()).is_err());
+        let summary = sample.import(cut, &partial()).unwrap();
+        assert_eq!((summary.ranks, summary.missing_ranks), (4, vec![2]), "{length}");
+    }
 }
 
 /// A wildcard gets what remains, if that is unique.

@@ -257,6 +257,66 @@ fn groups_have_members_of_their_own() {
     assert!(error.contains("groups of which ranks name other members (1): group 1 at rank 1"), "{error}");
 }
 
+/// Collectives that a rank lacks whose file is cut are left out at all members, and the others stay.
+#[test]
+fn a_cut_rank_lacks_its_last_collectives() {
+    let call = |id, after: &[u64]| node(id, COLL, 1, after, &[("comm_size", 8), ("comm_type", 0)]);
+    let whole = file(&[call(1, &[]), call(2, &[1]), call(3, &[2]), node(4, COMP, 7, &[3], &[])]);
+    let partial = Options { partial: true, ..Options::default() };
+    let parts = |cut: &[u8]| {
+        let made = of_files(&[whole.clone(), cut.to_vec(), whole.clone()], &partial).unwrap();
+        let cuts =
+            made.summary.remarks.iter().filter(|remark| remark.contains("t.1.et: ends within")).count();
+        assert_eq!(cuts, 1, "{:?}", made.summary.remarks);
+        (made.parts.len(), made.summary.skipped.values().map(|skipped| skipped.count).sum::<u64>())
+    };
+    let metadata = file(&[]).len();
+    let node = file(&[call(1, &[])]).len() - metadata;
+    // Within node 3, node 2, the metadata, and of no bytes at all.
+    assert_eq!(parts(&whole[..metadata + 2 * node + 8]), (6, 2));
+    assert_eq!(parts(&whole[..metadata + node + 1]), (3, 4));
+    for length in [0, 1, 3] {
+        assert_eq!(parts(&whole[..length]), (0, 6), "{length}");
+        let error = of_files(&[whole.clone(), whole[..length].to_vec()], &Options::default()).err().unwrap();
+        assert!(
+            error.starts_with("t.1.et") && error.contains("the file ends within the metadata"),
+            "{error}"
+        );
+    }
+}
+
+/// What only the file with the groups can be blamed for names that file.
+#[test]
+fn wrong_groups_are_errors_of_their_file() {
+    let work = tempfile::tempdir().unwrap();
+    let groups = work.path().join("my-groups.json");
+    let of_group = |group| file(&[node(1, COLL, 1, &[], &[("comm_size", 8), ("comm_group", group)])]);
+    let files = [of_group(1), of_group(1)];
+    for (text, why) in [
+        (r#"{"2": [0, 1]}"#, "groups without members"),
+        (r#"{"1": [0]}"#, "of which the rank is no member"),
+        (r#"{"1": [0, 1, 2]}"#, "rank 2 of 3 is missing"),
+        (r#"{"1": [0, 0]}"#, "has no members, or one twice"),
+    ] {
+        fs::write(&groups, text).unwrap();
+        let options = Options { groups: Some(groups.clone()), ..Options::default() };
+        let error = of_files(&files, &options).err().unwrap();
+        assert!(error.starts_with(&*groups.to_string_lossy()) && error.contains(why), "{error}");
+    }
+    // A fault of a rank's file is that file's, whatever is beside it.
+    let beside = [
+        ("groups.json", r#"{"1": [0, 1]}"#.as_bytes().to_vec()),
+        ("t.0.et", of_group(1)),
+        ("t.1.et", file(&[])),
+    ];
+    for (name, bytes) in beside {
+        fs::write(work.path().join(name), bytes).unwrap();
+    }
+    fs::remove_file(&groups).unwrap();
+    let error = imported(&[work.path().to_path_buf()], &Options::default()).err().unwrap().to_string();
+    assert!(error.starts_with(&*work.path().join("t.0.et").to_string_lossy()), "{error}");
+}
+
 #[test]
 fn kernels_of_a_stream_follow_each_other_on_request() {
     let at = |id, start| {

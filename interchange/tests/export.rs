@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use vef_format::container::{About, Settings};
+use vef_format::container::{About, Note, Settings, Writer};
 use vef_format::convert::convert;
+use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
+use vef_format::trace::Trace;
 
 /// Four tasks: task 0 sends to all others, which answer; then an Allreduce of all, and one of tasks 1 and 3.
 const TRACE: &str = "VEF3 4 13 2 2 6 0 1000
@@ -232,6 +234,31 @@ fn otf2_comes_back() {
             String::from_utf8_lossy(&out.stderr)
         );
     }
+}
+
+/// A probe that finds a message is two records of a trace, and one call of an archive.
+#[test]
+fn a_probe_is_one_call_of_otf2() {
+    let work = tempfile::tempdir().unwrap();
+    let (text, container) = (work.path().join("t.vef"), work.path().join("t.vefx"));
+    let trace = "VEF3 2 6 0 0 0 1 1000\n0 0 1 8 4 100 -1\n1 0 0 0 1 0 0\n2 1 1 0 0 50 -1\n3 1 1 0 2 0 0\n4 1 1 0 1 10 3\n5 1 1 0 1 0 4\n";
+    fs::write(&text, trace).unwrap();
+    let from = Trace::open(&text).unwrap();
+    let file = fs::File::create(&container).unwrap();
+    let mut writer = Writer::new(file, from.header(), &About::default(), Settings::default()).unwrap();
+    for (place, call) in [(0, "MPI_Probe"), (2, "MPI_Recv"), (3, "MPI_Finalize")] {
+        writer.note(Some(Rank(1)), place, &Note::Call(call)).unwrap();
+    }
+    from.each(|_, line| -> Result<(), Box<dyn std::error::Error>> { Ok(writer.line(&line)?) }).unwrap();
+    writer.finish().unwrap();
+    let to = work.path().join("archive");
+    let options = ExportOptions::default();
+    interchange::export(Format::Otf2, &container, &OpCodes::default(), &to, &options, &Quiet).unwrap();
+    let files = Files::of(&[to]).unwrap();
+    let made = || Ok(work.path().join("capture"));
+    let made = import(Format::Otf2, &files, Path::new(""), made, &Options::default(), &Quiet).unwrap();
+    let Imported::Capture { summary, .. } = made else { panic!("no calls") };
+    assert_eq!(["MPI_Probe", "MPI_Recv", "MPI_Send"].map(|name| summary.calls[name]), [1, 1, 1]);
 }
 
 /// Of a message that no record waits for, and of collectives, the archive has the ends.

@@ -44,7 +44,7 @@ fn of_bytes(bytes: Vec<u8>) -> Reader {
 fn text_becomes_the_bytes_of_txt2bin_and_back() {
     for name in SAMPLES {
         let theirs = std::fs::read(sample(&format!("{name}.bin"))).unwrap();
-        let ours = to_binary(Reader::open(&sample(&format!("{name}.goal"))).unwrap());
+        let ours = to_binary(Reader::open(&sample(&format!("{name}.goal")), false).unwrap());
         assert!(ours == theirs, "{name}: {} bytes, not {}", ours.len(), theirs.len());
         let text = to_text(of_bytes(theirs.clone()));
         assert!(to_binary(of_bytes(text.into_bytes())) == theirs, "{name}");
@@ -427,6 +427,56 @@ fn every_prefix_is_refused_or_whole() {
             survives(&bytes[..end], work.path());
         }
         assert!(survives(&bytes, work.path()));
+    }
+}
+
+/// A file that ends anywhere behind its first rank is imported in part, and what is missing is told.
+#[test]
+fn every_prefix_has_its_whole_part() {
+    let work = tempfile::tempdir().unwrap();
+    let partial = Options { partial: true, ..Options::default() };
+    for name in ["binomial_8.goal", "binomial_8.bin"] {
+        let bytes = std::fs::read(sample(name)).unwrap();
+        let first = match name.ends_with("bin") {
+            // Entry 0 of the table has its end, counted from byte 8.
+            true => 8 + u64::from_le_bytes(bytes[22..30].try_into().unwrap()) as usize,
+            false => bytes.iter().position(|&byte| byte == b'}').unwrap() + 1,
+        };
+        let whole = bytes.trim_ascii_end().len();
+        let mut least = 0;
+        for end in first..whole {
+            let path = work.path().join(name);
+            std::fs::write(&path, &bytes[..end]).unwrap();
+            let (summary, _) = imported_with(&path, &work.path().join("t.vef"), &partial).unwrap();
+            let operations = summary.calls.values().sum::<u64>();
+            assert!(operations >= least, "{name}, {end} bytes");
+            least = operations;
+            let is_told = !summary.missing_ranks.is_empty() || !summary.remarks.is_empty();
+            assert!(is_told && summary.ranks == 8, "{name}, {end} bytes: {summary:?}");
+            let refused = imported_with(&path, &work.path().join("t.vef"), &Options::default());
+            assert!(refused.is_err(), "{name}, {end} bytes");
+        }
+        assert!(least > 0);
+    }
+}
+
+#[test]
+fn a_cut_rank_has_its_whole_lines() {
+    let partial = Options { partial: true, ..Options::default() };
+    let text = "num_ranks 2\nrank 0 {\na: calc 5\nb: send 8b to 1\nb requires a\nc requires b\n}\nrank 1 {\nr: recv 8b from 0\nc: calc 30\nc requires r\nd requires c\nd: calc 1";
+    let text = text.replace("c requires b\n", "");
+    let (summary, lines) = goal(&text, &partial).unwrap();
+    // The last line may be `calc 17` cut; what requires it is left out.
+    let [remark] = &summary.remarks[..] else { panic!("{:?}", summary.remarks) };
+    assert!(remark.ends_with("t.goal: the file ends within a rank, behind line 11"), "{remark}");
+    assert_eq!((summary.calls["calc"], summary.calls["requires"], summary.messages), (2, 2, 1));
+    assert_eq!(lines.iter().filter(|message| message.time.0 == 30).count(), 1);
+    // A fault that is no cut stays one.
+    let error = goal(&text.replace("calc 30", "calc x"), &partial).unwrap_err();
+    assert!(error.starts_with("t.goal:9: "), "{error}");
+    for nothing in ["num_ranks 2\n", "num_ranks 2\nrank 0 {\na: calc"] {
+        let error = goal(nothing, &partial).unwrap_err();
+        assert_eq!(error, "t.goal: the file ends within the first rank");
     }
 }
 

@@ -133,6 +133,17 @@ fn a_rank_of_simgrid_that_ends_without_finalize_is_cut() {
     }
     let why = "/rank1:2: rank 1 ends here without finalize, which other ranks have; vef import --partial imports what is there";
     assert_eq!(relative(&refused(&files("1 init\n1 recv 0 0 8\n"), false)), why);
+    // Behind a line that cannot be read to its end, nothing is said of versions before 3.20.
+    for (cut, is_old) in [("1 init\n1 recv 0 0", true), ("1 init\n1 recv 0", false)] {
+        let why = relative(&refused(&files(&format!("{cut}\n1 finalize\n")), false));
+        assert_eq!(why.contains("--old-ti"), is_old, "{why}");
+        let paths = write(work.path(), &[("actions", &format!("0 init\n{cut}"))]);
+        let why = relative(&refused(&paths, false));
+        assert_eq!(
+            why,
+            "/actions:3: the file ends within this line; vef import --partial imports the lines before"
+        );
+    }
     // An empty file is named, not the line of another that names its rank.
     let why = "/rank1: has no line of any rank, and rank 1 of 2 is missing; vef import --partial imports the others";
     assert_eq!(relative(&refused(&files(""), false)), why);

@@ -104,6 +104,35 @@ fn a_barrier_stands_behind_the_answers_that_its_rank_gives_in_it() {
     assert_eq!((exported.expanded, exported.messages), (0, 4));
 }
 
+/// A non-blocking Allreduce during which rank 0 computes, and one that it waits for at once.
+#[test]
+fn a_collective_that_overlaps_computing_blocks_with_a_remark() {
+    let trace = "VEF3 2 3 1 2 4 0 1000
+C0 0 1
+G0 C0 2 0 8 8 0 0 -1
+G0 C0 2 1 8 8 0 0 -1
+0 0 0 0 0 5000 -1
+G1 C0 2 0 8 8 3 0 G0
+G1 C0 2 1 8 8 3 0 G0
+1 0 0 0 3 0 G1
+2 1 1 0 3 0 G1
+";
+    let exported = assert_ends(trace, 2, true);
+    let blocks = "SimGrid's ranks wait in their collectives: 1 call blocks here, while the trace waits later (non-blocking)";
+    assert_eq!(
+        exported.remarks.iter().filter(|remark| *remark == blocks).count(),
+        1,
+        "{:?}",
+        exported.remarks
+    );
+    let waits = assert_ends(
+        &trace.replace("5000 -1", "5000 G0").replace("0 0 0 0 0 5000", "0 0 0 0 3 5000"),
+        2,
+        false,
+    );
+    assert!(!waits.remarks.iter().any(|remark| remark.contains("block")), "{:?}", waits.remarks);
+}
+
 /// The root of a Bcast of one byte, or the last rank of a Reduce, goes on before the others call it.
 #[test]
 fn a_collective_that_a_rank_must_leave_early_becomes_messages() {

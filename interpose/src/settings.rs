@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use vef_format::capture::layout::LONGEST_PHASE;
 
 /// The settings of this process; `docs/capture.md` has the table of variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ impl Settings {
                 .text("VEF_TOOLS")
                 .or_else(|| variables.text("TOOLS"))
                 .filter(|tools| !tools.trim_matches([':', ' ']).is_empty()),
-            phase: variables.read("VEF_PHASE", |name| Some(name.to_owned())),
+            phase: variables.read("VEF_PHASE", |name| (name.len() <= LONGEST_PHASE).then(|| name.to_owned())),
             ranks: variables.read("VEF_RANKS", RankSet::parse),
             fresh: variables.choose("VEF_FRESH", ["0", "1"]) == Some(1),
             invalid: variables.invalid,
@@ -181,6 +182,10 @@ mod tests {
             [("VEF_TRACE", "maybe"), ("VEF_CLOCK", "sun"), ("VEF_MAX_SIZE", "lots"), ("VEF_RANKS", "3-1")];
         let invalid = wrong.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(of(&wrong), Settings { invalid, ..of(&[]) });
+        let phase = |length| of(&[("VEF_PHASE", &"p".repeat(length))]);
+        assert_eq!(phase(LONGEST_PHASE).phase.map(|name| name.len()), Some(LONGEST_PHASE));
+        let refused = phase(LONGEST_PHASE + 1);
+        assert_eq!((refused.phase, refused.invalid.len()), (None, 1));
         use std::os::unix::ffi::OsStringExt;
         let latin1 = || OsString::from_vec(b"caf\xe9".to_vec());
         let all = Settings::from(|name| ["VEF_DIR", "VEF_PHASE"].contains(&name).then(latin1));

@@ -33,7 +33,7 @@ pub enum Part {
     Phase {
         /// Its name.
         name: String,
-        /// Which time that a rank enters it, from 1; every time without it.
+        /// Which time that a rank enters it, from 1; every time without it. Of a trace with a phase `name:entry` every time of that one.
         entry: Option<NonZeroU64>,
     },
     /// What was captured in this time, which counts from the return of each rank's `MPI_Init`.
@@ -53,10 +53,11 @@ pub enum Part {
 }
 
 impl Part {
-    /// A phase from `NAME` or `NAME:K`, the K-th time that a rank enters it.
+    /// A phase from `NAME` or `NAME:K`, the K-th time that a rank enters it, unless a phase has `NAME:K` as its name.
     pub fn phase(text: &str) -> Result<Self, PartError> {
-        let (name, entry) = match text.rsplit_once(':').map(|(name, entry)| (name, entry.parse())) {
-            Some((name, Ok(entry))) => (name, Some(entry)),
+        let entry = |text: &str| text.parse().ok().filter(|entry: &NonZeroU64| entry.to_string() == text);
+        let (name, entry) = match text.rsplit_once(':').map(|(name, number)| (name, entry(number))) {
+            Some((name, Some(entry))) => (name, Some(entry)),
             _ => (text, None),
         };
         match name.is_empty() {
@@ -88,7 +89,9 @@ pub enum PartError {
     #[error("write {0}")]
     Form(&'static str),
     /// The trace knows no phases at all.
-    #[error("the trace has no phases: only containers (vef mix -o X.vefx) of programs that mark them have")]
+    #[error(
+        "the trace has no phases: only containers (vef mix -o X.vefx) of programs that mark them have, and none that vef cut made of a part of the run"
+    )]
     NoPhases,
     /// The trace has no times of the captured run.
     #[error(

@@ -243,6 +243,20 @@ fn entries_of_a_phase_are_told_apart() {
     assert_eq!(unknown, "no phase \"y\" in the trace, which has x");
     assert!(matches!(container(TEXT, &[]).select(&Part::phase("x").unwrap()), Err(PartError::NoPhases)));
     assert!(Part::phase(":3").is_err() && Part::phase("").is_err());
+    // A name that ends as an entry does is a name where a phase has it.
+    let notes = [
+        (0, 0, phase(true, "x:1")),
+        (0, 1, phase(false, "x:1")),
+        (0, 2, phase(true, "x:1")),
+        (1, 2, phase(true, "x")),
+    ];
+    let job = container(TEXT, &notes);
+    let select =
+        |text: &str| job.select(&Part::phase(text).unwrap()).map(|part| part.stretches(Rank(0)).to_vec());
+    assert_eq!(select("x:1").unwrap(), [Stretch::of(0..1), Stretch::of(2..3)]);
+    assert_eq!(select("x:1:2").unwrap(), [Stretch::of(2..3)]);
+    assert!(matches!(select("x:2"), Err(PartError::Entry { most: 1, .. })));
+    assert!(matches!(select("x:01"), Err(PartError::UnknownPhase { name, .. }) if name == "x:01"));
 }
 
 /// A program of `ranks` ranks in a ring: a set-up of its own at each, `times` iterations, in which each rank computes, sends to both

@@ -238,6 +238,55 @@ fn a_pipe_is_imported_as_its_file() {
     );
 }
 
+/// An option of some formats is refused for files of others, and for our own traces.
+#[test]
+fn options_of_other_formats_are_refused() {
+    let work = tempfile::tempdir().expect("a directory");
+    let samples = [
+        ("otf2", "otf2/pingpong2"),
+        ("goal", "goal/dissemination_16.goal"),
+        ("goal-bin", "goal/binary_tree_32.bin"),
+        ("chakra", "chakra/all_gather4"),
+        ("dumpi", "dumpi/testtrace"),
+    ];
+    for (option, of) in [
+        ("--old-ti", "ti"),
+        ("--flops-per-second 1e9", "ti"),
+        ("--keep-gaps", "dumpi"),
+        ("--global-clock", "otf2"),
+        ("--groups g.json", "chakra"),
+        ("--stream-order", "chakra"),
+        ("--streams nic", "goal, goal-bin"),
+        ("--streams cpu", "goal, goal-bin, chakra"),
+    ] {
+        let name =
+            if option == "--streams nic" { option } else { option.split(' ').next().unwrap_or(option) };
+        for (format, path) in samples {
+            let given = |command: &str| {
+                let mut given = vef();
+                given.current_dir(work.path()).arg(command).arg(sample(path)).args(option.split(' '));
+                given
+            };
+            // What has no streams at all is told that.
+            if of.split(", ").any(|of| of == format) || name == "--streams nic" && format != "chakra" {
+                continue;
+            }
+            let only = format!("{name}: only for {of}; this is {format}");
+            for said in [
+                run(given("import").args(["-o", "x.vefx"])).exited(2).stderr(),
+                run(&mut given("check")).exited(2).stderr(),
+            ] {
+                assert_eq!(said.trim_end(), format!("vef: error: {only}"));
+            }
+        }
+        run(vef().current_dir(work.path()).args(["gen", "ring", "-n", "2", "-o", "ring.vef"])).success();
+        let said = run(vef().current_dir(work.path()).args(["check", "ring.vef"]).args(option.split(' ')));
+        let said = said.exited(2).stderr();
+        assert!(said.contains("only for traces of other tools"), "{said}");
+    }
+    assert!(!work.path().join("x.vefx").exists());
+}
+
 /// What a command refuses about foreign traces, and how.
 #[test]
 fn refusals_say_what_would_do() {

@@ -127,6 +127,14 @@ fn one_phase_alone() {
         );
         assert_eq!(digest(&none).messages, 0);
     }
+    // A capture has no room for the name.
+    let refused =
+        run(vef().args(["run", "-n", "2", "--only-phase", &"p".repeat(1001), "--", "true"])).exited(2);
+    assert!(
+        refused.stderr().contains("a name of 1001 bytes: a capture has room for 1000"),
+        "{}",
+        refused.stderr()
+    );
 }
 
 #[test]
@@ -161,6 +169,10 @@ fn some_ranks_alone() {
     let page = std::fs::read_to_string(page).expect("a report");
     let page: serde_json::Value = serde_json::from_str(&page).expect("JSON");
     assert_eq!(page["replayed"]["efficiency"]["load_balance"], 1.0, "{page}");
+    // The texts are written, but their summary needs all ranks.
+    let said = run(vef().arg("text").arg(&capture)).exited(2).stderr();
+    assert!(said.contains("no summary: recording ended on 1 rank before the end of the run"), "{said}");
+    assert!(capture.join("ti_traces/ti_trace1.txt").is_file());
     // One that does not exist.
     let options = ["-n", "2", "--mpirun", &mpi.launcher().join(" "), "--only-ranks", "7"];
     let (ended, _) = vef_ran(work.path(), &options, &[program.to_str().expect("a path")]);

@@ -51,6 +51,28 @@ struct Found {
 const TIMED: [Section; 6] =
     [Section::Sends, Section::Synchronous, Section::Spans, Section::Times, Section::Moments, Section::Files];
 
+/// Facts on a trace's origin that say something of all its tasks.
+const OF_TASKS: [&str; 7] = [
+    About::OVERSUBSCRIBED,
+    About::SEND_WAITS,
+    About::PREEMPTED,
+    About::POLLS,
+    About::OWN_WORK,
+    About::ANSWERED_OUTSIDE,
+    About::NOT_IN_TRACE,
+];
+
+/// A fact on the tasks of a trace, or on those that it names at its end, in a trace in which they begin at `first`.
+fn of_tasks(fact: &str, first: u32, tasks: u32) -> String {
+    let named = || {
+        let (what, range) = fact.strip_suffix(')')?.rsplit_once(" (tasks ")?;
+        let (begin, end) = range.split_once('–')?;
+        Some((what, begin.parse::<u32>().ok()?, end.parse::<u32>().ok()?))
+    };
+    let (what, begin, end) = named().unwrap_or((fact, 0, tasks.saturating_sub(1)));
+    format!("{what} (tasks {}–{})", first.saturating_add(begin), first.saturating_add(end))
+}
+
 /// Joins traces into the file `to`: a container if its name ends in `.vefx`. Ids are moved behind those of the traces before, times
 /// have the finest clock, collectives the codes of the first trace. Of containers, what they note of their tasks is kept. Returns the
 /// first task of each.
@@ -90,7 +112,17 @@ pub fn join(traces: &[Joined], to: &Path, settings: Settings) -> Result<Vec<u32>
     };
     let codes: Vec<OpCodes> = containers.iter().zip(traces).map(codes).collect();
     let mut about = About { op_codes: codes.first().cloned().unwrap_or_default(), ..About::default() };
-    about.origin = containers.iter().flatten().flat_map(|reader| reader.about().origin.clone()).collect();
+    for ((reader, offsets), found) in containers.iter().zip(&offsets).zip(&found) {
+        let facts = reader.iter().flat_map(|reader| reader.about().origin.clone());
+        // Tasks that were spawned have other numbers.
+        let facts = facts.filter(|(fact, _)| fact != About::SPAWNED || offsets.task == 0);
+        about.origin.extend(facts.map(|(fact, value)| {
+            match OF_TASKS.contains(&&*fact) && traces.len() > 1 {
+                true => (fact, of_tasks(&value, offsets.task, found.header.tasks)),
+                false => (fact, value),
+            }
+        }));
+    }
     // They are of the last tasks of a trace.
     about.origin.retain(|(fact, _)| fact != About::STORAGE && fact != About::INTERFACES);
     let has_hosts =

@@ -2,7 +2,7 @@
 
 use replay::{Engine, Job, yardstick};
 use std::path::{Path, PathBuf};
-use vef_format::container::{Note, Reader, Section, Settings};
+use vef_format::container::{About, Note, Reader, Section, Settings};
 use vef_format::ids::Rank;
 use vef_format::operation::OpCodes;
 use vef_format::units::Ticks;
@@ -194,4 +194,29 @@ fn notes_are_kept() {
     cut(&Cut { tasks: None, records: Some(vec![vec![stretch]; 4]) });
     let expected = ["0 Tag(5)", "1 Tag(6)", "0 Call(\"MPI_Send\")", "1 Call(\"MPI_Bsend\")"];
     assert_eq!(notes(&to, 1).0, expected);
+}
+
+/// What a run's trace says of itself names the tasks of that run in a joined trace.
+#[test]
+fn facts_of_runs_stay_apart() {
+    let work = tempfile::tempdir().unwrap();
+    let plain = write(work.path(), "plain.vef", "ring", &[2]);
+    let facts = |path: &Path, name: &str| -> Vec<String> {
+        Reader::open(path).unwrap().about().facts(name).cloned().collect()
+    };
+    let run = work.path().join("run.vefx");
+    let origin = [(About::OWN_WORK, "2 s"), (About::NOT_IN_TRACE, "3 MPI_File_open"), ("program", "lmp")];
+    let origin = origin.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let about = About { origin, ..About::default() };
+    vef_format::convert::convert(&plain, &run, &about, Settings::default()).unwrap();
+    let alone = work.path().join("alone.vefx");
+    joined(&[&run], &alone).unwrap();
+    assert_eq!(facts(&alone, About::OWN_WORK), ["2 s"]);
+    let (twice, more) = (work.path().join("twice.vefx"), work.path().join("more.vefx"));
+    joined(&[&run, &run], &twice).unwrap();
+    assert_eq!(facts(&twice, About::OWN_WORK), ["2 s (tasks 0–1)", "2 s (tasks 2–3)"]);
+    joined(&[&run, &twice], &more).unwrap();
+    let lacks = ["3 MPI_File_open (tasks 0–1)", "3 MPI_File_open (tasks 2–3)", "3 MPI_File_open (tasks 4–5)"];
+    assert_eq!(facts(&more, About::NOT_IN_TRACE), lacks);
+    assert_eq!(facts(&more, "program"), ["lmp", "lmp", "lmp"]);
 }

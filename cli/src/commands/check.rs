@@ -125,10 +125,11 @@ enum Checked {
 /// Converts a trace of another tool, and shows what is wrong in it; of our own traces nothing is done.
 fn find_faults(check: &Arguments) -> Result<Checked, Failure> {
     let file = Input::file(&check.trace)?;
-    let Some(format) = file.foreign() else {
+    let format = file.foreign();
+    let options = check.settings.options(format)?;
+    let Some(format) = format else {
         return Ok(Checked::Trace(file.converted()?, None));
     };
-    let options = check.settings.options()?;
     let (findings, trace) = faults(&file, format, &options)?;
     let is_sound = !findings.iter().any(|finding| finding.is_error);
     let foreign = Foreign { format: format.info().what, findings };

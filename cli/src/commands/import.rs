@@ -4,7 +4,7 @@ use crate::foreign::convert;
 use crate::groups::{Threads, one_of};
 use crate::input::Input;
 use crate::output::{self, Failure, Written};
-use interchange::{Files, Format, Options, Reader, Streams, Summary};
+use interchange::{Files, Format, Options, Reader, Setting, Streams, Summary};
 use results::conversion::{Import, ImportSchema};
 use std::path::{Path, PathBuf};
 use vef_format::units::{Bytes, Count, Grouped};
@@ -77,12 +77,12 @@ fn formats() -> impl Iterator<Item = (&'static str, Format)> {
 }
 
 impl Settings {
-    /// The settings of the library.
-    pub fn options(&self) -> Result<Options, Failure> {
+    /// The settings of the library for files of a format; `None`: of none of other tools.
+    pub fn options(&self, format: Option<Format>) -> Result<Options, Failure> {
         if let Some(speed) = self.flops_per_second.filter(|speed| !(speed.is_normal() && *speed > 0.0)) {
             return Err(format!("--flops-per-second: {speed} is no speed").into());
         }
-        Ok(Options {
+        let options = Options {
             partial: self.partial,
             strict: self.strict,
             streams: self.streams,
@@ -92,18 +92,37 @@ impl Settings {
             global_clock: self.global_clock,
             flops_per_second: self.flops_per_second,
             old_ti: self.old_ti,
-        })
+        };
+        let Some(format) = format else {
+            let of_all = [("--partial", self.partial), ("--strict", self.strict)];
+            let given = of_all.into_iter().filter_map(|(name, given)| given.then_some(name));
+            return match given.chain(options.given().map(Setting::name)).next() {
+                Some(name) => {
+                    Err(format!("{name}: only for traces of other tools, and this is not recognised as one")
+                        .into())
+                }
+                None => Ok(options),
+            };
+        };
+        match format.unused(&options) {
+            Some(setting) => {
+                let formats: Vec<&str> = Format::with(setting).map(|format| format.info().name).collect();
+                let (name, is) = (setting.name(), format.info().name);
+                Err(format!("{name}: only for {}; this is {is}", formats.join(", ")).into())
+            }
+            None => Ok(options),
+        }
     }
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let options = arguments.settings.options()?;
     // What a pipe delivers is read more than once.
     let inputs = arguments.files.iter().map(|file| Input::file(file)).collect::<Result<Vec<_>, _>>()?;
     let paths: Vec<PathBuf> = inputs.iter().map(|input| input.path.clone()).collect();
     let import = || -> Result<_, Failure> {
         let files = Files::of(&paths)?;
         let format = arguments.from.map_or_else(|| Format::of(&files), Ok)?;
+        let options = arguments.settings.options(Some(format))?;
         let (summary, mixed) =
             convert(format, &files, &arguments.output, &options, arguments.threads.number())?;
         Ok((format, summary, mixed))

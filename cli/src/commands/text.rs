@@ -5,7 +5,8 @@ use crate::progress::Bar;
 use reports::text::{aggregate, write};
 use results::text::Aggregated;
 use std::path::PathBuf;
-use vef_format::capture::{Capture, CaptureError};
+use vef_format::capture::{Capture, CaptureError, Ending};
+use vef_format::ids::Rank;
 use vef_format::units::Count;
 
 /// Write a capture as text traces, one call per line, with the summaries of MinI Parser
@@ -30,8 +31,13 @@ pub struct Arguments {
 const TRACES: &str = "ti_traces";
 
 pub fn run(text: &Arguments) -> Result<(), Failure> {
+    let (traces, capture) = traces(text)?;
     let bar = Bar::new("aggregating");
-    let summary = aggregate(&traces(text)?)?;
+    let summary = match (aggregate(&traces), capture) {
+        (Ok(summary), _) => summary,
+        (Err(error), Some(capture)) => return Err(of_part(&capture, error.into())?),
+        (Err(error), None) => return Err(error.into()),
+    };
     drop(bar);
     if summary.incomplete > 0 {
         output::remark(format_args!(
@@ -55,8 +61,26 @@ pub fn run(text: &Arguments) -> Result<(), Failure> {
     ))
 }
 
+/// The error of a summary, which only whole runs have.
+fn of_part(capture: &Capture, error: Failure) -> Result<Failure, Failure> {
+    let mut stopped = 0;
+    for rank in 0..capture.tasks() {
+        stopped += u64::from(capture.events(Rank(rank))?.ending() != Ending::Finished);
+    }
+    if stopped == 0 {
+        return Ok(error);
+    }
+    let stopped = Count(stopped, "rank");
+    Ok(format!(
+        "no summary: recording ended on {stopped} before the end of the run (vef run --only-ranks, --stop-after, --max-size; a program that was killed); \
+         ti_traces has the calls until then ({})",
+        output::in_one_line(&error)
+    )
+    .into())
+}
+
 /// The directory with the text traces, written from the capture if there is one.
-fn traces(text: &Arguments) -> Result<PathBuf, Failure> {
+fn traces(text: &Arguments) -> Result<(PathBuf, Option<Capture>), Failure> {
     let below = text.directory.join(TRACES);
     let is_traces = text.directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TRACES));
     let (traces, capture) = match (Capture::open(&text.directory), Capture::open(&below)) {
@@ -67,10 +91,10 @@ fn traces(text: &Arguments) -> Result<PathBuf, Failure> {
         }
         (Err(error), _) => return Err(error.into()),
     };
-    match capture {
-        Some(capture) => write(&capture, &traces, text.times)?,
+    match &capture {
+        Some(capture) => write(capture, &traces, text.times)?,
         None if text.times => return Err("--times needs a capture".into()),
         None => {}
     }
-    Ok(traces)
+    Ok((traces, capture))
 }

@@ -31,6 +31,20 @@ pub(super) fn is_protobuf(start: &[u8]) -> bool {
     }
 }
 
+/// Whether a file that is not recognised may be one that is cut within its metadata.
+pub(super) fn may_be_cut(path: &Path, start: &[u8]) -> bool {
+    let mut fields = Fields::new(start);
+    let is_beginning = match fields.number() {
+        Err(_) => start.len() < 10,
+        // Field 1 or 2, of bytes.
+        Ok(length) => {
+            let metadata = &start[fields.at..];
+            (metadata.len() as u64) < length && matches!(metadata, [] | [0x0a | 0x12, ..])
+        }
+    };
+    is_beginning && path.extension().is_some_and(|suffix| suffix == "et")
+}
+
 /// Whether a file is the JSON of Chakra's feeder.
 pub(super) fn is_json(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(b"{") && memchr::memmem::find(start, b"\"workload_graph\"").is_some()
@@ -49,6 +63,12 @@ pub(super) fn read(path: &Path, options: &Options) -> Result<(Vec<Node>, Option<
     if is_json(&bytes[..bytes.len().min(4096)]) {
         return json(&bytes, path).map(|nodes| (nodes, None));
     }
+    if bytes.is_empty() {
+        return match options.partial {
+            true => Ok((Vec::new(), Some(0))),
+            false => Err(Problem::Truncated("the metadata").of_file(path)),
+        };
+    }
     let (nodes, end) = protobuf(&bytes, path, options)?;
     Ok((nodes, end.or(cut.then_some(bytes.len() as u64))))
 }
@@ -64,7 +84,10 @@ fn protobuf(bytes: &[u8], path: &Path, options: &Options) -> Result<(Vec<Node>, 
             if options.partial {
                 return Ok((nodes, Some(begin as u64)));
             }
-            return Err(at(bytes.len(), Problem::Truncated("a node")));
+            return Err(at(
+                bytes.len(),
+                Problem::Truncated(if is_first { "the metadata" } else { "a node" }),
+            ));
         };
         if std::mem::take(&mut is_first) {
             continue;

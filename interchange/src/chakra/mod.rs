@@ -14,6 +14,7 @@ mod read;
 mod write;
 
 use crate::format::Info;
+use crate::options::Setting;
 
 /// In protocol buffers, or the feeder's JSON.
 pub(crate) const INFO: Info = Info::graph(
@@ -23,4 +24,5 @@ pub(crate) const INFO: Info = Info::graph(
     read::read,
 )
 .checked_by(read::check)
+.with(&[Setting::Streams, Setting::StreamOrder, Setting::Groups])
 .written_by(write::write, &["et"]);

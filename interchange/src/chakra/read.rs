@@ -17,15 +17,23 @@ use std::path::{Path, PathBuf};
 use vef_format::operation::Operation;
 use vef_format::units::{Bytes, Count};
 
+/// Faults for which the file with the groups is to blame.
+const UNKNOWN_GROUP: &str = "groups without members (vef import --groups)";
+const NO_MEMBER: &str = "collectives of a group of which the rank is no member";
+
 /// Reads the files of all ranks.
 pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let mut findings = Findings::default();
     let mut summary = Summary::default();
-    let graph = load(files, options, progress, &mut findings, &mut summary)?;
+    let Loaded { graph, first, groups } = load(files, options, progress, &mut findings, &mut summary)?;
     if let Some(refused) = findings.refused(options.strict) {
-        return Err(Problem::Invalid(refused).of_file(files.first()));
+        // Where only the file with the groups can be wrong, it is named.
+        let of_groups = |finding: &Finding| [UNKNOWN_GROUP, NO_MEMBER].contains(&&*finding.what);
+        let mut refused_for = findings.all.iter().filter(|finding| finding.is_error || options.strict);
+        let file = groups.filter(|_| refused_for.all(of_groups)).unwrap_or(first);
+        return Err(Problem::Invalid(refused).of_file(&file));
     }
-    graph::convert(graph, files.first(), to, options, &mut summary)?;
+    graph::convert(graph, &first, to, options, &mut summary)?;
     summary.findings.append(&mut findings.all);
     Ok(summary)
 }
@@ -33,7 +41,7 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
 /// Finds what is wrong in the files of all ranks.
 pub(super) fn check(files: &Files, options: &Options, progress: &dyn Progress) -> Result<Vec<Finding>> {
     let mut findings = Findings::default();
-    let graph = load(files, options, progress, &mut findings, &mut Summary::default())?;
+    let Loaded { graph, .. } = load(files, options, progress, &mut findings, &mut Summary::default())?;
     graph::check(graph, &mut findings);
     Ok(findings.all)
 }
@@ -53,9 +61,11 @@ fn ranks(files: &Files, groups: &Groups, options: &Options) -> Result<(BTreeMap<
             if options.groups.as_ref() == Some(path) || groups::is_at(path) {
                 continue;
             }
-            let what =
-                Problem::Expected { expected: "an execution trace", found: "another format".to_owned() };
-            return Err(what.of_file(path));
+            if !file::may_be_cut(path, &start) {
+                let what =
+                    Problem::Expected { expected: "an execution trace", found: "another format".to_owned() };
+                return Err(what.of_file(path));
+            }
         }
         let rank = if files.paths.len() == 1 { 0 } else { rank_of(path).unwrap_or(number) };
         if let Some(other) = of_ranks.insert(rank, path.clone()) {
@@ -63,12 +73,25 @@ fn ranks(files: &Files, groups: &Groups, options: &Options) -> Result<(BTreeMap<
             return Err(Problem::Invalid(what).of_file(path));
         }
     }
-    let last = of_ranks.keys().next_back().copied().unwrap_or(0);
+    let last = last(&of_ranks);
     let named = groups.values().flatten().copied().max().unwrap_or(0);
     let Some(ranks) = last.max(named).checked_add(1).filter(|&ranks| ranks <= 1 << 24) else {
         return Err(Problem::TooLarge(format!("rank {}", last.max(named))).of_file(files.first()));
     };
     Ok((of_ranks, ranks))
+}
+
+fn last(of_ranks: &BTreeMap<u32, PathBuf>) -> u32 {
+    of_ranks.keys().next_back().copied().unwrap_or(0)
+}
+
+/// A trace in memory.
+struct Loaded {
+    graph: Graph,
+    /// The file of the first rank, which errors about all files name.
+    first: PathBuf,
+    /// The file with the groups.
+    groups: Option<PathBuf>,
 }
 
 fn load(
@@ -77,19 +100,23 @@ fn load(
     progress: &dyn Progress,
     findings: &mut Findings,
     summary: &mut Summary,
-) -> Result<Graph> {
+) -> Result<Loaded> {
     let beside = files.paths.iter().find(|path| groups::is_at(path));
-    let named = options.groups.as_ref().or(beside);
-    let mut groups = named.map(|path| groups::read(path)).transpose()?.unwrap_or_default();
+    let file = options.groups.as_ref().or(beside).cloned();
+    let mut groups = file.as_deref().map(groups::read).transpose()?.unwrap_or_default();
     let (of_ranks, ranks) = ranks(files, &groups, options)?;
-    let of = |ranks: u64| (files.first(), &of_ranks, ranks);
-    let (graph, named) = load_ranks(of(ranks.into()), &mut groups, options, progress, findings, summary)?;
-    if named <= ranks.into() {
-        return Ok(graph);
+    let first = of_ranks.values().next().map_or(files.first(), PathBuf::as_path).to_path_buf();
+    // The file with the groups may name ranks behind the last file.
+    let by = file.as_deref().filter(|_| ranks > last(&of_ranks) + 1).unwrap_or(&first);
+    let of = |ranks: u64| (by, &of_ranks, ranks);
+    let (mut graph, named) = load_ranks(of(ranks.into()), &mut groups, options, progress, findings, summary)?;
+    if named > ranks.into() {
+        // So do messages.
+        (*findings, *summary) = Default::default();
+        let of = (&*first, &of_ranks, named);
+        graph = load_ranks(of, &mut groups, options, progress, findings, summary)?.0;
     }
-    // Messages name ranks behind the last file.
-    (*findings, *summary) = Default::default();
-    Ok(load_ranks(of(named), &mut groups, options, progress, findings, summary)?.0)
+    Ok(Loaded { graph, first, groups: file })
 }
 
 /// Reads the files of so many ranks; also returns how many there are by the peers of messages.
@@ -139,6 +166,9 @@ fn load_ranks(
         let end = loader.graph.nodes.len() as u32;
         loader.graph.ends.push(end);
     }
+    if options.partial {
+        loader.drop_incomplete();
+    }
     if loader.root_is_guessed {
         let root = "the format names no roots: each is rank 0 of its group";
         loader.summary.remarks.push(root.to_owned());
@@ -159,6 +189,8 @@ struct Called {
     size: u64,
     rank: u32,
     node: u64,
+    /// The nodes of all members so far, by index.
+    nodes: Vec<u32>,
 }
 
 struct Loader<'a> {
@@ -258,7 +290,7 @@ impl Loader<'_> {
                 let group = self.group(node.group.as_deref().unwrap_or(""), groups);
                 let members = &self.graph.groups[group as usize].members;
                 let Some(number) = members.iter().position(|&member| member == rank) else {
-                    self.findings.error("collectives of a group of which the rank is no member", place);
+                    self.findings.error(NO_MEMBER, place);
                     return computing;
                 };
                 if members.iter().any(|member| self.missing.contains(member)) {
@@ -290,6 +322,23 @@ impl Loader<'_> {
         }
     }
 
+    /// Leaves out the collectives that members of which the file is cut do not call.
+    fn drop_incomplete(&mut self) {
+        let Graph { groups, nodes, .. } = &mut self.graph;
+        let mut dropped: Vec<(u32, Operation)> = Vec::new();
+        for (&(group, _), called) in &self.calls {
+            if called.nodes.len() < groups[group as usize].members.len() {
+                dropped.extend(called.nodes.iter().map(|&node| (node, called.operation)));
+            }
+        }
+        dropped.sort_unstable_by_key(|&(node, _)| node);
+        for (node, operation) in dropped {
+            let node = &mut nodes[node as usize];
+            node.act = Act::Compute { time: 0 };
+            self.summary.skip(operation.name(), node.task);
+        }
+    }
+
     /// The number of a group.
     fn group(&mut self, name: &str, groups: &Groups) -> u32 {
         if let Some(&group) = self.groups.get(name) {
@@ -299,8 +348,7 @@ impl Loader<'_> {
             Some(members) => members.clone(),
             None => {
                 if !groups.is_empty() && !name.is_empty() {
-                    self.findings
-                        .error("groups without members (vef import --groups)", || format!("{name:?}"));
+                    self.findings.error(UNKNOWN_GROUP, || format!("{name:?}"));
                 }
                 (0..self.graph.ranks).collect()
             }
@@ -338,8 +386,11 @@ impl Loader<'_> {
             };
             let node = &nodes[(at - first) as usize];
             let size = node.comm_size.unwrap_or(0);
-            let new = Called { operation, size, rank, node: node.id };
+            let new = Called { operation, size, rank, node: node.id, nodes: Vec::new() };
             let known = self.calls.entry((group, number)).or_insert(new);
+            if self.options.partial {
+                known.nodes.push(at);
+            }
             let shown = || {
                 format!(
                     "rank {}, node {} ({}, {} bytes) and rank {rank}, node {} ({}, {size} bytes)",

@@ -20,7 +20,7 @@ use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{ImportError, Problem, Result};
 use crate::files::{Files, Start};
 use crate::format::Info;
-use crate::options::Options;
+use crate::options::{Options, Setting};
 use crate::progress::Progress;
 use crate::summary::Summary;
 use file::{MAGIC, Parts, RankFile, in_words, stopped};
@@ -35,7 +35,8 @@ use vef_format::ids::Rank;
 
 /// The format.
 pub(crate) const INFO: Info =
-    Info::calls("dumpi", "DUMPI (SST), PREFIX-NNNN.bin for each rank and PREFIX.meta", recognises, import);
+    Info::calls("dumpi", "DUMPI (SST), PREFIX-NNNN.bin for each rank and PREFIX.meta", recognises, import)
+        .with(&[Setting::KeepGaps]);
 
 /// Seconds after which the seconds of a time begin anew.
 const WRAP: u64 = 1 << 16;
@@ -116,6 +117,11 @@ impl Run {
             let found = "none".to_owned();
             return Err(of_files(Problem::Expected { expected: "files PREFIX-NNNN.bin", found }));
         };
+        if options.partial {
+            // Files that end in front of their first record are of missing ranks.
+            let is_cut = |error: &ImportError| matches!(error.problem, Problem::Truncated(_));
+            ranks.retain(|_, path| !RankFile::open(path).is_err_and(|error| is_cut(&error)));
+        }
         let count = expected.unwrap_or(0).max(u64::from(highest) + 1);
         let there = |rank| ranks.contains_key(&rank);
         let missing = missing(count, ranks.len(), there, options.partial).map_err(of_files)?;

@@ -47,6 +47,10 @@ pub(super) struct BinaryReader {
     pub(super) ranks: u32,
     /// Bytes read.
     pub(super) read: u64,
+    /// Leaves out ranks that the file ends before or within. What they require stands behind their operations.
+    pub(super) partial: bool,
+    /// The first rank that was left out.
+    pub(super) cut: Option<u32>,
 }
 
 impl BinaryReader {
@@ -71,7 +75,8 @@ impl BinaryReader {
         if ranks == 0 {
             return Err(at(path, BASE, Problem::Invalid("a schedule of 0 ranks".to_owned())));
         }
-        Ok(Self { path: path.to_path_buf(), input, length, next: 0, bytes: Vec::new(), ranks, read: 0 })
+        let (path, bytes) = (path.to_path_buf(), Vec::new());
+        Ok(Self { path, input, length, next: 0, bytes, ranks, read: 0, partial: false, cut: None })
     }
 
     fn load(&mut self, offset: u64, length: usize) -> Result<()> {
@@ -81,25 +86,34 @@ impl BinaryReader {
         self.input.read_exact(&mut self.bytes).map_err(io)
     }
 
+    /// The next rank, and the bytes of its operations; `None` after the last.
+    fn next_range(&mut self) -> Result<Option<(u32, u64, u64)>> {
+        while self.next < self.ranks {
+            let rank = self.next;
+            self.next += 1;
+            let entry = TABLE + 16 * u64::from(rank);
+            self.load(entry, 16)?;
+            let [begin, end] = [0, 8].map(|at| u64_at(&self.bytes, at).checked_add(BASE));
+            let range = begin.zip(end).filter(|&(begin, end)| begin <= end && end - begin >= 8);
+            let Some((begin, end)) = range else {
+                let what = format!("rank {rank} ends before it begins");
+                return Err(at(&self.path, entry, Problem::Invalid(what)));
+            };
+            if end <= self.length {
+                return Ok(Some((rank, begin, end)));
+            }
+            if !self.partial {
+                let what = "the operations of a rank";
+                return Err(at(&self.path, self.length, Problem::Truncated(what)));
+            }
+            self.cut.get_or_insert(rank);
+        }
+        Ok(None)
+    }
+
     /// Appends the operations of the next rank; `None` after the last.
     pub(super) fn append(&mut self, graph: &mut RankGraph) -> Result<Option<u32>> {
-        if self.next == self.ranks {
-            return Ok(None);
-        }
-        let rank = self.next;
-        self.next += 1;
-        let entry = TABLE + 16 * u64::from(rank);
-        self.load(entry, 16)?;
-        let [begin, end] = [0, 8].map(|at| u64_at(&self.bytes, at).checked_add(BASE));
-        let range = begin.zip(end).filter(|&(begin, end)| begin <= end && end - begin >= 8);
-        let Some((begin, end)) = range else {
-            let what = format!("rank {rank} ends before it begins");
-            return Err(at(&self.path, entry, Problem::Invalid(what)));
-        };
-        if end > self.length {
-            let what = "the operations of a rank";
-            return Err(at(&self.path, self.length, Problem::Truncated(what)));
-        }
+        let Some((rank, begin, end)) = self.next_range()? else { return Ok(None) };
         self.load(begin, (end - begin) as usize)?;
         self.read += end - begin;
         let nodes = Nodes { path: &self.path, begin, bytes: &self.bytes, rank, ranks: self.ranks };

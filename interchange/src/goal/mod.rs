@@ -35,15 +35,20 @@ pub use schedule::{Reader, Schedule};
 pub use text::TextWriter;
 
 use crate::format::Info;
+use crate::options::Setting;
+
+const SETTINGS: &[Setting] = &[Setting::Streams, Setting::StreamsByNic];
 
 /// In text.
 pub(crate) const TEXT: Info =
     Info::graph("goal", "GOAL schedule", |start| text::is_text(start.bytes), read::read)
         .checked_by(read::check)
+        .with(SETTINGS)
         .written_by(write::text, &["goal", "txt"]);
 
 /// In binary.
 pub(crate) const BINARY: Info =
     Info::graph("goal-bin", "GOAL schedule in binary", |start| binary::is_binary(start.bytes), read::read)
         .checked_by(read::check)
+        .with(SETTINGS)
         .written_by(write::binary, &["bin", "goal"]);

@@ -22,6 +22,7 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
     let mut summary = Summary::default();
     let schedule = Schedule::read(path, options.partial, progress)?;
     summary.missing_ranks.clone_from(&schedule.missing);
+    summary.remarks.extend(schedule.cut.clone());
     let graph = graph(schedule, options.streams);
     convert(graph, path, to, options, &mut summary)?;
     Ok(summary)

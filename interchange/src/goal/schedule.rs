@@ -26,15 +26,23 @@ enum Form {
 }
 
 impl Reader {
-    /// Opens a file in text or in binary, also compressed by gzip.
+    /// Opens a file in text or in binary, also compressed by gzip. Of one that is cut, what is whole is read if it is `partial`.
     ///
     /// # Errors
     /// The file cannot be read, or begins otherwise.
-    pub fn open(path: &Path) -> Result<Self> {
-        if binary::is_binary(&Files::start(path)?) {
-            return Self::binary(path, Box::new(files::open_seekable(path)?));
+    pub fn open(path: &Path, partial: bool) -> Result<Self> {
+        let mut opened = match binary::is_binary(&Files::start(path)?) {
+            true => Self::binary(path, Box::new(files::open_seekable(path, partial)?))?,
+            false => {
+                let input = if partial { files::open_cut(path)? } else { files::open(path)? };
+                Self { path: path.to_path_buf(), form: Form::Text(TextReader::new(path, input)?) }
+            }
+        };
+        match &mut opened.form {
+            Form::Text(reader) => reader.partial = partial,
+            Form::Binary(reader) => reader.partial = partial,
         }
-        Ok(Self { path: path.to_path_buf(), form: Form::Text(TextReader::new(path, files::open(path)?)?) })
+        Ok(opened)
     }
 
     /// Reads a file's bytes.
@@ -66,6 +74,19 @@ impl Reader {
         match &self.form {
             Form::Text(reader) => reader.read(),
             Form::Binary(reader) => reader.read,
+        }
+    }
+
+    /// Where the file is cut, if a part of a rank is left out for that.
+    fn cut(&self) -> Option<String> {
+        let path = self.path.display();
+        match &self.form {
+            Form::Text(reader) => {
+                Some(format!("{path}: the file ends within a rank, behind line {}", reader.cut?))
+            }
+            Form::Binary(reader) => {
+                Some(format!("{path}: the file ends within the operations of rank {}", reader.cut?))
+            }
         }
     }
 
@@ -110,6 +131,8 @@ pub struct Schedule {
     pub starts: Vec<(u32, u32)>,
     /// Ranks that are not in the file: they have no operations.
     pub missing: Vec<u32>,
+    /// Of a file that is cut: where.
+    pub cut: Option<String>,
     /// Whether it was read from a binary file.
     pub is_binary: bool,
 }
@@ -120,13 +143,13 @@ impl Schedule {
         Files::start(path).is_ok_and(|start| text::is_text(&start) || binary::is_binary(&start))
     }
 
-    /// Reads a file, of which ranks may be missing if it is `partial`.
+    /// Reads a file, which may be cut, or lack ranks, if it is `partial`.
     ///
     /// # Errors
     /// The file cannot be read or is invalid.
     pub fn read(path: &Path, partial: bool, progress: &dyn Progress) -> Result<Self> {
         let length = std::fs::metadata(path).map_or(0, |file| file.len());
-        Self::of(Reader::open(path)?, length, partial, |read| progress.set(read, length.max(read)))
+        Self::of(Reader::open(path, partial)?, length, partial, |read| progress.set(read, length.max(read)))
     }
 
     /// Reads a file's bytes.
@@ -172,11 +195,16 @@ impl Schedule {
             }
             from = to;
         }
+        let cut = reader.cut();
+        if graph.operations.is_empty() && cut.is_some() {
+            return Err(Problem::Truncated("the first rank").of_file(&reader.path));
+        }
         let RankGraph { operations, requires, starts } = graph;
         let there = |rank: u32| found.get(rank as usize).is_some_and(Option::is_some);
         let missing = missing(ranks.into(), found.iter().flatten().count(), there, partial)
             .map_err(|problem| problem.of_file(&reader.path))?;
-        let mut schedule = Self { ranks, operations, ends: Vec::new(), requires, starts, missing, is_binary };
+        let mut schedule =
+            Self { ranks, operations, ends: Vec::new(), requires, starts, missing, cut, is_binary };
         // All ranks have as many as the largest.
         let places = u64::from(places + 1) * u64::from(ranks);
         if places > MOST_PLACES.max(ranks.into()) {

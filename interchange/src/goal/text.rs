@@ -43,6 +43,10 @@ pub(super) struct TextReader {
     pub(super) ranks: u32,
     /// Line of the header of the rank that was read last.
     pub(super) line: u32,
+    /// Reads the whole lines of a rank within which the file ends.
+    pub(super) partial: bool,
+    /// The line of such an end.
+    pub(super) cut: Option<u32>,
 }
 
 /// A problem and its line.
@@ -53,10 +57,12 @@ impl TextReader {
     pub(super) fn new(path: &Path, input: Box<dyn Read>) -> Result<Self> {
         let mut blocks = Blocks::new(input);
         let length = blocks.load().map_err(|error| Problem::from(error).of_file(path))?;
-        let mut parser = Parser { words: blocks.words(length), ranks: 0, graph: &mut RankGraph::default() };
+        let graph = &mut RankGraph::default();
+        let mut parser = Parser { words: blocks.words(length), ranks: 0, is_cut: false, graph };
         let header = parser.header();
         let ranks = header.map_err(|(line, problem)| Located::line(path, line.into(), problem))?;
-        Ok(Self { path: path.to_path_buf(), blocks, loaded: Some(length), ranks, line: 1 })
+        let path = path.to_path_buf();
+        Ok(Self { path, blocks, loaded: Some(length), ranks, line: 1, partial: false, cut: None })
     }
 
     /// Bytes read.
@@ -73,12 +79,17 @@ impl TextReader {
                 (loaded.map_err(|error| Problem::from(error).of_file(&self.path))?, false)
             }
         };
-        let mut parser = Parser { words: self.blocks.words(length), ranks: self.ranks, graph };
+        let is_cut = self.partial && self.blocks.is_cut(length);
+        let whole = if is_cut { self.blocks.whole_lines(length) } else { length };
+        let mut parser = Parser { words: self.blocks.words(whole), ranks: self.ranks, is_cut, graph };
         let parsed = match first {
             true => parser.header().and_then(|_| parser.rank()),
             false => parser.rank(),
         };
         let line = parser.words.line;
+        if is_cut {
+            self.cut = Some(line);
+        }
         self.blocks.pass(length, line);
         let parsed = parsed.map_err(|(line, problem)| Located::line(&self.path, line.into(), problem))?;
         Ok(parsed.map(|(rank, line)| {
@@ -92,7 +103,19 @@ impl TextReader {
 struct Parser<'a, 'g> {
     words: Words<'a>,
     ranks: u32,
+    /// Whether the file ends within the block: then the statements that are whole are read.
+    is_cut: bool,
     graph: &'g mut RankGraph,
+}
+
+/// A dependency on a label that may be that of a later operation.
+struct Named<'a> {
+    label: &'a [u8],
+    other: &'a [u8],
+    requires: bool,
+    line: u32,
+    /// Its place among the dependencies of its kind.
+    at: usize,
 }
 
 impl<'a> Parser<'a, '_> {
@@ -127,12 +150,26 @@ impl<'a> Parser<'a, '_> {
         if !self.words.any() {
             return Ok(None);
         }
+        let (rank, line) = match self.head() {
+            Err(_) if self.ends_cut() => return Ok(None),
+            head => head?,
+        };
+        self.operations(rank)?;
+        Ok(Some((rank, line)))
+    }
+
+    /// `rank N {`: the rank and its line.
+    fn head(&mut self) -> Parsed<(u32, u32)> {
         self.expect(b"rank", "rank")?;
         let rank = self.number("a rank")?;
         let (rank, line) = (self.checked_rank(rank)?, self.words.line);
         self.expect(b"{", "{")?;
-        self.operations(rank)?;
-        Ok(Some((rank, line)))
+        Ok((rank, line))
+    }
+
+    /// Whether what was read last is where the file is cut.
+    fn ends_cut(&mut self) -> bool {
+        self.is_cut && !self.words.any()
     }
 
     fn operations(&mut self, rank: u32) -> Parsed<()> {
@@ -140,55 +177,33 @@ impl<'a> Parser<'a, '_> {
         // A label may be used before its operation.
         let mut named = Vec::new();
         loop {
-            let Some(label) = labels.read(&mut self.words) else {
-                return Err(self.expected("} or an operation"));
-            };
-            match label.word {
-                b"}" => break,
-                b"send" | b"recv" | b"calc" => {
-                    self.operation(rank, label.word)?;
-                    continue;
-                }
-                _ => {}
+            match self.statement(rank, &mut labels, &mut named) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) if self.ends_cut() => break,
+                Err(error) => return Err(error),
             }
-            let line = self.words.line;
-            if self.words.pass(b":") {
-                if let Some(before) = labels.insert(label, self.graph.operations.len() as u32) {
-                    let before = self.graph.operations[before as usize].place;
-                    let twice = format!("label `{}` was there before, on line {before}", word_of(label.word));
-                    return Err((line, Problem::Invalid(twice)));
-                }
-                let Some(word) = self.words.next() else { return Err(self.expected("send, recv or calc")) };
-                self.operation(rank, word)?;
-                continue;
-            }
-            let requires = self.words.pass(b"requires");
-            if !requires && !self.words.pass(b"irequires") {
-                let found = self.words.next();
-                let edge = || misspelt(found?, &["requires", "irequires"]);
-                let meant = misspelt(label.word, &WORDS).or_else(edge).map(Problem::Invalid);
-                let problem = meant.unwrap_or_else(|| wanted("a colon, requires or irequires", found));
-                return Err((line, problem));
-            }
-            let line = self.words.line;
-            let Some(other) = labels.read(&mut self.words) else { return Err(self.expected("a label")) };
-            let edges = if requires { &mut self.graph.requires } else { &mut self.graph.starts };
-            edges.push(match (labels.get(other), labels.get(label)) {
-                (Some(first), Some(second)) => (first, second),
-                _ => {
-                    // Edges keep the order of the file.
-                    named.push((label.word, other.word, requires, line, edges.len()));
-                    (u32::MAX, u32::MAX)
-                }
-            });
         }
-        for (label, other, requires, line, at) in named {
+        let operations = self.graph.operations.len() as u32;
+        let is_cut = self.is_cut;
+        for Named { label, other, requires, line, at } in named {
             let find = |word| {
                 let missing = || format!("this rank has no operation `{}`", word_of(word));
-                labels.find(word).ok_or_else(|| (line, Problem::Invalid(missing())))
+                // The last label may be that of an operation that is cut.
+                let found = labels.find(word).filter(|&found| found < operations);
+                found.ok_or_else(|| (line, Problem::Invalid(missing())))
             };
             let edges = if requires { &mut self.graph.requires } else { &mut self.graph.starts };
-            edges[at] = (find(other)?, find(label)?);
+            match (find(other), find(label)) {
+                (Ok(first), Ok(second)) => edges[at] = (first, second),
+                _ if is_cut => {}
+                (Err(error), _) | (_, Err(error)) => return Err(error),
+            }
+        }
+        if is_cut {
+            // Those on operations behind the cut.
+            self.graph.requires.retain(|&(first, _)| first != u32::MAX);
+            self.graph.starts.retain(|&(first, _)| first != u32::MAX);
         }
         // A block ends behind its rank, unless its end looked like a comment.
         match self.words.next() {
@@ -198,6 +213,49 @@ impl<'a> Parser<'a, '_> {
                 word_of(found)
             )))),
         }
+    }
+
+    /// An operation or a dependency; `false`: the end of the rank.
+    #[inline]
+    fn statement(&mut self, rank: u32, labels: &mut Labels<'a>, named: &mut Vec<Named<'a>>) -> Parsed<bool> {
+        let Some(label) = labels.read(&mut self.words) else {
+            return Err(self.expected("} or an operation"));
+        };
+        match label.word {
+            b"}" => return Ok(false),
+            b"send" | b"recv" | b"calc" => return self.operation(rank, label.word).map(|()| true),
+            _ => {}
+        }
+        let line = self.words.line;
+        if self.words.pass(b":") {
+            if let Some(before) = labels.insert(label, self.graph.operations.len() as u32) {
+                let before = self.graph.operations[before as usize].place;
+                let twice = format!("label `{}` was there before, on line {before}", word_of(label.word));
+                return Err((line, Problem::Invalid(twice)));
+            }
+            let Some(word) = self.words.next() else { return Err(self.expected("send, recv or calc")) };
+            return self.operation(rank, word).map(|()| true);
+        }
+        let requires = self.words.pass(b"requires");
+        if !requires && !self.words.pass(b"irequires") {
+            let found = self.words.next();
+            let edge = || misspelt(found?, &["requires", "irequires"]);
+            let meant = misspelt(label.word, &WORDS).or_else(edge).map(Problem::Invalid);
+            let problem = meant.unwrap_or_else(|| wanted("a colon, requires or irequires", found));
+            return Err((line, problem));
+        }
+        let line = self.words.line;
+        let Some(other) = labels.read(&mut self.words) else { return Err(self.expected("a label")) };
+        let edges = if requires { &mut self.graph.requires } else { &mut self.graph.starts };
+        edges.push(match (labels.get(other), labels.get(label)) {
+            (Some(first), Some(second)) => (first, second),
+            _ => {
+                // Edges keep the order of the file.
+                named.push(Named { label: label.word, other: other.word, requires, line, at: edges.len() });
+                (u32::MAX, u32::MAX)
+            }
+        });
+        Ok(true)
     }
 
     fn operation(&mut self, rank: u32, word: &[u8]) -> Parsed<()> {

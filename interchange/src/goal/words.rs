@@ -1,6 +1,6 @@
 //! The words of a GOAL text, and the blocks `rank N { … }` in which it is read.
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2, memmem, memrchr};
 use std::io::{self, Read};
 
 /// Bytes that are read at once.
@@ -78,6 +78,17 @@ impl Blocks {
         self.read += step as u64;
         self.at_end = step == 0;
         Ok(step > 0)
+    }
+
+    /// Whether the file ends within the block.
+    pub(super) fn is_cut(&self, length: usize) -> bool {
+        let block = self.rest()[..length].trim_ascii_end();
+        !block.is_empty() && !block.ends_with(b"}")
+    }
+
+    /// The length of the block without a last line that has no end.
+    pub(super) fn whole_lines(&self, length: usize) -> usize {
+        memrchr(b'\n', &self.rest()[..length]).map_or(0, |end| end + 1)
     }
 
     /// The words of the block that is loaded.

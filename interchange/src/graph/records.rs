@@ -126,8 +126,10 @@ impl<'g> Ordered<'g> {
 /// Number of collectives of each group.
 pub(super) fn collectives(graph: &Graph) -> Vec<u64> {
     let mut parts = vec![0u64; graph.groups.len()];
-    for call in &graph.calls {
-        parts[call.group as usize] += 1;
+    for node in &graph.nodes {
+        if let Act::Collective { call } = node.act {
+            parts[graph.calls[call as usize].group as usize] += 1;
+        }
     }
     let sizes = graph.groups.iter().map(|group| group.members.len().max(1) as u64);
     parts.iter().zip(sizes).map(|(parts, size)| parts / size).collect()
@@ -234,7 +236,8 @@ impl Emitter<'_, '_> {
                 Act::Receive { .. } | Act::Collective { .. } => !self.all.dropped[node as usize],
                 Act::Send { .. } | Act::Compute { .. } => false,
             };
-            if awaits && self.all.after.of(node).is_empty() {
+            // What requires it may have been dropped.
+            if awaits && !self.waited[node as usize] {
                 let task = of.task;
                 self.another(task, &mut last[task as usize], node);
             }

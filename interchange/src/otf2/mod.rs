@@ -22,7 +22,7 @@ use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{Problem, Result};
 use crate::files::Files;
 use crate::format::Info;
-use crate::options::Options;
+use crate::options::{Options, Setting};
 use crate::progress::Progress;
 use crate::summary::Summary;
 use chunks::{Anchor, Chunks};
@@ -42,6 +42,7 @@ pub(crate) const INFO: Info = Info::calls(
     |start| Anchor::is_at(start.bytes) || chunks::is_chunk(start.bytes) && is_part(start.path),
     import,
 )
+.with(&[Setting::GlobalClock])
 .written_by(write::write, &["otf2"]);
 
 /// Whether a file has the name of definitions or events.

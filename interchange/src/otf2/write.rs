@@ -17,6 +17,7 @@ use std::io;
 use vef_format::ids::{CommId, Rank};
 use vef_format::new_directory::NewDirectory;
 use vef_format::operation::{Amounts, Root};
+use vef_format::units::Ticks;
 
 /// Picoseconds in a second.
 const SECOND: u64 = 1_000_000_000_000;
@@ -216,7 +217,7 @@ impl Calls<'_, '_> {
             After::Nothing | After::Sent(_) | After::Received(_) => None,
         }));
         self.empty(0, "MPI_Init")?;
-        let mut before = 0;
+        let (mut before, mut caller) = (0, None);
         for (number, (record, &span)) in (0..).zip(records.iter().zip(spans)) {
             while let [wait, rest @ ..] = waits
                 && wait.record == number
@@ -248,6 +249,7 @@ impl Calls<'_, '_> {
             };
             match record.what {
                 What::Mark if call_continues() => {}
+                What::Mark if self.ends_probe(record, function, caller) => {}
                 What::Mark if next.is_none() => {
                     self.rest(span.begin)?;
                     return self.empty(span.begin, "MPI_Finalize");
@@ -257,9 +259,20 @@ impl Calls<'_, '_> {
                 }
                 What::Collective(index, amounts) => self.collective(index, amounts, span, function, next)?,
             }
+            caller = function;
         }
         self.rest(before)?;
         self.empty(before, "MPI_Finalize")
+    }
+
+    /// Whether a mark is the end of the probe that the record before it begins.
+    fn ends_probe(&self, mark: &TraceRecord, function: Option<u64>, caller: Option<u64>) -> bool {
+        const PROBES: [&str; 4] = ["MPI_Probe", "MPI_Iprobe", "MPI_Mprobe", "MPI_Improbe"];
+        let is_probe = |region: u64| PROBES.contains(&&*self.archive.names[region as usize]);
+        matches!(mark.after, After::Received(_))
+            && mark.time == Ticks(0)
+            && function == caller
+            && function.is_some_and(is_probe)
     }
 
     fn put(&mut self, time: u64) -> io::Result<()> {

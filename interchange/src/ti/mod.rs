@@ -17,7 +17,7 @@ use crate::calls::summing::{Sum, missing, write_missing};
 use crate::error::{Problem, Result};
 use crate::files::{Files, Start};
 use crate::format::Info;
-use crate::options::Options;
+use crate::options::{Options, Setting};
 use crate::progress::Progress;
 use crate::summary::Summary;
 use action::{Action, Context, Envelope, Part};
@@ -39,6 +39,7 @@ pub(crate) const INFO: Info = Info::calls(
     import,
 )
 .without_clocks()
+.with(&[Setting::FlopsPerSecond, Setting::OldTi])
 .written_by(write::write, &["txt", "ti"]);
 
 /// Ranks whose files are open at once, if one file has the lines of all.
@@ -174,6 +175,9 @@ fn survey(paths: &[PathBuf], partial: bool, mut progress: impl FnMut(u64)) -> Re
     Ok(found)
 }
 
+/// Of a last line that cannot be read and has no line end.
+const CUT: &str = "the file ends within this line; vef import --partial imports the lines before";
+
 fn is_finalize(action: &str) -> bool {
     action.split_ascii_whitespace().next().is_some_and(|name| name.eq_ignore_ascii_case("finalize"))
 }
@@ -283,7 +287,7 @@ fn read(path: &Path, partial: bool, processes: &mut BTreeMap<u32, Process>) -> R
         let line = lines.text();
         let Some((rank, rest)) = action::rank(line) else { continue };
         let Some(process) = processes.get_mut(&rank) else { continue };
-        let result = process.line(rank, rest);
+        let result = process.line(rank, rest, is_cut(&lines));
         result.map_err(|problem| lines.wrong(problem))?;
     }
     Ok(())
@@ -342,9 +346,15 @@ impl Process {
         }
     }
 
-    fn line(&mut self, me: u32, line: &str) -> std::result::Result<(), Problem> {
+    /// Carries out a line, which may be `cut`.
+    fn line(&mut self, me: u32, line: &str, cut: bool) -> std::result::Result<(), Problem> {
+        let is_old = || {
+            let context = Context { old: true, ..self.context };
+            !self.context.old && action::parse(line, me, &context).is_ok()
+        };
         let (name, action) = action::parse(line, me, &self.context).map_err(|problem| match problem {
-            Problem::Expected { expected, found } if !self.context.old => Problem::Invalid(format!(
+            Problem::Expected { .. } if cut => Problem::Invalid(CUT.to_owned()),
+            Problem::Expected { expected, found } if is_old() => Problem::Invalid(format!(
                 "expected {expected}, found {found} (vef import --old-ti reads versions before 3.20)"
             )),
             problem => problem,

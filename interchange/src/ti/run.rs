@@ -11,7 +11,8 @@
 
 use super::lines::Actions;
 use crate::export::{
-    After, COLLECTIVES, CollectiveIndex, Export, ExportProblem, Loaded, MessageIndex, Part, Step, What,
+    After, COLLECTIVES, CollectiveIndex, Export, ExportProblem, Loaded, MessageIndex, Part, Record, Step,
+    What,
 };
 use hashbrown::HashMap;
 use vef_format::ids::Rank;
@@ -34,6 +35,8 @@ pub(super) struct Run<'a> {
     ended: u32,
     /// Parts of collectives that stand behind records that follow their calls.
     pub(super) late: u64,
+    /// Parts of collectives that block at their calls, although a record behind does not wait for them.
+    pub(super) blocking: u64,
     /// Collectives that became messages because some members must leave them before others call them.
     pub(super) in_steps: u64,
 }
@@ -110,6 +113,7 @@ impl<'a> Run<'a> {
             sent: HashMap::new(),
             ended: 0,
             late: 0,
+            blocking: 0,
             in_steps: 0,
         }
     }
@@ -234,15 +238,19 @@ impl<'a> Run<'a> {
         let state = &mut self.tasks[task as usize];
         let Some(place) = state.parts.iter().position(|part| part.index == index) else { return Ok(()) };
         let mut called = state.parts.swap_remove(place);
-        let late = u64::from(called.number as usize + 1 < state.next);
+        let behind = called.number as usize + 1;
+        let is_late = behind < state.next;
+        let waits = |next: &Record| next.after == After::Collective(index);
+        let overlaps = !is_late && trace.tasks[task as usize].get(behind).is_some_and(|next| !waits(next));
         let mut steps = match called.steps.take() {
             Some(steps) => steps,
             None => {
+                self.blocking += u64::from(overlaps);
                 let Called { number, amounts, .. } = called;
                 let part = Part::new(trace, (Rank(task), number), index, amounts, &options.algorithms)?;
                 let is_world = trace.is_world(trace.collective(index).comm);
                 if !in_steps && is_world && self.actions.collective(task, &part, amounts) {
-                    self.leave(task, index, late);
+                    self.leave(task, index, is_late);
                     return Ok(());
                 }
                 self.actions.exported.expanded += u64::from(part.member.rank == 0);
@@ -268,7 +276,7 @@ impl<'a> Run<'a> {
                 }
                 steps.waits = false;
                 if steps.ended {
-                    self.leave(task, index, late);
+                    self.leave(task, index, is_late);
                     return Ok(());
                 }
             }
@@ -290,8 +298,8 @@ impl<'a> Run<'a> {
     }
 
     /// A rank's part of a collective has been written.
-    fn leave(&mut self, task: u32, index: CollectiveIndex, late: u64) {
-        self.late += late;
+    fn leave(&mut self, task: u32, index: CollectiveIndex, is_late: bool) {
+        self.late += u64::from(is_late);
         let state = &self.tasks[task as usize];
         if state.waits == Waits::Collective(index) || (state.waits == Waits::End && state.parts.is_empty()) {
             self.wake(task);

@@ -44,13 +44,20 @@ pub(super) fn write(export: &Export<'_>) -> Result<Exported, ExportError> {
     }
     run.actions.write_to(&mut out, 0).map_err(failed)?;
     new.finish().map_err(failed)?;
-    let Run { actions, late, in_steps, .. } = run;
+    let Run { actions, late, blocking, in_steps, .. } = run;
     let mut exported = actions.exported;
     if late > 0 {
         let late = Count(late, "call");
         exported.remarks.push(format!(
             "SimGrid's ranks wait in their collectives: {late} {} behind records that follow it in the trace",
             late.agree("stands", "stand")
+        ));
+    }
+    if blocking > 0 {
+        let blocking = Count(blocking, "call");
+        exported.remarks.push(format!(
+            "SimGrid's ranks wait in their collectives: {blocking} {} here, while the trace waits later (non-blocking)",
+            blocking.agree("blocks", "block")
         ));
     }
     if in_steps > 0 {

@@ -13,8 +13,20 @@ use vef_format::units::Ticks;
 /// Names of phases in an error.
 const MOST_NAMES: usize = 20;
 
-/// The stretches of each rank in a phase, in the given `entry` or in all of them; and a description.
+/// The stretches of each rank in a phase, in the given `entry` or in all of them; and a description. A phase `name:entry` goes first.
 pub(crate) fn phase(
+    trace: &Feed,
+    name: &str,
+    entry: Option<NonZeroU64>,
+) -> Result<(Vec<Vec<Stretch>>, String), PartError> {
+    match entry.map(|entry| find(trace, &format!("{name}:{entry}"), None)) {
+        Some(Ok(whole)) => Ok(whole),
+        None | Some(Err(PartError::UnknownPhase { .. })) => find(trace, name, entry),
+        Some(error) => error,
+    }
+}
+
+fn find(
     trace: &Feed,
     name: &str,
     entry: Option<NonZeroU64>,

@@ -126,6 +126,9 @@ pub struct ClockPair {
     pub nanos: u64,
 }
 
+/// Length of the name of [`RankInfo::only_phase`], at most, in bytes. A longer one might not fit into the facts of a file.
+pub const LONGEST_PHASE: usize = 1000;
+
 /// Facts on a rank and its process: enough to reproduce its placement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct RankInfo {
@@ -151,7 +154,7 @@ pub struct RankInfo {
     pub pid: u32,
     /// `CLOCK_REALTIME` when `MPI_Init` was entered, ns since 1970.
     pub realtime: u64,
-    /// The phase in which alone calls are recorded, if there is one.
+    /// The phase in which alone calls are recorded, if there is one: a name of at most [`LONGEST_PHASE`] bytes.
     pub only_phase: Option<String>,
 }
 
@@ -160,13 +163,19 @@ impl RankInfo {
     /// arguments come last).
     pub fn to_facts(&self, room: usize) -> String {
         let mut text = String::new();
+        let mut is_full = false;
         let mut line = |key: &str, value: &str| {
-            let escaped = value.replace('\\', "\\\\").replace('\n', "\\n");
-            if text.len() + key.len() + escaped.len() + 2 <= room {
+            let escaped = value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
+            is_full |= text.len() + key.len() + escaped.len() + 2 > room;
+            if !is_full {
                 let _ = writeln!(text, "{key}={escaped}");
             }
         };
         line("host", &self.host);
+        // Without it the times outside the phase would count as computing.
+        if let Some(phase) = &self.only_phase {
+            line("only_phase", phase);
+        }
         line("pid", &self.pid.to_string());
         line("realtime", &self.realtime.to_string());
         if let Some(local) = self.local_rank {
@@ -175,9 +184,6 @@ impl RankInfo {
         line("mpi", &self.mpi);
         line("library", &self.library);
         line("cores", &ranges(&self.cores));
-        if let Some(phase) = &self.only_phase {
-            line("only_phase", phase);
-        }
         for argument in &self.program {
             line("program", argument);
         }
@@ -244,6 +250,7 @@ fn unescape(text: &str) -> String {
         plain.push(match c {
             '\\' => match chars.next() {
                 Some('n') => '\n',
+                Some('r') => '\r',
                 Some(other) => other,
                 None => '\\',
             },
@@ -446,6 +453,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn info() -> RankInfo {
         RankInfo {
@@ -474,6 +482,46 @@ mod tests {
         }
         let short = info().to_facts(30);
         assert!(short.len() <= 30 && RankInfo::from_facts(Rank(3), 8, &short).is_ok());
+    }
+
+    /// Texts of characters that lines, escapes and C strings treat in a special way, of at most `most` bytes.
+    fn text(most: usize) -> impl Strategy<Value = String> {
+        let character = prop_oneof![
+            Just('\r'),
+            Just('\n'),
+            Just('\\'),
+            Just('\0'),
+            Just('r'),
+            Just('n'),
+            Just('='),
+            Just(char::REPLACEMENT_CHARACTER),
+            any::<char>()
+        ];
+        let characters = prop::collection::vec(character, 0..=most / 4);
+        (characters, 0..2usize).prop_map(move |(characters, long)| {
+            let text: String = characters.into_iter().collect();
+            text.repeat(if long == 0 || text.is_empty() { 1 } else { most / text.len() })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn facts_of_any_texts_come_back(
+            host in text(64),
+            only_phase in prop::option::of(text(LONGEST_PHASE)),
+            library in text(200),
+            program in prop::collection::vec(text(3000), 0..6),
+        ) {
+            let info = RankInfo { run: 0, host, only_phase, library, program, ..info() };
+            prop_assert_eq!(RankInfo::from_facts(Rank(3), 8, &info.to_facts(1 << 20)), Ok(info.clone()));
+            let bytes = header(&info, ClockPair::default());
+            prop_assert!(bytes.len() <= FACTS_END);
+            let length = u32::from_le_bytes(bytes[field::FACTS_LEN..][..4].try_into().unwrap()) as usize;
+            let facts = std::str::from_utf8(&bytes[field::FACTS..][..length]).unwrap();
+            let read = RankInfo::from_facts(Rank(3), 8, facts).unwrap();
+            prop_assert!(info.program.starts_with(&read.program));
+            prop_assert_eq!(RankInfo { program: Vec::new(), ..read }, RankInfo { program: Vec::new(), ..info });
+        }
     }
 
     /// A change here changes the format: increase [`VERSION`].

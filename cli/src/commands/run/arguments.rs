@@ -5,7 +5,7 @@ use crate::output::{Written, WrittenDirectory};
 use sim_example::quantity::{parse_bytes, parse_time};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE};
+use vef_format::capture::layout::{CHUNK_SIZE, HEADER_SIZE, LONGEST_PHASE};
 use vef_format::units::Bytes;
 
 /// Run an MPI program and capture the MPI calls of every rank
@@ -69,7 +69,7 @@ pub struct Arguments {
     #[arg(long)]
     pub live: bool,
     /// Record only while the program is in the phase of this name (vef_phase_begin)
-    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = phase)]
     pub only_phase: Option<String>,
     /// Record only these ranks, such as 0-3,8
     #[arg(long, value_name = "LIST")]
@@ -85,6 +85,15 @@ fn limit(text: &str) -> Result<Bytes, String> {
     match parse_bytes(text).map_err(|error| error.to_string())? {
         Bytes(size) if size < LEAST => Err(format!("must be at least {}K", LEAST >> 10)),
         size => Ok(size),
+    }
+}
+
+/// The name of a phase that the files of a capture have room for.
+fn phase(name: &str) -> Result<String, String> {
+    match name.len() {
+        0 => Err("a phase has a name".into()),
+        1..=LONGEST_PHASE => Ok(name.to_owned()),
+        length => Err(format!("a name of {length} bytes: a capture has room for {LONGEST_PHASE}")),
     }
 }
 
