@@ -471,6 +471,13 @@ fn a_cut_rank_has_its_whole_lines() {
     assert!(remark.ends_with("t.goal: the file ends within a rank, behind line 11"), "{remark}");
     assert_eq!((summary.calls["calc"], summary.calls["requires"], summary.messages), (2, 2, 1));
     assert_eq!(lines.iter().filter(|message| message.time.0 == 30).count(), 1);
+    let (summary, _) = goal(&text[..text.len() - 9], &partial).unwrap();
+    assert!(summary.remarks[0].ends_with("behind line 11"), "{:?}", summary.remarks);
+    // What looks like an end in a comment is none; a comment behind the last rank is no cut.
+    let (summary, _) = goal(&text.replace("c requires r\n", "c requires r // }\n"), &partial).unwrap();
+    assert_eq!(summary.remarks.len(), 1, "{:?}", summary.remarks);
+    let (summary, _) = goal(&format!("{}\n}}\n// the end", text), &partial).unwrap();
+    assert_eq!(summary.remarks, [""; 0]);
     // A fault that is no cut stays one.
     let error = goal(&text.replace("calc 30", "calc x"), &partial).unwrap_err();
     assert!(error.starts_with("t.goal:9: "), "{error}");

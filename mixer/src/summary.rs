@@ -172,13 +172,7 @@ impl Summary {
             (&cut, "that ended without MPI_Finalize, behind their last complete record"),
         ] {
             if !tasks.is_empty() {
-                let first: Vec<String> = tasks.iter().take(5).map(ToString::to_string).collect();
-                let more = if tasks.len() > 5 { ", …" } else { "" };
-                lines.push(format!(
-                    "calls of {} ({}{more}) {what}",
-                    Count(tasks.len(), "task"),
-                    first.join(", ")
-                ));
+                lines.push(format!("calls of {} {what}", Count(tasks.len(), "task")));
             }
         }
         lines

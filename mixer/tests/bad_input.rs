@@ -362,11 +362,7 @@ fn ranks_that_were_not_recorded_or_stopped_are_told_apart_from_killed_ones() {
     assert_eq!(summary.killed, [1, 2, 3].map(Rank));
     assert_eq!((&summary.unrecorded[..], &summary.stopped[..]), (&[Rank(1)][..], &[Rank(2)][..]));
     let lacks = summary.lacks();
-    let of = [
-        "calls of 1 task (1) not to be",
-        "calls of 1 task (2) behind the end",
-        "calls of 1 task (3) that ended",
-    ];
+    let of = ["calls of 1 task not to be", "calls of 1 task behind the end", "calls of 1 task that ended"];
     assert!(lacks.len() == 3 && lacks.iter().zip(of).all(|(lack, of)| lack.starts_with(of)), "{lacks:?}");
     // MPI_Init of three ranks of 10 ns each, without that of the one that was not recorded.
     assert_eq!(summary.spent.times.start_up, 30);

@@ -106,7 +106,7 @@ fn a_container_tells_how_it_was_captured() {
         [record(Some("MPI_Barrier"), Some(34)), record(None, None), record(Some("MPI_Send"), Some(5))];
     assert_eq!(job().captured_records(&wanted).unwrap(), records);
     let entry = Entry { function: String::new(), part: TimePart::Outside, calls: 0, took: Ticks(8) };
-    assert_eq!(job().captured_accounts().unwrap(), [(Rank(0), Account(vec![entry]), Ticks(8))]);
+    assert_eq!(job().captured_accounts().unwrap(), [(Rank(2), Account(vec![entry]), Ticks(8))]);
     // Behind the launch the first message is that of task 0; behind MPI_Init that of task 2 in the Barrier.
     for (from_launch, start) in [(true, 110), (false, 8)] {
         let mut job = job();

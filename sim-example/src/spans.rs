@@ -144,7 +144,9 @@ fn captured(
     states[State::Computing] = take(computing.max(times.outside.saturating_add(before)));
     states[State::Collective] = take(sum(is_collective));
     states[State::Send] = take(sum(sends).saturating_add(waits));
-    let own = take(sum(has_record));
+    // The rest of it is computing, but for what the trace leaves out.
+    let counted = states[State::Computing].saturating_sub(times.outside.saturating_add(before));
+    let own = take(sum(has_record).max(times.own.saturating_sub(counted)));
     states[State::Reception] = take(u64::MAX);
     (states, own)
 }
@@ -158,13 +160,14 @@ fn sends(entry: &Entry) -> bool {
     entry.part == TimePart::Send && !waits(entry)
 }
 
-/// Whether calls of MPI's own work have records: they begin a send or a collective. The time of others, such as `MPI_Irecv`, is computing.
+/// Whether calls of MPI's own work surely have records: they begin a send or a collective. The time of others, such as `MPI_Irecv`, is computing;
+/// `MPI_Start` may be of either kind.
 fn has_record(entry: &Entry) -> bool {
     let name = entry.function.trim_end_matches("_c");
     let begins = |of: &str| name.starts_with(of);
     let receives = matches!(name, "MPI_Irecv" | "MPI_Imrecv");
     let is_non_blocking = begins("MPI_I") && !begins("MPI_Info_") && !receives || begins("MPI_Comm_idup");
-    let is_send = matches!(name, "MPI_Bsend") || begins("MPI_Start") || begins("MPI_Pready");
+    let is_send = name == "MPI_Bsend" || begins("MPI_Pready");
     entry.part == TimePart::Own && (is_non_blocking || is_send)
 }
 
@@ -206,10 +209,16 @@ mod tests {
             entry("MPI_Wait", TimePart::Message, 10_000),
         ]);
         let span = Span { initialised: Ticks(0), in_records: false, finalised: None };
-        let (states, own) = captured(&span, &account, Ticks(1007), false, SendWaits::Apart);
-        let of =
-            [State::Computing, State::Send, State::Reception, State::Collective].map(|state| states[state]);
-        assert_eq!((of, own), ([1007, 450, 10_000, 0], 230));
+        let of = |account: &Account, computing| {
+            let (states, own) = captured(&span, account, Ticks(computing), false, SendWaits::Apart);
+            let of = [State::Computing, State::Send, State::Reception, State::Collective];
+            (of.map(|state| states[state]), own)
+        };
+        assert_eq!(of(&account, 1007), ([1007, 450, 10_000, 0], 230));
+        // Those that start receives are computing, those that start sends and what is one-sided are not.
+        let more = [entry("MPI_Startall", TimePart::Own, 500), entry("MPI_Put", TimePart::Own, 60)];
+        let all = Account(account.0.iter().cloned().chain(more).collect());
+        assert_eq!(of(&all, 1007 + 300), ([1307, 450, 10_000, 0], 230 + 200 + 60));
     }
 
     #[test]

@@ -52,8 +52,7 @@ const TIMED: [Section; 6] =
     [Section::Sends, Section::Synchronous, Section::Spans, Section::Times, Section::Moments, Section::Files];
 
 /// Facts on a trace's origin that say something of all its tasks.
-const OF_TASKS: [&str; 7] = [
-    About::OVERSUBSCRIBED,
+const OF_TASKS: [&str; 6] = [
     About::SEND_WAITS,
     About::PREEMPTED,
     About::POLLS,

@@ -205,7 +205,13 @@ fn facts_of_runs_stay_apart() {
         Reader::open(path).unwrap().about().facts(name).cloned().collect()
     };
     let run = work.path().join("run.vefx");
-    let origin = [(About::OWN_WORK, "2 s"), (About::NOT_IN_TRACE, "3 MPI_File_open"), ("program", "lmp")];
+    let crowded = "4 ranks on 2 cores of vm";
+    let origin = [
+        (About::OWN_WORK, "2 s"),
+        (About::NOT_IN_TRACE, "3 MPI_File_open"),
+        (About::OVERSUBSCRIBED, crowded),
+        ("program", "lmp"),
+    ];
     let origin = origin.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let about = About { origin, ..About::default() };
     vef_format::convert::convert(&plain, &run, &about, Settings::default()).unwrap();
@@ -215,6 +221,8 @@ fn facts_of_runs_stay_apart() {
     let (twice, more) = (work.path().join("twice.vefx"), work.path().join("more.vefx"));
     joined(&[&run, &run], &twice).unwrap();
     assert_eq!(facts(&twice, About::OWN_WORK), ["2 s (tasks 0–1)", "2 s (tasks 2–3)"]);
+    // One host is one.
+    assert_eq!(facts(&twice, About::OVERSUBSCRIBED), [crowded; 2]);
     joined(&[&run, &twice], &more).unwrap();
     let lacks = ["3 MPI_File_open (tasks 0–1)", "3 MPI_File_open (tasks 2–3)", "3 MPI_File_open (tasks 4–5)"];
     assert_eq!(facts(&more, About::NOT_IN_TRACE), lacks);

@@ -15,18 +15,21 @@ pub(super) struct Blocks {
     /// Line on which it begins.
     line: u32,
     at_end: bool,
+    /// Whether the current block ends with a brace, not with the file.
+    is_closed: bool,
     /// Bytes read.
     pub(super) read: u64,
 }
 
 impl Blocks {
     pub(super) fn new(input: Box<dyn Read>) -> Self {
-        Self { input, buffer: Vec::new(), begin: 0, line: 1, at_end: false, read: 0 }
+        Self { input, buffer: Vec::new(), begin: 0, line: 1, at_end: false, is_closed: false, read: 0 }
     }
 
     /// The length of the next block; at the end of the file, all that is left, which may be nothing.
     pub(super) fn load(&mut self) -> io::Result<usize> {
         let mut at = 0;
+        self.is_closed = false;
         loop {
             let found = memchr2(b'}', b'/', &self.rest()[at..]).map(|found| at + found);
             let Some(found) = found else {
@@ -37,6 +40,7 @@ impl Blocks {
                 continue;
             };
             if self.rest()[found] == b'}' {
+                self.is_closed = true;
                 return Ok(found + 1);
             }
             while self.rest().len() < found + 2 && self.more()? {}
@@ -82,8 +86,7 @@ impl Blocks {
 
     /// Whether the file ends within the block.
     pub(super) fn is_cut(&self, length: usize) -> bool {
-        let block = self.rest()[..length].trim_ascii_end();
-        !block.is_empty() && !block.ends_with(b"}")
+        !self.is_closed && self.words(length).any()
     }
 
     /// The length of the block without a last line that has no end.

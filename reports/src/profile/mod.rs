@@ -232,6 +232,8 @@ struct Sizes {
     runs: HashMap<u64, Vec<(Bytes, u64)>>,
     /// Ranks whose recording ended before `MPI_Finalize`: they may have sent more.
     unfinished: HashSet<Task>,
+    /// Ranks that were recorded in one phase only: they may have sent more in front of any message.
+    of_a_phase: HashSet<Task>,
 }
 
 impl Sizes {
@@ -257,11 +259,17 @@ impl Sizes {
         if events.ending() != Ending::Finished {
             self.unfinished.insert(rank);
         }
+        if events.only_phase().is_some() {
+            self.of_a_phase.insert(rank);
+        }
         Ok(())
     }
 
     /// The bytes of a message; none, if it was not sent. `None`: the send was not recorded.
     fn of(&self, place: Place, sender: Option<Task>) -> Option<Bytes> {
+        if sender.is_some_and(|sender| self.of_a_phase.contains(&sender)) {
+            return None;
+        }
         let runs = self.runs.get(&place.channel)?;
         let at = runs.partition_point(|&(_, last)| last < place.number);
         match runs.get(at) {
@@ -401,9 +409,16 @@ mod tests {
 
     /// The profile of ranks with these calls, by function, of 10 ns each, between `MPI_Init` and an end.
     fn profile(ranks: &[(&[(&str, Action<'_>)], Action<'_>)]) -> Profile {
+        profile_in(None, ranks)
+    }
+
+    /// The same, recorded in one phase only.
+    fn profile_in(phase: Option<&str>, ranks: &[(&[(&str, Action<'_>)], Action<'_>)]) -> Profile {
         let directory = tempfile::tempdir().unwrap();
         for (rank, (calls, end)) in (0u32..).zip(ranks) {
-            let info = RankInfo { rank: Task(rank), tasks: ranks.len() as u32, ..RankInfo::default() };
+            let only_phase = phase.map(str::to_owned);
+            let tasks = ranks.len() as u32;
+            let info = RankInfo { rank: Task(rank), tasks, only_phase, ..RankInfo::default() };
             let mut writer = RankWriter::create(directory.path(), &info).unwrap();
             let world = Action::Communicator(Communicator {
                 id: WORLD,
@@ -471,6 +486,10 @@ mod tests {
         assert_eq!((bytes(&partial, "MPI_Irecv"), partial.buffers), (8 + 1000, 1));
         let whole = profile(&[(&sender, Action::Finalize), (&receiver, stopped())]);
         assert_eq!((bytes(&whole, "MPI_Irecv"), whole.buffers), (8, 0));
+        // The first may have come from in front of the phase.
+        let of_phase =
+            profile_in(Some("solve"), &[(&sender, Action::Finalize), (&receiver, Action::Finalize)]);
+        assert_eq!((bytes(&of_phase, "MPI_Irecv"), of_phase.buffers), (2000, 2));
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub fn capture(run: &Arguments) -> Result<Ended, Failure> {
         attempt(match captured {
             true => parse(&["-o".as_ref(), trace.as_os_str(), "--".as_ref(), directory.as_os_str()])
                 .and_then(|arguments| super::mix::run(&arguments)),
-            false => Err(format!("{}: not written, as there is no capture", trace.display()).into()),
+            false => Err(format!("{}: not written, as nothing was recorded", trace.display()).into()),
         });
     }
     if captured && run.compress {

@@ -106,7 +106,7 @@ fn nothing_recorded(run: &Arguments, digest: &Digest) -> Option<String> {
         return Some(format!("--only-ranks {ranks} has none of MPI_COMM_WORLD's {}", digest.tasks));
     }
     let phase = run.only_phase.as_ref().filter(|_| digest.phases == 0)?;
-    Some(format!("no rank entered a phase {phase:?}"))
+    Some(format!("no recorded rank entered a phase {phase:?}"))
 }
 
 fn unreadable(error: CaptureError) -> bool {
