@@ -63,7 +63,8 @@ impl Findings {
         }
     }
 
-    fn add(&mut self, what: &str, is_error: bool, example: impl FnOnce() -> String) {
+    /// Notes a fault.
+    pub(crate) fn add(&mut self, what: &str, is_error: bool, example: impl FnOnce() -> String) {
         let at = self.all.iter().position(|finding| finding.what == what).unwrap_or_else(|| {
             let finding = Finding { what: what.to_owned(), is_error, count: 0, first: Vec::new() };
             self.all.push(finding);

@@ -1,7 +1,7 @@
 //! GOAL: the samples, with counts that were made independently; text and binary are the same; no input panics.
 
 use interchange::goal::{BinaryWriter, Operation, RankGraph, Reader, Schedule, TextWriter, What};
-use interchange::{Files, Format, Imported, Options, Quiet, Streams, Summary, import};
+use interchange::{ENDS_EARLY, Files, Format, Imported, Options, Quiet, Streams, Summary, import};
 use proptest::prelude::*;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -473,6 +473,14 @@ fn a_cut_rank_has_its_whole_lines() {
     assert_eq!(lines.iter().filter(|message| message.time.0 == 30).count(), 1);
     let (summary, _) = goal(&text[..text.len() - 9], &partial).unwrap();
     assert!(summary.remarks[0].ends_with("behind line 11"), "{:?}", summary.remarks);
+    // A check with the same option names what is left out, and refuses it no more than the import does.
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("t.goal");
+    std::fs::write(&file, text.replace("r: recv", "r: recv 8b from 0\ns: recv")).unwrap();
+    let files = Files::of(&[file]).unwrap();
+    let found = Format::Goal.info().checker.unwrap()(&files, &partial, &Quiet).unwrap();
+    let told: Vec<(&str, bool)> = found.iter().map(|fault| (&*fault.what, fault.is_error)).collect();
+    assert_eq!(told, [(ENDS_EARLY, false), ("receives without a send", false)]);
     // What looks like an end in a comment is none; a comment behind the last rank is no cut.
     let (summary, _) = goal(&text.replace("c requires r\n", "c requires r // }\n"), &partial).unwrap();
     assert_eq!(summary.remarks.len(), 1, "{:?}", summary.remarks);

@@ -42,7 +42,7 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
 pub(super) fn check(files: &Files, options: &Options, progress: &dyn Progress) -> Result<Vec<Finding>> {
     let mut findings = Findings::default();
     let Loaded { graph, .. } = load(files, options, progress, &mut findings, &mut Summary::default())?;
-    graph::check(graph, &mut findings);
+    graph::check(graph, options.partial, &mut findings);
     Ok(findings.all)
 }
 

@@ -4,7 +4,7 @@ use super::operation::What;
 use super::schedule::Schedule;
 use crate::error::{Problem, Result};
 use crate::files::Files;
-use crate::findings::{Finding, Findings};
+use crate::findings::{ENDS_EARLY, Finding, Findings};
 use crate::graph::{self, Act, Graph, Node, convert};
 use crate::options::{Options, Streams};
 use crate::progress::Progress;
@@ -32,7 +32,11 @@ pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn P
 pub(super) fn check(files: &Files, options: &Options, progress: &dyn Progress) -> Result<Vec<Finding>> {
     let mut findings = Findings::default();
     for path in &files.paths {
-        graph::check(graph(Schedule::read(path, options.partial, progress)?, options.streams), &mut findings);
+        let schedule = Schedule::read(path, options.partial, progress)?;
+        if let Some(cut) = &schedule.cut {
+            findings.warning(ENDS_EARLY, || cut.clone());
+        }
+        graph::check(graph(schedule, options.streams), options.partial, &mut findings);
     }
     Ok(findings.all)
 }

@@ -6,8 +6,8 @@ use super::yardstick;
 use crate::findings::Findings;
 use vef_format::units::Count;
 
-/// Finds circles, sends and receives without a partner, and operations that never end.
-pub(crate) fn check(mut graph: Graph, findings: &mut Findings) {
+/// Finds circles, sends and receives without a partner, which a `partial` import leaves out, and operations that never end.
+pub(crate) fn check(mut graph: Graph, partial: bool, findings: &mut Findings) {
     let order = match matching::topological(&graph) {
         Ok(order) => order,
         Err(circle) => {
@@ -20,10 +20,10 @@ pub(crate) fn check(mut graph: Graph, findings: &mut Findings) {
     };
     let mut pairs = matching::pair(&graph, order.as_deref());
     for &send in pairs.sends.iter().filter(|_| pairs.wildcards == 0) {
-        findings.error("sends without a receive", || graph.shown(send));
+        findings.add("sends without a receive", !partial, || graph.shown(send));
     }
     for &receive in &pairs.receives {
-        findings.error("receives without a send", || graph.shown(receive));
+        findings.add("receives without a send", !partial, || graph.shown(receive));
     }
     for &(send, receive) in &pairs.too_large {
         let shown = || format!("{} to {}", graph.shown(send), graph.shown(receive));
