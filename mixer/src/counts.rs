@@ -24,6 +24,7 @@ pub(crate) struct Counts {
     pub(crate) found_only: u64,
     pub(crate) never_synchronised: u64,
     pub(crate) outside_windows: u64,
+    pub(crate) shared_windows: u64,
     pub(crate) answered_outside: u64,
     pub(crate) partitions_not_ready: u64,
     pub(crate) partitions_inactive: u64,
@@ -45,7 +46,7 @@ impl Counts {
         }
         add!(events messages marks local_collectives agreements bytes threaded answering negative_times);
         add!(unknown_requests never_completed found_only skipped_unknown torn);
-        add!(never_synchronised outside_windows answered_outside);
+        add!(never_synchronised outside_windows shared_windows answered_outside);
         add!(partitions_not_ready partitions_inactive partitioned_sizes);
         self.spent.add(later.spent);
         for (name, tally) in later.not_representable {

@@ -81,6 +81,8 @@ pub struct Summary {
     pub never_synchronised: u64,
     /// Pairs of tasks and windows of other tasks where transfers reached beyond the memory of the window, or in front of it. They are in the trace.
     pub outside_windows: u64,
+    /// Calls of `MPI_Win_allocate_shared`: what programs load and store behind them is no call.
+    pub shared_windows: u64,
     /// One-sided requests that had their answers while the target, on the same host, was in no call of MPI.
     pub answered_outside: u64,
     /// Partitions of partitioned sends that were started, but never ready.
@@ -160,6 +162,10 @@ impl Summary {
             if count > 0 {
                 lines.push(format!("{} {what}", Count(count, one)).trim_end().to_owned());
             }
+        }
+        if self.shared_windows > 0 {
+            let calls = Count(self.shared_windows, "call");
+            lines.push(format!("loads and stores behind {calls} of MPI_Win_allocate_shared"));
         }
         // All of them are in the order of ranks.
         let is_cut = |task: &&Rank| {

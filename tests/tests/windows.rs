@@ -33,6 +33,26 @@ fn moved(trace: &Path) -> [u64; 2] {
     [of(0, 1), of(1, 0)]
 }
 
+/// What goes through shared memory is no call: that is said.
+#[test]
+fn a_shared_window_is_named() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "shared_window", &["tests/c/shared_window.c"]);
+        let [capture, trace] = ["capture", "t.vefx"].map(|name| work.path().join(name));
+        let mut command = vef();
+        command.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture).arg("--");
+        let told = run(command.arg(program)).success().stderr();
+        let lack = "loads and stores behind 2 calls of MPI_Win_allocate_shared";
+        assert!(told.contains(&format!("; not seen: {lack}")), "{mpi:?}: {told}");
+        assert!(!told.contains("all can be represented"), "{mpi:?}: {told}");
+        let told = run(vef().arg("mix").arg(&capture).arg("-o").arg(&trace)).success().stdout();
+        assert!(told.contains(&format!("not in the trace: {lack}")), "{mpi:?}: {told}");
+        let told = run(vef().arg("check").arg(&trace)).success();
+        assert!((told.stdout() + &told.stderr()).contains(lack), "{mpi:?}");
+    }
+}
+
 #[test]
 fn an_origin_that_is_killed_in_an_epoch() {
     for mpi in Mpi::installed() {

@@ -558,6 +558,8 @@ impl<'a> Builder<'a> {
             }
             counts.not_representable.insert(name.to_owned(), tally);
         }
+        let shared = functions.iter().filter(|function| function.name.starts_with("MPI_Win_allocate_shared"));
+        counts.shared_windows = shared.map(|function| function.calls).sum();
         counts.messages = task.sends.len() as u64;
         counts.local_collectives = task.collectives.into();
         counts.marks = task.records.len() as u64 - counts.messages - counts.local_collectives;

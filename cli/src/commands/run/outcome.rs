@@ -115,6 +115,8 @@ fn unreadable(error: CaptureError) -> bool {
 }
 
 fn summary(run: &Arguments, digest: &Digest) -> String {
+    let shared = digest.calls.iter().filter(|(name, _)| name.starts_with("MPI_Win_allocate_shared"));
+    let shared: u64 = shared.map(|(_, calls)| calls).sum();
     let mut text = format!(
         "{}, {}, {} with {}, {}",
         Count(digest.tasks, "rank"),
@@ -148,7 +150,10 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
             "; INCOMPLETE: recording stopped on {}{reasons}",
             Count(digest.stopped.len(), "rank")
         ));
-    } else if digest.unrecorded.is_empty() && run.only_phase.is_none() && digest.not_representable.is_empty()
+    } else if shared == 0
+        && digest.unrecorded.is_empty()
+        && run.only_phase.is_none()
+        && digest.not_representable.is_empty()
     {
         text.push_str("; all can be represented in a trace");
     }
@@ -171,6 +176,10 @@ fn summary(run: &Arguments, digest: &Digest) -> String {
                 calls.map(|(name, tally)| format!("{} × {name} ({})", Grouped(tally.calls), tally.bytes));
             text.push_str(&format!("; {what}: {}", calls.collect::<Vec<_>>().join(", ")));
         }
+    }
+    if shared > 0 {
+        let calls = Count(shared, "call");
+        text.push_str(&format!("; not seen: loads and stores behind {calls} of MPI_Win_allocate_shared"));
     }
     if digest.never_completed > 0 {
         text.push_str(&format!("; {} never completed", Count(digest.never_completed, "request")));
