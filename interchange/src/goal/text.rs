@@ -86,10 +86,10 @@ impl TextReader {
             true => parser.header().and_then(|_| parser.rank()),
             false => parser.rank(),
         };
-        if is_cut && !parser.words.any() {
-            self.cut = Some(parser.words.line - 1);
-        }
         let line = parser.words.line;
+        if is_cut {
+            self.cut = Some(self.blocks.last_line(whole));
+        }
         self.blocks.pass(length, line);
         let parsed = parsed.map_err(|(line, problem)| Located::line(&self.path, line.into(), problem))?;
         Ok(parsed.map(|(rank, line)| {

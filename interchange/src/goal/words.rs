@@ -94,6 +94,12 @@ impl Blocks {
         memrchr(b'\n', &self.rest()[..length]).map_or(0, |end| end + 1)
     }
 
+    /// The last line of the block up to there that has more than blanks.
+    pub(super) fn last_line(&self, length: usize) -> u32 {
+        let block = self.rest()[..length].trim_ascii_end();
+        self.line + block.iter().filter(|&&byte| byte == b'\n').count() as u32
+    }
+
     /// The words of the block that is loaded.
     pub(super) fn words(&self, length: usize) -> Words<'_> {
         Words { text: &self.rest()[..length], at: 0, line: self.line }

@@ -365,7 +365,7 @@ impl JobReport {
         });
         let pairs: Vec<String> = pairs.collect();
         let own = self.captured_own_ps.filter(|&own| own > 0).map_or(String::new(), |own| {
-            format!(", MPI's own work in sends and collectives {} (captured {})", Picos(0), Picos(own))
+            format!(", MPI's own work in calls that have records {} (captured {})", Picos(0), Picos(own))
         });
         let whose = if self.captured_tasks.is_some() { "tasks of the program" } else { "all tasks" };
         writeln!(out, "  {whose} together, furthest from the capture first: {}{own}", pairs.join(", "))
