@@ -430,7 +430,7 @@ fn every_prefix_is_refused_or_whole() {
     }
 }
 
-/// A file that ends anywhere behind its first rank is imported in part, and what is missing is told.
+/// A file that ends anywhere behind its first rank is imported in part; the summary names what is missing.
 #[test]
 fn every_prefix_has_its_whole_part() {
     let work = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Sources and tags of receives with wildcards, and which receives never complete: needed where they are posted, known where they complete.
 
 use std::collections::{HashMap, HashSet};
-use vef_format::capture::event::{Action, Completions, Outcome, PostReceive, RequestId};
+use vef_format::capture::event::{Action, Outcome, PostReceive, RequestId};
 use vef_format::capture::{Capture, CaptureError};
 use vef_format::ids::{CommRank, Rank};
 
@@ -26,13 +26,8 @@ impl Matched {
                 Action::Forget(request) => {
                     pending.remove(request);
                 }
-                Action::Complete(Completions::Run { first: RequestId { thread, number }, count }) => {
-                    for number in *number..number.saturating_add(*count) {
-                        pending.remove(&RequestId { thread: *thread, number });
-                    }
-                }
-                Action::Complete(Completions::List(list)) => {
-                    for completion in *list {
+                Action::Complete(list) => {
+                    for completion in list.iter() {
                         pending.remove(&completion.request);
                         match completion.outcome {
                             Outcome::Done => {}
