@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 
 use crate::groups::{CapturedTime, OfRun};
 use crate::input::Input;
@@ -22,9 +22,64 @@ use vef_format::operation::Operation;
 /// The heading of options that say how simulations run and what of their results is shown: they cannot be swept.
 pub const RUNS_AND_RESULTS: &str = "Runs and results";
 
+/// Options of `vef sim` that `-h` lists; `--help` lists all.
+const USUAL_OF_SIM: [&str; 24] = [
+    "trace",
+    "others",
+    "placement",
+    "calibration",
+    "compute_scale",
+    "phase",
+    "iterations",
+    "send_completion",
+    "topology",
+    "model",
+    "routing",
+    "preset",
+    "bandwidth",
+    "latency",
+    "sweep",
+    "output",
+    "links",
+    "critical_path",
+    "waits",
+    "draw",
+    "timeline",
+    "report",
+    "json",
+    "csv",
+];
+
+/// The same of `vef traffic`.
+const USUAL_OF_TRAFFIC: [&str; 14] = [
+    "topology",
+    "model",
+    "routing",
+    "preset",
+    "bandwidth",
+    "latency",
+    "pattern",
+    "sizes",
+    "load",
+    "saturation",
+    "seeds",
+    "vcs",
+    "json",
+    "csv",
+];
+
 /// Replay a trace on a simulated network
 #[derive(Args, Clone, Debug)]
-#[command(after_help = format!("\
+#[command(mut_args(|option| listed_by_h(option, &USUAL_OF_SIM)))]
+#[command(after_help = "\
+Examples:
+  vef sim app.vef
+  vef sim app.vef --topology fattree:4x8x2 --bandwidth 100Gbit/s --placement block:4
+  vef sim app.vef --topology torus:4x4x4 --preset ndr --critical-path
+  vef sim app.vef --sweep 'topology=torus:4x4|fattree:4x4x2' --sweep bandwidth=10G,25G,100G
+
+All options, topologies, routings and presets: vef sim --help")]
+#[command(after_long_help = format!("\
 {}
 
 Examples:
@@ -255,6 +310,12 @@ impl Sim {
     }
 }
 
+/// An option of a command that `-h` lists if it is `usual`.
+fn listed_by_h(option: Arg, usual: &[&str]) -> Arg {
+    let is_usual = usual.contains(&option.get_id().as_str()) || option.get_id() == "help";
+    option.hide_short_help(!is_usual)
+}
+
 /// What to do for a `--report` that is no page.
 const PAGE_ADVICE: &str = "--report writes an HTML page; write --json > RESULT.json, then vef report TRACE --sim RESULT.json --pdf FILE \
                            (or --svg DIR)";
@@ -362,7 +423,15 @@ impl Table {
 
 /// Run synthetic traffic on a simulated network: latency and saturation
 #[derive(Args, Debug)]
-#[command(after_help = format!("\
+#[command(mut_args(|option| listed_by_h(option, &USUAL_OF_TRAFFIC)))]
+#[command(after_help = "\
+Examples:
+  vef traffic --topology torus:8x8 --pattern uniform
+  vef traffic --topology dragonfly:2x4x2 --routing ugal --pattern adversarial --load 0.05:0.5:0.05
+  vef traffic --topology mesh:8x8 --pattern transpose --model packet --saturation 0.01
+
+All options, patterns, topologies, routings and presets, and what the columns mean: vef traffic --help")]
+#[command(after_long_help = format!("\
 Nodes submit messages at the given rate, whatever the network does (open loop). Latency counts from submission; the
 interval is the 95 % confidence interval of its mean. \"Accepted\" is the load that arrives of a node in the mean, \"worst\"
 of the node with the least. A load is stable if every node gets at least 95 % of its messages through and latency does
@@ -381,7 +450,7 @@ Examples:
 pub struct Traffic {
     #[command(flatten)]
     pub network: LinkNetwork,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Traffic and results")]
     pub traffic: sim_example::traffic::Traffic,
     /// Loads, as shares of the bandwidth of a node's link: FROM:TO:STEP, or a list
     #[arg(long, default_value = "0.1:1:0.1", value_name = "LOADS")]

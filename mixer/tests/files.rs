@@ -206,13 +206,36 @@ fn unknown_files_are_counted() {
 fn ends_of_split_accesses_are_counted_only_without_servers() {
     let mut program = Program::new(2);
     open(&mut program);
-    for function in ["MPI_File_read_all_end", "MPI_File_delete"] {
-        call(&mut program, 0, function, 8, Detail::None);
+    for (function, bytes) in [("MPI_File_read_all_end", 8), ("MPI_File_delete", 0)] {
+        call(&mut program, 0, function, bytes, Detail::None);
     }
     program.finish();
     let counted = |io| mixed(&program, io, "").1.not_representable.into_keys().collect::<Vec<_>>();
-    assert_eq!(counted(None), ["MPI_File_delete", "MPI_File_read_all_end"]);
-    assert_eq!(counted(Some(SERVERS)), ["MPI_File_delete"]);
+    // To delete a file moves nothing.
+    assert_eq!(counted(None), ["MPI_File_read_all_end"]);
+    assert_eq!(counted(Some(SERVERS)), [""; 0]);
+}
+
+/// `MPI_File_sync` waits for an answer of each server that keeps the file; its time is no computing.
+#[test]
+fn what_is_written_is_stored_by_all_servers_of_the_file() {
+    for (library, agreed) in [("MPICH", 0), ("Open MPI v4.1.4", 1)] {
+        let mut program = Program::new(2);
+        open(&mut program);
+        call(&mut program, 0, "MPI_File_write_at", 1, access(Some(0), true, false, None));
+        for task in [0, 1] {
+            call(&mut program, task, "MPI_File_sync", 0, access(None, true, true, None));
+        }
+        program.finish();
+        let (lines, summary) = mixed(&program, Some(SERVERS), library);
+        assert_eq!(messages(&lines, 0), [(3, 1), (3, 0), (4, 0)], "{library}");
+        assert_eq!(messages(&lines, 1), [(3, 0), (4, 0)], "{library}");
+        assert_eq!(messages(&lines, 3), [(0, 0), (0, 0), (1, 0)], "{library}");
+        let barriers = agreements(&lines, "0").into_iter().filter(|&part| part == [6, 0, 0]).count();
+        assert_eq!((barriers, summary.spent.calls_kept), (agreed, 0), "{library}");
+        // Without servers it is a call without a record.
+        assert!(mixed(&program, None, "MPICH").1.spent.calls_kept > 0);
+    }
 }
 
 /// The time of waiting for an access is that of files.

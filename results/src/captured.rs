@@ -31,7 +31,7 @@ pub fn computing_times(about: &About, sends: bool) -> Option<String> {
     let kept = [
         if sends { of(About::SEND_WAITS, "waits for the tasks' own sends") } else { Vec::new() },
         of(About::POLLS, "failed polls"),
-        of(About::OWN_WORK, "MPI calls that have no record (such as MPI_Irecv)"),
+        of(About::OWN_WORK, "MPI calls that have no record (such as MPI_Irecv and accesses to files)"),
     ]
     .concat();
     let without = about.facts(About::PREEMPTED).cloned().collect::<Vec<_>>();
@@ -69,7 +69,7 @@ mod tests {
             computing_times(&about, true).as_deref(),
             Some(
                 "computing times of the whole captured run contain 1 s of waits for the tasks' own sends, 2 s of MPI calls that have no \
-                 record (such as MPI_Irecv); they leave out 3 s in which tasks had no core"
+                 record (such as MPI_Irecv and accesses to files); they leave out 3 s in which tasks had no core"
             )
         );
         about.origin.retain(|(name, _)| name == About::PREEMPTED);

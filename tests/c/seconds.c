@@ -1,9 +1,9 @@
 /* Programs whose seconds are known: all work is sleep.
  *
  *     seconds recv|probe|iprobe|mprobe|improbe|threads   rank 0 sends ten tasks to each other rank, which sleeps 5 ms for each
- *     seconds dup|used|idup|split|split_type|create|create_group|cart|graph|file|resize|seek_shared|write_all|write_fails
- *                                              ten times: rank 0 sleeps 20 ms, all create (used: and use what they created; file: open; the last four: agree on an
- *                                              open file; write_fails: rank 1 cannot write)
+ *     seconds dup|used|idup|split|split_type|create|create_group|cart|graph|dist_graph|inter|merge|window|file|resize|seek_shared|write_all|
+ *             write_fails                      ten times: rank 0 sleeps 20 ms, all create (used: and use what they created; inter: between two halves;
+ *                                              file: open; the last four: agree on an open file; write_fails: rank 1 cannot write)
  *     seconds late_recv|late_wait                ten times: rank 0 sends 8 MB to rank 1, which sleeps 20 ms before it waits for them
  *     seconds late_ssend                         the same with one byte and MPI_Ssend
  *     seconds sends|isends|puts                  ten times: rank 1 computes 20 ms before it receives 8 MB of rank 0, which waits for
@@ -139,6 +139,20 @@ static void agree_on_file(void)
     if (failed) printf("failed\n");
 }
 
+/* Between the first and the second half of the ranks, which merge them again. */
+static void create_between_groups(MPI_Comm *made)
+{
+    static MPI_Comm half = MPI_COMM_NULL;
+    MPI_Comm between;
+    int is_upper = rank >= size / 2;
+    if (half == MPI_COMM_NULL) MPI_Comm_split(MPI_COMM_WORLD, is_upper, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, is_upper ? 0 : size / 2, 8, made);
+    if (is("inter")) return;
+    between = *made;
+    MPI_Intercomm_merge(between, is_upper, made);
+    MPI_Comm_free(&between);
+}
+
 static void create(void)
 {
     MPI_Comm made = MPI_COMM_NULL;
@@ -169,6 +183,17 @@ static void create(void)
     if (is("graph")) {
         for (i = 0; i < size; i++) index[i] = i + 1, edges[i] = (i + 1) % size;
         MPI_Graph_create(MPI_COMM_WORLD, size, index, edges, 0, &made);
+    }
+    if (is("dist_graph")) {
+        i = (rank + 1) % size;
+        edges[0] = (rank + size - 1) % size;
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, edges, MPI_UNWEIGHTED, 1, &i, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made);
+    }
+    if (is("inter") || is("merge")) create_between_groups(&made);
+    if (is("window")) {
+        MPI_Win window;
+        MPI_Win_create(&i, sizeof i, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+        MPI_Win_free(&window);
     }
     if (made != MPI_COMM_NULL) MPI_Comm_free(&made);
 }

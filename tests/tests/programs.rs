@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use vef_tests::spine::{capture_and_mix, holds_what_was_counted};
-use vef_tests::{Mpi, Wheel, from_pypi, installed, root, run, run_for, shared, vef};
+use vef_tests::{Mpi, Wheel, counts, from_pypi, installed, root, run, run_for, shared, vef};
 
 /// Minutes, on a busy machine with fewer cores than ranks.
 const LONG: Duration = Duration::from_secs(400);
@@ -136,22 +136,21 @@ fn holds_what_one_sided_calls_moved(intel: Mpi, home: &Path, program: &Path) {
     let trace = place("t.vef");
     let mixed = run(vef().args(["mix", "-i"]).arg(place("capture")).arg("-o").arg(&trace)).success();
     assert!(!mixed.stdout().contains("not in the trace"), "{}", mixed.stdout());
-    let mut moved = [[0u64; 2]; 2];
-    for line in std::fs::read_to_string(&trace).expect("a trace").lines() {
-        let fields: Vec<&str> = line.split(' ').collect();
-        if let [id, from, to, bytes, _, _, _] = fields[..]
-            && !id.starts_with('G')
-        {
-            let [from, to, bytes] = [from, to, bytes].map(|field| field.parse::<u64>().expect("a number"));
-            moved[from as usize][to as usize] += bytes;
-        }
-    }
     let [[sent, fetched, within], [other_sent, other_fetched, other_within]] = counted;
     assert!(sent > 10_000 && fetched > 10_000, "{printed}");
-    assert_eq!(moved, [[within, sent + other_fetched], [other_sent + fetched, other_within]]);
+    assert_eq!(moved(&trace), [[within, sent + other_fetched], [other_sent + fetched, other_within]]);
     let checked = run(vef().arg("check").arg(&trace)).success().stdout();
     assert!(checked.contains("complete: every record replays") && !checked.contains("warning"), "{checked}");
     run(vef().arg("sim").arg(&trace).args(["--topology", "switch:2", "--model", "packet"])).success();
+}
+
+/// Bytes of messages from each task to each.
+fn moved<const TASKS: usize>(trace: &Path) -> [[u64; TASKS]; TASKS] {
+    let mut moved = [[0; TASKS]; TASKS];
+    for ((from, to), (_, bytes)) in counts::of_trace(trace).traffic {
+        moved[from as usize][to as usize] += bytes;
+    }
+    moved
 }
 
 #[test]
@@ -223,6 +222,39 @@ fn the_mpi4py_wheel_on_both_mpis() {
         let alone = vef_tests::counts::of_trace(&work.path().join("out.vef"));
         let messages: u64 = alone.traffic.values().map(|pair| pair.0).sum();
         assert_eq!(messages, 2 * 3, "{alone:?}");
+    }
+}
+
+/// One-sided transfers of a Python program are the messages that it counted itself.
+#[test]
+fn one_sided_python_on_both_mpis() {
+    const RANKS: usize = 3;
+    for mpi in Mpi::installed() {
+        let Some(python) = python() else { continue };
+        let work = tempfile::tempdir().expect("a directory");
+        let which = format!("MPI4PY_LIBMPI={}", library(mpi, work.path()).display());
+        let path = format!("LD_LIBRARY_PATH={}", work.path().display());
+        let mut command = vef();
+        command.current_dir(work.path()).args(["run", "-n", "3", "--mpirun", &mpi.launcher().join(" ")]);
+        command
+            .args(["--mix", "rma.vef", "--", "env", &which, &path])
+            .arg(python)
+            .arg(root().join("tests/py/rma.py"));
+        let ended = run(&mut command).success();
+        assert!(ended.stderr().contains("all can be represented"), "{}", ended.stderr());
+        let printed = ended.stdout();
+        let (sent, fetched) = printed.trim().split_once(' ').expect("two numbers");
+        let [sent, fetched] = [sent, fetched].map(|bytes| bytes.parse::<u64>().expect("a number"));
+        assert!(sent > 0 && fetched > 0, "{mpi:?}: {printed}");
+        let mut expected = [[0; RANKS]; RANKS];
+        for rank in 0..RANKS {
+            let right = (rank + 1) % RANKS;
+            expected[rank][right] = sent;
+            expected[right][rank] = fetched;
+        }
+        assert_eq!(moved(&work.path().join("rma.vef")), expected, "{mpi:?}");
+        let checked = run(vef().current_dir(work.path()).args(["check", "rma.vef"])).success().stdout();
+        assert!(checked.contains("complete: every record replays"), "{checked}");
     }
 }
 

@@ -46,16 +46,27 @@ fn a_master_that_probes_waits_for_its_workers() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        // On a busy machine a new thread waits for a core, and polls are interrupted: that is computing. The others wait within MPI.
-        for way in ["iprobe", "improbe", "threads"] {
-            traced(mpi, &program, way, work.path());
-        }
-        for way in ["recv", "probe", "mprobe"] {
+        // Ten tasks of 5 ms for each of three workers.
+        let both = |way: &str| {
             let trace = traced(mpi, &program, way, work.path());
-            // Ten tasks of 5 ms for each of three workers.
             let (whole, fast) = (replayed(&trace, "1"), replayed(&trace, "1-3=0.1"));
             assert!(whole > 50.0, "{mpi:?} {way}: {whole} ms");
+            (whole, fast)
+        };
+        for way in ["recv", "probe", "mprobe"] {
+            let (whole, fast) = both(way);
             assert!(fast < 0.2 * whole, "{mpi:?} {way}: {whole} ms, with fast workers {fast} ms");
+        }
+        // On a busy machine a new thread waits for a core, and polls are interrupted: that is computing. The others wait within MPI.
+        for (way, most) in [("iprobe", 0.25), ("improbe", 0.25), ("threads", 0.8)] {
+            let mut times = Vec::new();
+            let waits = |_| {
+                std::fs::remove_dir_all(work.path().join(way)).ok();
+                let (whole, fast) = both(way);
+                times.push((whole, fast));
+                fast < most * whole
+            };
+            assert!((0..RUNS).any(waits), "{mpi:?} {way}: milliseconds, with fast workers: {times:?}");
         }
     }
 }
@@ -132,10 +143,21 @@ fn ranks_wait_for_each_other_where_something_is_created() {
     for mpi in Mpi::installed() {
         let work = tempfile::tempdir().expect("a directory");
         let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
-        let communicators =
-            ["dup", "used", "idup", "split", "split_type", "create", "create_group", "cart", "graph"];
-        let files = ["file", "resize", "seek_shared", "write_all", "write_fails"];
-        for way in communicators.into_iter().chain(files) {
+        let communicators = [
+            "dup",
+            "used",
+            "idup",
+            "split",
+            "split_type",
+            "create",
+            "create_group",
+            "cart",
+            "graph",
+            "dist_graph",
+        ];
+        let others =
+            ["inter", "merge", "window", "file", "resize", "seek_shared", "write_all", "write_fails"];
+        for way in communicators.into_iter().chain(others) {
             let trace = traced(mpi, &program, way, work.path());
             // Rank 0 sleeps for ten times 20 ms; the others do nothing but wait for it.
             let (whole, without) = (replayed(&trace, "1"), replayed(&trace, "0=0"));

@@ -250,7 +250,7 @@ fn time(spent: &Spent) -> Option<String> {
         .map(|(part, share)| format!("{part} {share}"))
         .collect();
     let computing = [
-        (spent.calls_kept, "in calls that have no record (such as MPI_Irecv)"),
+        (spent.calls_kept, "in calls that have no record (such as MPI_Irecv and accesses to files)"),
         (spent.polls_kept, "in failed polls"),
         (spent.send_waits, "in waits for own sends"),
         (spent.preempted_kept, "without a core"),
@@ -389,7 +389,7 @@ mod tests {
         let told = time(&spent).unwrap_or_default();
         assert!(
             told.ends_with(
-                "; as computing the trace has 0.1 % in calls that have no record (such as MPI_Irecv)"
+                "; as computing the trace has 0.1 % in calls that have no record (such as MPI_Irecv and accesses to files)"
             ),
             "{told}"
         );

@@ -48,10 +48,12 @@ impl Vef {
 }
 
 fn in_paragraphs(command: clap::Command) -> clap::Command {
-    let command = match command.get_after_help().map(ToString::to_string) {
-        Some(help) => command.after_help(joined(&help)),
-        None => command,
-    };
+    let [short, long] = [command.get_after_help(), command.get_after_long_help()];
+    let [short, long] = [short, long].map(|help| help.map(|help| joined(&help.to_string())));
+    // Without a long one, the short one is both.
+    let mut command = command;
+    command = short.into_iter().fold(command, clap::Command::after_help);
+    command = long.into_iter().fold(command, clap::Command::after_long_help);
     command.mut_subcommands(in_paragraphs)
 }
 
@@ -157,6 +159,21 @@ mod tests {
             assert!(given(&name).is_ok(), "{name}");
             let error = given("none").map(|_| ()).unwrap_err().to_string();
             assert_eq!(error.contains(&name), !ranks.contains(&model), "{error}");
+        }
+    }
+
+    /// `-h` of the commands with most options lists those that are used most, and fits on two screens.
+    #[test]
+    fn short_help_is_short() {
+        for (name, usual) in [("sim", 24), ("traffic", 14)] {
+            let mut vef = Vef::in_paragraphs();
+            vef.build();
+            let command = vef.find_subcommand_mut(name).unwrap();
+            let listed = command.get_arguments().filter(|option| !option.is_hide_short_help_set());
+            assert_eq!(listed.filter(|option| option.get_id() != "help").count(), usual, "{name}");
+            let [short, long] = [command.render_help(), command.render_long_help()];
+            let [short, long] = [short, long].map(|help| help.to_string().lines().count());
+            assert!(short < 120 && 2 * short < long, "{name}: {short} and {long} lines");
         }
     }
 

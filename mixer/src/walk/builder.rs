@@ -29,7 +29,7 @@ use std::sync::Arc;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{
     Action, CallSlot, Communicator, DatatypeId, Detail, Event, Members, Origin, PartitionedId, RequestId,
-    UNRECORDED,
+    UNRECORDED, moves_nothing,
 };
 use vef_format::capture::{Function, Group};
 use vef_format::container::Section;
@@ -552,8 +552,8 @@ impl<'a> Builder<'a> {
         for (call, tally) in not_representable {
             let function = call.index().and_then(|at| functions.get(at));
             let name = function.map_or("calls between communicators", |function| &function.name);
-            // Such a call ends an access that is in the trace.
-            if has_servers && name.starts_with("MPI_File_") && name.ends_with("_end") {
+            // The latter end an access that is in the trace.
+            if moves_nothing(name) || has_servers && name.starts_with("MPI_File_") && name.ends_with("_end") {
                 continue;
             }
             counts.not_representable.insert(name.to_owned(), tally);

@@ -48,6 +48,8 @@ pub(super) struct Agreements {
     are_sent: bool,
     /// Slots of the functions that access files at the shared pointer.
     shared: Vec<CallSlot>,
+    /// Slots of the functions that wait until the bytes of a file are stored.
+    storing: Vec<CallSlot>,
 }
 
 impl Agreements {
@@ -55,11 +57,15 @@ impl Agreements {
     pub(super) fn new(library: Option<Library>, functions: &[capture::Function]) -> Self {
         let agreement = |library: Library| functions.iter().map(move |call| library.agreement(&call.name));
         let is_shared = |name: &str| name.contains("_ordered") || name.contains("_shared");
-        let slots = (0..).map(CallSlot).zip(functions);
+        let slots = |of: &dyn Fn(&str) -> bool| {
+            let slots = (0..).map(CallSlot).zip(functions);
+            slots.filter(|(_, call)| of(&call.name)).map(|(slot, _)| slot).collect()
+        };
         Self {
             parts: library.into_iter().flat_map(agreement).collect(),
             are_sent: library.is_some(),
-            shared: slots.filter(|(_, call)| is_shared(&call.name)).map(|(slot, _)| slot).collect(),
+            shared: slots(&is_shared),
+            storing: slots(&|name| name.starts_with("MPI_File_sync")),
         }
     }
 
@@ -71,6 +77,11 @@ impl Agreements {
     /// Whether a call accesses a file at the shared pointer.
     pub(super) fn are_at_shared_pointer(&self, call: CallSlot) -> bool {
         self.shared.contains(&call)
+    }
+
+    /// Whether a call waits until the bytes of a file are stored.
+    pub(super) fn are_of_storing(&self, call: CallSlot) -> bool {
+        self.storing.contains(&call)
     }
 
     /// Those of a call; empty, if it creates no communicator.

@@ -79,7 +79,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Rule 16: a file is read or written. A collective access is one of each member, behind their agreement, unless they gather pieces in two
+    /// Rule 16: a file is read or written, or all its servers store what was written. A collective access is one of each member, behind their agreement, unless they gather pieces in two
     /// phases.
     pub(super) fn accessed(&mut self, event: &Event<'_>, io: &Io, bytes: Bytes) -> Result<(), Problem> {
         let mut chain = Chain::default();
@@ -122,7 +122,9 @@ impl Builder<'_> {
         }
         let at = file.displacement.saturating_add(at);
         let mut awaited = Lowered { part: TimePart::File, ..Lowered::of_window(Vec::new()) };
-        for (server, share) in servers.shares(first_server, at, bytes) {
+        let stores = self.agreements.are_of_storing(event.call);
+        let asked = servers.of_file(first_server).filter(|_| stores).map(|server| (server, Bytes::ZERO));
+        for (server, share) in servers.shares(first_server, at, bytes).chain(asked) {
             let moved = if io.write { [share, Bytes::ZERO] } else { [Bytes::ZERO, share] };
             awaited.receives.push(self.ask(
                 (event.start.0, 0),

@@ -56,6 +56,11 @@ impl OpenFile {
 }
 
 impl IoServers {
+    /// The servers of a file whose first stripe is on the server `first`.
+    pub(super) fn of_file(self, first: u32) -> impl Iterator<Item = u32> {
+        (0..self.width).map(move |nth| (first + nth) % self.count)
+    }
+
     /// The bytes of each server, of `bytes` at `at` in a file whose first stripe is on the server `first`; servers without
     /// some are left out.
     pub(super) fn shares(self, first: u32, at: u64, bytes: Bytes) -> impl Iterator<Item = (u32, Bytes)> {

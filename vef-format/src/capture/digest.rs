@@ -1,7 +1,7 @@
 //! Statistics of a capture, from one pass over its events.
 
 use super::encode::makes_request;
-use super::event::{Action, Communicator, Detail, Partitioned, Transfer, UNRECORDED};
+use super::event::{Action, Communicator, Detail, Partitioned, Transfer, UNRECORDED, moves_nothing};
 use super::{Capture, CaptureError, Ending};
 use crate::ids::{CommId, Rank};
 use crate::units::Bytes;
@@ -91,8 +91,9 @@ impl Digest {
                 Ok::<_, CaptureError>(())
             })?;
             digest.never_completed += made.saturating_sub(ended);
+            let others = events.functions().iter().zip(others);
             for (function, tally) in
-                events.functions().iter().zip(others).filter(|(_, tally)| tally.calls > 0)
+                others.filter(|(function, tally)| tally.calls > 0 && !moves_nothing(&function.name))
             {
                 let sum = digest.not_representable.entry(function.name.clone()).or_default();
                 sum.calls += tally.calls;

@@ -187,7 +187,7 @@ impl Capture {
                 EventSource::Legacy(Box::new(legacy::Events::open(main, rank, options)?))
             }
             None => {
-                let events = Box::new(events::FileEvents::new(file::RankFile::open(&self.file(rank))?)?);
+                let events = Box::new(events::FileEvents::new(self.open_rank(rank)?)?);
                 match self.worlds.as_ref().and_then(|(worlds, _)| Translation::new(worlds, rank)) {
                     Some(translation) => EventSource::OfWorlds(events, translation),
                     None => EventSource::Vefc(events),
@@ -237,8 +237,13 @@ impl Capture {
     pub fn functions(&self, rank: Rank) -> Result<Vec<Function>, CaptureError> {
         match self.legacy {
             Some(_) => Ok(Vec::new()),
-            None => Ok(file::RankFile::open(&self.file(rank))?.calls),
+            None => Ok(self.open_rank(rank)?.calls),
         }
+    }
+
+    fn open_rank(&self, rank: Rank) -> Result<file::RankFile, CaptureError> {
+        let info = self.rank(rank).cloned().unwrap_or_default();
+        file::RankFile::open(&self.file(rank), &info)
     }
 }
 
@@ -265,7 +270,9 @@ fn read_ranks(dir: &Path) -> Result<(Vec<RankInfo>, Vec<u64>), CaptureError> {
     let Some(first) = found.values().next() else {
         return Err(CaptureError::NoCapture(dir.to_path_buf()));
     };
-    let tasks = file::Header::read(first)?.info.tasks;
+    // Ranks that were killed in MPI_Init do not say how many there are.
+    let written = found.values().map(|path| file::Header::read(path)).find(|header| !is_unbegun(header));
+    let tasks = written.unwrap_or_else(|| file::Header::read(first))?.info.tasks;
     if let Some((&beyond, file)) = found.range(Rank(tasks)..).next() {
         let what = format!("rank {beyond} in a capture of {}", Count(tasks, "task"));
         return Err(CaptureError::Mixed { place: Place::file(file), what });
@@ -277,7 +284,13 @@ fn read_ranks(dir: &Path) -> Result<(Vec<RankInfo>, Vec<u64>), CaptureError> {
         let Some(file) = found.get(&rank) else {
             return Err(CaptureError::MissingRank { path: rank_path(dir, rank), rank, tasks });
         };
-        let file::Header { info, length, .. } = file::Header::read(file)?;
+        let header = file::Header::read(file);
+        if is_unbegun(&header) {
+            ranks.push(RankInfo { rank, tasks, ..RankInfo::default() });
+            lengths.push(0);
+            continue;
+        }
+        let file::Header { info, length, .. } = header?;
         if info.rank != rank || info.tasks != tasks {
             let what = format!("holds rank {} of {} tasks, not {rank} of {tasks}", info.rank, info.tasks);
             return Err(CaptureError::Mixed { place: Place::file(file), what });
@@ -293,6 +306,11 @@ fn read_ranks(dir: &Path) -> Result<(Vec<RankInfo>, Vec<u64>), CaptureError> {
         lengths.push(length);
     }
     Ok((ranks, lengths))
+}
+
+/// Whether the rank was killed before it wrote its header.
+fn is_unbegun(header: &Result<file::Header, CaptureError>) -> bool {
+    matches!(header, Err(CaptureError::Killed(_)))
 }
 
 /// The facts of the tasks in the older layout.
@@ -328,7 +346,7 @@ pub fn spawned_worlds(dir: &Path) -> Vec<(u32, PathBuf)> {
 fn meetings(dir: &Path, ranks: &[RankInfo], number: u32) -> Result<WorldMeetings, CaptureError> {
     let mut of_world = WorldMeetings::of(number);
     for info in ranks {
-        let file = file::RankFile::open(&rank_file(dir, info.rank))?;
+        let file = file::RankFile::open(&rank_file(dir, info.rank), info)?;
         of_world.add(info, |take| events::FileEvents::new(file)?.each(take))?;
     }
     Ok(of_world)

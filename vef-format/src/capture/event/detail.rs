@@ -103,6 +103,11 @@ pub enum Detail<'a> {
     Io(Io),
 }
 
+/// Whether a call of this function moves no data and waits for no other task, so that a trace lacks nothing without it.
+pub fn moves_nothing(function: &str) -> bool {
+    function == "MPI_File_delete"
+}
+
 impl Detail<'_> {
     /// Whether traces have the call all the same: one-sided communication, and the collectives by which all agree on a file.
     pub fn is_in_traces(&self) -> bool {

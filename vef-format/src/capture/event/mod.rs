@@ -13,7 +13,7 @@ mod request;
 
 pub use collective::{Collective, Neighbourhood, Topology};
 pub use communicator::{Communicator, Creation, Meeting, MeetingWay, Members, Origin, Remote, Split};
-pub use detail::{Detail, FileId, Io, Tile, Transfer, WindowId};
+pub use detail::{Detail, FileId, Io, Tile, Transfer, WindowId, moves_nothing};
 pub use message::{Datatype, DatatypeId, PostReceive, Receive, Send, SendMode};
 pub use partitioned::{Partitioned, PartitionedId, PartitionedInit};
 pub use request::{Completion, Completions, Outcome, RequestId};

@@ -316,6 +316,36 @@ fn impossible_events_are_refused() {
     }
 }
 
+/// A rank that was killed before it wrote its header is one without records, whichever it is; the others are whole.
+#[test]
+fn a_rank_that_was_killed_in_init_has_no_records() {
+    for killed in [0, 1] {
+        let dir = tempfile::tempdir().expect("a directory");
+        for rank in 0..2 {
+            let mut writer = RankWriter::create(dir.path(), &info(rank, 2)).expect("created");
+            for (start, action) in [(5, Action::Init), (10, Action::Finalize)] {
+                let (start, end, call) = (Nanos(start), Nanos(start + 4), CallSlot::NONE);
+                writer.event(&Event { start, end, thread: 0, call, action }).expect("accepted");
+            }
+            writer.finish().expect("finished");
+        }
+        std::fs::write(rank_path(dir.path(), Rank(killed)), [0; 65536]).expect("written");
+        let capture = Capture::open(dir.path()).expect("opened");
+        assert_eq!((capture.tasks(), capture.functions(Rank(killed)).expect("read")), (2, vec![]));
+        let count = |rank: u32| {
+            let (mut events, mut read) = (capture.events(Rank(rank)).expect("opened"), 0);
+            let counted = events.each(|_| {
+                read += 1;
+                Ok::<_, CaptureError>(())
+            });
+            counted.expect("read");
+            (read > 0, events.ending(), events.has_many_threads())
+        };
+        assert_eq!(count(killed), (false, Ending::Cut { torn: 0 }, false));
+        assert_eq!(count(1 - killed), (true, Ending::Finished, false));
+    }
+}
+
 #[test]
 fn what_is_no_capture_is_told_apart() {
     let dir = tempfile::tempdir().expect("a directory");
