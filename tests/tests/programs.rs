@@ -243,7 +243,9 @@ fn one_sided_python_on_both_mpis() {
         let ended = run(&mut command).success();
         assert!(ended.stderr().contains("all can be represented"), "{}", ended.stderr());
         let printed = ended.stdout();
-        let (sent, fetched) = printed.trim().split_once(' ').expect("two numbers");
+        // In front of the summary of the trace.
+        let line = printed.lines().next().expect("a line");
+        let (sent, fetched) = line.split_once(' ').expect("two numbers");
         let [sent, fetched] = [sent, fetched].map(|bytes| bytes.parse::<u64>().expect("a number"));
         assert!(sent > 0 && fetched > 0, "{mpi:?}: {printed}");
         let mut expected = [[0; RANKS]; RANKS];
