@@ -11,7 +11,7 @@ use crate::fit::fit;
 use crate::index::{ChannelIndex, CommIndex, MessageIndex};
 use crate::prepared::MessageRef;
 use crate::records::{Body, Cursor};
-use crate::summary::{SHOWN, Unmatched, UnmatchedKind, UnmatchedMessage};
+use crate::summary::{Unmatched, UnmatchedKind, UnmatchedMessage};
 use crate::task::{Fate, Found, Task};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -353,20 +353,16 @@ fn settle(
     let unmatched = without_message
         .filter(|&((_, &message), &fate)| message == MessageIndex::NONE && fate != Fate::Unawaited)
         .filter_map(|((receive, _), _)| Some((receive, task.receives.get(receive)?)));
-    let mut shown = Vec::new();
     for (receive, channel) in unmatched {
         settled.unmatched.receives += 1;
-        if shown.len() < SHOWN {
-            shown.push(UnmatchedMessage {
-                kind: UnmatchedKind::Receive,
-                task: own,
-                peer: Some(channel.peer),
-                tag: Some(channel.tag),
-                bytes: room(own, receive),
-            });
-        }
+        settled.unmatched.show(UnmatchedMessage {
+            kind: UnmatchedKind::Receive,
+            task: own,
+            peer: Some(channel.peer),
+            tag: Some(channel.tag),
+            bytes: room(own, receive),
+        });
     }
-    settled.unmatched.first.extend(shown);
     settled
 }
 
@@ -390,15 +386,13 @@ fn settle_messages(own: Rank, task: &Task, matches: &mut Matches, settled: &mut 
                 None => settled.cancelled += 1,
                 Some(channel) => {
                     settled.unmatched.sends += 1;
-                    if settled.unmatched.first.len() < SHOWN {
-                        settled.unmatched.first.push(UnmatchedMessage {
-                            kind: UnmatchedKind::Send,
-                            task: own,
-                            peer: Some(channel.peer),
-                            tag: Some(channel.tag),
-                            bytes: Some(bytes),
-                        });
-                    }
+                    settled.unmatched.show(UnmatchedMessage {
+                        kind: UnmatchedKind::Send,
+                        task: own,
+                        peer: Some(channel.peer),
+                        tag: Some(channel.tag),
+                        bytes: Some(bytes),
+                    });
                 }
             }
         }

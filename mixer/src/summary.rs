@@ -316,7 +316,7 @@ pub struct Unmatched {
     pub sends: u64,
     /// Receives that a call waited for, without a send.
     pub receives: u64,
-    /// The first of each by task, at most five.
+    /// The first of each kind by task that differ, at most five.
     pub first: Vec<UnmatchedMessage>,
 }
 
@@ -348,7 +348,7 @@ pub enum UnmatchedKind {
 }
 
 /// Number of messages that a report lists.
-pub(crate) const SHOWN: usize = 5;
+const SHOWN: usize = 5;
 
 impl Unmatched {
     /// Whether all sends and receives have partners.
@@ -360,10 +360,14 @@ impl Unmatched {
     pub(crate) fn merge(&mut self, other: Self) {
         self.sends = self.sends.saturating_add(other.sends);
         self.receives = self.receives.saturating_add(other.receives);
-        for message in other.first {
-            if self.first.iter().filter(|known| known.kind == message.kind).count() < SHOWN {
-                self.first.push(message);
-            }
+        other.first.into_iter().for_each(|message| self.show(message));
+    }
+
+    /// Lists a message behind those of its kind, unless there are enough or it is among them.
+    pub(crate) fn show(&mut self, message: UnmatchedMessage) {
+        let of_kind = self.first.iter().filter(|known| known.kind == message.kind);
+        if of_kind.count() < SHOWN && !self.first.contains(&message) {
+            self.first.push(message);
         }
     }
 }

@@ -4,13 +4,20 @@ use replay::{
     Computing, Container, Engine, Job, LeftOut, Link, Loaded, Part, PartError, Picos, Raw, Selection,
     SendCompletion, Stretch, yardstick,
 };
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use vef_format::container::{self, About, Note, Settings};
-use vef_format::ids::Rank;
+use vef_format::ids::{CollectiveId, MessageId, Rank};
 use vef_format::operation::OpCodes;
+use vef_format::record::Dependency;
 use vef_format::text::{Line, Reader};
 use vef_format::units::Ticks;
+
+/// Records, and computing in front of them that is left out and behind them that is not; they await nothing.
+fn stretch(records: Range<u64>, before: u64, behind: u64) -> Stretch {
+    Stretch { before: Ticks(before), behind: Ticks(behind), ..Stretch::of(records) }
+}
 
 /// A message takes 1 µs and 1 ns a byte.
 fn link() -> Link {
@@ -434,7 +441,6 @@ fn a_part_begins_and_ends_within_computing() {
     ];
     let job = || container(TEXT, &notes);
     let selection = Arc::new(job().select(&Part::phase("x").unwrap()).unwrap());
-    let stretch = |records, before, behind| Stretch { records, before: Ticks(before), behind: Ticks(behind) };
     assert_eq!(selection.stretches(Rank(0)), [stretch(1..2, 600, 20)]);
     assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 100, 3000)]);
     assert_eq!(run(job(), &selection), (4400 + 2000, 1, LeftOut::default()));
@@ -451,13 +457,41 @@ fn what_is_computed_behind_a_collective_waits_for_it() {
         };
         let notes = [of(0), of(1)].concat().concat();
         let selection = Arc::new(container(TEXT, &notes).select(&Part::phase("x").unwrap()).unwrap());
-        assert_eq!(
-            selection.stretches(Rank(0)),
-            [Stretch { records: 0..1, before: Ticks(0), behind: Ticks(behind) }]
-        );
+        let awaits = Some(Dependency::Collective(CollectiveId(0)));
+        assert_eq!(selection.stretches(Rank(0)), [Stretch { awaits, ..stretch(0..1, 0, behind) }]);
         run(container(TEXT, &notes), &selection).0
     };
     assert_eq!(time(300), time(0) + 300);
+}
+
+/// A phase lasts until what its last receive waits for is there, and what is computed behind that follows: whether the phase ends at once, and however
+/// often it is entered.
+#[test]
+fn what_is_computed_behind_a_reception_waits_for_it() {
+    // Task 0 computes 30 µs and sends, twice; task 1 waits for that, computes 40 µs, and waits again.
+    const WAITS: &str = "VEF3 2 6 0 0 0 0 1000\n\
+        0 0 1 1000 4 30000 -1\n1 1 1 0 0 100 -1\n2 0 1 1000 5 30000 0\n3 1 1 0 2 40000 0\n\
+        4 0 0 0 1 10 2\n5 1 1 0 2 700 2\n";
+    for (behind, entries) in [(0, 1), (300, 1), (300, 2)] {
+        let of = |task: u32, entry: u64| {
+            let begin = (entry, phase(true, "x"), if entry > 0 { behind } else { 0 });
+            let notes = [begin, (entry + 1, phase(false, "x"), behind)].map(|(place, mark, computed)| {
+                [mark, Note::BeforePhase(Ticks(computed))].map(|note| (task, place, note))
+            });
+            notes.concat()
+        };
+        let of = |task| (0..entries).flat_map(move |entry| of(task, entry));
+        let notes: Vec<_> = of(0).chain(of(1)).collect();
+        let job = || container(WAITS, &notes);
+        let selection = Arc::new(job().select(&Part::phase("x").unwrap()).unwrap());
+        let awaits = |id| Some(Dependency::Received(MessageId(id)));
+        let first = Stretch { awaits: awaits(0), ..stretch(0..1, 0, behind) };
+        let second = Stretch { awaits: awaits(2), ..stretch(1..2, behind, behind) };
+        assert_eq!(selection.stretches(Rank(1)), &[first, second][..entries as usize]);
+        // A message takes 2 µs.
+        let time = 32_000 + 40_000 * (entries - 1) + behind;
+        assert_eq!(run(job(), &selection), (time, entries, LeftOut::default()), "{behind} {entries}");
+    }
 }
 
 #[test]
@@ -492,7 +526,6 @@ fn captured_time_is_that_of_the_moments() {
         job().select(&Part::Captured { from: Picos(from), to: to.map(Picos) }).map(Arc::new)
     };
     let selection = select(3_000_000, Some(8_000_000)).unwrap();
-    let stretch = |records, before, behind| Stretch { records, before: Ticks(before), behind: Ticks(behind) };
     assert_eq!(selection.stretches(Rank(0)), [stretch(1..2, 1000, 0)]);
     assert_eq!(selection.stretches(Rank(1)), [stretch(1..1, 1000, 5000)]);
     assert_eq!(run(job(), &selection), (4000 + 2000, 1, LeftOut::default()));

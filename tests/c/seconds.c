@@ -10,6 +10,8 @@
  *                                                its own sends, or for what it puts
  *     seconds skew                               rank 3 is launched a second later than the others; then ten broadcasts
  *     seconds phases                             rank 0 sleeps 300 ms; MPI_Pcontrol(3), a stencil, MPI_Pcontrol(-3)
+ *     seconds received                           five times in MPI_Pcontrol(3): rank 0 sleeps 6 ms and sends; rank 1 receives and sleeps 4 ms; behind
+ *                                                it a barrier
  *     seconds marked_target|marked_threads       ten times rank 1 sleeps 12 ms in a phase (MPI_Pcontrol(6)), then longer, and prints for how many
  *                                                nanoseconds it was in it; meanwhile rank 0 gets from its window, or another thread of
  *                                                rank 1 sends
@@ -314,6 +316,24 @@ static void answer_in_phases(void)
     MPI_Win_free(&window);
 }
 
+/* Rank 1 waits for rank 0 at the end of a phase. */
+static void receive_in_phases(void)
+{
+    int data = 0;
+    for (int step = 0; step < 5; step++) {
+        MPI_Pcontrol(3);
+        if (rank == 0) {
+            work(6);
+            MPI_Send(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+        } else if (rank == 1) {
+            MPI_Recv(&data, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            work(4);
+        }
+        MPI_Pcontrol(-3);
+        if (step % 2) MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
 /* The other thread sends when the first one is in the phase, and long after that. */
 static void *send_twice(void *unused)
 {
@@ -368,6 +388,8 @@ int main(int argc, char **argv)
     } else if (strstr(mode, "marked")) {
         is("marked_target") ? answer_in_phases() : phases_beside_a_thread();
         if (rank == 1) printf("%lld\n", in_phase);
+    } else if (is("received")) {
+        receive_in_phases();
     } else if (is("some")) {
         wait_for_some();
     } else if (is("skew")) {

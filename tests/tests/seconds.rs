@@ -242,6 +242,29 @@ fn a_marked_phase_is_replayed_alone() {
     }
 }
 
+/// A phase has the waits of its last calls: what a rank computes behind its last receive begins when that is over.
+#[test]
+fn a_phase_waits_for_its_last_message() {
+    for mpi in Mpi::installed() {
+        let work = tempfile::tempdir().expect("a directory");
+        let program = mpi.compile(work.path(), "seconds", &["tests/c/seconds.c", "-lpthread"]);
+        let trace = traced(mpi, &program, "received", work.path());
+        let part = work.path().join("part.vefx");
+        run(vef().args(["cut", "--phase", "pcontrol_3"]).arg(&trace).arg("-o").arg(&part)).success();
+        let time = |trace: &Path, options: &[&str]| {
+            let mut command = vef();
+            command.args(["sim", "--model", "latency", "--json"]).args(options).arg(trace);
+            let result: Value = serde_json::from_str(&run(&mut command).success().stdout()).expect("JSON");
+            result["runtime_ps"].as_f64().expect("a time") / 1e9
+        };
+        let phase = time(&trace, &["--phase", "pcontrol_3"]);
+        // Rank 0 sleeps 5 × 6 ms in front of its messages, rank 1 4 ms behind the last one.
+        assert!((34.0..44.0).contains(&phase), "{mpi:?}: {phase} ms");
+        let cut = time(&part, &[]);
+        assert!((cut - phase).abs() < 1e-3, "{mpi:?}: {phase} ms, cut {cut} ms");
+    }
+}
+
 /// What ranks that are not recorded, or calls outside the phase that is, keep a rank waiting for is no computing.
 #[test]
 fn a_capture_of_a_part_has_the_computing_of_that() {

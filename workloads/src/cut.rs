@@ -24,6 +24,15 @@ pub struct Stretch {
     pub before: Ticks,
     /// Computing behind the last of them that is kept.
     pub behind: Ticks,
+    /// What the record behind the last of them depends on, if the part has it: a mark behind the last one waits for it.
+    pub awaits: Option<Dependency>,
+}
+
+impl Stretch {
+    /// Whether the part has a mark behind the last record.
+    fn has_mark(&self) -> bool {
+        self.behind.0 > 0 || self.awaits.is_some()
+    }
 }
 
 /// What is cut out of a trace.
@@ -61,6 +70,23 @@ struct Inside {
     records: u64,
     /// The number behind the greatest one.
     next: u64,
+}
+
+impl Inside {
+    /// Whether all members enter a collective inside.
+    fn is_whole(&self, id: &CollectiveId) -> bool {
+        self.collectives.get(id).is_some_and(|(within, all)| within == all)
+    }
+
+    /// The dependency of a record behind `last`: what it waits for outside is over, so that it follows the record in front.
+    fn after(&self, after: Dependency, last: Option<MessageId>) -> Dependency {
+        let is_inside = match &after {
+            Dependency::Start => true,
+            Dependency::Sent(id) | Dependency::Received(id) => self.lines.contains(id),
+            Dependency::Collective(id) => self.is_whole(id),
+        };
+        if is_inside { after } else { last.map_or(Dependency::Start, Dependency::Sent) }
+    }
 }
 
 /// Where a task's records are, and what became of the last one.
@@ -109,7 +135,7 @@ pub fn cut(
     let behind = what.records.iter().flat_map(|tasks| tasks.iter().enumerate());
     let behind = behind.filter(|(task, _)| part.numbers[*task].is_some());
     let behind = behind.flat_map(|(task, stretches)| stretches.iter().map(move |stretch| (task, stretch)));
-    let behind: Vec<_> = behind.filter(|(_, stretch)| stretch.behind.0 > 0).collect();
+    let behind: Vec<_> = behind.filter(|(_, stretch)| stretch.has_mark()).collect();
     if let Some((task, stretch)) = behind.iter().find(|(_, stretch)| stretch.records.is_empty()) {
         let time = Picos(stretch.behind.0.saturating_mul(clock.0));
         return Err(RewriteError::Unfit(format!(
@@ -152,21 +178,29 @@ pub fn cut(
                 return Ok(());
             };
             place.stretch = at;
-            let stretch = part.what.records.as_ref().map(|tasks| &tasks[task.index()][at]);
+            let stretches = part.what.records.as_ref().map(|tasks| &tasks[task.index()]);
+            let stretch = stretches.map(|stretches| &stretches[at]);
+            // The mark behind the stretch in front has waited.
+            let in_front = stretches.into_iter().flat_map(|stretches| stretches[..at].iter().rev());
+            let mut adjacent = in_front.take_while(|stretch| stretch.records.end == number);
+            if adjacent.any(|stretch| stretch.awaits.is_some()) {
+                *line_after(&mut line) = place.last.map_or(Dependency::Start, Dependency::Sent);
+            }
             let kept = part.kept(line, own, stretch, number, place.last, &inside, &mut next);
             place.last = match &kept {
                 Line::Message(message) => Some(message.id),
                 Line::Collective(_) | Line::Communicator { .. } => None,
             };
             writer.line(&kept).map_err(failed)?;
-            let Some(Stretch { records, behind: behind @ Ticks(1..), .. }) = stretch else { return Ok(()) };
-            if number + 1 == records.end {
-                let after = match &kept {
-                    Line::Collective(part) => Dependency::Collective(part.id),
-                    Line::Message(message) => Dependency::Sent(message.id),
-                    Line::Communicator { .. } => Dependency::Start,
+            let Some(stretch) = stretch.filter(|stretch| stretch.has_mark()) else { return Ok(()) };
+            if number + 1 == stretch.records.end {
+                let after = match (stretch.awaits, &kept) {
+                    (Some(awaited), _) => inside.after(awaited, place.last),
+                    (None, Line::Collective(part)) => Dependency::Collective(part.id),
+                    (None, Line::Message(message)) => Dependency::Sent(message.id),
+                    (None, Line::Communicator { .. }) => Dependency::Start,
                 };
-                let mark = mark(MessageId(next), own, after, *behind);
+                let mark = mark(MessageId(next), own, after, stretch.behind);
                 next += 1;
                 place.last = Some(mark.id);
                 writer.line(&Line::Message(mark)).map_err(failed)?;
@@ -185,6 +219,14 @@ fn line_time<'l>(line: &'l mut Line<'_>) -> &'l mut Ticks {
     match line {
         Line::Message(message) => &mut message.time,
         Line::Collective(part) => &mut part.time,
+        Line::Communicator { .. } => unreachable!("a communicator is of no task"),
+    }
+}
+
+fn line_after<'l>(line: &'l mut Line<'_>) -> &'l mut Dependency {
+    match line {
+        Line::Message(message) => &mut message.after,
+        Line::Collective(part) => &mut part.after,
         Line::Communicator { .. } => unreachable!("a communicator is of no task"),
     }
 }
@@ -267,6 +309,15 @@ impl Part<'_> {
                 false => left_out.receptions += 1,
             }
         }
+        for (stretches, number) in self.what.records.iter().flatten().zip(&self.numbers) {
+            for stretch in stretches.iter().filter(|_| number.is_some()) {
+                if let Some(Dependency::Received(id)) = stretch.awaits
+                    && inside.lines.contains(&id)
+                {
+                    inside.awaited.insert(id);
+                }
+            }
+        }
         let cut = inside.collectives.values().filter(|(within, all)| *within > 0 && within < all);
         left_out.collectives = cut.count() as u64;
         Ok((inside, left_out))
@@ -300,17 +351,7 @@ impl Part<'_> {
         inside: &Inside,
         next: &mut u64,
     ) -> Line<'static> {
-        let is_whole =
-            |id: &CollectiveId| inside.collectives.get(id).is_some_and(|(within, all)| within == all);
-        let after = |after: Dependency| {
-            let is_inside = match &after {
-                Dependency::Start => true,
-                Dependency::Sent(id) | Dependency::Received(id) => inside.lines.contains(id),
-                Dependency::Collective(id) => is_whole(id),
-            };
-            // What it waited for is over: it follows the record before.
-            if is_inside { after } else { last.map_or(Dependency::Start, Dependency::Sent) }
-        };
+        let after = |after| inside.after(after, last);
         let first = stretch.filter(|stretch| stretch.records.start == number);
         let before = first.map_or(0, |stretch| stretch.before.0);
         let time = |time: Ticks| Ticks(time.0.saturating_sub(before));
@@ -329,7 +370,7 @@ impl Part<'_> {
                     None => Line::Message(mark(message.id, own, after, time(message.time))),
                 }
             }
-            Line::Collective(part) if is_whole(&part.id) => {
+            Line::Collective(part) if inside.is_whole(&part.id) => {
                 let (after, time) = (after(part.after), time(part.time));
                 Line::Collective(vef_format::record::LocalCollective { task: own, after, time, ..part })
             }
@@ -346,11 +387,12 @@ impl Part<'_> {
     fn place(&self, task: Rank, record: u64) -> Option<u64> {
         let Some(records) = &self.what.records else { return Some(record) };
         let mut before = 0;
-        for Stretch { records, behind, .. } in &records[task.index()] {
+        for stretch in &records[task.index()] {
+            let Stretch { records, .. } = stretch;
             if record < records.end {
                 return (records.start <= record).then(|| before + record - records.start);
             }
-            before += records.end - records.start + u64::from(behind.0 > 0);
+            before += records.end - records.start + u64::from(stretch.has_mark());
         }
         None
     }

@@ -133,7 +133,7 @@ fn records_are_cut_out() {
     let work = tempfile::tempdir().unwrap();
     let ring = write(work.path(), "ring.vefx", "ring", &[4]);
     // A send and a mark in each of three iterations, then the last mark: the second iteration, and half of the computing behind it.
-    let stretch = Stretch { records: 2..4, before: Ticks(4_000), behind: Ticks(5_000) };
+    let stretch = Stretch { records: 2..4, before: Ticks(4_000), behind: Ticks(5_000), awaits: None };
     let what = Cut { tasks: None, records: Some(vec![vec![stretch]; 4]) };
     let to = work.path().join("second.vefx");
     let (header, left_out) = cut(&ring, &OpCodes::default(), &what, &to, Settings::default()).unwrap();
@@ -190,7 +190,7 @@ fn notes_are_kept() {
     cut(&Cut { tasks: Some(vec![Rank(3), Rank(0)]), records: None });
     assert_eq!(notes(&to, 0), (of_all, hosts(&["b", "a"])));
     // From record 2 on: what held before the part holds at its begin.
-    let stretch = Stretch { records: 2..5, before: Ticks(0), behind: Ticks(0) };
+    let stretch = Stretch { records: 2..5, before: Ticks(0), behind: Ticks(0), awaits: None };
     cut(&Cut { tasks: None, records: Some(vec![vec![stretch]; 4]) });
     let expected = ["0 Tag(5)", "1 Tag(6)", "0 Call(\"MPI_Send\")", "1 Call(\"MPI_Bsend\")"];
     assert_eq!(notes(&to, 1).0, expected);

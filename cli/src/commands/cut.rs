@@ -55,6 +55,7 @@ pub fn run(options: &Arguments) -> Result<(), Failure> {
                 records: stretch.records.clone(),
                 before: stretch.before,
                 behind: stretch.behind,
+                awaits: stretch.awaits,
             })
         };
         (0..tasks).map(|task| stretches(task).collect()).collect()

@@ -24,6 +24,7 @@ mod traffic;
 use crate::list::commands;
 use crate::output::Failure;
 use clap::CommandFactory;
+use clap::builder::StyledStr;
 use std::process::ExitCode;
 
 /// Captures the MPI traffic of programs and replays it on simulated networks.
@@ -48,12 +49,10 @@ impl Vef {
 }
 
 fn in_paragraphs(command: clap::Command) -> clap::Command {
-    let [short, long] = [command.get_after_help(), command.get_after_long_help()];
-    let [short, long] = [short, long].map(|help| help.map(|help| joined(&help.to_string())));
-    // Without a long one, the short one is both.
-    let mut command = command;
-    command = short.into_iter().fold(command, clap::Command::after_help);
-    command = long.into_iter().fold(command, clap::Command::after_long_help);
+    let joined = |help: Option<&StyledStr>| help.map(|help| joined(&help.to_string()));
+    let [short, long] = [command.get_after_help(), command.get_after_long_help()].map(joined);
+    let command = short.into_iter().fold(command, clap::Command::after_help);
+    let command = long.into_iter().fold(command, clap::Command::after_long_help);
     command.mut_subcommands(in_paragraphs)
 }
 

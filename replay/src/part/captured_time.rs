@@ -77,7 +77,8 @@ pub(crate) fn captured_time(
             })
             .map_err(LoadError::from)?;
         failed?;
-        stretches[task.index()].push(Stretch { records, before: Ticks(before), behind: Ticks(behind) });
+        let (before, behind) = (Ticks(before), Ticks(behind));
+        stretches[task.index()].push(Stretch { records, before, behind, awaits: None });
     }
     if last < begin {
         return Err(PartError::Late { from, last: Picos(last.saturating_mul(clock)) });

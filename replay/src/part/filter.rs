@@ -3,8 +3,8 @@
 use super::selection::Selection;
 use crate::sequence::{PAUSE, STARTED};
 use std::sync::Arc;
-use vef_format::ids::{CollectiveId, Rank};
-use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, MARK, Raw};
+use vef_format::ids::{CollectiveId, MessageId, Rank};
+use vef_format::raw::{DEPENDENCY, MARK, Raw};
 use vef_format::record::Dependency;
 
 /// How far the records of a task were read from the trace, for [`Selection::take`].
@@ -18,8 +18,6 @@ pub struct PlaceInPart {
     begun: bool,
     /// Computing that is yet to be left out in front of the first record of the stretch.
     before: u64,
-    /// The collective that is its last record so far, which what is computed behind it waits for.
-    entered: Option<u64>,
     left_out: LeftOut,
 }
 
@@ -54,6 +52,10 @@ impl Selection {
         let stretch = stretches.get(place.stretch).filter(|stretch| stretch.records.start <= number)?;
         if !std::mem::replace(&mut place.begun, true) {
             place.before = stretch.before.0;
+            if self.has_awaited(task, number) {
+                raw.tag &= !(DEPENDENCY | STARTED);
+                raw.after = 0;
+            }
         }
         let left_out = place.before.min(raw.time);
         raw.time -= left_out;
@@ -67,9 +69,6 @@ impl Selection {
             place.left_out.collective_parts += 1;
             let tag = raw.tag & DEPENDENCY | MARK | PAUSE;
             *raw = Raw { time: raw.time, after: raw.after, tag, ..Raw::NOTHING };
-        }
-        if is_record {
-            place.entered = (raw.tag & KIND == COLLECTIVE).then_some(raw.id);
         }
         Some(number)
     }
@@ -125,11 +124,14 @@ impl Filter {
                 return Ahead::Records;
             }
             (place.stretch, place.begun) = (place.stretch + 1, false);
-            if stretch.behind.0 > 0 {
-                let after = place.entered.take();
-                let tag =
-                    MARK | PAUSE | after.map_or(0, |id| Dependency::Collective(CollectiveId(id)).code());
-                let after = after.unwrap_or(0);
+            if stretch.behind.0 > 0 || stretch.awaits.is_some() {
+                let after = match stretch.awaits {
+                    Some(Dependency::Received(MessageId(id)) | Dependency::Collective(CollectiveId(id))) => {
+                        id
+                    }
+                    Some(Dependency::Start | Dependency::Sent(_)) | None => 0,
+                };
+                let tag = MARK | PAUSE | stretch.awaits.map_or(0, Dependency::code);
                 return Ahead::Pause(Raw { time: stretch.behind.0, after, tag, ..Raw::NOTHING }, place.next);
             }
         }

@@ -50,6 +50,7 @@ fn find(
                 records: begin..end,
                 before: Ticks(before),
                 behind: Ticks(behind),
+                awaits: None,
             });
         };
         while let Some(mark) = marks.next(reader).map_err(LoadError::from)? {

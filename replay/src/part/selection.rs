@@ -5,8 +5,9 @@ use super::ids::Ids;
 use crate::source::Feed;
 use std::fmt;
 use std::ops::Range;
-use vef_format::ids::Rank;
+use vef_format::ids::{CollectiveId, MessageId, Rank};
 use vef_format::raw::{COLLECTIVE, DEPENDENCY, KIND, Raw};
+use vef_format::record::Dependency;
 use vef_format::units::{Count, Grouped, Ticks};
 
 /// Records of a task that follow each other.
@@ -19,12 +20,15 @@ pub struct Stretch {
     pub before: Ticks,
     /// Computing behind the last of them that belongs to it.
     pub behind: Ticks,
+    /// The reception or the collective of the part, if any, that the record behind the last of them depends on: the wait for it belongs to the last
+    /// one, and so to the part.
+    pub awaits: Option<Dependency>,
 }
 
 impl Stretch {
     /// Whole records.
     pub fn of(records: Range<u64>) -> Self {
-        Self { records, before: Ticks(0), behind: Ticks(0) }
+        Self { records, before: Ticks(0), behind: Ticks(0), awaits: None }
     }
 }
 
@@ -32,6 +36,12 @@ impl Stretch {
 pub(super) fn holds(stretches: &[Stretch], number: u64) -> bool {
     let behind = stretches.partition_point(|stretch| stretch.records.end <= number);
     stretches.get(behind).is_some_and(|stretch| stretch.records.start <= number)
+}
+
+/// The first of the stretches of a task that ends directly in front of record `number`.
+fn ending_at(stretches: &[Stretch], number: u64) -> Option<usize> {
+    let at = stretches.partition_point(|stretch| stretch.records.end < number);
+    stretches.get(at).filter(|stretch| stretch.records.end == number).map(|_| at)
 }
 
 /// The records of a trace that a replay is about: the part of a run.
@@ -83,7 +93,8 @@ impl Selection {
                 numbers.resize(task.index() + 1, 0);
             }
             let number = &mut numbers[task.index()];
-            let inside = this.contains(task, *number);
+            let at = *number;
+            let inside = this.contains(task, at);
             *number += 1;
             this.of += 1;
             this.records += u64::from(inside);
@@ -92,12 +103,37 @@ impl Selection {
                 (false, COLLECTIVE) => this.collectives.insert(raw.id),
                 (false, _) => this.lines.insert(raw.id),
             }
+            let stretches = this.stretches.get_mut(task.index()).map_or(&mut [][..], Vec::as_mut_slice);
+            // What follows a stretch without records waited for that before it.
+            if let Some(ending) = ending_at(stretches, at)
+                && !stretches[ending].records.is_empty()
+            {
+                stretches[ending].awaits = match raw.tag & DEPENDENCY {
+                    2 => Some(Dependency::Received(MessageId(raw.after))),
+                    3 => Some(Dependency::Collective(CollectiveId(raw.after))),
+                    _ => None,
+                };
+            }
         })?;
+        let (lines, collectives) = (&this.lines, &this.collectives);
+        for stretch in this.stretches.iter_mut().flatten() {
+            stretch.awaits = stretch.awaits.filter(|awaited| match awaited {
+                Dependency::Received(MessageId(id)) => !lines.contains(*id),
+                Dependency::Collective(CollectiveId(id)) => !collectives.contains(*id),
+                Dependency::Start | Dependency::Sent(_) => false,
+            });
+        }
         let computes = |stretches: &Vec<Stretch>| stretches.iter().any(|stretch| stretch.behind > Ticks(0));
         match this.records > 0 || this.stretches.iter().any(computes) {
             true => Ok(this),
             false => Err(PartError::Empty(this.description)),
         }
+    }
+
+    /// Whether a stretch of a task ends directly in front of record `number`, and awaits what that depends on.
+    pub(super) fn has_awaited(&self, task: Rank, number: u64) -> bool {
+        let ending = ending_at(self.stretches(task), number);
+        ending.is_some_and(|at| self.stretches(task)[at].awaits.is_some())
     }
 
     /// What they are, for people.

@@ -31,8 +31,10 @@ pub fn text(profile: &Profile, only: Option<Section>, style: &TextStyle) -> Stri
             percent(share(profile.mpi_ns, profile.thread_ns)),
             time(picos(profile.thread_ns))
         ));
-        let unrecorded = unrecorded(profile.unrecorded, profile.tasks);
-        out.extend(unrecorded.map(|what| format!("  {what}\n")));
+    }
+    let mut unrecorded = unrecorded(profile.unrecorded, profile.tasks).map(|what| format!("  {what}\n"));
+    if only.is_none() {
+        out.extend(unrecorded.take());
     }
     for section in SECTIONS.into_iter().filter(|section| only.is_none_or(|only| only == *section)) {
         let table = match section {
@@ -55,6 +57,9 @@ pub fn text(profile: &Profile, only: Option<Section>, style: &TextStyle) -> Stri
         if section == Section::Ranks || only == Some(Section::Pairs) {
             out.push_str(&transfers(profile));
         }
+    }
+    if !out.is_empty() {
+        out.extend(unrecorded);
     }
     out
 }
