@@ -200,7 +200,8 @@ impl Engine {
                 let first = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
                 let end = first.checked_add(instance.tasks).filter(|end| *end < WakeTarget::HELD);
                 let number = self.jobs.len() as u32;
-                let end = end.ok_or(ReplayError::NoInstance { job: number, why: NoInstance::TooManyTasks })?;
+                let end =
+                    end.ok_or(ReplayError::NoInstance { job: number, why: NoInstance::TooManyTasks })?;
                 instance.first_task = first;
                 self.live.nodes.resize(end as usize, 0);
                 self.sequences.resize_with(end as usize, || idle(number));
