@@ -5,11 +5,18 @@
 where DIR has the libvef.so of `build`. ReplayJob is for configurations of your own: import it, or copy it.
 """
 import argparse
+import re
 
-import sst
-from sst.merlin.base import Job, NetworkInterface, System
-from sst.merlin.interface import LinkControl
-from sst.merlin.topology import topoDragonFly, topoFatTree, topoMesh, topoSingle, topoTorus
+try:
+    import sst
+    from sst.merlin.base import Job, NetworkInterface, System
+    from sst.merlin.interface import LinkControl
+    from sst.merlin.topology import topoDragonFly, topoFatTree, topoMesh, topoSingle, topoTorus
+except ImportError as error:
+    raise SystemExit("vef: %s: this is a configuration for the program sst, with merlin" % error)
+
+# Shapes that merlin's classes take: numbers from 1, divided by these.
+SHAPES = {"switch": "N", "mesh": "N(xN)*", "torus": "N(xN)*", "fattree": "(N,N:)*N", "dragonfly": "NxNxNxN"}
 
 
 class ReplayJob(Job):
@@ -34,6 +41,8 @@ def topology(text):
     """switch:N, mesh:AxB, torus:AxBxC, fattree:DOWN,UP:DOWN… or dragonfly:HOSTSxROUTERSxLINKSxGROUPS
     (hosts of a router, routers of a group, links between two groups)."""
     kind, _, shape = text.partition(":")
+    if not re.fullmatch(SHAPES.get(kind, "(?!)").replace("N", "[1-9][0-9]*"), shape, re.ASCII):
+        raise SystemExit("vef: --topology %s: it is %s" % (text, " ".join(topology.__doc__.split())))
     if kind == "switch":
         network = topoSingle()
         network.num_ports = int(shape)
@@ -43,11 +52,9 @@ def topology(text):
     elif kind == "fattree":
         network = topoFatTree()
         network.shape = shape
-    elif kind == "dragonfly":
+    else:
         network = topoDragonFly()
         network.hosts_per_router, network.routers_per_group, network.intergroup_links, network.num_groups = map(int, shape.split("x"))
-    else:
-        raise SystemExit("--topology %s: unknown" % text)
     return network
 
 

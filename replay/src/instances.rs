@@ -36,7 +36,7 @@ impl Engine {
         if self.ended {
             return Err(ReplayError::Ended);
         }
-        let (instance, nodes) = self.instance_of(job, nodes, start).map_err(|error| self.refuse(error))?;
+        let (instance, nodes) = self.instance_of(job, nodes, start)?;
         let number = self.admit(instance)?;
         let range = self.range(number);
         let Running { first_task, room, .. } = self.jobs[number as usize];
@@ -50,7 +50,7 @@ impl Engine {
             let range = self.range(number);
             self.sequences[range].fill_with(|| idle(number));
             self.close(number);
-            return Err(self.refuse(ReplayError::CannotBegin { job, error: Box::new(error) }));
+            return Err(ReplayError::CannotBegin { job, error: Box::new(error) });
         }
         Ok(number)
     }
@@ -200,10 +200,8 @@ impl Engine {
                 let first = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
                 let end = first.checked_add(instance.tasks).filter(|end| *end < WakeTarget::HELD);
                 let number = self.jobs.len() as u32;
-                let Some(end) = end else {
-                    let why = NoInstance::TooManyTasks;
-                    return Err(self.refuse(ReplayError::NoInstance { job: number, why }));
-                };
+                let end =
+                    end.ok_or(ReplayError::NoInstance { job: number, why: NoInstance::TooManyTasks })?;
                 instance.first_task = first;
                 self.live.nodes.resize(end as usize, 0);
                 self.sequences.resize_with(end as usize, || idle(number));

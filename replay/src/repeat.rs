@@ -47,9 +47,6 @@ impl Engine {
             }
             begun
         });
-        match begun {
-            Ok(()) => Ok(true),
-            Err(error) => Err(self.refuse(ReplayError::CannotBegin { job, error: Box::new(error) })),
-        }
+        begun.map(|()| true).map_err(|error| ReplayError::CannotBegin { job, error: Box::new(error) })
     }
 }

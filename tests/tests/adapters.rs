@@ -286,6 +286,53 @@ fn garnet_carries_a_trace() {
     assert!(stuck.starts_with("vef: ") && stuck.contains("in a circle"), "{stuck}");
 }
 
+/// What a configuration cannot take is named in one line, without Python's traceback.
+#[test]
+fn configurations_say_what_is_wrong() {
+    if !installed("python3") {
+        return;
+    }
+    let configured = |adapter: &str, arguments: &str| {
+        let mut python = Command::new("python3");
+        python.arg(root().join("tests/py/without_simulator.py"));
+        python.arg(root().join("adapters").join(adapter).join("replay.py")).arg("trace.vef");
+        run(python.args(arguments.split_whitespace()))
+    };
+    for shape in ["switch:16", "mesh:16", "torus:4x4", "fattree:16", "fattree:4,4:4", "dragonfly:2x4x1x9"] {
+        configured("sst", &format!("--topology {shape}")).success();
+    }
+    for shape in ["switch:x", "switch:0", "mesh:4xx4", "torus", "fattree:4:4", "dragonfly:2x4x1", "ring:16"] {
+        let said = configured("sst", &format!("--topology {shape}")).exited(1).stderr();
+        let expected = format!("vef: --topology {shape}: it is switch:N, mesh:AxB, ");
+        assert!(said.starts_with(&expected) && said.lines().count() == 1, "{said}");
+    }
+    for mesh in ["", "--topology Mesh_XY --mesh-rows 4", "--clock 5.12ns --packet 64"] {
+        configured("garnet", &format!("--nodes 16 {mesh}")).success();
+    }
+    for (wrong, code, says) in [
+        (
+            "--topology Mesh_XY",
+            1,
+            "--topology Mesh_XY --nodes 16 --routers 16 --mesh-rows 0 cannot be: assert ",
+        ),
+        ("--topology Mesh_XY --mesh-rows 3", 1, "--mesh-rows 3 cannot be: assert "),
+        ("--topology Ring", 1, "vef: --topology Ring: No module named 'topologies.Ring'"),
+        ("--clock 5.12nz", 2, "error: argument --clock: invalid clock value: '5.12nz'"),
+        ("--clock 0ns", 2, "error: argument --clock: invalid clock value: '0ns'"),
+        ("--nodes 0", 2, "error: argument --nodes: invalid count value: '0'"),
+        ("--link-width-bits 0", 2, "error: --packet must be a multiple of a flit's bytes"),
+    ] {
+        let said = configured("garnet", &format!("--nodes 16 {wrong}")).exited(code).stderr();
+        assert!(said.lines().last().is_some_and(|last| last.contains(says)), "{said}");
+        assert!(said.starts_with("usage: ") || said.lines().count() == 1, "{said}");
+    }
+    for (adapter, says) in [("sst", "No module named 'sst'"), ("garnet", "No module named 'm5'")] {
+        let script = root().join("adapters").join(adapter).join("replay.py");
+        let said = run(Command::new("python3").arg("-I").arg(script)).exited(1).stderr();
+        assert!(said.contains(says) && said.lines().count() == 1, "{said}");
+    }
+}
+
 /// Where the simulator is not installed, the script that builds its adapter says so in one line.
 #[test]
 fn build_scripts_say_what_is_missing() {

@@ -349,18 +349,21 @@ impl Collectives {
     }
 
     /// The task, counted over all jobs, of a rank of an open collective.
+    #[inline]
     pub(crate) fn task(&self, open: u32, rank: u32) -> u32 {
         let open = &self.open[open as usize];
         open.first_task + self.groups[open.group as usize].members[rank as usize].0
     }
 
     /// Sender and receiver, counted over all jobs, of the message that a part is about to send.
+    #[inline]
     pub(super) fn ends_of_pending(&self, at: u32) -> (u32, u32) {
         let part = &self.parts[at as usize];
-        (self.task(part.open, part.rank), self.task(part.open, part.pending.0))
+        (part.task, self.task(part.open, part.pending.0))
     }
 
     /// The task whose part with that key waits for the simulator to call for its message, if it does.
+    #[inline]
     pub(crate) fn waiting_part(&self, at: u32) -> Option<u32> {
         self.parts.get(at as usize).filter(|part| part.turn).map(|part| part.task)
     }
