@@ -70,10 +70,11 @@ const INSIDE: Field<40, 1> = Field;
 const PHASE: Field<41, 1> = Field;
 
 /// Whether the virtual network is chosen; then its directions in all dimensions but the first, one bit each,
-/// and the number of times the route has wrapped around.
+/// the number of times the route has wrapped around, and its direction in the first dimension.
 const CHOSEN: Field<0, 1> = Field;
 const DIRECTIONS: Field<1, 31> = Field;
 const WRAPPED: Field<32, 6> = Field;
+const FIRST: Field<38, 1> = Field;
 
 /// A torus or mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,6 +168,8 @@ impl Torus {
                 let positive = match way {
                     Way::Up => true,
                     Way::Down => false,
+                    // Routes with detours are random already; a fixed rule would only make routers unlike.
+                    Way::Either if policy.detours => choice.draw(route, 2, route.at) == 0,
                     Way::Either => {
                         let link = |way: u32| dimension.link(route.at, coordinate, way == 0);
                         choice.among(route, 2, coordinate % 2, &link) == 0
@@ -205,19 +208,31 @@ impl Torus {
         // Unfinished dimensions, with coordinate and direction.
         let mut open = [(0u8, 0u16, false); 32];
         let (mut count, mut left) = (0, 0);
+        let is_chosen = CHOSEN.get(route.state) == 1;
+        let negative = DIRECTIONS.get(route.state) << 1 | FIRST.get(route.state);
         for (at, dimension) in dimensions.iter().enumerate() {
             let coordinate = dimension.coordinate(route.at);
             let (steps, way) = dimension.way(coordinate, dimension.coordinate(target));
             if steps > 0 {
-                let positive = way == Way::Up || way == Way::Either && coordinate.is_multiple_of(2);
+                let positive = match way {
+                    Way::Up => true,
+                    Way::Down => false,
+                    Way::Either if is_chosen => negative >> at & 1 == 0,
+                    Way::Either => {
+                        let link = |way: u32| dimension.link(route.at, coordinate, way == 0);
+                        choice.among(route, 2, 0, &link) == 0
+                    }
+                };
                 open[count as usize] = (at as u8, coordinate as u16, positive);
                 count += 1;
                 left += steps;
             }
         }
-        if CHOSEN.get(route.state) == 0 {
-            let negative = open[..count as usize].iter().filter(|&&(at, _, positive)| at > 0 && !positive);
-            DIRECTIONS.set(&mut route.state, negative.map(|&(at, ..)| 1 << (at - 1)).sum());
+        if !is_chosen {
+            let negative = open[..count as usize].iter().filter(|&&(.., positive)| !positive);
+            let negative: u32 = negative.map(|&(at, ..)| 1u32 << at).sum();
+            FIRST.set(&mut route.state, negative & 1);
+            DIRECTIONS.set(&mut route.state, negative >> 1);
             CHOSEN.set(&mut route.state, 1);
         }
         let link = |way: u32| {
