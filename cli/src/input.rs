@@ -228,8 +228,9 @@ impl Input {
         }
         if let Some(share) = self.share_of_sending().filter(|&share| eager && share >= 0.05) {
             output::remark(format_args!(
-                "{}: {:.1} % of the captured time was sending, which costs nothing here; `vef sim --send-completion rendezvous-in-calls:64KiB` (or \
-                 rendezvous:SIZE, sent) has the network and the receivers decide on sends",
+                "{}: {:.1} % of the captured time was sending, which costs nothing here; with `vef sim --send-completion \
+                 rendezvous-in-calls:SIZE` the network and the receivers decide on sends of more than SIZE (64KiB of many MPIs; vef stats has the \
+                 sizes), with `sent` the network on all",
                 self.shown(),
                 100.0 * share
             ));

@@ -157,6 +157,8 @@ fn without_ranks(mut command: Command) -> Command {
     for id in unused {
         command = command.mut_arg(id, |option| option.hide(true));
     }
+    // No trace says how many nodes there are: the default is refused.
+    let command = command.mut_arg("topology", |topology| topology.hide_default_value(true));
     command.mut_arg("model", |model| model.value_parser(OfLinks(EnumValueParser::new())))
 }
 

@@ -36,6 +36,7 @@ pub(crate) struct Counts {
     pub(crate) killed: Vec<Rank>,
     pub(crate) stopped: Vec<Rank>,
     pub(crate) unrecorded: Vec<Rank>,
+    pub(crate) unbegun: Vec<Rank>,
 }
 
 impl Counts {
@@ -55,6 +56,7 @@ impl Counts {
         self.killed.extend(later.killed);
         self.stopped.extend(later.stopped);
         self.unrecorded.extend(later.unrecorded);
+        self.unbegun.extend(later.unbegun);
     }
 }
 

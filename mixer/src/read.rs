@@ -307,9 +307,9 @@ impl<'a> Reading<'a> {
                 return Err(CaptureError::InUse(Place::file(&self.capture.file(rank))).into());
             }
             Ending::Cut { torn } => torn.into(),
-            Ending::Finished | Ending::Stopped => 0,
+            Ending::Finished | Ending::Stopped | Ending::Unbegun => 0,
         };
-        let mut task = walk.finish(events.functions(), events.span())?;
+        let mut task = walk.finish(&events)?;
         let counts = &mut task.counts;
         (counts.skipped_unknown, counts.torn) = (events.skipped().values().sum(), torn);
         Ok(task)

@@ -188,7 +188,9 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
             origin.push((name.to_owned(), value.to_owned()));
         }
     };
-    if let Some(info) = capture.rank(Rank(0)) {
+    // Not every rank has facts.
+    let mut ranks = (0..capture.tasks()).filter_map(|rank| capture.rank(Rank(rank)));
+    if let Some(info) = ranks.find(|info| !capture.is_unbegun(info.rank)) {
         add("program", info.program.first().map_or("", String::as_str));
         add("command", &info.program.join(" "));
         add("host", &info.host);
@@ -239,13 +241,17 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     origin
 }
 
-/// The commands of an MPMD run other than that of task 0, each with its tasks.
+/// The commands of an MPMD run other than that of the first task with facts, each with its tasks.
 fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
     let mut programs: Vec<(Range<u32>, &[String])> = Vec::new();
     for rank in 0..capture.tasks() {
         let Some(info) = capture.rank(Rank(rank)) else { continue };
+        let is_unbegun = capture.is_unbegun(Rank(rank));
         match programs.last_mut() {
-            Some((ranks, program)) if *program == info.program && ranks.end == rank => ranks.end = rank + 1,
+            Some((ranks, program)) if (*program == info.program || is_unbegun) && ranks.end == rank => {
+                ranks.end = rank + 1;
+            }
+            _ if is_unbegun => {}
             _ => programs.push((rank..rank + 1, &info.program)),
         }
     }
@@ -256,15 +262,17 @@ fn further_programs(capture: &Capture) -> Vec<(Range<u32>, String)> {
 /// Maximum number of commands listed: more means that each task has its own arguments.
 const MOST_PROGRAMS: usize = 64;
 
-/// Notes the host of each task, if the capture has those of all its tasks. Each storage server is one; a network interface is where its task is.
+/// Notes the host of each task, if the capture has those of all its tasks; that of a task that recorded nothing is `unknown`. Each storage server is one; a network interface is where its task is.
 fn placement(
     capture: &Capture,
     storage: Range<u32>,
     interfaces: Range<u32>,
     writer: &mut container::Writer<&File>,
 ) -> Result<(), WriteError> {
-    let host =
-        |rank: u32| capture.rank(Rank(rank)).map(|info| info.host.as_str()).filter(|host| !host.is_empty());
+    let host = |rank: u32| match capture.is_unbegun(Rank(rank)) {
+        true => Some("unknown"),
+        false => capture.rank(Rank(rank)).map(|info| info.host.as_str()).filter(|host| !host.is_empty()),
+    };
     let Some(hosts) = (0..capture.tasks()).map(host).collect::<Option<Vec<&str>>>() else { return Ok(()) };
     let servers: Vec<String> = storage.map(|server| format!("storage{}", server - capture.tasks())).collect();
     let of_interfaces = hosts.iter().copied().take(interfaces.len());

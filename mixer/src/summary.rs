@@ -69,6 +69,8 @@ pub struct Summary {
     pub stopped: Vec<Rank>,
     /// Of these, tasks that were not to be recorded (`vef run --only-ranks`): they have no account of their time.
     pub unrecorded: Vec<Rank>,
+    /// Of these, tasks that recorded nothing, because they were killed in `MPI_Init` or their files are missing: they have no account of their time.
+    pub unbegun: Vec<Rank>,
     /// Calls lost because their task was killed while they were recorded.
     pub torn: u64,
     /// Completions of requests whose start is not in the capture.
@@ -168,13 +170,16 @@ impl Summary {
             lines.push(format!("loads and stores behind {calls} of MPI_Win_allocate_shared"));
         }
         // All of them are in the order of ranks.
-        let is_cut = |task: &&Rank| {
-            [&self.stopped, &self.unrecorded].into_iter().all(|tasks| tasks.binary_search(task).is_err())
-        };
+        let others = [&self.stopped, &self.unrecorded, &self.unbegun];
+        let is_cut = |task: &&Rank| others.into_iter().all(|tasks| tasks.binary_search(task).is_err());
         let cut: Vec<Rank> = self.killed.iter().filter(is_cut).copied().collect();
         for (tasks, what) in [
             (&self.unrecorded, "not to be recorded (vef run --only-ranks)"),
             (&self.stopped, "behind the end of their recording, which stopped before MPI_Finalize"),
+            (
+                &self.unbegun,
+                "that recorded nothing: they were killed in MPI_Init, or their files are missing",
+            ),
             (&cut, "that ended without MPI_Finalize, behind their last complete record"),
         ] {
             if !tasks.is_empty() {
@@ -182,6 +187,11 @@ impl Summary {
             }
         }
         lines
+    }
+
+    /// The tasks that ended without `MPI_Finalize`, or of which that is not known, but for those that were not to be recorded.
+    pub fn without_finalize(&self) -> impl Iterator<Item = Rank> {
+        self.killed.iter().copied().filter(|task| self.unrecorded.binary_search(task).is_err())
     }
 
     /// Hosts with more tasks than cores, whose times include waiting for a core.

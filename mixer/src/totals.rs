@@ -14,7 +14,7 @@ impl Summary {
             ($($name:ident)+) => { $(self.$name = counts.$name;)+ };
         }
         set!(events messages marks local_collectives agreements threaded answering negative_times unknown_requests);
-        set!(never_completed found_only skipped_unknown torn spent not_representable killed stopped unrecorded);
+        set!(never_completed found_only skipped_unknown torn spent not_representable killed stopped unrecorded unbegun);
         set!(never_synchronised outside_windows shared_windows answered_outside);
         set!(partitions_not_ready partitions_inactive partitioned_sizes);
         self.bytes = Bytes(counts.bytes);

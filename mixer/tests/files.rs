@@ -161,6 +161,8 @@ fn the_first_half_of_a_split_access_is_what_the_library_makes_of_it() {
         assert_eq!(agreed, gathered, "{library}");
         assert_eq!([0, 1].map(|task| messages(&lines, task)), expected, "{library}");
         assert!(summary.not_representable.is_empty(), "{:?}", summary.not_representable);
+        // What the second half waits for, the first one does in the trace.
+        assert_eq!(summary.spent.calls_kept, 0, "{library}");
     }
 }
 

@@ -311,10 +311,11 @@ fn text(summary: &Summary, servers_of_a_file: u32) -> String {
             "mixed in parts, with {spilled} in temporary files; at most {peak_memory} of memory"
         ));
     }
-    if !summary.killed.is_empty() {
-        let first: Vec<String> = summary.killed.iter().take(5).map(ToString::to_string).collect();
-        let more = if summary.killed.len() > 5 { ", …" } else { "" };
-        let tasks = Count(summary.killed.len(), "task");
+    let killed: Vec<String> = summary.without_finalize().map(|task| task.to_string()).collect();
+    if !killed.is_empty() {
+        let first = &killed[..killed.len().min(5)];
+        let more = if killed.len() > 5 { ", …" } else { "" };
+        let tasks = Count(killed.len(), "task");
         lines.push(format!("{tasks} without MPI_Finalize ({}{more})", first.join(", ")));
     }
     if summary.never_completed > 0 {

@@ -90,7 +90,10 @@ pub fn run(place: &Arguments) -> Result<(), Failure> {
             // If stdout is for a program, print the comparison on stderr.
             match place.format {
                 Shown::Table => output::result(compared(&found))?,
-                _ => output::remark(compared(&found)),
+                _ => {
+                    let text = compared(&found);
+                    text.lines().filter(|line| !line.is_empty()).for_each(|line| output::remark(line));
+                }
             }
             found.placement
         }

@@ -1,6 +1,6 @@
 //! What the rules of the walk share: the task that is being made, its communicators, channels and pending requests.
 
-use super::called::{Agreements, Probes};
+use super::called::{Agreements, Probes, ends_access};
 use super::locals::{Local, Locals};
 use super::notes::NoteTaker;
 use super::opened::Files;
@@ -31,7 +31,7 @@ use vef_format::capture::event::{
     Action, CallSlot, Communicator, DatatypeId, Detail, Event, Members, Origin, PartitionedId, RequestId,
     UNRECORDED, moves_nothing,
 };
-use vef_format::capture::{Function, Group};
+use vef_format::capture::{Ending, Function, Group};
 use vef_format::container::Section;
 use vef_format::ids::{CommId, CommRank, Rank};
 use vef_format::units::{Bytes, Nanos};
@@ -122,6 +122,8 @@ pub(super) enum RecordingEnd {
     Stopped,
     /// It was not to be recorded, and has no calls but `MPI_Init`.
     Unrecorded,
+    /// It did not begin: the process was killed in `MPI_Init`.
+    Unbegun,
 }
 
 /// A pending request.
@@ -275,7 +277,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The time of a call that made no record is in the next one, but for those outside the phase of a capture of one phase, and for synchronisations of windows,
-    /// polls and completions; these two are counted where they are.
+    /// polls and completions; these two are counted where they are. Where servers keep files, the first half of a split access has waited for them.
     #[inline(never)]
     fn without_record(&mut self, event: &Event<'_>) {
         let is_outside = !self.clock.is_recorded();
@@ -286,6 +288,8 @@ impl<'a> Builder<'a> {
         let took = event.end.0.saturating_sub(event.start.0);
         if is_outside && (takes_time || ends_something) {
             self.leave_out(event.thread, took);
+        } else if takes_time && self.options.io.is_some() && self.agreements.are_of_ending(event.call) {
+            self.timeline.waited(event, false);
         } else if takes_time {
             add_to(&mut self.task.counts.spent.calls_kept, self.timeline.of_own_work(took));
             self.timeline.worked(event.thread, took);
@@ -530,6 +534,15 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// The file says how its recording ended, also where no event does.
+    pub(super) fn ended(&mut self, ending: Ending) {
+        self.end = match (self.end, ending) {
+            (RecordingEnd::Cut, Ending::Stopped) => RecordingEnd::Stopped,
+            (RecordingEnd::Cut, Ending::Unbegun) => RecordingEnd::Unbegun,
+            (end, _) => end,
+        };
+    }
+
     #[cold]
     pub(super) fn not_representable(&mut self, call: CallSlot, bytes: Bytes) {
         self.not_representable.entry(call).or_default().add(bytes);
@@ -542,7 +555,7 @@ impl<'a> Builder<'a> {
         let has_servers = self.options.io.is_some();
         let account = clock.account(functions, span);
         // Nothing is known of the time of a rank that was not recorded.
-        if self.end != RecordingEnd::Unrecorded {
+        if !matches!(self.end, RecordingEnd::Unrecorded | RecordingEnd::Unbegun) {
             task.counts.spent.times = account.by_part();
             if let Some(notes) = &mut notes {
                 notes.account(&account);
@@ -553,7 +566,7 @@ impl<'a> Builder<'a> {
             let function = call.index().and_then(|at| functions.get(at));
             let name = function.map_or("calls between communicators", |function| &function.name);
             // The latter end an access that is in the trace.
-            if moves_nothing(name) || has_servers && name.starts_with("MPI_File_") && name.ends_with("_end") {
+            if moves_nothing(name) || has_servers && ends_access(name) {
                 continue;
             }
             counts.not_representable.insert(name.to_owned(), tally);
@@ -572,6 +585,7 @@ impl<'a> Builder<'a> {
             RecordingEnd::Finalized | RecordingEnd::Cut => {}
             RecordingEnd::Stopped => counts.stopped.push(self.rank),
             RecordingEnd::Unrecorded => counts.unrecorded.push(self.rank),
+            RecordingEnd::Unbegun => counts.unbegun.push(self.rank),
         }
         if let Some(notes) = notes {
             (task.notes, task.unplaced_notes) = notes.finish();

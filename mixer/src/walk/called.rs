@@ -40,6 +40,11 @@ impl Probes {
     }
 }
 
+/// Whether a function ends a split access to a file.
+pub(super) fn ends_access(function: &str) -> bool {
+    function.starts_with("MPI_File_") && function.ends_with("_end")
+}
+
 /// The collectives by which MPI agrees on communicators, by slot of the call table.
 #[derive(Debug)]
 pub(super) struct Agreements {
@@ -50,6 +55,8 @@ pub(super) struct Agreements {
     shared: Vec<CallSlot>,
     /// Slots of the functions that wait until the bytes of a file are stored.
     storing: Vec<CallSlot>,
+    /// Slots of the functions that end a split access to a file.
+    ending: Vec<CallSlot>,
 }
 
 impl Agreements {
@@ -66,6 +73,7 @@ impl Agreements {
             are_sent: library.is_some(),
             shared: slots(&is_shared),
             storing: slots(&|name| name.starts_with("MPI_File_sync")),
+            ending: slots(&ends_access),
         }
     }
 
@@ -82,6 +90,11 @@ impl Agreements {
     /// Whether a call waits until the bytes of a file are stored.
     pub(super) fn are_of_storing(&self, call: CallSlot) -> bool {
         self.storing.contains(&call)
+    }
+
+    /// Whether a call ends a split access to a file, which began with all of its requests.
+    pub(super) fn are_of_ending(&self, call: CallSlot) -> bool {
+        self.ending.contains(&call)
     }
 
     /// Those of a call; empty, if it creates no communicator.

@@ -58,9 +58,8 @@ use requested::Answers;
 pub(crate) use requested::{Answer, Fenced, Owed};
 pub(crate) use transfers::Told;
 use vef_format::capture::event::{Action, Creation, Detail, Event};
-use vef_format::capture::{Consumer, Events, Function};
+use vef_format::capture::{Consumer, Events};
 use vef_format::ids::Rank;
-use vef_format::units::Nanos;
 use windows::Windows;
 
 /// Walks over the events of one task.
@@ -109,13 +108,14 @@ impl<'a> Walk<'a> {
         Ok(self.0.finish(&[], Default::default()))
     }
 
-    /// Ends the walk; `functions` is the capture's call table, and `span` when its recording began and ended.
-    pub(crate) fn finish(mut self, functions: &[Function], span: (Nanos, Nanos)) -> Result<Task, MixError> {
+    /// Ends the walk of these `events`.
+    pub(crate) fn finish(mut self, events: &Events) -> Result<Task, MixError> {
         self.0.answer_rest().map_err(|problem| self.0.error(problem))?;
         self.0.windows_end();
         self.0.abandon_open_receives();
         self.0.resolve_probes();
-        Ok(self.0.finish(functions, span))
+        self.0.ended(events.ending());
+        Ok(self.0.finish(events.functions(), events.span()))
     }
 }
 
@@ -235,6 +235,7 @@ mod tests {
     use vef_format::ids::CommId;
     use vef_format::operation::{Amounts, Operation};
     use vef_format::units::Bytes;
+    use vef_format::units::Nanos;
 
     /// A lowered collective has as many messages and receives as it has peers: far more than a task has events.
     #[test]

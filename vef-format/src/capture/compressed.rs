@@ -54,7 +54,13 @@ pub struct Sizes {
 pub fn compress(dir: &Path, rank: Rank) -> Result<Sizes, CaptureError> {
     let from = rank_file(dir, rank);
     let io = |error| CaptureError::io(&from, error);
-    let mut plain = File::open(&from).map_err(io)?;
+    let mut plain = match File::open(&from) {
+        // Of a rank that was killed in MPI_Init.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Sizes { plain: 0, compressed: 0 });
+        }
+        opened => opened.map_err(io)?,
+    };
     let size = plain.metadata().map_err(io)?.len();
     if from.extension().is_some_and(|extension| extension == SUFFIX) {
         return Ok(Sizes { plain: size, compressed: size });

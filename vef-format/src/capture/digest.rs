@@ -101,7 +101,7 @@ impl Digest {
             }
             match events.ending() {
                 Ending::Finished => {}
-                Ending::Cut { .. } => digest.unfinished.push(rank),
+                Ending::Cut { .. } | Ending::Unbegun => digest.unfinished.push(rank),
                 Ending::Stopped if !is_recorded => digest.unrecorded.push(rank),
                 Ending::Stopped => digest.stopped.push(rank),
             }

@@ -28,6 +28,8 @@ pub enum Ending {
     },
     /// Recording stopped before the program ended.
     Stopped,
+    /// It did not begin: the program was killed in `MPI_Init`.
+    Unbegun,
 }
 
 /// Takes the events of a rank, one by one. A closure is one, too.

@@ -4,9 +4,8 @@ use super::error::CaptureError;
 use super::event::CallSlot;
 use super::input::{self, Input};
 use super::layout::{
-    CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, CHUNK_SIZE, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END,
-    HEADER_SIZE, HOLE_MARK, MAGIC, OLDEST, RankInfo, State, VERSION, call_field, checksum, field, u32_at,
-    u64_at,
+    CALL_ENTRY, CHUNK_HEADER, CHUNK_MARK, ChunkHeader, Clock, ClockPair, ENDIANNESS, FACTS_END, HEADER_SIZE,
+    HOLE_MARK, MAGIC, OLDEST, RankInfo, State, VERSION, call_field, checksum, field, u32_at, u64_at,
 };
 use super::word::COMPLETERS;
 use crate::error::Place;
@@ -33,20 +32,6 @@ impl Header {
     pub(super) fn read(path: &Path) -> Result<Self, CaptureError> {
         let (bytes, present) = input::head(path, FACTS_END).map_err(|e| CaptureError::io(path, e))?;
         Self::parse(path, &bytes, present)
-    }
-
-    /// Of a rank that was killed before it wrote anything.
-    fn without_records(info: RankInfo) -> Self {
-        Self {
-            info,
-            state: State::Running,
-            length: 0,
-            calls_at: field::FACTS,
-            calls: 0,
-            chunks_at: HEADER_SIZE,
-            chunk_size: CHUNK_SIZE,
-            pairs: [ClockPair::default(); 3],
-        }
     }
 
     /// Parses the first bytes of a file of `present` bytes.
@@ -217,12 +202,8 @@ pub struct Function {
 }
 
 impl RankFile {
-    /// Opens the file of the rank that `info` is of, if it was not killed before it wrote its facts: then it has no records.
-    pub(super) fn open(path: &Path, info: &RankInfo) -> Result<Self, CaptureError> {
-        let mut file = Self::begin_with(path, |bytes, present| match Header::parse(path, bytes, present) {
-            Err(CaptureError::Killed(_)) => Ok(Header::without_records(info.clone())),
-            header => header,
-        })?;
+    pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
+        let mut file = Self::begin(path)?;
         let (threads, pairs) = find_chunks(path, &file.input, &file.header)?;
         file.set_clock(pairs)?;
         file.threads = threads;
@@ -231,19 +212,11 @@ impl RankFile {
 
     /// Opens the file and reads its header only.
     pub(super) fn begin(path: &Path) -> Result<Self, CaptureError> {
-        Self::begin_with(path, |bytes, present| Header::parse(path, bytes, present))
-    }
-
-    /// Opens the file with the header that `parse` makes of its first bytes and its length.
-    fn begin_with(
-        path: &Path,
-        parse: impl FnOnce(&[u8], u64) -> Result<Header, CaptureError>,
-    ) -> Result<Self, CaptureError> {
         let io = |error| CaptureError::io(path, error);
         let input = Input::open(path).map_err(io)?;
         let mut first = Vec::new();
         input.read_at(&mut first, FACTS_END, 0).map_err(io)?;
-        let header = parse(&first, input.length())?;
+        let header = Header::parse(path, &first, input.length())?;
         let (threads, calls) = (Vec::new(), Vec::new());
         let completers = [CallSlot::NONE; COMPLETERS.len()];
         Ok(Self {

@@ -41,7 +41,7 @@ use crate::error::Place;
 use crate::ids::Rank;
 use crate::units::{Count, Nanos};
 use event::Event;
-use layout::spawned_number;
+use layout::{State, spawned_number};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -70,6 +70,8 @@ pub enum Layout {
 pub struct Capture {
     dir: PathBuf,
     ranks: Vec<RankInfo>,
+    /// Those that recorded nothing, ascending.
+    unbegun: Vec<Rank>,
     identity: u64,
     /// If there are several worlds, these, and their directories.
     worlds: Option<(Arc<Worlds>, Vec<PathBuf>)>,
@@ -90,7 +92,8 @@ impl Capture {
             let main = legacy::Main::open(path)?;
             let (ranks, identity) = (legacy_ranks(&main), hash(&main.tasks));
             let legacy = Some((main, options.clone()));
-            return Ok(Self { dir: path.to_path_buf(), ranks, identity, worlds: None, legacy });
+            let (dir, unbegun) = (path.to_path_buf(), Vec::new());
+            return Ok(Self { dir, ranks, unbegun, identity, worlds: None, legacy });
         }
         if path.is_file() {
             return Err(CaptureError::File { path: path.to_path_buf(), what: in_place_of_a_capture(path) });
@@ -98,16 +101,23 @@ impl Capture {
         let launched = read_ranks(path)?;
         let spawned = spawned_worlds(path);
         if spawned.is_empty() {
-            let (ranks, lengths) = launched;
+            let World { ranks, lengths, unbegun } = launched;
             let identity = hash(&(&ranks, lengths));
-            return Ok(Self { dir: path.to_path_buf(), ranks, identity, worlds: None, legacy: None });
+            return Ok(Self {
+                dir: path.to_path_buf(),
+                ranks,
+                unbegun,
+                identity,
+                worlds: None,
+                legacy: None,
+            });
         }
-        let mut meetings = vec![meetings(path, &launched.0, 0)?];
+        let mut meetings = vec![meetings(path, &launched, 0)?];
         let (mut dirs, mut worlds) = (vec![path.to_path_buf()], vec![launched]);
         for (number, dir) in spawned {
             // One that cannot be read is left out: the others are whole without it.
             if let Ok((world, met)) = read_ranks(&dir)
-                .and_then(|world| self::meetings(&dir, &world.0, number).map(|met| (world, met)))
+                .and_then(|world| self::meetings(&dir, &world, number).map(|met| (world, met)))
             {
                 meetings.push(met);
                 worlds.push(world);
@@ -115,15 +125,17 @@ impl Capture {
             }
         }
         let (joined, parts) = Worlds::joined(meetings);
-        let (mut ranks, mut lengths) = (Vec::new(), Vec::new());
+        let (mut ranks, mut lengths, mut unbegun) = (Vec::new(), Vec::new(), Vec::new());
         for &part in &parts {
-            ranks.extend_from_slice(&worlds[part].0);
-            lengths.extend_from_slice(&worlds[part].1);
+            let world: &World = &worlds[part];
+            unbegun.extend(world.unbegun.iter().map(|rank| Rank(rank.0 + ranks.len() as u32)));
+            ranks.extend_from_slice(&world.ranks);
+            lengths.extend_from_slice(&world.lengths);
         }
         let identity = hash(&(&ranks, lengths));
         let dirs = parts.into_iter().map(|part| dirs[part].clone()).collect();
         let worlds = Some((Arc::new(joined), dirs));
-        Ok(Self { dir: path.to_path_buf(), ranks, identity, worlds, legacy: None })
+        Ok(Self { dir: path.to_path_buf(), ranks, unbegun, identity, worlds, legacy: None })
     }
 
     /// Number of tasks.
@@ -186,8 +198,9 @@ impl Capture {
             Some((main, options)) => {
                 EventSource::Legacy(Box::new(legacy::Events::open(main, rank, options)?))
             }
+            None if self.is_unbegun(rank) => EventSource::Unbegun,
             None => {
-                let events = Box::new(events::FileEvents::new(self.open_rank(rank)?)?);
+                let events = Box::new(events::FileEvents::new(file::RankFile::open(&self.file(rank))?)?);
                 match self.worlds.as_ref().and_then(|(worlds, _)| Translation::new(worlds, rank)) {
                     Some(translation) => EventSource::OfWorlds(events, translation),
                     None => EventSource::Vefc(events),
@@ -237,14 +250,24 @@ impl Capture {
     pub fn functions(&self, rank: Rank) -> Result<Vec<Function>, CaptureError> {
         match self.legacy {
             Some(_) => Ok(Vec::new()),
-            None => Ok(self.open_rank(rank)?.calls),
+            None if self.is_unbegun(rank) => Ok(Vec::new()),
+            None => Ok(file::RankFile::open(&self.file(rank))?.calls),
         }
     }
 
-    fn open_rank(&self, rank: Rank) -> Result<file::RankFile, CaptureError> {
-        let info = self.rank(rank).cloned().unwrap_or_default();
-        file::RankFile::open(&self.file(rank), &info)
+    /// Whether `rank` recorded nothing, not even facts: it was killed in `MPI_Init`.
+    pub fn is_unbegun(&self, rank: Rank) -> bool {
+        self.unbegun.binary_search(&rank).is_ok()
     }
+}
+
+/// The ranks of one world.
+struct World {
+    ranks: Vec<RankInfo>,
+    /// Lengths of their files.
+    lengths: Vec<u64>,
+    /// Those that recorded nothing, ascending.
+    unbegun: Vec<Rank>,
 }
 
 /// What the file `path` is, which is no directory with a capture.
@@ -264,33 +287,41 @@ fn hash(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Reads the facts of all ranks in `dir`, and the lengths of their files; all must be there and belong to one run.
-fn read_ranks(dir: &Path) -> Result<(Vec<RankInfo>, Vec<u64>), CaptureError> {
+/// Reads the facts of all ranks in `dir`, and the lengths of their files; all must be there and belong to one run. If none of them has ended its
+/// recording with `MPI_Finalize`, ranks without a file, or with one in which nothing was written, were killed in `MPI_Init`.
+fn read_ranks(dir: &Path) -> Result<World, CaptureError> {
     let found = rank_files(dir)?;
-    let Some(first) = found.values().next() else {
-        return Err(CaptureError::NoCapture(dir.to_path_buf()));
+    let mut headers: BTreeMap<Rank, Result<file::Header, CaptureError>> =
+        found.iter().map(|(&rank, path)| (rank, file::Header::read(path))).collect();
+    let written = headers.values().flatten().map(|header| header.info.tasks).next();
+    let tasks = match written {
+        Some(tasks) => tasks,
+        None => match headers.pop_first() {
+            Some((_, first)) => first?.info.tasks,
+            None => return Err(CaptureError::NoCapture(dir.to_path_buf())),
+        },
     };
-    // Ranks that were killed in MPI_Init do not say how many there are.
-    let written = found.values().map(|path| file::Header::read(path)).find(|header| !is_unbegun(header));
-    let tasks = written.unwrap_or_else(|| file::Header::read(first))?.info.tasks;
     if let Some((&beyond, file)) = found.range(Rank(tasks)..).next() {
         let what = format!("rank {beyond} in a capture of {}", Count(tasks, "task"));
         return Err(CaptureError::Mixed { place: Place::file(file), what });
     }
-    let (mut ranks, mut lengths) = (Vec::new(), Vec::new());
+    let is_aborted = headers.values().flatten().all(|header| header.state != State::Finished);
+    let mut world = World { ranks: Vec::new(), lengths: Vec::new(), unbegun: Vec::new() };
     // The first known run.
     let mut known: Option<(u64, &PathBuf)> = None;
     for rank in (0..tasks).map(Rank) {
-        let Some(file) = found.get(&rank) else {
-            return Err(CaptureError::MissingRank { path: rank_path(dir, rank), rank, tasks });
+        let header = match headers.remove(&rank) {
+            None | Some(Err(CaptureError::Empty(_) | CaptureError::Killed(_))) if is_aborted => {
+                world.unbegun.push(rank);
+                world.ranks.push(RankInfo { rank, tasks, ..RankInfo::default() });
+                world.lengths.push(0);
+                continue;
+            }
+            None => return Err(CaptureError::MissingRank { path: rank_path(dir, rank), rank, tasks }),
+            Some(header) => header?,
         };
-        let header = file::Header::read(file);
-        if is_unbegun(&header) {
-            ranks.push(RankInfo { rank, tasks, ..RankInfo::default() });
-            lengths.push(0);
-            continue;
-        }
-        let file::Header { info, length, .. } = header?;
+        let file::Header { info, length, .. } = header;
+        let file = &found[&rank];
         if info.rank != rank || info.tasks != tasks {
             let what = format!("holds rank {} of {} tasks, not {rank} of {tasks}", info.rank, info.tasks);
             return Err(CaptureError::Mixed { place: Place::file(file), what });
@@ -302,15 +333,10 @@ fn read_ranks(dir: &Path) -> Result<(Vec<RankInfo>, Vec<u64>), CaptureError> {
                 return Err(CaptureError::Mixed { place: Place::file(file), what });
             }
         }
-        ranks.push(info);
-        lengths.push(length);
+        world.ranks.push(info);
+        world.lengths.push(length);
     }
-    Ok((ranks, lengths))
-}
-
-/// Whether the rank was killed before it wrote its header.
-fn is_unbegun(header: &Result<file::Header, CaptureError>) -> bool {
-    matches!(header, Err(CaptureError::Killed(_)))
+    Ok(world)
 }
 
 /// The facts of the tasks in the older layout.
@@ -343,10 +369,14 @@ pub fn spawned_worlds(dir: &Path) -> Vec<(u32, PathBuf)> {
 }
 
 /// The meetings of a world's ranks.
-fn meetings(dir: &Path, ranks: &[RankInfo], number: u32) -> Result<WorldMeetings, CaptureError> {
+fn meetings(dir: &Path, world: &World, number: u32) -> Result<WorldMeetings, CaptureError> {
     let mut of_world = WorldMeetings::of(number);
-    for info in ranks {
-        let file = file::RankFile::open(&rank_file(dir, info.rank), info)?;
+    for info in &world.ranks {
+        if world.unbegun.binary_search(&info.rank).is_ok() {
+            of_world.add(info, |_| Ok(()))?;
+            continue;
+        }
+        let file = file::RankFile::open(&rank_file(dir, info.rank))?;
         of_world.add(info, |take| events::FileEvents::new(file)?.each(take))?;
     }
     Ok(of_world)
@@ -376,6 +406,8 @@ enum EventSource {
     /// Of a capture of several worlds.
     OfWorlds(Box<events::FileEvents>, Translation),
     Legacy(Box<legacy::Events>),
+    /// Of a rank that recorded nothing.
+    Unbegun,
 }
 
 impl Events {
@@ -408,6 +440,7 @@ impl Events {
                 }
                 Ok(())
             }
+            EventSource::Unbegun => Ok(()),
         }
     }
 
@@ -415,7 +448,7 @@ impl Events {
     pub fn has_many_threads(&self) -> bool {
         match &self.source {
             EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.has_many_threads(),
-            EventSource::Legacy(_) => false,
+            EventSource::Legacy(_) | EventSource::Unbegun => false,
         }
     }
 
@@ -423,7 +456,7 @@ impl Events {
     pub fn only_phase(&self) -> Option<&str> {
         match &self.source {
             EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.only_phase(),
-            EventSource::Legacy(_) => None,
+            EventSource::Legacy(_) | EventSource::Unbegun => None,
         }
     }
 
@@ -433,6 +466,7 @@ impl Events {
             EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.ending(),
             EventSource::Legacy(events) if events.is_finished() => Ending::Finished,
             EventSource::Legacy(events) => Ending::Cut { torn: u32::from(events.lost_bytes() > 0) },
+            EventSource::Unbegun => Ending::Unbegun,
         }
     }
 
@@ -440,7 +474,7 @@ impl Events {
     pub fn functions(&self) -> &[Function] {
         match &self.source {
             EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.functions(),
-            EventSource::Legacy(_) => &[],
+            EventSource::Legacy(_) | EventSource::Unbegun => &[],
         }
     }
 
@@ -449,14 +483,14 @@ impl Events {
     pub fn span(&self) -> (Nanos, Nanos) {
         match &self.source {
             EventSource::Vefc(events) | EventSource::OfWorlds(events, _) => events.span(),
-            EventSource::Legacy(_) => Default::default(),
+            EventSource::Legacy(_) | EventSource::Unbegun => Default::default(),
         }
     }
 
     /// The unknown event types that were skipped, and how often; only for the older layout, if its options allow it.
     pub fn skipped(&self) -> BTreeMap<u16, u64> {
         match &self.source {
-            EventSource::Vefc(_) | EventSource::OfWorlds(..) => BTreeMap::new(),
+            EventSource::Vefc(_) | EventSource::OfWorlds(..) | EventSource::Unbegun => BTreeMap::new(),
             EventSource::Legacy(events) => events.skipped().clone(),
         }
     }

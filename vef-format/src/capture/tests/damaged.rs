@@ -316,33 +316,47 @@ fn impossible_events_are_refused() {
     }
 }
 
-/// A rank that was killed before it wrote its header is one without records, whichever it is; the others are whole.
+/// Of a run that was aborted, a rank that wrote nothing, or has no file, is one without records; of another run it is an error.
 #[test]
 fn a_rank_that_was_killed_in_init_has_no_records() {
+    let written = |dir: &Path, rank: u32, last: Action<'_>| {
+        let mut writer = RankWriter::create(dir, &info(rank, 3)).expect("created");
+        for (start, action) in [(5, Action::Init), (10, last)] {
+            let (start, end, call) = (Nanos(start), Nanos(start + 4), CallSlot::NONE);
+            writer.event(&Event { start, end, thread: 0, call, action }).expect("accepted");
+        }
+        writer.finish().expect("finished");
+    };
     for killed in [0, 1] {
         let dir = tempfile::tempdir().expect("a directory");
-        for rank in 0..2 {
-            let mut writer = RankWriter::create(dir.path(), &info(rank, 2)).expect("created");
-            for (start, action) in [(5, Action::Init), (10, Action::Finalize)] {
-                let (start, end, call) = (Nanos(start), Nanos(start + 4), CallSlot::NONE);
-                writer.event(&Event { start, end, thread: 0, call, action }).expect("accepted");
-            }
-            writer.finish().expect("finished");
+        let path = rank_path(dir.path(), Rank(killed));
+        for rank in (0..3).filter(|&rank| rank != killed) {
+            written(dir.path(), rank, Action::Stopped { reason: "aborted" });
         }
-        std::fs::write(rank_path(dir.path(), Rank(killed)), [0; 65536]).expect("written");
-        let capture = Capture::open(dir.path()).expect("opened");
-        assert_eq!((capture.tasks(), capture.functions(Rank(killed)).expect("read")), (2, vec![]));
-        let count = |rank: u32| {
-            let (mut events, mut read) = (capture.events(Rank(rank)).expect("opened"), 0);
-            let counted = events.each(|_| {
-                read += 1;
-                Ok::<_, CaptureError>(())
-            });
-            counted.expect("read");
-            (read > 0, events.ending(), events.has_many_threads())
-        };
-        assert_eq!(count(killed), (false, Ending::Cut { torn: 0 }, false));
-        assert_eq!(count(1 - killed), (true, Ending::Finished, false));
+        for content in [Some(&[0; 65536][..]), Some(&[]), None] {
+            match content {
+                Some(bytes) => std::fs::write(&path, bytes).expect("written"),
+                None => std::fs::remove_file(&path).expect("removed"),
+            }
+            let capture = Capture::open(dir.path()).expect("opened");
+            let unbegun: Vec<u32> = (0..3).filter(|&rank| capture.is_unbegun(Rank(rank))).collect();
+            assert_eq!((capture.tasks(), unbegun), (3, vec![killed]));
+            assert_eq!(capture.functions(Rank(killed)).expect("read"), []);
+            let count = |rank: u32| {
+                let (mut events, mut read) = (capture.events(Rank(rank)).expect("opened"), 0);
+                let counted = events.each(|_| {
+                    read += 1;
+                    Ok::<_, CaptureError>(())
+                });
+                counted.expect("read");
+                (read > 0, events.ending(), events.has_many_threads())
+            };
+            assert_eq!(count(killed), (false, Ending::Unbegun, false));
+            assert_eq!(count(2), (true, Ending::Stopped, false));
+        }
+        written(dir.path(), 2, Action::Finalize);
+        let error = Capture::open(dir.path()).expect_err("refused");
+        assert!(matches!(error, CaptureError::MissingRank { .. }), "{error}");
     }
 }
 
