@@ -249,8 +249,7 @@ fn one_sided_python_on_both_mpis() {
         let [sent, fetched] = [sent, fetched].map(|bytes| bytes.parse::<u64>().expect("a number"));
         assert!(sent > 0 && fetched > 0, "{mpi:?}: {printed}");
         let mut expected = [[0; RANKS]; RANKS];
-        for rank in 0..RANKS {
-            let right = (rank + 1) % RANKS;
+        for (rank, right) in (0..RANKS).map(|rank| (rank, (rank + 1) % RANKS)) {
             expected[rank][right] = sent;
             expected[right][rank] = fetched;
         }

@@ -92,7 +92,7 @@ pub fn run(place: &Arguments) -> Result<(), Failure> {
                 Shown::Table => output::result(compared(&found))?,
                 _ => {
                     let text = compared(&found);
-                    text.lines().filter(|line| !line.is_empty()).for_each(|line| output::remark(line));
+                    text.lines().filter(|line| !line.is_empty()).for_each(output::remark);
                 }
             }
             found.placement
