@@ -224,7 +224,8 @@ pub struct Sim {
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub links: bool,
     /// Report the computing, messages and links that determine the run time, and simulate the run with twice
-    /// the bandwidth on all links of the level (nodes, uplinks, a dimension) with most time on that path
+    /// the bandwidth on all links of the level (nodes, uplinks, a dimension) with most time on that path; of a sweep
+    /// with --json alone
     #[arg(help_heading = RUNS_AND_RESULTS, long)]
     pub critical_path: bool,
     /// Report who waits for whom and why: late senders and receivers, late members of collectives, messages under way; by function and phase, and

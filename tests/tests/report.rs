@@ -455,6 +455,15 @@ fn a_result_keeps_every_digit_and_has_our_schema() {
         "--json",
     ];
     let swept = vef(&sweep).success().stdout();
+    // A sweep is in each form of a report.
+    file(work.path(), "sweep.json", &swept);
+    let notes = vef(&["report", "demo.vefx", "--sim", "sweep.json", "--format", "md", "-o", "-"]);
+    let notes = notes.success().stdout();
+    let of_sweep = notes.split("## Sweep\n").nth(1).expect("its part");
+    assert!(of_sweep.contains("1G ") && of_sweep.contains("2G "), "{of_sweep}");
+    vef(&["report", "demo.vefx", "--sim", "sweep.json", "--format", "csv", "-o", "tables"]).success();
+    let points = std::fs::read_to_string(at("tables/points.csv")).expect("a table");
+    assert!(points.starts_with("bandwidth,") && points.lines().count() == 3, "{points}");
     file(work.path(), "sweep.json", &swept.replace("vef-sweep/2", "vef-sweep/9"));
     let point = std::fs::read_dir(at("points")).expect("points").flatten().map(|file| file.path()).next();
     std::fs::copy(point.expect("a point"), at("point.json")).expect("a copy");

@@ -122,6 +122,8 @@ fn start_up_is_no_computing() {
         // Start-up is much longer than that, and much the same for all ranks.
         let with_start_up = reported(&trace, &["--from-launch"], "/replayed/efficiency/load_balance");
         assert!(with_start_up > balance + 0.05, "{mpi:?}: {with_start_up}, without start-up {balance}");
+        let checked = run(vef().arg("check").arg(&trace).arg("--from-launch")).success().stdout();
+        assert!(checked.contains(" at most without MPI_Init, which is replayed ("), "{mpi:?}: {checked}");
         // All commands begin at the same time.
         let json = |command: &str, options: &[&str]| -> Value {
             let ended = run(vef().arg(command).arg(&trace).arg("--json").args(options)).success();

@@ -308,8 +308,8 @@ struct Replayed {
     bytes: Bytes,
     /// Collectives for which the trace has only sums.
     split_evenly: u64,
-    /// The longest `MPI_Init` of a rank, if the replay leaves it out.
-    left_out: Option<Picos>,
+    /// The longest `MPI_Init` of a rank, if either the records or the replay has it alone, and whether the records do.
+    start_up: Option<(Picos, bool)>,
     /// Which part of the run was replayed, if not all of it.
     part: Option<String>,
     /// The deadlock, if the replay did not finish.
@@ -318,10 +318,11 @@ struct Replayed {
 
 fn replay_to_end(job: Job, yardstick: &Yardstick, extent: &Extent) -> Result<Replayed, Failure> {
     let link = yardstick.link()?;
-    let from_launch = extent.from_launch;
     let spans = job.captured_spans()?.unwrap_or_default();
-    let included = spans.iter().filter(|span| span.in_records && !from_launch);
-    let left_out = included.map(|span| Picos(span.initialised.0.saturating_mul(job.clock().0))).max();
+    let differing = spans.iter().filter(|span| span.in_records != extent.from_launch);
+    let start_up = differing
+        .map(|span| (Picos(span.initialised.0.saturating_mul(job.clock().0)), span.in_records))
+        .max();
     let mut engine = Engine::builder().job(job.extent(extent)?).engine()?;
     let outcome = yardstick::run(&mut engine, &link)?;
     let total = engine.stats().total();
@@ -330,7 +331,7 @@ fn replay_to_end(job: Job, yardstick: &Yardstick, extent: &Extent) -> Result<Rep
         messages: total.messages,
         bytes: total.bytes,
         split_evenly: engine.stats().split_evenly,
-        left_out,
+        start_up,
         part: extent.part.as_ref().map(|part| part.to_string()),
         stuck: outcome.stuck.map(|stuck| stuck.to_string()),
     })
@@ -503,10 +504,12 @@ impl Finding<'_> {
             ),
         ];
         lines.extend(tallies.operations.iter().map(|(name, tally)| operation(name, tally)));
-        let left_out = self.replayed.as_ref().and_then(|replayed| replayed.left_out);
-        let start_up = left_out
-            .map(|time| format!(", MPI_Init included, which is not replayed ({time} at most)"))
-            .unwrap_or_default();
+        let start_up = self.replayed.as_ref().and_then(|replayed| replayed.start_up);
+        let start_up = match start_up {
+            Some((time, true)) => format!(", MPI_Init included, which is not replayed ({time} at most)"),
+            Some((time, false)) => format!(" without MPI_Init, which is replayed ({time} at most)"),
+            None => String::new(),
+        };
         lines.push(format!(
             "  records that follow a send {}, a reception {}, a collective {}; computing {} at most{start_up}",
             Grouped(send),

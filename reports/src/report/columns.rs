@@ -1,13 +1,15 @@
 //! Tables from the replay and from a simulation, beside those of the trace.
 
 use super::model::Report;
+use results::sweep::Sweep;
 use results::table::{Cell, Column, Table};
 
 impl Report {
     /// Tables beside those of `Stats::tables`: `time` (a row a step and kind), `waits` (a row a rank, or group of ranks), `links`.
     pub fn tables(&self) -> Vec<Table> {
         let waits = self.data.replayed.iter().flat_map(|replayed| replayed.waits.tables());
-        [self.over_time_table(), self.rank_states(), self.links.clone()]
+        let points = self.data.sweep.as_ref().map(Sweep::table);
+        [self.over_time_table(), self.rank_states(), self.links.clone(), points]
             .into_iter()
             .flatten()
             .chain(waits)

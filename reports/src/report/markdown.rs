@@ -30,6 +30,10 @@ impl Report {
             ];
             add("Simulation", &tables.map(|table| table.to_text(&style)).join("\n"));
         }
+        if let Some(sweep) = &self.data.sweep {
+            let answers: String = sweep.answers.iter().map(|answer| format!("  {answer}\n")).collect();
+            add("Sweep", &(answers + &sweep.table().to_text(&style)));
+        }
         if let Some(against) = &self.data.against {
             let head = &against.head;
             let other = format!("  compared with {}\n\n", head.command.as_deref().unwrap_or(&head.file));
