@@ -672,6 +672,19 @@ fn result(work: &Path) -> Value {
     result
 }
 
+/// What ranks compute behind their last call has no slice: it is said how long the run is.
+#[test]
+fn a_run_may_be_longer_than_its_slices() {
+    let work = tempfile::tempdir().expect("a directory");
+    let work = work.path();
+    // Rank 1 computes 500 ms behind the message.
+    let text = "VEF3 2 2 0 0 0 0 1000\n0 0 1 100 4 1000 -1\n1 1 1 0 2 500000000 0\n";
+    std::fs::write(work.join("t.vef"), text).expect("a trace");
+    let told = timeline(work, &["t.vef", "-o", "out.json"]).success().stdout();
+    let (_, run) = told.split_once(" of ").expect("the run");
+    assert!(told.contains("up to 2.") && run.starts_with("500.00"), "{told}");
+}
+
 #[test]
 fn links_of_a_simulation_are_curves() {
     let Some(python) = python() else { return };

@@ -192,11 +192,15 @@ fn told(arguments: &Arguments, summary: &Summary) -> String {
         ),
         _ => Count(curves, "link").to_string(),
     };
+    let time = |nanos: u64| Picos(nanos.saturating_mul(1000));
+    // Behind the last slice, ranks may compute.
+    let run =
+        if summary.reached > summary.end { format!(" of {}", time(summary.reached)) } else { String::new() };
     let mut lines = vec![format!(
-        "{} → {}: {what}, up to {}, {}",
+        "{} → {}: {what}, up to {}{run}, {}",
         shown(arguments),
         arguments.output.display(),
-        Picos(summary.end.saturating_mul(1000)),
+        time(summary.end),
         Bytes(summary.bytes)
     )];
     if left_out > 0 {
