@@ -64,6 +64,11 @@ impl Channel {
 }
 
 impl Purpose {
+    /// Whether messages are transfers to a window's memory, which arrive whether or not the target synchronises.
+    pub(crate) fn is_transfer(self) -> bool {
+        matches!(self, Self::Put | Self::Flush | Self::Complete | Self::Fence)
+    }
+
     /// All, by number.
     const ALL: [Self; 12] = [
         Self::PointToPoint,

@@ -64,6 +64,8 @@ pub(crate) struct Matched {
     pub(crate) cancelled: u64,
     /// Dropped messages of a task to itself that would read as marks.
     pub(crate) empty_self: u64,
+    /// One-sided transfers whose target did not come to the synchronisation that waits for them.
+    pub(crate) never_synchronised: u64,
     /// Payload of the dropped messages.
     pub(crate) dropped_bytes: u64,
     /// Sends and receives without a partner.
@@ -76,6 +78,7 @@ impl Matched {
         self.matched = self.matched.saturating_add(other.matched);
         self.cancelled = self.cancelled.saturating_add(other.cancelled);
         self.empty_self = self.empty_self.saturating_add(other.empty_self);
+        self.never_synchronised = self.never_synchronised.saturating_add(other.never_synchronised);
         self.dropped_bytes = self.dropped_bytes.saturating_add(other.dropped_bytes);
         self.unmatched.merge(other.unmatched);
     }
@@ -239,7 +242,7 @@ impl<'a> Matching<'a> {
         let mut received = lists(End::Sends);
         let mut fate = |message| received.get_mut(task.sends.channel_of(message).index())?.fate();
         let without_receive = |message| match task.sends.get(message) {
-            Some(channel) if channel.purpose == Purpose::Put => Fate::Unawaited,
+            Some(channel) if channel.purpose.is_transfer() => Fate::Unawaited,
             _ => Fate::Dropped,
         };
         let fates = (0..task.sends.len() as u32)
@@ -345,7 +348,9 @@ fn settle(
     let mut settled = Matched::default();
     let lost = matches.fates.iter().filter(|&&fate| fate == Fate::Dropped).count() as u64;
     settled.matched = task.sends.len() as u64 - lost;
-    if lost > 0 || task.sends.channels().any(|(_, channel)| channel.peer == own) {
+    let has_unawaited = matches.fates.contains(&Fate::Unawaited);
+    let concerns = |channel: Channel| channel.peer == own || has_unawaited && awaits_target(channel.purpose);
+    if lost > 0 || task.sends.channels().any(|(_, channel)| concerns(channel)) {
         settle_messages(own, task, matches, &mut settled);
     }
     // A receive that no call waited for is counted under `never_completed`.
@@ -366,8 +371,13 @@ fn settle(
     settled
 }
 
+/// Whether the target of a transfer waits for it.
+fn awaits_target(purpose: Purpose) -> bool {
+    purpose.is_transfer() && purpose != Purpose::Put
+}
+
 /// Reads the records of `task` again for decisions that depend on message sizes: empty messages to itself, and the
-/// report of unmatched sends.
+/// report of unmatched sends and transfers.
 fn settle_messages(own: Rank, task: &Task, matches: &mut Matches, settled: &mut Matched) {
     let mut records = Cursor::new(&task.records);
     let mut message = 0u32;
@@ -379,6 +389,9 @@ fn settle_messages(own: Rank, task: &Task, matches: &mut Matches, settled: &mut 
         if *fate == Fate::Unawaited && to_itself && bytes == Bytes::ZERO {
             *fate = Fate::Dropped;
             settled.empty_self += 1;
+        } else if *fate == Fate::Unawaited && bytes > Bytes::ZERO {
+            let awaits = channel.is_some_and(|channel| awaits_target(channel.purpose));
+            settled.never_synchronised += u64::from(awaits);
         } else if *fate == Fate::Dropped {
             settled.dropped_bytes = settled.dropped_bytes.saturating_add(bytes.0);
             match channel {

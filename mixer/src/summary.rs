@@ -79,7 +79,7 @@ pub struct Summary {
     pub never_completed: u64,
     /// Probes whose message no call received.
     pub found_only: u64,
-    /// One-sided transfers to other tasks that no synchronisation completed: epochs that were never closed. They are in the trace.
+    /// One-sided transfers to other tasks that no synchronisation completed: epochs that were never closed, or whose target ended before. They are in the trace.
     pub never_synchronised: u64,
     /// Pairs of tasks and windows of other tasks where transfers reached beyond the memory of the window, or in front of it. They are in the trace.
     pub outside_windows: u64,

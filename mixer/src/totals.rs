@@ -32,6 +32,7 @@ impl Summary {
             return Err(MixError::Unmatched(Box::new(matched.unmatched)));
         }
         self.matched = matched.matched;
+        self.never_synchronised = self.never_synchronised.saturating_add(matched.never_synchronised);
         self.dropped = Dropped {
             sends: matched.unmatched.sends,
             cancelled: matched.cancelled,

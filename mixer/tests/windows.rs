@@ -622,6 +622,23 @@ fn transfers_of_epochs_that_never_end_are_counted_and_replay() {
     assert_eq!(open(&[put, put, get, local]), (2, 4));
 }
 
+/// A target that does not come to the fence: all puts are in the trace, and the one that it would wait for is counted.
+#[test]
+fn transfers_to_a_target_that_ended_are_counted_and_replay() {
+    let mut program = Program::new(2);
+    window(&mut program);
+    for bytes in [10, 20, 30] {
+        call(&mut program, 0, "MPI_Put", transfer(1, bytes, 0));
+    }
+    call(&mut program, 0, "MPI_Win_fence", sync(None));
+    let dir = tempfile::tempdir().unwrap();
+    capture::write(dir.path(), &program.finish().tasks);
+    let options = Options { lenient: true, ..Options::default() };
+    let summary = mix(dir.path(), &dir.path().join("t.vef"), &options, &Quiet).unwrap();
+    let counts = (summary.never_synchronised, summary.messages, summary.bytes, summary.unmatched.sends);
+    assert_eq!(counts, (1, 3, Bytes(60), 0));
+}
+
 /// The request is answered while the target is in no call: from the end of one to the start of the next.
 #[test]
 fn answers_without_the_target_are_counted() {

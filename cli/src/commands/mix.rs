@@ -323,7 +323,7 @@ fn text(summary: &Summary, servers_of_a_file: u32) -> String {
     }
     if summary.never_synchronised > 0 {
         lines.push(format!(
-            "{} completed by no synchronisation: epochs that were never closed",
+            "{} completed by no synchronisation: epochs that were never closed, or targets that ended before",
             Count(summary.never_synchronised, "one-sided transfer")
         ));
     }
