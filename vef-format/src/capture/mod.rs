@@ -287,6 +287,9 @@ fn hash(what: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// Ranks for each file of an aborted run, at most.
+const MOST_RANKS_PER_FILE: usize = 1000;
+
 /// Reads the facts of all ranks in `dir`, and the lengths of their files; all must be there and belong to one run. If none of them has ended its
 /// recording with `MPI_Finalize`, ranks without a file, or with one in which nothing was written, were killed in `MPI_Init`.
 fn read_ranks(dir: &Path) -> Result<World, CaptureError> {
@@ -305,7 +308,9 @@ fn read_ranks(dir: &Path) -> Result<World, CaptureError> {
         let what = format!("rank {beyond} in a capture of {}", Count(tasks, "task"));
         return Err(CaptureError::Mixed { place: Place::file(file), what });
     }
-    let is_aborted = headers.values().flatten().all(|header| header.state != State::Finished);
+    // Do not allocate memory for ranks without files on a header's word alone.
+    let is_likely = tasks as usize / MOST_RANKS_PER_FILE <= headers.len();
+    let is_aborted = is_likely && headers.values().flatten().all(|header| header.state != State::Finished);
     let mut world = World { ranks: Vec::new(), lengths: Vec::new(), unbegun: Vec::new() };
     // The first known run.
     let mut known: Option<(u64, &PathBuf)> = None;

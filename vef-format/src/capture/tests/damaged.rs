@@ -354,6 +354,15 @@ fn a_rank_that_was_killed_in_init_has_no_records() {
             assert_eq!(count(killed), (false, Ending::Unbegun, false));
             assert_eq!(count(2), (true, Ending::Stopped, false));
         }
+        // A header that promises more ranks than there is memory for.
+        let other = rank_path(dir.path(), Rank(1 - killed));
+        let mut bytes = std::fs::read(rank_path(dir.path(), Rank(2))).expect("there");
+        bytes[field::TASKS..field::TASKS + 4].fill(255);
+        std::fs::write(rank_path(dir.path(), Rank(2)), bytes).expect("written");
+        std::fs::rename(&other, dir.path().join("elsewhere")).expect("moved");
+        let error = Capture::open(dir.path()).expect_err("refused");
+        assert!(matches!(error, CaptureError::MissingRank { tasks: u32::MAX, .. }), "{error}");
+        std::fs::rename(dir.path().join("elsewhere"), &other).expect("moved back");
         written(dir.path(), 2, Action::Finalize);
         let error = Capture::open(dir.path()).expect_err("refused");
         assert!(matches!(error, CaptureError::MissingRank { .. }), "{error}");
