@@ -335,9 +335,10 @@ fn a_call_of_each_is_in_the_capture() {
                 wrong.push(format!("{name} is not called by tests/c/every_call.c, or not counted"));
             }
             let tally = &mixed["not_representable"][name];
-            // Processes cannot be spawned here, or their worlds (of MPICH 5) are not recorded; only Open MPI's members agree on a sync, only MPICH's on hints.
-            let of_a_library = [Call::MPI_File_sync, Call::MPI_File_set_info].contains(&call);
-            let is_elsewhere = call.category() == Category::Process || of_a_library;
+            // Processes cannot be spawned here, or their worlds (of MPICH 5) are not recorded; only Open MPI's members agree on a sync, only MPICH's on hints; to delete a file
+            // moves nothing that a trace would lack.
+            let others = [Call::MPI_File_sync, Call::MPI_File_set_info, Call::MPI_File_delete];
+            let is_elsewhere = call.category() == Category::Process || others.contains(&call);
             match treatment(call) {
                 Other(what) if tally.is_null() => {
                     wrong.extend((!is_elsewhere).then(|| format!("{name} ({what}) left no event")));
