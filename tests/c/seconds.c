@@ -321,7 +321,7 @@ static void receive_in_phases(void)
 {
     int data = 0;
     for (int step = 0; step < 5; step++) {
-        MPI_Pcontrol(3);
+        if (rank < 2) MPI_Pcontrol(3);
         if (rank == 0) {
             work(6);
             MPI_Send(&data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
@@ -329,7 +329,7 @@ static void receive_in_phases(void)
             MPI_Recv(&data, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             work(4);
         }
-        MPI_Pcontrol(-3);
+        if (rank < 2) MPI_Pcontrol(-3);
         if (step % 2) MPI_Barrier(MPI_COMM_WORLD);
     }
 }
