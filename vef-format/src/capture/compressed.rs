@@ -244,7 +244,8 @@ mod tests {
                 Ok(()) => assert_eq!(text(dir.path()), before, "{what}"),
             }
         };
-        for at in (0..whole.len()).step_by(1 + whole.len() / 300) {
+        // No rank has called MPI_Finalize: an empty file would be that of one that was killed in MPI_Init.
+        for at in (1..whole.len()).step_by(1 + whole.len() / 300) {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             check(&bytes, format!("byte {at}"));
