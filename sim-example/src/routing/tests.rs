@@ -547,7 +547,7 @@ fn ties_do_not_depend_on_the_router() {
         let same = (0..400).filter(|&number| first(&ugal, number, 0) == by_rule).count();
         assert!((150..250).contains(&same), "from {src}: {same} of 400");
         assert!((0..40).all(|number| first(&adaptive, number, 1) != by_rule), "from {src}");
-        // The other routers of the way go on in the direction that was taken.
+        // The other routers of the route keep the direction that was taken.
         let mut route = adaptive.start(src, dst, 0);
         let links =
             std::iter::from_fn(|| Some(adaptive.next(&mut route, &One(by_rule, 1))).filter(|hop| !hop.last));
