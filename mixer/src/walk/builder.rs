@@ -565,7 +565,7 @@ impl<'a> Builder<'a> {
         for (call, tally) in not_representable {
             let function = call.index().and_then(|at| functions.get(at));
             let name = function.map_or("calls between communicators", |function| &function.name);
-            // The latter end an access that is in the trace.
+            // With servers, accesses that these calls end are in the trace.
             if moves_nothing(name) || has_servers && ends_access(name) {
                 continue;
             }
