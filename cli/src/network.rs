@@ -13,19 +13,19 @@ use sim_example::topology::{self, TopologySpec};
 use sim_example::traffic::{PUBLISHED, Pattern};
 use std::ffi::OsStr;
 
-/// Topologies and routings, for `--help`.
-pub fn forms() -> String {
+/// Topologies and routings, for `--help`; `places`: of a command that places ranks.
+pub fn forms(places: bool) -> String {
     let topologies = topology::FORMS.iter().copied().flatten().map(|form| (form.form, form.help));
     let routings = routing::FORMS.iter().map(|form| (form.form, form.help));
     let lines = |title: &str, forms: &mut dyn Iterator<Item = (&str, &str)>| {
         let lines = forms.map(|(form, help)| format!("\n  {form}: {help}"));
         format!("{title}:{}", lines.collect::<String>())
     };
-    let auto = std::iter::once(("auto", "one switch with as many nodes as the placement needs"));
+    let auto = places.then_some(("auto", "one switch with as many nodes as the placement needs"));
     let presets = PRESETS.iter().map(|preset| (preset.name, preset.help));
     format!(
         "{}\n{}\n{}\ndocs/simulator.md has the formulas.",
-        lines("Topologies", &mut auto.chain(topologies)),
+        lines("Topologies", &mut auto.into_iter().chain(topologies)),
         lines("Routings", &mut routings.into_iter()),
         lines("Presets", &mut presets.into_iter())
     )

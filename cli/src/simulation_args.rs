@@ -95,7 +95,7 @@ Examples:
   vef sim a.vefx b.vefx --topology dragonfly:2x4x2 --place b=random --repeat b=until:a   # how much b slows a down
   vef sim app.vef --topology torus:8x8 --background uniform@0.3
   vef sim a.vefx b.vefx --topology torus:8x8 --arrivals jobs.swf --arrival-second 1ms --csv arrivals
-  vef sim app.vef --preset ndr --topology clos:64x2 --tune allreduce,alltoall --tuned rules", network::forms()))]
+  vef sim app.vef --preset ndr --topology clos:64x2 --tune allreduce,alltoall --tuned rules", network::forms(true)))]
 pub struct Sim {
     /// Trace, also of another tool (docs/interchange.md), or the directory of a capture; a GOAL schedule runs as it is with --model loggp; - is
     /// standard input
@@ -447,7 +447,7 @@ Examples:
   vef traffic --topology mesh:8x8 --pattern transpose --model packet --saturation 0.01
   vef traffic --topology fattree:k=8 --routing ecmp:packet --load 0.5,0.8,0.9,1 --model packet --vcs 4 --json
   vef traffic --topology fattree:k=4 --message web-search --arrivals poisson --load 0.3
-  vef traffic --topology torus:8x8 --pattern file:matrix.txt --batch 1000", network::patterns(), network::forms()))]
+  vef traffic --topology torus:8x8 --pattern file:matrix.txt --batch 1000", network::patterns(), network::forms(false)))]
 pub struct Traffic {
     #[command(flatten)]
     pub network: LinkNetwork,

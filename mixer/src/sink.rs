@@ -215,7 +215,12 @@ fn origin(capture: &Capture, summary: &Summary) -> Vec<(String, String)> {
     }
     let Spent { send_waits, polls_kept, calls_kept, preempted_kept, .. } = summary.spent;
     let without_core = summary.spent.times.preempted.saturating_sub(preempted_kept);
-    let kept = [(About::SEND_WAITS, send_waits), (About::POLLS, polls_kept), (About::OWN_WORK, calls_kept)];
+    let kept = [
+        (About::SEND_WAITS, send_waits),
+        (About::POLLS, polls_kept),
+        (About::OWN_WORK, calls_kept),
+        (About::PREEMPTED_KEPT, preempted_kept),
+    ];
     for (name, nanos) in kept {
         if let Some(time) = summary.spent.notable(nanos) {
             add(name, &time);

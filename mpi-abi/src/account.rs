@@ -244,7 +244,14 @@ impl Clock {
                 rest.saturating_sub(in_phase).min(rest - preempted)
             }
         };
-        let part = if self.unnamed.is_some() { TimePart::Unknown } else { TimePart::Outside };
+        let part = match self.unnamed {
+            Some(_) => TimePart::Unknown,
+            // It never left `MPI_Init`.
+            None if self.initialised.is_none() && functions.iter().all(|function| function.calls == 0) => {
+                TimePart::StartUp
+            }
+            None => TimePart::Outside,
+        };
         let mut outside =
             |part, took| entries.push(Entry { function: String::new(), part, calls: 0, took: Ticks(took) });
         outside(part, rest - preempted - unknown);
@@ -340,6 +347,13 @@ mod tests {
             let account = clock.account(&functions, (Nanos(5), Nanos(105)));
             assert_eq!((account.by_part().polling, account.by_part().outside), (polling, 100 - polling));
         }
+        // A task whose recording ended in `MPI_Init`; one of a program with sessions has calls.
+        let called = |calls| [Function { calls, ..function("MPI_Recv", 0) }];
+        let by_part = |calls| {
+            Clock::new(&called(calls), None).account(&called(calls), (Nanos(5), Nanos(105))).by_part()
+        };
+        assert_eq!((by_part(0).outside, by_part(0).start_up), (0, 100));
+        assert_eq!((by_part(1).outside, by_part(1).start_up), (100, 0));
         // A clock that went backwards.
         let functions = [function("MPI_Recv", 3)];
         let account = Clock::new(&functions, None).account(&functions, (Nanos(9), Nanos(5)));

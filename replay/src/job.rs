@@ -210,8 +210,12 @@ impl Job {
 
     /// Whether computing times contain what tasks waited for their own sends, a hundredth of them at least, as far as a container says it.
     pub fn computes_send_waits(&self) -> bool {
-        let Feed::Container(container) = &self.source else { return false };
-        container.reader().about().facts(About::SEND_WAITS).next().is_some()
+        self.about().is_some_and(|about| about.facts(About::SEND_WAITS).next().is_some())
+    }
+
+    /// Whether computing times contain what tasks spent outside MPI without a core, a hundredth of them at least, as far as a container says it.
+    pub fn computes_preempted(&self) -> bool {
+        self.about().is_some_and(|about| about.facts(About::PREEMPTED_KEPT).next().is_some())
     }
 
     /// Which codes stand for which collectives in a text trace that is read while it is replayed; the default codes without it. Others have their own, and

@@ -81,10 +81,12 @@ impl Engine {
     /// How far the tasks of a job have come, by rank.
     pub fn progress(&self, job: u32) -> impl ExactSizeIterator<Item = TaskProgress> + '_ {
         let range = self.range(job);
-        range.map(|at| {
+        let start = self.jobs.get(job as usize).map_or(Picos::ZERO, |job| job.start);
+        range.map(move |at| {
             let sequence = &self.sequences[at];
             TaskProgress {
                 records: sequence.records,
+                ran: sequence.records > 0 || sequence.finish() > start,
                 finished: (sequence.wait == Wait::Finished).then_some(sequence.finish()),
                 node: self.live.nodes[at],
             }
@@ -116,6 +118,8 @@ impl Engine {
 pub struct TaskProgress {
     /// Records that have started.
     pub records: u64,
+    /// Whether it has done anything: started a record, or computed.
+    pub ran: bool,
     /// When it finished, if it has: its last record started, its last collective completed.
     pub finished: Option<Picos>,
     /// Its end node.

@@ -32,6 +32,7 @@ pub fn computing_times(about: &About, sends: bool) -> Option<String> {
         if sends { of(About::SEND_WAITS, "waits for the tasks' own sends") } else { Vec::new() },
         of(About::POLLS, "failed polls"),
         of(About::OWN_WORK, "MPI calls that have no record (such as MPI_Irecv and accesses to files)"),
+        of(About::PREEMPTED_KEPT, "what tasks spent outside MPI without a core"),
     ]
     .concat();
     let without = about.facts(About::PREEMPTED).cloned().collect::<Vec<_>>();

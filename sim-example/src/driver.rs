@@ -32,7 +32,7 @@ use crate::progress::Progress;
 use crate::repeats::{Repeat, Repeats};
 use crate::report::{Outcome, congestion};
 use crate::settings::{NetworkSettings, Settings, Workload};
-use crate::spans::{SendWaits, Spans};
+use crate::spans::{Kept, SendWaits, Spans};
 use crate::topology::{Fabric, LinkClass};
 use crate::traffic::Background;
 use crate::traffic::beside::Beside;
@@ -156,9 +156,9 @@ impl Prepared {
                 (true, SendCompletion::Eager) => SendWaits::Computing,
                 (true, _) => SendWaits::WithinComputing,
             };
+            let kept = Kept { send_waits, preempted: job.computes_preempted() };
             let factors = workload.compute_scale.factors(job.tasks())?;
-            let of_job =
-                |spans: &[Span]| Spans::new(spans, &accounts, job.clock(), workload, &factors, send_waits);
+            let of_job = |spans: &[Span]| Spans::new(spans, &accounts, job.clock(), workload, &factors, kept);
             // What was captured of a part is not known.
             let is_part =
                 workload.part.is_some() || accounts.iter().any(|(_, account, _)| account.is_of_one_phase());

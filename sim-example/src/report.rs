@@ -186,6 +186,11 @@ fn job_report(
         }
     }
     let nodes: HashSet<u32> = engines[0].progress(job).map(|task| task.node).collect();
+    // Ranks that were not recorded have nothing.
+    let mut ran = vec![false; tasks.len()];
+    for engine in engines {
+        ran.iter_mut().zip(engine.progress(job)).for_each(|(ran, task)| *ran |= task.ran);
+    }
     let of_ranks = |accounts: &Accounts| accounts.of_job(job, &tasks).into_iter().map(ByState).collect();
     let ranks = match first {
         Some(first) => first.times.clone(),
@@ -216,7 +221,9 @@ fn job_report(
         start_ps: first.map_or(0, |first| first.start.0),
         runtime_ps: tasks.iter().max().map_or(0, |at| at.0),
         runs: repeats.map(|repeats| repeats.report(job)),
-        finish: Finish::of(tasks.into_iter().map(|at| at.0).collect(), program_tasks),
+        finish: Finish::of(tasks.into_iter().map(|at| at.0).collect(), |task| {
+            task < program_tasks as usize && ran[task]
+        }),
         times,
         ranks,
         ..JobReport::default()

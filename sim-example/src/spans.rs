@@ -37,7 +37,7 @@ impl Spans {
         clock: Picos,
         workload: &Workload,
         factors: &[f64],
-        send_waits: SendWaits,
+        kept: Kept,
     ) -> Self {
         let picos = |ticks: u64| Picos(ticks.saturating_mul(clock.0));
         let latest = spans.iter().map(|span| span.initialised.0).max().unwrap_or_default();
@@ -70,7 +70,7 @@ impl Spans {
                 let (mut all, mut all_own) = (ByState::<u64>::default(), 0u64);
                 for (rank, account, computing) in accounts {
                     let Some(span) = spans.get(rank.index()) else { continue };
-                    let (states, own) = captured(span, account, *computing, workload.from_launch, send_waits);
+                    let (states, own) = captured(span, account, *computing, workload.from_launch, kept);
                     all = ByState::from_fn(|state| all[state].saturating_add(picos(states[state]).0));
                     all_own = all_own.saturating_add(picos(own).0);
                 }
@@ -95,6 +95,14 @@ impl Spans {
     }
 }
 
+/// What computing times contain beside computing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) send_waits: SendWaits,
+    /// Whether they have times outside MPI without a core.
+    pub(crate) preempted: bool,
+}
+
 /// Where a trace and its replay have what tasks waited for their own non-blocking sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendWaits {
@@ -113,7 +121,7 @@ fn captured(
     account: &Account,
     computing: Ticks,
     from_launch: bool,
-    send_waits: SendWaits,
+    kept: Kept,
 ) -> (ByState<u64>, u64) {
     let (times, start_up) = (account.by_part(), span.initialised.0);
     let (before, computing) = match (from_launch, span.in_records) {
@@ -127,7 +135,7 @@ fn captured(
         entries.fold(0u64, |sum, entry| sum.saturating_add(entry.took.0))
     };
     let waits = sum(|entry| entry.part == TimePart::Send && waits(entry));
-    let (computing, waits) = match send_waits {
+    let (computing, waits) = match kept.send_waits {
         SendWaits::Apart => (computing, waits),
         SendWaits::WithinComputing => (computing.saturating_sub(waits), waits),
         SendWaits::Computing => (computing, 0),
@@ -135,17 +143,22 @@ fn captured(
     let mut states = ByState::default();
     // A replay has a core for each task.
     let mut left = times.running().saturating_sub(times.preempted).saturating_add(before);
+    let mut outside = times.outside.saturating_add(before);
+    if kept.preempted {
+        left = left.saturating_add(times.preempted);
+        outside = outside.saturating_add(times.preempted);
+    }
     let mut take = |time: u64| {
         let taken = time.min(left);
         left -= taken;
         taken
     };
     // Of several threads the trace has less than their sum.
-    states[State::Computing] = take(computing.max(times.outside.saturating_add(before)));
+    states[State::Computing] = take(computing.max(outside));
     states[State::Collective] = take(sum(is_collective));
     states[State::Send] = take(sum(sends).saturating_add(waits));
     // The rest of it is computing, but for what the trace leaves out.
-    let counted = states[State::Computing].saturating_sub(times.outside.saturating_add(before));
+    let counted = states[State::Computing].saturating_sub(outside);
     let own = take(sum(has_record).max(times.own.saturating_sub(counted)));
     states[State::Reception] = take(u64::MAX);
     (states, own)
@@ -188,6 +201,11 @@ fn is_collective(entry: &Entry) -> bool {
 }
 
 #[cfg(test)]
+impl Kept {
+    const NOTHING: Self = Self { send_waits: SendWaits::Apart, preempted: false };
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -210,11 +228,17 @@ mod tests {
         ]);
         let span = Span { initialised: Ticks(0), in_records: false, finalised: None };
         let of = |account: &Account, computing| {
-            let (states, own) = captured(&span, account, Ticks(computing), false, SendWaits::Apart);
+            let (states, own) = captured(&span, account, Ticks(computing), false, Kept::NOTHING);
             let of = [State::Computing, State::Send, State::Reception, State::Collective];
             (of.map(|state| states[state]), own)
         };
         assert_eq!(of(&account, 1007), ([1007, 450, 10_000, 0], 230));
+        // Time without a core is no time of the run, unless it is computing.
+        let preempted = Account([account.0.clone(), vec![entry("", TimePart::Preempted, 300)]].concat());
+        assert_eq!(of(&preempted, 1007), of(&account, 1007));
+        let (states, own) =
+            captured(&span, &preempted, Ticks(1307), false, Kept { preempted: true, ..Kept::NOTHING });
+        assert_eq!((states[State::Computing], states[State::Reception], own), (1307, 10_000, 230));
         // Those that start receives are computing, those that start sends and what is one-sided are not.
         let more = [entry("MPI_Startall", TimePart::Own, 500), entry("MPI_Put", TimePart::Own, 60)];
         let all = Account(account.0.iter().cloned().chain(more).collect());
@@ -227,8 +251,8 @@ mod tests {
         let spans = [span(None), span(Some(Ticks(11)))];
         let entry = Entry { function: String::new(), part: TimePart::Outside, calls: 0, took: Ticks(10) };
         let accounts = [(Rank(1), Account(vec![entry]), Ticks(10))];
-        let of = Spans::new(&spans, &accounts, Picos(1000), &Workload::new("t.vefx"), &[], SendWaits::Apart);
-        assert_eq!(of.report(&Finish::of(vec![0, 10_000], 2)).captured_ps, Some(10_000));
+        let of = Spans::new(&spans, &accounts, Picos(1000), &Workload::new("t.vefx"), &[], Kept::NOTHING);
+        assert_eq!(of.report(&Finish::of(vec![0, 10_000], |_| true)).captured_ps, Some(10_000));
         assert_eq!(of.times().map(|(states, _)| states[State::Computing]), Some(10_000));
     }
 
@@ -239,8 +263,8 @@ mod tests {
         let spans = [span(100, Some(Ticks(900))), span(150, Some(Ticks(800)))];
         let mut workload = Workload { from_launch: true, ..Workload::new("t.vefx") };
         let report = |workload: &Workload, spans: &[Span], finish| {
-            Spans::new(spans, &[], Picos(1000), workload, &[], SendWaits::Apart)
-                .report(&Finish::of(finish, 2))
+            Spans::new(spans, &[], Picos(1000), workload, &[], Kept::NOTHING)
+                .report(&Finish::of(finish, |_| true))
         };
         let finish = || vec![900_000, 750_000];
         let whole = report(&workload, &spans, finish());
@@ -253,8 +277,8 @@ mod tests {
         assert_eq!((from_init.captured_ps, from_init.simulated_ps), (Some(800_000), 900_000));
         workload.from_launch = true;
         // The first rank then initialises for 200 µs, the second one for 75 µs.
-        let scaled = Spans::new(&spans, &[], Picos(1000), &workload, &[2.0, 0.5], SendWaits::Apart)
-            .report(&Finish::of(finish(), 2));
+        let scaled = Spans::new(&spans, &[], Picos(1000), &workload, &[2.0, 0.5], Kept::NOTHING)
+            .report(&Finish::of(finish(), |_| true));
         assert_eq!(scaled.simulated_ps, 700_000);
     }
 }

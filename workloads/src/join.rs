@@ -52,9 +52,10 @@ const TIMED: [Section; 6] =
     [Section::Sends, Section::Synchronous, Section::Spans, Section::Times, Section::Moments, Section::Files];
 
 /// Facts on a trace's origin that say something of all its tasks.
-const OF_TASKS: [&str; 6] = [
+const OF_TASKS: [&str; 7] = [
     About::SEND_WAITS,
     About::PREEMPTED,
+    About::PREEMPTED_KEPT,
     About::POLLS,
     About::OWN_WORK,
     About::ANSWERED_OUTSIDE,

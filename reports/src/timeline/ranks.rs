@@ -7,7 +7,9 @@
 use super::drawing::Drawing;
 use super::encoder::{Fact, Slice, Track};
 use super::settings::{PICOS_PER_NANO, Settings, TimelineError};
-use replay::{Cause, Engine, Labels, Left, Met, Next, OpCodes, Picos, Raw, Sink, Started, Wait, Waits};
+use replay::{
+    Cause, Engine, Label, Labels, Left, Met, Next, OpCodes, Picos, Raw, Sink, Started, Wait, Waits,
+};
 use std::sync::Arc;
 use vef_format::ids::Rank;
 use vef_format::operation::OpCode;
@@ -137,19 +139,30 @@ impl<'a, 'd> Ranks<'a, 'd> {
         }
         let message = [flow(started.job, after.1)];
         let receives = if after.0 == RECEIVED { &message[..] } else { &[] };
+        let is_drawn = match self.causes {
+            Some(_) => !parts.is_empty() || !receives.is_empty(),
+            // A message that had arrived before is received without waiting.
+            None => waits && (started.released > waited || after.0 == RECEIVED),
+        };
+        // The call in which the task waits is that of the record before.
+        let waiting = match (labels, started.number.checked_sub(1)) {
+            (Some(labels), Some(before)) if is_drawn => labels.of(started.task, before)?,
+            _ => Label::default(),
+        };
+        let mut facts = vec![("for", Fact::Number(after.1))];
+        facts.extend(waiting.function.as_deref().map(|function| ("function", Fact::Text(function))));
+        facts.extend(waiting.phase.as_deref().map(|phase| ("phase", Fact::Text(phase))));
         let wait = Slice {
             begin: nanos(waited),
             end: nanos(started.released),
             name: "wait",
-            facts: &[("for", Fact::Number(after.1))],
+            facts: &facts,
             sends: None,
             receives,
         };
         if self.causes.is_some() {
-            draw_causes(self.drawing, task.track, &wait, &parts, labels.as_mut())?;
-        } else if waits && (started.released > waited || after.0 == RECEIVED) {
-            // A message that had arrived before is received without waiting. The record's function may be a later one than that which
-            // waited.
+            draw_causes(self.drawing, task.track, &wait, &parts)?;
+        } else if is_drawn {
             let name = match after.0 {
                 SENT => "wait for send",
                 RECEIVED => "wait for message",
@@ -312,20 +325,10 @@ fn draw_causes(
     track: u32,
     whole: &Slice<'_>,
     parts: &[Wait],
-    labels: Option<&mut Labels>,
 ) -> Result<(), TimelineError> {
-    // The call in which the task waits is that of the record before.
-    let call = parts.first().and_then(|wait| Some((wait.task, wait.record.checked_sub(1)?)));
-    let label = match (labels, call) {
-        (Some(labels), Some((task, record))) => labels.of(task, record)?,
-        _ => Default::default(),
-    };
-    let (function, phase) = (label.function.as_deref(), label.phase.as_deref());
     for (at, wait) in parts.iter().enumerate() {
         let mut facts = whole.facts.to_vec();
         facts.extend(wait.on.map(|on| ("rank", Fact::Number(on.0.into()))));
-        facts.extend(function.map(|function| ("function", Fact::Text(function))));
-        facts.extend(phase.map(|phase| ("phase", Fact::Text(phase))));
         let name = match wait.cause {
             Cause::LateSender => "late sender",
             Cause::Message => "message under way",

@@ -217,8 +217,8 @@ pub struct JobReport {
     /// in no state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_own_ps: Option<u64>,
-    /// How many of the tasks, the first ones, ran the program, if the others are storage servers or network interfaces. `times`,
-    /// `captured_times`, and the minimum, mean and maximum in `finish` are theirs.
+    /// How many of the tasks, the first ones, ran the program, if the others are storage servers or network interfaces. `times` and
+    /// `captured_times` are theirs, and the minimum, mean and maximum in `finish` are of those that have records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured_tasks: Option<u32>,
     /// Times of each task, by rank; empty if the model does not record them. They add up to its finishing time.
@@ -245,7 +245,8 @@ pub struct PartReport {
     pub collective_parts_left_out: u64,
 }
 
-/// When tasks finished their last record: the minimum, mean and maximum of those that ran the program ([`JobReport::captured_tasks`]).
+/// When tasks finished their last record: the minimum, mean and maximum of those that ran the program ([`JobReport::captured_tasks`]) and have
+/// records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finish {
     /// The minimum.
@@ -450,14 +451,14 @@ impl Ideal {
 }
 
 impl Finish {
-    /// From the times of all tasks, of which the first ones ran the program.
-    pub fn of(tasks_ps: Vec<u64>, program_tasks: u32) -> Self {
-        let of_program = tasks_ps.get(..program_tasks as usize).unwrap_or(&tasks_ps);
-        let sum: u128 = of_program.iter().map(|&at| u128::from(at)).sum();
+    /// From the times of all tasks, and whether each of them counts.
+    pub fn of(tasks_ps: Vec<u64>, counts: impl Fn(usize) -> bool) -> Self {
+        let counted = || (0..).zip(&tasks_ps).filter(|&(task, _)| counts(task)).map(|(_, &at)| at);
+        let sum: u128 = counted().map(u128::from).sum();
         Self {
-            min_ps: of_program.iter().min().copied().unwrap_or_default(),
-            mean_ps: (sum / of_program.len().max(1) as u128) as u64,
-            max_ps: of_program.iter().max().copied().unwrap_or_default(),
+            min_ps: counted().min().unwrap_or_default(),
+            mean_ps: (sum / counted().count().max(1) as u128) as u64,
+            max_ps: counted().max().unwrap_or_default(),
             tasks_ps,
         }
     }

@@ -63,6 +63,17 @@ fn a_ping_pong_by_hand() {
     }
 }
 
+/// Ranks that were not recorded are in no minimum and no mean.
+#[test]
+fn tasks_without_records_finish_never() {
+    let file = trace(&PING_PONG.replace("VEF3 2", "VEF3 3"));
+    let mut settings = settings(file.path());
+    settings.jobs[0].start = Picos(1_000_000);
+    let finish = &quiet(&settings).unwrap().jobs[0].finish;
+    assert_eq!(finish.tasks_ps, [4_208_000, 2_807_000, 1_000_000]);
+    assert_eq!((finish.min_ps, finish.mean_ps, finish.max_ps), (2_807_000, 3_507_500, 4_208_000));
+}
+
 /// The model has neither links nor times of tasks by state.
 #[test]
 fn loggp_says_nothing_of_links_and_states() {

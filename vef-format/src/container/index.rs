@@ -33,6 +33,8 @@ impl About {
     pub const SEND_WAITS: &str = "waits for sends";
     /// Name of the fact for how long tasks had no core, which computing times do not contain.
     pub const PREEMPTED: &str = "without a core";
+    /// Name of the fact for how long tasks had no core, within computing times.
+    pub const PREEMPTED_KEPT: &str = "computing without a core";
     /// Name of the fact how long failed polls took that computing times contain.
     pub const POLLS: &str = "failed polls";
     /// Name of the fact how long calls took that wait for no other task, within computing times.
