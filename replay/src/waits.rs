@@ -14,6 +14,7 @@ use crate::labels::Labels;
 use crate::message::{Left, Met, Started};
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use vef_format::ids::Rank;
 use vef_format::raw::{AWAITED, COLLECTIVE, KIND, MESSAGE};
@@ -54,10 +55,23 @@ pub struct Waits {
 struct Task {
     /// The start of its last record.
     last: Picos,
-    /// Collectives that it has left: until when it waited for which member.
-    left: Vec<(u64, Picos, Rank)>,
+    /// The number of the record behind.
+    next: u64,
+    /// Collectives that it has left.
+    left: Vec<Leaving>,
     /// Its sends that have waited for their receiver: when they left, and whose receiver that was.
     met: Vec<(u64, Picos, Rank)>,
+}
+
+/// A task leaves a collective.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    id: u64,
+    /// When.
+    at: Picos,
+    /// Until when it waited for a member, and for which one.
+    late: Picos,
+    by: Rank,
 }
 
 /// Collectives that a task has left, and sends that left late, for which no record has waited yet, at most.
@@ -83,34 +97,26 @@ impl Waits {
         let &Started { job, task, number, record, dependency, after, released, at } = started;
         let own = &mut self.tasks[job as usize][task.index()];
         let from = std::mem::replace(&mut own.last, at);
-        let mut part = |cause, on, from: Picos, to: Picos| {
-            if from < to {
-                see(&Wait { job, task, record: number, cause, on, from, to });
-            }
+        own.next = number + u64::from(record.is_some());
+        let mut parts = |[late_cause, cause]: [Cause; 2], late: Option<(Picos, Rank)>, on| {
+            let (late, by) = late.map_or((from, None), |(late, by)| (late, Some(by)));
+            divide((job, task, number), (late_cause, by, late), (cause, on), from..released, &mut see);
         };
         match dependency {
             2 => {
                 let sent = self.sends.remove(&(job, after));
-                let (on, late) = sent.map_or((None, from), |(by, at)| (Some(by), at));
-                let late = late.clamp(from, released.max(from));
-                part(Cause::LateSender, on, from, late);
-                part(Cause::Message, on, late, released);
+                let on = sent.map(|(by, _)| by);
+                parts([Cause::LateSender, Cause::Message], sent.map(|(by, at)| (at, by)), on);
             }
             3 => {
-                let place = own.left.iter().position(|&(id, ..)| id == after);
+                let place = own.left.iter().position(|left| left.id == after);
                 let left = place.map(|place| own.left.remove(place));
-                let (late, on) = left.map_or((from, None), |(_, late, by)| (late, Some(by)));
-                let late = late.clamp(from, released.max(from));
-                part(Cause::LateMember, on, from, late);
-                part(Cause::Collective, None, late, released);
+                parts([Cause::LateMember, Cause::Collective], left.map(|left| (left.late, left.by)), None);
             }
             _ => {
                 let place = own.met.iter().position(|&(line, ..)| line == after);
                 let met = place.map(|place| own.met.remove(place));
-                let (late, on) = met.map_or((from, None), |(_, at, by)| (at, Some(by)));
-                let late = late.clamp(from, released.max(from));
-                part(Cause::LateReceiver, on, from, late);
-                part(Cause::Send, None, late, released);
+                parts([Cause::LateReceiver, Cause::Send], met.map(|(_, at, by)| (at, by)), None);
             }
         }
         let Some(record) = record else { return };
@@ -145,7 +151,34 @@ impl Waits {
         if own.len() == MOST_LEFT {
             own.remove(0);
         }
-        own.push((id.0, late, by));
+        own.push(Leaving { id: id.0, at, late, by });
+    }
+
+    /// Nothing starts any more: `see` gets the waits behind the last records, for collectives that no record waits for.
+    pub fn end(&mut self, mut see: impl FnMut(&Wait)) {
+        for (job, tasks) in (0..).zip(&mut self.tasks) {
+            for (task, own) in (0..).map(Rank).zip(tasks) {
+                let Some(last) = own.left.drain(..).max_by_key(|left| left.at) else { continue };
+                let (place, late) = ((job, task, own.next), (Cause::LateMember, Some(last.by), last.late));
+                divide(place, late, (Cause::Collective, None), own.last..last.at, &mut see);
+            }
+        }
+    }
+}
+
+/// Divides a wait of a task (in a job, in front of a record): until something came late, if that is within the wait, and behind that.
+fn divide(
+    (job, task, record): (u32, Rank, u64),
+    (late_cause, late_on, late): (Cause, Option<Rank>, Picos),
+    (cause, on): (Cause, Option<Rank>),
+    wait: Range<Picos>,
+    see: &mut impl FnMut(&Wait),
+) {
+    let late = late.clamp(wait.start, wait.end.max(wait.start));
+    for (cause, on, from, to) in [(late_cause, late_on, wait.start, late), (cause, on, late, wait.end)] {
+        if from < to {
+            see(&Wait { job, task, record, cause, on, from, to });
+        }
     }
 }
 
@@ -215,6 +248,12 @@ impl WaitSums {
     /// A task's part of a collective is complete.
     pub fn left(&mut self, left: &Left) {
         self.waits.left(left);
+    }
+
+    /// Nothing starts any more.
+    pub fn end(&mut self) {
+        let Self { waits, sums } = self;
+        waits.end(|wait| sums.add(wait));
     }
 
     /// By place, over all jobs: most time first.

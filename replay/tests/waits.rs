@@ -106,6 +106,25 @@ fn each_send_waits_for_its_own_receiver() {
     assert_eq!(pairs, [(2, 488_000_000), (1, 10_000_000), (0, 2_000_000), (0, 2_000_000)]);
 }
 
+/// The trace ends with a barrier that no record waits for; task 0 enters it first.
+#[test]
+fn waits_behind_the_last_records_are_for_collectives() {
+    let text = "VEF3 2 1 1 1 2 0 1000\nC0 0 1\n0 0 0 0 0 5000 -1\nG0 C0 6 0 0 0 1 1000 0\nG0 C0 6 1 0 0 0 20000 -1\n";
+    let mut engine = Engine::builder().job(text_job(text)).engine().unwrap();
+    let (waits, sums) = (Waits::new(&engine), WaitSums::new(&engine, vec![None]));
+    let mut watch = Watch { waits, sums, seen: Vec::new() };
+    let link = Link::new(Picos(1_000_000), 8_000_000_000).unwrap();
+    assert!(yardstick::watch(&mut engine, &link, Picos::MAX, &mut watch).unwrap().complete());
+    assert_eq!(watch.seen, []);
+    watch.waits.end(|wait| watch.seen.push(*wait));
+    watch.sums.end();
+    // The message of task 0 is there when task 1 enters.
+    let late = wait(0, 2, Cause::LateMember, Some(1), 6_000_000, 20_000_000);
+    assert_eq!(watch.seen, [late, wait(0, 2, Cause::Collective, None, 20_000_000, 21_000_000)]);
+    let times: Vec<_> = watch.sums.places().iter().map(|place| (place.cause, place.time_ps)).collect();
+    assert_eq!(times, [(Cause::LateMember, 14_000_000), (Cause::Collective, 1_000_000)]);
+}
+
 /// What a receiver does is known up to the latest call: earlier ones are refused.
 #[test]
 fn calls_are_in_order_where_messages_wait_for_receivers() {

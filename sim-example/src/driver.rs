@@ -498,7 +498,10 @@ fn run_with(
             finish: None,
             repeats: repeats.as_deref(),
             critical_path: causes.map(path),
-            waits: waits.map(|waits| WaitsReport::new(waits.places(), waits.pairs())),
+            waits: waits.map(|mut waits| {
+                waits.end();
+                WaitsReport::new(waits.places(), waits.pairs())
+            }),
             engines: &[engine],
             accounts: Some(&accounts),
             usage: network.usage(),

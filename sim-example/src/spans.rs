@@ -1,5 +1,6 @@
 //! What was captured of a job's time: the run between `MPI_Init` and `MPI_Finalize`, and where it went.
 
+use collectives::creations::Library;
 use results::ByState;
 use results::simulation::{Finish, JobSpan};
 use vef_format::account::{Account, Entry, TimePart};
@@ -186,16 +187,14 @@ fn has_record(entry: &Entry) -> bool {
 
 /// Whether all members of a communicator, window or file wait for each other.
 fn is_collective(entry: &Entry) -> bool {
-    const ALL: [&str; 5] =
-        ["MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence", "MPI_File_open"];
+    const WINDOWS: [&str; 4] = ["MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence"];
+    let agrees = |library: Library| !library.agreement(&entry.function).is_empty();
     match entry.part {
         // It has no record, and so is computing.
         TimePart::Communicator => entry.function != "MPI_Comm_free",
         TimePart::Collective => true,
-        TimePart::Window | TimePart::File => ALL
-            .iter()
-            .chain(&["MPI_File_close", "MPI_File_set_view"])
-            .any(|name| entry.function.starts_with(name)),
+        TimePart::Window => WINDOWS.iter().any(|name| entry.function.starts_with(name)),
+        TimePart::File => agrees(Library::Mpich) || agrees(Library::OpenMpi),
         _ => false,
     }
 }
@@ -239,6 +238,11 @@ mod tests {
         let (states, own) =
             captured(&span, &preempted, Ticks(1307), false, Kept { preempted: true, ..Kept::NOTHING });
         assert_eq!((states[State::Computing], states[State::Reception], own), (1307, 10_000, 230));
+        // All members agree on where they access a file.
+        let file =
+            |function| Account([account.0.clone(), vec![entry(function, TimePart::File, 900)]].concat());
+        assert_eq!(of(&file("MPI_File_write_at_all_c"), 1007), ([1007, 450, 10_000, 900], 230));
+        assert_eq!(of(&file("MPI_File_write_at"), 1907), ([1907, 450, 10_000, 0], 230));
         // Those that start receives are computing, those that start sends and what is one-sided are not.
         let more = [entry("MPI_Startall", TimePart::Own, 500), entry("MPI_Put", TimePart::Own, 60)];
         let all = Account(account.0.iter().cloned().chain(more).collect());

@@ -8,8 +8,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Send_init(out, 10, MPI_INT, (rank + 1) % size, 1, MPI_COMM_WORLD, q);
-    MPI_Recv_init(in, 10, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD, q + 1);
+    MPI_Recv_init(in, 10, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD, q);
+    MPI_Send_init(out, 10, MPI_INT, (rank + 1) % size, 1, MPI_COMM_WORLD, q + 1);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 10; i++) out[i] = rank + round * i;
         MPI_Startall(2, q);

@@ -326,6 +326,24 @@ fn a_profile_counts_persistent_transfers_where_they_are_started() {
         let right =
             |rank| serde_json::json!({ "from": rank, "to": (rank + 1) % RANKS, "messages": 3, "bytes": 120 });
         assert_eq!(pairs, (0..RANKS).map(right).collect::<Vec<_>>());
+        // A start's time is that of its first event, and of a send it is no computing: the receive, first in the array, comes behind it.
+        let capture = work.path().join("capture");
+        let mut captured = vef();
+        captured.args(["run", "-n", "2", "--mpirun", &mpi.launcher().join(" "), "-o"]).arg(&capture);
+        run(captured.arg("--").arg(&program)).success();
+        let capture = Capture::open(&capture).expect("a capture");
+        let mut starts = Vec::new();
+        let mut events = capture.events(Rank(0)).expect("a rank");
+        let each = events.each(|event| {
+            match event.action {
+                Action::Send(_) => starts.push("send"),
+                Action::PostReceive(_) => starts.push("receive"),
+                _ => {}
+            }
+            Ok::<_, CaptureError>(())
+        });
+        each.expect("readable");
+        assert_eq!(starts[..6], ["send", "receive", "send", "receive", "send", "receive"], "{mpi:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::call::{Hook, Recorded};
 use crate::hooks::completion::{handles, read_handles};
 use crate::requests::Template;
+use crate::table::HandleMap;
 use mpi_abi::prototypes::Name;
 use vef_format::capture::event::{Action, Collective, Neighbourhood, Partitioned, PostReceive, Send};
 
@@ -19,15 +20,22 @@ pub(super) const START: Hook = Hook { before: read_handles, after: starts, ..Hoo
 fn starts(call: &mut Recorded) {
     let before = std::mem::take(&mut call.scratch.handles);
     let args = call.args;
-    for (before, now) in before.iter().zip(handles(&args)) {
-        start(call, *before, now);
+    // The first event has the time of the call, which is computing if it is a receive's.
+    for receives in [false, true] {
+        for (before, now) in before.iter().zip(handles(&args)) {
+            start(call, *before, now, receives);
+        }
     }
     call.scratch.handles = before;
 }
 
-/// Records a start of the persistent request `handle`. Some libraries change the handle to `now`.
-fn start(call: &mut Recorded, handle: usize, now: usize) {
-    let Some(template) = call.tracer.known(|known| known.templates.remove(&handle)) else { return };
+/// Records a start of the persistent request `handle`, if it receives, or does not. Some libraries change the handle to `now`.
+fn start(call: &mut Recorded, handle: usize, now: usize, receives: bool) {
+    let take = |templates: &mut HandleMap<Template>| {
+        let is_receive = matches!(templates.get(&handle)?, Template::Receive(_));
+        if is_receive == receives { templates.remove(&handle) } else { None }
+    };
+    let Some(template) = call.tracer.known(|known| take(&mut known.templates)) else { return };
     let request = call.next_request();
     match &template {
         Template::Send(send) => call.put(&Action::Send(Send { request: Some(request), ..*send })),

@@ -144,14 +144,11 @@ impl<'a, 'd> Ranks<'a, 'd> {
             // A message that had arrived before is received without waiting.
             None => waits && (started.released > waited || after.0 == RECEIVED),
         };
-        // The call in which the task waits is that of the record before.
-        let waiting = match (labels, started.number.checked_sub(1)) {
-            (Some(labels), Some(before)) if is_drawn => labels.of(started.task, before)?,
+        let waiting = match labels {
+            Some(labels) if is_drawn => call_that_waits(labels, started.task, started.number)?,
             _ => Label::default(),
         };
-        let mut facts = vec![("for", Fact::Number(after.1))];
-        facts.extend(waiting.function.as_deref().map(|function| ("function", Fact::Text(function))));
-        facts.extend(waiting.phase.as_deref().map(|phase| ("phase", Fact::Text(phase))));
+        let facts = facts_of_wait(after.1, &waiting);
         let wait = Slice {
             begin: nanos(waited),
             end: nanos(started.released),
@@ -225,10 +222,30 @@ impl<'a, 'd> Ranks<'a, 'd> {
         Ok(())
     }
 
+    /// Draws what a task waits for behind its last record, its collective, by causes.
+    fn draw_last(&mut self, parts: &[Wait]) -> Result<(), TimelineError> {
+        let Some(Wait { job, task: rank, record, .. }) = parts.first() else { return Ok(()) };
+        let Shown { tasks, labels, .. } = &mut self.jobs[*job as usize];
+        let Some(task) = tasks[rank.index()].as_deref_mut() else { return Ok(()) };
+        let Some(entered) = task.entered.take() else { return Ok(()) };
+        let waiting = labels.as_mut().map(|labels| call_that_waits(labels, *rank, *record)).transpose()?;
+        let waiting = waiting.unwrap_or_default();
+        let facts = facts_of_wait(entered.id, &waiting);
+        let whole = Slice { begin: 0, end: 0, name: "wait", facts: &facts, sends: None, receives: &[] };
+        draw_causes(self.drawing, task.track, &whole, parts)
+    }
+
     /// Draws the collectives that are pending, or that no record waited for.
     pub(super) fn finish(mut self) -> Result<(), TimelineError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
+        }
+        let mut last = Vec::new();
+        if let Some(causes) = &mut self.causes {
+            causes.end(|wait| last.push(*wait));
+        }
+        for parts in last.chunk_by(|one, other| (one.job, one.task) == (other.job, other.task)) {
+            self.draw_last(parts)?;
         }
         for Shown { tasks, processes, .. } in &mut self.jobs {
             for ((rank, task), &process) in (0..).map(Rank).zip(tasks).zip(&*processes) {
@@ -300,6 +317,18 @@ impl Task {
         }
         Ok(())
     }
+}
+
+/// The call in which a task waits in front of a record: that of the record before.
+fn call_that_waits(labels: &mut Labels, task: Rank, record: u64) -> Result<Label, TimelineError> {
+    Ok(record.checked_sub(1).map(|before| labels.of(task, before)).transpose()?.unwrap_or_default())
+}
+
+/// What a wait is for, and in which call.
+fn facts_of_wait(id: u64, call: &Label) -> Vec<(&'static str, Fact<'_>)> {
+    let named = [("function", &call.function), ("phase", &call.phase)];
+    let named = named.into_iter().filter_map(|(what, name)| Some((what, Fact::Text(name.as_deref()?))));
+    std::iter::once(("for", Fact::Number(id))).chain(named).collect()
 }
 
 fn draw_collective(

@@ -179,6 +179,8 @@ impl<'a> Watcher<'a> {
             if whole == 0 { 0.0 } else { time as f64 / whole as f64 }
         };
         let most = self.under_way.finish(self.width);
+        let mut waits = self.waits;
+        waits.end();
         Replayed {
             latency_ps: self.link.latency().0.into(),
             bandwidth_bits_per_s: self.link.bits_per_second(),
@@ -221,7 +223,7 @@ impl<'a> Watcher<'a> {
                 of_sender: self.senders.classes(),
             },
             ranks: rank_states(&self.tasks, &finish_times),
-            waits: WaitsReport::new(self.waits.places(), self.waits.pairs()),
+            waits: WaitsReport::new(waits.places(), waits.pairs()),
             collectives: CollectiveTimes {
                 matrix: matrix(&self.collectives),
                 operations: self.operations.finish(runtime),
