@@ -43,6 +43,7 @@
 //! sizes, step, names, error
 //! between      collectives of two groups, as two MPI libraries send them
 //! creations    the collectives by which these agree on communicators
+//! windows      and by which they make and synchronise windows
 //! ```
 //!
 //! This crate knows no network, no time and no MPI; of traces only the table of operations.
@@ -61,6 +62,7 @@ pub mod between;
 pub mod choose;
 pub mod creations;
 mod schedule;
+pub mod windows;
 
 pub use algorithms::{Algorithm, Choice};
 pub use cursor::{Cursor, Member};

@@ -8,6 +8,7 @@
 use collectives::between::{Move, Party, Peer, Role, creation};
 use collectives::choose::Table;
 use collectives::creations::Library;
+use collectives::windows::{NO_PRECEDE, OneSided};
 use collectives::{Algorithm as A, Choice, Counts, Member, Operation, Operation::*, Sizes, Step, steps};
 use std::collections::BTreeMap;
 
@@ -93,15 +94,11 @@ fn creations(mpi: &str, library: Library, recorded: &str, of_ranks: &[u32]) {
     for &ranks in of_ranks {
         let of_ranks = |words: &Vec<&str>| words[2].parse() == Ok(ranks);
         let lines: Vec<_> = recorded.lines().map(|line| line.split(' ').collect()).filter(of_ranks).collect();
-        assert_eq!(lines.len(), 30, "{recorded}");
+        assert_eq!(lines.len(), 29, "{recorded}");
         for words in lines {
             let line = words.join(" ");
             let [messages, total, digest] = [4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
             let mut parts = library.agreement(&format!("MPI_{}", words[0])).to_vec();
-            // Windows have one agreement, whatever the library.
-            if words[0] == "Win_set_info" {
-                parts.push((Barrier, 0));
-            }
             // Within the new communicator, which has all ranks here.
             if library == Library::Mpich && ["Comm_split", "Cart_sub", "Comm_split_type"].contains(&words[0])
             {
@@ -139,6 +136,98 @@ fn creations(mpi: &str, library: Library, recorded: &str, of_ranks: &[u32]) {
             }
         }
     }
+}
+
+#[test]
+fn mpich_synchronises_windows_by_these_messages() {
+    windows("mpich", OneSided::Mpich, MPICH_WINDOWS, 9);
+}
+
+#[test]
+fn openmpi_synchronises_windows_by_these_messages() {
+    windows("openmpi", OneSided::Pt2pt, PT2PT_WINDOWS, 8);
+    windows("openmpi", OneSided::Ucx, UCX_WINDOWS, 8);
+    // Whichever component has the other windows, shared memory is that of `sm`.
+    let shared = include_str!("data/openmpi-sm-windows.txt").lines();
+    let shared: String =
+        shared.filter(|line| !line.starts_with("Win_allocate ")).map(|line| format!("{line}\n")).collect();
+    windows("openmpi", OneSided::Pt2pt, &shared, 2);
+}
+
+const MPICH_WINDOWS: &str = include_str!("data/mpich-windows.txt");
+const PT2PT_WINDOWS: &str = include_str!("data/openmpi-pt2pt-windows.txt");
+const UCX_WINDOWS: &str = include_str!("data/openmpi-ucx-windows.txt");
+
+/// What is not collective too.
+#[test]
+fn installed_libraries_synchronise_windows_by_the_same_messages() {
+    let all = [
+        ("mpich", &["5", "windows"][..], MPICH_WINDOWS),
+        ("openmpi", &["5", "windows", "pt2pt"], PT2PT_WINDOWS),
+        ("openmpi", &["5", "windows", "ucx"], UCX_WINDOWS),
+    ];
+    for (mpi, arguments, known) in all {
+        let Some(recorded) = recorded(mpi, arguments) else { continue };
+        let known = known.lines().filter(|line| line.split(' ').nth(2) == Some("5"));
+        // UCX may say in between that it does not reach a process that has ended.
+        assert!(recorded.lines().filter(|line| !line.starts_with('[')).eq(known), "{mpi}: {recorded}");
+    }
+}
+
+/// Compares so many kinds of collective synchronisations of windows, among 2, 5 and 8 ranks.
+fn windows(mpi: &str, code: OneSided, recorded: &str, kinds: usize) {
+    let table = Table::builtin(mpi).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut puts = false;
+    for line in recorded.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [ranks, messages, total, digest] = [2, 4, 5, 6].map(|at| words[at].parse::<u64>().unwrap());
+        let ranks = ranks as u32;
+        let (name, assert) = match words[0].strip_suffix("_noprecede") {
+            Some(name) => (name, NO_PRECEDE),
+            None => (words[0].trim_end_matches("_nosucceed"), 0),
+        };
+        let made = name.starts_with("Win_create") || name.starts_with("Win_allocate");
+        if !made && !["Win_set_info", "Win_fence", "Win_free"].contains(&name) {
+            puts = name == "Put_ring";
+            continue;
+        }
+        let mut parts = code.agreement(&format!("MPI_{name}"));
+        if assert == NO_PRECEDE && name == "Win_fence" {
+            parts = &parts[parts.len() - 1..];
+        }
+        let mut pairs = Pairs::new();
+        for (place, &(operation, bytes)) in parts.iter().enumerate() {
+            // The larger memory and its rank are one element.
+            let unit = match bytes {
+                12 => 12,
+                bytes if bytes % 4 == 0 => 4,
+                _ => 1,
+            };
+            let member = Member { operation, ranks, rank: 0, root: 0, unit };
+            let choices = match code {
+                // Of the ids of communicators, non-blocking collectives in a binomial tree.
+                OneSided::Pt2pt | OneSided::Ucx if made && place < 3 => {
+                    vec![(Reduce, Choice::plain(A::Binomial)), (Bcast, Choice::plain(A::BinomialSpread))]
+                }
+                _ => vec![(operation, table.choose(&member, Sizes::Bytes(bytes)))],
+            };
+            for (operation, choice) in choices {
+                add(&mut pairs, operation, choice, (ranks, 0, unit), |_| Sizes::Bytes(bytes));
+            }
+        }
+        // The puts have waited for it: 100 bytes each, with headers of 52.
+        if std::mem::take(&mut puts) && code == OneSided::Pt2pt {
+            for rank in 0..ranks {
+                let pair = pairs.entry((rank, (rank + 1) % ranks)).or_default();
+                *pair = (pair.0 + 1, pair.1 + 152);
+            }
+        }
+        let ours = pairs.values().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+        assert_eq!((ours, fnv1a(&pairs)), ((messages, total), digest), "{code:?}: {line}: {pairs:?}");
+        seen.insert(words[0]);
+    }
+    assert_eq!(seen.len(), kinds, "{seen:?}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! One-sided communication: what the target sends, and when, follows from the calls of the origin.
 
 use crate::capture::{self, Program, WORLD, What};
-use mixer::{MixError, Options, Problem, Quiet, Rma, Summary, mix};
+use mixer::{Creations, MixError, Options, Problem, Quiet, Rma, Summary, mix};
 use std::collections::HashMap;
+use vef_format::capture::RankInfo;
 use vef_format::capture::event::*;
 use vef_format::container::{About, Note, PhaseMarks, Reader, Section};
 use vef_format::ids::{CommRank, Rank};
+use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
 const WINDOW: WindowId = WindowId(0);
@@ -267,7 +269,9 @@ fn a_put_outside_of_the_group_is_left_to_the_fence() {
     (0..3).for_each(|task| call(&mut program, task, "MPI_Win_fence", sync(None)));
     program.finish();
     let text = mixed(&program, None).unwrap();
-    assert!(records(&text, "2").iter().any(|record| record.ends_with("message of 20 from 0")), "{text}");
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+    let put = lines.iter().find(|line| line[1..4] == ["0", "2", "20"]).expect("a message")[0];
+    assert!(lines.iter().any(|line| line[0].starts_with('G') && line[3] == "2" && line[8] == put), "{text}");
     assert!(records(&text, "1").iter().any(|record| record.ends_with("message of 10 from 0")), "{text}");
 }
 
@@ -480,7 +484,7 @@ fn a_fence_waits_for_transfers_to_its_task_and_for_all_members() {
     let of = |task: &str| -> Vec<String> {
         let own = lines().filter(|line| match line[0].as_bytes()[0] {
             b'C' => false,
-            b'G' => line[3] == task,
+            b'G' => line[2..4] == ["6", task],
             _ => line[1] == task && line[2] != task,
         });
         let named = own.map(|line| match line[0].starts_with('G') {
@@ -496,8 +500,8 @@ fn a_fence_waits_for_transfers_to_its_task_and_for_all_members() {
         named.collect()
     };
     // No transfer waits for one of the other task, also where that was in its fence before: only fences do, each for the transfers before it.
-    let first = ["barrier", "64 to 1", "barrier", "barrier behind 32 to 0"];
-    let second = ["barrier", "32 to 0", "barrier", "16 to 0 behind 64 to 1", "barrier"];
+    let first = ["barrier", "64 to 1", "barrier behind 32 to 0", "barrier behind 16 to 0"];
+    let second = ["barrier", "32 to 0", "barrier behind 64 to 1", "16 to 0", "barrier"];
     assert_eq!((of("0"), of("1")), (first.map(str::to_owned).to_vec(), second.map(str::to_owned).to_vec()));
     assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 }
@@ -703,4 +707,93 @@ fn local_completion_waits_for_the_latest_put() {
     // Behind the records of the window.
     let first = waits[0].1 - 1;
     assert_eq!(waits, [(first + 2, first + 1, 0), (first + 3, first + 2, 0)]);
+}
+
+/// What the library of the capture sends, by the component of Open MPI that answers so.
+#[test]
+fn a_window_is_synchronised_by_the_collectives_of_its_library() {
+    let operations = |library: &str, rma, assert| -> Vec<u16> {
+        let mut program = Program::new(2);
+        window(&mut program);
+        for task in 0..2 {
+            let fence = Detail::Sync { window: WINDOW, target: None, exclusive: false, assert, group: None };
+            call(&mut program, task, "MPI_Win_fence", fence);
+            call(&mut program, task, "MPI_Win_set_info", sync(None));
+            call(&mut program, task, "MPI_Win_free", Detail::WindowFree(WINDOW));
+        }
+        program.finish();
+        let dir = tempfile::tempdir().unwrap();
+        let facts = |_| RankInfo { library: library.into(), ..RankInfo::default() };
+        capture::write_with(dir.path(), &program.tasks, facts);
+        let trace = dir.path().join("t.vef");
+        // They stay where communicators are computing.
+        let options = Options { rma, creations: Creations::Compute, ..Options::default() };
+        mix(dir.path(), &trace, &options, &Quiet).unwrap();
+        let text = std::fs::read_to_string(trace).unwrap();
+        let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let of_task_0 = fields.filter(|fields| fields[0].starts_with('G') && fields[3] == "0");
+        of_task_0.map(|fields| fields[2].parse().unwrap()).collect()
+    };
+    let code = |operation: Operation| operation.default_code().0;
+    let [bcast, allreduce, allgather, allgatherv, counts, barrier] = [
+        Operation::Bcast,
+        Operation::Allreduce,
+        Operation::Allgather,
+        Operation::Allgatherv,
+        Operation::ReduceScatterBlock,
+        Operation::Barrier,
+    ]
+    .map(code);
+    let ids = [allreduce; 3];
+    for rma in [Rma::Software, Rma::Hardware] {
+        let made = [allreduce, bcast, allreduce, allgather, allgatherv, allgather, barrier];
+        assert_eq!(operations("MPICH", rma, 8192), [&made[..], &[barrier; 3]].concat());
+    }
+    let pt2pt = [&ids[..], &[barrier, counts, barrier, barrier]].concat();
+    assert_eq!(operations("Open MPI v4.1.4", Rma::Software, 0), pt2pt);
+    let short = [&ids[..], &[barrier; 3]].concat();
+    assert_eq!(operations("Open MPI v4.1.4", Rma::Software, 2), short, "MPI_MODE_NOPRECEDE");
+    let ucx = [allreduce, allreduce, allgather, allgatherv, allgather, barrier, barrier, barrier];
+    assert_eq!(operations("Open MPI v4.1.4", Rma::Hardware, 0), [&ids[..], &ucx].concat());
+}
+
+/// The target waits in a fence for a put that its origin makes behind an answer which the target gives meanwhile, of another window.
+#[test]
+fn a_fence_waits_for_a_put_behind_an_answer_of_the_waiting_task() {
+    const OTHER: WindowId = WindowId(1);
+    let mut program = Program::new(2);
+    window(&mut program);
+    for task in 0..2 {
+        let detail = Detail::Window { id: OTHER, comm: WORLD, size: Bytes(1000), unit: 1 };
+        call(&mut program, task, "MPI_Win_create", detail);
+    }
+    call(&mut program, 0, "MPI_Win_fence", sync(None));
+    lasts(&mut program, 0, 10_000);
+    let elsewhere = |detail| match detail {
+        Detail::Transfer(of) => Detail::Transfer(Transfer { window: OTHER, ..of }),
+        Detail::Sync { target, exclusive, assert, group, .. } => {
+            Detail::Sync { window: OTHER, target, exclusive, assert, group }
+        }
+        other => other,
+    };
+    for (function, detail) in [
+        ("MPI_Win_lock", elsewhere(sync(Some(0)))),
+        ("MPI_Get", elsewhere(transfer(0, 0, 500))),
+        ("MPI_Win_unlock", elsewhere(sync(Some(0)))),
+        ("MPI_Put", transfer(0, 64, 0)),
+        ("MPI_Win_fence", sync(None)),
+    ] {
+        call(&mut program, 1, function, detail);
+    }
+    program.now += 10_000;
+    program.finish();
+    let text = mixed(&program, None).unwrap();
+    // The answers of the lock, the get and the lock's return stand in front of the Barrier that waits for the put.
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+    let answered =
+        lines.iter().rposition(|line| line[0] != "0" && line[1] == "0" && line.get(2) == Some(&"1"));
+    let waits =
+        lines.iter().position(|line| line[0].starts_with('G') && line[2..4] == ["6", "0"] && line[6] == "2");
+    assert!(answered.is_some() && answered < waits, "{text}");
+    assert_eq!(mixed(&program, Some(Bytes(1))).unwrap(), text, "in parts");
 }

@@ -13,11 +13,13 @@
  *
  *     record between FIRST [pairs]
  *     record phases
+ *     record windows
  *
  * The second does so for the functions that create communicators, and that open, view, access and close files; bytes and root are 0. The third
  * does so for collectives between the first FIRST ranks and the others, blocking and (I…) not, with some sizes, and roots in both groups. Ranks are
  * those of MPI_COMM_WORLD. The fourth, of MPICH alone, prints what members of a file exchange with aggregators in collective accesses that interleave, collectives left
- * out.
+ * out. The fifth does so for the functions of windows, in the order of `steps`; in those between Win_lock and Win_wait rank 0 is the origin and rank 1 the target,
+ * and the pairs stand behind the digest. What MPICH leaves to UCX stands behind these: put:BYTES, get:BYTES and flush, of rank 0.
  */
 #include <mpi.h>
 #include <sched.h>
@@ -36,6 +38,7 @@ int sched_yield(void)
 
 static int ranks, rank, recording, phases;
 static long long *sent; /* messages and bytes to each rank */
+static MPI_Comm quiet; /* its messages are not recorded */
 
 /* Of collectives between groups: the rank in MPI_COMM_WORLD. */
 static MPI_Group world_group;
@@ -55,7 +58,7 @@ static int in_world(MPI_Comm comm, int dst)
 static void note(long long count, MPI_Datatype type, int dst, MPI_Comm comm)
 {
     int size = 0;
-    if (!recording || phases == 1 || dst < 0) return;
+    if (!recording || phases == 1 || dst < 0 || comm == quiet) return;
     if (world_group != MPI_GROUP_NULL) dst = in_world(comm, dst);
     if (dst == rank) return;
     PMPI_Type_size(type, &size);
@@ -104,6 +107,14 @@ int __wrap_PMPI_Isend(const void *b, int n, MPI_Datatype t, int d, int tag, MPI_
     if (mode) phases = 2, note(n, t, d, c), phases = mode;
     return __real_PMPI_Isend(b, n, t, d, tag, c, r);
 }
+/* An iov of UCX: pieces with their sizes. */
+static long long bytes_of(const void *iov, size_t pieces)
+{
+    const struct { void *at; size_t bytes; } *piece = iov;
+    long long all = 0;
+    while (pieces--) all += piece++->bytes;
+    return all;
+}
 typedef int Comm; typedef void Req; typedef int Err;
 /* An object of MPICH begins with its handle. */
 static MPI_Comm handle_of(const Comm *comm) { return *comm; }
@@ -132,6 +143,25 @@ unsigned __wrap_ucp_worker_progress(void *worker)
     if (!events) sched_yield();
     return events;
 }
+/* One-sided: rank 0 is the origin and rank 1 the target. */
+static char by_ucx[1000];
+static void ucx(const char *what, size_t bytes)
+{
+    if (recording && rank == 0) sprintf(by_ucx + strlen(by_ucx), bytes ? " %s:%zu" : " %s", what, bytes);
+}
+void *__real_ucp_am_send_nb(void *, unsigned short, const void *, size_t, unsigned long, void *, unsigned);
+void *__wrap_ucp_am_send_nb(void *e, unsigned short id, const void *b, size_t n, unsigned long t, void *f, unsigned g)
+{ if (rank < 2) note((t & 7) == 2 ? bytes_of(b, n) : n, MPI_BYTE, 1 - rank, MPI_COMM_NULL); return __real_ucp_am_send_nb(e, id, b, n, t, f, g); }
+int __real_ucp_put_nbi(void *, const void *, size_t, unsigned long, void *);
+int __wrap_ucp_put_nbi(void *e, const void *b, size_t n, unsigned long a, void *k)
+{ ucx("put", n); return __real_ucp_put_nbi(e, b, n, a, k); }
+int __real_ucp_get_nbi(void *, void *, size_t, unsigned long, void *);
+int __wrap_ucp_get_nbi(void *e, void *b, size_t n, unsigned long a, void *k)
+{ ucx("get", n); return __real_ucp_get_nbi(e, b, n, a, k); }
+int __real_ucp_ep_flush(void *);
+int __wrap_ucp_ep_flush(void *e) { ucx("flush", 0); return __real_ucp_ep_flush(e); }
+void *__real_ucp_worker_flush_nb(void *, unsigned, void *);
+void *__wrap_ucp_worker_flush_nb(void *w, unsigned g, void *f) { ucx("flush", 0); return __real_ucp_worker_flush_nb(w, g, f); }
 static void hook(void) {}
 #endif
 
@@ -181,8 +211,14 @@ static const char *creations[] = { "Comm_dup", "Comm_dup_with_info", "Comm_creat
     "Comm_split", "Cart_create", "Cart_sub", "Graph_create", "Dist_graph_create_adjacent", "File_open", "File_set_view",
     "File_set_size", "File_preallocate", "File_sync", "File_seek_shared", "File_write_at_all", "File_read_at_all",
     "File_write_ordered", "File_write_at_all_begin", "File_write_at_all_end", "File_write_ordered_begin", "File_write_ordered_end",
-    "File_set_atomicity", "File_set_info", "Win_set_info", "File_close", "Comm_split_type", "Dist_graph_create", "Comm_disconnect" };
+    "File_set_atomicity", "File_set_info", "File_close", "Comm_split_type", "Dist_graph_create", "Comm_disconnect" };
 static MPI_File file;
+static const char *steps[] = { "Win_allocate", "Win_free", "Win_create_dynamic", "Win_free", "Win_allocate_shared", "Win_free", "Win_create", "Win_set_info",
+    "Win_fence", "Win_fence_noprecede", "Win_fence_nosucceed", "Win_fence", "Put_ring", "Win_fence", "Win_fence_nosucceed", "Win_lock", "Win_unlock", "Win_lock_exclusive",
+    "Put", "Win_unlock", "Win_lock", "Put", "Put_large", "Win_flush_local", "Win_flush", "Win_flush", "Get", "Get_large", "Win_flush", "Accumulate", "Accumulate_large", "Win_unlock",
+    "Win_lock_nocheck", "Put", "Win_unlock", "Win_lock_all", "Put", "Win_flush_all", "Win_flush_all", "Fetch_and_op", "Compare_and_swap", "Get_accumulate", "Win_unlock_all", "Win_lock_all",
+    "Win_unlock_all", "Win_post", "Win_start", "Put", "Win_complete", "Win_wait", "Win_post", "Win_start", "Win_complete", "Win_wait", "Win_free" };
+static MPI_Win window = MPI_WIN_NULL;
 static const char *accesses[] = { "Turned_write", "Turned_read", "Far_write", "View_write", "View_read" };
 static char accessed[20000000];
 /* Between two groups: the own one, the inter-communicator, and the number of ranks in the first. */
@@ -190,14 +226,62 @@ static MPI_Comm own_group, inter;
 static int first_size;
 static char file_name[4096]; /* beside the program */
 
+/* A function of windows, or a transfer of 100 or 20000 bytes. Returns whether there is no window: components of Open MPI make some kinds only. */
+static int step(const char *name)
+{
+    static char shared[50000], own[20000];
+    int large = strstr(name, "_large") ? 20000 : 100, right = (rank + 1) % ranks, peer = 1 - rank;
+    long long one = 1, two = 0;
+    void *memory;
+    MPI_Group all, group;
+    MPI_Info info;
+    int assert = strstr(name, "noprecede") ? MPI_MODE_NOPRECEDE : strstr(name, "nosucceed") ? MPI_MODE_NOSUCCEED : 0;
+    if (strncmp(name, "Win_create", 10) && strncmp(name, "Win_allocate", 12) && window == MPI_WIN_NULL) return 1;
+    if (!strcmp(name, "Win_create")) MPI_Win_create(shared, sizeof shared, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    else if (!strcmp(name, "Win_allocate")) MPI_Win_allocate(sizeof shared, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    else if (!strcmp(name, "Win_allocate_shared")) MPI_Win_allocate_shared(sizeof shared, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    else if (!strcmp(name, "Win_create_dynamic")) MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    else if (!strcmp(name, "Win_free")) MPI_Win_free(&window);
+    else if (!strncmp(name, "Win_fence", 9)) MPI_Win_fence(assert, window);
+    else if (!strcmp(name, "Put_ring")) MPI_Put(own, 100, MPI_BYTE, right, 0, 100, MPI_BYTE, window);
+    else if (!strcmp(name, "Win_set_info")) {
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "no_locks", "true");
+        MPI_Win_set_info(window, info);
+        MPI_Info_free(&info);
+    } else if (rank > 1 || (rank == 1 && strcmp(name, "Win_post") && strcmp(name, "Win_wait"))) {
+        /* Takes no part. */
+    } else if (!strcmp(name, "Win_post") || !strcmp(name, "Win_start")) {
+        MPI_Comm_group(MPI_COMM_WORLD, &all);
+        MPI_Group_incl(all, 1, &peer, &group);
+        if (rank == 0) { if (!strcmp(name, "Win_start")) MPI_Win_start(group, 0, window); }
+        else MPI_Win_post(group, 0, window);
+        MPI_Group_free(&group), MPI_Group_free(&all);
+    } else if (!strcmp(name, "Win_wait")) { if (rank == 1) MPI_Win_wait(window); }
+    else if (!strcmp(name, "Win_complete")) MPI_Win_complete(window);
+    else if (!strcmp(name, "Win_lock_all")) MPI_Win_lock_all(0, window);
+    else if (!strncmp(name, "Win_lock", 8)) {
+        MPI_Win_lock(strstr(name, "exclusive") ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, 1, strstr(name, "nocheck") ? MPI_MODE_NOCHECK : 0, window);
+    } else if (!strcmp(name, "Win_unlock")) MPI_Win_unlock(1, window);
+    else if (!strcmp(name, "Win_unlock_all")) MPI_Win_unlock_all(window);
+    else if (!strcmp(name, "Win_flush")) MPI_Win_flush(1, window);
+    else if (!strcmp(name, "Win_flush_all")) MPI_Win_flush_all(window);
+    else if (!strcmp(name, "Win_flush_local")) MPI_Win_flush_local(1, window);
+    else if (!strncmp(name, "Put", 3)) MPI_Put(own, large, MPI_BYTE, 1, 0, large, MPI_BYTE, window);
+    else if (!strncmp(name, "Get_a", 5)) MPI_Get_accumulate(own, 100, MPI_BYTE, shared, 100, MPI_BYTE, 1, 0, 100, MPI_BYTE, MPI_BOR, window);
+    else if (!strncmp(name, "Get", 3)) MPI_Get(own, large, MPI_BYTE, 1, 0, large, MPI_BYTE, window);
+    else if (!strncmp(name, "Acc", 3)) MPI_Accumulate(own, large, MPI_BYTE, 1, 0, large, MPI_BYTE, MPI_BOR, window);
+    else if (!strcmp(name, "Fetch_and_op")) MPI_Fetch_and_op(&one, &two, MPI_LONG_LONG, 1, 0, MPI_SUM, window);
+    else MPI_Compare_and_swap(&one, &two, &two, MPI_LONG_LONG, 1, 0, window);
+    return window == MPI_WIN_NULL && strcmp(name, "Win_free");
+}
+
 static void create(const char *name)
 {
     MPI_Comm w = MPI_COMM_WORLD, made, grid;
     MPI_Request request;
     MPI_Group group;
     MPI_Datatype every;
-    MPI_Info info;
-    MPI_Win window;
     int i, periodic = 1, remain = 1, sources[2], neighbours[2], weights[2] = { 1, 1 };
     sources[0] = neighbours[1] = (rank + ranks - 1) % ranks;
     sources[1] = neighbours[0] = (rank + 1) % ranks;
@@ -268,18 +352,6 @@ static void create(const char *name)
         MPI_File_set_atomicity(file, 0);
     } else if (!strcmp(name, "File_set_info")) {
         MPI_File_set_info(file, MPI_INFO_NULL);
-    } else if (!strcmp(name, "Win_set_info")) {
-        recording = 0;
-        MPI_Win_create(accessed, 4, 1, MPI_INFO_NULL, w, &window);
-        MPI_Info_create(&info);
-        MPI_Info_set(info, "no_locks", "true");
-        MPI_Barrier(w);
-        recording = 1;
-        MPI_Win_set_info(window, info);
-        recording = 0;
-        MPI_Barrier(w);
-        MPI_Info_free(&info);
-        MPI_Win_free(&window);
     } else if (!strcmp(name, "Turned_write")) {
         MPI_File_write_at_all(file, 1000 * (ranks - 1 - rank), accessed, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
     } else if (!strcmp(name, "Turned_read")) {
@@ -380,23 +452,32 @@ static void report(const char *op, int n, int root, const long long *all, int pa
     printf("%s %d %d %d %lld %lld %llu", op, n, ranks, root, messages, bytes, digest);
     for (k = 0; k < all_pairs && pairs; k++)
         if (all[2 * k]) printf(" %d:%d:%lld:%lld", k / ranks, k % ranks, all[2 * k], all[2 * k + 1]);
+#ifndef OPEN_MPI
+    if (pairs) fputs(by_ucx, stdout);
+    by_ucx[0] = 0;
+#endif
     printf("\n");
+    fflush(stdout);
 }
 
 /* Records a collective, of two groups if there are some, or a creation if `root` is negative. */
 static void record(const char *op, int n, int root, int pairs)
 {
     long long *all = calloc(2 * ranks * ranks, sizeof *all);
+    int missing = 0;
     memset(sent, 0, 2 * ranks * sizeof *sent);
-    MPI_Barrier(MPI_COMM_WORLD);
+    /* A target may answer before it leaves the first barrier. */
+    if (quiet != MPI_COMM_NULL) recording = 1, MPI_Barrier(quiet);
+    else MPI_Barrier(MPI_COMM_WORLD);
     recording = 1;
-    if (root < 0) create(op);
+    if (quiet != MPI_COMM_NULL) missing = step(op), MPI_Barrier(quiet);
+    else if (root < 0) create(op);
     else if (first_size) call_between(op, n, root);
     else call(op, n, root);
     recording = 0;
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Gather(sent, 2 * ranks, MPI_LONG_LONG, all, 2 * ranks, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
-    if (rank == 0) report(op, n, root < 0 ? 0 : root, all, pairs);
+    if (rank == 0 && !missing) report(op, n, root < 0 ? 0 : root, all, pairs);
     free(all);
 }
 
@@ -412,6 +493,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     world_group = MPI_GROUP_NULL;
+    quiet = MPI_COMM_NULL;
     largest = argc > 1 && strcmp(argv[1], "between") ? atoi(argv[1]) : 600000;
     largest_block = argc > 2 && strcmp(argv[1], "between") ? atoi(argv[2]) : largest;
     most = (size_t)ranks * 4 * largest_block + largest + 1;
@@ -424,6 +506,15 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "creations")) {
         snprintf(file_name, sizeof file_name, "%s.tmp", argv[0]);
         for (o = 0; o < (int)(sizeof creations / sizeof *creations); o++) record(creations[o], 0, -1, 0);
+        MPI_Finalize();
+        return 0;
+    }
+    if (argc > 1 && !strcmp(argv[1], "windows")) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &quiet);
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        /* With the first window of Open MPI's ucx, ranks exchange their addresses. */
+        step("Win_create_dynamic"), step("Win_free");
+        for (o = 0; o < (int)(sizeof steps / sizeof *steps); o++) record(steps[o], 0, -1, 1);
         MPI_Finalize();
         return 0;
     }

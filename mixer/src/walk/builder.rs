@@ -55,7 +55,7 @@ pub(crate) struct WalkOptions<'a> {
     pub(crate) send_waits: SendWaits,
     /// Factor of the time of calls without a record.
     pub(crate) own_work: Option<f64>,
-    /// The library whose messages collectives between groups have.
+    /// The library whose messages collectives between groups have, and windows.
     pub(crate) library: Library,
     /// The library whose agreements are in the trace; `None`: they are computing.
     pub(crate) creations: Option<Library>,

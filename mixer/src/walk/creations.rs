@@ -3,7 +3,7 @@
 use super::builder::{Builder, Pending};
 use super::timeline::Chain;
 use crate::error::Problem;
-use ::collectives::creations::OPENMPI_ACCESS;
+use ::collectives::creations::{OPENMPI_ACCESS, Part};
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Collective, DatatypeId, Event, RequestId};
 use vef_format::ids::{CommId, CommRank};
@@ -52,16 +52,31 @@ impl Builder<'_> {
     ) -> Result<bool, Problem> {
         let parts = self.agreements.of(event.call);
         let parts = if request.is_some() { parts.get(..1).unwrap_or_default() } else { parts };
-        let rank = self.rank;
         let local = self.comms.get(comm)?;
         if local.foreign || local.inter {
             return Ok(false);
         }
-        let (size, is_first) = (local.group.count(), local.group.get(CommRank(0)) == Some(rank));
+        let size = local.group.count();
         let mut parts = parts.iter().filter(|&&part| part != OPENMPI_ACCESS || size > 2).peekable();
         if parts.peek().is_none() {
             return Ok(false);
         }
+        self.add_agreement(event, comm, parts, request, chain)?;
+        Ok(true)
+    }
+
+    /// Adds collectives over `comm`; the root is its first rank.
+    pub(super) fn add_agreement<'p>(
+        &mut self,
+        event: &Event<'_>,
+        comm: CommId,
+        parts: impl IntoIterator<Item = &'p Part>,
+        request: Option<RequestId>,
+        chain: &mut Chain,
+    ) -> Result<(), Problem> {
+        let rank = self.rank;
+        let local = self.comms.get(comm)?;
+        let (size, is_first) = (local.group.count(), local.group.get(CommRank(0)) == Some(rank));
         for &(operation, bytes) in parts {
             let is_root = operation.is_rooted() && is_first;
             let sum = Bytes(bytes.saturating_mul(size.into()));
@@ -74,7 +89,7 @@ impl Builder<'_> {
             self.add_collective(event, &call, chain)?;
             self.task.counts.agreements += 1;
         }
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -49,6 +49,7 @@ use crate::communicators::Communicators;
 use crate::error::{MixError, Problem};
 use crate::task::Task;
 use crate::two_phase::Plans;
+use ::collectives::windows::OneSided;
 use builder::Builder;
 pub(crate) use builder::WalkOptions;
 use called::{Agreements, Probes};
@@ -86,8 +87,9 @@ impl<'a> Walk<'a> {
             Box::new(NoteTaker::new(polls, keep_init, threads, functions))
         });
         let (probes, agreements) = (Probes::new(functions), Agreements::new(options.creations, functions));
+        let code = OneSided::of(options.library, options.interfaces.is_some());
         let called =
-            (Clock::new(functions, only_phase), probes, agreements, Windows::new(functions), answers);
+            (Clock::new(functions, only_phase), probes, agreements, Windows::new(code, functions), answers);
         Self(Builder::new(rank, communicators, options, threads, notes, called, expected))
     }
 

@@ -1,7 +1,6 @@
 //! The rules for one-sided communication: messages between origin and target, and what each synchronisation waits for.
 
 use super::builder::{Builder, Lowered, Pending};
-use super::creations::collective;
 use super::timeline::Chain;
 use super::windows::{OF_WINDOWS, Outstanding, Request, Synchronisation, Window};
 use crate::channels::{Channel, Purpose};
@@ -9,14 +8,14 @@ use crate::error::Problem;
 use crate::index::{CommIndex, MessageIndex, ReceiveIndex};
 use crate::records::After;
 use crate::task::{Asked, AskedOf, Fate, Reach};
+use ::collectives::windows::NO_PRECEDE;
 use vef_format::account::TimePart;
 use vef_format::capture::event::{Event, Members, Transfer, WindowId};
 use vef_format::ids::{CommId, CommRank, Rank};
-use vef_format::operation::Operation;
 use vef_format::units::Bytes;
 
 impl Builder<'_> {
-    /// A window is made: all members wait for each other.
+    /// A window is made: all members agree on it.
     pub(super) fn window(
         &mut self,
         event: &Event<'_>,
@@ -36,7 +35,7 @@ impl Builder<'_> {
         let window = Window { comm: own, index, group, posted, started, fences, targets, reached };
         self.windows.open.insert(id, window);
         let mut chain = Chain::default();
-        self.all_wait(event, own, &mut chain)?;
+        self.add_agreement(event, own, self.windows.agreement(event.call), None, &mut chain)?;
         self.timeline.end(event, &chain);
         Ok(())
     }
@@ -46,7 +45,8 @@ impl Builder<'_> {
         let mut chain = Chain::default();
         if let Some(window) = self.windows.open.remove(&id) {
             self.window_ends(&window);
-            self.all_wait(event, window.comm, &mut chain)?;
+            let parts = self.windows.agreement(event.call);
+            self.add_agreement(event, window.comm, parts, None, &mut chain)?;
         }
         self.timeline.end(event, &chain);
         Ok(())
@@ -66,10 +66,6 @@ impl Builder<'_> {
         let mut open: Vec<_> = self.windows.open.drain().collect();
         open.sort_unstable_by_key(|(id, _)| *id);
         open.iter().for_each(|(_, window)| self.window_ends(window));
-    }
-
-    fn all_wait(&mut self, event: &Event<'_>, comm: CommId, chain: &mut Chain) -> Result<(), Problem> {
-        self.add_collective(event, &collective(Operation::Barrier, comm), chain)
     }
 
     /// Rule 13: a transfer.
@@ -223,6 +219,7 @@ impl Builder<'_> {
         group: Option<Members<'_>>,
     ) -> Result<(), Problem> {
         use Synchronisation::*;
+        let parts = self.windows.agreement(event.call);
         let (Some(what), Some(window)) =
             (self.windows.synchronisation(event.call), self.windows.open.get_mut(&id))
         else {
@@ -248,7 +245,7 @@ impl Builder<'_> {
         let channel = |peer, purpose| Channel::of_window(index, peer, purpose);
         match what {
             Nothing => {}
-            SetInfo => self.all_wait(event, comm, &mut chain)?,
+            SetInfo => self.add_agreement(event, comm, parts, None, &mut chain)?,
             Fence => {
                 let fence = window.fences;
                 window.fences = fence.wrapping_add(1);
@@ -256,11 +253,17 @@ impl Builder<'_> {
                     self.await_transfer(last, channel(target, Purpose::Fence));
                     self.task.asked.push(Asked { comm: index, target, of: AskedOf::Fence(fence) });
                 }
+                let mut transfers = Lowered { marks_at_end: false, ..Lowered::of_window(Vec::new()) };
                 for origin in self.answers.before_fence(index, fence) {
-                    receives.push(self.post_receive(event, channel(origin, Purpose::Fence))?);
+                    transfers.receives.push(self.post_receive(event, channel(origin, Purpose::Fence))?);
                 }
                 self.take_answers(id, None, receives);
-                self.all_wait(event, comm, &mut chain)?;
+                let (first, last) = parts.split_at(parts.len().saturating_sub(1));
+                if assert & NO_PRECEDE == 0 {
+                    self.add_agreement(event, comm, first, None, &mut chain)?;
+                }
+                self.complete_lowered(event, &transfers, &mut chain);
+                self.add_agreement(event, comm, last, None, &mut chain)?;
             }
             Flush { unlock } => self.flush(event, id, target, unlock, receives, &mut chain)?,
             FlushLocal => {

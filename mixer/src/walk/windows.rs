@@ -2,12 +2,15 @@
 
 use crate::index::{CommIndex, MessageIndex, ReceiveIndex, RecordIndex};
 use crate::task::{Asked, AskedOf, Reach};
+use ::collectives::creations::Part;
+use ::collectives::windows::OneSided;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vef_format::capture::event::{CallSlot, WindowId};
 use vef_format::capture::{Function, Group};
 use vef_format::ids::{CommId, Rank};
+use vef_format::operation::Operation;
 use vef_format::units::Nanos;
 
 /// A synchronisation, by its function.
@@ -56,8 +59,8 @@ pub(super) struct Windows {
     pub(super) open: HashMap<WindowId, Window>,
     /// The requests of which no call has awaited the answer yet.
     pub(super) requests: HashMap<ReceiveIndex, Request>,
-    /// By slot of the call table.
-    functions: Vec<Option<Synchronisation>>,
+    /// By slot of the call table: what the function does, and the collectives of its call.
+    functions: Vec<(Option<Synchronisation>, &'static [Part])>,
 }
 
 /// A window: it has a communicator of its own, as in the MPI libraries.
@@ -135,8 +138,9 @@ pub(super) const OF_WINDOWS: u32 = 1 << 31;
 
 impl Windows {
     /// No windows, of a task with these functions in its call table.
-    pub(super) fn new(functions: &[Function]) -> Self {
-        let named = |function: &Function| Synchronisation::named(&function.name);
+    pub(super) fn new(code: OneSided, functions: &[Function]) -> Self {
+        let named =
+            |function: &Function| (Synchronisation::named(&function.name), code.agreement(&function.name));
         Self { functions: functions.iter().map(named).collect(), ..Self::default() }
     }
 
@@ -152,6 +156,12 @@ impl Windows {
 
     /// What a call of the function in this slot does, if it is a synchronisation.
     pub(super) fn synchronisation(&self, call: CallSlot) -> Option<Synchronisation> {
-        *self.functions.get(call.index()?)?
+        self.functions.get(call.index()?)?.0
+    }
+
+    /// The collectives of a call that makes a window, frees it, or synchronises all members.
+    pub(super) fn agreement(&self, call: CallSlot) -> &'static [Part] {
+        let known = call.index().and_then(|slot| self.functions.get(slot));
+        known.map_or(&[(Operation::Barrier, 0)], |&(_, parts)| parts)
     }
 }
