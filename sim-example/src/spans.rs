@@ -187,7 +187,8 @@ fn has_record(entry: &Entry) -> bool {
 
 /// Whether all members of a communicator, window or file wait for each other.
 fn is_collective(entry: &Entry) -> bool {
-    const WINDOWS: [&str; 4] = ["MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence"];
+    const WINDOWS: [&str; 5] =
+        ["MPI_Win_create", "MPI_Win_allocate", "MPI_Win_free", "MPI_Win_fence", "MPI_Win_set_info"];
     let agrees = |library: Library| !library.agreement(&entry.function).is_empty();
     match entry.part {
         // It has no record, and so is computing.
