@@ -1,8 +1,9 @@
 //! Imports of OTF2, SimGrid and liballprof traces, against independent counts of the samples.
 
-use crate::common::{calls, capture, import, sample, shared};
+use crate::common::{calls, capture, import, import_records, sample, shared};
 use interchange::Options;
 use std::path::{Path, PathBuf};
+use vef_format::record::{Dependency, Message, Record};
 
 /// Writes the files of a trace.
 fn written(directory: &Path, files: &[(&str, &str)]) -> PathBuf {
@@ -44,10 +45,11 @@ fn an_archive_with_communicators() {
 #[test]
 fn an_archive_of_two_chunks() {
     let Some(path) = shared("otf2/chunks2") else { return };
-    let (summary, mixed) = import(&path, &Options::default());
+    let partial = Options { partial: true, ..Options::default() };
+    let (summary, mixed) = import(&path, &partial);
     assert_eq!((summary.messages, summary.bytes), (6500, 802_490_250_250));
     assert_eq!((mixed.matched, mixed.bytes.0), (6500, 802_490_250_250));
-    // A non-blocking collective that one of the two ranks called.
+    // A non-blocking collective that one of the two ranks called, of which all events are there.
     assert_eq!((calls(&summary, "MPI_Iallreduce"), mixed.dropped.collectives), (1, 1));
 }
 
@@ -135,6 +137,31 @@ fn an_old_trace_of_simgrid() {
     }
     let told: Vec<String> = summary.told().collect();
     assert_eq!(told, ["tags are 0, and a wait without a request is for the last one of its rank"]);
+}
+
+/// SimGrid replays texts without `init` and `finalize`: a rank begins and ends with its first and last line.
+#[test]
+fn texts_of_simgrid_without_init_and_finalize_have_all_their_computing() {
+    let text = "0 compute 1000000\n0 send 1 0 100 6\n0 compute 5000000\n1 recv 0 0 100 6\n1 compute 7000000\n2 sleep 0.5\n";
+    let work = tempfile::tempdir().unwrap();
+    for init in ["", "0 init\n1 init\n2 init\n"] {
+        let path = work.path().join("trace.txt");
+        std::fs::write(&path, format!("{init}{text}")).unwrap();
+        let (_, mixed, records) = import_records(&path, &at(1e9));
+        let of_rank = |rank: u32| -> Vec<Message> {
+            let messages = records.iter().filter_map(|record| match record {
+                Record::Message(message) if message.src.0 == rank => Some(*message),
+                _ => None,
+            });
+            messages.collect()
+        };
+        let time = |rank| of_rank(rank).iter().map(|message| message.time.0).sum::<u64>();
+        assert_eq!([0, 1, 2].map(time), [6_000_000, 7_000_000, 500_000_000], "{init}");
+        let sent = of_rank(0).into_iter().find(|message| !message.is_mark()).unwrap();
+        assert!(sent.awaited && sent.time.0 == 1_000_000, "{init}: {sent:?}");
+        assert_eq!(of_rank(1).last().unwrap().after, Dependency::Received(sent.id), "{init}");
+        assert!(mixed.without_finalize().next().is_none());
+    }
 }
 
 /// Requests are addresses, eight bytes apart; a wildcard's message is the one that remains; handles of communicators are each rank's own.

@@ -1,10 +1,9 @@
 //! What the events of an OTF2 archive mean. The archive is written here, in both orders of bytes.
 
-use crate::common::{calls, capture};
+use crate::common::{calls, import_records};
 use interchange::{Options, Summary};
 use std::path::Path;
 use vef_format::record::Record;
-use vef_format::text::Reader;
 
 /// Writes numbers in one of the two orders of bytes.
 #[derive(Clone, Copy)]
@@ -140,15 +139,7 @@ fn archive(directory: &Path, order: Order, threads: bool) {
 fn import(order: Order, threads: bool) -> (Summary, mixer::Summary, Vec<Record>) {
     let directory = tempfile::tempdir().unwrap();
     archive(&directory.path().join("in"), order, threads);
-    let summary = capture(&[directory.path().join("in")], directory.path(), &Options::default()).unwrap();
-    let trace = directory.path().join("trace.vef");
-    let options = mixer::Options::default();
-    let mixed = mixer::mix(&directory.path().join("capture"), &trace, &options, &mixer::Quiet).unwrap();
-    let (mut reader, mut records) = (Reader::open(&trace).unwrap(), Vec::new());
-    while let Some(line) = reader.next().unwrap() {
-        records.push(line.to_record());
-    }
-    (summary, mixed, records)
+    import_records(&directory.path().join("in"), &Options::default())
 }
 
 #[test]
@@ -182,6 +173,13 @@ fn calls_are_the_regions_of_mpi() {
         })
         .collect();
     assert_eq!(times, [6_200; 2]);
+    // Whole events without MPI_Finalize end the rank where they end: 100 ns behind the call that waits for the message.
+    let last = records.iter().rev().find_map(|record| match record {
+        Record::Message(message) if message.src.0 == 0 => Some(message),
+        _ => None,
+    });
+    assert_eq!(last.map(|last| (last.is_mark(), last.time.0)), Some((true, 100)));
+    assert!(mixed.without_finalize().next().is_none());
 }
 
 #[test]

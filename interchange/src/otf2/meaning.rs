@@ -95,6 +95,8 @@ struct Known {
 /// A rank and its communicators.
 pub(super) struct RankCalls<'a> {
     pub(super) recorder: Recorder,
+    /// Time of the last event so far, ns.
+    pub(super) end: u64,
     /// Collectives whose amounts stand as in the file, by operation.
     pub(super) as_they_are: BTreeMap<&'static str, u64>,
     definitions: &'a Definitions,
@@ -153,6 +155,7 @@ impl<'a> RankCalls<'a> {
     ) -> Self {
         Self {
             recorder,
+            end: 0,
             as_they_are: BTreeMap::new(),
             definitions,
             communicators,
@@ -176,6 +179,7 @@ impl<'a> RankCalls<'a> {
             let wrong = |problem| location.events.chunks.wrong(problem);
             let too_late = |_| wrong(Problem::TooLarge(format!("the time {ticks}")));
             let now = nanos(ticks.saturating_sub(flushed)).map_err(too_late)?;
+            self.end = self.end.max(now);
             let item = match event {
                 Event::BufferFlush(end) => {
                     flushed += location.ticks(end).saturating_sub(ticks);

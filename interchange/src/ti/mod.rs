@@ -188,9 +188,13 @@ fn is_cut(lines: &Lines) -> bool {
 }
 
 impl Found {
+    fn any_finalizes(&self) -> bool {
+        self.ranks.values().any(|of_rank| of_rank.finalizes)
+    }
+
     /// The ranks that end early, with the file and the line: those without a `finalize`, if any rank has one.
     fn end_early<'a>(&'a self, paths: &'a [PathBuf]) -> impl Iterator<Item = (u32, &'a Path, u64)> {
-        let any = self.ranks.values().any(|of_rank| of_rank.finalizes);
+        let any = self.any_finalizes();
         let early = self.ranks.iter().filter(move |(_, of_rank)| any && !of_rank.finalizes);
         early.filter_map(|(&rank, of_rank)| Some((rank, &*paths[*of_rank.files.last()?], of_rank.last)))
     }
@@ -232,8 +236,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     for (rank, path, line) in found.end_early(&paths) {
         sum.ends_early(|| format!("rank {rank} ends at line {line} of {}, without finalize", path.display()));
     }
-    if !found.ranks.values().any(|of_rank| of_rank.finalizes) {
-        sum.remark("no rank has a finalize: whether lines are missing at the end is not known".to_owned());
+    let any_finalizes = found.any_finalizes();
+    if !any_finalizes {
+        let what = "no rank has a finalize: each ends with its last line; whether lines are missing behind it is not known";
+        sum.remark(what.to_owned());
     }
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
     // Ranks with files of their own are read one by one; the others together, so many at once.
@@ -247,7 +253,7 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let mut concerned: Vec<usize> = Vec::new();
         for &rank in group {
             let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
-            let recorder = Recorder::create(directory, &info).map_err(of_file)?;
+            let recorder = Recorder::create(directory, &info).map_err(of_file)?.started(0);
             let default = if found.doubles.get(&rank) == Some(&true) { DOUBLE } else { BYTE };
             let context = Context { ranks: tasks, default, old: options.old_ti };
             processes.insert(rank, Process::new(recorder, context, options.flops_per_second));
@@ -261,7 +267,9 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
             progress.set(size + done.min(size), 2 * size);
         }
         for (rank, process) in processes {
-            sum.add(rank, process.recorder.finish().map_err(of_file)?);
+            // SimGrid replays texts without finalize to their last line.
+            let end = (!any_finalizes).then(|| process.nanos());
+            sum.add(rank, process.recorder.finish(end).map_err(of_file)?);
         }
     }
     for &rank in &missing {
@@ -326,6 +334,10 @@ impl Process {
         }
     }
 
+    fn nanos(&self) -> u64 {
+        (self.now * 1e9).round() as u64
+    }
+
     /// Lets time pass.
     fn pass(&mut self, seconds: f64) -> std::result::Result<(), Problem> {
         self.now += seconds;
@@ -359,7 +371,7 @@ impl Process {
             )),
             problem => problem,
         })?;
-        let now = (self.now * 1e9).round() as u64;
+        let now = self.nanos();
         let span = Span { start: now, end: now, thread: 0 };
         let function;
         let called = match &action {
