@@ -268,6 +268,20 @@ fn what_is_left_out_is_said() {
     assert!(error.contains("the computing time of rank 0 is too large"), "{error}");
 }
 
+/// A receive that is left out holds up neither what requires it nor the stream that computes meanwhile.
+#[test]
+fn a_receive_that_is_left_out_ends_at_once() {
+    let partial = Options { partial: true, ..Options::default() };
+    for from in ["1", "-1"] {
+        let text = format!(
+            "num_ranks 2\nrank 0 {{\na: recv 8b from {from}\nb: calc 10\nb requires a\nc: calc 20\n}}\nrank 1 {{\n}}"
+        );
+        let (summary, lines) = goal(&text, &partial).unwrap();
+        assert_eq!(summary.unmatched.receives, 1, "{from}");
+        assert_eq!(lines.iter().map(|message| message.time.0).sum::<u64>(), 30, "{from}");
+    }
+}
+
 #[test]
 fn wildcards_take_what_arrives_first() {
     let text = "num_ranks 3
