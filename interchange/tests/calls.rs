@@ -187,6 +187,40 @@ fn messages_of_liballprof() {
     assert_eq!(summary.remarks, ["1 receive with a wildcard got the only message that remained"]);
 }
 
+/// The wrapper for C of liballprof lists the counts of vector collectives behind the addresses of their arrays.
+#[test]
+fn vector_collectives_of_liballprof() {
+    let of = |rank: usize| {
+        let (sent, received) = (["10,20", "30,40"][rank], ["10,30", "20,40"][rank]);
+        format!(
+            "MPI_Init:-:1:2:1000\nMPI_Comm_rank:1001:55,{rank},2:9:1002\n\
+             MPI_Alltoallv:1010:7:90:{sent}:91:0,100:13,1,1:8:92:{received}:93:0,100:13,1,1:55,{rank},2:1020\n\
+             MPI_Allgatherv:1030:7:{own}:6,4,4:8:90:5,6:91:0,9:6,4,4:55,{rank},2:1040\n\
+             MPI_Gatherv:1050:7:{own}:13,1,1:8:90:{list}:91:0,9:13,1,1:1:55,{rank},2:1060\n\
+             MPI_Scatterv:1070:7:90:5,6:91:0,9:13,1,1:8:{own}:13,1,1:0:55,{rank},2:1080\n\
+             MPI_Reduce_scatter:1090:7:8:90:5,6:13,1,1:3:55,{rank},2:1100\nMPI_Finalize:1110:-\n",
+            own = 5 + rank,
+            // What it reads at other ranks than the root is anything.
+            list = ["-17,3", "5,6"][rank],
+        )
+    };
+    let work = tempfile::tempdir().unwrap();
+    let path = written(work.path(), &[("t-0.txt", &of(0)), ("t-1.txt", &of(1))]);
+    let (_, mixed, records) = import_records(&path, &Options { strict: true, ..Options::default() });
+    assert_eq!((mixed.collectives, mixed.local_collectives), (5, 10));
+    let amounts = |rank: u32| -> Vec<(u64, u64)> {
+        let parts = records.iter().filter_map(|record| match record {
+            Record::Collective(part) if part.task.0 == rank => {
+                Some((part.amounts.send.0, part.amounts.recv.0))
+            }
+            _ => None,
+        });
+        parts.collect()
+    };
+    assert_eq!(amounts(0), [(30, 40), (20, 44), (5, 0), (6, 0), (11, 5)]);
+    assert_eq!(amounts(1), [(70, 60), (24, 44), (0, 5), (0, 6), (11, 6)]);
+}
+
 /// A run is recorded by one tool, in as many directories as there are.
 #[test]
 fn a_run_in_two_directories() {

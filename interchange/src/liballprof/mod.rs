@@ -52,6 +52,20 @@ struct Line<'a> {
     arguments: Vec<&'a str>,
     start: Option<u64>,
     end: Option<u64>,
+    /// Whether it lists the counts of a vector form.
+    lists: bool,
+}
+
+/// The arguments of vector forms where counts and displacements are listed, and which are the addresses of these lists.
+fn listing(function: &str) -> Option<(usize, &'static [usize])> {
+    Some(match function {
+        "MPI_Allgatherv" => (10, &[4, 6]),
+        "MPI_Alltoallv" => (13, &[1, 3, 7, 9]),
+        "MPI_Gatherv" => (11, &[4, 6]),
+        "MPI_Reduce_scatter" => (7, &[2]),
+        "MPI_Scatterv" => (11, &[1, 3]),
+        _ => return None,
+    })
 }
 
 /// Time in µs with a fraction, as ns.
@@ -77,7 +91,13 @@ impl<'a> Line<'a> {
             let found = text.chars().take(40).collect();
             return Err(Problem::Expected { expected: "Function:start:arguments:end", found });
         };
-        Ok(Self { function, arguments: fields.collect(), start: nanos(start)?, end: nanos(end)? })
+        let (start, end) = (nanos(start)?, nanos(end)?);
+        let mut arguments: Vec<&str> = fields.collect();
+        let addresses = listing(function).filter(|(count, _)| arguments.len() == *count);
+        for &address in addresses.iter().flat_map(|(_, addresses)| *addresses).rev() {
+            arguments.remove(address);
+        }
+        Ok(Self { function, arguments, start, end, lists: addresses.is_some() })
     }
 
     fn field(&self, at: usize) -> Fallible<&'a str> {
@@ -124,7 +144,7 @@ impl<'a> Line<'a> {
     /// The counts of a vector form, if they are listed.
     fn counts(&self, at: usize, datatype: usize) -> Fallible<Option<Vec<u64>>> {
         let text = self.field(at)?;
-        if !text.contains(',') {
+        if !self.lists && !text.contains(',') {
             return Ok(None);
         }
         let [_, size, _] = self.triple(datatype)?;
@@ -145,8 +165,10 @@ impl<'a> Line<'a> {
             | "Irecv" => 5,
             "Reduce" => 6,
             "Allreduce" | "Scan" | "Exscan" => 5,
+            "Reduce_scatter" => 5,
             "Allgather" | "Alltoall" => 6,
-            "Gather" | "Scatter" => 7,
+            "Gather" | "Scatter" | "Allgatherv" => 7,
+            "Gatherv" | "Scatterv" | "Alltoallv" => 8,
             "Sendrecv" => 10,
             _ => return None,
         })
@@ -358,7 +380,8 @@ fn apply(process: &mut Process, line: &Line<'_>, at: At, step: u64) -> Fallible<
 }
 
 fn collective(process: &mut Process, line: &Line<'_>, at: At, name: &str) -> Fallible<()> {
-    use Operation::{Allgather, Allgatherv, Alltoall, Alltoallv, Barrier, Bcast, Gather, ReduceScatter};
+    use Operation::{Allgather, Allgatherv, Alltoall, Alltoallv, Barrier, Bcast, Gather, Gatherv};
+    use Operation::{ReduceScatter, Scatterv};
     let Some(operation) = Operation::named(name) else {
         process.recorder().skip(at.1);
         return Ok(());
@@ -418,9 +441,22 @@ fn collective(process: &mut Process, line: &Line<'_>, at: At, name: &str) -> Fal
             }),
             None => left_out(process, at),
         },
-        Operation::Gatherv | Operation::Scatterv | Operation::Alltoallw | Operation::ReduceScatterBlock => {
-            left_out(process, at)
+        Gatherv | Scatterv if line.lists => {
+            let root = line.number(7)?;
+            let (list, own) = if operation == Gatherv { ((4, 6), (1, 2)) } else { ((1, 3), (5, 6)) };
+            process.collective(at, operation, comm(8)?, Some(root), |_, me, _| {
+                // The list is valid at the root only, which may have its own block in place.
+                if i64::from(me) != root {
+                    let own = line.bytes(own.0, own.1)?;
+                    return Ok(Parts { own, sum: own, ..Parts::default() });
+                }
+                let list = line.counts(list.0, list.1)?.unwrap_or_default();
+                let (own, sum) = (list.get(me as usize).copied().unwrap_or(0), total(&list));
+                let (send, recv) = if operation == Gatherv { (Vec::new(), list) } else { (list, Vec::new()) };
+                Ok(Parts { own, sum, send, recv, ..Parts::default() })
+            })
         }
+        Gatherv | Scatterv | Operation::Alltoallw | Operation::ReduceScatterBlock => left_out(process, at),
     }
 }
 
