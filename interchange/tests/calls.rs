@@ -221,6 +221,49 @@ fn vector_collectives_of_liballprof() {
     assert_eq!(amounts(1), [(70, 60), (24, 44), (0, 5), (0, 6), (11, 6)]);
 }
 
+/// The wrapper for C records the address of a new communicator, and its handle where it is used.
+#[test]
+fn communicators_of_liballprof_are_told_by_rank_and_size() {
+    // Two splits of the world, one of what the first made, and a copy that is freed, whose handle comes again.
+    let of = |rank: u32| {
+        let (row, column) = (rank / 2, rank % 2);
+        let world = format!("{},{rank},4", 500 + rank);
+        format!(
+            "MPI_Init:-:1:2:1000\nMPI_Comm_rank:1001:{world}:9:1002\n\
+             MPI_Comm_split:1003:{world}:{row}:0:7000:1004\nMPI_Comm_rank:1005:{row_of},{column},2:9:1006\n\
+             MPI_Comm_split:1007:{world}:{column}:0:7008:1008\nMPI_Bcast:1010:1:4:1,4,4:0:{column_of},{row},2:1011\n\
+             MPI_Comm_dup:1012:{row_of},{column},2:7016:1013\nMPI_Bcast:1014:1:5:1,4,4:0:801,{column},2:1015\n\
+             MPI_Comm_free:1016:7016:1017\nMPI_Comm_dup:1018:{world}:7016:1019\nMPI_Bcast:1020:1:6:1,4,4:0:801,{rank},4:1021\n\
+             MPI_Bcast:1022:1:7:1,4,4:0:{row_of},{column},2:1023\nMPI_Finalize:1110:-\n",
+            row_of = 600 + rank,
+            column_of = 700 + rank,
+        )
+    };
+    let work = tempfile::tempdir().unwrap();
+    let files: Vec<(String, String)> = (0..4).map(|rank| (format!("t-{rank}.txt"), of(rank))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let path = written(work.path(), &files);
+    let (_, _, records) = import_records(&path, &Options { strict: true, ..Options::default() });
+    let members = |comm| {
+        records.iter().find_map(|record| match record {
+            Record::Communicator { id, members } if *id == comm => {
+                Some(members.iter().map(|rank| rank.0).collect::<Vec<_>>())
+            }
+            _ => None,
+        })
+    };
+    let bcasts = records.iter().filter_map(|record| match record {
+        Record::Collective(part)
+            if part.task.0 == 3 && part.amounts.send.0 == 0 && part.amounts.recv.0 >= 16 =>
+        {
+            Some((part.amounts.recv.0, members(part.comm).unwrap()))
+        }
+        _ => None,
+    });
+    let expected = [(16, vec![1, 3]), (20, vec![2, 3]), (24, vec![0, 1, 2, 3]), (28, vec![2, 3])];
+    assert_eq!(bcasts.collect::<Vec<_>>(), expected);
+}
+
 /// A run is recorded by one tool, in as many directories as there are.
 #[test]
 fn a_run_in_two_directories() {

@@ -3,8 +3,10 @@
 //! A line is a call: `Function:start:arguments in MPI's order:end`, times in µs. A datatype stands with its size, a communicator with
 //! own rank and size; requests are addresses. Statuses are not recorded. `docs/interchange.md` says what is kept.
 
+mod handles;
+
 use crate::calls::arguments::Span;
-use crate::calls::creations::{How, Op, Predefined, resolve};
+use crate::calls::creations::{Op, Predefined, resolve};
 use crate::calls::lines::Lines;
 use crate::calls::process::{At, Envelope, Parts, Process};
 use crate::calls::recorder::Recorder;
@@ -15,6 +17,7 @@ use crate::format::Info;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::summary::Summary;
+use handles::{GUESSED, Handles, Steps};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,8 +32,10 @@ pub(crate) const INFO: Info =
 
 /// Bytes from an element of an array of requests to the next.
 const STEPS: [u64; 2] = [4, 8];
-/// No handle.
+/// No handle; as an id, the world.
 const NONE: u64 = u64::MAX;
+/// How many communicators are made one from the other, at most.
+const DEPTH: usize = 64;
 
 type Fallible<T> = std::result::Result<T, Problem>;
 
@@ -54,6 +59,8 @@ struct Line<'a> {
     end: Option<u64>,
     /// Whether it lists the counts of a vector form.
     lists: bool,
+    /// The id of its communicator, in place of the handle.
+    comm: Option<u64>,
 }
 
 /// The arguments of vector forms where counts and displacements are listed, and which are the addresses of these lists.
@@ -97,7 +104,7 @@ impl<'a> Line<'a> {
         for &address in addresses.iter().flat_map(|(_, addresses)| *addresses).rev() {
             arguments.remove(address);
         }
-        Ok(Self { function, arguments, start, end, lists: addresses.is_some() })
+        Ok(Self { function, arguments, start, end, lists: addresses.is_some(), comm: None })
     }
 
     fn field(&self, at: usize) -> Fallible<&'a str> {
@@ -121,10 +128,10 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// A communicator: handle and size.
-    fn comm(&self, at: usize) -> Fallible<(u64, i64)> {
-        let [handle, _, size] = self.triple(at)?;
-        Ok((handle as u64, size))
+    /// A communicator.
+    fn comm(&self, at: usize) -> Fallible<u64> {
+        let [handle, ..] = self.triple(at)?;
+        Ok(self.comm.unwrap_or(handle as u64))
     }
 
     /// Bytes of a count of elements.
@@ -136,7 +143,7 @@ impl<'a> Line<'a> {
     /// A send or receive from argument `at` on: count, datatype, peer, tag.
     fn envelope(&self, at: usize, comm: usize) -> Fallible<Envelope> {
         let bytes = self.bytes(at, at + 1)?;
-        let (peer, tag, comm) = (self.number(at + 2)?, self.number(at + 3)? as i32, self.comm(comm)?.0);
+        let (peer, tag, comm) = (self.number(at + 2)?, self.number(at + 3)? as i32, self.comm(comm)?);
         let count = i64::try_from(bytes).map_err(|_| Problem::TooLarge(format!("{bytes} bytes")))?;
         Ok(Envelope { count, datatype: BYTES, peer, tag, comm })
     }
@@ -159,7 +166,7 @@ impl<'a> Line<'a> {
     /// Where the communicator stands.
     fn position_of_comm(&self) -> Option<usize> {
         Some(match self.function.strip_prefix("MPI_")? {
-            "Barrier" | "Comm_split" | "Comm_dup" => 0,
+            "Barrier" | "Comm_split" | "Comm_dup" | "Comm_rank" | "Comm_size" => 0,
             "Bcast" => 4,
             "Send" | "Bsend" | "Ssend" | "Rsend" | "Isend" | "Ibsend" | "Issend" | "Irsend" | "Recv"
             | "Irecv" => 5,
@@ -172,24 +179,6 @@ impl<'a> Line<'a> {
             "Sendrecv" => 10,
             _ => return None,
         })
-    }
-
-    /// The call that creates a communicator.
-    fn creation(&self) -> Option<Op> {
-        let new = |at: usize| {
-            let handle = self.field(at).ok()?.split(',').next().and_then(number)?;
-            Some(handle as u64)
-        };
-        let parent = self.comm(0).ok()?.0;
-        match self.function {
-            "MPI_Comm_dup" => Some(Op::Create { parent, how: How::Same, new: new(1) }),
-            "MPI_Comm_split" => {
-                let (color, key) = (self.number(1).ok()? as i32, self.number(2).ok()? as i32);
-                let new = new(3).filter(|_| color >= 0);
-                Some(Op::Create { parent, how: How::Split { color, key }, new })
-            }
-            _ => None,
-        }
     }
 }
 
@@ -215,22 +204,22 @@ fn bytes(count: i64, size: i64) -> Fallible<u64> {
 struct Survey {
     /// The first communicator of each size.
     comms: HashMap<u64, u64>,
-    ops: Vec<Op>,
+    steps: Steps,
     step: u64,
 }
 
 /// Finds the world, the communicators, and how far requests are apart in arrays.
 fn survey(path: &Path) -> Result<Survey> {
     let mut lines = Lines::open(path)?;
-    let (mut comms, mut ops) = (HashMap::new(), Vec::new());
+    let (mut comms, mut steps) = (HashMap::new(), Steps::default());
     let (mut pending, mut resolved) = (HashSet::new(), [0u64; 2]);
     while lines.advance()? {
         let text = lines.text();
         let line = Line::of(text).map_err(|problem| lines.wrong(problem))?;
-        if let Some((handle, size)) = line.position_of_comm().and_then(|at| line.comm(at).ok()) {
-            comms.entry(size.max(0) as u64).or_insert(handle);
+        if let Some([handle, _, size]) = line.position_of_comm().and_then(|at| line.triple(at).ok()) {
+            comms.entry(size.max(0) as u64).or_insert(handle as u64);
         }
-        ops.extend(line.creation());
+        steps.line(&line);
         match line.function {
             "MPI_Isend" | "MPI_Ibsend" | "MPI_Issend" | "MPI_Irsend" | "MPI_Irecv" => {
                 pending.extend(line.number(6).ok().map(|request| request as u64));
@@ -249,7 +238,7 @@ fn survey(path: &Path) -> Result<Survey> {
         }
     }
     let step = if resolved[1] > resolved[0] { STEPS[1] } else { STEPS[0] };
-    Ok(Survey { comms, ops, step })
+    Ok(Survey { comms, steps, step })
 }
 
 /// Those of some requests that are elements of an array of `count`, in its order.
@@ -288,22 +277,21 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     let missing =
         missing(tasks, ranks.len(), |rank| ranks.contains_key(&rank), options.partial).map_err(of_files)?;
     let tasks = tasks as u32;
-    let mut ops = vec![Vec::new(); tasks as usize];
     let world_of = |survey: &Survey| survey.comms.get(&u64::from(tasks)).copied().unwrap_or(NONE);
-    for (&rank, survey) in &mut surveys {
-        ops[rank as usize] = std::mem::take(&mut survey.ops);
-        // The same handle for all, so that the communicators of all are found together.
-        let world = world_of(survey);
-        for op in &mut ops[rank as usize] {
-            if let Op::Create { parent, .. } = op
-                && *parent == world
-            {
-                *parent = NONE;
-            }
+    let predefined = Predefined { world: NONE, itself: NONE - 1, empty_group: NONE };
+    let mut created = vec![Vec::new(); tasks as usize];
+    // Handles of what is created from the world are known once that is, and so on.
+    for _ in 0..DEPTH {
+        let mut ops = vec![Vec::new(); tasks as usize];
+        for (&rank, survey) in &surveys {
+            let mut handles = Handles::new(rank, world_of(survey), &created[rank as usize]);
+            ops[rank as usize] = survey.steps.ops(&mut handles);
+        }
+        let before = std::mem::replace(&mut created, resolve(predefined, ops));
+        if created == before {
+            break;
         }
     }
-    let predefined = Predefined { world: NONE, itself: NONE - 1, empty_group: NONE };
-    let mut created = resolve(predefined, ops);
     let mut sum = Sum::default();
     (sum.summary.ranks, sum.summary.missing_ranks) = (tasks, missing.clone());
     for (&rank, path) in &ranks {
@@ -311,21 +299,27 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
         let info = RankInfo { rank: Rank(rank), tasks, ..RankInfo::default() };
         let recorder = Recorder::create(directory, &info).map_err(of_file)?;
         let survey = &surveys[&rank];
-        let (world, made) = (world_of(survey), std::mem::take(&mut created[rank as usize]));
-        let mut process =
-            Process::new(recorder, tasks, (world, NONE - 1), made, options.partial).map_err(of_file)?;
+        let made = std::mem::take(&mut created[rank as usize]);
+        let mut handles = Handles::new(rank, world_of(survey), &made);
+        let mut process = Process::new(recorder, tasks, (NONE, NONE - 1), made.clone(), options.partial)
+            .map_err(of_file)?;
         process.set_size(BYTES, Some(1));
         let mut lines = Lines::open(path)?;
         let mut before = 0;
         while lines.advance()? {
             let text = lines.text();
-            let result = Line::of(text).and_then(|line| {
+            let result = Line::of(text).and_then(|mut line| {
                 let end = line.end.or(line.start).unwrap_or(before);
                 let span = Span { start: line.start.unwrap_or(end), end, thread: 0 };
                 before = end;
                 let called = process.recorder().function(line.function)?;
                 process.recorder().count(span, called);
-                apply(&mut process, &line, (span, called), survey.step)
+                let guessed = handles.guessed;
+                let creation = handles.line(&mut line)?;
+                if handles.guessed > guessed {
+                    process.recorder().found(GUESSED);
+                }
+                apply(&mut process, &line, creation, (span, called), survey.step)
             });
             result.map_err(|problem| lines.wrong(problem))?;
         }
@@ -339,7 +333,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
 }
 
 /// Carries out a call.
-fn apply(process: &mut Process, line: &Line<'_>, at: At, step: u64) -> Fallible<()> {
+fn apply(process: &mut Process, line: &Line<'_>, creation: Option<Op>, at: At, step: u64) -> Fallible<()> {
+    if let Some(Op::Create { parent, new, .. }) = creation {
+        return process.create(at, parent, new);
+    }
     let (span, called) = at;
     let request = |at: usize| line.number(at).map(|request| request as u64);
     let mode = |name: &str| match name {
@@ -370,10 +367,6 @@ fn apply(process: &mut Process, line: &Line<'_>, at: At, step: u64) -> Fallible<
             process.complete(at, done.into_iter().map(|request| (request, None)))
         }
         "Request_free" => process.free_request(at, request(0)?),
-        "Comm_split" | "Comm_dup" => match line.creation() {
-            Some(Op::Create { parent, new, .. }) => process.create(at, parent, new),
-            _ => Err(Problem::Expected { expected: "a communicator", found: line.arguments.join(":") }),
-        },
         "Comm_free" | "Comm_rank" | "Comm_size" | "Wtime" | "Initialized" => Ok(()),
         _ => collective(process, line, at, name),
     }
@@ -387,7 +380,7 @@ fn collective(process: &mut Process, line: &Line<'_>, at: At, name: &str) -> Fal
         return Ok(());
     };
     let vector = |bytes: u64| Parts { own: bytes, ..Parts::default() };
-    let comm = |at: usize| line.comm(at).map(|comm| comm.0);
+    let comm = |at: usize| line.comm(at);
     let summed = |own: u64, size: u32| {
         let sum =
             own.checked_mul(size.into()).ok_or_else(|| Problem::TooLarge(format!("{size} × {own} bytes")))?;
