@@ -169,6 +169,7 @@ fn json(bytes: &[u8], path: &Path) -> Result<Vec<Node>> {
         comm_dst: node.comm_dst,
         comm_tag: node.comm_tag,
         group: node.pg_name,
+        wrong: None,
         tid: node.tid,
         inputs: String::new(),
     };

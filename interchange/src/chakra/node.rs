@@ -23,10 +23,15 @@ pub(super) struct Node {
     pub(super) comm_dst: Option<u64>,
     pub(super) comm_tag: Option<u64>,
     pub(super) group: Option<String>,
+    /// The first of these attributes with a value that is no number from 0 on.
+    pub(super) wrong: Option<&'static str>,
     pub(super) tid: u64,
     /// Of metadata: the values of the inputs, which may list groups.
     pub(super) inputs: String,
 }
+
+/// Attributes that have no sign.
+const SIGNLESS: [&str; 4] = ["comm_size", "comm_type", "comm_src", "comm_dst"];
 
 /// The kinds of nodes.
 pub(super) mod kind {
@@ -126,6 +131,12 @@ impl Node {
             _ => String::new(),
         };
         let whole = integer(number, value);
+        let is_number = matches!(value, Value::Number(_) | Value::Four(_) | Value::Eight(_));
+        if let (Some(name), None, true) =
+            (SIGNLESS.iter().find(|known| known.as_bytes() == name), whole, is_number)
+        {
+            self.wrong.get_or_insert(name);
+        }
         match name {
             b"comm_size" => self.comm_size = whole,
             b"comm_type" => self.comm_type = whole,

@@ -143,6 +143,8 @@ fn load_ranks(
         named: 0,
         root_is_guessed: false,
         uneven: 0,
+        has_kernels: false,
+        beside_kernels: 0,
     };
     for rank in 0..ranks {
         progress.set(rank.into(), ranks.into());
@@ -178,6 +180,11 @@ fn load_ranks(
             format!("rounded, as the ranks do not divide the size: {}", Count(loader.uneven, "collective"));
         loader.summary.remarks.push(uneven);
     }
+    if loader.beside_kernels > 0 {
+        let collectives = Count(loader.beside_kernels, "collective");
+        let what = format!("computing, as they are called beside kernels: {collectives} of processors");
+        loader.summary.remarks.push(what);
+    }
     let Loader { graph, named, .. } = loader;
     summary.missing_ranks = missing;
     Ok((graph, named))
@@ -207,6 +214,10 @@ struct Loader<'a> {
     named: u64,
     root_is_guessed: bool,
     uneven: u64,
+    /// Whether the rank that is read has kernels that communicate.
+    has_kernels: bool,
+    /// Collectives of processors in such ranks: those that launch the kernels.
+    beside_kernels: u64,
 }
 
 impl Loader<'_> {
@@ -246,6 +257,7 @@ impl Loader<'_> {
         if control > 0 {
             self.summary.call("ctrl_deps (the call tree, left out)", control);
         }
+        self.has_kernels = nodes.iter().any(|node| node.kind == kind::COLL && !node.is_cpu_op);
         // Collectives are numbered in topological order.
         let mut streams: HashMap<(bool, u64), u32> = HashMap::new();
         for node in nodes {
@@ -263,6 +275,9 @@ impl Loader<'_> {
         let computing = Act::Compute { time: node.duration.saturating_mul(1000) };
         let place = || format!("rank {rank}, node {}", node.id);
         let small = |number: Option<u64>| number.unwrap_or(0).try_into().unwrap_or(u32::MAX);
+        if let (kind::SEND | kind::RECV | kind::COLL, Some(name)) = (node.kind, node.wrong) {
+            self.findings.error(&format!("{name} that is no number from 0 on"), place);
+        }
         match node.kind {
             kind::METADATA => Act::Compute { time: 0 },
             kind::SEND | kind::RECV => {
@@ -271,6 +286,9 @@ impl Loader<'_> {
                     true => (node.comm_src, node.comm_dst),
                     false => (node.comm_dst, node.comm_src),
                 };
+                if node.comm_size.is_none() {
+                    self.findings.warning("messages without comm_size, taken for 0 bytes", place);
+                }
                 if own.is_some_and(|own| own != u64::from(rank)) {
                     self.findings.warning("messages of which the own rank is another's", place);
                 }
@@ -282,11 +300,21 @@ impl Loader<'_> {
                 }
             }
             kind::COLL => {
-                let (Some(size), false) = (node.comm_size, node.is_cpu_op) else { return computing };
+                if node.is_cpu_op && self.has_kernels {
+                    self.beside_kernels += 1;
+                    return computing;
+                }
                 let Some(operation) = node.comm_type.map_or(Some(Operation::Allreduce), operation) else {
                     self.findings.error("collectives of an unknown comm_type", place);
                     return computing;
                 };
+                let Some(size) = node.comm_size.or((operation == Operation::Barrier).then_some(0)) else {
+                    self.findings.warning("collectives without comm_size, left out", place);
+                    return computing;
+                };
+                if node.comm_type.is_none() {
+                    self.findings.warning("collectives without comm_type, taken for Allreduces", place);
+                }
                 let group = self.group(node.group.as_deref().unwrap_or(""), groups);
                 let members = &self.graph.groups[group as usize].members;
                 let Some(number) = members.iter().position(|&member| member == rank) else {
