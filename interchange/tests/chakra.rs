@@ -279,6 +279,32 @@ fn communication_without_its_attributes_is_named() {
     }
 }
 
+/// Work without a duration takes the time that it needs at a speed, or none, which is said.
+#[test]
+fn operations_without_a_duration_need_a_speed() {
+    const LOAD: u64 = 2;
+    let work = [("num_ops", 4_000_000_000_000), ("tensor_size", 1_000_000)];
+    let trace = file(&[
+        node(1, COMP, 0, &[], &work),
+        node(2, COMP, 7, &[1], &work),
+        node(3, LOAD, 0, &[2], &work[1..]),
+    ]);
+    let time = |options: &Options| {
+        let made = of_files(std::slice::from_ref(&trace), options)?;
+        Ok::<_, String>((
+            made.messages.iter().map(|message| message.time.0).sum::<u64>(),
+            made.summary.told().collect::<Vec<_>>(),
+        ))
+    };
+    let memory = "warning: memory accesses without a duration, which take no time (1): rank 0, node 3";
+    let (none, told) = time(&Options::default()).unwrap();
+    let operations = "warning: operations without a duration, which take no time without vef import --flops-per-second (1): rank 0, node 1";
+    assert_eq!((none, told), (7000, vec![operations.to_owned(), memory.to_owned()]));
+    let at_speed = Options { flops_per_second: Some(1e12), ..Options::default() };
+    assert_eq!(time(&at_speed).unwrap(), (4_000_007_000, vec![memory.to_owned()]));
+    assert!(time(&Options { strict: true, ..at_speed }).unwrap_err().contains(&memory[9..]));
+}
+
 #[test]
 fn groups_have_members_of_their_own() {
     let work = tempfile::tempdir().unwrap();

@@ -16,6 +16,9 @@ pub(super) struct Node {
     pub(super) start: u64,
     /// µs.
     pub(super) duration: u64,
+    /// Operations of computing, and bytes of memory that it accesses.
+    pub(super) operations: u64,
+    pub(super) tensor: u64,
     pub(super) is_cpu_op: bool,
     pub(super) comm_size: Option<u64>,
     pub(super) comm_type: Option<u64>,
@@ -143,6 +146,8 @@ impl Node {
             b"comm_src" => self.comm_src = whole,
             b"comm_dst" => self.comm_dst = whole,
             b"comm_tag" => self.comm_tag = whole,
+            b"num_ops" => self.operations = whole.unwrap_or(0),
+            b"tensor_size" => self.tensor = whole.unwrap_or(0),
             b"is_cpu_op" => self.is_cpu_op = whole.is_some_and(|value| value != 0),
             b"tid" => self.tid = whole.unwrap_or(0),
             b"pg_name" | b"comm_group" => {

@@ -21,6 +21,10 @@ use vef_format::units::{Bytes, Count};
 const UNKNOWN_GROUP: &str = "groups without members (vef import --groups)";
 const NO_MEMBER: &str = "collectives of a group of which the rank is no member";
 
+/// What is wrong: the speed that makes a time of an amount of computing is not given.
+const NO_SPEED: &str =
+    "operations without a duration, which take no time without vef import --flops-per-second";
+
 /// Reads the files of all ranks.
 pub(super) fn read(files: &Files, to: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let mut findings = Findings::default();
@@ -344,6 +348,17 @@ impl Loader<'_> {
             _ => {
                 if !matches!(node.kind, 2..=4) {
                     self.summary.skip(name_of(node.kind), rank);
+                }
+                match (node.duration, node.operations, node.tensor, self.options.flops_per_second) {
+                    (1.., ..) | (0, 0, 0, _) => {}
+                    (0, operations @ 1.., _, Some(speed)) => {
+                        // Beyond 64 bits it is the most, which is refused.
+                        return Act::Compute { time: (operations as f64 / speed * 1e9).round() as u64 };
+                    }
+                    (0, 1.., _, None) => self.findings.warning(NO_SPEED, place),
+                    (0, 0, 1.., _) => {
+                        self.findings.warning("memory accesses without a duration, which take no time", place)
+                    }
                 }
                 computing
             }
