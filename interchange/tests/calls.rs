@@ -164,6 +164,31 @@ fn texts_of_simgrid_without_init_and_finalize_have_all_their_computing() {
     }
 }
 
+/// Every type that SimGrid's tracer names: pairs of reductions by place, packed bytes, and types of the program, which are counted in bytes.
+#[test]
+fn types_of_simgrid() {
+    let sizes = [
+        (30, 8),
+        (31, 16),
+        (32, 16),
+        (33, 8),
+        (34, 8),
+        (35, 8),
+        (36, 16),
+        (37, 16),
+        (50, 32),
+        (57, 1),
+        (59, 8),
+        (-1, 1),
+    ];
+    let lines = sizes.map(|(kind, _)| format!("0 send 1 0 10 {kind}\n1 recv 0 0 10 {kind}\n")).concat();
+    let work = tempfile::tempdir().unwrap();
+    let path =
+        written(work.path(), &[("trace.txt", &format!("0 init\n1 init\n{lines}0 finalize\n1 finalize\n"))]);
+    let (summary, _) = import(&path, &Options::default());
+    assert_eq!(summary.bytes, sizes.iter().map(|&(_, size)| 10 * size).sum::<u64>());
+}
+
 /// Requests are addresses, eight bytes apart; a wildcard's message is the one that remains; handles of communicators are each rank's own.
 #[test]
 fn messages_of_liballprof() {

@@ -8,11 +8,14 @@ use vef_format::operation::Operation;
 const ANY_SOURCE: [i64; 3] = [-333, -555, -1];
 const ANY_TAG: [i64; 2] = [-444, -1];
 
-/// Sizes of the types, by number; `0`: one that is not known.
-const SIZES: [u64; 31] =
-    [8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8, 8];
-/// The number of `MPI_COUNT`, and its size.
-const COUNT: (usize, u64) = (59, 8);
+/// Sizes of the types, by number.
+const SIZES: [u64; 38] = [
+    8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8, 8, 16, 16,
+    8, 8, 8, 16, 16,
+];
+/// Numbers of types beyond these, and their sizes: those of the program, which are counted in bytes, `MPI_LONG_DOUBLE_INT`, `MPI_PACKED`
+/// and `MPI_COUNT`.
+const FURTHER: [(i64, u64); 4] = [(-1, 1), (50, 32), (57, 1), (59, 8)];
 
 /// What is known of a trace before its lines.
 #[derive(Clone, Copy, Debug)]
@@ -103,9 +106,9 @@ impl<'a> Words<'a> {
     fn size(&mut self, context: &Context) -> Result<u64, Problem> {
         let Some(word) = self.0.next() else { return Ok(context.default) };
         let number = int(word, "a type")?;
-        let known = usize::try_from(number).ok();
-        let size = known.and_then(|at| if at == COUNT.0 { Some(COUNT.1) } else { SIZES.get(at).copied() });
-        size.ok_or(Problem::Expected {
+        let known = usize::try_from(number).ok().and_then(|at| SIZES.get(at));
+        let further = || FURTHER.iter().find(|(further, _)| *further == number).map(|(_, size)| size);
+        known.or_else(further).copied().ok_or(Problem::Expected {
             expected: "the number of a type whose size is known",
             found: word.to_owned(),
         })
