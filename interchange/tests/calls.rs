@@ -189,6 +189,32 @@ fn types_of_simgrid() {
     assert_eq!(summary.bytes, sizes.iter().map(|&(_, size)| 10 * size).sum::<u64>());
 }
 
+/// Where lists are among the files, the texts are those that they name.
+#[test]
+fn texts_that_no_list_names_are_left_out() {
+    let text = |rank: u32| format!("{rank} init\n{rank} barrier\n{rank} finalize\n");
+    let work = tempfile::tempdir().unwrap();
+    let both = [text(0), text(1)];
+    let files = [
+        ("LIST", "a0.txt\na1.txt\n"),
+        ("a0.txt", &*both[0]),
+        ("a1.txt", &both[1]),
+        ("other.txt", &both.concat()),
+    ];
+    let path = written(work.path(), &files);
+    let (summary, mixed) = import(&path, &Options::default());
+    assert_eq!((summary.calls["MPI_Barrier"], mixed.collectives), (2, 1));
+    let told: Vec<String> = summary.told().collect();
+    let expected = format!(
+        "warning: texts left out: no list among the files names them (1): {}",
+        path.join("other.txt").display()
+    );
+    assert_eq!(told, [expected]);
+    let strict = Options { strict: true, ..Options::default() };
+    assert!(capture(std::slice::from_ref(&path), work.path(), &strict).is_err());
+    capture(&[path.join("LIST")], &work.path().join("list"), &strict).unwrap();
+}
+
 /// Requests are addresses, eight bytes apart; a wildcard's message is the one that remains; handles of communicators are each rank's own.
 #[test]
 fn messages_of_liballprof() {

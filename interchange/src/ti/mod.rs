@@ -73,9 +73,9 @@ fn beside(list: &Path, name: &str) -> PathBuf {
     list.parent().unwrap_or(Path::new("")).join(name)
 }
 
-/// The files with lines: those that lists name in place of the lists.
-fn traces(files: &Files) -> Result<Vec<PathBuf>> {
-    let mut all: Vec<PathBuf> = Vec::new();
+/// The files with lines, and those that are left out: where there are lists, what they name, and the others.
+fn traces(files: &Files) -> Result<[Vec<PathBuf>; 2]> {
+    let (mut all, mut named): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
     for path in &files.paths {
         let start = Files::start(path)?;
         let listed = match first_line(&start) {
@@ -94,13 +94,14 @@ fn traces(files: &Files) -> Result<Vec<PathBuf>> {
                 let found = format!("{line:?}, which is no file");
                 return Err(lines.wrong(Problem::Expected { expected: "the name of a file", found }));
             }
-            all.push(name);
+            named.push(name);
         }
     }
-    // A list may be beside its files, and all be named.
     let mut seen = HashSet::new();
+    named.retain(|path| seen.insert(path.clone()));
+    // A list may be beside its files, and all be given.
     all.retain(|path| seen.insert(path.clone()));
-    Ok(all)
+    Ok(if named.is_empty() { [all, named] } else { [named, all] })
 }
 
 /// What a first reading finds.
@@ -203,7 +204,7 @@ impl Found {
 /// Imports a trace into the directory of a capture.
 fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Progress) -> Result<Summary> {
     let of_file = |problem: Problem| problem.of_file(files.first());
-    let paths = traces(files)?;
+    let [paths, left_out] = traces(files)?;
     let size: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
     let found = survey(&paths, options.partial, |done| progress.set(done, 2 * size))?;
     let Some((&highest, _)) = found.ranks.last_key_value() else {
@@ -233,6 +234,10 @@ fn import(files: &Files, directory: &Path, options: &Options, progress: &dyn Pro
     }
     let tasks = tasks as u32;
     let mut sum = Sum::default();
+    for path in left_out {
+        sum.findings
+            .warning("texts left out: no list among the files names them", || path.display().to_string());
+    }
     for (rank, path, line) in found.end_early(&paths) {
         sum.ends_early(|| format!("rank {rank} ends at line {line} of {}, without finalize", path.display()));
     }
