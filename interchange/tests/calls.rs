@@ -215,6 +215,35 @@ fn texts_that_no_list_names_are_left_out() {
     capture(&[path.join("LIST")], &work.path().join("list"), &strict).unwrap();
 }
 
+/// A wait names the request of a collective by numbers that no peer has.
+#[test]
+fn collectives_of_simgrid_that_do_not_block() {
+    let of = |rank: u32| {
+        format!(
+            "{rank} init\n{rank} iallreduce 64 0 1\n{rank} compute 1e6\n{rank} ibcast 5 1 6\n\
+            {rank} wait -333 -333 -4446\n{rank} waitall 1\n{rank} barrier\n{rank} finalize\n"
+        )
+    };
+    let work = tempfile::tempdir().unwrap();
+    let path = written(work.path(), &[("trace.txt", &(of(0) + &of(1)))]);
+    let (summary, mixed, records) = import_records(&path, &Options { strict: true, ..at(1e9) });
+    assert_eq!(["MPI_Iallreduce", "MPI_Ibcast"].map(|name| calls(&summary, name)), [2, 2]);
+    assert_eq!((mixed.collectives, mixed.local_collectives), (3, 6));
+    // It computes before it waits.
+    let of_0: Vec<&Record> =
+        records.iter().filter(|record| record.task().is_some_and(|task| task.0 == 0)).collect();
+    let waits = of_0.iter().position(|record| matches!(record.after(), Dependency::Collective(_))).unwrap();
+    let computes =
+        of_0.iter().position(|record| matches!(record, Record::Message(mark) if mark.time.0 == 1_000_000));
+    assert!(computes.is_some_and(|computes| computes < waits), "{of_0:?}");
+    // SimGrid writes zeros for the counts of MPI_Reduce_scatter_block.
+    let text =
+        "0 init\n1 init\n0 reducescatter 0 0 0 0 0 1\n1 reducescatter 0 0 0 0 0 1\n0 finalize\n1 finalize\n";
+    std::fs::write(path.join("trace.txt"), text).unwrap();
+    let (summary, _) = import(&path, &Options::default());
+    assert_eq!(summary.skipped["reducescatter"].count, 2);
+}
+
 /// Requests are addresses, eight bytes apart; a wildcard's message is the one that remains; handles of communicators are each rank's own.
 #[test]
 fn messages_of_liballprof() {

@@ -395,8 +395,11 @@ impl Process {
             Action::WaitAny => "MPI_Waitany",
             Action::Test => "MPI_Test",
             Action::Exchange(..) => "MPI_Sendrecv",
-            Action::Collective(operation, _) => {
-                function = format!("MPI_{}", operation.name());
+            Action::Collective(operation, part) => {
+                function = match part.starts {
+                    true => format!("MPI_I{}", operation.key().replace('-', "_")),
+                    false => format!("MPI_{}", operation.name()),
+                };
                 &function
             }
             Action::Other => name,
@@ -463,7 +466,7 @@ impl Process {
             }
             Action::Test => Ok(()),
             Action::Collective(operation, part) => {
-                let Part { root, own, sum, amounts, send, recv, flops } = part;
+                let Part { root, own, sum, amounts, send, recv, flops, starts } = part;
                 if root.is_some_and(|root| root >= self.context.ranks) {
                     return Err(Problem::NoRank {
                         rank: root.unwrap_or(0).into(),
@@ -477,7 +480,8 @@ impl Process {
                 let (send_counts, recv_counts) = (&send[..], &recv[..]);
                 let collecting =
                     Collecting { operation, comm: WORLD, root, amounts, send_counts, recv_counts };
-                self.recorder.collective(span, called, &collecting, None)?;
+                let request = starts.then(|| self.request([ANY; 3]));
+                self.recorder.collective(span, called, &collecting, request)?;
                 self.compute(flops)
             }
             Action::Other => self.recorder.other(span, called, 0),
@@ -500,7 +504,8 @@ impl Process {
 
     /// The request that a `wait` names, and the message that it tells.
     fn take(&mut self, triple: Triple) -> Option<(u64, Option<Status>)> {
-        let [source, to, tag] = triple;
+        // Requests of collectives have no receiver.
+        let [source, to, tag] = [triple[0], if triple[1] < 0 { ANY } else { triple[1] }, triple[2]];
         // A receive with a wildcard, once complete, is named by what it received.
         for named in [triple, [ANY, to, tag], [source, to, ANY], [ANY, to, ANY]] {
             let request = self.by_triple.get_mut(&named).and_then(VecDeque::pop_front);
